@@ -1,0 +1,71 @@
+"""fxframework: read, write, check and convert Fuchsia and LLVM telemetry.
+
+``fxframework.open(path)`` gives a Capture: records, tables, diagnostics. Nothing heavy is
+imported until it is used.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+from fxframework.hookspecs import hookimpl
+
+if TYPE_CHECKING:
+    from fxframework.errors import FxError, Severity
+    from fxframework.host import Host, open
+    from fxframework.io.limits import Limits
+    from fxframework.model.capture import Capture, Summary
+    from fxframework.model.clock import Clock
+    from fxframework.model.diagnostics import Diagnostic
+    from fxframework.model.table import Table
+    from fxframework.registry import Confidence, Exporter, Option, Probe, Reader, Writer
+
+__version__ = "0.1.0"
+
+_HOMES = {
+    "Capture": "fxframework.model.capture",
+    "Clock": "fxframework.model.clock",
+    "Confidence": "fxframework.registry",
+    "Diagnostic": "fxframework.model.diagnostics",
+    "Exporter": "fxframework.registry",
+    "FxError": "fxframework.errors",
+    "Host": "fxframework.host",
+    "Limits": "fxframework.io.limits",
+    "Option": "fxframework.registry",
+    "Probe": "fxframework.registry",
+    "Reader": "fxframework.registry",
+    "Severity": "fxframework.errors",
+    "Summary": "fxframework.model.capture",
+    "Table": "fxframework.model.table",
+    "Writer": "fxframework.registry",
+    "open": "fxframework.host",
+}
+
+__all__ = [
+    "Capture",
+    "Clock",
+    "Confidence",
+    "Diagnostic",
+    "Exporter",
+    "FxError",
+    "Host",
+    "Limits",
+    "Option",
+    "Probe",
+    "Reader",
+    "Severity",
+    "Summary",
+    "Table",
+    "Writer",
+    "__version__",
+    "hookimpl",
+    "open",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOMES:
+        return getattr(importlib.import_module(_HOMES[name]), name)
+    msg = f"module 'fxframework' has no attribute {name!r}"
+    raise AttributeError(msg)

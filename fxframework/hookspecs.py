@@ -1,0 +1,160 @@
+"""Hooks: everything that a plugin can register with the host, or observe.
+
+Hooks register or observe; data never flows through one. A plugin implements the ones it needs
+with ``fxframework.hookimpl`` in the module that its entry point (group ``fxframework``) names.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+import pluggy
+
+if TYPE_CHECKING:
+    import click
+
+    from fxframework.io.sink import Sink
+    from fxframework.io.source import Source
+    from fxframework.model.capture import Capture
+    from fxframework.model.diagnostics import Diagnostic
+    from fxframework.registry import DeviceKind, Exporter, Reader, StepKind, Writer
+
+__all__ = ["PROJECT", "hookimpl", "hookspec"]
+
+PROJECT = "fxframework"
+hookspec = pluggy.HookspecMarker(PROJECT)
+hookimpl = pluggy.HookimplMarker(PROJECT)
+
+# ---------------------------------------------------------------------------
+# Registration: every implementation is called once, when the host starts, and
+# the results are collected. Return descriptors; import nothing heavy.
+# ---------------------------------------------------------------------------
+
+
+@hookspec
+def fx_readers() -> Iterable[Reader]:  # type: ignore[empty-body]
+    """Give the formats that this plugin reads.
+
+    Called once when the host starts; all results are collected. Two readers of one format are
+    refused, and the message names both distributions.
+
+    :return: descriptors, which may be none.
+    """
+
+
+@hookspec
+def fx_writers() -> Iterable[Writer]:  # type: ignore[empty-body]
+    """Give the formats that this plugin writes.
+
+    Called once when the host starts; all results are collected. Two writers of one format are
+    refused.
+
+    :return: descriptors, which may be none.
+    """
+
+
+@hookspec
+def fx_exporters() -> Iterable[Exporter]:  # type: ignore[empty-body]
+    """Give the forms that this plugin exports to.
+
+    Called once when the host starts; all results are collected. Two exporters of one name that
+    accept the same format, or a table in common, are refused.
+
+    :return: descriptors, which may be none.
+    """
+
+
+@hookspec
+def fx_step_kinds() -> Iterable[StepKind]:  # type: ignore[empty-body]
+    """Give the kinds of scenario steps that this plugin runs.
+
+    Called once when the host starts; all results are collected.
+
+    :return: descriptors, which may be none.
+    """
+
+
+@hookspec
+def fx_devices() -> Iterable[DeviceKind]:  # type: ignore[empty-body]
+    """Give the kinds of emulated devices that scenarios can declare.
+
+    Called once when the host starts; all results are collected.
+
+    :return: descriptors, which may be none.
+    """
+
+
+@hookspec
+def fx_cli(cli: click.Group) -> None:
+    """Add commands to ``fxf``.
+
+    Called once when the command line starts; the results are ignored.
+
+    :param cli: the click group, to be added to.
+    """
+
+
+# ---------------------------------------------------------------------------
+# Opening: called until one implementation gives something other than None.
+# ---------------------------------------------------------------------------
+
+
+@hookspec(firstresult=True)
+def fx_open_source(uri: str) -> Source | None:
+    """Open an input that is not a path, such as ``s3://bucket/boot.fxt``.
+
+    Called for every input whose name holds ``://``; stops at the first result that is not None.
+
+    :param uri: the input's name as given.
+    :return: a source, or None where the scheme is not this plugin's.
+    """
+
+
+@hookspec(firstresult=True)
+def fx_open_sink(uri: str) -> Sink | None:
+    """Open an output that is not a path.
+
+    Called for every output whose name holds ``://``; stops at the first result that is not None.
+
+    :param uri: the output's name as given.
+    :return: a sink, or None where the scheme is not this plugin's.
+    """
+
+
+# ---------------------------------------------------------------------------
+# Observers: every implementation is called; results are ignored. An observer
+# that raises is listed as failed and not called again.
+# ---------------------------------------------------------------------------
+
+
+@hookspec
+def fx_capture_opened(capture: Capture) -> None:
+    """Observe that a capture was opened.
+
+    :param capture: the capture, of which nothing has been read yet.
+    """
+
+
+@hookspec
+def fx_diagnostic(diagnostic: Diagnostic) -> None:
+    """Observe a finding, as it is made.
+
+    :param diagnostic: the finding.
+    """
+
+
+@hookspec
+def fx_step_finished(step: Any) -> None:
+    """Observe that a step of a scenario has run.
+
+    :param step: the step and its outcome.
+    """
+
+
+@hookspec
+def fx_replay_finished(report: Any) -> None:
+    """Observe that a scenario has run.
+
+    :param report: the replay's report.
+    """

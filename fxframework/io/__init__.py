@@ -1,0 +1,1 @@
+"""Bytes in and out: sources, sinks, bit fields and compiled kernels. Knows no format."""

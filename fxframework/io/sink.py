@@ -1,0 +1,135 @@
+"""Sink: where output goes. A file appears whole or not at all; an existing one is kept."""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+from pathlib import Path
+from types import TracebackType
+from typing import IO, Self
+
+from fxframework.errors import WriteRefusedError
+
+__all__ = ["Sink"]
+
+
+class Sink:
+    """An output, used as a context manager: committed on success, gone on an exception.
+
+    Over a path, bytes go to a hidden file beside it that takes its name at the end; over
+    standard output they pass straight through; ``Sink.memory()`` keeps them (``getvalue()``).
+    """
+
+    def __init__(self, file: IO[bytes], *, name: str, target: Path | None, force: bool) -> None:
+        self._file = file
+        self.name = name
+        self._target = target
+        self._force = force
+        self._written = 0
+        self._open = True
+
+    @classmethod
+    def open(cls, where: str | os.PathLike[str], *, force: bool = False) -> Self:
+        """A sink over a path or ``-`` (standard output).
+
+        Raises WriteRefusedError where the file exists and ``force`` is not given, or where the
+        folder cannot be written; nothing is touched then.
+        """
+        if os.fspath(where) == "-":
+            return cls(sys.stdout.buffer, name="<stdout>", target=None, force=force)
+        target = Path(where)
+        if target.is_dir():
+            raise WriteRefusedError("it is a folder", path=str(target), remedy="name a file in it")
+        if target.exists() and not target.is_file():  # /dev/null, a FIFO: nothing to replace
+            return cls(target.open("wb"), name=str(target), target=None, force=force)
+        _refuse_existing(target, force=force)
+        try:
+            handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
+        except OSError as error:
+            raise WriteRefusedError(
+                f"cannot write there: {error.strerror or error}",
+                path=str(target),
+                remedy="check that the folder exists and can be written",
+            ) from error
+        file = os.fdopen(handle, "wb")
+        sink = cls(file, name=str(target), target=target, force=force)
+        sink._temporary = Path(temporary)
+        return sink
+
+    @classmethod
+    def memory(cls) -> Self:
+        """A sink that keeps its bytes; ``getvalue()`` gives them."""
+        import io
+
+        return cls(io.BytesIO(), name="<memory>", target=None, force=True)
+
+    _temporary: Path | None = None
+
+    @property
+    def written(self) -> int:
+        """Bytes written so far."""
+        return self._written
+
+    def write(self, data: bytes | bytearray | memoryview) -> None:
+        """Append bytes."""
+        self._file.write(data)
+        self._written += len(data) if not isinstance(data, memoryview) else data.nbytes
+
+    def getvalue(self) -> bytes:
+        """All bytes of a memory sink."""
+        import io
+
+        if not isinstance(self._file, io.BytesIO):
+            raise TypeError("only a memory sink keeps its bytes")
+        return self._file.getvalue()
+
+    def commit(self) -> None:
+        """Make the output stand under its name, in one step."""
+        if not self._open:
+            return
+        self._open = False
+        self._file.flush()
+        if self._temporary is None or self._target is None:
+            if self._target is None and self.name not in ("<stdout>", "<memory>"):
+                self._file.close()
+            return
+        self._file.close()
+        mask = os.umask(0)
+        os.umask(mask)
+        try:
+            self._temporary.chmod(0o666 & ~mask)
+            _refuse_existing(self._target, force=self._force)
+            self._temporary.replace(self._target)
+        finally:
+            self._temporary.unlink(missing_ok=True)
+
+    def abort(self) -> None:
+        """Forget what was written; a file that stood there before stands as it was."""
+        if not self._open:
+            return
+        self._open = False
+        if self._temporary is not None:
+            self._file.close()
+            self._temporary.unlink(missing_ok=True)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if kind is None:
+            self.commit()
+        else:
+            self.abort()
+
+
+def _refuse_existing(target: Path, *, force: bool) -> None:
+    if not force and target.exists():
+        raise WriteRefusedError(
+            "it exists already", path=str(target), remedy="choose another name or give --force"
+        )

@@ -1,0 +1,222 @@
+"""Source: the bytes of an input, whatever it is: a file, a pipe, bytes in memory, gzip or not."""
+
+from __future__ import annotations
+
+import mmap
+import os
+import stat
+import sys
+import tempfile
+import zlib
+from collections.abc import Callable
+from pathlib import Path
+from typing import IO
+
+import attrs
+import numpy as np
+from numpy.typing import NDArray
+
+from fxframework.errors import LimitError, UnreadableError
+from fxframework.io.limits import Limits
+
+__all__ = ["Source", "SourceFault"]
+
+CHUNK = 1 << 20
+IN_MEMORY = 16 << 20
+"""A spooled input up to this size stays in memory; a larger one goes to an unlinked file."""
+GZIP_MAGIC = b"\x1f\x8b\x08"
+
+Progress = Callable[[int], None]
+
+
+@attrs.frozen
+class SourceFault:
+    """Damage found while the bytes were fetched; readers turn it into a diagnostic."""
+
+    code: str
+    offset: int
+    message: str
+
+
+class Source:
+    """Read-only bytes of one input, mapped where possible.
+
+    ``data`` is a uint8 array of shape (size,); ``words()`` the whole words of it. The arrays
+    stay valid until ``close()``, and as long as anything refers to them after it.
+    """
+
+    def __init__(
+        self,
+        data: NDArray[np.uint8],
+        *,
+        name: str,
+        path: Path | None = None,
+        mapping: mmap.mmap | None = None,
+        faults: tuple[SourceFault, ...] = (),
+        unpacked: bool = False,
+    ) -> None:
+        self.data = data
+        self.name = name
+        self.path = path
+        self.faults = faults
+        self.unpacked = unpacked
+        """True where the input was gzip: offsets are those of the unpacked bytes."""
+        self._mapping = mapping
+
+    @property
+    def size(self) -> int:
+        """Bytes in the source."""
+        return int(self.data.size)
+
+    @property
+    def suffix_name(self) -> str:
+        """The file name that suffixes are looked up by: without ``.gz`` where it was gzip."""
+        name = os.path.basename(self.name)  # noqa: PTH119 (a name, not always a path)
+        return name[:-3] if self.unpacked and name.lower().endswith(".gz") else name
+
+    def words(self) -> NDArray[np.uint64]:
+        """The whole words as little-endian uint64, shape (size // 8,), without copying."""
+        whole = self.size // 8 * 8
+        return self.data[:whole].view("<u8")
+
+    def read(self, offset: int, nbytes: int) -> bytes:
+        """Up to ``nbytes`` bytes from ``offset``; fewer at the end."""
+        return self.data[offset : offset + nbytes].tobytes()
+
+    def release(self, start: int, stop: int) -> None:
+        """Tell the system that the pages of bytes ``start`` to ``stop`` need not stay in memory.
+
+        They can still be read; streaming readers call this to keep their memory bounded.
+        """
+        page = mmap.PAGESIZE
+        start = -(-start // page) * page
+        length = stop // page * page - start
+        if self._mapping is not None and length > 0 and hasattr(mmap, "MADV_DONTNEED"):
+            self._mapping.madvise(mmap.MADV_DONTNEED, start, length)
+
+    def close(self) -> None:
+        """Let go of the bytes. The mapping goes when the last array over it does."""
+        self.data = np.zeros(0, np.uint8)
+        self._mapping = None
+
+    @classmethod
+    def open(
+        cls,
+        what: str | os.PathLike[str] | bytes | bytearray | memoryview,
+        *,
+        limits: Limits | None = None,
+        progress: Progress | None = None,
+    ) -> Source:
+        """Open a path, ``-`` (standard input) or bytes; gzip is unpacked.
+
+        ``progress`` is called with the bytes fetched so far where fetching takes time. Raises
+        UnreadableError for what cannot be opened, LimitError beyond ``max_unpacked``.
+        """
+        limits = limits or Limits()
+        if isinstance(what, bytes | bytearray | memoryview):
+            raw = cls(np.frombuffer(what, np.uint8), name="<bytes>")
+        elif os.fspath(what) == "-":
+            raw = _spool(_pieces(sys.stdin.buffer), "<stdin>", limits, progress)
+        else:
+            raw = _from_path(Path(what), limits, progress)
+        if raw.data[:3].tobytes() == GZIP_MAGIC:
+            return _unpacked(raw, limits, progress)
+        return raw
+
+
+def _from_path(path: Path, limits: Limits, progress: Progress | None) -> Source:
+    name = str(path)
+    try:
+        with path.open("rb") as file:
+            status = os.fstat(file.fileno())
+            if not stat.S_ISREG(status.st_mode):
+                return _spool(_pieces(file), name, limits, progress)
+            if status.st_size == 0:
+                return Source(np.zeros(0, np.uint8), name=name, path=path)
+            mapping = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+    except OSError as error:
+        raise UnreadableError(
+            f"cannot open it: {error.strerror or error}",
+            path=name,
+            remedy="check the path and its permissions",
+        ) from error
+    return Source(np.frombuffer(mapping, np.uint8), name=name, path=path, mapping=mapping)
+
+
+def _pieces(file: IO[bytes]) -> Callable[[], bytes]:
+    return lambda: file.read(CHUNK)
+
+
+def _spool(
+    piece: Callable[[], bytes], name: str, limits: Limits, progress: Progress | None
+) -> Source:
+    """Gather pieces in memory, or, once they are many, in an unlinked file that is mapped."""
+    total = 0
+    with tempfile.SpooledTemporaryFile(max_size=IN_MEMORY) as spool:
+        while chunk := piece():
+            total += len(chunk)
+            if limits.max_unpacked and total > limits.max_unpacked:
+                raise LimitError(
+                    f"the input unpacks to more than {limits.max_unpacked} bytes",
+                    path=name,
+                    remedy="raise it with -o max_unpacked=BYTES",
+                )
+            spool.write(chunk)
+            if progress is not None:
+                progress(total)
+        if total <= IN_MEMORY:
+            spool.seek(0)
+            return Source(np.frombuffer(spool.read(), np.uint8), name=name)
+        spool.flush()
+        mapping = mmap.mmap(spool.fileno(), 0, access=mmap.ACCESS_READ)
+    return Source(np.frombuffer(mapping, np.uint8), name=name, mapping=mapping)
+
+
+def _unpacked(raw: Source, limits: Limits, progress: Progress | None) -> Source:
+    """Unpack all members; keep what came before any damage, and say where the damage is."""
+    faults: list[SourceFault] = []
+    produced = 0
+
+    def members() -> Callable[[], bytes]:
+        at = 0
+        inflater = zlib.decompressobj(wbits=31)
+
+        def piece() -> bytes:
+            nonlocal at, inflater, produced
+            while not faults:
+                if inflater.eof:
+                    at -= len(inflater.unused_data)
+                    rest = raw.read(at, len(GZIP_MAGIC))
+                    if not rest.strip(b"\0"):
+                        return b""
+                    if rest != GZIP_MAGIC:
+                        faults.append(
+                            SourceFault("FXF0101", produced, f"bytes after the gzip stream, at {at}")
+                        )
+                        return b""
+                    inflater = zlib.decompressobj(wbits=31)
+                feed = inflater.unconsumed_tail or raw.read(at, CHUNK)
+                if not inflater.unconsumed_tail:
+                    at += len(feed)
+                if not feed:
+                    faults.append(SourceFault("FXF0101", produced, "the gzip stream is cut short"))
+                    return b""
+                try:
+                    out = inflater.decompress(feed, CHUNK)
+                except zlib.error as error:
+                    faults.append(SourceFault("FXF0101", produced, f"gzip: {error}"))
+                    return b""
+                produced += len(out)
+                if out:
+                    return out
+            return b""
+
+        return piece
+
+    source = _spool(members(), raw.name, limits, progress)
+    if not source.size and faults:
+        return raw  # no gzip at all, only bytes that begin like it
+    source.path = raw.path
+    source.faults = tuple(faults)
+    source.unpacked = True
+    return source

@@ -1,0 +1,168 @@
+"""Words, streams and bit fields: the atoms that every format here is made of.
+
+A field is declared once, as ``Bits``, and serves a Python int, a numpy ``uint64`` array, a numba
+kernel (through ``low`` and ``limit``, plain ints) and a person (through ``WordLayout.explain``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, overload
+
+import attrs
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+__all__ = ["U64_MAX", "WORD", "Bits", "FieldView", "WordLayout", "pad8", "padding", "to_i64"]
+
+WORD = 8
+"""Bytes in a word."""
+U64_MAX = (1 << 64) - 1
+
+
+def padding(nbytes: int) -> int:
+    """Zero bytes that follow a stream of ``nbytes`` up to the next word boundary (0 to 7)."""
+    return -nbytes % WORD
+
+
+def pad8(data: bytes) -> bytes:
+    """``data`` followed by zero bytes up to the next word boundary."""
+    return data + bytes(padding(len(data)))
+
+
+def to_i64(word: int) -> int:
+    """The two's-complement reading of an unsigned 64-bit word."""
+    return word - (1 << 64) if word >> 63 else word
+
+
+@attrs.frozen
+class Bits:
+    """A field of a 64-bit word: bits ``low`` to ``high``, both included, least significant first.
+
+    ``values`` names the numbers that have a name. ``reserved`` fields must be zero when written;
+    readers keep them.
+    """
+
+    name: str
+    low: int
+    high: int
+    doc: str = ""
+    values: Mapping[int, str] = attrs.field(factory=dict, kw_only=True, hash=False)
+    reserved: bool = attrs.field(default=False, kw_only=True)
+
+    @property
+    def width(self) -> int:
+        """Bits in the field."""
+        return self.high - self.low + 1
+
+    @property
+    def limit(self) -> int:
+        """The greatest value, and the mask once shifted down."""
+        return (1 << self.width) - 1
+
+    @property
+    def mask(self) -> int:
+        """The field's bits in place."""
+        return self.limit << self.low
+
+    @overload
+    def get(self, word: int) -> int: ...
+    @overload
+    def get(self, word: NDArray[np.uint64]) -> NDArray[np.uint64]: ...
+    def get(self, word: Any) -> Any:
+        """The field of an int, or of each element of a uint64 array (same shape)."""
+        if isinstance(word, int):
+            return (word >> self.low) & self.limit
+        import numpy as np
+
+        return (word >> np.uint64(self.low)) & np.uint64(self.limit)
+
+    def put(self, value: int) -> int:
+        """``value`` in place, to be or-ed into a word; ValueError where it does not fit."""
+        if not 0 <= value <= self.limit:
+            msg = f"{self.name} is {value}, but {self.width} bits hold 0 to {self.limit}"
+            raise ValueError(msg)
+        return value << self.low
+
+
+@attrs.frozen
+class FieldView:
+    """One field of one word as a person reads it (`fxf explain FILE@OFFSET`)."""
+
+    offset: int
+    """Byte offset of the word in the file."""
+    low: int
+    high: int
+    name: str
+    value: int
+    meaning: str
+    section: str
+
+
+@attrs.frozen
+class WordLayout:
+    """The fields of one word and the section of the document that declares them."""
+
+    name: str
+    section: str
+    fields: tuple[Bits, ...]
+
+    def __attrs_post_init__(self) -> None:
+        taken = 0
+        for field in self.fields:
+            if taken & field.mask:
+                msg = f"{self.name}: {field.name} overlaps an earlier field"
+                raise ValueError(msg)
+            taken |= field.mask
+
+    @property
+    def reserved_mask(self) -> int:
+        """Bits that no field names, or that a field declares reserved: zero when written."""
+        named = 0
+        for field in self.fields:
+            if not field.reserved:
+                named |= field.mask
+        return U64_MAX & ~named
+
+    def pack(self, **values: int) -> int:
+        """The word with these fields; fields not named are zero."""
+        word = 0
+        for field in self.fields:
+            if field.name in values:
+                word |= field.put(values.pop(field.name))
+        if values:
+            msg = f"{self.name} has no field {', '.join(sorted(values))}"
+            raise ValueError(msg)
+        return word
+
+    def unpack(self, word: int) -> dict[str, int]:
+        """Each named field's value."""
+        return {field.name: field.get(word) for field in self.fields}
+
+    def explain(self, word: int, offset: int) -> list[FieldView]:
+        """The word at byte ``offset``, field by field from bit 0; set reserved bits included."""
+        views = [
+            FieldView(
+                offset,
+                field.low,
+                field.high,
+                field.name,
+                field.get(word),
+                field.values.get(field.get(word), field.doc),
+                self.section,
+            )
+            for field in self.fields
+        ]
+        stray = word & self.reserved_mask
+        for field in self.fields:
+            if field.reserved:
+                stray &= ~field.mask
+        if stray:
+            low = (stray & -stray).bit_length() - 1
+            high = stray.bit_length() - 1
+            views.append(
+                FieldView(offset, low, high, "reserved", stray >> low, "should be zero", self.section)
+            )
+        return sorted(views, key=lambda view: view.low)

@@ -1,0 +1,1 @@
+"""What flows between readers and exporters: captures, tables, strings, clocks, diagnostics."""

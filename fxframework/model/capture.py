@@ -1,0 +1,168 @@
+"""Capture: what a reader gives. Two views of one input, both lazy: records and tables."""
+
+from __future__ import annotations
+
+import abc
+from collections.abc import Iterator, Mapping
+from types import TracebackType
+from typing import Any, ClassVar, Protocol, Self, runtime_checkable
+
+import attrs
+import numpy as np
+
+from fxframework.errors import UsageError, did_you_mean
+from fxframework.io.limits import Limits
+from fxframework.io.source import Source
+from fxframework.model.diagnostics import Diagnostics
+from fxframework.model.schema import STANDARD_TABLES, TableSchema
+from fxframework.model.strings import StringPool, TextColumn
+from fxframework.model.table import Table
+
+__all__ = ["Capture", "OpenRequest", "Record", "Summary"]
+
+
+@runtime_checkable
+class Record(Protocol):
+    """One record, lossless: an object of the format's own with its place in the file."""
+
+    offset: int
+    nbytes: int
+
+    def to_json(self) -> dict[str, Any]:
+        """The record as CONTRACTS §3 shows it."""
+        ...
+
+
+@attrs.frozen(kw_only=True)
+class OpenRequest:
+    """How a capture is to be read: what `fxf` and `fxframework.open` pass to a reader."""
+
+    limits: Limits = attrs.field(factory=Limits)
+    strict: bool = False
+    options: Mapping[str, Any] = attrs.field(factory=dict)
+    """The reader's own options, already of their types."""
+    observer: Any = None
+    """Called with every Diagnostic."""
+    host: Any = None
+    """The Host, for readers of containers that hold other formats."""
+
+
+@attrs.frozen(kw_only=True)
+class Summary:
+    """What `fxf info` shows of a capture."""
+
+    records: int
+    kinds: Mapping[str, int]
+    """Records of each kind."""
+    start_ns: int | None
+    end_ns: int | None
+    facts: Mapping[str, Any]
+    """What only this format has to say, as plain JSON values."""
+    timeline: tuple[tuple[str, tuple[int, ...]], ...] = ()
+    """Named rows of equal length: events per stretch of time, for a sketch on a terminal."""
+
+
+class Capture(abc.ABC):
+    """An opened input. Use as a context manager.
+
+    ``records()`` gives every record in file order, damaged stretches and padding included;
+    ``table(name)`` a whole table; ``batches(name, rows)`` the same rows in bounded memory.
+    ``diagnostics`` holds what was found by the views that were asked for so far.
+    """
+
+    format: ClassVar[str]
+    schemas: ClassVar[Mapping[str, TableSchema]] = {}
+    """The tables that the format fills, beside `diagnostics`."""
+
+    def __init__(self, source: Source, request: OpenRequest, diagnostics: Diagnostics) -> None:
+        self.source = source
+        self.request = request
+        self.diagnostics = diagnostics
+        self.strings = StringPool()
+        for fault in source.faults:
+            diagnostics.add(fault.code, fault.message, offset=fault.offset)
+
+    @property
+    def name(self) -> str:
+        """The name of the input."""
+        return self.source.name
+
+    @property
+    def tables(self) -> tuple[str, ...]:
+        """Names of the tables that this capture can give."""
+        return (*self.schemas, "diagnostics")
+
+    @abc.abstractmethod
+    def records(self) -> Iterator[Record]:
+        """Every record in file order; their ``nbytes`` add up to the source's size."""
+
+    @abc.abstractmethod
+    def summary(self) -> Summary:
+        """Counts and times, from one pass over the whole capture."""
+
+    @abc.abstractmethod
+    def scan(self) -> None:
+        """Read all of it, so that ``diagnostics`` is complete."""
+
+    @abc.abstractmethod
+    def _table(self, name: str) -> Table: ...
+
+    @abc.abstractmethod
+    def _batches(self, name: str, rows: int) -> Iterator[Table]: ...
+
+    def table(self, name: str) -> Table:
+        """A whole table. Raises UsageError for a name that the format does not fill."""
+        if name == "diagnostics":
+            return self._diagnostics_table()
+        self._check(name)
+        return self._table(name)
+
+    def batches(self, name: str, rows: int = 65536) -> Iterator[Table]:
+        """The rows of a table in order, at most ``rows`` at a time, in bounded memory."""
+        if rows < 1:
+            raise UsageError(f"a batch of {rows} rows makes no sense", remedy="give 1 or more")
+        if name == "diagnostics":
+            whole = self._diagnostics_table()
+            return (whole.select(slice(at, at + rows)) for at in range(0, len(whole), rows))
+        self._check(name)
+        return self._batches(name, rows)
+
+    def _check(self, name: str) -> None:
+        if name not in self.schemas:
+            raise UsageError(
+                f"a {self.format} capture has no table {name!r}{did_you_mean(name, self.tables)}",
+                remedy=f"it has {', '.join(self.tables)}",
+            )
+
+    def _diagnostics_table(self) -> Table:
+        self.scan()
+        found = self.diagnostics.sorted()
+        schema = STANDARD_TABLES["diagnostics"]
+        intern = self.strings.intern
+
+        def optional(values: list[int | None]) -> Any:
+            return np.array([-1 if value is None else value for value in values], np.int64)
+
+        columns = {
+            "code": np.array([intern(f.code.encode()) for f in found], np.int32),
+            "severity": np.array([f.severity for f in found], np.uint8),
+            "offset": optional([f.offset for f in found]),
+            "record": optional([f.record for f in found]),
+            "message": TextColumn.of(f.message for f in found),
+        }
+        return Table(schema, len(found), columns, self.strings)
+
+    def close(self) -> None:
+        """Let go of the input; may be called again."""
+        self.source.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()

@@ -1,0 +1,84 @@
+"""Clocks: ticks to nanoseconds and back, in exact integer arithmetic."""
+
+from __future__ import annotations
+
+import attrs
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["NS_MAX", "NS_MIN", "NS_PER_SECOND", "Clock"]
+
+NS_PER_SECOND = 1_000_000_000
+NS_MAX = (1 << 63) - 1
+NS_MIN = -(1 << 63)
+_SPLIT_RATE = (1 << 63) // NS_PER_SECOND
+"""Up to this rate a remainder times 1e9 fits 63 bits, so that whole arrays divide exactly."""
+
+
+@attrs.frozen
+class Clock:
+    """A tick counter's rate and origin: ``ns = floor((ticks - base_ticks) * 1e9 / rate)``."""
+
+    ticks_per_second: int = NS_PER_SECOND
+    base_ticks: int = 0
+    base_wall_ns: int | None = None
+    """Nanoseconds since the Unix epoch at ``base_ticks``, where the capture says it."""
+
+    @property
+    def is_identity(self) -> bool:
+        """Whether a tick is a nanosecond counted from zero."""
+        return self.ticks_per_second == NS_PER_SECOND and self.base_ticks == 0
+
+    def ns(self, ticks: int) -> int | None:
+        """Nanoseconds of one tick count (uint64); None where int64 cannot hold them."""
+        ns = (ticks - self.base_ticks) * NS_PER_SECOND // self.ticks_per_second
+        return ns if NS_MIN <= ns <= NS_MAX else None
+
+    def to_ns(self, ticks: NDArray[np.uint64]) -> tuple[NDArray[np.int64], int]:
+        """Nanoseconds of an array of tick counts, and how many did not fit.
+
+        Takes uint64 of shape (n,), gives int64 of shape (n,); what does not fit is ``NS_MAX`` or
+        ``NS_MIN``. For a clock of nanoseconds the result is a view of the input where all fit.
+        """
+        ticks = np.asarray(ticks, np.uint64)
+        if self.is_identity:
+            ns = ticks.view(np.int64)
+            lost = int(np.count_nonzero(ns < 0)) if ns.size and int(ns.min()) < 0 else 0
+            return (np.where(ns < 0, NS_MAX, ns), lost) if lost else (ns, 0)
+        rate = self.ticks_per_second
+        if rate > _SPLIT_RATE:
+            return self._to_ns_slowly(ticks)
+        base = np.uint64(self.base_ticks)
+        after = ticks >= base
+        distance = np.where(after, ticks - base, base - ticks)
+        whole, part = np.divmod(distance, np.uint64(rate))
+        part = part * np.uint64(NS_PER_SECOND)
+        # Before the base the floor goes the other way: -(whole.part) rounds down.
+        fraction = np.where(
+            after, part // np.uint64(rate), (part + np.uint64(rate - 1)) // np.uint64(rate)
+        )
+        bound = np.uint64(NS_MAX // NS_PER_SECOND)
+        magnitude = np.minimum(whole, bound) * np.uint64(NS_PER_SECOND) + fraction
+        outside = (whole > bound) | (magnitude > np.uint64(NS_MAX))
+        lost = int(np.count_nonzero(outside))
+        signed = np.where(outside, np.uint64(NS_MAX), magnitude).view(np.int64)
+        ns = np.where(after, signed, -signed)
+        if lost:
+            ns[outside & ~after] = NS_MIN
+        return ns, lost
+
+    def _to_ns_slowly(self, ticks: NDArray[np.uint64]) -> tuple[NDArray[np.int64], int]:
+        """For rates above 9.2 GHz: one Python integer at a time."""
+        out = np.empty(ticks.size, np.int64)
+        lost = 0
+        for index, tick in enumerate(ticks.tolist()):
+            ns = self.ns(tick)
+            if ns is None:
+                lost += 1
+                ns = NS_MAX if tick >= self.base_ticks else NS_MIN
+            out[index] = ns
+        return out, lost
+
+    def ticks(self, ns: int) -> int:
+        """The first tick count that is not before ``ns`` (the inverse of ``ns()``, rounded up)."""
+        return -(-ns * self.ticks_per_second // NS_PER_SECOND) + self.base_ticks

@@ -1,0 +1,125 @@
+"""Diagnostics: findings as data, with a stable code and a byte offset."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+
+import attrs
+
+from fxframework.errors import FRAMEWORK_RULES, Rule, Severity, StrictError
+
+__all__ = ["Diagnostic", "Diagnostics"]
+
+
+@attrs.frozen
+class Diagnostic:
+    """One finding about one place of a capture."""
+
+    code: str
+    severity: Severity
+    offset: int | None
+    """Byte offset in the (unpacked) file; None where the finding is about the whole."""
+    record: int | None
+    """Index of the record in file order; None where it is about none."""
+    message: str
+
+
+class Diagnostics(Sequence[Diagnostic]):
+    """The findings of one capture, in the order they were made.
+
+    Memory is bounded: per code the first ``limit`` findings are kept and all are counted.
+    ``strict`` raises StrictError at the first one of DATA_LOSS or worse.
+    """
+
+    def __init__(
+        self,
+        rules: Mapping[str, Rule],
+        *,
+        limit: int = 1000,
+        strict: bool = False,
+        path: str | None = None,
+        observer: Callable[[Diagnostic], None] | None = None,
+    ) -> None:
+        self._rules = {**FRAMEWORK_RULES, **rules}
+        self._kept: list[Diagnostic] = []
+        self._counts: Counter[str] = Counter()
+        self._limit = limit or (1 << 62)
+        self._strict = strict
+        self._path = path
+        self._observer = observer
+
+    def add(
+        self,
+        code: str,
+        message: str = "",
+        *,
+        offset: int | None = None,
+        record: int | None = None,
+        severity: Severity | None = None,
+        times: int = 1,
+    ) -> None:
+        """Report a finding of a catalogued ``code``; its severity is the rule's unless given.
+
+        ``times`` counts that many findings of which only this one is described. Raises KeyError
+        for a code that no catalogue has, StrictError where strictness asks for it.
+        """
+        rule = self._rules[code]
+        found = Diagnostic(
+            code,
+            rule.severity if severity is None else severity,
+            offset,
+            record,
+            message or rule.title,
+        )
+        self._counts[code] += times
+        if self._counts[code] - times < self._limit:
+            self._kept.append(found)
+        if self._observer is not None:
+            self._observer(found)
+        if self._strict and found.severity >= Severity.DATA_LOSS:
+            raise StrictError(
+                found.message,
+                code=code,
+                path=self._path,
+                offset=offset,
+                record=record,
+                remedy="leave out --strict to keep what is sound",
+            )
+
+    def clear(self) -> None:
+        """Forget all findings: the reading starts again."""
+        self._kept.clear()
+        self._counts.clear()
+
+    @property
+    def counts(self) -> Mapping[str, int]:
+        """How often each code was found, kept or not."""
+        return dict(self._counts)
+
+    @property
+    def worst(self) -> Severity | None:
+        """The greatest severity found; None where nothing was."""
+        return max((finding.severity for finding in self._kept), default=None)
+
+    def rule(self, code: str) -> Rule:
+        """The catalogue's row for a code."""
+        return self._rules[code]
+
+    def sorted(self) -> list[Diagnostic]:
+        """The kept findings by place: record, then offset; whole-file findings first."""
+        return sorted(
+            self._kept, key=lambda found: -1 if found.offset is None else found.offset
+        )
+
+    def __len__(self) -> int:
+        return len(self._kept)
+
+    def __iter__(self) -> Iterator[Diagnostic]:
+        return iter(self._kept)
+
+    def __getitem__(self, index):  # type: ignore[no-untyped-def, override]
+        return self._kept[index]
+
+    def __repr__(self) -> str:
+        return f"Diagnostics({dict(self._counts)})"

@@ -1,0 +1,260 @@
+"""Schemas of the standard tables: what an exporter may rely on, whatever the format was.
+
+Imports nothing heavy, so that help and docs can be made from it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import attrs
+
+__all__ = ["STANDARD_TABLES", "TABLE_CODES", "Column", "TableSchema"]
+
+
+@attrs.frozen
+class Column:
+    """A column: its name, what it holds and in which unit.
+
+    ``kind`` is a numpy dtype string (``i8``, ``u1``, ``f8``, …), ``code`` (int32 into the string
+    pool, -1 for null), ``text`` (a string column of its own), ``bytes`` (offset and length into
+    the source, two int64) or ``array`` (offset and length into a column of values).
+    """
+
+    name: str
+    kind: str
+    doc: str
+    unit: str = ""
+    values: Mapping[int, str] = attrs.field(factory=dict, kw_only=True)
+    """Names of the numbers of an enumeration."""
+
+
+@attrs.frozen
+class TableSchema:
+    """A table: its name, its columns beside ``row`` and ``offset``, and what a row is."""
+
+    name: str
+    doc: str
+    columns: tuple[Column, ...]
+    plain: bool = False
+    """True where rows have no ``row`` and ``offset`` of their own (`diagnostics`)."""
+
+    @property
+    def all_columns(self) -> tuple[Column, ...]:
+        """``row`` and ``offset`` first, then the others."""
+        return self.columns if self.plain else (*COMMON, *self.columns)
+
+    def column(self, name: str) -> Column:
+        """The column of that name; KeyError where there is none."""
+        for column in self.all_columns:
+            if column.name == name:
+                return column
+        raise KeyError(name)
+
+    def extended(self, *columns: Column) -> TableSchema:
+        """This schema with a plugin's columns, under its own prefix, behind the standard ones."""
+        return attrs.evolve(self, columns=(*self.columns, *columns))
+
+
+COMMON = (
+    Column("row", "i8", "stable id of the row within the table"),
+    Column("offset", "i8", "file offset of the record that the row comes from", "bytes"),
+)
+SLICE_KINDS = {0: "begin_end", 1: "complete", 2: "async", 3: "call"}
+SCOPES = {0: "thread", 1: "process", 2: "global"}
+FLOW_PHASES = {0: "begin", 1: "step", 2: "end"}
+SCHED_KINDS = {0: "legacy_context_switch", 1: "context_switch", 2: "wakeup"}
+THREAD_STATES = {0: "new", 1: "running", 2: "suspended", 3: "blocked", 4: "dying", 5: "dead"}
+ARG_TYPES = {
+    0: "null",
+    1: "int32",
+    2: "uint32",
+    3: "int64",
+    4: "uint64",
+    5: "double",
+    6: "string",
+    7: "pointer",
+    8: "koid",
+    9: "bool",
+    10: "blob",
+}
+
+TS = Column("ts", "i8", "time, floor of the exact value, from the clock's base", "ns")
+TICKS = Column("ticks", "u8", "raw time as recorded", "ticks")
+THREAD = Column("thread", "i4", "id of the thread in `threads`; -1 none")
+CATEGORY = Column("category", "code", "category")
+NAME = Column("name", "code", "name")
+
+_TABLES = (
+    TableSchema(
+        "processes",
+        "a process that the capture mentions",
+        (Column("pid", "u8", "process koid or id"), Column("name", "code", "its last known name")),
+    ),
+    TableSchema(
+        "threads",
+        "a thread that the capture mentions",
+        (
+            Column("id", "i4", "what the `thread` columns of other tables hold"),
+            Column("pid", "u8", "process koid or id"),
+            Column("tid", "u8", "thread koid or id"),
+            Column("name", "code", "its last known name"),
+        ),
+    ),
+    TableSchema(
+        "slices",
+        "a span of time on a thread, or an asynchronous one",
+        (
+            TS,
+            TICKS,
+            Column("dur", "i8", "length; -1 where it was never closed", "ns"),
+            THREAD,
+            CATEGORY,
+            NAME,
+            Column("depth", "i4", "how many slices enclose it"),
+            Column("parent", "i8", "row of the slice that encloses it; -1 none"),
+            Column("kind", "u1", "how it was recorded", values=SLICE_KINDS),
+            Column("id", "u8", "correlation id of an asynchronous slice, else 0"),
+        ),
+    ),
+    TableSchema(
+        "instants",
+        "a moment on a thread, or of an asynchronous operation",
+        (
+            TS,
+            TICKS,
+            THREAD,
+            CATEGORY,
+            NAME,
+            Column("scope", "u1", "how far it reaches; 255 asynchronous", values=SCOPES),
+            Column("id", "u8", "correlation id of an asynchronous instant, else 0"),
+        ),
+    ),
+    TableSchema(
+        "counters",
+        "one sampled value of one series",
+        (
+            TS,
+            TICKS,
+            THREAD,
+            CATEGORY,
+            NAME,
+            Column("id", "u8", "counter id"),
+            Column("series", "code", "the series within the counter"),
+            Column("value", "f8", "the value, rounded to a double"),
+            Column("value_int", "i8", "the exact value where is_int (uint64 wraps), else 0"),
+            Column("is_int", "?", "whether the value is an integer"),
+        ),
+    ),
+    TableSchema(
+        "flows",
+        "one point of a flow",
+        (
+            TS,
+            TICKS,
+            THREAD,
+            CATEGORY,
+            NAME,
+            Column("id", "u8", "correlation id"),
+            Column("phase", "u1", "which point of the flow", values=FLOW_PHASES),
+            Column("slice", "i8", "row of the enclosing slice; -1 none"),
+        ),
+    ),
+    TableSchema(
+        "sched",
+        "a context switch or a wakeup",
+        (
+            TS,
+            TICKS,
+            Column("cpu", "u2", "logical CPU number"),
+            Column("kind", "u1", "what happened", values=SCHED_KINDS),
+            Column("prev", "i4", "id of the outgoing thread in `threads`; -1 none"),
+            Column("next", "i4", "id of the incoming or waking thread; -1 none"),
+            Column("prev_state", "u1", "state of the outgoing thread", values=THREAD_STATES),
+            Column("prev_priority", "i4", "priority or weight; -1 not given"),
+            Column("next_priority", "i4", "priority or weight; -1 not given"),
+        ),
+    ),
+    TableSchema(
+        "logs",
+        "a log message",
+        (
+            TS,
+            TICKS,
+            Column("severity", "u1", "the severity byte as recorded"),
+            Column("severity_name", "code", "its name"),
+            Column("pid", "u8", "process koid or id"),
+            Column("tid", "u8", "thread koid or id"),
+            Column("tags", "code", "tags, joined by commas"),
+            Column("component", "code", "moniker or name of the component"),
+            Column("message", "text", "the message"),
+            Column("file", "code", "source file"),
+            Column("line", "u4", "source line; 0 not given"),
+            Column("dropped", "u8", "messages dropped before this one"),
+        ),
+    ),
+    TableSchema(
+        "args",
+        "one argument of a row of another table; the column that `type` names holds the value",
+        (
+            Column("table", "u1", "the table that `parent` is a row of"),
+            Column("parent", "i8", "row there; -1 where the event made none"),
+            Column("name", "code", "name"),
+            Column("type", "u1", "type as recorded", values=ARG_TYPES),
+            Column("int", "i8", "value of an integer, pointer, koid or bool; else 0"),
+            Column("uint", "u8", "the same 64 bits, unsigned"),
+            Column("float", "f8", "value of double; else 0"),
+            Column("str", "code", "value of string and blob (bytes); else -1"),
+        ),
+    ),
+    TableSchema(
+        "blobs",
+        "a stretch of uninterpreted bytes; those of one name follow each other in order",
+        (
+            Column("name", "code", "name"),
+            Column("type", "u1", "type as recorded"),
+            Column("size", "u8", "payload", "bytes"),
+            Column("data", "bytes", "place of the payload in the source"),
+        ),
+    ),
+    TableSchema(
+        "nodes",
+        "a node of a tree",
+        (
+            Column("id", "i4", "id of the node"),
+            Column("parent", "i4", "id of its parent; -1 none"),
+            Column("name", "code", "name"),
+            Column("path", "code", "names from the root, joined by slashes"),
+            Column("links", "i4", "links that leave it"),
+        ),
+    ),
+    TableSchema(
+        "properties",
+        "a property of a node",
+        (
+            Column("node", "i4", "id of the node"),
+            Column("name", "code", "name"),
+            Column("type", "u1", "type as recorded"),
+            Column("int", "i8", "value of an int; else 0"),
+            Column("uint", "u8", "value of a uint; else 0"),
+            Column("float", "f8", "value of a double; else 0"),
+            Column("text", "text", "value of a string or of bytes"),
+            Column("array", "array", "place of an array's values"),
+        ),
+    ),
+    TableSchema(
+        "diagnostics",
+        "a finding",
+        (
+            Column("code", "code", "stable code: see `fxf explain CODE`"),
+            Column("severity", "u1", "0 info, 1 warning, 2 data loss, 3 error"),
+            Column("offset", "i8", "file offset; -1 the whole file", "bytes"),
+            Column("record", "i8", "index of the record; -1 none"),
+            Column("message", "text", "what was found"),
+        ),
+        plain=True,
+    ),
+)
+STANDARD_TABLES: Mapping[str, TableSchema] = {table.name: table for table in _TABLES}
+TABLE_CODES: Mapping[str, int] = {table.name: code for code, table in enumerate(_TABLES)}
+"""What the `table` column of `args` holds."""

@@ -1,0 +1,264 @@
+"""Strings: the pool that all tables of a capture share, and text columns with bytes of their own.
+
+A pool keeps each distinct byte string once, padded to whole words, so that kernels compare and
+copy words. Its arrays are the kernel's state as well as the pool's, passed as ``PoolArrays``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, NamedTuple, overload
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fxframework.io.jit import Kernel, kernel
+
+__all__ = ["PoolArrays", "StringPool", "TextColumn", "intern_words", "rehash"]
+
+EMPTY = -1
+HASH_MASK = (1 << 62) - 1
+
+
+class PoolArrays(NamedTuple):
+    """The arrays behind a pool, as kernels take them."""
+
+    words: NDArray[np.int64]
+    """Padded bytes of all strings, one after another."""
+    starts: NDArray[np.int64]
+    """Index of each string's first word."""
+    lengths: NDArray[np.int64]
+    """Bytes in each string, padding not counted."""
+    slots: NDArray[np.int64]
+    """Open-addressed hash table of codes; -1 is free; its length is a power of two."""
+    used: NDArray[np.int64]
+    """[strings, words] in use."""
+
+
+@kernel
+def hash_words(words, start, nbytes):  # type: ignore[no-untyped-def]
+    """Hash of the ``nbytes`` bytes at word ``start``; the padding bits do not count."""
+    value = nbytes * 1099511628211 + 1469598103934665603
+    whole = nbytes >> 3
+    for index in range(start, start + whole):
+        value = ((value ^ (words[index] & 0x3FFFFFFFFFFFFFFF)) * 1099511628211) & HASH_MASK
+        value ^= value >> 29
+        value ^= (words[index] >> 62) & 3
+    rest = nbytes & 7
+    if rest:
+        tail = words[start + whole] & ((1 << (8 * rest)) - 1)
+        value = ((value ^ tail) * 1099511628211) & HASH_MASK
+        value ^= value >> 29
+    return value & HASH_MASK
+
+
+@kernel
+def intern_words(words, start, nbytes, pool):  # type: ignore[no-untyped-def]
+    """Code of the ``nbytes`` bytes at word ``start`` of ``words``, entered where it is new.
+
+    The caller makes sure that there is room for one more string and its words.
+    """
+    mask = len(pool.slots) - 1
+    slot = hash_words(words, start, nbytes) & mask
+    whole = nbytes >> 3
+    rest = nbytes & 7
+    tail_mask = (1 << (8 * rest)) - 1
+    while True:
+        code = pool.slots[slot]
+        if code < 0:
+            break
+        if pool.lengths[code] == nbytes:
+            at = pool.starts[code]
+            same = True
+            for index in range(whole):
+                if pool.words[at + index] != words[start + index]:
+                    same = False
+                    break
+            if same and rest:
+                same = pool.words[at + whole] == words[start + whole] & tail_mask
+            if same:
+                return code
+        slot = (slot + 1) & mask
+    code = pool.used[0]
+    at = pool.used[1]
+    pool.slots[slot] = code
+    pool.starts[code] = at
+    pool.lengths[code] = nbytes
+    for index in range(whole):
+        pool.words[at + index] = words[start + index]
+    if rest:
+        pool.words[at + whole] = words[start + whole] & tail_mask
+        at += 1
+    pool.used[0] = code + 1
+    pool.used[1] = at + whole
+    return code
+
+
+@kernel
+def rehash(pool):  # type: ignore[no-untyped-def]
+    """Enter every string of the pool into its (emptied) hash table."""
+    mask = len(pool.slots) - 1
+    for code in range(pool.used[0]):
+        slot = hash_words(pool.words, pool.starts[code], pool.lengths[code]) & mask
+        while pool.slots[slot] >= 0:
+            slot = (slot + 1) & mask
+        pool.slots[slot] = code
+
+
+class StringPool(Sequence[str]):
+    """The distinct strings of a capture; a ``code`` column indexes it, -1 being null.
+
+    Strings are bytes first (``bytes_of``); as text, what is not UTF-8 becomes U+FFFD. Code 0 is
+    always the empty string.
+    """
+
+    def __init__(self) -> None:
+        self.arrays = PoolArrays(
+            words=np.zeros(256, np.int64),
+            starts=np.zeros(64, np.int64),
+            lengths=np.zeros(64, np.int64),
+            slots=np.full(128, EMPTY, np.int64),
+            used=np.zeros(2, np.int64),
+        )
+        self._text: list[str] = []
+        self._codes: dict[bytes, int] = {}
+        self.intern(b"")
+
+    def reserve(self, strings: int, words: int) -> PoolArrays:
+        """Make room for that many more strings and words; gives the arrays to work on."""
+        arrays = self.arrays
+        count, filled = (int(value) for value in arrays.used)
+        if count + strings > arrays.starts.size:
+            size = max(count + strings, 2 * arrays.starts.size)
+            arrays = arrays._replace(
+                starts=np.resize(arrays.starts, size), lengths=np.resize(arrays.lengths, size)
+            )
+        if filled + words > arrays.words.size:
+            size = max(filled + words, 2 * arrays.words.size)
+            grown = np.zeros(size, np.int64)
+            grown[:filled] = arrays.words[:filled]
+            arrays = arrays._replace(words=grown)
+        if 2 * (count + strings) > arrays.slots.size:
+            size = 1 << (4 * (count + strings) - 1).bit_length()
+            arrays = arrays._replace(slots=np.full(size, EMPTY, np.int64))
+            rehash.for_size(64 * count)(arrays)
+        self.arrays = arrays
+        return arrays
+
+    def intern(self, value: bytes) -> int:
+        """The code of ``value``, which is entered where it is new."""
+        known = self._codes.get(value)
+        if known is not None:
+            return known
+        words = np.frombuffer(value + bytes(-len(value) % 8 or 8), "<i8")
+        arrays = self.reserve(1, words.size)
+        code = int(intern_words.plain(words, 0, len(value), arrays))
+        self._codes[value] = code
+        return code
+
+    def code(self, value: str | bytes) -> int:
+        """The code of a string that is in the pool; -1 where it is not."""
+        data = value.encode() if isinstance(value, str) else value
+        words = np.frombuffer(data + bytes(-len(data) % 8 or 8), "<i8")
+        arrays = self.arrays
+        mask = arrays.slots.size - 1
+        slot = hash_words.plain(words, 0, len(data)) & mask
+        while (code := int(arrays.slots[slot])) >= 0:
+            if self.bytes_of(code) == data:
+                return code
+            slot = (slot + 1) & mask
+        return EMPTY
+
+    def bytes_of(self, code: int) -> bytes:
+        """The bytes of a code; IndexError where it is none."""
+        if not 0 <= code < len(self):
+            msg = f"string code {code} is not in the pool"
+            raise IndexError(msg)
+        start = int(self.arrays.starts[code]) * 8
+        end = start + int(self.arrays.lengths[code])
+        return self.arrays.words.view(np.uint8)[start:end].tobytes()
+
+    def texts(self) -> list[str]:
+        """All strings as text, by code."""
+        known = len(self._text)
+        if known < len(self):
+            data = self.arrays.words.view(np.uint8)
+            starts = self.arrays.starts[known : len(self)].tolist()
+            lengths = self.arrays.lengths[known : len(self)].tolist()
+            self._text.extend(
+                data[8 * start : 8 * start + length].tobytes().decode("utf-8", "replace")
+                for start, length in zip(starts, lengths, strict=True)
+            )
+        return self._text
+
+    def __len__(self) -> int:
+        return int(self.arrays.used[0])
+
+    @overload
+    def __getitem__(self, index: int) -> str: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[str]: ...
+    def __getitem__(self, index: int | slice) -> str | list[str]:
+        return self.texts()[index]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.texts())
+
+
+class TextColumn(Sequence[str]):
+    """Strings that are not pooled: ``offsets`` int64 of shape (n + 1,) into ``data`` (uint8)."""
+
+    def __init__(self, offsets: NDArray[np.int64], data: NDArray[np.uint8]) -> None:
+        self.offsets = offsets
+        self.data = data
+
+    @classmethod
+    def of(cls, values: Iterable[str | bytes]) -> TextColumn:
+        """A column of these values."""
+        parts = [value.encode() if isinstance(value, str) else value for value in values]
+        offsets = np.zeros(len(parts) + 1, np.int64)
+        np.cumsum([len(part) for part in parts], out=offsets[1:])
+        return cls(offsets, np.frombuffer(b"".join(parts), np.uint8))
+
+    @classmethod
+    def gather(
+        cls, source: NDArray[np.uint8], starts: NDArray[np.int64], lengths: NDArray[np.int64]
+    ) -> TextColumn:
+        """A column of stretches of ``source``, copied together in order."""
+        offsets = np.zeros(starts.size + 1, np.int64)
+        np.cumsum(lengths, out=offsets[1:])
+        total = int(offsets[-1])
+        index = np.arange(total, dtype=np.int64)
+        index += np.repeat(starts - offsets[:-1], lengths)
+        return cls(offsets, source[index])
+
+    def bytes_of(self, row: int) -> bytes:
+        """The bytes of a row."""
+        return self.data[int(self.offsets[row]) : int(self.offsets[row + 1])].tobytes()
+
+    def take(self, rows: NDArray[Any]) -> TextColumn:
+        """The rows of a boolean mask or an index array."""
+        index = np.flatnonzero(rows) if rows.dtype == np.bool_ else rows
+        starts = self.offsets[:-1][index]
+        return TextColumn.gather(self.data, starts, self.offsets[1:][index] - starts)
+
+    def __len__(self) -> int:
+        return int(self.offsets.size) - 1
+
+    @overload
+    def __getitem__(self, index: int) -> str: ...
+    @overload
+    def __getitem__(self, index: slice) -> TextColumn: ...
+    def __getitem__(self, index: int | slice) -> str | TextColumn:
+        if isinstance(index, slice):
+            start, stop, step = index.indices(len(self))
+            if step != 1:
+                return self.take(np.arange(start, stop, step))
+            return TextColumn(self.offsets[start : max(stop, start) + 1], self.data)
+        row = range(len(self))[index]
+        return self.bytes_of(row).decode("utf-8", "replace")
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[np.object_]:
+        out = np.empty(len(self), object)
+        out[:] = list(self)
+        return out

@@ -1,0 +1,156 @@
+"""Table: named columns of equal length over a shared string pool."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fxframework.errors import MissingExtraError, UsageError, did_you_mean
+from fxframework.model.schema import TableSchema
+from fxframework.model.strings import StringPool, TextColumn
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+__all__ = ["ColumnData", "Table"]
+
+ColumnData = NDArray[Any] | TextColumn
+"""A column: a numpy array of shape (rows,), (rows, 2) for `bytes` and `array`, or a TextColumn."""
+
+
+class Table(Mapping[str, ColumnData]):
+    """Columns by name; ``len(table)`` is the number of rows.
+
+    A column may be given as a function that makes it when it is first asked for. Iterating gives
+    the column names in the schema's order; ``texts(name)`` resolves a code column.
+    """
+
+    def __init__(
+        self,
+        schema: TableSchema,
+        rows: int,
+        columns: Mapping[str, ColumnData | Callable[[], ColumnData]],
+        pool: StringPool,
+    ) -> None:
+        missing = {column.name for column in schema.all_columns} ^ columns.keys()
+        if missing:
+            msg = f"table {schema.name}: columns {sorted(missing)} do not match the schema"
+            raise ValueError(msg)
+        self.schema = schema
+        self.pool = pool
+        self._rows = rows
+        self._columns = dict(columns)
+
+    @property
+    def name(self) -> str:
+        """The table's name."""
+        return self.schema.name
+
+    def __len__(self) -> int:
+        return self._rows
+
+    def __iter__(self) -> Iterator[str]:
+        return (column.name for column in self.schema.all_columns)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._columns
+
+    def __getitem__(self, name: str) -> ColumnData:
+        try:
+            column = self._columns[name]
+        except KeyError:
+            raise UsageError(
+                f"table {self.name} has no column {name!r}{did_you_mean(name, self)}",
+                remedy=f"it has {', '.join(self)}",
+            ) from None
+        if callable(column):
+            column = column()
+            self._columns[name] = column
+        return column
+
+    def array(self, name: str) -> NDArray[Any]:
+        """A column that is a numpy array; TypeError for a text column."""
+        column = self[name]
+        if isinstance(column, TextColumn):
+            msg = f"{self.name}.{name} is text"
+            raise TypeError(msg)
+        return column
+
+    def texts(self, name: str) -> list[str | None]:
+        """A code or text column as Python strings; None where the code is -1."""
+        column = self[name]
+        if isinstance(column, TextColumn):
+            return list(column)
+        pool: list[str | None] = [*self.pool.texts(), None]
+        return [pool[code] for code in column.tolist()]
+
+    def select(self, rows: slice | NDArray[Any]) -> Table:
+        """The rows of a slice, a boolean mask or an index array, as a table."""
+        if isinstance(rows, slice):
+            count = len(range(*rows.indices(self._rows)))
+        elif rows.dtype == np.bool_:
+            count = int(np.count_nonzero(rows))
+        else:
+            count = int(rows.size)
+
+        def picked(name: str) -> Callable[[], ColumnData]:
+            def make() -> ColumnData:
+                column = self[name]
+                if isinstance(column, TextColumn):
+                    return column[rows] if isinstance(rows, slice) else column.take(rows)
+                return column[rows]  # type: ignore[no-any-return]
+
+            return make
+
+        return Table(self.schema, count, {name: picked(name) for name in self}, self.pool)
+
+    def to_arrow(self) -> pa.Table:
+        """The table as pyarrow holds it: codes as dictionaries, text as binary-safe strings.
+
+        Raises MissingExtraError where pyarrow is not installed.
+        """
+        try:
+            import pyarrow as pa
+        except ImportError:
+            raise MissingExtraError("pyarrow", "arrow", purpose="an Arrow table") from None
+        pool = _arrow_pool(self.pool) if any(c.kind == "code" for c in self.schema.columns) else None
+        arrays = [_arrow_column(self[c.name], c.kind, pool) for c in self.schema.all_columns]
+        return pa.table(arrays, names=list(self))
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        """The Arrow C stream interface: polars, duckdb and pandas take the table as it is."""
+        return self.to_arrow().__arrow_c_stream__(requested_schema)
+
+    def __repr__(self) -> str:
+        return f"<Table {self.name}: {self._rows} rows, {', '.join(self)}>"
+
+
+def _arrow_pool(pool: StringPool) -> Any:
+    import pyarrow as pa
+
+    values = [pool.bytes_of(code) for code in range(len(pool))]
+    try:
+        return pa.array([value.decode() for value in values], pa.string())
+    except UnicodeDecodeError:
+        return pa.array(values, pa.binary())
+
+
+def _arrow_column(column: ColumnData, kind: str, pool: Any) -> Any:
+    import pyarrow as pa
+
+    if kind == "code":
+        codes = np.asarray(column)
+        return pa.DictionaryArray.from_arrays(pa.array(codes, mask=codes < 0), pool)
+    if isinstance(column, TextColumn):
+        values = [column.bytes_of(row) for row in range(len(column))]
+        try:
+            return pa.array([value.decode() for value in values], pa.large_string())
+        except UnicodeDecodeError:
+            return pa.array(values, pa.large_binary())
+    if column.ndim == 2:
+        flat = np.ascontiguousarray(column).reshape(-1)
+        return pa.FixedSizeListArray.from_arrays(pa.array(flat), 2)
+    return pa.array(np.ascontiguousarray(column))

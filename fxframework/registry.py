@@ -1,0 +1,224 @@
+"""Descriptors: what a plugin registers. Light to import; behaviour loads when it is used."""
+
+from __future__ import annotations
+
+import importlib
+import os
+from collections.abc import Callable, Iterable, Mapping
+from enum import IntEnum
+from typing import TYPE_CHECKING, Any, Protocol
+
+import attrs
+
+from fxframework.errors import UsageError, did_you_mean
+
+if TYPE_CHECKING:
+    from fxframework.errors import Catalogue
+    from fxframework.io.sink import Sink
+    from fxframework.io.source import Source
+    from fxframework.io.words import FieldView
+    from fxframework.model.capture import Capture, OpenRequest
+    from fxframework.model.diagnostics import Diagnostics
+
+__all__ = [
+    "Confidence",
+    "DeviceKind",
+    "Exporter",
+    "ExportSession",
+    "Option",
+    "Probe",
+    "Reader",
+    "RecordWriter",
+    "StepKind",
+    "Writer",
+    "lazy",
+]
+
+HEAD = 1 << 16
+"""Bytes from the start of an input that a sniffer sees."""
+
+
+class Confidence(IntEnum):
+    """How sure a sniffer is."""
+
+    NONE = 0
+    POSSIBLE = 1
+    LIKELY = 2
+    CERTAIN = 3
+    """A magic and a header check out."""
+
+
+@attrs.frozen(kw_only=True)
+class Probe:
+    """What a sniffer sees of an input: its first bytes, its whole size and its file name."""
+
+    head: bytes
+    size: int
+    name: str
+
+    def has_suffix(self, suffixes: Iterable[str]) -> bool:
+        """Whether the file name ends in one of them, in any case."""
+        name = os.path.basename(self.name).lower()  # noqa: PTH119 (a name, not always a path)
+        return any(name.endswith(suffix) for suffix in suffixes)
+
+
+@attrs.frozen(kw_only=True)
+class Option:
+    """An option that ``-o NAME=VALUE`` sets. ``type`` is bool, int, float or str."""
+
+    name: str
+    type: type
+    default: Any
+    help: str
+
+    def parse(self, text: str) -> Any:
+        """The value of a text; UsageError where it is none of the type."""
+        try:
+            if self.type is bool:
+                return _BOOLEANS[text.lower()]
+            if self.type is int:
+                return int(text, 0)
+            return self.type(text)
+        except (ValueError, KeyError):
+            raise UsageError(
+                f"option {self.name} takes {_KINDS.get(self.type, self.type.__name__)}, "
+                f"not {text!r}",
+                remedy=f"{self.name}: {self.help}",
+            ) from None
+
+
+_BOOLEANS = {"1": True, "true": True, "yes": True, "on": True}
+_BOOLEANS |= {"0": False, "false": False, "no": False, "off": False}
+_KINDS = {bool: "yes or no", int: "a whole number", float: "a number", str: "a text"}
+
+
+def parse_options(
+    given: Mapping[str, str], known: Iterable[Option], *, whose: str
+) -> dict[str, Any]:
+    """All known options with their values, given or default. UsageError for an unknown name."""
+    options = {option.name: option for option in known}
+    for name in given:
+        if name not in options:
+            raise UsageError(
+                f"{whose} has no option {name!r}{did_you_mean(name, options)}",
+                remedy=f"it has {', '.join(options) or 'none'}",
+            )
+    return {
+        name: option.parse(given[name]) if name in given else option.default
+        for name, option in options.items()
+    }
+
+
+class RecordWriter(Protocol):
+    """What a Writer opens: takes records, one at a time, and puts their bytes into the sink."""
+
+    def write(self, record: Any) -> None:
+        """Write a record: one of the format's own, or one as JSON (CONTRACTS §3).
+
+        Raises WriteRefusedError, with nothing of it written, where the format cannot hold it.
+        """
+        ...
+
+    def close(self) -> None:
+        """Write what is still held back."""
+        ...
+
+
+class ExportSession(Protocol):
+    """What an Exporter opens: takes captures, and says what it had to drop."""
+
+    def write(self, capture: Capture) -> None:
+        """Export one capture."""
+        ...
+
+    def close(self) -> Mapping[str, int]:
+        """Finish the output; gives what was dropped, by name, with counts."""
+        ...
+
+
+@attrs.frozen(kw_only=True)
+class Reader:
+    """A format that can be read."""
+
+    format: str
+    title: str
+    suffixes: tuple[str, ...]
+    sniff: Callable[[Probe], Confidence]
+    open: Callable[[Source, OpenRequest], Capture]
+    options: tuple[Option, ...] = ()
+    rules: Callable[[], Catalogue] | None = None
+    """The catalogue of findings."""
+    explain: Callable[[Source, int], list[FieldView]] | None = None
+    """The record that holds a byte offset, as annotated fields."""
+
+
+@attrs.frozen(kw_only=True)
+class Writer:
+    """A format that can be written."""
+
+    format: str
+    title: str
+    suffixes: tuple[str, ...]
+    open: Callable[[Sink, Mapping[str, Any], Diagnostics], RecordWriter]
+    options: tuple[Option, ...] = ()
+
+
+@attrs.frozen(kw_only=True)
+class Exporter:
+    """A way to put captures into another form, found by its name and what it accepts."""
+
+    name: str
+    title: str
+    accepts: frozenset[str] | str
+    """Tables, of which a capture must have at least one, or the name of one format."""
+    suffixes: tuple[str, ...]
+    open: Callable[[Sink, Mapping[str, Any]], ExportSession]
+    options: tuple[Option, ...] = ()
+    binary: bool = False
+    """Whether the output is not for a terminal."""
+
+    def takes(self, format: str, tables: Iterable[str]) -> bool:
+        """Whether a capture of this format with these tables can be exported."""
+        if isinstance(self.accepts, str):
+            return self.accepts == format
+        return not self.accepts.isdisjoint(tables)
+
+    def overlaps(self, other: Exporter) -> bool:
+        """Whether some capture could be meant for either."""
+        if self.name != other.name:
+            return False
+        if isinstance(self.accepts, str) or isinstance(other.accepts, str):
+            return self.accepts == other.accepts
+        return not self.accepts.isdisjoint(other.accepts)
+
+
+@attrs.frozen(kw_only=True)
+class StepKind:
+    """A kind of scenario step, ``PLUGIN.STEP``."""
+
+    name: str
+    title: str
+    parameters: Callable[[], type]
+    """The attrs class of its parameters."""
+    run: Callable[..., Any]
+
+
+@attrs.frozen(kw_only=True)
+class DeviceKind:
+    """A kind of emulated device that a scenario can declare."""
+
+    name: str
+    title: str
+    open: Callable[..., Any]
+
+
+def lazy(target: str) -> Callable[..., Any]:
+    """A function that imports ``module:attribute`` when it is first called."""
+    module, _, attribute = target.partition(":")
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        return getattr(importlib.import_module(module), attribute)(*args, **kwargs)
+
+    call.__name__ = attribute
+    call.__qualname__ = target
+    return call
