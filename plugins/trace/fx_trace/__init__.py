@@ -1,0 +1,1 @@
+"""fx_trace: the Fuchsia trace format (FXT), read into records and tables."""

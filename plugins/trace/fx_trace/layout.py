@@ -1,0 +1,438 @@
+"""Layout of the Fuchsia trace format: types, words and limits, each declared once.
+
+Sections are the headings of the format's document (002, `Fuchsia trace format`); "notes" are our
+corrections to it, told in docs/formats/trace.md. Sizes are in words of 8 bytes unless they say bytes.
+"""
+
+from __future__ import annotations
+
+from enum import IntEnum
+
+from fxframework.io.words import Bits, WordLayout
+
+# --- Limits ------------------------------------------------------------------------------------
+
+MAX_RECORD_WORDS = 0xFFF
+"""Record header: 12 bits."""
+MAX_LARGE_BYTES = 256 << 10
+"""What the reference engine and reader allow a large record (notes); the field allows more."""
+MAX_STRING_BYTES = 32000
+"""String references: the conservative limit that writers keep."""
+STRING_FIELD_BYTES = 0x7FFF
+"""String references: 15 bits of length."""
+MAX_STRING_INDEX = 0x7FFF
+MAX_THREAD_INDEX = 0xFF
+MAX_ARGS = 15
+INLINE_STRING = 0x8000
+"""String references: the bit that says that the string follows inline."""
+MAGIC = 0x16547846
+MAGIC_WORD = 0x0016547846040010
+MAGIC_BYTES = MAGIC_WORD.to_bytes(8, "little")
+MAGIC_BYTES_BIG_ENDIAN = MAGIC_WORD.to_bytes(8, "big")
+DEFAULT_TICKS_PER_SECOND = 1_000_000_000
+DEFAULT_PROVIDER = 0
+"""The provider that stands before any provider record."""
+
+
+# --- Types -------------------------------------------------------------------------------------
+
+
+class RecordType(IntEnum):
+    """Record types: bits 0–3 of the header."""
+
+    METADATA = 0
+    INITIALIZATION = 1
+    STRING = 2
+    THREAD = 3
+    EVENT = 4
+    BLOB = 5
+    USERSPACE_OBJECT = 6
+    KERNEL_OBJECT = 7
+    SCHEDULING = 8
+    LOG = 9
+    PROFILER = 10
+    LARGE = 15
+
+
+class MetadataType(IntEnum):
+    """Metadata record."""
+
+    PROVIDER_INFO = 1
+    PROVIDER_SECTION = 2
+    PROVIDER_EVENT = 3
+    TRACE_INFO = 4
+
+
+class EventType(IntEnum):
+    """Event record."""
+
+    INSTANT = 0
+    COUNTER = 1
+    DURATION_BEGIN = 2
+    DURATION_END = 3
+    DURATION_COMPLETE = 4
+    ASYNC_BEGIN = 5
+    ASYNC_INSTANT = 6
+    ASYNC_END = 7
+    FLOW_BEGIN = 8
+    FLOW_STEP = 9
+    FLOW_END = 10
+
+
+class ArgType(IntEnum):
+    """Argument types."""
+
+    NULL = 0
+    INT32 = 1
+    UINT32 = 2
+    INT64 = 3
+    UINT64 = 4
+    DOUBLE = 5
+    STRING = 6
+    POINTER = 7
+    KOID = 8
+    BOOL = 9
+    BLOB = 10
+
+
+class SchedulingType(IntEnum):
+    """Scheduling record."""
+
+    LEGACY_CONTEXT_SWITCH = 0
+    CONTEXT_SWITCH = 1
+    THREAD_WAKEUP = 2
+
+
+class ProfilerType(IntEnum):
+    """Profiler record (notes §1.3; the document lacks it)."""
+
+    MODULE = 0
+    MMAP = 1
+    BACKTRACE = 2
+
+
+class BlobType(IntEnum):
+    """Blob record."""
+
+    DATA = 1
+    LAST_BRANCH = 2
+    PERFETTO = 3
+
+
+class LargeType(IntEnum):
+    """Large record header, bits 36–39."""
+
+    BLOB = 0
+
+
+class LargeBlobFormat(IntEnum):
+    """Large BLOB record, bits 40–43."""
+
+    METADATA = 0
+    NO_METADATA = 1
+
+
+class ObjectType(IntEnum):
+    """ZX_OBJ_TYPE_*: the kernel objects that the tables know by name."""
+
+    NONE = 0
+    PROCESS = 1
+    THREAD = 2
+    VMO = 3
+    CHANNEL = 4
+    FIFO = 19
+
+
+def names(enum: type[IntEnum]) -> dict[int, str]:
+    """Lower-case names of an enumeration's numbers: the names that record JSON has."""
+    return {member.value: member.name.lower() for member in enum}
+
+
+EVENT_NAMES = names(EventType)
+ARG_NAMES = names(ArgType)
+METADATA_NAMES = names(MetadataType)
+SCHEDULING_NAMES = names(SchedulingType)
+PROFILER_NAMES = names(ProfilerType)
+THREAD_STATES = {0: "new", 1: "running", 2: "suspended", 3: "blocked", 4: "dying", 5: "dead"}
+SCOPES = {0: "thread", 1: "process", 2: "global"}
+
+EVENT_HAS_WORD = frozenset(EventType) - {
+    EventType.INSTANT,
+    EventType.DURATION_BEGIN,
+    EventType.DURATION_END,
+}
+"""Events that end in a word of their own: counter id, end time, or correlation id."""
+
+
+# --- Words -------------------------------------------------------------------------------------
+
+TYPE = Bits("record_type", 0, 3, "record type", values=names(RecordType))
+SIZE = Bits("record_size", 4, 15, "words, this one included")
+LARGE_SIZE = Bits("record_size", 4, 35, "words, this one included")
+
+
+def string_ref(name: str, low: int) -> Bits:
+    """A string reference: 0 empty, bit 15 clear an index, set the bytes of an inline string."""
+    return Bits(name, low, low + 15, "string reference", values={0: "the empty string"})
+
+
+def thread_ref(name: str, low: int) -> Bits:
+    """A thread reference: 0 inline, else an index."""
+    return Bits(name, low, low + 7, "thread reference", values={0: "inline"})
+
+
+def arg_count(low: int) -> Bits:
+    """A count of arguments."""
+    return Bits("arg_count", low, low + 3, "number of arguments")
+
+
+HEADER = WordLayout("record header", "Record header", (TYPE, SIZE))
+LARGE_HEADER = WordLayout(
+    "large record header",
+    "Large record header",
+    (TYPE, LARGE_SIZE, Bits("large_type", 36, 39, "large type", values=names(LargeType))),
+)
+
+METADATA_TYPE = Bits("metadata_type", 16, 19, "metadata type", values=METADATA_NAMES)
+PROVIDER_ID = Bits("provider_id", 20, 51, "provider id")
+METADATA = WordLayout("metadata header", "Metadata record", (TYPE, SIZE, METADATA_TYPE))
+PROVIDER_INFO = WordLayout(
+    "provider info header",
+    "Provider info metadata",
+    (TYPE, SIZE, METADATA_TYPE, PROVIDER_ID, Bits("name_length", 52, 59, "bytes of the name")),
+)
+PROVIDER_SECTION = WordLayout(
+    "provider section header",
+    "Provider section metadata",
+    (TYPE, SIZE, METADATA_TYPE, PROVIDER_ID),
+)
+PROVIDER_EVENT = WordLayout(
+    "provider event header",
+    "Provider event metadata",
+    (
+        TYPE,
+        SIZE,
+        METADATA_TYPE,
+        PROVIDER_ID,
+        Bits("event_id", 52, 55, "event", values={0: "buffer full, records may be lost"}),
+    ),
+)
+TRACE_INFO = WordLayout(
+    "trace info header",
+    "Trace info metadata",
+    (
+        TYPE,
+        SIZE,
+        METADATA_TYPE,
+        Bits("trace_info_type", 20, 23, "trace info type", values={0: "magic number"}),
+        Bits("magic", 24, 55, "magic number", values={MAGIC: "FxT"}),
+    ),
+)
+INITIALIZATION = WordLayout("initialization header", "Initialization record", (TYPE, SIZE))
+STRING = WordLayout(
+    "string header",
+    "String record",
+    (
+        TYPE,
+        SIZE,
+        Bits("string_index", 16, 30, "string index"),
+        Bits("string_length", 32, 46, "bytes of the string"),
+    ),
+)
+THREAD = WordLayout(
+    "thread header",
+    "Thread record",
+    (TYPE, SIZE, Bits("thread_index", 16, 23, "thread index")),
+)
+EVENT = WordLayout(
+    "event header",
+    "Event record",
+    (
+        TYPE,
+        SIZE,
+        Bits("event_type", 16, 19, "event type", values=EVENT_NAMES),
+        arg_count(20),
+        thread_ref("thread", 24),
+        string_ref("category", 32),
+        string_ref("name", 48),
+    ),
+)
+BLOB = WordLayout(
+    "blob header",
+    "BLOB record",
+    (
+        TYPE,
+        SIZE,
+        string_ref("name", 16),
+        Bits("blob_size", 32, 46, "bytes of the payload"),
+        Bits("blob_type", 48, 55, "blob type", values=names(BlobType)),
+    ),
+)
+USERSPACE_OBJECT = WordLayout(
+    "userspace object header",
+    "Userspace object record",
+    (TYPE, SIZE, thread_ref("process", 16), string_ref("name", 24), arg_count(40)),
+)
+KERNEL_OBJECT = WordLayout(
+    "kernel object header",
+    "Kernel object record",
+    (
+        TYPE,
+        SIZE,
+        Bits("object_type", 16, 23, "kernel object type", values=names(ObjectType)),
+        string_ref("name", 24),
+        arg_count(40),
+    ),
+)
+SCHEDULING_TYPE = Bits("scheduling_type", 60, 63, "scheduling type", values=SCHEDULING_NAMES)
+SCHEDULING = WordLayout("scheduling header", "Scheduling record", (TYPE, SIZE, SCHEDULING_TYPE))
+LEGACY_CONTEXT_SWITCH = WordLayout(
+    "legacy context switch header",
+    "Legacy context switch record",
+    (
+        TYPE,
+        SIZE,
+        Bits("cpu", 16, 23, "CPU number"),
+        Bits("outgoing_state", 24, 27, "outgoing thread's state", values=THREAD_STATES),
+        thread_ref("outgoing", 28),
+        thread_ref("incoming", 36),
+        Bits("outgoing_priority", 44, 51, "outgoing thread's priority"),
+        Bits("incoming_priority", 52, 59, "incoming thread's priority"),
+        SCHEDULING_TYPE,
+    ),
+)
+CONTEXT_SWITCH = WordLayout(
+    "context switch header",
+    "Context switch record",
+    (
+        TYPE,
+        SIZE,
+        arg_count(16),
+        Bits("cpu", 20, 35, "CPU number"),
+        Bits("outgoing_state", 36, 39, "outgoing thread's state", values=THREAD_STATES),
+        SCHEDULING_TYPE,
+    ),
+)
+THREAD_WAKEUP = WordLayout(
+    "thread wakeup header",
+    "Thread wakeup record",
+    (TYPE, SIZE, arg_count(16), Bits("cpu", 20, 35, "CPU number"), SCHEDULING_TYPE),
+)
+LOG = WordLayout(
+    "log header",
+    "Log record",
+    (TYPE, SIZE, Bits("message_length", 16, 30, "bytes of the message"), thread_ref("thread", 32)),
+)
+PROFILER_TYPE = Bits("profiler_type", 16, 19, "profiler record type", values=PROFILER_NAMES)
+PROFILER = WordLayout(
+    "profiler header", "notes §1.3", (TYPE, SIZE, PROFILER_TYPE, thread_ref("thread", 20))
+)
+PROFILER_MODULE = WordLayout(
+    "profiler module header",
+    "notes §1.3",
+    (
+        TYPE,
+        SIZE,
+        PROFILER_TYPE,
+        thread_ref("thread", 20),
+        Bits("module_id", 28, 43, "module id"),
+        Bits("name_length", 44, 51, "bytes of the name"),
+        Bits("build_id_length", 52, 59, "bytes of the build id"),
+    ),
+)
+PROFILER_MMAP = WordLayout(
+    "profiler mmap header",
+    "notes §1.3",
+    (
+        TYPE,
+        SIZE,
+        PROFILER_TYPE,
+        thread_ref("thread", 20),
+        Bits("module_id", 28, 43, "module id"),
+        Bits("flags", 44, 46, "readable, writable, executable"),
+    ),
+)
+PROFILER_BACKTRACE = WordLayout(
+    "profiler backtrace header",
+    "notes §1.3",
+    (TYPE, SIZE, PROFILER_TYPE, thread_ref("thread", 20), Bits("frame_count", 28, 35, "frames")),
+)
+LARGE_BLOB = WordLayout(
+    "large blob header",
+    "Large BLOB record",
+    (
+        TYPE,
+        LARGE_SIZE,
+        Bits("large_type", 36, 39, "large type", values=names(LargeType)),
+        Bits("blob_format", 40, 43, "blob format", values=names(LargeBlobFormat)),
+    ),
+)
+LARGE_BLOB_METADATA_FORMAT = WordLayout(
+    "large blob format header",
+    "In-band large BLOB record with metadata",
+    (string_ref("category", 0), string_ref("name", 16), arg_count(32), thread_ref("thread", 36)),
+)
+LARGE_BLOB_FORMAT = WordLayout(
+    "large blob format header",
+    "In-band large BLOB record without metadata",
+    (string_ref("category", 0), string_ref("name", 16)),
+)
+
+ARG_TYPE = Bits("arg_type", 0, 3, "argument type", values=ARG_NAMES)
+ARG_SIZE = Bits("arg_size", 4, 15, "words, this one included")
+ARG_NAME = string_ref("name", 16)
+ARG = WordLayout("argument header", "Argument header", (ARG_TYPE, ARG_SIZE, ARG_NAME))
+ARG_32 = WordLayout(
+    "32-bit argument header",
+    "32-bit integer arguments",
+    (ARG_TYPE, ARG_SIZE, ARG_NAME, Bits("value", 32, 63, "value")),
+)
+ARG_STRING = WordLayout(
+    "string argument header",
+    "String argument",
+    (ARG_TYPE, ARG_SIZE, ARG_NAME, string_ref("value", 32)),
+)
+ARG_BOOL = WordLayout(
+    "boolean argument header",
+    "Boolean argument",
+    (ARG_TYPE, ARG_SIZE, ARG_NAME, Bits("value", 32, 32, "value", values={0: "false", 1: "true"})),
+)
+ARG_BLOB = WordLayout(
+    "blob argument header",
+    "BLOB argument",
+    (ARG_TYPE, ARG_SIZE, ARG_NAME, Bits("blob_size", 32, 63, "bytes of the payload")),
+)
+ARG_LAYOUTS = {
+    ArgType.INT32: ARG_32,
+    ArgType.UINT32: ARG_32,
+    ArgType.STRING: ARG_STRING,
+    ArgType.BOOL: ARG_BOOL,
+    ArgType.BLOB: ARG_BLOB,
+}
+"""The header words of arguments that put something into bits 32–63; the others use ``ARG``."""
+
+# --- Framing -----------------------------------------------------------------------------------
+
+MINIMUM_WORDS = {
+    RecordType.METADATA: 1,
+    RecordType.INITIALIZATION: 2,
+    RecordType.STRING: 1,
+    RecordType.THREAD: 3,
+    RecordType.EVENT: 2,
+    RecordType.BLOB: 1,
+    RecordType.USERSPACE_OBJECT: 2,
+    RecordType.KERNEL_OBJECT: 2,
+    RecordType.SCHEDULING: 2,
+    RecordType.LOG: 2,
+    RecordType.PROFILER: 2,
+    RecordType.LARGE: 1,
+}
+"""Words that every record of a type has: a shorter one has an impossible size.
+
+What its kind, inline strings, threads and arguments need beyond that is checked when it is read:
+a record that they overrun is damaged too, but its size is still believed.
+"""
+SOUND_RUN = 3
+"""Records that must follow each other soundly before reading goes on after damage."""
+# A record is sound, for that purpose, where its type is a key of MINIMUM_WORDS, its size at least
+# that, and it ends within the file.

@@ -1,0 +1,43 @@
+"""What all tests share: marks by folder, hypothesis profiles, and where the package comes from."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import hypothesis
+import pytest
+
+import fxframework
+
+TESTS = Path(__file__).parent
+
+# Compiling a kernel may fall into any example, so no deadlines. In CI hypothesis picks its own
+# profile, which gives the same examples every time.
+hypothesis.settings.register_profile("local", deadline=None)
+hypothesis.settings.register_profile("thorough", deadline=None, max_examples=2000)
+if not os.environ.get("CI"):
+    hypothesis.settings.load_profile("local")
+
+
+def pytest_report_header() -> str:
+    """Say which fxframework is tested: an installed wheel, or this checkout."""
+    return f"fxframework: {fxframework.__version__} from {Path(fxframework.__file__).parent}"
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Give the tests of bench/ and oracle/ their marks."""
+    for item in items:
+        if item.path.is_relative_to(TESTS):
+            room = item.path.relative_to(TESTS).parts[0]
+            if room in {"bench", "oracle"}:
+                item.add_marker(room)
+
+
+def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
+    """Pass a folder that holds no tests; a selection that matches none stays a failure."""
+    if exitstatus == pytest.ExitCode.NO_TESTS_COLLECTED:
+        asked = [Path(arg.split("::")[0]) for arg in session.config.args]
+        if not any(path.is_file() or any(path.rglob("test_*.py")) for path in asked):
+            session.exitstatus = pytest.ExitCode.OK
