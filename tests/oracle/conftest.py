@@ -1,0 +1,23 @@
+"""Fixtures of the oracle tests: the oracle, or the reason why there is none."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+
+import pytest
+
+from .perfetto import Perfetto, why_not
+
+
+@pytest.fixture(scope="session")
+def perfetto() -> Iterator[Perfetto]:
+    """The real Perfetto. Without it the tests skip; with FXF_REQUIRE_ORACLES set they fail."""
+    reason = why_not()
+    if reason is not None:
+        if os.environ.get("FXF_REQUIRE_ORACLES"):
+            pytest.fail(reason)
+        pytest.skip(reason)
+    oracle = Perfetto()
+    yield oracle
+    oracle.close()

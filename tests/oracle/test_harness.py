@@ -1,0 +1,51 @@
+"""The oracle itself: what it answers, and what it does where it cannot."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from .perfetto import Perfetto, PerfettoError, why_not
+
+MAGIC = bytes.fromhex("1000044678541600")
+SIZE_ZERO = bytes.fromhex("0000044678541600")
+
+
+def test_it_answers_several_queries_and_several_traces(perfetto: Perfetto) -> None:
+    first, second = perfetto(MAGIC), perfetto(MAGIC + MAGIC)
+    answers = first.queries({"one": "select 1 as a, 'x' as b, null as c", "two": "select 0.5 as d"})
+    assert answers == {"one": [{"a": 1, "b": "x", "c": None}], "two": [{"d": 0.5}]}
+    assert second.query("select count(*) as n from slice") == [{"n": 0}]
+    assert first.stats() == {}
+
+
+def test_integers_are_exact(perfetto: Perfetto) -> None:
+    rows = perfetto(MAGIC).query("select 9223372036854775807 as big, -1 as small")
+    assert rows == [{"big": (1 << 63) - 1, "small": -1}]
+
+
+def test_what_it_refuses_is_an_error_and_no_end(perfetto: Perfetto) -> None:
+    with pytest.raises(PerfettoError, match="size 0"):
+        perfetto(MAGIC + SIZE_ZERO).stats()
+    with pytest.raises(PerfettoError, match="syntax error"):
+        perfetto(MAGIC).query("selec")
+    assert perfetto(MAGIC).query("select 1 as a") == [{"a": 1}]
+
+
+def test_a_crash_is_an_error_and_the_next_trace_gets_a_new_engine(perfetto: Perfetto) -> None:
+    perfetto(MAGIC).stats()
+    assert perfetto._process is not None
+    perfetto._process.kill()
+    with pytest.raises((PerfettoError, BrokenPipeError)):
+        perfetto(MAGIC).stats()
+    assert perfetto(MAGIC).stats() == {}
+
+
+def test_without_node_there_is_a_reason(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert "no `node`" in str(why_not())
+    fake = tmp_path / "node"
+    fake.write_text("#!/bin/sh\necho v18.19.0\n")
+    fake.chmod(0o755)
+    assert "v18.19.0" in str(why_not())
