@@ -195,6 +195,15 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
 FRAMEWORK_RULES = Catalogue(
     [
         Rule(
+            code="FXF0000",
+            severity=Severity.ERROR,
+            title="a bug",
+            rule="Whatever the input, a command ends with a result or a coded error.",
+            section="DESIGN §3",
+            ours="The command stops with exit status 1; an output file is left as it was.",
+            remedy="Report it with the input, or its first kilobytes, and what `-v` prints.",
+        ),
+        Rule(
             code="FXF0001",
             severity=Severity.ERROR,
             title="the input cannot be read",
@@ -202,8 +211,8 @@ FRAMEWORK_RULES = Catalogue(
             "one sound record of the format asked for.",
             section="CONTRACTS §2",
             ours="The command stops with exit status 1; nothing is written.",
-            remedy="Check the path and the format; `-f records` keeps any bytes as one damaged "
-            "record.",
+            remedy="Check the path and the format; `fxf cat --records` and `fxf convert IN "
+            "OUT.jsonl` keep any bytes, as damaged records.",
         ),
         Rule(
             code="FXF0002",
@@ -261,6 +270,16 @@ FRAMEWORK_RULES = Catalogue(
             section="docs, Extras",
             ours="Nothing is written; exit status 5.",
             remedy="Run the install line that the message gives.",
+        ),
+        Rule(
+            code="FXF0008",
+            severity=Severity.WARNING,
+            title="a plugin failed",
+            rule="A plugin imports, implements only hooks that exist, and registers what no other "
+            "plugin has.",
+            section="docs, Plugins",
+            ours="What failed is left out and listed; everything else works.",
+            remedy="See `fxf plugins`; FXF_DISABLE_PLUGINS=NAME leaves it out in silence.",
         ),
         Rule(
             code="FXF0101",

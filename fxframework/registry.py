@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import attrs
 
 from fxframework.errors import UsageError, did_you_mean
+from fxframework.io.limits import Limits
 
 if TYPE_CHECKING:
     from fxframework.errors import Catalogue
@@ -21,10 +22,13 @@ if TYPE_CHECKING:
     from fxframework.model.diagnostics import Diagnostics
 
 __all__ = [
+    "EVERY_CAPTURE",
+    "HEAD",
+    "LIMIT_OPTIONS",
     "Confidence",
     "DeviceKind",
-    "Exporter",
     "ExportSession",
+    "Exporter",
     "Option",
     "Probe",
     "Reader",
@@ -32,10 +36,13 @@ __all__ = [
     "StepKind",
     "Writer",
     "lazy",
+    "parse_options",
 ]
 
 HEAD = 1 << 16
 """Bytes from the start of an input that a sniffer sees."""
+EVERY_CAPTURE = frozenset({"diagnostics"})
+"""What an exporter accepts that takes any capture at all: every one has this table."""
 
 
 class Confidence(IntEnum):
@@ -80,12 +87,30 @@ class Option:
                 return int(text, 0)
             return self.type(text)
         except (ValueError, KeyError):
-            raise UsageError(
-                f"option {self.name} takes {_KINDS.get(self.type, self.type.__name__)}, "
-                f"not {text!r}",
-                remedy=f"{self.name}: {self.help}",
-            ) from None
+            raise self._refuse(text) from None
 
+    def accept(self, value: Any) -> Any:
+        """A value given from Python, or the value of a text; UsageError where it does not fit."""
+        if isinstance(value, str):
+            return self.parse(value)
+        if self.type is float and isinstance(value, int) and not isinstance(value, bool):
+            return float(value)
+        if type(value) is not self.type:
+            raise self._refuse(value)
+        return value
+
+    def _refuse(self, value: Any) -> UsageError:
+        return UsageError(
+            f"option {self.name} takes {_KINDS.get(self.type, self.type.__name__)}, not {value!r}",
+            remedy=f"{self.name}: {self.help}",
+        )
+
+
+LIMIT_OPTIONS = tuple(
+    Option(name=field.name, type=int, default=field.default, help=field.metadata["help"])
+    for field in attrs.fields(Limits)
+)
+"""The limits as options: every reader has them."""
 
 _BOOLEANS = {"1": True, "true": True, "yes": True, "on": True}
 _BOOLEANS |= {"0": False, "false": False, "no": False, "off": False}
@@ -93,9 +118,12 @@ _KINDS = {bool: "yes or no", int: "a whole number", float: "a number", str: "a t
 
 
 def parse_options(
-    given: Mapping[str, str], known: Iterable[Option], *, whose: str
+    given: Mapping[str, Any], known: Iterable[Option], *, whose: str
 ) -> dict[str, Any]:
-    """All known options with their values, given or default. UsageError for an unknown name."""
+    """All known options with their values, given (as text or typed) or default.
+
+    Raises UsageError for an unknown name, and for a value that does not fit.
+    """
     options = {option.name: option for option in known}
     for name in given:
         if name not in options:
@@ -104,7 +132,7 @@ def parse_options(
                 remedy=f"it has {', '.join(options) or 'none'}",
             )
     return {
-        name: option.parse(given[name]) if name in given else option.default
+        name: option.accept(given[name]) if name in given else option.default
         for name, option in options.items()
     }
 

@@ -2,9 +2,17 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import attrs
 
 __all__ = ["Limits"]
+
+
+def _limit(default: int, help: str) -> Any:
+    return attrs.field(
+        default=default, metadata={"help": help}, validator=attrs.validators.ge(0)
+    )
 
 
 @attrs.frozen(kw_only=True)
@@ -12,21 +20,24 @@ class Limits:
     """Limits of a reading, settable with ``-o NAME=VALUE``; 0 means no limit.
 
     Declared sizes in a file never drive an allocation, whatever these say: they bound what a
-    *sound* file may ask for.
+    *sound* file may ask for. ValueError for a negative one.
     """
 
-    max_string: int = 1 << 20
-    """Bytes of one string that tables keep; a longer one is cut there, which is reported."""
-    max_record: int = 1 << 30
-    """Bytes of one record; a longer one is kept as `damaged`, which is reported."""
-    max_depth: int = 1 << 16
-    """Greatest nesting depth told apart; deeper slices are kept at this depth."""
-    max_memory: int = 0
-    """Bytes that the columns of whole tables may take; batches stay under it by themselves."""
-    max_unpacked: int = 1 << 36
-    """Bytes that a gzip or piped input may unpack to."""
-    max_findings: int = 1000
-    """Findings listed per code; all are counted."""
+    max_string: int = _limit(
+        1 << 20,
+        "bytes of one string that tables keep; a longer one is cut there, which is reported",
+    )
+    max_record: int = _limit(
+        1 << 30, "bytes of one record; a longer one is kept as `damaged`, which is reported"
+    )
+    max_depth: int = _limit(
+        1 << 16, "greatest nesting depth told apart; deeper slices are kept at this depth"
+    )
+    max_memory: int = _limit(
+        0, "bytes that the columns of whole tables may take; batches stay under it by themselves"
+    )
+    max_unpacked: int = _limit(1 << 36, "bytes that a gzip or piped input may unpack to")
+    max_findings: int = _limit(1000, "findings listed per code; all are counted")
 
     @classmethod
     def names(cls) -> tuple[str, ...]:

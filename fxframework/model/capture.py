@@ -23,7 +23,11 @@ __all__ = ["Capture", "OpenRequest", "Record", "Summary"]
 
 @runtime_checkable
 class Record(Protocol):
-    """One record, lossless: an object of the format's own with its place in the file."""
+    """One record, lossless: an object of the format's own with its place in the file.
+
+    A record that has a time may have it as ``ns`` (int), nanoseconds on the capture's clock; see
+    ``Capture.timed_records``.
+    """
 
     offset: int
     nbytes: int
@@ -58,6 +62,8 @@ class Summary:
     end_ns: int | None
     facts: Mapping[str, Any]
     """What only this format has to say, as plain JSON values."""
+    rows: Mapping[str, int] = attrs.field(factory=dict)
+    """Rows of each table, where the pass counts them; empty where it does not."""
     timeline: tuple[tuple[str, tuple[int, ...]], ...] = ()
     """Named rows of equal length: events per stretch of time, for a sketch on a terminal."""
 
@@ -68,11 +74,16 @@ class Capture(abc.ABC):
     ``records()`` gives every record in file order, damaged stretches and padding included;
     ``table(name)`` a whole table; ``batches(name, rows)`` the same rows in bounded memory.
     ``diagnostics`` holds what was found by the views that were asked for so far.
+
+    A reader that has a fast way to the record JSON gives it as ``records_json() ->
+    Iterator[bytes]``, chunks of whole lines; the `records` exporter takes it where it is there.
     """
 
-    format: ClassVar[str]
-    schemas: ClassVar[Mapping[str, TableSchema]] = {}
+    format: str
+    schemas: Mapping[str, TableSchema] = {}
     """The tables that the format fills, beside `diagnostics`."""
+    timed_records: ClassVar[bool] = False
+    """Whether every record that has a time says it (``ns``), so that records can be cut by it."""
 
     def __init__(self, source: Source, request: OpenRequest, diagnostics: Diagnostics) -> None:
         self.source = source
@@ -86,6 +97,11 @@ class Capture(abc.ABC):
     def name(self) -> str:
         """The name of the input."""
         return self.source.name
+
+    @property
+    def writer_options(self) -> Mapping[str, Any]:
+        """Options with which the format's writer gives the same bytes again."""
+        return {}
 
     @property
     def tables(self) -> tuple[str, ...]:
@@ -151,6 +167,15 @@ class Capture(abc.ABC):
             "message": TextColumn.of(f.message for f in found),
         }
         return Table(schema, len(found), columns, self.strings)
+
+    def between(self, start_ns: int | None, stop_ns: int | None) -> Capture:
+        """The same capture with the rows and records of a stretch of time; None is open-ended.
+
+        See ``fxframework.model.window.Window`` for what belongs to a stretch.
+        """
+        from fxframework.model.window import Window
+
+        return Window(self, start_ns, stop_ns)
 
     def close(self) -> None:
         """Let go of the input; may be called again."""

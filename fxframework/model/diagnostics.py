@@ -44,6 +44,7 @@ class Diagnostics(Sequence[Diagnostic]):
         self._rules = {**FRAMEWORK_RULES, **rules}
         self._kept: list[Diagnostic] = []
         self._counts: Counter[str] = Counter()
+        self._worst: Severity | None = None
         self._limit = limit or (1 << 62)
         self._strict = strict
         self._path = path
@@ -73,6 +74,8 @@ class Diagnostics(Sequence[Diagnostic]):
             message or rule.title,
         )
         self._counts[code] += times
+        if self._worst is None or found.severity > self._worst:
+            self._worst = found.severity
         if self._counts[code] - times < self._limit:
             self._kept.append(found)
         if self._observer is not None:
@@ -91,6 +94,7 @@ class Diagnostics(Sequence[Diagnostic]):
         """Forget all findings: the reading starts again."""
         self._kept.clear()
         self._counts.clear()
+        self._worst = None
 
     @property
     def counts(self) -> Mapping[str, int]:
@@ -99,18 +103,16 @@ class Diagnostics(Sequence[Diagnostic]):
 
     @property
     def worst(self) -> Severity | None:
-        """The greatest severity found; None where nothing was."""
-        return max((finding.severity for finding in self._kept), default=None)
+        """The greatest severity found, kept or not; None where nothing was."""
+        return self._worst
 
     def rule(self, code: str) -> Rule:
         """The catalogue's row for a code."""
         return self._rules[code]
 
     def sorted(self) -> list[Diagnostic]:
-        """The kept findings by place: record, then offset; whole-file findings first."""
-        return sorted(
-            self._kept, key=lambda found: -1 if found.offset is None else found.offset
-        )
+        """The kept findings by place; those about the whole file first."""
+        return sorted(self._kept, key=lambda found: -1 if found.offset is None else found.offset)
 
     def __len__(self) -> int:
         return len(self._kept)

@@ -79,6 +79,24 @@ ARG_TYPES = {
     10: "blob",
 }
 
+SEVERITIES = {0: "info", 1: "warning", 2: "data loss", 3: "error"}
+_NAMES = (
+    "processes",
+    "threads",
+    "slices",
+    "instants",
+    "counters",
+    "flows",
+    "sched",
+    "logs",
+    "args",
+    "blobs",
+    "nodes",
+    "properties",
+    "diagnostics",
+)
+"""The tables in the order of their codes, which is that of ``_TABLES``."""
+
 TS = Column("ts", "i8", "time, floor of the exact value, from the clock's base", "ns")
 TICKS = Column("ticks", "u8", "raw time as recorded", "ticks")
 THREAD = Column("thread", "i4", "id of the thread in `threads`; -1 none")
@@ -197,7 +215,12 @@ _TABLES = (
         "args",
         "one argument of a row of another table; the column that `type` names holds the value",
         (
-            Column("table", "u1", "the table that `parent` is a row of"),
+            Column(
+                "table",
+                "u1",
+                "the table that `parent` is a row of",
+                values=dict(enumerate(_NAMES)),
+            ),
             Column("parent", "i8", "row there; -1 where the event made none"),
             Column("name", "code", "name"),
             Column("type", "u1", "type as recorded", values=ARG_TYPES),
@@ -247,7 +270,7 @@ _TABLES = (
         "a finding",
         (
             Column("code", "code", "stable code: see `fxf explain CODE`"),
-            Column("severity", "u1", "0 info, 1 warning, 2 data loss, 3 error"),
+            Column("severity", "u1", "how much it matters", values=SEVERITIES),
             Column("offset", "i8", "file offset; -1 the whole file", "bytes"),
             Column("record", "i8", "index of the record; -1 none"),
             Column("message", "text", "what was found"),
@@ -256,5 +279,5 @@ _TABLES = (
     ),
 )
 STANDARD_TABLES: Mapping[str, TableSchema] = {table.name: table for table in _TABLES}
-TABLE_CODES: Mapping[str, int] = {table.name: code for code, table in enumerate(_TABLES)}
+TABLE_CODES: Mapping[str, int] = {name: code for code, name in enumerate(_NAMES)}
 """What the `table` column of `args` holds."""

@@ -87,6 +87,22 @@ class Table(Mapping[str, ColumnData]):
         pool: list[str | None] = [*self.pool.texts(), None]
         return [pool[code] for code in column.tolist()]
 
+    def values(self, name: str) -> list[Any]:
+        """A column as people and text formats read it, as plain Python values.
+
+        Codes and texts are strings (None for null), numbers of an enumeration their names where
+        they have one, pairs tuples; everything else is a Python number or bool.
+        """
+        column = self[name]
+        schema = self.schema.column(name)
+        if isinstance(column, TextColumn) or schema.kind == "code":
+            return self.texts(name)
+        if column.ndim > 1:
+            return [tuple(pair) for pair in column.tolist()]
+        if schema.values:
+            return [schema.values.get(value, value) for value in column.tolist()]
+        return column.tolist()  # type: ignore[no-any-return]
+
     def select(self, rows: slice | NDArray[Any]) -> Table:
         """The rows of a slice, a boolean mask or an index array, as a table."""
         if isinstance(rows, slice):

@@ -76,15 +76,9 @@ class Perfetto:
         if self.loaded != trace:
             request["trace"] = str(trace)
         self.loaded = None
-        process = self._process or self._start()
-        assert process.stdin is not None
-        assert process.stdout is not None
-        process.stdin.write(json.dumps(request) + "\n")
-        process.stdin.flush()
-        line = process.stdout.readline()
+        line = self._exchange(json.dumps(request) + "\n")
         if not line:  # it crashed: the next trace gets a new one
-            self._process = None
-            raise PerfettoError(f"the engine stopped with status {process.wait()}")
+            raise PerfettoError(f"the engine stopped with status {self._stop()}")
         answer = json.loads(line)
         if "error" in answer:
             raise PerfettoError(answer["error"])
@@ -96,14 +90,30 @@ class Perfetto:
 
     def close(self) -> None:
         """Stop the process."""
-        if self._process is not None:
-            assert self._process.stdin is not None
-            assert self._process.stdout is not None
-            self._process.stdin.close()
-            self._process.wait(timeout=30)
-            self._process.stdout.close()
-            self._process = None
+        self._stop()
         self._folder.cleanup()
+
+    def _exchange(self, line: str) -> str:
+        process = self._process or self._start()
+        assert process.stdin is not None
+        assert process.stdout is not None
+        try:
+            process.stdin.write(line)
+            process.stdin.flush()
+        except BrokenPipeError:
+            return ""
+        return process.stdout.readline()
+
+    def _stop(self) -> int | None:
+        process, self._process = self._process, None
+        if process is None:
+            return None
+        assert process.stdout is not None
+        try:
+            process.communicate(timeout=30)
+        except BrokenPipeError:
+            process.stdout.close()
+        return process.wait(timeout=30)
 
     def _start(self) -> subprocess.Popen[str]:
         where = web_dist()

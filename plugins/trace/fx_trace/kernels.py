@@ -42,7 +42,10 @@ T_SLICES, T_INSTANTS, T_COUNTERS, T_FLOWS, T_SCHED, T_BLOBS, T_OBJECTS, T_ENDS =
     20, 21, 22, 23, 24, 25, 26, 27,
 )  # fmt: skip
 END_ARGS, LARGE_TICKS, POINTERS, KOIDS, T_LOGS, T_ARGS, ARG_TYPES_SEEN = 28, 29, 30, 31, 32, 33, 34
+LAST_INLINE = 35
 SCALARS = 40
+RECORD_STRING_WORDS = 70000
+"""Words that the strings of one record can take at most (a large record's 15 arguments)."""
 
 # --- Kinds of records, as `scan` counts them: type * 16 + subtype, and these ------------------------
 KIND_PADDING, KIND_UNKNOWN, KIND_DAMAGED = 256, 257, 258
@@ -358,14 +361,17 @@ def intern_checked(streams, start, nbytes, offset, code_if_bad, pool, state):  #
 def placeholder(index, pool, state):  # type: ignore[no-untyped-def]
     """Code of the text ``<str#N>``."""
     digits = 1
-    while index >= 10**digits:
+    power = 10
+    while index >= power:
         digits += 1
+        power *= 10
     # '<', 's', 't', 'r', '#' are the low bytes of the first word.
     low = 0x237274733C
     high = 0
     for place in range(digits):
         at = 5 + digits - 1 - place
-        byte = 48 + (index // 10**place) % 10
+        byte = 48 + index % 10
+        index //= 10
         if at < 8:
             low |= byte << (8 * at)
         else:
@@ -637,9 +643,11 @@ def profiler(words, streams, pos, size, state):  # type: ignore[no-untyped-def]
         at = pos + 2 + (0 if not inline else (1 if one_word else 2))
         middle = at + ((name_length + 7) >> 3)
         after = middle + ((build_length + 7) >> 3)
-        dirty = (name_length & 7) and streams[middle - 1] >> (8 * (name_length & 7))
-        if not dirty:
-            dirty = (build_length & 7) and streams[after - 1] >> (8 * (build_length & 7))
+        dirty = 0
+        if name_length & 7:
+            dirty = streams[middle - 1] >> (8 * (name_length & 7))
+        if dirty == 0 and build_length & 7:
+            dirty = streams[after - 1] >> (8 * (build_length & 7))
         if dirty:
             note(state, 102, offset, 0)
         if not utf8_valid_bytes(streams, at, name_length):
@@ -737,11 +745,9 @@ def scan(file, total, limit, budget, events, args, sched, logs, blobs, objects, 
         offset = pos * 8
         if kind == 15:
             size = (word >> 4) & 0xFFFFFFFF
-        if size + 48 > len(pool.words) - pool.used[1]:
-            # Whatever it holds fits, where its size is sound at all.
-            if size <= total - pos and size + 48 > len(pool.words) - pool.used[1]:
-                status = FULL
-                break
+        if min(size, RECORD_STRING_WORDS) + 96 > len(pool.words) - pool.used[1]:
+            status = FULL
+            break
 
         # 1 frame: an impossible size costs everything up to where records follow again.
         if word == 0:
@@ -814,10 +820,10 @@ def scan(file, total, limit, budget, events, args, sched, logs, blobs, objects, 
                 if thread_ref == 0:
                     pid = words[at]
                     tid = words[at + 1]
-                    thread = scalars[LARGE_TICKS + 6]
+                    thread = scalars[LAST_INLINE]
                     if thread < 0 or known.pid[thread] != pid or known.tid[thread] != tid:
                         thread = identity(pid, tid, offset, known, state)
-                        scalars[LARGE_TICKS + 6] = thread
+                        scalars[LAST_INLINE] = thread
                 else:
                     entry = threads[thread_ref]
                     if entry >> 32 == generation:
@@ -861,6 +867,8 @@ def scan(file, total, limit, budget, events, args, sched, logs, blobs, objects, 
                     if has_word:
                         value = words[after]
                         after += 1
+                        if value < 0 and subtype == 4:
+                            scalars[LARGE_TICKS] = 1
                     elif subtype == 0 and after < end:
                         value = words[after]
                         after += 1
@@ -905,11 +913,7 @@ def scan(file, total, limit, budget, events, args, sched, logs, blobs, objects, 
             after = at + ((length + 7) >> 3)
             fits = after <= end
             if fits:
-                if word & -281337537789952 or word < 0 or (word >> 47):
-                    # bits 31 and 47 to 63
-                    if (word >> 47) or (word >> 31) & 1:
-                        note(state, 101, offset, word)
-                elif (word >> 31) & 1:
+                if (word >> 47) or (word >> 31) & 1:
                     note(state, 101, offset, word)
                 if (length & 7) and streams[after - 1] >> (8 * (length & 7)):
                     note(state, 102, offset, 0)
@@ -1139,6 +1143,8 @@ def scan(file, total, limit, budget, events, args, sched, logs, blobs, objects, 
                 logs.thread[row] = thread
                 logs.offset[row] = offset
                 logs.ticks[row] = words[pos + 1]
+                if words[pos + 1] < 0:
+                    scalars[LARGE_TICKS] = 1
                 logs.start[row] = at * 8
                 logs.length[row] = length
                 scalars[N_LOGS] = row + 1
@@ -1386,3 +1392,196 @@ def scan(file, total, limit, budget, events, args, sched, logs, blobs, objects, 
     scalars[T_SLICES] = t_slices
     scalars[ARG_TYPES_SEEN] = arg_types
     return status
+
+
+# --- Matching ------------------------------------------------------------------------------------------
+
+NEVER = SIGN
+"""End of a slice that was never closed."""
+
+
+class Spans(NamedTuple):
+    """What matching finds: per slice row, per end event, per flow row."""
+
+    end: I64
+    """Time at which the slice ends, in the time of the events; NEVER where it does not."""
+    parent: I64
+    depth: I32
+    ends: I64
+    """By ordinal of the end event: the row of the slice it closes, or -1."""
+    flows: I64
+    """By flow row: the row of the slice that encloses it, or -1."""
+
+
+class Stacks(NamedTuple):
+    """What matching carries from event to event."""
+
+    top: I64
+    """By thread id: row of its innermost open slice, or -1."""
+    last: I64
+    """By thread id: time of its latest event."""
+    last_end: I64
+    """By thread id: end of the complete event that began last, at that time."""
+    open: Map
+    """Of asynchronous operations: (operation, id) to 1 + the row of the innermost open one."""
+    operations: Map
+    """(pid, name) to a number."""
+    scalars: I64
+
+
+M_SLICES, M_ENDS, M_FLOWS, M_LAST_ASYNC, M_OPERATIONS = 0, 1, 2, 3, 4
+MATCH_SCALARS = 8
+LATEST = 0x7FFFFFFFFFFFFFFF
+
+
+@kernel
+def match(count, events, time, finish, order, refs, pids, max_depth, spans, stacks, state):  # type: ignore[no-untyped-def]  # noqa: E501
+    """Nest the slices of ``count`` events, and find what ends and flows belong to.
+
+    ``time`` and ``finish`` are the events' times and a complete event's end, int64 in one unit.
+    With ``order`` (event indices by time) ``refs`` gives each event's row or ordinal; with an
+    empty one the events are taken as they stand, rows and ordinals going on from the last call,
+    and the first event that steps back in time stops the run. Gives -1, or that event's index.
+    """
+    natural = len(order) == 0
+    slice_row = stacks.scalars[M_SLICES]
+    end_row = stacks.scalars[M_ENDS]
+    flow_row = stacks.scalars[M_FLOWS]
+    last_async = stacks.scalars[M_LAST_ASYNC]
+    for index in range(count):
+        event = index if natural else order[index]
+        kind = events.kind[event]
+        if kind < 2 or kind == 6 or kind > 10:
+            continue
+        now = time[event]
+        thread = events.thread[event]
+        row = 0 if natural else refs[event]
+        if 5 <= kind <= 7:
+            if natural:
+                if now < last_async:
+                    return event
+                last_async = now
+            pid = pids[thread]
+            operation = map_get(stacks.operations, pid, events.name[event])
+            if operation < 0:
+                operation = stacks.scalars[M_OPERATIONS]
+                stacks.scalars[M_OPERATIONS] = operation + 1
+                map_put(stacks.operations, pid, events.name[event], operation)
+            outer = map_get(stacks.open, operation, events.word[event]) - 1
+            if kind == 5:
+                if natural:
+                    row = slice_row
+                    slice_row += 1
+                if outer < 0:
+                    outer = -1
+                spans.parent[row] = outer
+                spans.depth[row] = 0 if outer < 0 else min(spans.depth[outer] + 1, max_depth)
+                spans.end[row] = NEVER
+                map_put(stacks.open, operation, events.word[event], row + 1)
+            else:
+                if natural:
+                    row = end_row
+                    end_row += 1
+                if outer < 0:
+                    note(state, 306, events.offset[event], 0)
+                    spans.ends[row] = -1
+                else:
+                    spans.end[outer] = now
+                    spans.ends[row] = outer
+                    map_put(stacks.open, operation, events.word[event], spans.parent[outer] + 1)
+            continue
+        if natural:
+            if now < stacks.last[thread]:
+                return event
+            if now > stacks.last[thread]:
+                stacks.last[thread] = now
+                stacks.last_end[thread] = LATEST
+        top = stacks.top[thread]
+        if kind == 4 or kind == 2:
+            if natural:
+                row = slice_row
+                slice_row += 1
+            while top >= 0 and spans.end[top] != NEVER and spans.end[top] <= now:
+                top = spans.parent[top]
+            depth = 0
+            if top >= 0:
+                depth = spans.depth[top] + 1
+                if depth > max_depth:
+                    depth = max_depth
+                    note(state, 308, events.offset[event], 0)
+            spans.parent[row] = top
+            spans.depth[row] = depth
+            if kind == 2:
+                spans.end[row] = NEVER
+                top = row
+            else:
+                end = finish[event]
+                if end < now:
+                    note(state, 301, events.offset[event], 0)
+                    spans.end[row] = NEVER
+                else:
+                    if natural:
+                        if end > stacks.last_end[thread]:
+                            return event
+                        stacks.last_end[thread] = end
+                    if top >= 0 and spans.end[top] != NEVER and end > spans.end[top]:
+                        note(state, 305, events.offset[event], 0)
+                    spans.end[row] = end
+                    top = row
+            stacks.top[thread] = top
+        elif kind == 3:
+            if natural:
+                row = end_row
+                end_row += 1
+            while top >= 0 and spans.end[top] != NEVER and spans.end[top] <= now:
+                top = spans.parent[top]
+            stacks.top[thread] = top
+            # A complete event that goes on beyond the end of what encloses it ends there.
+            while top >= 0 and spans.end[top] != NEVER:
+                top = spans.parent[top]
+            spans.ends[row] = top
+            if top < 0:
+                note(state, 302, events.offset[event], 0)
+            else:
+                spans.end[top] = now
+                stacks.top[thread] = spans.parent[top]
+        else:
+            if natural:
+                row = flow_row
+                flow_row += 1
+            while top >= 0 and spans.end[top] != NEVER and spans.end[top] < now:
+                top = spans.parent[top]
+            spans.flows[row] = top
+    stacks.scalars[M_SLICES] = slice_row
+    stacks.scalars[M_ENDS] = end_row
+    stacks.scalars[M_FLOWS] = flow_row
+    stacks.scalars[M_LAST_ASYNC] = last_async
+    return -1
+
+
+@kernel
+def longest_first(order, count, events, time, finish):  # type: ignore[no-untyped-def]
+    """Within each stretch of equal times, put a thread's complete events longest first.
+
+    They stay in the places that complete events of that thread had; equal ones keep file order.
+    """
+    start = 0
+    while start < count:
+        stop = start + 1
+        while stop < count and time[order[stop]] == time[order[start]]:
+            stop += 1
+        for index in range(start + 1, stop):
+            # Insertion sort: stretches are short; a long one of one thread is a hostile file's.
+            place = index
+            if events.kind[order[index]] != 4 or index - start > 4096:
+                continue
+            before = index - 1
+            while before >= start:
+                other = order[before]
+                if events.kind[other] == 4 and events.thread[other] == events.thread[order[place]]:
+                    if finish[other] >= finish[order[place]]:
+                        break
+                    order[before], order[place] = order[place], order[before]
+                    place = before
+                before -= 1
+        start = stop

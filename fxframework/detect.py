@@ -1,0 +1,99 @@
+"""Detection: which reader an input is for. Sniffers say how sure they are; suffixes break ties."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import attrs
+
+from fxframework.errors import NoReaderError
+from fxframework.registry import Confidence, Probe, Reader
+
+__all__ = ["Candidate", "Confidence", "Probe", "Ranking", "SniffFailure", "choose", "rank"]
+
+
+@attrs.frozen
+class Candidate:
+    """A reader that claims an input."""
+
+    reader: Reader
+    confidence: Confidence
+    suffix: bool
+    """Whether the input's name ends in one of the reader's suffixes."""
+
+
+@attrs.frozen
+class SniffFailure:
+    """A sniffer that raised, which counts as no claim."""
+
+    reader: Reader
+    error: Exception
+
+
+@attrs.frozen
+class Ranking:
+    """What all readers say of one input."""
+
+    candidates: tuple[Candidate, ...]
+    """Those that claim it, the surest first; among equals, those whose suffix fits."""
+    failures: tuple[SniffFailure, ...]
+    named: tuple[Reader, ...]
+    """Those whose suffix fits, whether they claim it or not."""
+
+
+def rank(readers: Iterable[Reader], probe: Probe) -> Ranking:
+    """Ask every reader. Never raises: a sniffer that does is listed and counts as NONE."""
+    candidates: list[Candidate] = []
+    failures: list[SniffFailure] = []
+    named: list[Reader] = []
+    for reader in readers:
+        suffix = probe.has_suffix(reader.suffixes)
+        if suffix:
+            named.append(reader)
+        try:
+            confidence = Confidence(reader.sniff(probe))
+        except Exception as error:  # noqa: BLE001 (somebody else's code; listed by the host)
+            failures.append(SniffFailure(reader, error))
+            continue
+        if confidence is not Confidence.NONE:
+            candidates.append(Candidate(reader, confidence, suffix))
+    candidates.sort(key=lambda found: (-found.confidence, not found.suffix))
+    return Ranking(tuple(candidates), tuple(failures), tuple(named))
+
+
+def choose(ranking: Ranking, probe: Probe) -> Reader:
+    """The one reader for the input.
+
+    The greatest confidence wins, the suffix breaks ties; an empty input goes by its suffix.
+    Raises NoReaderError where none or several are left, naming the candidates.
+    """
+    best = ranking.candidates[:1]
+    ties = [
+        found.reader
+        for found in ranking.candidates
+        if (found.confidence, found.suffix) == (best[0].confidence, best[0].suffix)
+    ]
+    if not ties and not probe.size:
+        ties = list(ranking.named)
+    if len(ties) == 1:
+        return ties[0]
+    if ties:
+        formats = ", ".join(reader.format for reader in ties)
+        raise NoReaderError(
+            f"it could be any of {formats}",
+            path=probe.name,
+            remedy=f"name the format: -f {ties[0].format}",
+        )
+    what = "it is empty" if not probe.size else "no reader knows these bytes"
+    if ranking.named:
+        names = " or ".join(reader.format for reader in ranking.named)
+        raise NoReaderError(
+            f"{what}, although its name says {names}",
+            path=probe.name,
+            remedy=f"read it as that all the same: -f {ranking.named[0].format}",
+        )
+    raise NoReaderError(
+        f"{what}, and its name ends in no suffix that one has",
+        path=probe.name,
+        remedy="name the format with -f NAME; `fxf plugins` lists them",
+    )

@@ -1,0 +1,658 @@
+"""Host: what is installed, and what opens an input. A typed façade over pluggy.
+
+Plugins are found through the entry-point group ``fxframework``, the bundled ones the same way
+as anybody's. One that fails is listed and left out; it never takes another one with it. Two
+environment switches choose among them, by the names of their entry points:
+
+``FXF_DISABLE_PLUGINS=a,b``
+    leaves these out;
+``FXF_PLUGINS=a,b``
+    takes only these; set but empty, none at all.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from importlib.metadata import EntryPoint, entry_points
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import attrs
+import pluggy
+
+from fxframework import detect, hookspecs
+from fxframework.errors import (
+    FRAMEWORK_RULES,
+    FxError,
+    Rule,
+    UnreadableError,
+    UsageError,
+    WriteRefusedError,
+    did_you_mean,
+)
+from fxframework.hookspecs import PROJECT
+from fxframework.io.limits import Limits
+from fxframework.registry import (
+    HEAD,
+    LIMIT_OPTIONS,
+    DeviceKind,
+    Exporter,
+    Option,
+    Probe,
+    Reader,
+    StepKind,
+    Writer,
+    parse_options,
+)
+
+if TYPE_CHECKING:
+    import click
+
+    from fxframework.io.sink import Sink
+    from fxframework.io.source import Progress, Source
+    from fxframework.model.capture import Capture
+    from fxframework.model.diagnostics import Diagnostic
+
+__all__ = ["Host", "Input", "Plugin", "PluginFailure", "default_host", "open"]
+
+GROUP = PROJECT
+"""The entry-point group."""
+Input = str | os.PathLike[str] | bytes | bytearray | memoryview
+"""What can be opened: a path, ``-``, a URI that a plugin knows, or bytes."""
+
+T = TypeVar("T")
+
+
+@attrs.frozen(kw_only=True)
+class PluginFailure:
+    """Something of a plugin that was left out, and why."""
+
+    plugin: str
+    distribution: str
+    error: str
+
+
+@attrs.define(kw_only=True)
+class Plugin:
+    """An installed plugin and what it registered."""
+
+    name: str
+    distribution: str
+    version: str
+    status: str = "loaded"
+    """``loaded``, ``partial`` (some of it failed), ``failed`` or ``disabled``."""
+    registers: dict[str, list[str]] = attrs.field(factory=dict)
+    """Names by kind: ``readers``, ``writers``, ``exporters``, ``steps``, ``devices``, ``commands``."""
+    observes: list[str] = attrs.field(factory=list)
+    """The hooks that it implements beside registration."""
+
+    @property
+    def origin(self) -> str:
+        """The plugin as messages name it: its name and its distribution."""
+        return f"{self.name} ({self.distribution})"
+
+
+@attrs.frozen
+class _Kind:
+    """One registration hook: what it gives, and how the items are told apart."""
+
+    hook: str
+    noun: str
+    plural: str
+    type: type
+    name: Callable[[Any], str]
+
+
+_KINDS = (
+    _Kind("fx_readers", "reader", "readers", Reader, lambda reader: reader.format),
+    _Kind("fx_writers", "writer", "writers", Writer, lambda writer: writer.format),
+    _Kind("fx_exporters", "exporter", "exporters", Exporter, lambda exporter: exporter.name),
+    _Kind("fx_step_kinds", "step kind", "steps", StepKind, lambda step: step.name),
+    _Kind("fx_devices", "device kind", "devices", DeviceKind, lambda device: device.name),
+)
+
+
+class Host:
+    """The plugins, what they registered, and what went wrong with them.
+
+    ``Host()`` finds what is installed; ``Host(discover=False)`` is empty, for tests and for
+    programs that ``register()`` plugins themselves.
+    """
+
+    def __init__(self, *, discover: bool = True, environ: Mapping[str, str] | None = None) -> None:
+        self._manager = pluggy.PluginManager(PROJECT)
+        self._manager.add_hookspecs(hookspecs)
+        self._plugins: dict[str, Plugin] = {}
+        self._failures: list[PluginFailure] = []
+        self._items: dict[str, list[tuple[Any, Plugin]]] = {kind.plural: [] for kind in _KINDS}
+        self._silenced: set[tuple[str, str]] = set()
+        if discover:
+            self._discover(os.environ if environ is None else environ)
+
+    # --- plugins ---
+
+    def plugins(self) -> list[Plugin]:
+        """Every plugin found, in the order of loading, with what it registered."""
+        return list(self._plugins.values())
+
+    @property
+    def failures(self) -> tuple[PluginFailure, ...]:
+        """What was left out so far, and why."""
+        return tuple(self._failures)
+
+    def register(
+        self, plugin: object, *, name: str, distribution: str = "none", version: str = ""
+    ) -> Plugin:
+        """Register a module or object whose functions carry ``@hookimpl``.
+
+        Never raises for what is wrong with the plugin: see ``failures`` and the status of what
+        is returned.
+        """
+        known = Plugin(name=name, distribution=distribution, version=version)
+        if not self._admit(known):
+            return known
+        try:
+            self._manager.register(plugin, name=name)
+        except Exception as error:  # noqa: BLE001 (pluggy raises several kinds; all are listed)
+            self._manager.unregister(name=name)
+            self._fail(known, _line(error), fatal=True)
+            return known
+        hooks = self._check_hooks(plugin, known)
+        for kind in _KINDS:
+            if kind.hook in hooks:
+                self._collect(kind, plugin, known)
+        registration = {kind.hook for kind in _KINDS}
+        known.observes = [hook for hook in hooks if hook not in registration]
+        return known
+
+    def _admit(self, plugin: Plugin) -> bool:
+        """Enter a plugin, unless its name is taken."""
+        first = self._plugins.get(plugin.name)
+        if first is None:
+            self._plugins[plugin.name] = plugin
+            return True
+        self._fail(
+            plugin,
+            f"{first.distribution} has a plugin of this name already; "
+            f"that of {plugin.distribution} is left out",
+            fatal=True,
+        )
+        self._plugins[f"{plugin.name} ({plugin.distribution})"] = plugin
+        return False
+
+    def _fail(self, plugin: Plugin, error: str, *, fatal: bool = False) -> None:
+        self._failures.append(
+            PluginFailure(plugin=plugin.name, distribution=plugin.distribution, error=error)
+        )
+        if plugin.status != "failed":
+            plugin.status = "failed" if fatal else "partial"
+
+    def _check_hooks(self, plugin: object, known: Plugin) -> list[str]:
+        """The names of the hooks that a plugin implements; those that do not exist are listed."""
+        names: list[str] = []
+        specified = [name for name in vars(hookspecs) if name.startswith("fx_")]
+        for caller in self._manager.get_hookcallers(plugin) or []:
+            if caller.has_spec():
+                names.append(caller.name)
+            elif any(
+                impl.plugin is plugin and not impl.optionalhook
+                for impl in caller.get_hookimpls()
+            ):
+                self._fail(
+                    known, f"there is no hook {caller.name!r}{did_you_mean(caller.name, specified)}"
+                )
+        if not names and known.status == "loaded":
+            self._fail(known, "it implements no hook; is @hookimpl missing?")
+        if not names:
+            known.status = "failed"
+        return sorted(names)
+
+    def _call(self, hook: str, plugin: object, **arguments: Any) -> list[Any]:
+        """Call one plugin's implementations of a hook."""
+        others = [other for other in self._manager.get_plugins() if other is not plugin]
+        caller = self._manager.subset_hook_caller(hook, remove_plugins=others)
+        return caller(**arguments)  # type: ignore[no-any-return]
+
+    def _collect(self, kind: _Kind, plugin: object, known: Plugin) -> None:
+        """Take what a plugin registers through one hook, item by item."""
+        try:
+            items = [item for result in self._call(kind.hook, plugin) for item in result]
+        except Exception as error:  # noqa: BLE001 (somebody else's code; listed)
+            self._fail(known, f"{kind.hook} failed: {_line(error)}")
+            return
+        for item in items:
+            if not isinstance(item, kind.type):
+                self._fail(known, f"{kind.hook} gave {item!r}, which is no {kind.type.__name__}")
+                continue
+            name = kind.name(item)
+            rival = next(
+                (owner for other, owner in self._items[kind.plural] if _same(kind, other, item)),
+                None,
+            )
+            if rival is not None:
+                self._fail(
+                    known,
+                    f"{kind.noun} {name!r} is registered by {rival.origin} already; "
+                    f"that of {known.origin} is left out",
+                )
+                continue
+            self._items[kind.plural].append((item, known))
+            known.registers.setdefault(kind.plural, []).append(name)
+
+    def _discover(self, environ: Mapping[str, str]) -> None:
+        disabled = _names(environ.get("FXF_DISABLE_PLUGINS", ""))
+        allowed = _names(environ["FXF_PLUGINS"]) if "FXF_PLUGINS" in environ else None
+        found = list(_installed())
+        for entry, distribution, version in found:
+            known = Plugin(name=entry.name, distribution=distribution, version=version)
+            if entry.name in disabled or (allowed is not None and entry.name not in allowed):
+                if self._admit(known):
+                    known.status = "disabled"
+                continue
+            try:
+                plugin = entry.load()
+            except (Exception, SystemExit) as error:  # noqa: BLE001 (somebody else's code; listed)
+                if self._admit(known):
+                    self._fail(known, f"cannot be imported: {_line(error)}", fatal=True)
+                continue
+            self.register(plugin, name=entry.name, distribution=distribution, version=version)
+        names = [entry.name for entry, _, _ in found]
+        for switch, wanted in (("FXF_DISABLE_PLUGINS", disabled), ("FXF_PLUGINS", allowed or ())):
+            for name in sorted(set(wanted) - set(names)):
+                self._failures.append(
+                    PluginFailure(
+                        plugin=name,
+                        distribution="none",
+                        error=f"{switch} names it, but no such plugin is installed"
+                        f"{did_you_mean(name, names)}",
+                    )
+                )
+
+    # --- what is registered ---
+
+    def _named(self, plural: str) -> list[Any]:
+        return [item for item, _ in self._items[plural]]
+
+    @property
+    def readers(self) -> Mapping[str, Reader]:
+        """Readers by format."""
+        return {reader.format: reader for reader in self._named("readers")}
+
+    @property
+    def writers(self) -> Mapping[str, Writer]:
+        """Writers by format."""
+        return {writer.format: writer for writer in self._named("writers")}
+
+    @property
+    def exporters(self) -> tuple[Exporter, ...]:
+        """All exporters; a name may stand several times, for different formats."""
+        return tuple(self._named("exporters"))
+
+    @property
+    def step_kinds(self) -> Mapping[str, StepKind]:
+        """Step kinds by name."""
+        return {kind.name: kind for kind in self._named("steps")}
+
+    @property
+    def devices(self) -> Mapping[str, DeviceKind]:
+        """Device kinds by name."""
+        return {kind.name: kind for kind in self._named("devices")}
+
+    def reader(self, format: str) -> Reader:
+        """The reader of a format; UsageError, with the nearest name, where there is none."""
+        return _look_up(self.readers, format, "format that can be read")
+
+    def writer(self, format: str) -> Writer:
+        """The writer of a format; UsageError, with the nearest name, where there is none."""
+        return _look_up(self.writers, format, "format that can be written")
+
+    def exporter(self, name: str, *, format: str, tables: Iterable[str]) -> Exporter:
+        """The exporter of that name for a capture; the one made for its format comes first.
+
+        Raises UsageError for a name that nobody has, and for a capture that it does not take.
+        """
+        fitting = self.exporters_for(format, tables)
+        for exporter in fitting:
+            if exporter.name == name:
+                return exporter
+        for_this = ", ".join(sorted({exporter.name for exporter in fitting})) or "none"
+        known = {exporter.name for exporter in self.exporters}
+        if name in known:
+            raise UsageError(
+                f"exporter {name!r} does not take a {format} capture",
+                remedy=f"for this one there are: {for_this}",
+            )
+        raise UsageError(
+            f"there is no exporter {name!r}{did_you_mean(name, known)}",
+            remedy=f"for a {format} capture there are: {for_this}",
+        )
+
+    def exporters_for(self, format: str, tables: Iterable[str]) -> list[Exporter]:
+        """The exporters that take a capture, those made for its format first."""
+        tables = tuple(tables)
+        fitting = [exporter for exporter in self.exporters if exporter.takes(format, tables)]
+        return sorted(fitting, key=lambda exporter: not isinstance(exporter.accepts, str))
+
+    def owner(self, item: Reader | Writer | Exporter) -> Plugin:
+        """The plugin that registered a descriptor; KeyError for one that is not registered."""
+        for entries in self._items.values():
+            for other, plugin in entries:
+                if other is item:
+                    return plugin
+        raise KeyError(item)
+
+    def rules(self) -> Iterator[tuple[Rule, str]]:
+        """Every catalogued rule, with the format it belongs to (``fxframework`` for our own)."""
+        for rule in FRAMEWORK_RULES.values():
+            yield rule, PROJECT
+        for reader, plugin in self._items["readers"]:
+            if reader.rules is None:
+                continue
+            try:
+                catalogue = reader.rules()
+            except Exception as error:  # noqa: BLE001 (somebody else's code; listed)
+                self._fail(plugin, f"its catalogue cannot be loaded: {_line(error)}")
+                continue
+            for rule in catalogue.values():
+                yield rule, reader.format
+
+    def rule(self, code: str) -> tuple[Rule, str]:
+        """A catalogued rule, in any case, and its format; UsageError where no one has it."""
+        rules = {rule.code: (rule, format) for rule, format in self.rules()}
+        try:
+            return rules[code.upper()]
+        except KeyError:
+            raise UsageError(
+                f"no catalogue has the code {code!r}{did_you_mean(code.upper(), rules)}",
+                remedy="`fxf verify` shows the codes of what it finds",
+            ) from None
+
+    # --- opening ---
+
+    def open(
+        self,
+        what: Input | Source,
+        *,
+        format: str | None = None,
+        strict: bool = False,
+        options: Mapping[str, Any] | None = None,
+        progress: Progress | None = None,
+    ) -> Capture:
+        """Open an input as a capture.
+
+        ``format`` names the reader, which is otherwise found from the first bytes and the name.
+        ``options`` are the reader's and the limits, as text or typed. ``strict`` makes the first
+        loss a StrictError. ``progress`` is called with the bytes fetched so far.
+
+        Raises UnreadableError for what cannot be opened, NoReaderError where no reader or more
+        than one claims it, UsageError for unknown formats and options, LimitError.
+        """
+        given = dict(options or {})
+        reader = None if format is None else self.reader(format)
+        source = self.source(what, limits=_limits(given), progress=progress)
+        try:
+            if reader is None:
+                reader = self.detect(source)
+            return self.read(source, reader, strict=strict, options=given)
+        except BaseException:
+            source.close()
+            raise
+
+    def source(
+        self,
+        what: Input | Source,
+        *,
+        limits: Limits | None = None,
+        progress: Progress | None = None,
+    ) -> Source:
+        """The bytes of an input; a name with ``://`` is asked of the plugins first.
+
+        Raises UnreadableError and LimitError.
+        """
+        from fxframework.io.source import Source
+
+        if isinstance(what, Source):
+            return what
+        if isinstance(what, str) and "://" in what:
+            found = self._open_uri(what)
+            if found is not None:
+                return found
+            if not Path(what).exists():
+                raise UnreadableError(
+                    "no plugin opens such an address",
+                    path=what,
+                    remedy="`fxf plugins` lists what is installed",
+                )
+        return Source.open(what, limits=limits, progress=progress)
+
+    def _open_uri(self, uri: str) -> Source | None:
+        from fxframework.io.source import Source
+
+        try:
+            found = self._manager.hook.fx_open_source(uri=uri)
+        except FxError:
+            raise
+        except Exception as error:
+            raise UnreadableError(f"a plugin failed to open it: {_line(error)}", path=uri) from error
+        if found is not None and not isinstance(found, Source):
+            raise UnreadableError(f"a plugin gave {found!r}, which is no Source", path=uri)
+        return found
+
+    def sink(self, where: str | os.PathLike[str], *, force: bool = False) -> Sink:
+        """Where output goes; a name with ``://`` is asked of the plugins first.
+
+        Raises WriteRefusedError where nothing can be written, or something stands already.
+        """
+        from fxframework.io.sink import Sink
+
+        if isinstance(where, str) and "://" in where:
+            try:
+                found = self._manager.hook.fx_open_sink(uri=where)
+            except FxError:
+                raise
+            except Exception as error:
+                message = f"a plugin failed to open it: {_line(error)}"
+                raise WriteRefusedError(message, path=where) from error
+            if isinstance(found, Sink):
+                return found
+            if found is not None:
+                raise WriteRefusedError(f"a plugin gave {found!r}, which is no Sink", path=where)
+        return Sink.open(where, force=force)
+
+    def detect(self, source: Source) -> Reader:
+        """The reader that claims a source; NoReaderError where there is none, or several."""
+        probe = Probe(head=source.read(0, HEAD), size=source.size, name=source.suffix_name)
+        ranking = detect.rank(self._named("readers"), probe)
+        for failure in ranking.failures:
+            self._fail_once(
+                self.owner(failure.reader),
+                f"the sniffer of {failure.reader.format} failed: {_line(failure.error)}",
+            )
+        return detect.choose(ranking, attrs.evolve(probe, name=source.name))
+
+    def read(
+        self,
+        source: Source,
+        reader: Reader,
+        *,
+        strict: bool = False,
+        options: Mapping[str, Any] | None = None,
+    ) -> Capture:
+        """Open a source with a given reader.
+
+        Raises UsageError for unknown options, and what the reader raises.
+        """
+        from fxframework.model.capture import OpenRequest
+
+        given = options or {}
+        values = parse_options(
+            given, (*reader.options, *LIMIT_OPTIONS), whose=f"the reader of {reader.format}"
+        )
+        request = OpenRequest(
+            limits=_limits(given),
+            strict=strict,
+            options={option.name: values[option.name] for option in reader.options},
+            observer=self._diagnostic_observer(),
+            host=self,
+        )
+        capture = reader.open(source, request)
+        if not source.size and "FXF0102" not in capture.diagnostics.counts:
+            capture.diagnostics.add("FXF0102", offset=0)
+        self._notify("fx_capture_opened", capture=capture)
+        return capture
+
+    # --- observers ---
+
+    def _diagnostic_observer(self) -> Callable[[Diagnostic], None] | None:
+        """What readers call with every finding; None where nobody listens."""
+        if not self._manager.hook.fx_diagnostic.get_hookimpls():
+            return None
+        return lambda diagnostic: self._notify("fx_diagnostic", diagnostic=diagnostic)
+
+    def notify(self, hook: str, **arguments: Any) -> None:
+        """Tell the observers of a hook; one that raises is listed and not called again."""
+        self._notify(hook, **arguments)
+
+    def _notify(self, hook: str, **arguments: Any) -> None:
+        for impl in getattr(self._manager.hook, hook).get_hookimpls():
+            name = impl.plugin_name
+            if (name, hook) in self._silenced:
+                continue
+            try:
+                self._call(hook, impl.plugin, **arguments)
+            except Exception as error:  # noqa: BLE001 (somebody else's code; listed)
+                self._silenced.add((name, hook))
+                self._fail(self._plugins[name], f"{hook} failed: {_line(error)}")
+
+    def _fail_once(self, plugin: Plugin, error: str) -> None:
+        failure = PluginFailure(plugin=plugin.name, distribution=plugin.distribution, error=error)
+        if failure not in self._failures:
+            self._fail(plugin, error)
+
+    # --- the command line ---
+
+    def add_commands(self, cli: click.Group, reserved: Iterable[str]) -> None:
+        """Let plugins add commands to ``fxf`` (``fx_cli``).
+
+        A command of ours, or of an earlier plugin, stays; the later one is listed and left out.
+        """
+        taken = dict.fromkeys(reserved, "fxframework")
+        for impl in self._manager.hook.fx_cli.get_hookimpls():
+            plugin = self._plugins[impl.plugin_name]
+            before = dict(cli.commands)
+            try:
+                self._call("fx_cli", impl.plugin, cli=cli)
+            except Exception as error:  # noqa: BLE001 (somebody else's code; listed)
+                self._fail(plugin, f"fx_cli failed: {_line(error)}")
+            for name, command in list(cli.commands.items()):
+                if before.get(name) is command:
+                    continue
+                if name in taken:
+                    self._fail(
+                        plugin,
+                        f"command {name!r} is one of {taken[name]} already; "
+                        f"that of {plugin.origin} is left out",
+                    )
+                    cli.commands.pop(name)
+                    if name in before:
+                        cli.commands[name] = before[name]
+                    continue
+                taken[name] = plugin.origin
+                plugin.registers.setdefault("commands", []).append(name)
+
+
+@functools.cache
+def default_host() -> Host:
+    """The host of what is installed here, made once."""
+    return Host()
+
+
+def open(what: Input, format: str | None = None, *, strict: bool = False, **options: Any) -> Capture:
+    """Open a capture: a path, ``-`` for standard input, or bytes.
+
+    ``format`` names the reader, which is otherwise detected; ``options`` are the reader's and
+    the limits. Raises what ``Host.open`` raises; use the capture as a context manager.
+    """
+    return default_host().open(what, format=format, strict=strict, options=options)
+
+
+# --- small parts ---
+
+
+def _installed() -> list[tuple[EntryPoint, str, str]]:
+    """Entry points with distribution and version: ours first, then by name."""
+    found: dict[tuple[str, str], tuple[EntryPoint, str, str]] = {}
+    for entry in entry_points(group=GROUP):
+        distribution = entry.dist
+        name = "unknown" if distribution is None else str(distribution.name)
+        version = "" if distribution is None else str(distribution.version)
+        # A distribution can be found twice, once as egg-info; the first on the path counts.
+        found.setdefault((name, entry.name), (entry, name, version))
+    if not any(name == PROJECT for _, name, _ in found.values()):
+        for entry in _checkout():
+            found[PROJECT, entry.name] = (entry, PROJECT, "checkout")
+    return sorted(found.values(), key=lambda one: (one[1] != PROJECT, one[1], one[0].name))
+
+
+def _checkout() -> list[EntryPoint]:
+    """The entry points of a source checkout that is on the path without being installed.
+
+    They are read from the same ``pyproject.toml`` that an installation takes them from.
+    """
+    file = Path(__file__).parent.parent / "pyproject.toml"
+    try:
+        text = file.read_text("utf-8")
+    except OSError:
+        return []
+    import tomllib
+
+    try:
+        project = tomllib.loads(text)["project"]
+        if project["name"] != PROJECT:
+            return []
+        declared = project["entry-points"][GROUP]
+    except (KeyError, TypeError, tomllib.TOMLDecodeError):
+        return []
+    return [EntryPoint(name, value, GROUP) for name, value in declared.items()]
+
+
+def _names(text: str) -> set[str]:
+    return set(re.split(r"[,\s]+", text.strip())) - {""}
+
+
+def _line(error: BaseException) -> str:
+    """An exception in one line."""
+    text = " ".join(str(error).split())
+    return f"{type(error).__name__}: {text}" if text else type(error).__name__
+
+
+def _same(kind: _Kind, one: Any, other: Any) -> bool:
+    if isinstance(one, Exporter):
+        return one.overlaps(other)
+    return kind.name(one) == kind.name(other)
+
+
+def _look_up(known: Mapping[str, T], name: str, noun: str) -> T:
+    try:
+        return known[name]
+    except KeyError:
+        raise UsageError(
+            f"there is no {noun} called {name!r}{did_you_mean(name, known)}",
+            remedy=f"there are: {', '.join(sorted(known)) or 'none'}",
+        ) from None
+
+
+def _limits(given: Mapping[str, Any]) -> Limits:
+    """The limits among some options."""
+    own = {name: given[name] for name in Limits.names() if name in given}
+    values = parse_options(own, LIMIT_OPTIONS, whose="a reader")
+    try:
+        return Limits(**values)
+    except ValueError as error:
+        name = next(name for name, value in values.items() if value < 0)
+        raise UsageError(
+            f"option {name} cannot be negative", remedy="0 means no limit"
+        ) from error

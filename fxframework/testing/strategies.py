@@ -1,0 +1,89 @@
+"""Hypothesis strategies for inputs that a reader must survive: cut short, damaged, or made up."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from hypothesis import strategies as st
+
+__all__ = ["bit_flips", "byte_strings", "every_truncation", "truncations"]
+
+WORD = 8
+FILLERS = (b"\0", b"\xff", b"\x80", b"\x01\0\0\0\0\0\0\0", b"\xff\xff\xff\xff\xff\xff\xff\x7f")
+
+
+def every_truncation(data: bytes) -> Iterator[bytes]:
+    """Every proper prefix of ``data``, the empty one first; ``len(data)`` of them."""
+    return (data[:size] for size in range(len(data)))
+
+
+def truncations(*samples: bytes) -> st.SearchStrategy[bytes]:
+    """Proper prefixes of one of the samples; half of them end at a word or one byte beside it.
+
+    Raises ValueError where no sample has a byte to lose.
+    """
+    useful = [sample for sample in samples if sample]
+    if not useful:
+        raise ValueError("only a sample of at least one byte can be cut short")
+
+    def cuts(sample: bytes) -> st.SearchStrategy[bytes]:
+        last = len(sample) - 1
+        anywhere = st.integers(0, last)
+        near_word = st.tuples(st.integers(0, last // WORD), st.integers(-1, 1)).map(
+            lambda pair: min(max(pair[0] * WORD + pair[1], 0), last)
+        )
+        return st.one_of(anywhere, near_word).map(lambda size: sample[:size])
+
+    return st.sampled_from(useful).flatmap(cuts)
+
+
+def bit_flips(*samples: bytes, most: int = 8) -> st.SearchStrategy[bytes]:
+    """One of the samples with 1 to ``most`` of its bits turned over.
+
+    Raises ValueError where no sample has a bit to turn.
+    """
+    useful = [sample for sample in samples if sample]
+    if not useful:
+        raise ValueError("only a sample of at least one byte has bits to flip")
+
+    def flipped(sample: bytes) -> st.SearchStrategy[bytes]:
+        places = st.sets(st.integers(0, 8 * len(sample) - 1), min_size=1, max_size=most)
+        return places.map(lambda bits: _flip(sample, bits))
+
+    return st.sampled_from(useful).flatmap(flipped)
+
+
+def byte_strings(samples: Sequence[bytes] = (), *, most: int = 4096) -> st.SearchStrategy[bytes]:
+    """Any bytes at all, at most ``most`` of them.
+
+    Some are arbitrary; some begin with a stretch of a sample, so that a reader gets past its
+    magic; some are patched together from stretches of samples, fillers and arbitrary bytes.
+    """
+    arbitrary = st.binary(max_size=min(most, 256))
+    fillers = st.tuples(st.sampled_from(FILLERS), st.integers(1, 32)).map(lambda p: p[0] * p[1])
+    pieces = [arbitrary, fillers]
+    useful = [sample for sample in samples if sample]
+    if useful:
+
+        def stretches(sample: bytes) -> st.SearchStrategy[bytes]:
+            size = len(sample)
+            ends = st.tuples(st.integers(0, size), st.integers(0, size)).map(sorted)
+            return ends.map(lambda pair: sample[pair[0] : pair[1]])
+
+        def starts(sample: bytes) -> st.SearchStrategy[bytes]:
+            return st.integers(0, len(sample)).map(lambda size: sample[:size])
+
+        pieces += [st.sampled_from(useful).flatmap(stretches)]
+        begin = st.sampled_from(useful).flatmap(starts)
+    else:
+        begin = st.just(b"")
+    rest = st.lists(st.one_of(pieces), max_size=8).map(b"".join)
+    patched = st.tuples(begin, rest).map(lambda pair: (pair[0] + pair[1])[:most])
+    return st.one_of(arbitrary, patched)
+
+
+def _flip(data: bytes, bits: set[int]) -> bytes:
+    out = bytearray(data)
+    for bit in bits:
+        out[bit >> 3] ^= 1 << (bit & 7)
+    return bytes(out)

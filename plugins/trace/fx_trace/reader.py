@@ -1,0 +1,957 @@
+"""Reader: trace bytes to a Capture. Records come from ``records.py``, tables from the kernels.
+
+The decode cycle: ``scan`` frames, resolves and extracts raw columns; ``match`` orders and nests;
+clocks normalise; tables are emitted, each column when it is first asked for. One pass over the
+file (``_Pass``) finds what needs the whole of it: how slices nest, which threads there are, and
+the findings. Whole tables keep that pass's columns; batches scan again and join its results.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, ClassVar
+
+import attrs
+import numpy as np
+from numpy.typing import NDArray
+
+from fx_trace import kernels as k
+from fx_trace import layout
+from fx_trace.columns import Chunk, Scanner, grown_map, new_map
+from fx_trace.rules import RULES
+from fxframework.errors import LimitError
+from fxframework.io.source import Source
+from fxframework.io.words import U64_MAX
+from fxframework.model.capture import Capture, OpenRequest, Record, Summary
+from fxframework.model.clock import NS_MAX, NS_MIN, Clock
+from fxframework.model.diagnostics import Diagnostics
+from fxframework.model.schema import NAME, STANDARD_TABLES, Column, TableSchema
+from fxframework.model.strings import TextColumn
+from fxframework.model.table import ColumnData, Table
+
+__all__ = ["TraceCapture", "open_trace"]
+
+I64 = NDArray[np.int64]
+CHUNK_EVENTS = 1 << 16
+IN_MEMORY = 256 << 20
+"""Bytes of one column of matching results that stay in memory; a longer one goes to a file."""
+WHOLE = 1 << 30
+"""Files up to this many bytes are summed up from whole columns, larger ones as a stream."""
+BINS = 64
+
+OBJECTS = TableSchema(
+    "trace_objects",
+    "an annotation of a kernel object or of a userspace object",
+    (
+        Column("kind", "u1", "which kind of object", values={0: "kernel", 1: "userspace"}),
+        Column("type", "u1", "ZX_OBJ_TYPE of a kernel object, else 0"),
+        Column("id", "u8", "koid of a kernel object, pointer of a userspace one"),
+        Column("pid", "u8", "koid of the process it belongs to; 0 not given"),
+        NAME,
+    ),
+)
+ANNOTATION = Column("trace_annotation", "code", "name of the object that a pointer or koid means")
+_STANDARD = ("processes", "threads", "slices", "instants", "counters", "flows", "sched", "logs")
+
+_IS_SLICE = np.zeros(256, np.bool_)
+_IS_SLICE[[2, 4, 5]] = True
+_SLICE_KIND = np.zeros(256, np.uint8)
+_SLICE_KIND[[2, 4, 5]] = (0, 1, 2)
+_IS_INSTANT = np.zeros(256, np.bool_)
+_IS_INSTANT[[0, 6]] = True
+_IS_FLOW = np.zeros(256, np.bool_)
+_IS_FLOW[[8, 9, 10]] = True
+_IS_INTEGER = np.zeros(256, np.bool_)
+_IS_INTEGER[[1, 2, 3, 4, 7, 8, 9]] = True
+
+_MESSAGES = {
+    1: "a record has size zero",
+    2: "a record of {value} words runs past the end of the file",
+    3: "a record of {value} words is shorter than its type allows",
+    6: "{value} zero words between records",
+    7: "record type {value} is not defined by the format",
+    8: "a record of {value} bytes is over the limit max_record",
+    101: "reserved bits are set in 0x{word:016x}",
+    103: "{value} words beyond what the record needs",
+    104: "string index {value} was never registered",
+    105: "thread index {value} was never registered",
+    106: "index {value} resolves only in the default provider",
+    110: "argument type {value} is not defined by the format",
+    111: "kind {value} of this record type is not defined by the format",
+    114: "an argument has {value} words beyond its value",
+    115: "scope {value} is none that we know",
+    116: "a string of {value} bytes is over the limit max_string",
+    205: "provider {value} is introduced again",
+    206: "provider {value} was never introduced",
+    207: "the buffer of provider {value} was full: records may have been dropped",
+    209: "the provider's rate changes to {value} ticks per second",
+}
+
+
+def open_trace(source: Source, request: OpenRequest) -> TraceCapture:
+    """Open a trace archive. Nothing is read yet but its first word."""
+    return TraceCapture(source, request)
+
+
+class TraceCapture(Capture):
+    """A trace archive (document 002, `Archive`)."""
+
+    format = "trace"
+    schemas: ClassVar[Mapping[str, TableSchema]] = {
+        **{name: STANDARD_TABLES[name] for name in _STANDARD},
+        "args": STANDARD_TABLES["args"].extended(ANNOTATION),
+        "blobs": STANDARD_TABLES["blobs"],
+        "trace_objects": OBJECTS,
+    }
+
+    def __init__(self, source: Source, request: OpenRequest) -> None:
+        diagnostics = Diagnostics(
+            RULES,
+            limit=request.limits.max_findings,
+            strict=request.strict,
+            path=source.name,
+            observer=request.observer,
+        )
+        super().__init__(source, request, diagnostics)
+        if not source.size:
+            diagnostics.add("FXF0102", offset=0)
+        self.big_endian = source.read(0, 8) == layout.MAGIC_BYTES_BIG_ENDIAN
+        self._streams = source.words().view(np.int64)
+        self._words = self._streams.byteswap() if self.big_endian else self._streams
+        self._passed: _Pass | None = None
+        self._tables: dict[str, Table] = {}
+
+    @property
+    def writer_options(self) -> Mapping[str, Any]:
+        """What the writer has to know to write these records as the same bytes."""
+        return {"big_endian": True} if self.big_endian else {}
+
+    # --- Records ---------------------------------------------------------------------------
+
+    def records(self) -> Iterator[Record]:
+        """Every record in file order, as ``fx_trace.records`` decodes them one at a time."""
+        from fx_trace.records import RecordDecoder
+
+        # Findings are reported once: by the tables' pass where it has run, else from here.
+        fresh = not self.diagnostics.counts.keys() & RULES.keys()
+        decoder = RecordDecoder(
+            big_endian=self.big_endian,
+            diagnostics=self.diagnostics if fresh else None,
+            limits=self.request.limits,
+        )
+        return decoder.records(self.source.data)
+
+    # --- The pass over the whole file --------------------------------------------------------
+
+    def scan(self) -> None:
+        """Read all of it, so that ``diagnostics`` is complete."""
+        self._pass(whole=self._fits_memory)
+
+    @property
+    def _fits_memory(self) -> bool:
+        """Whether whole columns are made where nobody asked for them."""
+        bound = self.request.limits.max_memory or 4 * WHOLE
+        return 4 * self.source.size <= bound
+
+    def _pass(self, *, whole: bool) -> _Pass:
+        passed = self._passed
+        if passed is not None and (passed.chunk is not None or not whole):
+            return passed
+        if whole:
+            self._check_memory()
+        self._passed = self._run_pass(whole=whole)
+        if passed is None:
+            self._passed.report(self)
+        return self._passed
+
+    def _check_memory(self) -> None:
+        bound = self.request.limits.max_memory
+        if bound and 3 * self.source.size > bound:
+            raise LimitError(
+                f"whole tables of {self.source.size} bytes of trace may take "
+                f"{3 * self.source.size} bytes, and max_memory is {bound}",
+                path=self.name,
+                remedy="take the table in batches, or raise it with -o max_memory=BYTES",
+            )
+
+    def scanner(self) -> Scanner:
+        """A scanner at the beginning of the file, over the capture's string pool."""
+        return Scanner(self._words, self._streams, self.strings, self.request.limits)
+
+    def _chunks(self, scanner: Scanner, *, whole: bool) -> Iterator[Chunk]:
+        if whole:
+            yield scanner.whole()
+            return
+        released = 0
+        for chunk in scanner.chunks(CHUNK_EVENTS):
+            yield chunk
+            self.source.release(released, scanner.position)
+            released = scanner.position
+
+    def _run_pass(self, *, whole: bool) -> _Pass:
+        """Scan and match as the records stand; where times step back, once more, sorted."""
+        ordered = False
+        while True:
+            scanner = self.scanner()
+            passed = _Pass(scanner, self.request.limits.max_depth or 1 << 30, ordered=ordered)
+            if all(passed.add(chunk, keep=whole) for chunk in self._chunks(scanner, whole=whole)):
+                passed.finish(self.source.size)
+                return passed
+            ordered = True
+
+    # --- Tables ------------------------------------------------------------------------------
+
+    def _table(self, name: str) -> Table:
+        table = self._tables.get(name)
+        if table is None:
+            passed = self._pass(whole=name not in ("processes", "threads"))
+            if name in ("processes", "threads"):
+                table = getattr(passed, name)(self)
+            else:
+                assert passed.chunk is not None  # noqa: S101 (a whole pass keeps it)
+                table = _TableMaker(self, passed, passed.chunk, passed.times).make(name)
+            self._tables[name] = table
+        return table
+
+    def _batches(self, name: str, rows: int) -> Iterator[Table]:
+        passed = self._pass(whole=False)
+        if name in ("processes", "threads") or passed.chunk is not None:
+            whole = self._table(name)
+            for at in range(0, len(whole), rows):
+                yield whole.select(slice(at, at + rows))
+            return
+        scanner = self.scanner()
+        for chunk in self._chunks(scanner, whole=False):
+            table = _TableMaker(self, passed, chunk, Times(chunk, scanner)).make(name)
+            for at in range(0, len(table), rows):
+                yield table.select(slice(at, at + rows))
+
+    # --- Summary -----------------------------------------------------------------------------
+
+    def summary(self) -> Summary:
+        """Counts and times, from one pass over the whole capture."""
+        passed = self._pass(whole=self._fits_memory)
+        return passed.summary(self)
+
+
+class Times:
+    """A chunk's times in nanoseconds: each row by the clock that was in force there."""
+
+    def __init__(self, chunk: Chunk, scanner: Scanner) -> None:
+        self._chunk = chunk
+        self._clocks = scanner.clocks()
+        self.events, self.lost = self._ns(chunk.events.ticks, 1)
+
+    def _ns(self, ticks: I64, field: int) -> tuple[I64, int]:
+        unsigned = ticks.view(np.uint64)
+        parts = self._parts(ticks.size, field)
+        if len(parts) == 1:
+            return self._clocks[parts[0][0]].to_ns(unsigned)
+        out = np.empty(ticks.size, np.int64)
+        lost = 0
+        for clock, start, stop in parts:
+            out[start:stop], missed = self._clocks[clock].to_ns(unsigned[start:stop])
+            lost += missed
+        return out, lost
+
+    def _parts(self, rows: int, field: int) -> list[tuple[int, int, int]]:
+        """(clock, first row, row after the last), empty ones left out; at least one."""
+        segments = self._chunk.segments
+        clocks = [0, *segments[:, 0].tolist()]
+        starts = [0, *segments[:, field].tolist()]
+        stops = [*starts[1:], rows]
+        parts = [part for part in zip(clocks, starts, stops, strict=True) if part[1] < part[2]]
+        return parts or [(0, 0, rows)]
+
+    def finish(self) -> I64:
+        """Ends of complete events, shape (events,); other rows mean nothing."""
+        return self._ns(self._chunk.events.word, 1)[0]
+
+    def sched(self) -> I64:
+        """Times of scheduling rows."""
+        return self._ns(self._chunk.sched.ticks, 2)[0]
+
+    def logs(self) -> I64:
+        """Times of log rows."""
+        return self._ns(self._chunk.logs.ticks, 3)[0]
+
+
+class _Pass:
+    """What one pass over the whole file finds."""
+
+    def __init__(self, scanner: Scanner, max_depth: int, *, ordered: bool) -> None:
+        self.scanner = scanner
+        self.ordered = ordered
+        """Whether events are sorted by time before they are matched."""
+        self.chunk: Chunk | None = None
+        """All raw columns, where the pass keeps them."""
+        self.spans = k.Spans(
+            *(np.empty(0, np.int32 if field == "depth" else np.int64) for field in k.Spans._fields)
+        )
+        self.first_ns: int | None = None
+        self.last_ns: int | None = None
+        self._max_depth = max_depth
+        self._match = k.match.for_size(scanner.nbytes)
+        self._outside: list[tuple[int, int]] = []
+        self._out_of_order: int | None = None
+        self._objects: list[tuple[int, int, int, int, int]] = []
+        self._tids: dict[int, int] = {}
+        self._kept: list[dict[str, Any]] = []
+        self._empty_stacks()
+
+    def _empty_stacks(self) -> None:
+        self._stacks = k.Stacks(
+            top=np.empty(0, np.int64),
+            last=np.empty(0, np.int64),
+            last_end=np.empty(0, np.int64),
+            open=new_map(16),
+            operations=new_map(16),
+            scalars=np.zeros(k.MATCH_SCALARS, np.int64),
+        )
+        self._stacks.scalars[k.M_LAST_ASYNC] = NS_MIN
+
+    # --- Adding chunks -------------------------------------------------------------------
+
+    def add(self, chunk: Chunk, *, keep: bool) -> bool:
+        """Take in a chunk; False where all of them must be taken again in order of time."""
+        times = Times(chunk, self.scanner)
+        if keep:
+            self.chunk, self.times = chunk, times
+        self._people(chunk)
+        self._range(chunk, times)
+        finish = times.finish() if (chunk.events.kind == 4).any() else times.events  # noqa: PLR2004
+        self._make_room(chunk)
+        if not self.ordered:
+            state = self.scanner.state
+            counts = state.counts.copy()
+            none = np.empty(0, np.int64)
+            if self._run(chunk.events, times.events, finish, none, none) < 0:
+                return True
+            if not keep:
+                return False
+            # All there is lies before us: forget what matching found, and sort.
+            state.counts[:] = counts
+            self._empty_stacks()
+            self._make_room(chunk)
+            self.ordered = True
+        self._keep(chunk, times.events, finish)
+        return True
+
+    def _run(self, events: k.Events, time: I64, finish: I64, order: I64, refs: I64) -> int:
+        pids = self.scanner.threads.pid
+        result: int = self._match(
+            int(order.size or time.size), events, time, finish, order, refs, pids,
+            self._max_depth, self.spans, self._stacks, self.scanner.state,
+        )  # fmt: skip
+        return result
+
+    def _make_room(self, chunk: Chunk) -> None:
+        scalars = self.scanner.state.scalars
+        sizes = {
+            "end": int(scalars[k.T_SLICES]),
+            "parent": int(scalars[k.T_SLICES]),
+            "depth": int(scalars[k.T_SLICES]),
+            "ends": int(scalars[k.T_ENDS]),
+            "flows": int(scalars[k.T_FLOWS]),
+        }
+        self.spans = self.spans._replace(
+            **{name: _spilled(getattr(self.spans, name), size) for name, size in sizes.items()}
+        )
+        threads = int(scalars[k.N_THREADS])
+        stacks = self._stacks
+        begins = int(np.count_nonzero((chunk.events.kind >= 5) & (chunk.events.kind <= 7)))  # noqa: PLR2004
+        self._stacks = stacks._replace(
+            top=_filled(stacks.top, threads, -1),
+            last=_filled(stacks.last, threads, NS_MIN),
+            last_end=_filled(stacks.last_end, threads, NS_MAX),
+            open=grown_map(stacks.open, begins, self.scanner.nbytes),
+            operations=grown_map(stacks.operations, begins, self.scanner.nbytes),
+        )
+
+    def _keep(self, chunk: Chunk, time: I64, finish: I64) -> None:
+        """Hold what matching needs of a chunk until all of it can be sorted."""
+        events = chunk.events
+        kind = events.kind
+        picked = np.flatnonzero((kind >= 2) & (kind != 6))  # noqa: PLR2004
+        refs = np.zeros(kind.size, np.int64)
+        for rows, base in (
+            (_IS_SLICE[kind], chunk.first["slices"]),
+            ((kind == 3) | (kind == 7), chunk.first["ends"]),  # noqa: PLR2004
+            (_IS_FLOW[kind], chunk.first["flows"]),
+        ):
+            refs[rows] = base + np.arange(int(np.count_nonzero(rows)))
+        self._kept.append(
+            {
+                "events": k.Events(*(column[picked] for column in events)),
+                "time": time[picked],
+                "finish": finish[picked],
+                "refs": refs[picked],
+            }
+        )
+
+    def _match_kept(self) -> None:
+        if not self._kept:
+            return
+        events = k.Events(
+            *(np.concatenate(parts) for parts in zip(*(p["events"] for p in self._kept), strict=True))
+        )
+        time, finish, refs = (
+            np.concatenate([part[name] for part in self._kept])
+            for name in ("time", "finish", "refs")
+        )
+        self._kept.clear()
+        order = np.argsort(time, kind="stable")
+        backwards = np.flatnonzero(np.diff(order) < 0)
+        self._out_of_order = int(events.offset[order[backwards[0]]]) if backwards.size else None
+        if (events.kind == 4).any():  # noqa: PLR2004
+            k.longest_first.for_size(self.scanner.nbytes)(
+                order, order.size, events, time, finish
+            )
+        self._run(events, time, finish, order, refs)
+
+    # --- People: who the capture mentions ---------------------------------------------------
+
+    def _people(self, chunk: Chunk) -> None:
+        objects = chunk.objects
+        self._objects.extend(
+            zip(
+                objects.type[objects.kind == 0].tolist(),
+                objects.value[objects.kind == 0].view(np.uint64).tolist(),
+                objects.pid[objects.kind == 0].view(np.uint64).tolist(),
+                objects.name[objects.kind == 0].tolist(),
+                objects.offset[objects.kind == 0].tolist(),
+                strict=True,
+            )
+        )
+        sched = chunk.sched
+        if sched.kind.size:
+            newer = sched.kind != 0
+            for column, rows in ((sched.prev, sched.kind == 1), (sched.next, newer)):
+                tids, places = np.unique(column[rows].view(np.uint64), return_index=True)
+                offsets = sched.offset[rows][places].tolist()
+                for tid, offset in zip(tids.tolist(), offsets, strict=True):
+                    self._tids[tid] = min(offset, self._tids.get(tid, offset))
+
+    def _range(self, chunk: Chunk, times: Times) -> None:
+        for ns, offsets in (
+            (times.events, chunk.events.offset),
+            (times.sched(), chunk.sched.offset),
+            (times.logs(), chunk.logs.offset),
+        ):
+            if not ns.size:
+                continue
+            low, high = int(ns.min()), int(ns.max())
+            self.first_ns = low if self.first_ns is None else min(self.first_ns, low)
+            self.last_ns = high if self.last_ns is None else max(self.last_ns, high)
+            if high == NS_MAX or low == NS_MIN:
+                outside = offsets[(ns == NS_MAX) | (ns == NS_MIN)]
+                self._outside.append((int(outside[0]), int(outside.size)))
+
+    # --- The end ---------------------------------------------------------------------------
+
+    def finish(self, size: int) -> None:
+        """Settle what needs the whole file: sorted matching, threads, names."""
+        self._match_kept()
+        state = self.scanner.state
+        self.tail = size % 8
+        if self.tail and not int(state.scalars[k.STARTED]) & 2:
+            k.note.plain(state, 5, size - self.tail, self.tail)
+            state.kinds[k.KIND_DAMAGED] += 1
+            state.scalars[k.RECORD] += 1
+        known = self.scanner.threads
+        count = int(state.scalars[k.N_THREADS])
+        pids = known.pid[:count].view(np.uint64).tolist()
+        tids = known.tid[:count].view(np.uint64).tolist()
+        gone = known.gone[:count].tolist()
+        offsets = known.offset[:count].tolist()
+        names: dict[int, int] = {}
+        self.process_names: dict[int, int] = {}
+        homes: dict[int, int] = {}
+        mentioned: dict[int, int] = dict(self._tids)
+        process_at: dict[int, int] = {}
+        for kind, koid, pid, name, offset in self._objects:
+            if kind == layout.ObjectType.PROCESS:
+                self.process_names[koid] = name
+                process_at.setdefault(koid, offset)
+            elif kind == layout.ObjectType.THREAD:
+                names[koid] = name
+                if pid:
+                    homes[koid] = pid
+                mentioned[koid] = min(offset, mentioned.get(koid, offset))
+        self.thread_of_tid: dict[int, int] = {}
+        for thread, (tid, index) in enumerate(zip(tids, gone, strict=True)):
+            if not index:
+                self.thread_of_tid.setdefault(tid, thread)
+        for tid, offset in sorted(mentioned.items(), key=lambda item: (item[1], item[0])):
+            if tid not in self.thread_of_tid:
+                self.thread_of_tid[tid] = len(tids)
+                pids.append(homes.get(tid, 0))
+                tids.append(tid)
+                gone.append(0)
+                offsets.append(offset)
+        self.pids = np.array(pids, np.uint64)
+        self.tids = np.array(tids, np.uint64)
+        self.thread_offsets = np.array(offsets, np.int64)
+        self.gone = gone
+        self.names = np.array(
+            [-1 if index else names.get(tid, -1) for tid, index in zip(tids, gone, strict=True)],
+            np.int32,
+        )
+        for pid, index, offset in zip(pids, gone, offsets, strict=True):
+            if not index:
+                process_at[pid] = min(offset, process_at.get(pid, offset))
+        self._processes = sorted(process_at.items(), key=lambda item: (item[1], item[0]))
+
+    def thread_ids(self, tids: I64, rows: NDArray[np.bool_]) -> NDArray[np.int32]:
+        """Thread ids of a column of tids, where ``rows`` is set; elsewhere -1."""
+        out = np.full(tids.size, -1, np.int32)
+        distinct, inverse = np.unique(tids[rows].view(np.uint64), return_inverse=True)
+        ids = np.array([self.thread_of_tid[tid] for tid in distinct.tolist()], np.int32)
+        if distinct.size:
+            out[rows] = ids[inverse]
+        return out
+
+    def report(self, capture: TraceCapture) -> None:
+        """Turn what the kernels noted into diagnostics of the capture."""
+        state = self.scanner.state
+        diagnostics = capture.diagnostics
+        if self._out_of_order is not None:
+            diagnostics.add("FXT0304", offset=self._out_of_order)
+        for offset, times in self._outside:
+            diagnostics.add("FXT0208", offset=offset, times=times)
+        listed = state.findings[: 4 * int(state.counts[0])].reshape(-1, 4).tolist()
+        shown: dict[int, int] = {}
+        pool = self.scanner.pool
+        for number, offset, record, value in listed:
+            shown[number] = shown.get(number, 0) + 1
+            message = _MESSAGES.get(number, "").format(value=value, word=value & U64_MAX)
+            if number in (107, 108) and value:
+                message = f"a string is not UTF-8: {pool.bytes_of(value)!r}"
+            # Matching has no record numbers, and 4 is named by its record.
+            about = record if number < 300 or number == 307 else None  # noqa: PLR2004
+            diagnostics.add(f"FXT{number:04}", message, offset=offset, record=about)
+        for number, total in enumerate(state.counts[2:].tolist()):
+            if total > shown.get(number, 0):
+                diagnostics.add(f"FXT{number:04}", times=total - shown.get(number, 0))
+        self._report_open(capture)
+
+    def _report_open(self, capture: TraceCapture) -> None:
+        """Slices that were never closed, of which only whole columns tell the offsets."""
+        rows = int(self.scanner.state.scalars[k.T_SLICES])
+        open_rows = np.flatnonzero(self.spans.end[:rows] == k.NEVER)
+        backwards = int(self.scanner.state.counts[2 + 301])
+        if open_rows.size <= backwards:
+            return
+        if self.chunk is None:
+            capture.diagnostics.add("FXT0303", times=int(open_rows.size) - backwards)
+            return
+        kind = self.chunk.events.kind
+        openers = np.flatnonzero(_IS_SLICE[kind])[open_rows]
+        openers = openers[kind[openers] != 4]  # noqa: PLR2004
+        limit = capture.request.limits.max_findings or openers.size
+        for offset in self.chunk.events.offset[openers[:limit]].tolist():
+            capture.diagnostics.add("FXT0303", offset=offset)
+        if openers.size > limit:
+            capture.diagnostics.add("FXT0303", times=int(openers.size) - limit)
+
+    # --- Tables that only the whole pass can give -------------------------------------------------
+
+    def threads(self, capture: TraceCapture) -> Table:
+        """The table of threads."""
+        names = self.names.copy()
+        for thread, index in enumerate(self.gone):
+            if index:
+                names[thread] = capture.strings.intern(f"<thr#{index - 1}>".encode())
+        count = self.pids.size
+        columns: dict[str, ColumnData | Callable[[], ColumnData]] = {
+            "row": np.arange(count, dtype=np.int64),
+            "offset": self.thread_offsets,
+            "id": np.arange(count, dtype=np.int32),
+            "pid": self.pids,
+            "tid": self.tids,
+            "name": names,
+        }
+        return Table(capture.schemas["threads"], count, columns, capture.strings)
+
+    def processes(self, capture: TraceCapture) -> Table:
+        """The table of processes."""
+        count = len(self._processes)
+        pids = [pid for pid, _ in self._processes]
+        columns: dict[str, ColumnData | Callable[[], ColumnData]] = {
+            "row": np.arange(count, dtype=np.int64),
+            "offset": np.array([offset for _, offset in self._processes], np.int64),
+            "pid": np.array(pids, np.uint64),
+            "name": np.array([self.process_names.get(pid, -1) for pid in pids], np.int32),
+        }
+        return Table(capture.schemas["processes"], count, columns, capture.strings)
+
+    # --- Summary ---------------------------------------------------------------------------------
+
+    def summary(self, capture: TraceCapture) -> Summary:
+        """What `fxf info` shows."""
+        state = self.scanner.state
+        scalars = state.scalars
+        texts = capture.strings.texts()
+        providers = []
+        for row in state.providers.reshape(-1, k.PROVIDER_FIELDS)[: int(scalars[k.N_PROVIDERS])]:
+            number, name, _, clock, introduced, initialized, full, offset = row.tolist()
+            if number == 0 and not introduced and not initialized:
+                continue
+            providers.append(
+                {
+                    "id": number,
+                    "name": texts[name],
+                    "introduced": bool(introduced),
+                    "ticks_per_second": self.scanner.clocks()[clock].ticks_per_second,
+                    "buffer_full": full,
+                }
+            )
+        clocks = [
+            {
+                "ticks_per_second": clock.ticks_per_second,
+                "base_ticks": clock.base_ticks,
+                "base_wall_ns": clock.base_wall_ns,
+            }
+            for clock in self.scanner.clocks()
+        ]
+        used = {provider["ticks_per_second"] for provider in providers}
+        facts = {
+            "endianness": "big" if capture.big_endian else "little",
+            "providers": providers,
+            "clocks": [c for c in clocks if c["ticks_per_second"] in used] or clocks[:1],
+            "processes": len(self._processes),
+            "threads": int(self.pids.size),
+            "rows": self.row_counts(),
+        }
+        return Summary(
+            records=int(scalars[k.RECORD]),
+            kinds=self.kinds(),
+            start_ns=self.first_ns,
+            end_ns=self.last_ns,
+            facts=facts,
+            timeline=self._timeline(capture),
+        )
+
+    def row_counts(self) -> dict[str, int]:
+        """Rows of each table."""
+        scalars = self.scanner.state.scalars
+        return {
+            "processes": len(self._processes),
+            "threads": int(self.pids.size),
+            "slices": int(scalars[k.T_SLICES]),
+            "instants": int(scalars[k.T_INSTANTS]),
+            "counters": int(scalars[k.T_COUNTERS]),
+            "flows": int(scalars[k.T_FLOWS]),
+            "sched": int(scalars[k.T_SCHED]),
+            "logs": int(scalars[k.T_LOGS]),
+            "args": int(scalars[k.T_ARGS]),
+            "blobs": int(scalars[k.T_BLOBS]),
+            "trace_objects": int(scalars[k.T_OBJECTS]),
+        }
+
+    def kinds(self) -> dict[str, int]:
+        """Records of each kind, by the names of record JSON."""
+        special = {k.KIND_PADDING: "padding", k.KIND_UNKNOWN: "unknown", k.KIND_DAMAGED: "damaged"}
+        found: dict[str, int] = {}
+        for number in np.flatnonzero(self.scanner.state.kinds).tolist():
+            name = special.get(number) or _kind_name(number >> 4, number & 15)
+            found[name] = found.get(name, 0) + int(self.scanner.state.kinds[number])
+        return found
+
+    def _timeline(self, capture: TraceCapture) -> tuple[tuple[str, tuple[int, ...]], ...]:
+        """Events per stretch of time, for the busiest threads."""
+        if self.chunk is None or self.first_ns is None or self.last_ns is None:
+            return ()
+        span = self.last_ns - self.first_ns + 1
+        if not 0 < span < 1 << 53 or not self.times.events.size:  # noqa: PLR2004
+            return ()
+        threads = self.chunk.events.thread
+        counts = np.bincount(threads, minlength=1)
+        busiest = [t for t in np.argsort(-counts, kind="stable")[:8].tolist() if counts[t]]
+        if threads.size > 1 << 20:  # a sketch needs no more
+            step = threads.size >> 19
+            threads, times = threads[::step], self.times.events[::step]
+        else:
+            times = self.times.events
+        bins = (times - self.first_ns) // -(-span // BINS)
+        table = capture.table("threads")
+        names = table.texts("name")
+        rows = []
+        for thread in busiest:
+            row = np.bincount(bins[threads == thread], minlength=BINS).tolist()
+            label = names[thread] or f"{self.pids[thread]}/{self.tids[thread]}"
+            rows.append((label, tuple(row[:BINS])))
+        return tuple(rows)
+
+
+_KIND_NAMES: dict[int, Mapping[int, str]] = {
+    layout.RecordType.METADATA: layout.METADATA_NAMES,
+    layout.RecordType.EVENT: layout.EVENT_NAMES,
+    layout.RecordType.SCHEDULING: layout.SCHEDULING_NAMES,
+    layout.RecordType.PROFILER: layout.PROFILER_NAMES,
+}
+
+
+def _kind_name(kind: int, subtype: int) -> str:
+    name = layout.RecordType(kind).name.lower()
+    subtypes = _KIND_NAMES.get(kind)
+    return name if subtypes is None else f"{name} {subtypes.get(subtype, subtype)}"
+
+
+class _TableMaker:
+    """Makes tables of a chunk's raw columns and the pass's results, column by column."""
+
+    def __init__(self, capture: TraceCapture, passed: _Pass, chunk: Chunk, times: Times) -> None:
+        self.capture = capture
+        self.passed = passed
+        self.chunk = chunk
+        self.times = times
+
+    def make(self, name: str) -> Table:
+        """The rows of a table that this chunk holds."""
+        rows, columns = getattr(self, f"_{name.removeprefix('trace_')}")()
+        first = self.chunk.first[name]
+        columns["row"] = lambda: np.arange(first, first + rows, dtype=np.int64)
+        return Table(self.capture.schemas[name], rows, columns, self.capture.strings)
+
+    def _common(self, picked: _Rows) -> dict[str, Any]:
+        events = self.chunk.events
+        return {
+            "offset": lambda: picked(events.offset),
+            "ts": lambda: picked(self.times.events),
+            "ticks": lambda: picked(events.ticks).view(np.uint64),
+            "thread": lambda: picked(events.thread),
+            "category": lambda: picked(events.category),
+            "name": lambda: picked(events.name),
+        }
+
+    def _slices(self) -> tuple[int, dict[str, Any]]:
+        events, spans = self.chunk.events, self.passed.spans
+        picked = _Rows(_IS_SLICE[events.kind])
+        first = self.chunk.first["slices"]
+        mine = slice(first, first + picked.count)
+
+        def dur() -> I64:
+            end = spans.end[mine]
+            length = end - picked(self.times.events)
+            never = end == k.NEVER
+            if never.any():
+                length[never] = -1
+            return length
+
+        def ids() -> NDArray[np.uint64]:
+            kind = picked(events.kind)
+            if not (kind == 5).any():  # noqa: PLR2004
+                return np.broadcast_to(np.uint64(0), picked.count)
+            return np.where(kind == 5, picked(events.word), 0).view(np.uint64)  # noqa: PLR2004
+
+        def kinds() -> NDArray[np.uint8]:
+            kind = picked(events.kind)
+            if kind.size and (kind == kind[0]).all():
+                return np.broadcast_to(_SLICE_KIND[kind[0]], picked.count)
+            return _SLICE_KIND[kind]
+
+        return picked.count, {
+            **self._common(picked),
+            "dur": dur,
+            "depth": lambda: spans.depth[mine],
+            "parent": lambda: spans.parent[mine],
+            "kind": kinds,
+            "id": ids,
+        }
+
+    def _instants(self) -> tuple[int, dict[str, Any]]:
+        events = self.chunk.events
+        picked = _Rows(_IS_INSTANT[events.kind])
+        kind = picked(events.kind)
+        word = picked(events.word)
+        return picked.count, {
+            **self._common(picked),
+            "scope": lambda: np.where(kind == 0, word, 255).astype(np.uint8),
+            "id": lambda: np.where(kind == 0, 0, word).view(np.uint64),
+        }
+
+    def _flows(self) -> tuple[int, dict[str, Any]]:
+        events = self.chunk.events
+        picked = _Rows(_IS_FLOW[events.kind])
+        first = self.chunk.first["flows"]
+        return picked.count, {
+            **self._common(picked),
+            "id": lambda: picked(events.word).view(np.uint64),
+            "phase": lambda: (picked(events.kind) - 8).astype(np.uint8),
+            "slice": lambda: self.passed.spans.flows[first : first + picked.count],
+        }
+
+    def _counters(self) -> tuple[int, dict[str, Any]]:
+        sparse, events, args = self.chunk.sparse, self.chunk.events, self.chunk.args
+        picked = _Rows(sparse.counter_event)
+        arg = sparse.counter_arg
+        kind, value = args.type[arg], args.value[arg]
+        is_double = kind == layout.ArgType.DOUBLE
+
+        def values() -> NDArray[np.float64]:
+            unsigned = (kind == layout.ArgType.UINT64) & (value < 0)
+            out = np.where(unsigned, value.view(np.uint64).astype(np.float64), value)
+            return np.where(is_double, value.view(np.float64), out)
+
+        return picked.count, {
+            **self._common(picked),
+            "id": lambda: picked(events.word).view(np.uint64),
+            "series": lambda: args.name[arg],
+            "value": values,
+            "value_int": lambda: np.where(is_double, 0, value),
+            "is_int": lambda: ~is_double,
+        }
+
+    def _sched(self) -> tuple[int, dict[str, Any]]:
+        sched, passed = self.chunk.sched, self.passed
+        legacy = sched.kind == 0
+
+        def threads(column: I64, rows: NDArray[np.bool_]) -> NDArray[np.int32]:
+            return np.where(legacy, column, passed.thread_ids(column, rows)).astype(np.int32)
+
+        return int(sched.kind.size), {
+            "offset": sched.offset,
+            "ts": self.times.sched,
+            "ticks": sched.ticks.view(np.uint64),
+            "cpu": lambda: sched.cpu.astype(np.uint16),
+            "kind": sched.kind,
+            "prev": lambda: threads(sched.prev, sched.kind == 1),
+            "next": lambda: threads(sched.next, ~legacy),
+            "prev_state": sched.state,
+            "prev_priority": sched.prev_priority,
+            "next_priority": sched.next_priority,
+        }
+
+    def _logs(self) -> tuple[int, dict[str, Any]]:
+        logs, passed = self.chunk.logs, self.passed
+        rows = int(logs.thread.size)
+        none = np.broadcast_to(np.int32(-1), rows)
+        return rows, {
+            "offset": logs.offset,
+            "ts": self.times.logs,
+            "ticks": logs.ticks.view(np.uint64),
+            "severity": np.broadcast_to(np.uint8(0), rows),
+            "severity_name": none,
+            "pid": lambda: passed.pids[logs.thread],
+            "tid": lambda: passed.tids[logs.thread],
+            "tags": none,
+            "component": none,
+            "message": lambda: TextColumn.gather(self.capture.source.data, logs.start, logs.length),
+            "file": none,
+            "line": np.broadcast_to(np.uint32(0), rows),
+            "dropped": np.broadcast_to(np.uint64(0), rows),
+        }
+
+    def _blobs(self) -> tuple[int, dict[str, Any]]:
+        blobs = self.chunk.blobs
+        return int(blobs.type.size), {
+            "offset": blobs.offset,
+            "name": blobs.name,
+            "type": blobs.type,
+            "size": lambda: blobs.length.view(np.uint64),
+            "data": lambda: np.column_stack((blobs.start, blobs.length)),
+        }
+
+    def _objects(self) -> tuple[int, dict[str, Any]]:
+        objects = self.chunk.objects
+        return int(objects.kind.size), {
+            "offset": objects.offset,
+            "kind": objects.kind,
+            "type": objects.type,
+            "id": objects.value.view(np.uint64),
+            "pid": objects.pid.view(np.uint64),
+            "name": objects.name,
+        }
+
+    def _args(self) -> tuple[int, dict[str, Any]]:
+        args, sparse, spans = self.chunk.args, self.chunk.sparse, self.passed.spans
+        rows = int(args.type.size)
+        seen = int(self.passed.scanner.state.scalars[k.ARG_TYPES_SEEN])
+
+        def parents() -> I64:
+            if not int(self.passed.scanner.state.scalars[k.END_ARGS]):
+                return args.parent
+            later = np.flatnonzero(args.parent < -1)
+            parent = args.parent.copy()
+            parent[later] = spans.ends[-2 - parent[later]]
+            return parent
+
+        def integers() -> I64:
+            if not seen & ~_INTEGER_BITS:
+                return args.value
+            return np.where(_IS_INTEGER[args.type], args.value, 0)
+
+        def doubles() -> NDArray[np.float64]:
+            if not seen & 1 << layout.ArgType.DOUBLE:
+                return np.broadcast_to(np.float64(0), rows)
+            is_double = args.type == layout.ArgType.DOUBLE
+            return np.where(is_double, args.value.view(np.float64), 0.0)
+
+        def strings() -> NDArray[np.int32]:
+            if not seen & (1 << layout.ArgType.STRING | 1 << layout.ArgType.BLOB):
+                return np.broadcast_to(np.int32(-1), rows)
+            is_text = (args.type == layout.ArgType.STRING) | (args.type == layout.ArgType.BLOB)
+            return np.where(is_text, args.value, -1).astype(np.int32)
+
+        def annotations() -> NDArray[np.int32]:
+            if not sparse.annotated.size:
+                return np.broadcast_to(np.int32(-1), rows)
+            names = np.full(rows, -1, np.int32)
+            names[sparse.annotated] = sparse.annotation
+            return names
+
+        return rows, {
+            "offset": args.offset,
+            "table": args.table,
+            "parent": parents,
+            "name": args.name,
+            "type": args.type,
+            "int": integers,
+            "uint": lambda: integers().view(np.uint64),
+            "float": doubles,
+            "str": strings,
+            "trace_annotation": annotations,
+        }
+
+
+_INTEGER_BITS = sum(1 << kind for kind in np.flatnonzero(_IS_INTEGER).tolist())
+
+
+class _Rows:
+    """Rows picked by a mask or by indices; all of them are taken as they are, without copying."""
+
+    def __init__(self, rows: NDArray[Any]) -> None:
+        if rows.dtype == np.bool_:
+            self.count = int(np.count_nonzero(rows))
+            self._index = None if self.count == rows.size else np.flatnonzero(rows)
+        else:
+            self.count = int(rows.size)
+            self._index = rows
+
+    def __call__(self, column: NDArray[Any]) -> NDArray[Any]:
+        return column if self._index is None else column[self._index]
+
+
+def _filled(array: I64, size: int, fill: int) -> I64:
+    """The array, at least ``size`` long; new elements are ``fill``."""
+    if array.size >= size:
+        return array
+    larger = np.full(max(size, 2 * array.size), fill, np.int64)
+    larger[: array.size] = array
+    return larger
+
+
+def _spilled(array: NDArray[Any], size: int) -> NDArray[Any]:
+    """The array, at least ``size`` long: in memory up to a bound, beyond it in a file."""
+    if array.size >= size:
+        return array
+    room = size if not array.size else max(size, 3 * array.size // 2)
+    if room * array.itemsize <= IN_MEMORY:
+        larger: NDArray[Any] = np.empty(room, array.dtype)
+    else:
+        with tempfile.TemporaryFile() as file:
+            larger = np.memmap(file, array.dtype, "w+", shape=(room,))
+    larger[: array.size] = array
+    return larger
