@@ -168,6 +168,14 @@ class Host:
         known.observes = [hook for hook in hooks if hook not in registration]
         return known
 
+    def modules(self) -> dict[str, str]:
+        """The module of each plugin that is registered, by the plugin's name."""
+        return {
+            name: getattr(plugin, "__name__", type(plugin).__module__)
+            for name, plugin in self._manager.list_name_plugin()
+            if plugin is not None
+        }
+
     def _admit(self, plugin: Plugin) -> bool:
         """Enter a plugin, unless its name is taken."""
         first = self._plugins.get(plugin.name)
@@ -392,7 +400,7 @@ class Host:
         """
         given = dict(options or {})
         reader = None if format is None else self.reader(format)
-        source = self.source(what, limits=_limits(given), progress=progress)
+        source = self.source(what, options=given, progress=progress)
         try:
             if reader is None:
                 reader = self.detect(source)
@@ -405,12 +413,12 @@ class Host:
         self,
         what: Input | Source,
         *,
-        limits: Limits | None = None,
+        options: Mapping[str, Any] | None = None,
         progress: Progress | None = None,
     ) -> Source:
         """The bytes of an input; a name with ``://`` is asked of the plugins first.
 
-        Raises UnreadableError and LimitError.
+        Of ``options`` the limits count. Raises UnreadableError and LimitError.
         """
         from fxframework.io.source import Source
 
@@ -426,7 +434,7 @@ class Host:
                     path=what,
                     remedy="`fxf plugins` lists what is installed",
                 )
-        return Source.open(what, limits=limits, progress=progress)
+        return Source.open(what, limits=_limits(options or {}), progress=progress)
 
     def _open_uri(self, uri: str) -> Source | None:
         from fxframework.io.source import Source

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import os
 import sys
 import tempfile
@@ -13,15 +14,21 @@ from fxframework.errors import WriteRefusedError
 
 __all__ = ["Sink"]
 
+PACKING = 6
+"""Level of compression: the default of gzip(1)."""
+
 
 class Sink:
     """An output, used as a context manager: committed on success, gone on an exception.
 
-    Over a path, bytes go to a hidden file beside it that takes its name at the end; over
-    standard output they pass straight through; ``Sink.memory()`` keeps them (``getvalue()``).
+    Over a path, bytes go to a hidden file beside it that takes its name at the end, compressed
+    where that ends in ``.gz``; over standard output they pass straight through;
+    ``Sink.memory()`` keeps them (``getvalue()``).
     """
 
-    def __init__(self, file: IO[bytes], *, name: str, target: Path | None, force: bool) -> None:
+    def __init__(
+        self, file: IO[bytes], *, name: str, target: Path | None = None, force: bool = False
+    ) -> None:
         self._file = file
         self.name = name
         self._target = target
@@ -52,8 +59,13 @@ class Sink:
                 path=str(target),
                 remedy="check that the folder exists and can be written",
             ) from error
-        file = os.fdopen(handle, "wb")
-        sink = cls(file, name=str(target), target=target, force=force)
+        file: IO[bytes] = os.fdopen(handle, "wb")
+        packed: gzip.GzipFile | None = None
+        if target.name.lower().endswith(".gz"):
+            # Without name and time in the header, so that the same bytes give the same file.
+            packed = gzip.GzipFile("", "wb", PACKING, file, mtime=0)
+        sink = cls(packed or file, name=str(target), target=target, force=force)
+        sink._under = file if packed else None
         sink._temporary = Path(temporary)
         return sink
 
@@ -65,6 +77,8 @@ class Sink:
         return cls(io.BytesIO(), name="<memory>", target=None, force=True)
 
     _temporary: Path | None = None
+    _under: IO[bytes] | None = None
+    """The file below the compressor, which the compressor does not close."""
 
     @property
     def written(self) -> int:
@@ -94,7 +108,7 @@ class Sink:
             if self._target is None and self.name not in ("<stdout>", "<memory>"):
                 self._file.close()
             return
-        self._file.close()
+        self._close()
         mask = os.umask(0)
         os.umask(mask)
         try:
@@ -110,8 +124,13 @@ class Sink:
             return
         self._open = False
         if self._temporary is not None:
-            self._file.close()
+            self._close()
             self._temporary.unlink(missing_ok=True)
+
+    def _close(self) -> None:
+        self._file.close()
+        if self._under is not None:
+            self._under.close()
 
     def __enter__(self) -> Self:
         return self

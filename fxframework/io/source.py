@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from fxframework.errors import LimitError, UnreadableError
 from fxframework.io.limits import Limits
 
-__all__ = ["Source", "SourceFault"]
+__all__ = ["Progress", "Source", "SourceFault", "spool_file"]
 
 CHUNK = 1 << 20
 IN_MEMORY = 16 << 20
@@ -100,6 +100,17 @@ class Source:
         self._mapping = None
 
     @classmethod
+    def spooled(cls, spool: tempfile.SpooledTemporaryFile[bytes], *, name: str) -> Source:
+        """A source over what was written to a ``spool_file()``, which may be closed then."""
+        size = spool.tell()
+        if size <= IN_MEMORY:
+            spool.seek(0)
+            return cls(np.frombuffer(spool.read(), np.uint8), name=name)
+        spool.flush()
+        mapping = mmap.mmap(spool.fileno(), size, access=mmap.ACCESS_READ)
+        return cls(np.frombuffer(mapping, np.uint8), name=name, mapping=mapping)
+
+    @classmethod
     def open(
         cls,
         what: str | os.PathLike[str] | bytes | bytearray | memoryview,
@@ -122,6 +133,11 @@ class Source:
         if raw.data[:3].tobytes() == GZIP_MAGIC:
             return _unpacked(raw, limits, progress)
         return raw
+
+
+def spool_file() -> tempfile.SpooledTemporaryFile[bytes]:
+    """A file to gather bytes in before ``Source.spooled``: in memory, on disk once they are many."""
+    return tempfile.SpooledTemporaryFile(max_size=IN_MEMORY)
 
 
 def _from_path(path: Path, limits: Limits, progress: Progress | None) -> Source:
@@ -152,7 +168,7 @@ def _spool(
 ) -> Source:
     """Gather pieces in memory, or, once they are many, in an unlinked file that is mapped."""
     total = 0
-    with tempfile.SpooledTemporaryFile(max_size=IN_MEMORY) as spool:
+    with spool_file() as spool:
         while chunk := piece():
             total += len(chunk)
             if limits.max_unpacked and total > limits.max_unpacked:
@@ -164,12 +180,7 @@ def _spool(
             spool.write(chunk)
             if progress is not None:
                 progress(total)
-        if total <= IN_MEMORY:
-            spool.seek(0)
-            return Source(np.frombuffer(spool.read(), np.uint8), name=name)
-        spool.flush()
-        mapping = mmap.mmap(spool.fileno(), 0, access=mmap.ACCESS_READ)
-    return Source(np.frombuffer(mapping, np.uint8), name=name, mapping=mapping)
+        return Source.spooled(spool, name=name)
 
 
 def _unpacked(raw: Source, limits: Limits, progress: Progress | None) -> Source:

@@ -79,8 +79,8 @@ class Capture(abc.ABC):
     Iterator[bytes]``, chunks of whole lines; the `records` exporter takes it where it is there.
     """
 
-    format: str
-    schemas: Mapping[str, TableSchema] = {}
+    format: ClassVar[str]
+    schemas: ClassVar[Mapping[str, TableSchema]] = {}
     """The tables that the format fills, beside `diagnostics`."""
     timed_records: ClassVar[bool] = False
     """Whether every record that has a time says it (``ns``), so that records can be cut by it."""
@@ -142,6 +142,12 @@ class Capture(abc.ABC):
             return (whole.select(slice(at, at + rows)) for at in range(0, len(whole), rows))
         self._check(name)
         return self._batches(name, rows)
+
+    def row_counts(self) -> Mapping[str, int]:
+        """Rows of each table but `diagnostics`: as the summary has them, or else counted."""
+        return self.summary().rows or {
+            name: sum(len(batch) for batch in self.batches(name)) for name in self.schemas
+        }
 
     def _check(self, name: str) -> None:
         if name not in self.schemas:

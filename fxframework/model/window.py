@@ -31,8 +31,9 @@ class Window(Capture):
         self.whole = whole
         self.start_ns = NS_MIN if start_ns is None else start_ns
         self.stop_ns = NS_MAX if stop_ns is None else stop_ns
-        self.format = whole.format
-        self.schemas = whole.schemas
+        # Of the class elsewhere; a window is of the class that it looks into.
+        self.format = whole.format  # type: ignore[misc]
+        self.schemas = whole.schemas  # type: ignore[misc]
         # The whole capture's own, shared: nothing is added to them here.
         self.source = whole.source
         self.request = whole.request
@@ -73,9 +74,7 @@ class Window(Capture):
             start_ns=first if first is None else max(first, self.start_ns),
             end_ns=last if last is None else min(last, self.stop_ns),
             rows={
-                name: sum(len(batch) for batch in self.batches(name))
-                for name in self.tables
-                if name != "diagnostics"
+                name: sum(len(batch) for batch in self.batches(name)) for name in self.schemas
             },
             timeline=(),
         )

@@ -17,10 +17,8 @@ from fxframework.model.strings import StringPool
 
 __all__ = ["Chunk", "Scanner", "grown_map", "new_map"]
 
-WORST_ARGS = 16
-WORST_STRINGS = 34
-WORST_THREADS = 4
-WORST_FINDINGS = 48
+STEP = 1 << 14
+"""Entries for which there is room in everything before `scan` is called, for large files."""
 FIRST_WORDS = 1 << 17
 """Words read before the capacity for a whole file is estimated."""
 
@@ -34,7 +32,7 @@ _ROWS = {
 }
 _DTYPES: dict[Any, tuple[type, ...]] = {
     k.Events: (np.uint8, np.int32, np.int32, np.int32, np.int64, np.int64, np.int64),
-    k.Args: (np.uint8, np.uint8, np.int32, np.int64, np.int64, np.int64),
+    k.Args: (np.uint8, np.uint8, np.int32, np.int32, *[np.int64] * 4),
     k.Sched: (np.uint8, np.uint8, *[np.int32] * 3, *[np.int64] * 4),
     k.Logs: (np.int32, *[np.int64] * 4),
     k.Blobs: (np.uint8, np.int32, *[np.int64] * 3),
@@ -44,7 +42,13 @@ _DTYPES: dict[Any, tuple[type, ...]] = {
 
 
 def _columns(kind: Any, rows: int) -> Any:
-    return kind(*(np.empty(rows, dtype) for dtype in _DTYPES[kind]))
+    return kind(
+        *(
+            np.zeros(rows, dtype) if kind is k.Args and name in ("int", "float") else
+            np.empty(rows, dtype)
+            for name, dtype in zip(kind._fields, _DTYPES[kind], strict=True)
+        )
+    )
 
 
 def _resized(columns: Any, used: int, rows: int) -> Any:
@@ -103,6 +107,7 @@ class Scanner:
         self.total = int(words.size)
         self.pool = pool
         self.nbytes = 8 * self.total
+        self._step = max(2 * k.RECORD_SLACK, min(STEP, self.total))
         for text in k.WELL_KNOWN:
             pool.intern(text)
         per_code = limits.max_findings or 1 << 62
@@ -160,49 +165,45 @@ class Scanner:
             self._make_room(events)
             first = self._first()
             while True:
-                status = self._run(self.total, events)
-                full = int(self.state.scalars[k.N_EVENTS]) >= events or (
-                    int(self.state.scalars[k.N_ARGS]) >= 4 * events
-                )
-                if status == k.DONE or full:
+                status = self._run(self.total)
+                scalars = self.state.scalars
+                counters = (k.N_EVENTS, k.N_ARGS, k.N_SCHED, k.N_LOGS, k.N_OBJECTS, k.N_BLOBS)
+                if status == k.DONE or max(int(scalars[at]) for at in counters) >= events:
                     break
             yield self._take(first)
 
     def whole(self) -> Chunk:
         """Read the whole file into one chunk."""
-        self._make_room(1024)
+        self._make_room()
         first = self._first()
-        self._finish(min(FIRST_WORDS, self.total), 1 << 12)
+        self._finish(min(FIRST_WORDS, self.total))
         done = int(self.state.scalars[k.POS])
         if done < self.total:
             # The rest is likely to be as dense as its beginning was.
             scale = 1.05 * self.total / max(done, 1)
             for kind, counter in _ROWS.items():
                 used = int(self.state.scalars[counter])
-                if used > 64:
+                if used > self._step // 8:
                     rows = min(int(scale * used) + 4096, self.total // 2 + 64 + used)
                     self._outputs[kind] = _resized(self._outputs[kind], used, rows)
-            self._finish(self.total, 1 << 16)
+            self._finish(self.total)
         return self._take(first)
 
-    def _finish(self, limit: int, step: int) -> None:
-        while self._run(limit, step) != k.DONE:
+    def _finish(self, limit: int) -> None:
+        while self._run(limit) != k.DONE:
             pass
 
-    def _run(self, limit: int, step: int) -> int:
-        """Scan on, for as many records as there is room for, at least ``step`` if need be."""
-        budget = self._room()
-        if budget < min(step, 64):
-            self._make_room(step)
-            budget = self._room()
-        self._reserve_strings()
-        outputs = self._outputs
-        before = int(self.state.scalars[k.POS])
+    def _run(self, limit: int) -> int:
+        """Scan on until something is full; make room for that first, where it already is."""
+        if self._slack() < k.RECORD_SLACK:
+            self._make_room()
+        outputs, scalars = self._outputs, self.state.scalars
+        scalars[k.SLACK] = self._slack()
+        before = int(scalars[k.POS])
         status: int = self._scan(
             self.file,
             self.total,
             limit,
-            budget,
             outputs[k.Events],
             outputs[k.Args],
             outputs[k.Sched],
@@ -214,81 +215,80 @@ class Scanner:
             self.pool.arrays,
             self.state,
         )
-        if status == k.FULL and int(self.state.scalars[k.POS]) == before and budget > 0:
-            self._reserve_strings(k.RECORD_STRING_WORDS)
+        if status == k.FULL and int(scalars[k.POS]) == before:
+            self._make_room()
+            self.pool.reserve(0, k.RECORD_STRING_WORDS + 96)
         return status
 
-    def _room(self) -> int:
-        """Records that certainly fit into everything but the string words."""
-        scalars = self.state.scalars
-        room = []
-        for kind, counter in _ROWS.items():
-            worst = WORST_ARGS if kind is k.Args else 1
-            room.append((self._outputs[kind][0].size - int(scalars[counter])) // worst)
+    def _slack(self) -> int:
+        """Rare entries that certainly fit: the least room of all but events, args and words."""
+        state, scalars, pool = self.state, self.state.scalars, self.pool.arrays
+        room = [
+            self._outputs[kind][0].size - int(scalars[counter])
+            for kind, counter in _ROWS.items()
+            if kind not in (k.Events, k.Args)
+        ]
         sparse = self._outputs[k.Sparse].counter_event.size
-        for counter in (k.N_COUNTERS, k.N_ANNOTATIONS):
-            room.append((sparse - int(scalars[counter])) // WORST_ARGS)
-        state, used = self.state, self.pool.arrays.used
-        room.append((self.pool.arrays.starts.size - int(used[0])) // WORST_STRINGS)
-        room.append((self.pool.arrays.slots.size // 2 - int(used[0])) // WORST_STRINGS)
-        room.append((self.threads.pid.size - int(scalars[k.N_THREADS])) // WORST_THREADS)
-        for table in (state.string_map, state.thread_map, state.identities, state.objects):
-            room.append((table.value.size // 2 - int(table.used[0])) // WORST_THREADS)
-        for table in (state.provider_map, state.clock_map):
-            room.append(table.value.size // 2 - int(table.used[0]))
-        room.append(state.providers.size // k.PROVIDER_FIELDS - int(scalars[k.N_PROVIDERS]))
-        room.append(state.clocks.size // k.CLOCK_FIELDS - int(scalars[k.N_CLOCKS]))
-        room.append(state.segments.size // k.SEGMENT_FIELDS - int(scalars[k.N_SEGMENTS]) - 1)
-        rows = state.findings.size // k.FINDING_FIELDS - int(state.counts[0])
-        room.append(rows // WORST_FINDINGS)
-        return max(0, min(room))
+        room += [sparse - int(scalars[counter]) for counter in (k.N_COUNTERS, k.N_ANNOTATIONS)]
+        strings = int(pool.used[0])
+        room += [min(pool.starts.size, pool.slots.size // 2) - strings]
+        room += [self.threads.pid.size - int(scalars[k.N_THREADS])]
+        room += [
+            table.value.size // 2 - int(table.used[0])
+            for table in state
+            if isinstance(table, k.Map)
+        ]
+        room += [
+            array.size // fields - used - 1 for array, fields, used in self._records()
+        ]
+        return min(room)
 
-    def _make_room(self, records: int) -> None:
-        """Room for about that many more records: twice what is used, or their usual need."""
+    def _records(self) -> list[tuple[NDArray[np.int64], int, int]]:
+        """The flat arrays of records in the state: array, fields of a record, records in use."""
         state, scalars = self.state, self.state.scalars
-        # Half of what is there may be in use before we double; a step asks for its usual need.
+        return [
+            (state.providers, k.PROVIDER_FIELDS, int(scalars[k.N_PROVIDERS])),
+            (state.clocks, k.CLOCK_FIELDS, int(scalars[k.N_CLOCKS])),
+            (state.segments, k.SEGMENT_FIELDS, int(scalars[k.N_SEGMENTS])),
+            (state.findings, k.FINDING_FIELDS, int(state.counts[0])),
+        ]
+
+    def _make_room(self, events: int = 0) -> None:
+        """Room for a step more of everything, and half as much again of what is in use."""
+        step, scalars = self._step, self.state.scalars
         for kind, counter in _ROWS.items():
             used = int(scalars[counter])
-            worst = WORST_ARGS if kind is k.Args else 1
-            usual = {k.Events: records, k.Args: 2 * records}.get(kind, 64)
-            need = used + max(usual, 64 * worst)
-            if need > self._outputs[kind][0].size:
-                self._outputs[kind] = _resized(self._outputs[kind], used, max(need, 3 * used // 2))
+            least = max(step, {k.Events: events, k.Args: 2 * events}.get(kind, 0))
+            if used + least > self._outputs[kind][0].size:
+                rows = max(used + least, 3 * used // 2)
+                self._outputs[kind] = _resized(self._outputs[kind], used, rows)
         used = max(int(scalars[k.N_COUNTERS]), int(scalars[k.N_ANNOTATIONS]))
-        if used + 64 * WORST_ARGS > self._outputs[k.Sparse].counter_event.size:
-            self._outputs[k.Sparse] = _resized(
-                self._outputs[k.Sparse], used, 2 * used + 64 * WORST_ARGS
-            )
-        strings = int(self.pool.arrays.used[0])
-        if (self.pool.arrays.starts.size - strings) < 64 * WORST_STRINGS:
-            self.pool.reserve(strings + 64 * WORST_STRINGS, 0)
-        if self.pool.arrays.slots.size < 2 * (strings + 64 * WORST_STRINGS):
-            self.pool.reserve(64 * WORST_STRINGS, 0)
-        valid = _longer(state.valid, self.pool.arrays.starts.size, fill=1)
+        if used + step > self._outputs[k.Sparse].counter_event.size:
+            rows = 3 * used // 2 + step
+            self._outputs[k.Sparse] = _resized(self._outputs[k.Sparse], used, rows)
+        self.pool.reserve(step, step)
         known = int(scalars[k.N_THREADS])
-        if known + 64 * WORST_THREADS > self.threads.pid.size:
-            size = 2 * known + 64 * WORST_THREADS
+        if known + step > self.threads.pid.size:
+            size = 3 * known // 2 + step
             self.threads = k.Threads(*(_longer(column, size) for column in self.threads))
-        more = 64 * WORST_THREADS
-        self.state = state._replace(
-            valid=valid,
-            string_map=grown_map(state.string_map, more, self.nbytes),
-            thread_map=grown_map(state.thread_map, more, self.nbytes),
-            identities=grown_map(state.identities, more, self.nbytes),
-            objects=grown_map(state.objects, more, self.nbytes),
-            provider_map=grown_map(state.provider_map, 64),
-            clock_map=grown_map(state.clock_map, 64),
-            providers=_room_for(state.providers, k.PROVIDER_FIELDS, int(scalars[k.N_PROVIDERS])),
-            clocks=_room_for(state.clocks, k.CLOCK_FIELDS, int(scalars[k.N_CLOCKS])),
-            segments=_room_for(state.segments, k.SEGMENT_FIELDS, int(scalars[k.N_SEGMENTS])),
-            findings=_room_for(
-                state.findings, k.FINDING_FIELDS, int(state.counts[0]), 64 * WORST_FINDINGS
-            ),
+        providers, clocks, segments, findings = (
+            array if (used + step) * fields <= array.size
+            else _longer(array, (3 * used // 2 + step) * fields)
+            for array, fields, used in self._records()
         )
-
-    def _reserve_strings(self, words: int = 0) -> None:
-        """Room for the strings of the next record, and some more."""
-        self.pool.reserve(0, max(words, 4096) + 96)
+        maps = {
+            name: grown_map(table, step, self.nbytes)
+            for name, table in self.state._asdict().items()
+            if isinstance(table, k.Map)
+        }
+        self.state = self.state._replace(
+            valid=_longer(self.state.valid, self.pool.arrays.starts.size, fill=1),
+            providers=providers,
+            clocks=clocks,
+            segments=segments,
+            findings=findings,
+            **maps,
+        )
 
     def _first(self) -> dict[str, int]:
         scalars = self.state.scalars
@@ -351,8 +351,3 @@ def _longer(array: NDArray[Any], size: int, fill: int = 0) -> NDArray[Any]:
     longer[: array.size] = array
     return longer
 
-
-def _room_for(array: NDArray[Any], fields: int, used: int, more: int = 64) -> NDArray[Any]:
-    if (used + more) * fields <= array.size:
-        return array
-    return _longer(array, (2 * used + more) * fields)

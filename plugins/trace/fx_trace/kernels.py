@@ -41,9 +41,11 @@ N_ANNOTATIONS, N_SEGMENTS, N_PROVIDERS, N_CLOCKS, N_THREADS, N_EPOCHS = 14, 15, 
 T_SLICES, T_INSTANTS, T_COUNTERS, T_FLOWS, T_SCHED, T_BLOBS, T_OBJECTS, T_ENDS = (
     20, 21, 22, 23, 24, 25, 26, 27,
 )  # fmt: skip
-END_ARGS, LARGE_TICKS, POINTERS, KOIDS, T_LOGS, T_ARGS, ARG_TYPES_SEEN = 28, 29, 30, 31, 32, 33, 34
-LAST_INLINE = 35
+END_ARGS, LARGE_TICKS, POINTERS, KOIDS, T_LOGS, T_ARGS = 28, 29, 30, 31, 32, 33
+LAST_INLINE, SLACK = 35, 36
 SCALARS = 40
+RECORD_SLACK = 128
+"""Units of slack that one record can use up: strings, findings, map entries, sparse rows."""
 RECORD_STRING_WORDS = 70000
 """Words that the strings of one record can take at most (a large record's 15 arguments)."""
 
@@ -58,6 +60,10 @@ SEGMENT_FIELDS = 5
 FINDING_FIELDS = 4
 
 LOW32 = 0xFFFFFFFF
+NOT_NEGATIVE = 0x7FFFFFFFFFFFFFFF
+"""Masking an index with it tells the compiler that it does not count from the end."""
+PLAIN_MASK = -0x7FFF7FFFFFFFFFF1
+"""Of an event's header: the type, and the bits that say that category and name are inline."""
 NOT_ASCII = -9187201950435737472
 SIGN = -9223372036854775808
 THREAD_GONE = 1 << 16
@@ -94,16 +100,19 @@ class Events(NamedTuple):
 
 
 class Args(NamedTuple):
-    """Raw argument columns."""
+    """Argument columns. ``int`` and ``float`` begin as zeros, which only their types overwrite."""
 
     table: U8
     type: U8
     name: I32
+    str: I32
+    """Code of a string or blob, else -1."""
     parent: I64
     """Row in ``table``; below -1, -2 - the ordinal of an end event whose slice is not known yet."""
-    value: I64
-    """The integer, the bits of the double, or the code of the string or blob."""
     offset: I64
+    int: I64
+    float: I64
+    """The bits of the double."""
 
 
 class Sched(NamedTuple):
@@ -252,6 +261,7 @@ def note(state, code, offset, value):  # type: ignore[no-untyped-def]
         state.findings[row + 2] = state.scalars[RECORD]
         state.findings[row + 3] = value
         counts[0] += 1
+        state.scalars[SLACK] -= 1
 
 
 @kernel
@@ -351,6 +361,7 @@ def intern_checked(streams, start, nbytes, offset, code_if_bad, pool, state):  #
     known = pool.used[0]
     code = intern_words(streams, start, nbytes, pool)
     if code >= known:
+        state.scalars[SLACK] -= 1
         state.valid[code] = 1 if utf8_valid(streams, start, nbytes) else 0
     if code_if_bad and not state.valid[code]:
         note(state, code_if_bad, offset, code)
@@ -386,6 +397,7 @@ def placeholder(index, pool, state):  # type: ignore[no-untyped-def]
     known = pool.used[0]
     code = intern_words(state.scratch, 0, 6 + digits, pool)
     if code >= known:
+        state.scalars[SLACK] -= 1
         state.valid[code] = 1
     return code
 
@@ -418,6 +430,7 @@ def identity(pid, tid, offset, known, state):  # type: ignore[no-untyped-def]
         known.offset[thread] = offset
         known.gone[thread] = 0
         state.scalars[N_THREADS] = thread + 1
+        state.scalars[SLACK] -= 1
         map_put(state.identities, pid, tid, thread)
     return thread
 
@@ -445,6 +458,7 @@ def absent_thread(index, offset, known, state):  # type: ignore[no-untyped-def]
         known.offset[thread] = offset
         known.gone[thread] = index + 1
         scalars[N_THREADS] = thread + 1
+        scalars[SLACK] -= 1
         map_put(state.thread_map, epoch, THREAD_GONE + index, thread)
     return thread
 
@@ -715,12 +729,12 @@ def args_fit(words, at, end, count):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def scan(file, total, limit, budget, events, args, sched, logs, blobs, objects, sparse, known, pool, state):  # type: ignore[no-untyped-def]  # noqa: E501
-    """Read records that begin before word ``limit``, at most ``budget`` of them.
+def scan(file, total, limit, events, args, sched, logs, blobs, objects, sparse, known, pool, state):  # type: ignore[no-untyped-def]  # noqa: E501
+    """Read records that begin before word ``limit``, until something is full.
 
-    ``total`` is the whole words in the file. The caller has made room in every output for
-    ``budget`` records at their worst (16 arguments, 34 strings, 4 threads, 40 findings), except
-    for the words of strings, which are checked here. Gives DONE or FULL.
+    ``total`` is the whole words in the file. Events, arguments and the words of strings are
+    checked for room here; of everything else the caller has made room for ``scalars[SLACK]``
+    more entries, which rare paths count down. Gives DONE or FULL.
     """
     words = file.words
     streams = file.streams
@@ -732,20 +746,150 @@ def scan(file, total, limit, budget, events, args, sched, logs, blobs, objects, 
     n_args = scalars[N_ARGS]
     t_slices = scalars[T_SLICES]
     generation = scalars[GENERATION]
-    arg_types = scalars[ARG_TYPES_SEEN]
+    last_event = len(events.kind)
+    last_args = len(args.type) - 16
+    record = scalars[RECORD]
+    t_ends = scalars[T_ENDS]
+    t_instants = scalars[T_INSTANTS]
+    t_flows = scalars[T_FLOWS]
+    initialized = state.providers[scalars[PROVIDER] * PROVIDER_FIELDS + P_INITIALIZED] != 0
+    no_pointers = scalars[POINTERS] == 0
+    no_koids = scalars[KOIDS] == 0
     status = DONE
     while pos < limit:
-        if budget == 0:
-            status = FULL
-            break
-        budget -= 1
         word = words[pos]
+
+        # The plain event, by far the most frequent record: all references indexed and known,
+        # arguments of one or two words, nothing that would need reporting. It is taken here
+        # whole, or left to what follows, which knows every record.
+        subtype = (word >> 16) & 15
+        if word & PLAIN_MASK == 4 and subtype != 1 and subtype <= 10:
+            at = (pos & NOT_NEGATIVE) + 2
+            end = at + ((word >> 4) & 0xFFF) - 2
+            nargs = (word >> 20) & 15
+            thread_entry = threads[(word >> 24) & 0xFF]
+            category_entry = cache[(word >> 32) & 0x7FFF]
+            name_entry = cache[(word >> 48) & 0x7FFF]
+            has_word = subtype >= 4
+            plain = (
+                thread_entry >> 32 == generation
+                and category_entry >> 32 == generation
+                and name_entry >> 32 == generation
+                and end <= total
+                and n_events < last_event
+                and n_args <= last_args
+                and initialized
+            )
+            if plain:
+                offset = pos * 8
+                row = n_args & NOT_NEGATIVE
+                if has_word:
+                    end -= 1
+                arg_table = SLICES
+                if subtype == 4 or subtype == 2 or subtype == 5:
+                    arg_parent = t_slices
+                elif subtype == 3 or subtype == 7:
+                    arg_parent = -2 - t_ends
+                elif subtype == 0 or subtype == 6:
+                    arg_table = INSTANTS
+                    arg_parent = t_instants
+                else:
+                    arg_table = FLOWS
+                    arg_parent = t_flows
+                for _ in range(nargs):
+                    if at >= end:
+                        plain = False
+                        break
+                    head = words[at]
+                    arg_type = head & 15
+                    entry = cache[(head >> 16) & 0x7FFF]
+                    if head & 0x80000000 or entry >> 32 != generation:
+                        plain = False
+                        break
+                    args.str[row] = -1
+                    arg_size = (head >> 4) & 0xFFF
+                    if arg_type == 1:
+                        args.int[row] = head >> 32
+                        plain = arg_size == 1
+                    elif arg_type == 2:
+                        args.int[row] = (head >> 32) & LOW32
+                        plain = arg_size == 1
+                    elif arg_type == 6:
+                        value = cache[(head >> 32) & 0x7FFF]
+                        args.str[row] = value & LOW32
+                        plain = arg_size == 1 and head >> 47 == 0 and value >> 32 == generation
+                    elif arg_type == 5:
+                        args.float[row] = words[at + 1]
+                        plain = arg_size == 2 and head >> 32 == 0
+                    elif (
+                        arg_type == 3
+                        or arg_type == 4
+                        or (arg_type == 7 and no_pointers)
+                        or (arg_type == 8 and no_koids)
+                    ):
+                        args.int[row] = words[at + 1]
+                        plain = arg_size == 2 and head >> 32 == 0
+                    else:
+                        plain = False
+                    if not plain:
+                        break
+                    args.table[row] = arg_table
+                    args.type[row] = arg_type
+                    args.name[row] = entry & LOW32
+                    args.parent[row] = arg_parent
+                    args.offset[row] = offset
+                    row += 1
+                    at += arg_size
+                if plain and at == end:
+                    event = n_events & NOT_NEGATIVE
+                    value = 0
+                    if has_word:
+                        value = words[at]
+                    ticks = words[pos + 1]
+                    events.kind[event] = subtype
+                    events.thread[event] = thread_entry & LOW32
+                    events.category[event] = category_entry & LOW32
+                    events.name[event] = name_entry & LOW32
+                    events.offset[event] = offset
+                    events.ticks[event] = ticks
+                    events.word[event] = value
+                    n_events += 1
+                    n_args = row
+                    state.kinds[64 + subtype] += 1
+                    if arg_table == INSTANTS:
+                        t_instants += 1
+                    elif arg_table == FLOWS:
+                        t_flows += 1
+                    elif arg_parent < 0:
+                        t_ends += 1
+                        if nargs:
+                            scalars[END_ARGS] += 1
+                    else:
+                        t_slices += 1
+                    record += 1
+                    pos = at + 1 if has_word else at
+                    continue
+                # What was put down so far may not stay: zeros are what the columns begin with.
+                while row >= n_args and nargs:
+                    args.int[row] = 0
+                    args.float[row] = 0
+                    row -= 1
+
+        scalars[RECORD] = record
+        scalars[T_ENDS] = t_ends
+        scalars[T_INSTANTS] = t_instants
+        scalars[T_FLOWS] = t_flows
         kind = word & 15
         size = (word >> 4) & 0xFFF
         offset = pos * 8
         if kind == 15:
             size = (word >> 4) & 0xFFFFFFFF
-        if min(size, RECORD_STRING_WORDS) + 96 > len(pool.words) - pool.used[1]:
+        if (
+            n_events >= last_event
+            or n_args > last_args
+            or scalars[SLACK] < RECORD_SLACK
+            or min(size, RECORD_STRING_WORDS) + 96 > len(pool.words) - pool.used[1]
+        ):
             status = FULL
             break
 
@@ -756,7 +900,7 @@ def scan(file, total, limit, budget, events, args, sched, logs, blobs, objects, 
                 end += 1
             note(state, 6, offset, end - pos)
             state.kinds[KIND_PADDING] += 1
-            scalars[RECORD] += 1
+            record += 1
             pos = end
             continue
         least = minimum(kind)
@@ -764,7 +908,7 @@ def scan(file, total, limit, budget, events, args, sched, logs, blobs, objects, 
             note(state, 1 if size == 0 else (2 if size > total - pos else 3), offset, size)
             end = sound_after(words, pos + 1, total)
             state.kinds[KIND_DAMAGED] += 1
-            scalars[RECORD] += 1
+            record += 1
             pos = end if end >= 0 else total
             if end < 0:
                 scalars[STARTED] |= 2
@@ -773,13 +917,13 @@ def scan(file, total, limit, budget, events, args, sched, logs, blobs, objects, 
         if state.limits[1] and size * 8 > state.limits[1]:
             note(state, 8, offset, size * 8)
             state.kinds[KIND_DAMAGED] += 1
-            scalars[RECORD] += 1
+            record += 1
             pos = end
             continue
         if least == 0:
             note(state, 7, offset, kind)
             state.kinds[KIND_UNKNOWN] += 1
-            scalars[RECORD] += 1
+            record += 1
             pos = end
             continue
 
@@ -883,21 +1027,21 @@ def scan(file, total, limit, budget, events, args, sched, logs, blobs, objects, 
                         t_slices += 1
                     elif subtype == 3 or subtype == 7:
                         arg_table = SLICES
-                        arg_parent = -2 - scalars[T_ENDS]
-                        scalars[T_ENDS] += 1
+                        arg_parent = -2 - t_ends
+                        t_ends += 1
                         if nargs:
                             scalars[END_ARGS] += 1
                     elif subtype == 0 or subtype == 6:
                         arg_table = INSTANTS
-                        arg_parent = scalars[T_INSTANTS]
-                        scalars[T_INSTANTS] += 1
+                        arg_parent = t_instants
+                        t_instants += 1
                     elif subtype == 1:
                         arg_table = COUNTERS
                         arg_parent = scalars[T_COUNTERS]
                     else:
                         arg_table = FLOWS
-                        arg_parent = scalars[T_FLOWS]
-                        scalars[T_FLOWS] += 1
+                        arg_parent = t_flows
+                        t_flows += 1
                     events.kind[n_events] = subtype
                     events.thread[n_events] = thread
                     events.category[n_events] = category
@@ -1236,9 +1380,11 @@ def scan(file, total, limit, budget, events, args, sched, logs, blobs, objects, 
         if not fits:
             note(state, 4, offset, 0)
             state.kinds[KIND_DAMAGED] += 1
-            scalars[RECORD] += 1
+            record += 1
             pos = end
             continue
+        if kind != 4:
+            scalars[SLACK] -= 1
         if pos == 0:
             scalars[STARTED] |= 1
             if word != 0x0016547846040010:
@@ -1319,13 +1465,18 @@ def scan(file, total, limit, budget, events, args, sched, logs, blobs, objects, 
                 note(state, 101, here, word)
             if inner < at + arg_size:
                 note(state, 114, here, at + arg_size - inner)
-            arg_types |= 1 << arg_type
             args.table[n_args] = arg_table
             args.type[n_args] = arg_type
             args.name[n_args] = arg_name
             args.parent[n_args] = arg_parent
-            args.value[n_args] = value
             args.offset[n_args] = offset
+            args.str[n_args] = -1
+            if arg_type == 5:
+                args.float[n_args] = value
+            elif arg_type == 6 or arg_type == 10:
+                args.str[n_args] = value
+            else:
+                args.int[n_args] = value
             if arg_type == 7:
                 if scalars[POINTERS]:
                     # of the event's process; a pointer outside any event has none
@@ -1336,6 +1487,7 @@ def scan(file, total, limit, budget, events, args, sched, logs, blobs, objects, 
                             sparse.annotated[row] = n_args
                             sparse.annotation[row] = found
                             scalars[N_ANNOTATIONS] = row + 1
+                            scalars[SLACK] -= 1
             elif arg_type == 8 and scalars[KOIDS]:
                 found = map_get(state.objects, 0, value)
                 if found >= 0:
@@ -1343,6 +1495,7 @@ def scan(file, total, limit, budget, events, args, sched, logs, blobs, objects, 
                     sparse.annotated[row] = n_args
                     sparse.annotation[row] = found
                     scalars[N_ANNOTATIONS] = row + 1
+                    scalars[SLACK] -= 1
             if kind == 4:
                 if subtype == 1:
                     if 1 <= arg_type <= 5:
@@ -1350,6 +1503,7 @@ def scan(file, total, limit, budget, events, args, sched, logs, blobs, objects, 
                         sparse.counter_event[row] = n_events - 1
                         sparse.counter_arg[row] = n_args
                         scalars[N_COUNTERS] = row + 1
+                        scalars[SLACK] -= 1
                         args.parent[n_args] = scalars[T_COUNTERS]
                         scalars[T_COUNTERS] += 1
                     else:
@@ -1382,15 +1536,25 @@ def scan(file, total, limit, budget, events, args, sched, logs, blobs, objects, 
             if not state.providers[scalars[PROVIDER] * PROVIDER_FIELDS + P_INITIALIZED]:
                 state.providers[scalars[PROVIDER] * PROVIDER_FIELDS + P_INITIALIZED] = 2
                 note(state, 202, offset, 0)
+                initialized = True
         state.kinds[kind * 16 + subtype] += 1
-        scalars[RECORD] += 1
+        record += 1
         pos = end
+        if kind != 4:
+            initialized = (
+                state.providers[scalars[PROVIDER] * PROVIDER_FIELDS + P_INITIALIZED] != 0
+            )
+            no_pointers = scalars[POINTERS] == 0
+            no_koids = scalars[KOIDS] == 0
+    scalars[RECORD] = record
+    scalars[T_ENDS] = t_ends
+    scalars[T_INSTANTS] = t_instants
+    scalars[T_FLOWS] = t_flows
     scalars[POS] = pos
     scalars[T_ARGS] += n_args - scalars[N_ARGS]
     scalars[N_EVENTS] = n_events
     scalars[N_ARGS] = n_args
     scalars[T_SLICES] = t_slices
-    scalars[ARG_TYPES_SEEN] = arg_types
     return status
 
 

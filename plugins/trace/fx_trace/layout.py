@@ -34,6 +34,11 @@ DEFAULT_PROVIDER = 0
 """The provider that stands before any provider record."""
 
 
+def is_big_endian(head: bytes) -> bool:
+    """Whether a file that begins with these bytes has big-endian words (Magic number record)."""
+    return head[:8] == MAGIC_BYTES_BIG_ENDIAN
+
+
 # --- Types -------------------------------------------------------------------------------------
 
 

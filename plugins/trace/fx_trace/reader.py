@@ -62,8 +62,6 @@ _IS_INSTANT = np.zeros(256, np.bool_)
 _IS_INSTANT[[0, 6]] = True
 _IS_FLOW = np.zeros(256, np.bool_)
 _IS_FLOW[[8, 9, 10]] = True
-_IS_INTEGER = np.zeros(256, np.bool_)
-_IS_INTEGER[[1, 2, 3, 4, 7, 8, 9]] = True
 
 _MESSAGES = {
     1: "a record has size zero",
@@ -787,20 +785,20 @@ class _TableMaker:
         sparse, events, args = self.chunk.sparse, self.chunk.events, self.chunk.args
         picked = _Rows(sparse.counter_event)
         arg = sparse.counter_arg
-        kind, value = args.type[arg], args.value[arg]
+        kind, value = args.type[arg], args.int[arg]
         is_double = kind == layout.ArgType.DOUBLE
 
         def values() -> NDArray[np.float64]:
             unsigned = (kind == layout.ArgType.UINT64) & (value < 0)
             out = np.where(unsigned, value.view(np.uint64).astype(np.float64), value)
-            return np.where(is_double, value.view(np.float64), out)
+            return np.where(is_double, args.float[arg].view(np.float64), out)
 
         return picked.count, {
             **self._common(picked),
             "id": lambda: picked(events.word).view(np.uint64),
             "series": lambda: args.name[arg],
             "value": values,
-            "value_int": lambda: np.where(is_double, 0, value),
+            "value_int": value,
             "is_int": lambda: ~is_double,
         }
 
@@ -868,7 +866,6 @@ class _TableMaker:
     def _args(self) -> tuple[int, dict[str, Any]]:
         args, sparse, spans = self.chunk.args, self.chunk.sparse, self.passed.spans
         rows = int(args.type.size)
-        seen = int(self.passed.scanner.state.scalars[k.ARG_TYPES_SEEN])
 
         def parents() -> I64:
             if not int(self.passed.scanner.state.scalars[k.END_ARGS]):
@@ -877,23 +874,6 @@ class _TableMaker:
             parent = args.parent.copy()
             parent[later] = spans.ends[-2 - parent[later]]
             return parent
-
-        def integers() -> I64:
-            if not seen & ~_INTEGER_BITS:
-                return args.value
-            return np.where(_IS_INTEGER[args.type], args.value, 0)
-
-        def doubles() -> NDArray[np.float64]:
-            if not seen & 1 << layout.ArgType.DOUBLE:
-                return np.broadcast_to(np.float64(0), rows)
-            is_double = args.type == layout.ArgType.DOUBLE
-            return np.where(is_double, args.value.view(np.float64), 0.0)
-
-        def strings() -> NDArray[np.int32]:
-            if not seen & (1 << layout.ArgType.STRING | 1 << layout.ArgType.BLOB):
-                return np.broadcast_to(np.int32(-1), rows)
-            is_text = (args.type == layout.ArgType.STRING) | (args.type == layout.ArgType.BLOB)
-            return np.where(is_text, args.value, -1).astype(np.int32)
 
         def annotations() -> NDArray[np.int32]:
             if not sparse.annotated.size:
@@ -908,15 +888,12 @@ class _TableMaker:
             "parent": parents,
             "name": args.name,
             "type": args.type,
-            "int": integers,
-            "uint": lambda: integers().view(np.uint64),
-            "float": doubles,
-            "str": strings,
+            "int": args.int,
+            "uint": args.int.view(np.uint64),
+            "float": args.float.view(np.float64),
+            "str": args.str,
             "trace_annotation": annotations,
         }
-
-
-_INTEGER_BITS = sum(1 << kind for kind in np.flatnonzero(_IS_INTEGER).tolist())
 
 
 class _Rows:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from fxframework.errors import Catalogue, Rule, Severity
 
 INFO, WARNING, DATA_LOSS = Severity.INFO, Severity.WARNING, Severity.DATA_LOSS
+ERROR = Severity.ERROR
 
 
 def _rule(code: str, severity: Severity, title: str, section: str, rule: str, **more: str) -> Rule:
@@ -394,6 +395,88 @@ RULES = Catalogue(
             "-o max_depth=N bounds the depth that is told apart.",
             ours="Deeper slices are kept at that depth.",
             remedy="Raise it with -o max_depth=N.",
+        ),
+        # --- what cannot be written: an edited record that the format has no place for ---
+        _rule(
+            "FXT0401",
+            ERROR,
+            "no such record, kind or type",
+            "Record types",
+            "A record object names a record, and a kind, that the format has.",
+            ours="Refused; nothing of it is written.",
+            remedy="Use the names that `fxf cat --records` shows.",
+        ),
+        _rule(
+            "FXT0402",
+            ERROR,
+            "a field is missing, or is none of the record's",
+            "Record types",
+            "A record object has the fields of its kind and no others.",
+            ours="Refused, so that no edit is lost silently.",
+            remedy="Compare with a record of that kind in `fxf cat --records`.",
+        ),
+        _rule(
+            "FXT0403",
+            ERROR,
+            "a value of the wrong kind",
+            "Atoms",
+            "Numbers are JSON integers, strings are Unicode, bytes are hex.",
+            ours="Refused.",
+            remedy="Compare with a record of that kind in `fxf cat --records`.",
+        ),
+        _rule(
+            "FXT0404",
+            ERROR,
+            "a number does not fit its field",
+            "Atoms",
+            "A number fits the bits that the format gives it.",
+            ours="Refused; nothing is cut off silently.",
+            remedy="The message says what the field holds.",
+        ),
+        _rule(
+            "FXT0405",
+            ERROR,
+            "a string or payload is too long",
+            "String references",
+            "Lengths have fields of their own: 15 bits for strings and blobs, 8 for other names.",
+            ours="Refused.",
+            remedy="Shorten it, or split a payload over several blobs of one name.",
+        ),
+        _rule(
+            "FXT0406",
+            ERROR,
+            "too many arguments or frames",
+            "Arguments",
+            "A record has at most 15 arguments, a backtrace at most 255 frames.",
+            ours="Refused.",
+            remedy="Spread them over several records.",
+        ),
+        _rule(
+            "FXT0407",
+            ERROR,
+            "a record or argument is too large",
+            "Record header",
+            "Records and arguments are at most 4095 words, large records 2^32-1.",
+            ours="Refused.",
+            remedy="Put long strings into string records, long payloads into several records.",
+        ),
+        _rule(
+            "FXT0408",
+            ERROR,
+            "only its raw bytes say what is in it",
+            "Extending the format",
+            "What the format does not define is written from `raw`, which must fit its fields.",
+            ours="Refused where `raw` is missing or says something else than the fields.",
+            remedy="Leave such records as they are; `damaged` takes any bytes.",
+        ),
+        _rule(
+            "FXT0409",
+            ERROR,
+            "two fields contradict each other",
+            "Userspace object record",
+            "A process and its thread, where both are given, agree.",
+            ours="Refused.",
+            remedy="Change both, or remove one.",
         ),
     ]
 )

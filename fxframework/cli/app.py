@@ -1,0 +1,277 @@
+"""The group ``fxf``: its commands, the options that all of them take, and how a run ends."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import os
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from fxframework import __version__
+from fxframework.cli.render import Screen
+from fxframework.cli.session import Moment, Session
+from fxframework.errors import ExitCode, FxError, UsageError, did_you_mean
+
+if TYPE_CHECKING:
+    from fxframework.host import Host
+
+__all__ = ["COMMANDS", "Command", "Fxf", "command", "run"]
+
+COMMANDS = {
+    "info": "Say what captures hold.",
+    "cat": "Print a capture: as text, as records, or one of its tables.",
+    "convert": "Put captures into another form.",
+    "verify": "List every departure from the format.",
+    "explain": "Explain a finding's code, or the bytes at an offset.",
+    "plugins": "List what is installed, and what failed.",
+    "doctor": "Check this installation.",
+}
+"""Our commands and their short help, so that ``fxf --help`` loads none of them."""
+
+INTERRUPTED = 130
+
+
+# --- options that every command takes ----------------------------------------------------------
+
+
+class _Moment(click.ParamType):
+    name = "TIME"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        return value if isinstance(value, Moment) else Moment.parse(value)
+
+
+class _KeyValue(click.ParamType):
+    name = "KEY=VALUE"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        if isinstance(value, tuple):
+            return value
+        key, equals, text = value.partition("=")
+        if not (key and equals):
+            raise UsageError(
+                f"-o takes KEY=VALUE, not {value!r}", remedy="for example -o max_findings=20"
+            )
+        return key.strip(), text
+
+
+def _store(ctx: click.Context, param: click.Parameter, value: Any) -> None:
+    """Keep an option with the session: it may stand before or after the command's name."""
+    settings = ctx.ensure_object(Session).settings
+    if param.name == "option":
+        settings.options.update(value)
+    elif param.name == "verbose":
+        settings.verbose += value
+    elif value not in {None, False}:
+        setattr(settings, str(param.name), value)
+
+
+def _version(ctx: click.Context, param: click.Parameter, value: Any) -> None:
+    if value:
+        click.echo(f"fxf {__version__}")
+        ctx.exit()
+
+
+def _global_options() -> list[click.Parameter]:
+    def option(*names: str, **settings: Any) -> click.Option:
+        settings.setdefault("callback", _store)
+        return click.Option(names, expose_value=False, **settings)
+
+    moment, pair = _Moment(), _KeyValue()
+    return [
+        option("-f", "--format", metavar="NAME",
+               help="Format of the inputs, instead of detecting it; one input: NAME:PATH."),
+        option("-o", "--option", type=pair, multiple=True,
+               help="Option of a reader or exporter, or a limit (`fxf plugins -v`); repeatable."),
+        option("--since", type=moment,
+               help="From here on: 2s, 1.5ms, 300us, 20ns after the start, or @NS of its clock."),
+        option("--until", type=moment, help="Up to here, this excluded."),
+        option("--json", is_flag=True, help="Results as JSON, with a version."),
+        option("--strict", is_flag=True, help="Stop at the first loss."),
+        option("-v", "--verbose", count=True, help="Say more."),
+        option("-q", "--quiet", is_flag=True, help="Say only what goes wrong."),
+        option("--color", type=click.Choice(["auto", "always", "never"]), help="Colours; auto."),
+        option("--version", is_flag=True, is_eager=True, callback=_version,
+               help="Print the version."),
+    ]  # fmt: skip
+
+
+class _WithGlobalOptions(click.Command):
+    """What our commands and the group have in common."""
+
+    def __init__(self, *arguments: Any, **settings: Any) -> None:
+        super().__init__(*arguments, **settings)
+        self._own = len(self.params)
+        self.params.extend(_global_options())
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        shown = [(param, param.get_help_record(ctx)) for param in self.get_params(ctx)]
+        common = set(self.params[self._own :])
+        for title, some in (
+            ("Options", [record for param, record in shown if record and param not in common]),
+            ("Everywhere", [record for param, record in shown if record and param in common]),
+        ):
+            if some:
+                with formatter.section(title):
+                    formatter.write_dl(some)
+
+
+class Command(_WithGlobalOptions):
+    """One command of ours."""
+
+
+def command(**settings: Any) -> Callable[[Callable[..., Any]], Command]:
+    """Make a function a command; it is called with the Session first and gives its ExitCode."""
+    make = click.command(cls=Command, **settings)
+
+    def decorate(function: Callable[..., Any]) -> Command:
+        return make(click.pass_obj(function))
+
+    return decorate
+
+
+class Fxf(_WithGlobalOptions, click.Group):
+    """The group: our commands load when they are called, plugins add theirs, `info` is default."""
+
+    _asked = False
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        self._ask_plugins(ctx)
+        return [*COMMANDS, *sorted(self.commands)]
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name in COMMANDS:
+            module = importlib.import_module(f"fxframework.cli.{cmd_name}")
+            return module.command  # type: ignore[no-any-return]
+        self._ask_plugins(ctx)
+        return self.commands.get(cmd_name)
+
+    def _ask_plugins(self, ctx: click.Context) -> None:
+        if not self._asked:
+            self._asked = True
+            ctx.ensure_object(Session).host.add_commands(self, COMMANDS)
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        first = args[0]
+        found = self.get_command(ctx, first)
+        if found is not None:
+            return first, found, args[1:]
+        if not _is_input(first):
+            known = [*COMMANDS, *self.commands]
+            raise UsageError(
+                f"{first!r} is neither a command nor a file{did_you_mean(first, known)}",
+                remedy="`fxf --help` lists the commands",
+            )
+        return "info", self.get_command(ctx, "info"), args
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        names = self.list_commands(ctx)
+        rows = [
+            (name, COMMANDS.get(name) or self.commands[name].get_short_help_str(80))
+            for name in names
+        ]
+        with formatter.section("Commands"):
+            formatter.write_dl(rows)
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        self.format_commands(ctx, formatter)
+        super().format_options(ctx, formatter)
+
+
+def _is_input(text: str) -> bool:
+    """Whether a word that is no command is meant as an input."""
+    return text == "-" or any(mark in text for mark in "./\\:") or Path(text).exists()
+
+
+HELP = """Read, check and convert binary telemetry captures.
+
+`fxf FILE` says what is in a capture; so does `fxf info FILE`.
+"""
+EPILOG = """\b
+Exit status: 0 well; 1 failed; 2 wrong usage; 3 done, with losses
+(verify: with any departure); 4 no reader, or several; 5 a package is missing.
+"""
+
+
+# --- running -----------------------------------------------------------------------------------
+
+
+def run(arguments: Sequence[str] | None, *, host: Host | None) -> int:
+    """See ``fxframework.cli.main``."""
+    args = list(sys.argv[1:] if arguments is None else arguments)
+    screen = Screen()
+    session = Session(screen, host)
+    group = Fxf(name="fxf", help=HELP, epilog=EPILOG, subcommand_metavar="[COMMAND] FILE...",
+                context_settings={"help_option_names": ["-h", "--help"]})  # fmt: skip
+    if "_FXF_COMPLETE" in os.environ:
+        from click.shell_completion import shell_complete
+
+        return shell_complete(group, {"obj": session}, "fxf", "_FXF_COMPLETE",
+                              os.environ["_FXF_COMPLETE"])  # fmt: skip
+    try:
+        status = _run(group, session, args)
+        screen.flush()
+    except BrokenPipeError:
+        # Who reads our output has seen enough. What is still buffered must not be written at exit.
+        with contextlib.suppress(OSError, ValueError):
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return ExitCode.OK
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    return status
+
+
+def _run(group: Fxf, session: Session, args: list[str]) -> int:
+    """Run the command; whatever it raises becomes a message and a status."""
+    screen = session.screen
+    try:
+        try:
+            with group.make_context("fxf", args, obj=session) as context:
+                status = group.invoke(context)
+        finally:
+            screen.settings = session.settings
+            session.report_failures()
+    except click.exceptions.Exit as ending:
+        return ending.exit_code
+    except click.exceptions.NoArgsIsHelpError as missing:
+        screen.print(missing.ctx.get_help())
+        return ExitCode.USAGE
+    except click.ClickException as error:
+        screen.error(_usage(error))
+        return ExitCode.USAGE
+    except FxError as error:
+        screen.error(error)
+        return error.exit_code
+    except (BrokenPipeError, KeyboardInterrupt):
+        raise
+    except click.exceptions.Abort:
+        return INTERRUPTED
+    except OSError as error:
+        path = None if error.filename is None else str(error.filename)
+        message = error.strerror or str(error)
+        screen.error(FxError(message, path=path, remedy="check the disk and the permissions"))
+        return ExitCode.FAILED
+    except MemoryError:
+        screen.error(
+            FxError("there is not enough memory", code="FXF0003", remedy="-o max_memory=BYTES")
+        )
+        return ExitCode.FAILED
+    except Exception as error:  # noqa: BLE001 (never a traceback)
+        screen.bug(error, session.host)
+        return ExitCode.FAILED
+    return status if isinstance(status, int) else ExitCode.OK
+
+
+def _usage(error: click.ClickException) -> UsageError:
+    """click's complaint in our words."""
+    context = getattr(error, "ctx", None)
+    where = "fxf" if context is None else context.command_path
+    text = error.format_message().rstrip(".")
+    return UsageError(text[:1].lower() + text[1:], remedy=f"see `{where} --help`")

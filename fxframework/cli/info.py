@@ -1,0 +1,181 @@
+"""``fxf info``: what captures hold."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from fxframework.cli.app import command as _command
+from fxframework.cli.render import amount, duration, printable, severity_of, sparkline
+from fxframework.cli.session import Session, require_readable
+from fxframework.errors import ExitCode, FxError
+
+if TYPE_CHECKING:
+    from fxframework.cli.render import Screen
+    from fxframework.model.capture import Capture, Summary
+
+LISTED = 12
+"""Entries of a list that are shown without -v."""
+LABEL = 20
+"""Columns of a timeline row's name at most."""
+
+
+@_command(name="info", short_help="Say what captures hold.")
+@click.argument("files", nargs=-1, required=True, metavar="FILE...")
+def command(session: Session, files: tuple[str, ...]) -> ExitCode:
+    """Say what captures hold: records, tables, times, findings.
+
+    FILE is a path, - for standard input, or NAME:PATH to name its format. The default command:
+    `fxf FILE` does the same.
+    """
+    session.whole("info")
+    shown: list[Mapping[str, Any]] = []
+
+    def one(text: str) -> ExitCode:
+        with session.open(text, several=len(files) > 1) as capture:
+            with session.screen.working(f"reading {capture.name}"):
+                capture.scan()
+                summary = capture.summary()
+                rows = capture.row_counts()
+            if session.settings.json:
+                shown.append(_document(session, capture, summary, rows))
+            else:
+                _print(session, capture, summary, rows)
+            require_readable(capture)
+            return session.status(capture)
+
+    def each(text: str) -> ExitCode:
+        try:
+            return one(text)
+        except FxError as error:
+            if not shown or shown[-1].get("path") != error.path:
+                told = {"code": error.code, "message": error.message}
+                shown.append({"path": session.named(text)[1], "error": told})
+            raise
+
+    status = session.each(files, each)
+    if session.settings.json:
+        session.screen.json("info", {"captures": shown})
+    return status
+
+
+def _document(
+    session: Session, capture: Capture, summary: Summary, rows: Mapping[str, int]
+) -> dict[str, Any]:
+    start, end = summary.start_ns, summary.end_ns
+    found = capture.diagnostics
+    return {
+        "path": capture.name,
+        "format": capture.format,
+        "title": session.host.reader(capture.format).title,
+        "size": capture.source.size,
+        "unpacked": capture.source.unpacked,
+        "records": summary.records,
+        "kinds": summary.kinds,
+        "tables": rows,
+        "start_ns": start,
+        "end_ns": end,
+        "duration_ns": None if start is None or end is None else end - start,
+        "facts": summary.facts,
+        "timeline": [{"name": name, "counts": counts} for name, counts in summary.timeline],
+        "findings": [
+            {
+                "code": code,
+                "severity": severity_of(found, code).word,
+                "count": count,
+                "title": found.rule(code).title,
+            }
+            for code, count in sorted(found.counts.items())
+        ],
+    }
+
+
+def _print(
+    session: Session, capture: Capture, summary: Summary, rows: Mapping[str, int]
+) -> None:
+    screen = session.screen
+    title = session.host.reader(capture.format).title
+    unpacked = " unpacked" if capture.source.unpacked else ""
+    name = screen.paint(printable(capture.name), bold=True)
+    screen.print(f"{name}: {title}, {amount(capture.source.size, 'byte')}{unpacked}")
+    lines: list[tuple[str, str]] = []
+    if summary.start_ns is not None and summary.end_ns is not None:
+        length = duration(summary.end_ns - summary.start_ns)
+        start, end = duration(summary.start_ns), duration(summary.end_ns)
+        lines.append(("time", f"{length}, from {start} to {end}"))
+    lines.append(("records", f"{amount(summary.records)}{_counts(summary.kinds, ': ')}"))
+    lines.append(("tables", _counts(rows) or "no rows"))
+    for fact, value in summary.facts.items():
+        lines.extend(_fact(fact, value, None if session.settings.verbose else LISTED))
+    width = max(len(label) for label, _ in lines) + 2
+    width = max(width, len("findings") + 2)
+    for label, text in lines:
+        screen.print(f"  {label.ljust(width)}{printable(text)}")
+    _timeline(screen, summary, width)
+    _findings(screen, capture, width)
+
+
+def _counts(counts: Mapping[str, int], before: str = "") -> str:
+    """``slices 34,592, threads 1``: those above zero, the most first."""
+    shown = sorted(((count, name) for name, count in counts.items() if count), reverse=True)
+    text = ", ".join(f"{name} {amount(count)}" for count, name in shown)
+    return before + text if text else ""
+
+
+def _fact(name: str, value: Any, limit: int | None) -> list[tuple[str, str]]:
+    """A fact as one line, or a list of them as one line each."""
+    label = name.replace("_", " ")
+    if not isinstance(value, list):
+        return [(label, _words(value))]
+    lines = [(label if not at else "", _words(entry)) for at, entry in enumerate(value[:limit])]
+    if limit is not None and len(value) > limit:
+        lines.append(("", f"… and {amount(len(value) - limit)} more (-v shows all)"))
+    return lines
+
+
+def _words(value: Any) -> str:
+    if isinstance(value, Mapping):
+        return ", ".join(
+            f"{name.replace('_', ' ')} {_words(entry)}"
+            for name, entry in value.items()
+            if entry is not None
+        )
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, int):
+        return amount(value)
+    return "–" if value is None else str(value)
+
+
+def _timeline(screen: Screen, summary: Summary, indent: int) -> None:
+    encoding = (sys.stdout.encoding or "").lower().replace("-", "")
+    if not (screen.out_is_terminal and summary.timeline and encoding == "utf8"):
+        return
+    screen.print("  timeline")
+    names = min(LABEL, max(len(name) for name, _ in summary.timeline))
+    room = max(8, screen.width - names - 8)
+    limit = LISTED if not screen.settings.verbose else None
+    for name, counts in summary.timeline[:limit]:
+        label = printable(name)
+        label = label if len(label) <= names else label[: names - 1] + "…"
+        drawn = screen.paint(sparkline(counts, room), fg="cyan")
+        screen.print(f"    {label.ljust(names)} ▕{drawn}▏")
+    if limit is not None and len(summary.timeline) > limit:
+        screen.print(f"    … and {amount(len(summary.timeline) - limit)} more (-v shows all)")
+
+
+def _findings(screen: Screen, capture: Capture, width: int) -> None:
+    found = capture.diagnostics
+    if not found.counts:
+        screen.print(f"  {'findings'.ljust(width)}none")
+        return
+    order = sorted(found.counts.items(), key=lambda one: (-severity_of(found, one[0]), one[0]))
+    label = "findings"
+    for code, count in order:
+        severity = severity_of(found, code)
+        shown = f"{code} {severity.word}: {found.rule(code).title}, {amount(count, 'time')}"
+        screen.print(f"  {label.ljust(width)}{shown}")
+        label = ""

@@ -1,0 +1,1 @@
+"""The bundled exporters that need no format, registered through the same hooks as anybody's."""

@@ -1,0 +1,344 @@
+"""Records as JSON lines (CONTRACTS §3), out of any capture and back into the same bytes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+import attrs
+import orjson
+
+from fxframework.errors import (
+    FxError,
+    NoReaderError,
+    UnreadableError,
+    WriteRefusedError,
+    did_you_mean,
+)
+from fxframework.exporters.plugin import BYTE_ORDER_MARK
+from fxframework.io.sink import Sink
+from fxframework.io.source import CHUNK, Source, spool_file
+from fxframework.model.capture import Capture, OpenRequest, Summary
+from fxframework.model.diagnostics import Diagnostics
+from fxframework.model.table import Table
+from fxframework.registry import ExportSession, RecordWriter, parse_options
+
+if TYPE_CHECKING:
+    from fxframework.host import Host
+
+__all__ = ["VERSION", "OpaqueCapture", "open_export", "open_raw_writer", "open_records"]
+
+VERSION = 1
+"""Of the records file: the header line says it."""
+LINES = 512
+"""Lines made before they are written."""
+BAD_LINE = "FXF0103"
+
+
+# --- Out ---------------------------------------------------------------------------------------
+
+
+def open_export(sink: Sink, options: Mapping[str, Any]) -> ExportSession:
+    """The exporter `records`."""
+    return _RecordsExport(sink, header=bool(options.get("header", True)))
+
+
+class _RecordsExport:
+    def __init__(self, sink: Sink, *, header: bool) -> None:
+        self._sink = sink
+        self._header = header
+        self._used = False
+
+    def write(self, capture: Capture) -> None:
+        """Write a capture's records. Raises WriteRefusedError for a second capture."""
+        if self._used:
+            raise WriteRefusedError(
+                "a records file holds one capture", remedy="convert the inputs one by one"
+            )
+        self._used = True
+        if self._header:
+            self._sink.write(_header(capture))
+        for chunk in _lines(capture):
+            self._sink.write(chunk)
+
+    def close(self) -> Mapping[str, int]:
+        """Nothing is ever dropped."""
+        return {}
+
+
+def _header(capture: Capture) -> bytes:
+    header: dict[str, Any] = {
+        "fxframework": "records",
+        "format": capture.format,
+        "version": VERSION,
+    }
+    if capture.writer_options:
+        header["options"] = dict(capture.writer_options)
+    return orjson.dumps(header) + b"\n"
+
+
+def _lines(capture: Capture) -> Iterator[bytes]:
+    """Chunks of whole lines: the capture's own where it makes them in bulk."""
+    bulk: Callable[[], Iterator[bytes]] | None = getattr(capture, "records_json", None)
+    if bulk is not None:
+        yield from bulk()
+        return
+    dumps = orjson.dumps
+    some: list[bytes] = []
+    for record in capture.records():
+        some.append(dumps(record.to_json()))
+        if len(some) == LINES:
+            some.append(b"")
+            yield b"\n".join(some)
+            some.clear()
+    if some:
+        some.append(b"")
+        yield b"\n".join(some)
+
+
+# --- Back --------------------------------------------------------------------------------------
+
+
+def open_records(source: Source, request: OpenRequest) -> Capture:
+    """Open a records file as the capture that its records came from.
+
+    The records are written, by their format's writer, as the bytes that they stand for, and these
+    are opened by that format's reader. Lines that make no sense are findings. Bytes without a
+    header line are an ``OpaqueCapture``, unless the option ``format`` says what they are.
+
+    Raises NoReaderError for a format that cannot be read and written here, UnreadableError for a
+    records file of a later version.
+    """
+    lines = _Lines(source)
+    first = next(lines, b"")
+    header = _parse(first)
+    given = request.options.get("format")
+    if not (isinstance(header, dict) and header.get("fxframework") == "records"):
+        if not given:
+            return OpaqueCapture(source, request)
+        header = {"format": given, "version": VERSION}
+        lines = _Lines(source)
+    if header.get("version") != VERSION:
+        raise UnreadableError(
+            f"it is a records file of version {header.get('version')}, and this reads {VERSION}",
+            path=source.name,
+            remedy="a later fxframework reads it",
+        )
+    return _rebuilt(source, request, lines, header)
+
+
+def _rebuilt(
+    source: Source, request: OpenRequest, lines: _Lines, header: Mapping[str, Any]
+) -> Capture:
+    host: Host = request.host
+    format = header.get("format")
+    reader = host.readers.get(str(format))
+    writer = host.writers.get(str(format))
+    if reader is None or writer is None:
+        both = host.readers.keys() & host.writers.keys()
+        raise NoReaderError(
+            f"its records are of the format {format!r}, which cannot be read and written here"
+            f"{did_you_mean(str(format), both)}",
+            path=source.name,
+            remedy="`fxf plugins` lists what is installed",
+        )
+    bad = _BadLines(request.limits.max_findings or 1 << 62)
+    options = header.get("options", {})
+    known = {option.name for option in writer.options}
+    if not isinstance(options, dict):
+        options = {}
+    for name in options.keys() - known:
+        bad.add(0, 1, f"the header's option {name!r} is unknown")
+    settings = parse_options(
+        {name: value for name, value in options.items() if name in known},
+        writer.options,
+        whose=f"the writer of {format}",
+    )
+    with spool_file() as spool:
+        # What the writer finds is found again, in its place, when the bytes are read.
+        unused = Diagnostics(reader.rules() if reader.rules else {}, limit=1)
+        target = writer.open(Sink(spool, name=source.name), settings, unused)
+        for line in lines:
+            if line.isspace():
+                continue
+            record = _parse(line)
+            if not isinstance(record, dict):
+                bad.add(lines.offset, lines.number, "it is no JSON object")
+                continue
+            try:
+                target.write(record)
+            except FxError as error:
+                bad.add(lines.offset, lines.number, error.message)
+            except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+                # People edit these files: a field may be missing, or of any type at all.
+                bad.add(lines.offset, lines.number, f"{type(error).__name__}: {error}")
+        target.close()
+        rebuilt = Source.spooled(spool, name=source.name)
+    rebuilt.faults = source.faults
+    defaults = {option.name: option.default for option in reader.options}
+    capture = reader.open(rebuilt, attrs.evolve(request, options=defaults))
+    try:
+        bad.report(capture.diagnostics)
+    except BaseException:
+        capture.close()
+        raise
+    return capture
+
+
+def _parse(line: bytes) -> Any:
+    """The JSON value of a line; None where it is none."""
+    try:
+        return orjson.loads(line)
+    except orjson.JSONDecodeError:
+        return None
+
+
+class _Lines(Iterator[bytes]):
+    """The lines of a source; ``offset`` and ``number`` are those of the last one given."""
+
+    def __init__(self, source: Source) -> None:
+        self._source = source
+        self._at = 0
+        self._rest = b""
+        self._ready: list[bytes] = []
+        self._next = 0
+        self.offset = 0
+        self.number = 0
+
+    def __next__(self) -> bytes:
+        while not self._ready:
+            chunk = self._source.read(self._at, CHUNK)
+            self._at += len(chunk)
+            if not chunk:
+                if not self._rest:
+                    raise StopIteration
+                self._ready, self._rest = [self._rest], b""
+                break
+            self._source.release(max(0, self._at - 2 * CHUNK), self._at - len(chunk))
+            # A line may be as long as the file: it is put together once, when it ends.
+            pieces = [self._rest, chunk]
+            while b"\n" not in chunk and chunk:
+                chunk = self._source.read(self._at, CHUNK)
+                self._at += len(chunk)
+                pieces.append(chunk)
+            lines = b"".join(pieces).split(b"\n")
+            self._rest = lines.pop()
+            lines.reverse()
+            self._ready = lines
+        line = self._ready.pop()
+        self.offset = self._next
+        self.number += 1
+        self._next += len(line) + 1
+        return line.removeprefix(BYTE_ORDER_MARK) if self.number == 1 else line
+
+
+class _BadLines:
+    """Lines that make no sense: the first ones described, all counted."""
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self._kept: list[tuple[int, str]] = []
+        self._more = 0
+
+    def add(self, offset: int, number: int, why: str) -> None:
+        if len(self._kept) < self._limit:
+            self._kept.append((offset, f"line {number}: {why}"))
+        else:
+            self._more += 1
+
+    def report(self, diagnostics: Diagnostics) -> None:
+        for offset, message in self._kept:
+            diagnostics.add(BAD_LINE, message, offset=offset)
+        if self._more:
+            diagnostics.add(BAD_LINE, times=self._more)
+
+
+# --- Bytes that nothing is known of ------------------------------------------------------------
+
+
+@attrs.frozen
+class OpaqueRecord:
+    """All bytes of an input, as one damaged record."""
+
+    offset: int
+    nbytes: int
+    raw: bytes
+
+    def to_json(self) -> dict[str, Any]:
+        """As CONTRACTS §3 shows damage."""
+        return {
+            "record": "damaged",
+            "offset": self.offset,
+            "nbytes": self.nbytes,
+            "code": BAD_LINE,
+            "raw": self.raw.hex(),
+        }
+
+
+class OpaqueCapture(Capture):
+    """What `-f records` gives for bytes that are no records file: one damaged record."""
+
+    format = "records"
+
+    def __init__(self, source: Source, request: OpenRequest) -> None:
+        diagnostics = Diagnostics(
+            {},
+            limit=request.limits.max_findings,
+            strict=request.strict,
+            path=source.name,
+            observer=request.observer,
+        )
+        super().__init__(source, request, diagnostics)
+        if source.size:
+            diagnostics.add(
+                BAD_LINE,
+                "there is no header line; -o format=NAME says what the records are of",
+                offset=0,
+            )
+
+    def records(self) -> Iterator[OpaqueRecord]:
+        """One damaged record, or none where there are no bytes."""
+        if self.source.size:
+            yield OpaqueRecord(0, self.source.size, self.source.read(0, self.source.size))
+
+    def summary(self) -> Summary:
+        """One damaged record."""
+        count = int(self.source.size > 0)
+        return Summary(
+            records=count,
+            kinds={"damaged": count} if count else {},
+            start_ns=None,
+            end_ns=None,
+            facts={},
+        )
+
+    def scan(self) -> None:
+        """There is nothing more to find."""
+
+    def _table(self, name: str) -> Table:
+        raise AssertionError(name)  # there are none but `diagnostics`
+
+    def _batches(self, name: str, rows: int) -> Iterator[Table]:
+        raise AssertionError(name, rows)
+
+
+def open_raw_writer(
+    sink: Sink, options: Mapping[str, Any], diagnostics: Diagnostics
+) -> RecordWriter:
+    """The writer of such records."""
+    return _RawWriter(sink)
+
+
+class _RawWriter:
+    def __init__(self, sink: Sink) -> None:
+        self._sink = sink
+
+    def write(self, record: Any) -> None:
+        """Write the bytes of a damaged record; WriteRefusedError for any other."""
+        shown = record if isinstance(record, dict) else record.to_json()
+        if shown.get("record") != "damaged":
+            raise WriteRefusedError("only damaged records can be written without a format")
+        self._sink.write(bytes.fromhex(shown["raw"]))
+
+    def close(self) -> None:
+        """Nothing is held back."""

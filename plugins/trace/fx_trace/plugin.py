@@ -1,0 +1,114 @@
+"""Hook implementations of the trace format. Light: what reads and writes loads when it is used."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Literal
+
+from fxframework import hookimpl
+from fxframework.errors import Catalogue
+from fxframework.registry import Confidence, Exporter, Option, Probe, Reader, Writer, lazy
+
+SUFFIXES = (".fxt", ".fxt.gz")
+
+
+def sniff(probe: Probe) -> Confidence:
+    """CERTAIN for the magic number record with a record behind it, in either byte order.
+
+    POSSIBLE for a file of that name that is empty or begins with a sound record; the magic alone,
+    with something behind it that is no record, is LIKELY.
+    """
+    from fx_trace.layout import MAGIC_BYTES, MAGIC_BYTES_BIG_ENDIAN
+
+    magic = probe.head[:8]
+    if magic in {MAGIC_BYTES, MAGIC_BYTES_BIG_ENDIAN}:
+        order: Literal["little", "big"] = "little" if magic == MAGIC_BYTES else "big"
+        following = probe.head[8:16]
+        if len(following) < 8 or _frames(int.from_bytes(following, order)):
+            return Confidence.CERTAIN
+        return Confidence.LIKELY
+    if not probe.has_suffix(SUFFIXES):
+        return Confidence.NONE
+    first = int.from_bytes(magic, "little")
+    if not probe.size or (len(magic) == 8 and first and _frames(first, probe.size)):
+        return Confidence.POSSIBLE
+    return Confidence.NONE
+
+
+def _frames(word: int, available: int | None = None) -> bool:
+    """Whether a word is padding or the header of a record that can stand there."""
+    from fx_trace.layout import LARGE_SIZE, MINIMUM_WORDS, SIZE, TYPE, RecordType
+
+    if not word:
+        return True
+    kind = TYPE.get(word)
+    if kind not in MINIMUM_WORDS:
+        return False
+    words = (LARGE_SIZE if kind == RecordType.LARGE else SIZE).get(word)
+    if words < MINIMUM_WORDS[RecordType(kind)]:
+        return False
+    return available is None or 8 * words <= available
+
+
+def _rules() -> Catalogue:
+    from fx_trace.rules import RULES
+
+    return RULES
+
+
+@hookimpl
+def fx_readers() -> Iterable[Reader]:
+    """The trace archive."""
+    return [
+        Reader(
+            format="trace",
+            title="Fuchsia trace archive (FXT)",
+            suffixes=SUFFIXES,
+            sniff=sniff,
+            open=lazy("fx_trace.reader:open_trace"),
+            rules=_rules,
+            explain=lazy("fx_trace.explain:explain"),
+        )
+    ]
+
+
+@hookimpl
+def fx_writers() -> Iterable[Writer]:
+    """The trace archive."""
+    return [
+        Writer(
+            format="trace",
+            title="Fuchsia trace archive (FXT)",
+            suffixes=SUFFIXES,
+            open=lazy("fx_trace.writer:open_writer"),
+            options=(
+                Option(
+                    name="big_endian",
+                    type=bool,
+                    default=False,
+                    help="write words most significant byte first",
+                ),
+            ),
+        )
+    ]
+
+
+@hookimpl
+def fx_exporters() -> Iterable[Exporter]:
+    """Text for people, and Chrome JSON."""
+    return [
+        Exporter(
+            name="text",
+            title="one line per record",
+            accepts="trace",
+            suffixes=(".txt",),
+            open=lazy("fx_trace.exporters:open_text"),
+        ),
+        Exporter(
+            name="json",
+            title="Chrome JSON, as trace2json writes it",
+            accepts="trace",
+            suffixes=(".json",),
+            open=lazy("fx_trace.exporters:open_json"),
+        ),
+    ]
