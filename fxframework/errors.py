@@ -44,7 +44,12 @@ class Severity(IntEnum):
     @property
     def word(self) -> str:
         """The word a person reads: ``data loss`` for DATA_LOSS."""
-        return self.name.lower().replace("_", " ")
+        return self.key.replace("_", " ")
+
+    @property
+    def key(self) -> str:
+        """The word in JSON and in tables: ``data_loss`` for DATA_LOSS."""
+        return self.name.lower()
 
 
 class ExitCode(IntEnum):

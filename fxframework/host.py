@@ -40,7 +40,6 @@ from fxframework.registry import (
     LIMIT_OPTIONS,
     DeviceKind,
     Exporter,
-    Option,
     Probe,
     Reader,
     StepKind,
@@ -85,7 +84,8 @@ class Plugin:
     status: str = "loaded"
     """``loaded``, ``partial`` (some of it failed), ``failed`` or ``disabled``."""
     registers: dict[str, list[str]] = attrs.field(factory=dict)
-    """Names by kind: ``readers``, ``writers``, ``exporters``, ``steps``, ``devices``, ``commands``."""
+    """Names by kind: ``readers``, ``writers``, ``exporters``, ``steps``, ``devices``,
+    ``commands``."""
     observes: list[str] = attrs.field(factory=list)
     """The hooks that it implements beside registration."""
 
@@ -206,8 +206,7 @@ class Host:
             if caller.has_spec():
                 names.append(caller.name)
             elif any(
-                impl.plugin is plugin and not impl.optionalhook
-                for impl in caller.get_hookimpls()
+                impl.plugin is plugin and not impl.optionalhook for impl in caller.get_hookimpls()
             ):
                 self._fail(
                     known, f"there is no hook {caller.name!r}{did_you_mean(caller.name, specified)}"
@@ -444,7 +443,9 @@ class Host:
         except FxError:
             raise
         except Exception as error:
-            raise UnreadableError(f"a plugin failed to open it: {_line(error)}", path=uri) from error
+            raise UnreadableError(
+                f"a plugin failed to open it: {_line(error)}", path=uri
+            ) from error
         if found is not None and not isinstance(found, Source):
             raise UnreadableError(f"a plugin gave {found!r}, which is no Source", path=uri)
         return found
@@ -578,7 +579,9 @@ def default_host() -> Host:
     return Host()
 
 
-def open(what: Input, format: str | None = None, *, strict: bool = False, **options: Any) -> Capture:
+def open(
+    what: Input, format: str | None = None, *, strict: bool = False, **options: Any
+) -> Capture:
     """Open a capture: a path, ``-`` for standard input, or bytes.
 
     ``format`` names the reader, which is otherwise detected; ``options`` are the reader's and
@@ -661,6 +664,4 @@ def _limits(given: Mapping[str, Any]) -> Limits:
         return Limits(**values)
     except ValueError as error:
         name = next(name for name, value in values.items() if value < 0)
-        raise UsageError(
-            f"option {name} cannot be negative", remedy="0 means no limit"
-        ) from error
+        raise UsageError(f"option {name} cannot be negative", remedy="0 means no limit") from error

@@ -39,39 +39,30 @@ INTERRUPTED = 130
 # --- options that every command takes ----------------------------------------------------------
 
 
-class _Moment(click.ParamType):
-    name = "TIME"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        return value if isinstance(value, Moment) else Moment.parse(value)
-
-
-class _KeyValue(click.ParamType):
-    name = "KEY=VALUE"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        if isinstance(value, tuple):
-            return value
-        key, equals, text = value.partition("=")
-        if not (key and equals):
-            raise UsageError(
-                f"-o takes KEY=VALUE, not {value!r}", remedy="for example -o max_findings=20"
-            )
-        return key.strip(), text
+def _pair(text: str) -> tuple[str, str]:
+    key, equals, value = text.partition("=")
+    if not (key and equals):
+        raise UsageError(
+            f"-o takes KEY=VALUE, not {text!r}", remedy="for example -o max_findings=20"
+        )
+    return key.strip(), value
 
 
 def _store(ctx: click.Context, param: click.Parameter, value: Any) -> None:
     """Keep an option with the session: it may stand before or after the command's name."""
     settings = ctx.ensure_object(Session).settings
     if param.name == "option":
-        settings.options.update(value)
+        settings.options.update(map(_pair, value))
+    elif param.name in {"since", "until"}:
+        if value is not None:
+            setattr(settings, param.name, Moment.parse(value))
     elif param.name == "verbose":
         settings.verbose += value
     elif value not in {None, False}:
         setattr(settings, str(param.name), value)
 
 
-def _version(ctx: click.Context, param: click.Parameter, value: Any) -> None:
+def _version(ctx: click.Context, _param: click.Parameter, value: Any) -> None:
     if value:
         click.echo(f"fxf {__version__}")
         ctx.exit()
@@ -82,15 +73,14 @@ def _global_options() -> list[click.Parameter]:
         settings.setdefault("callback", _store)
         return click.Option(names, expose_value=False, **settings)
 
-    moment, pair = _Moment(), _KeyValue()
     return [
         option("-f", "--format", metavar="NAME",
                help="Format of the inputs, instead of detecting it; one input: NAME:PATH."),
-        option("-o", "--option", type=pair, multiple=True,
+        option("-o", "--option", metavar="KEY=VALUE", multiple=True,
                help="Option of a reader or exporter, or a limit (`fxf plugins -v`); repeatable."),
-        option("--since", type=moment,
+        option("--since", metavar="TIME",
                help="From here on: 2s, 1.5ms, 300us, 20ns after the start, or @NS of its clock."),
-        option("--until", type=moment, help="Up to here, this excluded."),
+        option("--until", metavar="TIME", help="Up to here, this excluded."),
         option("--json", is_flag=True, help="Results as JSON, with a version."),
         option("--strict", is_flag=True, help="Stop at the first loss."),
         option("-v", "--verbose", count=True, help="Say more."),
@@ -110,6 +100,7 @@ class _WithGlobalOptions(click.Command):
         self.params.extend(_global_options())
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the command's own options, and then those that all commands take."""
         shown = [(param, param.get_help_record(ctx)) for param in self.get_params(ctx)]
         common = set(self.params[self._own :])
         for title, some in (
@@ -141,10 +132,12 @@ class Fxf(_WithGlobalOptions, click.Group):
     _asked = False
 
     def list_commands(self, ctx: click.Context) -> list[str]:
+        """Ours, in our order, then those of plugins."""
         self._ask_plugins(ctx)
         return [*COMMANDS, *sorted(self.commands)]
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """A command, loaded if it is one of ours."""
         if cmd_name in COMMANDS:
             module = importlib.import_module(f"fxframework.cli.{cmd_name}")
             return module.command  # type: ignore[no-any-return]
@@ -159,6 +152,7 @@ class Fxf(_WithGlobalOptions, click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
+        """The command that the first word names; `info` where it is an input."""
         first = args[0]
         found = self.get_command(ctx, first)
         if found is not None:
@@ -172,6 +166,7 @@ class Fxf(_WithGlobalOptions, click.Group):
         return "info", self.get_command(ctx, "info"), args
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the commands, without loading ours."""
         names = self.list_commands(ctx)
         rows = [
             (name, COMMANDS.get(name) or self.commands[name].get_short_help_str(80))
@@ -181,6 +176,7 @@ class Fxf(_WithGlobalOptions, click.Group):
             formatter.write_dl(rows)
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the commands first."""
         self.format_commands(ctx, formatter)
         super().format_options(ctx, formatter)
 
@@ -236,7 +232,6 @@ def _run(group: Fxf, session: Session, args: list[str]) -> int:
             with group.make_context("fxf", args, obj=session) as context:
                 status = group.invoke(context)
         finally:
-            screen.settings = session.settings
             session.report_failures()
     except click.exceptions.Exit as ending:
         return ending.exit_code
@@ -264,13 +259,13 @@ def _run(group: Fxf, session: Session, args: list[str]) -> int:
         )
         return ExitCode.FAILED
     except Exception as error:  # noqa: BLE001 (never a traceback)
-        screen.bug(error, session.host)
+        screen.bug(error, session.known_host)
         return ExitCode.FAILED
     return status if isinstance(status, int) else ExitCode.OK
 
 
 def _usage(error: click.ClickException) -> UsageError:
-    """click's complaint in our words."""
+    """What click complains of, in our words."""
     context = getattr(error, "ctx", None)
     where = "fxf" if context is None else context.command_path
     text = error.format_message().rstrip(".")

@@ -84,7 +84,7 @@ def _document(
         "findings": [
             {
                 "code": code,
-                "severity": severity_of(found, code).word,
+                "severity": severity_of(found, code).key,
                 "count": count,
                 "title": found.rule(code).title,
             }
@@ -93,9 +93,7 @@ def _document(
     }
 
 
-def _print(
-    session: Session, capture: Capture, summary: Summary, rows: Mapping[str, int]
-) -> None:
+def _print(session: Session, capture: Capture, summary: Summary, rows: Mapping[str, int]) -> None:
     screen = session.screen
     title = session.host.reader(capture.format).title
     unpacked = " unpacked" if capture.source.unpacked else ""
@@ -114,7 +112,7 @@ def _print(
     width = max(width, len("findings") + 2)
     for label, text in lines:
         screen.print(f"  {label.ljust(width)}{printable(text)}")
-    _timeline(screen, summary, width)
+    _timeline(screen, summary)
     _findings(screen, capture, width)
 
 
@@ -150,7 +148,7 @@ def _words(value: Any) -> str:
     return "–" if value is None else str(value)
 
 
-def _timeline(screen: Screen, summary: Summary, indent: int) -> None:
+def _timeline(screen: Screen, summary: Summary) -> None:
     encoding = (sys.stdout.encoding or "").lower().replace("-", "")
     if not (screen.out_is_terminal and summary.timeline and encoding == "utf8"):
         return

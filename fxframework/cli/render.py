@@ -7,13 +7,14 @@ so that no capture can drive a terminal.
 from __future__ import annotations
 
 import contextlib
+import itertools
 import re
 import shutil
 import sys
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 import click
 
@@ -194,7 +195,7 @@ class Screen:
             lines.append(f"  = {printable(error.remedy)}")
         self.say("\n".join(lines))
 
-    def bug(self, error: Exception, host: Host) -> None:
+    def bug(self, error: Exception, host: Host | None) -> None:
         """Tell of an exception that nobody expected; the traceback with -v only."""
         import traceback
 
@@ -212,13 +213,11 @@ class Screen:
             self.say("".join(traceback.format_exception(error)).rstrip())
 
     def losses(self, capture: Capture) -> None:
-        """Tell in one line that data was lost, and where to look; with -v, of other findings too."""
+        """Tell in one line that data was lost, and where to look; with -v, of all findings."""
         found = capture.diagnostics
         least = Severity.INFO if self.settings.verbose else Severity.DATA_LOSS
         counts = {
-            code: count
-            for code, count in found.counts.items()
-            if severity_of(found, code) >= least
+            code: count for code, count in found.counts.items() if severity_of(found, code) >= least
         }
         text = ", ".join(f"{code} ×{count:,}" for code, count in sorted(counts.items()))
         self.note(
@@ -231,9 +230,7 @@ class Screen:
 
     # --- findings ---
 
-    def finding(
-        self, found: Diagnostic, rule: Rule, source: Source, *, explained: bool
-    ) -> None:
+    def finding(self, found: Diagnostic, rule: Rule, source: Source, *, explained: bool) -> None:
         """Print one finding as a block."""
         colour = COLOURS[found.severity]
         head = self.paint(f"{found.severity.word}[{found.code}]", fg=colour, bold=True)
@@ -303,7 +300,7 @@ def sparkline(counts: Sequence[int], width: int) -> str:
     """Counts as blocks, in at most ``width`` columns; anything above zero shows."""
     if len(counts) > width:
         edges = [len(counts) * at // width for at in range(width + 1)]
-        counts = [sum(counts[a:b]) for a, b in zip(edges, edges[1:], strict=False)]
+        counts = [sum(counts[a:b]) for a, b in itertools.pairwise(edges)]
     most = max(counts, default=0)
     last = len(BLOCKS) - 1
     return "".join(BLOCKS[-(-count * last // most) if most else 0] for count in counts)
@@ -312,14 +309,14 @@ def sparkline(counts: Sequence[int], width: int) -> str:
 class TerminalFile:
     """A binary file in front of a terminal: control characters become escapes."""
 
-    def __init__(self, write: Callable[[bytes], None], flush: Callable[[], None]) -> None:
-        self._write = write
-        self.flush = flush
+    def __init__(self, terminal: BinaryIO) -> None:
+        self._terminal = terminal
+        self.flush = terminal.flush
 
     def write(self, data: bytes | bytearray | memoryview) -> int:
         """Write, escaped."""
         shown = _CONTROL_BYTES.sub(lambda found: b"\\x%02x" % found[0][-1], bytes(data))
-        self._write(shown)
+        self._terminal.write(shown)
         return len(data)
 
 
@@ -334,9 +331,10 @@ def _plain(value: Any) -> Any:
     return value
 
 
-def _owner(error: Exception, host: Host) -> str:
+def _owner(error: Exception, host: Host | None) -> str:
     """Whose bug it is: the plugin's in whose code it was raised, or ours."""
-    packages = {module.partition(".")[0]: name for name, module in host.modules().items()}
+    modules = {} if host is None else host.modules()
+    packages = {module.partition(".")[0]: name for name, module in modules.items()}
     owner = "fxframework"
     trace = error.__traceback__
     while trace is not None:

@@ -98,6 +98,8 @@ class Session:
     def __init__(self, screen: Screen, host: Host | None = None) -> None:
         self.screen = screen
         self.settings = Settings()
+        self.lists_failures = False
+        """Whether the command itself tells of plugins that failed."""
         screen.settings = self.settings
         self._host = host
 
@@ -110,9 +112,14 @@ class Session:
             self._host = default_host()
         return self._host
 
+    @property
+    def known_host(self) -> Host | None:
+        """The plugins, where they have been needed."""
+        return self._host
+
     def report_failures(self) -> None:
-        """Tell of plugins that failed, once, if the host was needed at all."""
-        if self._host is not None and not self.settings.quiet:
+        """Tell of plugins that failed, if plugins were needed and the command has not told."""
+        if self._host is not None and not (self.settings.quiet or self.lists_failures):
             for failure in self._host.failures:
                 self.screen.warn(
                     "FXF0008", f"plugin {failure.plugin} ({failure.distribution}): {failure.error}"
@@ -200,9 +207,7 @@ class Session:
 
     # --- outcomes ---
 
-    def each(
-        self, inputs: Sequence[str], work: Callable[[str], ExitCode]
-    ) -> ExitCode:
+    def each(self, inputs: Sequence[str], work: Callable[[str], ExitCode]) -> ExitCode:
         """Do the same for every input; one that fails is told, and the others are done."""
         statuses = []
         for text in inputs:
@@ -228,7 +233,9 @@ def require_readable(capture: Capture) -> None:
     """Raise UnreadableError where nothing sound is in a capture, and say why."""
     if any(count for kind, count in capture.summary().kinds.items() if kind not in NOTHING):
         return
-    first = next((f for f in capture.diagnostics.sorted() if f.severity >= Severity.DATA_LOSS), None)
+    first = next(
+        (f for f in capture.diagnostics.sorted() if f.severity >= Severity.DATA_LOSS), None
+    )
     why = "" if first is None else f": {first.message}"
     raise UnreadableError(
         f"nothing in it can be read as {capture.format}{why}",

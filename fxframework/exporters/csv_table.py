@@ -201,7 +201,7 @@ Maker = Callable[[Table, Iterable[str]], dict[str, Cells]]
 def _own(cells: _CellMaker) -> Maker:
     """The table's own columns."""
 
-    def make(batch: Table, present: Iterable[str]) -> dict[str, Cells]:
+    def make(batch: Table, _present: Iterable[str]) -> dict[str, Cells]:
         made: dict[str, Cells] = {}
         for name in batch:
             made.update(cells.column(batch, name))
@@ -251,27 +251,28 @@ class _ThreadColumns:
 class _Args:
     """The arguments of one table's rows, by row."""
 
-    parent: NDArray[np.int64]
-    name: NDArray[np.int32]
-    type: NDArray[np.uint8]
-    int: NDArray[np.int64]
-    uint: NDArray[np.uint64]
-    float: NDArray[np.float64]
-    str: NDArray[np.int32]
+    parent: NDArray[Any]
+    names: NDArray[Any]
+    types: NDArray[Any]
+    signed: NDArray[Any]
+    bits: NDArray[Any]
+    doubles: NDArray[Any]
+    texts: NDArray[Any]
 
     @classmethod
     def of(cls, capture: Capture, table: str) -> _Args:
-        fields = [field.name for field in attrs.fields(cls)]
-        parts: dict[str, list[NDArray[Any]]] = {name: [] for name in fields}
+        columns: dict[str, list[NDArray[Any]]] = {
+            name: [] for name in ("parent", "name", "type", "int", "uint", "float", "str")
+        }
         for batch in capture.batches("args"):
             mine = batch.array("table") == TABLE_CODES[table]
-            for name in fields:
-                parts[name].append(batch.array(name)[mine])
-        if not parts["parent"]:
-            return cls(*(np.zeros(0, np.int64) for _ in fields))
-        columns = {name: np.concatenate(some) for name, some in parts.items()}
-        order = np.argsort(columns["parent"], kind="stable")
-        return cls(**{name: column[order] for name, column in columns.items()})
+            for name, parts in columns.items():
+                parts.append(batch.array(name)[mine])
+        if not columns["parent"]:
+            return cls(*(np.zeros(0, np.int64) for _ in columns))
+        whole = [np.concatenate(parts) for parts in columns.values()]
+        order = np.argsort(whole[0], kind="stable")
+        return cls(*(column[order] for column in whole))
 
 
 class _ArgsColumn:
@@ -299,7 +300,7 @@ class _ArgsColumn:
         }
 
     def _object(self, start: int, stop: int) -> str:
-        members = (f"{self._text(int(self._args.name[at]))}:{self._value(at)}"
+        members = (f"{self._text(int(self._args.names[at]))}:{self._value(at)}"
                    for at in range(start, stop))  # fmt: skip
         return self._cells.quoted("{" + ",".join(members) + "}")
 
@@ -313,18 +314,18 @@ class _ArgsColumn:
 
     def _value(self, at: int) -> str:
         args = self._args
-        number = int(args.type[at])
+        number = int(args.types[at])
         kind = self._types.get(number, "")
         if kind in INTEGERS:
-            return str(int(args.int[at]))
+            return str(int(args.signed[at]))
         if kind in BITS:
-            return str(int(args.uint[at]))
+            return str(int(args.bits[at]))
         if kind == "bool":
-            return "true" if args.int[at] else "false"
+            return "true" if args.signed[at] else "false"
         if kind == "double":
-            text = _double(float(args.float[at]))
+            text = _double(float(args.doubles[at]))
             return text if text[-1].isdigit() else f'"{text}"'
-        code = int(args.str[at])
+        code = int(args.texts[at])
         if code < 0:
             return "null"
         if kind == "blob":
@@ -334,4 +335,3 @@ class _ArgsColumn:
 
 def _bytes(pool: StringPool, code: int) -> bytes:
     return pool.bytes_of(code) if code >= 0 else b""
-

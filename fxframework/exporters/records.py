@@ -18,7 +18,7 @@ from fxframework.errors import (
 from fxframework.exporters.plugin import BYTE_ORDER_MARK
 from fxframework.io.sink import Sink
 from fxframework.io.source import CHUNK, Source, spool_file
-from fxframework.model.capture import Capture, OpenRequest, Summary
+from fxframework.model.capture import Capture, OpenRequest, Record, Summary
 from fxframework.model.diagnostics import Diagnostics
 from fxframework.model.table import Table
 from fxframework.registry import ExportSession, RecordWriter, parse_options
@@ -296,7 +296,7 @@ class OpaqueCapture(Capture):
                 offset=0,
             )
 
-    def records(self) -> Iterator[OpaqueRecord]:
+    def records(self) -> Iterator[Record]:
         """One damaged record, or none where there are no bytes."""
         if self.source.size:
             yield OpaqueRecord(0, self.source.size, self.source.read(0, self.source.size))
@@ -323,7 +323,9 @@ class OpaqueCapture(Capture):
 
 
 def open_raw_writer(
-    sink: Sink, options: Mapping[str, Any], diagnostics: Diagnostics
+    sink: Sink,
+    options: Mapping[str, Any],  # noqa: ARG001 (what every writer takes)
+    diagnostics: Diagnostics,  # noqa: ARG001
 ) -> RecordWriter:
     """The writer of such records."""
     return _RawWriter(sink)

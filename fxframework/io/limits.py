@@ -9,10 +9,8 @@ import attrs
 __all__ = ["Limits"]
 
 
-def _limit(default: int, help: str) -> Any:
-    return attrs.field(
-        default=default, metadata={"help": help}, validator=attrs.validators.ge(0)
-    )
+def _limit(default: int, doc: str) -> Any:
+    return attrs.field(default=default, metadata={"help": doc}, validator=attrs.validators.ge(0))
 
 
 @attrs.frozen(kw_only=True)

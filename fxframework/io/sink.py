@@ -8,7 +8,7 @@ import sys
 import tempfile
 from pathlib import Path
 from types import TracebackType
-from typing import IO, Self
+from typing import IO, Self, cast
 
 from fxframework.errors import WriteRefusedError
 
@@ -60,10 +60,10 @@ class Sink:
                 remedy="check that the folder exists and can be written",
             ) from error
         file: IO[bytes] = os.fdopen(handle, "wb")
-        packed: gzip.GzipFile | None = None
+        packed: IO[bytes] | None = None
         if target.name.lower().endswith(".gz"):
             # Without name and time in the header, so that the same bytes give the same file.
-            packed = gzip.GzipFile("", "wb", PACKING, file, mtime=0)
+            packed = cast("IO[bytes]", gzip.GzipFile("", "wb", PACKING, file, mtime=0))
         sink = cls(packed or file, name=str(target), target=target, force=force)
         sink._under = file if packed else None
         sink._temporary = Path(temporary)

@@ -136,7 +136,7 @@ class Source:
 
 
 def spool_file() -> tempfile.SpooledTemporaryFile[bytes]:
-    """A file to gather bytes in before ``Source.spooled``: in memory, on disk once they are many."""
+    """A file to gather bytes in before ``Source.spooled``: on disk once they are many."""
     return tempfile.SpooledTemporaryFile(max_size=IN_MEMORY)
 
 
@@ -202,7 +202,9 @@ def _unpacked(raw: Source, limits: Limits, progress: Progress | None) -> Source:
                         return b""
                     if rest != GZIP_MAGIC:
                         faults.append(
-                            SourceFault("FXF0101", produced, f"bytes after the gzip stream, at {at}")
+                            SourceFault(
+                                "FXF0101", produced, f"bytes after the gzip stream, at {at}"
+                            )
                         )
                         return b""
                     inflater = zlib.decompressobj(wbits=31)

@@ -162,7 +162,6 @@ class WordLayout:
         if stray:
             low = (stray & -stray).bit_length() - 1
             high = stray.bit_length() - 1
-            views.append(
-                FieldView(offset, low, high, "reserved", stray >> low, "should be zero", self.section)
-            )
+            value, meaning = stray >> low, "should be zero"
+            views.append(FieldView(offset, low, high, "reserved", value, meaning, self.section))
         return sorted(views, key=lambda view: view.low)

@@ -29,8 +29,15 @@ class Record(Protocol):
     ``Capture.timed_records``.
     """
 
-    offset: int
-    nbytes: int
+    @property
+    def offset(self) -> int:
+        """Byte offset of its first byte in the (unpacked) file."""
+        ...
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes that it takes there."""
+        ...
 
     def to_json(self) -> dict[str, Any]:
         """The record as CONTRACTS §3 shows it."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import overload
 
 import attrs
 
@@ -120,7 +121,11 @@ class Diagnostics(Sequence[Diagnostic]):
     def __iter__(self) -> Iterator[Diagnostic]:
         return iter(self._kept)
 
-    def __getitem__(self, index):  # type: ignore[no-untyped-def, override]
+    @overload
+    def __getitem__(self, index: int) -> Diagnostic: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[Diagnostic]: ...
+    def __getitem__(self, index: int | slice) -> Diagnostic | list[Diagnostic]:
         return self._kept[index]
 
     def __repr__(self) -> str:

@@ -79,7 +79,7 @@ ARG_TYPES = {
     10: "blob",
 }
 
-SEVERITIES = {0: "info", 1: "warning", 2: "data loss", 3: "error"}
+SEVERITIES = {0: "info", 1: "warning", 2: "data_loss", 3: "error"}
 _NAMES = (
     "processes",
     "threads",

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, overload
 import numpy as np
 from numpy.typing import NDArray
 
-from fxframework.io.jit import Kernel, kernel
+from fxframework.io.jit import kernel
 
 __all__ = ["PoolArrays", "StringPool", "TextColumn", "intern_words", "rehash"]
 

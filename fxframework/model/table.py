@@ -87,7 +87,7 @@ class Table(Mapping[str, ColumnData]):
         pool: list[str | None] = [*self.pool.texts(), None]
         return [pool[code] for code in column.tolist()]
 
-    def values(self, name: str) -> list[Any]:
+    def plain(self, name: str) -> list[Any]:
         """A column as people and text formats read it, as plain Python values.
 
         Codes and texts are strings (None for null), numbers of an enumeration their names where
@@ -117,7 +117,7 @@ class Table(Mapping[str, ColumnData]):
                 column = self[name]
                 if isinstance(column, TextColumn):
                     return column[rows] if isinstance(rows, slice) else column.take(rows)
-                return column[rows]  # type: ignore[no-any-return]
+                return column[rows]
 
             return make
 
@@ -132,7 +132,9 @@ class Table(Mapping[str, ColumnData]):
             import pyarrow as pa
         except ImportError:
             raise MissingExtraError("pyarrow", "arrow", purpose="an Arrow table") from None
-        pool = _arrow_pool(self.pool) if any(c.kind == "code" for c in self.schema.columns) else None
+        pool = (
+            _arrow_pool(self.pool) if any(c.kind == "code" for c in self.schema.columns) else None
+        )
         arrays = [_arrow_column(self[c.name], c.kind, pool) for c in self.schema.all_columns]
         return pa.table(arrays, names=list(self))
 

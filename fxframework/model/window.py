@@ -73,9 +73,7 @@ class Window(Capture):
             summary,
             start_ns=first if first is None else max(first, self.start_ns),
             end_ns=last if last is None else min(last, self.stop_ns),
-            rows={
-                name: sum(len(batch) for batch in self.batches(name)) for name in self.schemas
-            },
+            rows={name: sum(len(batch) for batch in self.batches(name)) for name in self.schemas},
             timeline=(),
         )
 
@@ -108,12 +106,12 @@ class Window(Capture):
             return None
         ts = table.array("ts")
         if "dur" not in table:
-            return (ts >= self.start_ns) & (ts < self.stop_ns)
+            return np.asarray((ts >= self.start_ns) & (ts < self.stop_ns))
         # A length of -1 reaches to the end; times may be near the ends of what int64 holds.
         dur = table.array("dur")
         end = ts + np.minimum(np.maximum(dur, 0), NS_MAX - np.maximum(ts, 0))
         touches = (dur < 0) | (end > self.start_ns) | (ts >= self.start_ns)
-        return touches & (ts < self.stop_ns)
+        return np.asarray(touches & (ts < self.stop_ns))
 
     def _args_mask(self, args: Table) -> NDArray[np.bool_]:
         mask = np.zeros(len(args), np.bool_)

@@ -42,13 +42,7 @@ _DTYPES: dict[Any, tuple[type, ...]] = {
 
 
 def _columns(kind: Any, rows: int) -> Any:
-    return kind(
-        *(
-            np.zeros(rows, dtype) if kind is k.Args and name in ("int", "float") else
-            np.empty(rows, dtype)
-            for name, dtype in zip(kind._fields, _DTYPES[kind], strict=True)
-        )
-    )
+    return kind(*(np.empty(rows, dtype) for dtype in _DTYPES[kind]))
 
 
 def _resized(columns: Any, used: int, rows: int) -> Any:
@@ -131,6 +125,7 @@ class Scanner:
             counts=np.zeros(640, np.int64),
             scratch=np.zeros(4, np.int64),
             limits=np.array([limits.max_string, limits.max_record], np.int64),
+            tables=np.array(k.PLAIN_TABLES, np.int64),
         )
         scalars = self.state.scalars
         self.state.counts[1] = per_code

@@ -14,9 +14,8 @@ import struct
 import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import IO, Any
+from typing import IO, Any, Self
 
-import attrs
 import numpy as np
 import orjson
 from numpy.typing import NDArray
@@ -24,10 +23,9 @@ from numpy.typing import NDArray
 from fx_trace.layout import ArgType, BlobType, ObjectType
 from fxframework.errors import WriteRefusedError
 from fxframework.io.sink import Sink
-from fxframework.io.words import U64_MAX
 from fxframework.model.capture import Capture
 from fxframework.model.clock import NS_MAX
-from fxframework.model.schema import FLOW_PHASES, SCHED_KINDS, TABLE_CODES, THREAD_STATES
+from fxframework.model.schema import FLOW_PHASES, SCOPES, TABLE_CODES, THREAD_STATES
 from fxframework.model.strings import TextColumn
 from fxframework.model.table import ColumnData, Table
 from fxframework.registry import ExportSession
@@ -35,18 +33,28 @@ from fxframework.registry import ExportSession
 __all__ = ["open_json", "open_text"]
 
 I64 = NDArray[np.int64]
+Members = Mapping[int, list[Any]]
+"""Rendered arguments by the offset of their record."""
 ROWS = 1 << 16
 """Rows of a batch."""
 LINES = 1 << 18
 """Lines of text that wait in memory to be put in order; more go to a temporary file."""
 TIMED = ("slices", "instants", "counters", "flows", "sched", "logs")
-SLICES = TABLE_CODES["slices"]
-BEGIN_END, COMPLETE, ASYNC = 0, 1, 2
+SLICES, COUNTERS = TABLE_CODES["slices"], TABLE_CODES["counters"]
+COMPLETE, ASYNC = 1, 2
+"""Kinds of slices."""
+LEGACY, WAKEUP = 0, 2
+"""Kinds of scheduling rows."""
 ASYNC_SCOPE = 255
 NEVER = -1
+"""Length of a slice that was never closed."""
+NOT_GIVEN = -1
+"""Priority that no record gave."""
 FIDL_CATEGORY = "fidl:blob"
 IDLE = 0
-"""Koid of the process that trace2json sorts first: none."""
+"""Koid of no process, which trace2json puts first."""
+PIECE = 1 << 16
+"""Bytes of a run of lines that are read at a time."""
 
 
 def open_json(sink: Sink, options: Mapping[str, Any]) -> ExportSession:
@@ -140,6 +148,8 @@ class _Survey:
         self.annotated = 0
         self.unowned = 0
         """Arguments of ends that close nothing."""
+        self.untimed = 0
+        """Arguments of objects and blobs."""
         self.rows = 0
         self._last: dict[int, int] = {}
         self._ends: list[Table] = []
@@ -178,9 +188,15 @@ class _Survey:
             self._last[thread] = last
 
     def _look_at_args(self, args: Table, slices: Table | None) -> None:
+        owners = args.array("table")
+        timed = np.isin(owners, [TABLE_CODES[name] for name in TIMED])
         if "trace_annotation" in args:
-            self.annotated += int(np.count_nonzero(args.array("trace_annotation") >= 0))
-        mine = args.array("table") == SLICES
+            noted = args.array("trace_annotation") >= 0
+            self.annotated += int(np.count_nonzero(noted & timed))
+        # The process of a thread object comes out as the thread's process.
+        used = timed | (args.array("name") == args.pool.code("process"))
+        self.untimed += int(np.count_nonzero(~used))
+        mine = owners == SLICES
         parents = args.array("parent")
         self.unowned += int(np.count_nonzero(mine & (parents < 0)))
         mine &= parents >= 0
@@ -196,7 +212,7 @@ class _Survey:
             self._ends.append(args.select(at_end))
 
     def end_args(self) -> Table | None:
-        """Arguments of end events whose slice is known, grouped by it; None where there are none."""
+        """Arguments of end events whose slice is known, grouped by it; None for none at all."""
         if not self._ends:
             return None
         joined = _joined(self._ends)
@@ -226,7 +242,7 @@ class _Cast:
         self.thread_names[-1] = None
 
 
-def _by_offset(args: Table | None, render: Callable[[Table], list[Any]]) -> dict[int, list[Any]]:
+def _by_offset(args: Table | None, render: Callable[[Table], list[Any]]) -> Members:
     """Rendered arguments by the offset of their record."""
     if args is None:
         return {}
@@ -244,49 +260,45 @@ def _grouped(keys: list[int], values: list[Any]) -> dict[int, list[Any]]:
     return groups
 
 
-def _dropped_records(capture: Capture, shown: Iterable[str]) -> Counter[str]:
-    """Records that have no place in an output, by a name that a person reads."""
-    kinds = capture.summary().kinds
-    silent = {"initialization", "string", "thread", "padding", *shown}
-    titles = {
-        "blob": "blobs",
-        "damaged": "damaged stretches",
-        "large": "large blobs",
-        "metadata provider_event": "provider events",
-        "unknown": "records of unknown types",
-        "userspace_object": "userspace objects",
-    }
+_LEFT_OUT = {
+    "blob": "blobs",
+    "damaged": "damaged stretches",
+    "large": "large blobs",
+    "metadata provider_event": "provider events",
+    "unknown": "records of unknown types",
+    "userspace_object": "userspace objects",
+}
+"""Kinds of records that have no place in an output, as a person calls them."""
+
+
+def _dropped_records(capture: Capture, survey: _Survey) -> Counter[str]:
+    """What has no place in an output, by name."""
     dropped: Counter[str] = Counter()
-    for kind, count in kinds.items():
+    for kind, count in capture.summary().kinds.items():
         family, _, subtype = kind.partition(" ")
-        if kind in titles:
-            dropped[titles[kind]] += count
-        elif kind in silent or family in silent:
-            continue
-        elif family == "metadata" and subtype in {"provider_info", "provider_section", "trace_info"}:
-            continue
+        if kind in _LEFT_OUT:
+            dropped[_LEFT_OUT[kind]] += count
         elif family == "profiler":
             dropped["profiler records"] += count
         elif subtype.isdecimal():
             dropped[f"{family} records of unknown kinds"] += count
-    ends = capture.diagnostics.counts
-    dropped["ends that close nothing"] = ends.get("FXT0302", 0) + ends.get("FXT0306", 0)
+    found = capture.diagnostics.counts
+    dropped["ends that close nothing"] = found.get("FXT0302", 0) + found.get("FXT0306", 0)
+    dropped["arguments of ends that close nothing"] = survey.unowned
+    dropped["arguments of objects and blobs"] = survey.untimed
     return dropped
 
 
-def _refuse_second(used: bool) -> None:  # noqa: FBT001
-    if used:
-        raise WriteRefusedError(
-            "this form holds one capture", remedy="convert the inputs one by one"
-        )
-
-
-def _refuse_empty(capture: Capture) -> WriteRefusedError:
+def _refusal(capture: Capture) -> WriteRefusedError:
     return WriteRefusedError(
         "there is nothing to write: no event, no message, no name",
         path=capture.name,
         remedy="`fxf info` shows what the capture holds",
     )
+
+
+def _json(text: str) -> str:
+    return orjson.dumps(text).decode()
 
 
 # --- Chrome JSON ---------------------------------------------------------------------------------
@@ -298,16 +310,18 @@ Perfetto looks for the plain spelling, expects a string behind it, and refuses t
 the object that Fuchsia's tools write and read. Spelled with an escape it passes over it.
 """
 _PHASES = ("s", "t", "f")
-_SCOPES = {0: "t", 1: "p", 2: "g"}
+_SCOPE_LETTERS = {0: "t", 1: "p", 2: "g"}
 
 
 def _us(ns: I64) -> list[str]:
     """Nanoseconds as the text of exact microseconds."""
-    whole, part = np.divmod(np.abs(ns.astype(np.object_) if ns.min(initial=0) < 0 else ns), 1000)
-    texts = [f"{w}.{p:03d}" for w, p in zip(whole.tolist(), part.tolist(), strict=True)]
-    if ns.min(initial=0) < 0:
-        return [f"-{text}" if sign < 0 else text for sign, text in zip(ns, texts, strict=True)]
-    return texts
+    if ns.size and int(ns.min()) < 0:
+        return [
+            f"{'-' if value < 0 else ''}{abs(value) // 1000}.{abs(value) % 1000:03d}"
+            for value in ns.tolist()
+        ]
+    whole, part = np.divmod(ns, 1000)
+    return [f"{w}.{p:03d}" for w, p in zip(whole.tolist(), part.tolist(), strict=True)]
 
 
 class _Strings:
@@ -324,7 +338,7 @@ class _Strings:
         for code in table.array(name).tolist():
             text = made.get(code)
             if text is None:
-                text = "null" if code < 0 else orjson.dumps(pool[code]).decode()
+                text = "null" if code < 0 else _json(pool[code])
                 made[code] = text
             out.append(text)
         return out
@@ -418,7 +432,10 @@ class _JsonExport:
 
         Raises WriteRefusedError for a second one, and where there is nothing to write.
         """
-        _refuse_second(used=self._used)
+        if self._used:
+            raise WriteRefusedError(
+                "Chrome JSON holds one capture", remedy="convert the inputs one by one"
+            )
         self._used = True
         survey = _Survey(capture)
         names = _KernelNames(capture)
@@ -579,6 +596,8 @@ class _KernelNames:
 
 
 _SLICE, _ON_THREAD, _FLOW, _ALONE = range(4)
+_Open = tuple[int, float, str]
+"""A slice that may enclose others: its row, when it ends, and the JSON of that end, if any."""
 Item = tuple[Any, ...]
 """What it is (one of the four), then what its place among the others needs, then its JSON."""
 
@@ -603,9 +622,7 @@ class _JsonEvents:
         self._end_args = (
             {} if ends is None else _grouped(ends.array("parent").tolist(), arguments.render(ends))
         )
-        self._stacks: dict[int, list[tuple[int, float, str]]] = {
-            thread: [] for thread in cast.tids
-        }
+        self._stacks: dict[int, list[_Open]] = {thread: [] for thread in cast.tids}
         self.dropped: Counter[str] = Counter()
 
     def window(self, window: Mapping[str, Table]) -> list[str]:
@@ -636,51 +653,49 @@ class _JsonEvents:
 
     def rest(self) -> list[str]:
         """The ends that are still to be written."""
-        return [
-            text for stack in self._stacks.values() for _, _, text in reversed(stack) if text
-        ]
+        return [text for stack in self._stacks.values() for *_, text in reversed(stack) if text]
 
     def _placed(self, items: Iterable[Item]) -> list[str]:
         out: list[str] = []
         put = out.append
         stacks = self._stacks
+
+        def close(stack: list[_Open]) -> None:
+            text = stack.pop()[2]
+            if text:
+                put(text)
+
         for item in items:
             what = item[0]
             if what == _SLICE:
-                _, thread, parent, row, end, begin, finish = item
+                _, thread, parent, row, until, end, text = item
                 stack = stacks[thread]
                 while stack and stack[-1][0] != parent:
-                    text = stack.pop()[2]
-                    if text:
-                        put(text)
-                put(begin)
-                stack.append((row, end, finish))
+                    close(stack)
+                put(text)
+                stack.append((row, until, end))
                 continue
             if what == _ON_THREAD:
                 stack, now = stacks[item[1]], item[2]
                 while stack and stack[-1][1] <= now:
-                    text = stack.pop()[2]
-                    if text:
-                        put(text)
+                    close(stack)
             elif what == _FLOW:
                 stack, row = stacks[item[1]], item[2]
                 if any(entry[0] == row for entry in stack):
                     while stack[-1][0] != row:
-                        text = stack.pop()[2]
-                        if text:
-                            put(text)
+                        close(stack)
             put(item[-1])
         return out
 
-    def _heads(self, table: Table) -> list[str]:
-        """The beginning that every event has, without its bracket's end."""
+    def _heads(self, table: Table, times: list[str]) -> list[str]:
+        """The members that every event has."""
         who = self._who
         return [
             f'{{"cat":{category},"name":{name},"ts":{ts},{who[thread]}'
             for category, name, ts, thread in zip(
                 self._strings.of(table, "category"),
                 self._strings.of(table, "name"),
-                _us(table.array("ts")),
+                times,
                 table.array("thread").tolist(),
                 strict=True,
             )
@@ -690,65 +705,527 @@ class _JsonEvents:
         ts, dur = table.array("ts"), table.array("dur")
         ends = ts + np.maximum(dur, 0)
         items: list[Item] = []
-        for head, thread, row, parent, kind, number, length, finish, when, offset, tail in zip(
-            self._heads(table),
-            table.array("thread").tolist(),
+        for begin, finish, offset, row, parent, thread, kind, number, length, end in zip(
+            self._heads(table, _us(ts)),
+            self._heads(table, _us(ends)),
+            table.array("offset").tolist(),
             table.array("row").tolist(),
             table.array("parent").tolist(),
+            table.array("thread").tolist(),
             table.array("kind").tolist(),
             table.array("id").tolist(),
             dur.tolist(),
             ends.tolist(),
-            _us(ends),
-            table.array("offset").tolist(),
-            self._tails(table),
             strict=True,
         ):
-            args = _object(members.get(offset, ()))
+            own = members.get(offset, [])
+            later = self._end_args.get(row, [])
             if kind == ASYNC:
-                text = f'{head},"ph":"b","id":{number}{args}}}'
+                text = f'{begin},"ph":"b","id":{number}{_object(own)}}}'
                 if length != NEVER:
-                    text += f',\n{tail(when)},"ph":"e","id":{number}{self._end(row)}}}'
+                    text += f',\n{finish},"ph":"e","id":{number}{_object(later)}}}'
                 items.append((_ALONE, text))
-            elif kind == COMPLETE or (length != NEVER and thread in self._jumping):
-                if length == NEVER:
-                    self.dropped["ends of complete events that lie before their begins"] += 1
-                    length, finish = 0, NS_MAX
-                if self._end_args and row in self._end_args:
-                    args = _object([*members.get(offset, ()), *self._end_args[row]])
-                text = f'{head},"ph":"X","dur":{length // 1000}.{length % 1000:03d}{args}}}'
-                if thread in self._jumping:
-                    items.append((_ALONE, text))
-                else:
-                    items.append((_SLICE, thread, parent, row, finish, text, ""))
-            elif length == NEVER:
-                text = f'{head},"ph":"B"{args}}}'
-                if thread in self._jumping:
-                    items.append((_ALONE, text))
-                else:
-                    items.append((_SLICE, thread, parent, row, math.inf, text, ""))
+                continue
+            text, close, until = f'{begin},"ph":"B"{_object(own)}}}', "", math.inf
+            if kind == COMPLETE and length == NEVER:
+                self.dropped["ends of complete events that lie before their begins"] += 1
+                length = 0
+            if kind == COMPLETE or (length != NEVER and thread in self._jumping):
+                span = f"{length // 1000}.{length % 1000:03d}"
+                text = f'{begin},"ph":"X","dur":{span}{_object([*own, *later])}}}'
+                until = end
+            elif length != NEVER:
+                close = f'{finish},"ph":"E"{_object(later)}}}'
+                until = end
+            if thread in self._jumping:
+                items.append((_ALONE, text))
             else:
-                close = f'{tail(when)},"ph":"E"{self._end(row)}}}'
-                text = f'{head},"ph":"B"{args}}}'
-                items.append((_SLICE, thread, parent, row, finish, text, close))
+                items.append((_SLICE, thread, parent, row, until, close, text))
         return items
 
-    def _tails(self, table: Table) -> list[Callable[[str], str]]:
-        """Per slice: what makes the beginning of its end event of a time."""
-        who = self._who
+    def _instants(self, table: Table, members: Members) -> list[Item]:
+        items: list[Item] = []
+        for head, offset, thread, ts, scope, number in zip(
+            self._heads(table, _us(table.array("ts"))),
+            table.array("offset").tolist(),
+            table.array("thread").tolist(),
+            table.array("ts").tolist(),
+            table.array("scope").tolist(),
+            table.array("id").tolist(),
+            strict=True,
+        ):
+            args = _object(members.get(offset, []))
+            if scope == ASYNC_SCOPE:
+                items.append((_ALONE, f'{head},"ph":"n","id":{number}{args}}}'))
+            else:
+                letter = _SCOPE_LETTERS.get(scope, "t")
+                text = f'{head},"ph":"i","s":"{letter}"{args}}}'
+                items.append((_ON_THREAD, thread, ts, text))
+        return items
 
-        def maker(category: str, name: str, thread: int) -> Callable[[str], str]:
-            return lambda ts: f'{{"cat":{category},"name":{name},"ts":{ts},{who[thread]}'
+    def _flows(self, table: Table, members: Members) -> list[Item]:
+        items: list[Item] = []
+        for head, offset, thread, row, phase, number in zip(
+            self._heads(table, _us(table.array("ts"))),
+            table.array("offset").tolist(),
+            table.array("thread").tolist(),
+            table.array("slice").tolist(),
+            table.array("phase").tolist(),
+            table.array("id").tolist(),
+            strict=True,
+        ):
+            letter = _PHASES[phase]
+            bind = ',"bp":"e"' if letter == "f" else ""
+            args = _object(members.get(offset, []))
+            text = f'{head},"ph":"{letter}"{bind},"id":"{number}"{args}}}'
+            items.append((_FLOW, thread, row, text))
+        return items
 
+    def _counters(self, table: Table, members: Members) -> list[Item]:
+        items: list[Item] = []
+        for head, offset, number in zip(
+            self._heads(table, _us(table.array("ts"))),
+            table.array("offset").tolist(),
+            table.array("id").tolist(),
+            strict=True,
+        ):
+            shown = f',"id":"0x{number:x}"' if number else ""
+            args = _object(members.get(offset, []))
+            items.append((_ALONE, f'{head},"ph":"C"{shown}{args}}}'))
+        return items
+
+    def _count_numberless(self, args: Table, counters: Table | None) -> None:
+        """Counters of which no argument is a number have no row, and so no time."""
+        offsets = np.unique(args.array("offset")[args.array("table") == COUNTERS])
+        if counters is not None:
+            offsets = np.setdiff1d(offsets, counters.array("offset"))
+        self.dropped["counters without a number"] += int(offsets.size)
+
+    def _logs(self, table: Table, members: Members) -> list[Item]:
+        del members
+        items: list[Item] = []
+        for ts, pid, tid, message in zip(
+            _us(table.array("ts")),
+            table.array("pid").tolist(),
+            table.array("tid").tolist(),
+            table.texts("message"),
+            strict=True,
+        ):
+            head = f'{{"cat":"log","name":"log","ts":{ts},"pid":{pid},"tid":{tid},"ph":"i","s":"g"'
+            items.append((_ALONE, f'{head},"args":{{"message":{_json(message or "")}}}}}'))
+        return items
+
+
+def _sched_json(sched: Table, args: Table | None, cast: _Cast, arguments: _JsonArgs) -> list[str]:
+    """Context switches and wakeups as ``systemTraceEvents`` has them, with their arguments."""
+    members = _by_offset(args, arguments.render)
+    out = []
+    for offset, ts, cpu, kind, before, after, state, left, entered in zip(
+        sched.array("offset").tolist(),
+        _us(sched.array("ts")),
+        sched.array("cpu").tolist(),
+        sched.array("kind").tolist(),
+        sched.array("prev").tolist(),
+        sched.array("next").tolist(),
+        sched.array("prev_state").tolist(),
+        sched.array("prev_priority").tolist(),
+        sched.array("next_priority").tolist(),
+        strict=True,
+    ):
+        extra = _object(members.get(offset, []))
+        legacy = kind == LEGACY
+        who = [
+            (f'"pid":{cast.pids[thread]},' if legacy else "") + f'"tid":{cast.tids[thread]}'
+            for thread in (before, after)
+        ]
+        ranks = [
+            f',"prio":{rank}' if legacy or rank != NOT_GIVEN else "" for rank in (left, entered)
+        ]
+        if kind == WAKEUP:
+            text = f'{{"ph":"w","ts":{ts},"cpu":{cpu},{who[1]}{ranks[1]}{extra}}}'
+        else:
+            text = (
+                f'{{"ph":"k","ts":{ts},"cpu":{cpu},'
+                f'"out":{{{who[0]},"state":{state}{ranks[0]}}},"in":{{{who[1]}{ranks[1]}}}{extra}}}'
+            )
+        out.append(text)
+    return out
+
+
+# --- Text ----------------------------------------------------------------------------------------
+
+_UNITS = ((1_000_000_000, "s"), (1_000_000, "ms"), (1_000, "us"))
+
+
+class _TextExport:
+    """Writes one line for each event, in order of time: when, who, what, its arguments."""
+
+    def __init__(self, sink: Sink) -> None:
+        self._sink = sink
+        self._dropped: Counter[str] = Counter()
+
+    def write(self, capture: Capture) -> None:
+        """Write one capture; a further one follows behind it.
+
+        Raises WriteRefusedError where there is nothing to write.
+        """
+        survey = _Survey(capture)
+        if not survey.rows:
+            raise _refusal(capture)
+        self._dropped += _dropped_records(capture, survey)
+        names = _KernelNames(capture)
+        self._dropped["kernel objects other than processes and threads"] += names.others
+        lines = _TextLines(_Cast(capture), survey)
+        with _InTime(self._sink) as ordered:
+            for number, window in enumerate(_windows(capture, (*TIMED, "args"))):
+                ordered.add(*lines.window(window))
+                ordered.settle(survey.earliest[number + 1 : number + 2])
+        self._dropped += lines.dropped
+
+    def close(self) -> Mapping[str, int]:
+        """What was left out, by name."""
+        return {what: count for what, count in self._dropped.items() if count > 0}
+
+
+class _InTime:
+    """Puts lines in order of time, those of one time in the order they came in.
+
+    Lines wait in memory until nothing earlier can come; too many of them go to a temporary file
+    in sorted runs, which are merged at the end.
+    """
+
+    def __init__(self, sink: Sink) -> None:
+        self._sink = sink
+        self._times: list[I64] = []
+        self._lines: list[str] = []
+        self._runs: list[tuple[int, int]] = []
+        self._file: IO[bytes] | None = None
+
+    def add(self, times: I64, lines: list[str]) -> None:
+        """Take in lines and their times."""
+        self._times.append(times)
+        self._lines += lines
+
+    def settle(self, earliest: list[int]) -> None:
+        """Write what is earlier than all that is still to come: ``earliest``, or nothing more."""
+        self._sort()
+        times = self._times[0]
+        if not self._runs:
+            ready = int(np.searchsorted(times, earliest[0])) if earliest else times.size
+            self._write(self._lines[:ready])
+            self._lines, self._times = self._lines[ready:], [times[ready:]]
+        if len(self._lines) > LINES:
+            self._spill()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: object, error: object, trace: object) -> None:
+        if kind is None:
+            self._finish()
+        if self._file is not None:
+            self._file.close()
+
+    def _sort(self) -> None:
+        times = np.concatenate(self._times) if self._times else np.zeros(0, np.int64)
+        if (times[1:] < times[:-1]).any():
+            order = np.argsort(times, kind="stable")
+            times = times[order]
+            self._lines = [self._lines[place] for place in order.tolist()]
+        self._times = [times]
+
+    def _write(self, lines: list[str]) -> None:
+        if lines:
+            self._sink.write(("\n".join(lines) + "\n").encode())
+
+    def _spill(self) -> None:
+        if self._file is None:
+            self._file = tempfile.TemporaryFile()  # noqa: SIM115 (closed by __exit__)
+        start = self._file.tell()
+        times = self._times[0].tolist()
+        rows = (f"{ts}\t{line}\n" for ts, line in zip(times, self._lines, strict=True))
+        self._file.write("".join(rows).encode())
+        self._runs.append((start, self._file.tell()))
+        self._lines, self._times = [], []
+
+    def _finish(self) -> None:
+        self._sort()
+        if not self._runs:
+            self._write(self._lines)
+            return
+        waiting = zip(self._times[0].tolist(), self._lines, strict=True)
+        runs = [self._run(*bounds) for bounds in self._runs]
+        pending: list[str] = []
+        for _, line in heapq.merge(*runs, waiting, key=lambda pair: pair[0]):
+            pending.append(line)
+            if len(pending) >= ROWS:
+                self._write(pending)
+                pending = []
+        self._write(pending)
+
+    def _run(self, start: int, stop: int) -> Iterator[tuple[int, str]]:
+        """The lines of a run, read in pieces."""
+        assert self._file is not None  # noqa: S101 (there is a run)
+        rest = b""
+        while start < stop:
+            self._file.seek(start)
+            data = self._file.read(min(PIECE, stop - start))
+            start += len(data)
+            *whole, rest = (rest + data).split(b"\n")
+            for row in whole:
+                ts, _, line = row.partition(b"\t")
+                yield int(ts), line.decode()
+
+
+class _TextLines:
+    """Rows of a window as lines."""
+
+    def __init__(self, cast: _Cast, survey: _Survey) -> None:
+        self._texts = _Plain()
+        self._who = {thread: self._label(cast, thread) for thread in cast.tids}
+        self._cast = cast
+        ends = survey.end_args()
+        self._end_args = (
+            {} if ends is None else _grouped(ends.array("parent").tolist(), self._render(ends))
+        )
+        self.dropped: Counter[str] = Counter()
+
+    def window(self, window: Mapping[str, Table]) -> tuple[I64, list[str]]:
+        """Times and lines of a window, those of one record's place in file order."""
+        args = window.get("args")
+        shown = _by_offset(args, self._render)
+        times: list[I64] = []
+        offsets: list[I64] = []
+        lines: list[str] = []
+        for name, make in (
+            ("slices", self._slices),
+            ("instants", self._instants),
+            ("flows", self._flows),
+            ("counters", self._counters),
+            ("sched", self._sched),
+            ("logs", self._logs),
+        ):
+            if name in window:
+                table = window[name]
+                if name == "counters":  # one line for all the series of a record
+                    table = table.select(np.unique(table.array("offset"), return_index=True)[1])
+                times.append(table.array("ts"))
+                offsets.append(table.array("offset"))
+                starts = [_seconds(ts) for ts in table.array("ts").tolist()]
+                lines += [
+                    f"{start} {line}"
+                    for start, line in zip(starts, make(table, shown), strict=True)
+                ]
+        if not lines:
+            return np.zeros(0, np.int64), []
+        order = np.argsort(np.concatenate(offsets), kind="stable")
+        return np.concatenate(times)[order], [lines[place] for place in order.tolist()]
+
+    def _label(self, cast: _Cast, thread: int) -> str:
+        pid, tid = cast.pids[thread], cast.tids[thread]
+        process, name = cast.names.get(pid), cast.thread_names[thread]
+        if name is not None and name.startswith("<thr#"):
+            return name
+        return f"{_named(process, pid)}/{_named(name, tid)}"
+
+    def _title(self, table: Table) -> list[str]:
+        """``category:name``, or the name alone."""
         return [
-            maker(category, name, thread)
-            for category, name, thread in zip(
-                self._strings.of(table, "category"),
-                self._strings.of(table, "name"),
-                table.array("thread").tolist(),
+            name if category in {"", EMPTY} else f"{category}:{name}"
+            for category, name in zip(
+                self._texts.of(table, "category"), self._texts.of(table, "name"), strict=True
+            )
+        ]
+
+    def _on_thread(self, table: Table) -> list[str]:
+        who = self._who
+        return [who[thread] for thread in table.array("thread").tolist()]
+
+    def _slices(self, table: Table, shown: Members) -> list[str]:
+        lines = []
+        for who, title, offset, row, kind, number, dur in zip(
+            self._on_thread(table),
+            self._title(table),
+            table.array("offset").tolist(),
+            table.array("row").tolist(),
+            table.array("kind").tolist(),
+            table.array("id").tolist(),
+            table.array("dur").tolist(),
+            strict=True,
+        ):
+            what = f"async id={number}" if kind == ASYNC else "slice"
+            length = "unclosed" if dur == NEVER else f"dur={_duration(dur)}"
+            parts = [*shown.get(offset, []), *self._end_args.get(row, [])]
+            lines.append(" ".join([who, what, title, length, *parts]))
+        return lines
+
+    def _instants(self, table: Table, shown: Members) -> list[str]:
+        lines = []
+        for who, title, offset, scope, number in zip(
+            self._on_thread(table),
+            self._title(table),
+            table.array("offset").tolist(),
+            table.array("scope").tolist(),
+            table.array("id").tolist(),
+            strict=True,
+        ):
+            what = "instant"
+            if scope == ASYNC_SCOPE:
+                what = f"async-instant id={number}"
+            elif scope:
+                what = f"instant scope={SCOPES.get(scope, scope)}"
+            lines.append(" ".join([who, what, title, *shown.get(offset, [])]))
+        return lines
+
+    def _flows(self, table: Table, shown: Members) -> list[str]:
+        return [
+            " ".join([who, f"flow-{FLOW_PHASES[phase]} id={number}", title, *shown.get(offset, [])])
+            for who, title, offset, phase, number in zip(
+                self._on_thread(table),
+                self._title(table),
+                table.array("offset").tolist(),
+                table.array("phase").tolist(),
+                table.array("id").tolist(),
                 strict=True,
             )
         ]
 
-    def _end(self, row: int) -> str:
-        return _object(self._end_args[row]) if row in self._end_args else ""
+    def _counters(self, table: Table, shown: Members) -> list[str]:
+        return [
+            " ".join([who, f"counter id={number}", title, *shown.get(offset, [])])
+            for who, title, offset, number in zip(
+                self._on_thread(table),
+                self._title(table),
+                table.array("offset").tolist(),
+                table.array("id").tolist(),
+                strict=True,
+            )
+        ]
+
+    def _sched(self, table: Table, shown: Members) -> list[str]:
+        lines = []
+        for offset, cpu, kind, before, after, state, left, entered in zip(
+            table.array("offset").tolist(),
+            table.array("cpu").tolist(),
+            table.array("kind").tolist(),
+            table.array("prev").tolist(),
+            table.array("next").tolist(),
+            table.array("prev_state").tolist(),
+            table.array("prev_priority").tolist(),
+            table.array("next_priority").tolist(),
+            strict=True,
+        ):
+            extra = shown.get(offset, [])
+            incoming = self._who[after]
+            if kind == LEGACY:
+                extra = [f"prio={left}->{entered}", *extra]
+            if kind == WAKEUP:
+                parts = [f"cpu{cpu}", "wakeup", incoming, *extra]
+            else:
+                word = THREAD_STATES.get(state, str(state))
+                parts = [f"cpu{cpu}", "switch", self._who[before], word, "->", incoming, *extra]
+            lines.append(" ".join(parts))
+        return lines
+
+    def _logs(self, table: Table, shown: Members) -> list[str]:
+        del shown
+        cast = self._cast
+        ids = {(cast.pids[thread], tid): thread for thread, tid in cast.tids.items()}
+        lines = []
+        for pid, tid, message in zip(
+            table.array("pid").tolist(),
+            table.array("tid").tolist(),
+            table.texts("message"),
+            strict=True,
+        ):
+            thread = ids.get((pid, tid))
+            who = f"{pid}/{tid}" if thread is None else self._who[thread]
+            lines.append(f"{who} log {_json(message or '')}")
+        return lines
+
+    def _render(self, args: Table) -> list[str]:
+        """Per argument: ``name=value``, with the name of the object that it means."""
+        notes: list[str | None] = [None] * len(args)
+        if "trace_annotation" in args:
+            notes = args.texts("trace_annotation")
+        out = []
+        for name, kind, signed, unsigned, real, code, note in zip(
+            self._texts.of(args, "name"),
+            args.array("type").tolist(),
+            args.array("int").tolist(),
+            args.array("uint").tolist(),
+            args.array("float").tolist(),
+            args.array("str").tolist(),
+            notes,
+            strict=True,
+        ):
+            if kind == ArgType.STRING:
+                value = _json(args.pool[code])
+            elif kind in {ArgType.INT32, ArgType.INT64}:
+                value = str(signed)
+            elif kind in {ArgType.UINT32, ArgType.UINT64}:
+                value = str(unsigned)
+            elif kind == ArgType.POINTER:
+                value = f"0x{unsigned:x}"
+            elif kind == ArgType.KOID:
+                value = f"#{unsigned}"
+            elif kind == ArgType.DOUBLE:
+                value = repr(real)
+            elif kind == ArgType.BOOL:
+                value = "true" if signed else "false"
+            elif kind == ArgType.NULL:
+                value = "null"
+            elif kind == ArgType.BLOB:
+                value = f"[{args.pool.bytes_of(code).hex(' ')}]"
+            else:
+                value = f"<type {kind}>"
+            out.append(f"{name}={value}" if note is None else f"{name}={value}({_plain(note)})")
+        return out
+
+
+class _Plain:
+    """Texts of a pool as they stand in a line, each made once."""
+
+    def __init__(self) -> None:
+        self._made: dict[int, str] = {-1: ""}
+
+    def of(self, table: Table, name: str) -> list[str]:
+        """A code column; null as nothing."""
+        made = self._made
+        out = []
+        for code in table.array(name).tolist():
+            text = made.get(code)
+            if text is None:
+                text = made[code] = _plain(table.pool[code])
+            out.append(text)
+        return out
+
+
+EMPTY = '""'
+"""How an empty text stands in a line."""
+
+
+def _plain(text: str) -> str:
+    """The text as it is, or as a JSON string where it would break the line or hide in it."""
+    return text if text and text.isprintable() else _json(text)
+
+
+def _named(name: str | None, koid: int) -> str:
+    return str(koid) if name is None else f"{_plain(name)}({koid})"
+
+
+def _seconds(ns: int) -> str:
+    """A time in seconds, to the nanosecond; a sign only where it is negative."""
+    whole, part = divmod(abs(ns), 1_000_000_000)
+    sign = "-" if ns < 0 else ""
+    return f"{sign + str(whole):>6}.{part:09d}"
+
+
+def _duration(ns: int) -> str:
+    """A length in the greatest unit that it fills, exact to the nanosecond."""
+    for size, unit in _UNITS:
+        if ns >= size:
+            whole, part = divmod(ns, size)
+            digits = f"{part:0{len(str(size)) - 1}d}".rstrip("0")
+            return f"{whole}.{digits}{unit}" if digits else f"{whole}{unit}"
+    return f"{ns}ns"

@@ -62,6 +62,8 @@ FINDING_FIELDS = 4
 LOW32 = 0xFFFFFFFF
 NOT_NEGATIVE = 0x7FFFFFFFFFFFFFFF
 """Masking an index with it tells the compiler that it does not count from the end."""
+INLINE = 1 << 31
+INLINE_OR_HIGH = -1 << 31
 PLAIN_MASK = -0x7FFF7FFFFFFFFFF1
 """Of an event's header: the type, and the bits that say that category and name are inline."""
 NOT_ASCII = -9187201950435737472
@@ -100,7 +102,7 @@ class Events(NamedTuple):
 
 
 class Args(NamedTuple):
-    """Argument columns. ``int`` and ``float`` begin as zeros, which only their types overwrite."""
+    """Argument columns; of ``int``, ``float`` and ``str`` the one that ``type`` means counts."""
 
     table: U8
     type: U8
@@ -204,6 +206,24 @@ class State(NamedTuple):
     scratch: I64
     limits: I64
     """[max_string, max_record] bytes."""
+    tables: I64
+    """By argument type, 16 each: a second word; masks of int, float and str; bits that are odd."""
+
+
+PLAIN_TABLES = (
+    # null int32 uint32 int64 uint64 double string pointer koid bool, and none from 10 on
+    *(0, 0, 0, 1, 1, 1, 0, 1, 1, 0, 0, 0, 0, 0, 0, 0),
+    *(0, -1, LOW32, -1, -1, 0, 0, -1, -1, 1, 0, 0, 0, 0, 0, 0),
+    *(0, 0, 0, 0, 0, -1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0),
+    *(0, 0, 0, 0, 0, 0, -1, 0, 0, 0, 0, 0, 0, 0, 0, 0),
+    # bit 31 is an inline name's; from 32 on what is reserved, bit 47 an inline value's
+    *(INLINE_OR_HIGH, INLINE, INLINE),
+    *(INLINE_OR_HIGH,) * 3,
+    (-1 << 47) | INLINE,
+    *(INLINE_OR_HIGH,) * 2,
+    (-1 << 33) | INLINE,
+    *(-1,) * 6,
+)
 
 
 # --- Small helpers ---------------------------------------------------------------------------------
@@ -753,8 +773,7 @@ def scan(file, total, limit, events, args, sched, logs, blobs, objects, sparse, 
     t_instants = scalars[T_INSTANTS]
     t_flows = scalars[T_FLOWS]
     initialized = state.providers[scalars[PROVIDER] * PROVIDER_FIELDS + P_INITIALIZED] != 0
-    no_pointers = scalars[POINTERS] == 0
-    no_koids = scalars[KOIDS] == 0
+    tables = state.tables
     status = DONE
     while pos < limit:
         word = words[pos]
@@ -766,6 +785,7 @@ def scan(file, total, limit, events, args, sched, logs, blobs, objects, sparse, 
         if word & PLAIN_MASK == 4 and subtype != 1 and subtype <= 10:
             at = (pos & NOT_NEGATIVE) + 2
             end = at + ((word >> 4) & 0xFFF) - 2
+            after = end
             nargs = (word >> 20) & 15
             thread_entry = threads[(word >> 24) & 0xFF]
             category_entry = cache[(word >> 32) & 0x7FFF]
@@ -775,7 +795,7 @@ def scan(file, total, limit, events, args, sched, logs, blobs, objects, sparse, 
                 thread_entry >> 32 == generation
                 and category_entry >> 32 == generation
                 and name_entry >> 32 == generation
-                and end <= total
+                and end < total
                 and n_events < last_event
                 and n_args <= last_args
                 and initialized
@@ -796,50 +816,38 @@ def scan(file, total, limit, events, args, sched, logs, blobs, objects, sparse, 
                 else:
                     arg_table = FLOWS
                     arg_parent = t_flows
+                # Without branches on the type, which are hard to predict: tables say what each
+                # type's value is made of, and `odd` gathers whatever is not plain.
+                odd = 0
                 for _ in range(nargs):
                     if at >= end:
-                        plain = False
+                        odd = 1
                         break
                     head = words[at]
                     arg_type = head & 15
+                    two = tables[arg_type]
                     entry = cache[(head >> 16) & 0x7FFF]
-                    if head & 0x80000000 or entry >> 32 != generation:
-                        plain = False
-                        break
-                    args.str[row] = -1
-                    arg_size = (head >> 4) & 0xFFF
-                    if arg_type == 1:
-                        args.int[row] = head >> 32
-                        plain = arg_size == 1
-                    elif arg_type == 2:
-                        args.int[row] = (head >> 32) & LOW32
-                        plain = arg_size == 1
-                    elif arg_type == 6:
-                        value = cache[(head >> 32) & 0x7FFF]
-                        args.str[row] = value & LOW32
-                        plain = arg_size == 1 and head >> 47 == 0 and value >> 32 == generation
-                    elif arg_type == 5:
-                        args.float[row] = words[at + 1]
-                        plain = arg_size == 2 and head >> 32 == 0
-                    elif (
-                        arg_type == 3
-                        or arg_type == 4
-                        or (arg_type == 7 and no_pointers)
-                        or (arg_type == 8 and no_koids)
-                    ):
-                        args.int[row] = words[at + 1]
-                        plain = arg_size == 2 and head >> 32 == 0
-                    else:
-                        plain = False
-                    if not plain:
-                        break
+                    text = cache[(head >> 32) & 0x7FFF]
+                    wide = words[at + 1]
+                    value = wide if two else head >> 32
+                    of_text = tables[48 + arg_type]
+                    odd |= (
+                        (head & tables[64 + arg_type])
+                        | (((head >> 4) & 0xFFF) ^ (1 + two))
+                        | ((entry >> 32) ^ generation)
+                        | (((text >> 32) ^ generation) & of_text)
+                    )
                     args.table[row] = arg_table
                     args.type[row] = arg_type
                     args.name[row] = entry & LOW32
                     args.parent[row] = arg_parent
                     args.offset[row] = offset
+                    args.int[row] = value & tables[16 + arg_type]
+                    args.float[row] = value & tables[32 + arg_type]
+                    args.str[row] = (((text & LOW32) + 1) & of_text) - 1
                     row += 1
-                    at += arg_size
+                    at += 1 + two
+                plain = odd == 0
                 if plain and at == end:
                     event = n_events & NOT_NEGATIVE
                     value = 0
@@ -867,13 +875,8 @@ def scan(file, total, limit, events, args, sched, logs, blobs, objects, sparse, 
                     else:
                         t_slices += 1
                     record += 1
-                    pos = at + 1 if has_word else at
+                    pos = after
                     continue
-                # What was put down so far may not stay: zeros are what the columns begin with.
-                while row >= n_args and nargs:
-                    args.int[row] = 0
-                    args.float[row] = 0
-                    row -= 1
 
         scalars[RECORD] = record
         scalars[T_ENDS] = t_ends
@@ -1470,13 +1473,10 @@ def scan(file, total, limit, events, args, sched, logs, blobs, objects, sparse, 
             args.name[n_args] = arg_name
             args.parent[n_args] = arg_parent
             args.offset[n_args] = offset
-            args.str[n_args] = -1
-            if arg_type == 5:
-                args.float[n_args] = value
-            elif arg_type == 6 or arg_type == 10:
-                args.str[n_args] = value
-            else:
-                args.int[n_args] = value
+            is_text = arg_type == 6 or arg_type == 10
+            args.str[n_args] = value if is_text else -1
+            args.float[n_args] = value if arg_type == 5 else 0
+            args.int[n_args] = 0 if is_text or arg_type == 5 else value
             if arg_type == 7:
                 if scalars[POINTERS]:
                     # of the event's process; a pointer outside any event has none
@@ -1544,8 +1544,11 @@ def scan(file, total, limit, events, args, sched, logs, blobs, objects, sparse, 
             initialized = (
                 state.providers[scalars[PROVIDER] * PROVIDER_FIELDS + P_INITIALIZED] != 0
             )
-            no_pointers = scalars[POINTERS] == 0
-            no_koids = scalars[KOIDS] == 0
+            # Once there are objects to annotate them, pointers and koids are not plain.
+            if scalars[POINTERS]:
+                tables[64 + 7] = -1
+            if scalars[KOIDS]:
+                tables[64 + 8] = -1
     scalars[RECORD] = record
     scalars[T_ENDS] = t_ends
     scalars[T_INSTANTS] = t_instants
@@ -1560,15 +1563,14 @@ def scan(file, total, limit, events, args, sched, logs, blobs, objects, sparse, 
 
 # --- Matching ------------------------------------------------------------------------------------------
 
-NEVER = SIGN
-"""End of a slice that was never closed."""
+LATEST = 0x7FFFFFFFFFFFFFFF
 
 
 class Spans(NamedTuple):
     """What matching finds: per slice row, per end event, per flow row."""
 
-    end: I64
-    """Time at which the slice ends, in the time of the events; NEVER where it does not."""
+    dur: I64
+    """Length of the slice; -1 where it was never closed."""
     parent: I64
     depth: I32
     ends: I64
@@ -1578,47 +1580,58 @@ class Spans(NamedTuple):
 
 
 class Stacks(NamedTuple):
-    """What matching carries from event to event."""
+    """What matching carries from event to event. Open slices are nodes of linked stacks."""
 
     top: I64
-    """By thread id: row of its innermost open slice, or -1."""
+    """By thread id: node of its innermost open slice, or -1."""
     last: I64
     """By thread id: time of its latest event."""
     last_end: I64
     """By thread id: end of the complete event that began last, at that time."""
     open: Map
-    """Of asynchronous operations: (operation, id) to 1 + the row of the innermost open one."""
+    """Of asynchronous operations: (operation, id) to 1 + the node of the innermost open one."""
     operations: Map
     """(pid, name) to a number."""
+    row: I64
+    """By node: the slice's row."""
+    end: I64
+    """By node: when a complete event ends; LATEST while an end event is awaited."""
+    start: I64
+    """By node: when the slice began."""
+    below: I64
+    """By node: the node it lies on; of a free node, the next free one."""
     scalars: I64
 
 
-M_SLICES, M_ENDS, M_FLOWS, M_LAST_ASYNC, M_OPERATIONS = 0, 1, 2, 3, 4
+M_SLICES, M_ENDS, M_FLOWS, M_LAST_ASYNC, M_OPERATIONS, M_FREE, M_NODES = 0, 1, 2, 3, 4, 5, 6
 MATCH_SCALARS = 8
-LATEST = 0x7FFFFFFFFFFFFFFF
 
 
 @kernel
 def match(count, events, time, finish, order, refs, pids, max_depth, spans, stacks, state):  # type: ignore[no-untyped-def]  # noqa: E501
     """Nest the slices of ``count`` events, and find what ends and flows belong to.
 
-    ``time`` and ``finish`` are the events' times and a complete event's end, int64 in one unit.
-    With ``order`` (event indices by time) ``refs`` gives each event's row or ordinal; with an
-    empty one the events are taken as they stand, rows and ordinals going on from the last call,
-    and the first event that steps back in time stops the run. Gives -1, or that event's index.
+    ``time`` and ``finish`` are the events' times and a complete event's end, in ns. With
+    ``order`` (event indices by time) ``refs`` gives each event's row or ordinal; with an empty
+    one the events are taken as they stand, rows and ordinals going on from the last call, and
+    the first event that steps back in time stops the run. There are as many free nodes as
+    events. Gives -1, or that event's index.
     """
     natural = len(order) == 0
-    slice_row = stacks.scalars[M_SLICES]
-    end_row = stacks.scalars[M_ENDS]
-    flow_row = stacks.scalars[M_FLOWS]
-    last_async = stacks.scalars[M_LAST_ASYNC]
+    scalars = stacks.scalars
+    slice_row = scalars[M_SLICES]
+    end_row = scalars[M_ENDS]
+    flow_row = scalars[M_FLOWS]
+    last_async = scalars[M_LAST_ASYNC]
+    free = scalars[M_FREE]
+    nodes = scalars[M_NODES]
     for index in range(count):
         event = index if natural else order[index]
         kind = events.kind[event]
         if kind < 2 or kind == 6 or kind > 10:
             continue
         now = time[event]
-        thread = events.thread[event]
+        thread = events.thread[event] & NOT_NEGATIVE
         row = 0 if natural else refs[event]
         if 5 <= kind <= 7:
             if natural:
@@ -1628,20 +1641,34 @@ def match(count, events, time, finish, order, refs, pids, max_depth, spans, stac
             pid = pids[thread]
             operation = map_get(stacks.operations, pid, events.name[event])
             if operation < 0:
-                operation = stacks.scalars[M_OPERATIONS]
-                stacks.scalars[M_OPERATIONS] = operation + 1
+                operation = scalars[M_OPERATIONS]
+                scalars[M_OPERATIONS] = operation + 1
                 map_put(stacks.operations, pid, events.name[event], operation)
             outer = map_get(stacks.open, operation, events.word[event]) - 1
+            if outer < 0:
+                outer = -1
             if kind == 5:
                 if natural:
                     row = slice_row
                     slice_row += 1
-                if outer < 0:
-                    outer = -1
-                spans.parent[row] = outer
-                spans.depth[row] = 0 if outer < 0 else min(spans.depth[outer] + 1, max_depth)
-                spans.end[row] = NEVER
-                map_put(stacks.open, operation, events.word[event], row + 1)
+                depth = 0
+                spans.parent[row] = -1
+                if outer >= 0:
+                    spans.parent[row] = stacks.row[outer]
+                    depth = min(spans.depth[stacks.row[outer]] + 1, max_depth)
+                spans.depth[row] = depth
+                spans.dur[row] = -1
+                if free >= 0:
+                    node = free
+                    free = stacks.below[node]
+                else:
+                    node = nodes
+                    nodes += 1
+                stacks.row[node] = row
+                stacks.start[node] = now
+                stacks.end[node] = LATEST
+                stacks.below[node] = outer
+                map_put(stacks.open, operation, events.word[event], node + 1)
             else:
                 if natural:
                     row = end_row
@@ -1650,9 +1677,11 @@ def match(count, events, time, finish, order, refs, pids, max_depth, spans, stac
                     note(state, 306, events.offset[event], 0)
                     spans.ends[row] = -1
                 else:
-                    spans.end[outer] = now
-                    spans.ends[row] = outer
-                    map_put(stacks.open, operation, events.word[event], spans.parent[outer] + 1)
+                    spans.dur[stacks.row[outer]] = now - stacks.start[outer]
+                    spans.ends[row] = stacks.row[outer]
+                    map_put(stacks.open, operation, events.word[event], stacks.below[outer] + 1)
+                    stacks.below[outer] = free
+                    free = outer
             continue
         if natural:
             if now < stacks.last[thread]:
@@ -1665,61 +1694,90 @@ def match(count, events, time, finish, order, refs, pids, max_depth, spans, stac
             if natural:
                 row = slice_row
                 slice_row += 1
-            while top >= 0 and spans.end[top] != NEVER and spans.end[top] <= now:
-                top = spans.parent[top]
+            while top >= 0 and stacks.end[top] <= now:
+                below = stacks.below[top]
+                stacks.below[top] = free
+                free = top
+                top = below
             depth = 0
+            parent = -1
             if top >= 0:
-                depth = spans.depth[top] + 1
+                parent = stacks.row[top]
+                depth = spans.depth[parent] + 1
                 if depth > max_depth:
                     depth = max_depth
                     note(state, 308, events.offset[event], 0)
-            spans.parent[row] = top
+            spans.parent[row] = parent
             spans.depth[row] = depth
-            if kind == 2:
-                spans.end[row] = NEVER
-                top = row
-            else:
+            end = LATEST
+            dur = -1
+            if kind == 4:
                 end = finish[event]
-                if end < now:
+                dur = end - now
+                if dur < 0:
                     note(state, 301, events.offset[event], 0)
-                    spans.end[row] = NEVER
-                else:
-                    if natural:
-                        if end > stacks.last_end[thread]:
-                            return event
-                        stacks.last_end[thread] = end
-                    if top >= 0 and spans.end[top] != NEVER and end > spans.end[top]:
-                        note(state, 305, events.offset[event], 0)
-                    spans.end[row] = end
-                    top = row
-            stacks.top[thread] = top
+                    spans.dur[row] = -1
+                    stacks.top[thread] = top
+                    continue
+                if natural:
+                    if end > stacks.last_end[thread]:
+                        return event
+                    stacks.last_end[thread] = end
+                if top >= 0 and end > stacks.end[top]:
+                    note(state, 305, events.offset[event], 0)
+            spans.dur[row] = dur
+            if free >= 0:
+                node = free
+                free = stacks.below[node]
+            else:
+                node = nodes
+                nodes += 1
+            stacks.row[node] = row
+            stacks.start[node] = now
+            stacks.end[node] = end
+            stacks.below[node] = top
+            stacks.top[thread] = node
         elif kind == 3:
             if natural:
                 row = end_row
                 end_row += 1
-            while top >= 0 and spans.end[top] != NEVER and spans.end[top] <= now:
-                top = spans.parent[top]
+            while top >= 0 and stacks.end[top] <= now:
+                below = stacks.below[top]
+                stacks.below[top] = free
+                free = top
+                top = below
             stacks.top[thread] = top
             # A complete event that goes on beyond the end of what encloses it ends there.
-            while top >= 0 and spans.end[top] != NEVER:
-                top = spans.parent[top]
-            spans.ends[row] = top
+            while top >= 0 and stacks.end[top] != LATEST:
+                top = stacks.below[top]
             if top < 0:
                 note(state, 302, events.offset[event], 0)
+                spans.ends[row] = -1
             else:
-                spans.end[top] = now
-                stacks.top[thread] = spans.parent[top]
+                spans.ends[row] = stacks.row[top]
+                spans.dur[stacks.row[top]] = now - stacks.start[top]
+                above = stacks.top[thread]
+                stacks.top[thread] = stacks.below[top]
+                while above != top:
+                    below = stacks.below[above]
+                    stacks.below[above] = free
+                    free = above
+                    above = below
+                stacks.below[top] = free
+                free = top
         else:
             if natural:
                 row = flow_row
                 flow_row += 1
-            while top >= 0 and spans.end[top] != NEVER and spans.end[top] < now:
-                top = spans.parent[top]
-            spans.flows[row] = top
-    stacks.scalars[M_SLICES] = slice_row
-    stacks.scalars[M_ENDS] = end_row
-    stacks.scalars[M_FLOWS] = flow_row
-    stacks.scalars[M_LAST_ASYNC] = last_async
+            while top >= 0 and stacks.end[top] < now:
+                top = stacks.below[top]
+            spans.flows[row] = -1 if top < 0 else stacks.row[top]
+    scalars[M_SLICES] = slice_row
+    scalars[M_ENDS] = end_row
+    scalars[M_FLOWS] = flow_row
+    scalars[M_LAST_ASYNC] = last_async
+    scalars[M_FREE] = free
+    scalars[M_NODES] = nodes
     return -1
 
 

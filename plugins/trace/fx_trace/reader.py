@@ -305,9 +305,14 @@ class _Pass:
             last_end=np.empty(0, np.int64),
             open=new_map(16),
             operations=new_map(16),
+            row=np.empty(0, np.int64),
+            end=np.empty(0, np.int64),
+            start=np.empty(0, np.int64),
+            below=np.empty(0, np.int64),
             scalars=np.zeros(k.MATCH_SCALARS, np.int64),
         )
         self._stacks.scalars[k.M_LAST_ASYNC] = NS_MIN
+        self._stacks.scalars[k.M_FREE] = -1
 
     # --- Adding chunks -------------------------------------------------------------------
 
@@ -347,7 +352,7 @@ class _Pass:
     def _make_room(self, chunk: Chunk) -> None:
         scalars = self.scanner.state.scalars
         sizes = {
-            "end": int(scalars[k.T_SLICES]),
+            "dur": int(scalars[k.T_SLICES]),
             "parent": int(scalars[k.T_SLICES]),
             "depth": int(scalars[k.T_SLICES]),
             "ends": int(scalars[k.T_ENDS]),
@@ -358,13 +363,19 @@ class _Pass:
         )
         threads = int(scalars[k.N_THREADS])
         stacks = self._stacks
-        begins = int(np.count_nonzero((chunk.events.kind >= 5) & (chunk.events.kind <= 7)))  # noqa: PLR2004
+        kind = chunk.events.kind
+        operations = int(np.count_nonzero((kind >= 5) & (kind <= 7)))  # noqa: PLR2004
+        nodes = int(stacks.scalars[k.M_NODES]) + kind.size
         self._stacks = stacks._replace(
             top=_filled(stacks.top, threads, -1),
             last=_filled(stacks.last, threads, NS_MIN),
             last_end=_filled(stacks.last_end, threads, NS_MAX),
-            open=grown_map(stacks.open, begins, self.scanner.nbytes),
-            operations=grown_map(stacks.operations, begins, self.scanner.nbytes),
+            open=grown_map(stacks.open, operations, self.scanner.nbytes),
+            operations=grown_map(stacks.operations, operations, self.scanner.nbytes),
+            row=_spilled(stacks.row, nodes),
+            end=_spilled(stacks.end, nodes),
+            start=_spilled(stacks.start, nodes),
+            below=_spilled(stacks.below, nodes),
         )
 
     def _keep(self, chunk: Chunk, time: I64, finish: I64) -> None:
@@ -537,7 +548,7 @@ class _Pass:
     def _report_open(self, capture: TraceCapture) -> None:
         """Slices that were never closed, of which only whole columns tell the offsets."""
         rows = int(self.scanner.state.scalars[k.T_SLICES])
-        open_rows = np.flatnonzero(self.spans.end[:rows] == k.NEVER)
+        open_rows = np.flatnonzero(self.spans.dur[:rows] < 0)
         backwards = int(self.scanner.state.counts[2 + 301])
         if open_rows.size <= backwards:
             return
@@ -730,14 +741,6 @@ class _TableMaker:
         first = self.chunk.first["slices"]
         mine = slice(first, first + picked.count)
 
-        def dur() -> I64:
-            end = spans.end[mine]
-            length = end - picked(self.times.events)
-            never = end == k.NEVER
-            if never.any():
-                length[never] = -1
-            return length
-
         def ids() -> NDArray[np.uint64]:
             kind = picked(events.kind)
             if not (kind == 5).any():  # noqa: PLR2004
@@ -752,7 +755,7 @@ class _TableMaker:
 
         return picked.count, {
             **self._common(picked),
-            "dur": dur,
+            "dur": lambda: spans.dur[mine],
             "depth": lambda: spans.depth[mine],
             "parent": lambda: spans.parent[mine],
             "kind": kinds,

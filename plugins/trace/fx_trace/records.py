@@ -86,7 +86,7 @@ _F64 = struct.Struct("<d")
 _U64 = struct.Struct("<Q")
 
 
-class _OverrunError(Exception):
+class OverrunError(Exception):
     """The contents need more words than the record has."""
 
 
@@ -138,7 +138,7 @@ class _Provider:
     """Whether provider info named it, not only a section."""
 
 
-class _Tables:
+class Tables:
     """The providers of a file up to some record, and which of them is speaking."""
 
     def __init__(self) -> None:
@@ -160,7 +160,7 @@ class _Tables:
 # --- Reading and writing words -----------------------------------------------------------------
 
 
-class _Cursor:
+class Cursor:
     """A record being read: what is left of it, and what was noticed on the way."""
 
     __slots__ = (
@@ -169,6 +169,7 @@ class _Cursor:
         "end",
         "findings",
         "header",
+        "outside",
         "refs",
         "reserved",
         "spot",
@@ -177,7 +178,7 @@ class _Cursor:
         "word",
     )
 
-    def __init__(self, tables: _Tables, *, big_endian: bool) -> None:
+    def __init__(self, tables: Tables, *, big_endian: bool) -> None:
         self.tables = tables
         self.word = struct.Struct(">Q" if big_endian else "<Q").unpack_from
         self.begin(memoryview(b""), 0, 0, 0)
@@ -210,9 +211,28 @@ class _Cursor:
         at = self.at
         self.at = at + WORD
         if self.at > self.end:
-            raise _OverrunError
+            raise OverrunError
         value: int = self.word(self.data, at)[0]
         return value
+
+    def enter_argument(self) -> ArgumentKind:
+        """Stand after the header of the next argument, at the end of which the record now ends.
+
+        ``leave_argument`` undoes that.
+        """
+        self.outside = self.header, self.end, self.refs, self.spot
+        spot = self.at
+        header = self.u64()
+        end = spot + (header >> _ARG_SIZE.low & _ARG_SIZE.limit) * WORD
+        if not self.at <= end <= self.end:
+            raise OverrunError
+        self.header, self.end, self.refs, self.spot = header, end, None, spot
+        return ARGUMENT_KINDS[header & 15]
+
+    def leave_argument(self) -> None:
+        """Stand after the argument, in the record again."""
+        self.at = self.end
+        self.header, self.end, self.refs, self.spot = self.outside
 
     def stream(self, nbytes: int) -> bytes:
         """The next stream of ``nbytes`` bytes; its padding is stepped over."""
@@ -220,7 +240,7 @@ class _Cursor:
         stop = at + nbytes
         self.at = stop + (-nbytes % WORD)
         if self.at > self.end:
-            raise _OverrunError
+            raise OverrunError
         if stop != self.at and any(self.data[stop : self.at]):
             self.unpadded = True
         return self.data[at:stop].tobytes()
@@ -401,12 +421,12 @@ class _Form:
             raise self.wrong(key, f"a name or a number from 0 to {limit}")
         return next((name for name, number in numbers.items() if number == value), value)
 
-    def indexes(self, parts: tuple[_Part, ...]) -> dict[str, int] | None:
+    def indexes(self, parts: tuple[Part, ...]) -> dict[str, int] | None:
         """The ``refs`` of an object whose parts these are."""
         if "refs" not in self.given:
             return None
         refs = self.need("refs")
-        names = {part.name for part in parts if isinstance(part, _Reference)}
+        names = {part.name for part in parts if isinstance(part, Reference)}
         if not isinstance(refs, dict) or any(type(index) is not int for index in refs.values()):
             raise self.wrong("refs", "an object of whole numbers")
         for name in refs:
@@ -430,24 +450,25 @@ class _Form:
 # the attribute and the JSON key.
 
 
-class _Part:
+class Part:
     """Something in a record. This one takes no bytes, has no value and is not shown."""
-
-    words: tuple[str, ...] = ()
-    """Names of the words that it takes, where they are not streams."""
 
     def __init__(self) -> None:
         self.name = ""
+
+    def labels(self, values: Mapping[str, Any]) -> tuple[str, ...]:
+        """Names of the words that it took for ``values``, up to where its stream begins."""
+        return ()
 
     def bind(self, name: str, layout: WordLayout) -> WordLayout:
         """Learn the attribute and the header word; gives the header word of the next part."""
         self.name = name
         return layout
 
-    def read(self, c: _Cursor, values: dict[str, Any]) -> None:
+    def read(self, c: Cursor, values: dict[str, Any]) -> None:
         """Take the field from the record into ``values``, by attribute."""
 
-    def skip(self, c: _Cursor) -> None:
+    def skip(self, c: Cursor) -> None:
         """Move to where the field ends, without reading it; it may be past the record's end."""
 
     def write(self, record: Any, b: _Builder) -> None:
@@ -460,7 +481,7 @@ class _Part:
         """Take the field from JSON into ``values``."""
 
 
-class _Value(_Part):
+class _Value(Part):
     """A number that JSON shows as it is."""
 
     def show(self, record: Any, out: dict[str, Any]) -> None:
@@ -495,7 +516,7 @@ class _Field(_Value):
 class _Number(_Field):
     """An unsigned number in the header."""
 
-    def read(self, c: _Cursor, values: dict[str, Any]) -> None:
+    def read(self, c: Cursor, values: dict[str, Any]) -> None:
         values[self.name] = c.header >> self.low & self.limit
 
     def write(self, record: Any, b: _Builder) -> None:
@@ -505,7 +526,7 @@ class _Number(_Field):
 class _Signed(_Number):
     """A two's-complement number in the header."""
 
-    def read(self, c: _Cursor, values: dict[str, Any]) -> None:
+    def read(self, c: Cursor, values: dict[str, Any]) -> None:
         value = c.header >> self.low & self.limit
         values[self.name] = value - (self.limit + 1) if value > self.limit >> 1 else value
 
@@ -520,7 +541,7 @@ class _Signed(_Number):
 class _Flag(_Number):
     """One bit of the header, true or false."""
 
-    def read(self, c: _Cursor, values: dict[str, Any]) -> None:
+    def read(self, c: Cursor, values: dict[str, Any]) -> None:
         values[self.name] = bool(c.header >> self.low & 1)
 
     def write(self, record: Any, b: _Builder) -> None:
@@ -540,7 +561,7 @@ class _Named(_Field):
         self.names = dict(bits.values)
         self.numbers = {name: number for number, name in bits.values.items()}
 
-    def read(self, c: _Cursor, values: dict[str, Any]) -> None:
+    def read(self, c: Cursor, values: dict[str, Any]) -> None:
         number = c.header >> self.low & self.limit
         name = values[self.name] = self.names.get(number, number)
         if name is number:
@@ -557,7 +578,7 @@ class _Named(_Field):
 class _Magic(_Number):
     """The magic number, shown in hex; trace info of another type has none, and is not ours."""
 
-    def read(self, c: _Cursor, values: dict[str, Any]) -> None:
+    def read(self, c: Cursor, values: dict[str, Any]) -> None:
         if values["info_type"] == 0:
             super().read(c, values)
         else:
@@ -586,14 +607,13 @@ def _hex_number(form: _Form, key: str) -> int:
 class _Word(_Value):
     """A word of its own."""
 
-    def bind(self, name: str, layout: WordLayout) -> WordLayout:
-        self.words = (name,)
-        return super().bind(name, layout)
+    def labels(self, values: Mapping[str, Any]) -> tuple[str, ...]:
+        return (self.name,)
 
-    def read(self, c: _Cursor, values: dict[str, Any]) -> None:
+    def read(self, c: Cursor, values: dict[str, Any]) -> None:
         values[self.name] = c.u64()
 
-    def skip(self, c: _Cursor) -> None:
+    def skip(self, c: Cursor) -> None:
         c.at += WORD
 
     def write(self, record: Any, b: _Builder) -> None:
@@ -603,7 +623,7 @@ class _Word(_Value):
 class _SignedWord(_Word):
     """A word of its own in two's complement."""
 
-    def read(self, c: _Cursor, values: dict[str, Any]) -> None:
+    def read(self, c: Cursor, values: dict[str, Any]) -> None:
         values[self.name] = to_i64(c.u64())
 
     def write(self, record: Any, b: _Builder) -> None:
@@ -616,7 +636,7 @@ class _SignedWord(_Word):
 class _Double(_Word):
     """A word that is a double. ``bits`` holds the payload of a NaN that is not the usual one."""
 
-    def read(self, c: _Cursor, values: dict[str, Any]) -> None:
+    def read(self, c: Cursor, values: dict[str, Any]) -> None:
         word = c.u64()
         value = values[self.name] = _double_of(word)
         if math.isnan(value):
@@ -662,7 +682,10 @@ class _Double(_Word):
 class _Words(_Field):
     """As many words as the header says."""
 
-    def read(self, c: _Cursor, values: dict[str, Any]) -> None:
+    def labels(self, values: Mapping[str, Any]) -> tuple[str, ...]:
+        return tuple(f"{self.name}[{number}]" for number in range(len(values[self.name])))
+
+    def read(self, c: Cursor, values: dict[str, Any]) -> None:
         values[self.name] = tuple(c.u64() for _ in range(c.header >> self.low & self.limit))
 
     def write(self, record: Any, b: _Builder) -> None:
@@ -694,10 +717,10 @@ class _Stream(_Field):
         self.key = self.key or name
         return super().bind(name, layout)
 
-    def read(self, c: _Cursor, values: dict[str, Any]) -> None:
+    def read(self, c: Cursor, values: dict[str, Any]) -> None:
         values[self.name] = c.stream(c.header >> self.low & self.limit)
 
-    def skip(self, c: _Cursor) -> None:
+    def skip(self, c: Cursor) -> None:
         nbytes = c.header >> self.low & self.limit
         c.at += nbytes + padding(nbytes)
 
@@ -728,12 +751,13 @@ class _Payload(_Stream):
 class _LargePayload(_Payload):
     """The payload of a large blob: its size is a word of its own."""
 
-    words = ("blob_size",)
-
     def __init__(self, *, key: str) -> None:
         super().__init__(Bits("blob_size", 0, 63, "bytes of the payload"), key=key)
 
-    def read(self, c: _Cursor, values: dict[str, Any]) -> None:
+    def labels(self, values: Mapping[str, Any]) -> tuple[str, ...]:
+        return ("blob_size",)
+
+    def read(self, c: Cursor, values: dict[str, Any]) -> None:
         values[self.name] = c.stream(c.u64())
 
     def write(self, record: Any, b: _Builder) -> None:
@@ -745,7 +769,7 @@ class _LargePayload(_Payload):
 class _Rest(_Value):
     """All words that are left of an argument whose type is not ours. Shown in hex."""
 
-    def read(self, c: _Cursor, values: dict[str, Any]) -> None:
+    def read(self, c: Cursor, values: dict[str, Any]) -> None:
         values[self.name] = c.stream(c.end - c.at)
 
     def write(self, record: Any, b: _Builder) -> None:
@@ -764,7 +788,7 @@ class _Rest(_Value):
 class _Nothing(_Value):
     """The value of an argument that has none."""
 
-    def read(self, c: _Cursor, values: dict[str, Any]) -> None:
+    def read(self, c: Cursor, values: dict[str, Any]) -> None:
         values[self.name] = None
 
     def parse(self, form: _Form, values: dict[str, Any]) -> None:
@@ -787,7 +811,7 @@ def _show_text(out: dict[str, Any], key: str, text: str) -> None:
 class _Text(_Stream):
     """A text whose number of bytes the header has."""
 
-    def read(self, c: _Cursor, values: dict[str, Any]) -> None:
+    def read(self, c: Cursor, values: dict[str, Any]) -> None:
         values[self.name] = c.text(self.name, c.header >> self.low & self.limit, "FXT0107")
 
     def write(self, record: Any, b: _Builder) -> None:
@@ -802,22 +826,22 @@ class _Text(_Stream):
         values[self.name] = form.text(self.name)
 
 
-class _Reference(_Field):
+class Reference(_Field):
     """A field that is an index into a table, or stands inline."""
 
-    def holds(self, record: Any, index: int, tables: _Tables) -> bool:
+    def holds(self, record: Any, index: int, tables: Tables) -> bool:
         """Whether the index, looked up now, gives what the record shows."""
         raise NotImplementedError
 
 
-class _String(_Reference):
+class StringReference(Reference):
     """A string reference. ``code`` is the finding where it stands inline and is not UTF-8."""
 
     def __init__(self, source: str | Bits | None = None, *, code: str = "FXT0107") -> None:
         super().__init__(source)
         self.code = code
 
-    def read(self, c: _Cursor, values: dict[str, Any]) -> None:
+    def read(self, c: Cursor, values: dict[str, Any]) -> None:
         ref = c.header >> self.low & 0xFFFF
         if not ref:
             values[self.name] = ""
@@ -828,7 +852,7 @@ class _String(_Reference):
             values[self.name] = self.elsewhere(c, ref) if text is None else text
             c.refer(self.name, ref)
 
-    def elsewhere(self, c: _Cursor, index: int) -> str:
+    def elsewhere(self, c: Cursor, index: int) -> str:
         """What an index stands for that the provider never registered."""
         text = c.tables.string(index)
         if text is None:
@@ -837,7 +861,7 @@ class _String(_Reference):
         c.find("FXT0106", f"{self.name}: string {index} is registered by provider 0 only")
         return text
 
-    def skip(self, c: _Cursor) -> None:
+    def skip(self, c: Cursor) -> None:
         ref = c.header >> self.low & 0xFFFF
         if ref & wire.INLINE_STRING:
             nbytes = ref & wire.STRING_FIELD_BYTES
@@ -859,7 +883,7 @@ class _String(_Reference):
     def parse(self, form: _Form, values: dict[str, Any]) -> None:
         values[self.name] = form.text(self.name)
 
-    def holds(self, record: Any, index: int, tables: _Tables) -> bool:
+    def holds(self, record: Any, index: int, tables: Tables) -> bool:
         text = getattr(record, self.name)
         if not 0 < index <= wire.MAX_STRING_INDEX:
             return False
@@ -870,16 +894,17 @@ class _String(_Reference):
         return found is not None and text in (found, shown_text(found))
 
 
-class _Thread(_Reference):
+class _Thread(Reference):
     """A thread reference; inline it is two words, process and thread."""
 
-    words = ("process koid", "thread koid")
+    def labels(self, values: Mapping[str, Any]) -> tuple[str, ...]:
+        return ("process koid", "thread koid")
 
-    def read(self, c: _Cursor, values: dict[str, Any]) -> None:
+    def read(self, c: Cursor, values: dict[str, Any]) -> None:
         ref = c.header >> self.low & 0xFF
         values[self.name] = self.registered(c, ref) if ref else (c.u64(), c.u64())
 
-    def registered(self, c: _Cursor, index: int) -> Koids:
+    def registered(self, c: Cursor, index: int) -> Koids:
         """The thread at an index, or what stands for one that is not there."""
         c.refer(self.name, index)
         thread = c.tables.current.threads.get(index)
@@ -915,7 +940,7 @@ class _Thread(_Reference):
     def parse(self, form: _Form, values: dict[str, Any]) -> None:
         values[self.name] = form.koids(self.name)
 
-    def holds(self, record: Any, index: int, tables: _Tables) -> bool:
+    def holds(self, record: Any, index: int, tables: Tables) -> bool:
         value = getattr(record, self.name)
         if value is None or not 0 < index <= wire.MAX_THREAD_INDEX:
             return False
@@ -928,10 +953,10 @@ class _ThreadOrProcess(_Thread):
     Which it is, the record's size says: one word where the record is full with it, else two.
     """
 
-    following: tuple[_Part, ...] = ()
+    following: tuple[Part, ...] = ()
     """The parts up to the end of the record."""
 
-    def is_one_word(self, c: _Cursor) -> bool:
+    def is_one_word(self, c: Cursor) -> bool:
         """Whether the inline form has one word."""
 
         def end_after(words: int) -> int:
@@ -945,7 +970,7 @@ class _ThreadOrProcess(_Thread):
         one = end_after(1)
         return one == c.end or (one < c.end < end_after(2))
 
-    def read(self, c: _Cursor, values: dict[str, Any]) -> None:
+    def read(self, c: Cursor, values: dict[str, Any]) -> None:
         ref = c.header >> self.low & 0xFF
         values["process"] = None
         if ref:
@@ -982,7 +1007,7 @@ class _ThreadOrProcess(_Thread):
 class _Process(_ThreadOrProcess):
     """The process of a userspace object; some write process and thread where it is inline."""
 
-    def read(self, c: _Cursor, values: dict[str, Any]) -> None:
+    def read(self, c: Cursor, values: dict[str, Any]) -> None:
         ref = c.header >> self.low & 0xFF
         values["thread"] = None
         if ref:
@@ -1024,7 +1049,7 @@ class _Process(_ThreadOrProcess):
             if isinstance(values["thread"], str):
                 raise form.wrong("thread", "[process koid, thread koid]")
 
-    def holds(self, record: Any, index: int, tables: _Tables) -> bool:
+    def holds(self, record: Any, index: int, tables: Tables) -> bool:
         if record.thread is not None or not 0 < index <= wire.MAX_THREAD_INDEX:
             return False
         found = tables.thread(index)
@@ -1034,14 +1059,14 @@ class _Process(_ThreadOrProcess):
         )
 
 
-class _Arguments(_Field):
+class Arguments(_Field):
     """The arguments, as many as the header says."""
 
-    def read(self, c: _Cursor, values: dict[str, Any]) -> None:
+    def read(self, c: Cursor, values: dict[str, Any]) -> None:
         count = c.header >> self.low & self.limit
         values[self.name] = tuple([_read_argument(c) for _ in range(count)]) if count else ()
 
-    def skip(self, c: _Cursor) -> None:
+    def skip(self, c: Cursor) -> None:
         for _ in range(c.header >> self.low & self.limit):
             size = c.word(c.data, c.at)[0] >> _ARG_SIZE.low & _ARG_SIZE.limit if c.at < c.end else 0
             # An argument that cannot be stepped over is no way to the end.
@@ -1068,7 +1093,7 @@ class _Arguments(_Field):
         )
 
 
-class _NextHeader(_Part):
+class NextHeader(Part):
     """A second header word, which the fields after it are of."""
 
     def __init__(self, layout: WordLayout) -> None:
@@ -1077,10 +1102,9 @@ class _NextHeader(_Part):
         self.reserved = layout.reserved_mask
 
     def bind(self, name: str, layout: WordLayout) -> WordLayout:
-        self.words = (self.layout.name,)
         return self.layout
 
-    def read(self, c: _Cursor, values: dict[str, Any]) -> None:
+    def read(self, c: Cursor, values: dict[str, Any]) -> None:
         c.header = c.u64()
         if c.header & self.reserved:
             c.reserved = True
@@ -1089,52 +1113,52 @@ class _NextHeader(_Part):
         b.next_header()
 
 
-class _Opaque(_Part):
+class _Opaque(Part):
     """The rest of a record whose kind is not ours: only its raw bytes say what is in it."""
 
     def __init__(self, what: str) -> None:
         super().__init__()
         self.what = what
 
-    def read(self, c: _Cursor, values: dict[str, Any]) -> None:
+    def read(self, c: Cursor, values: dict[str, Any]) -> None:
         c.find("FXT0111", f"{self.what} {values[self.name]}")
         c.at = c.end
 
 
-class _BaseTime(_Word):
+class _BaseTime(Part):
     """The base tick, and the wall time at it, of a long initialization record (notes §1.4)."""
 
-    words = ("base_tick", "base_wall_ns")
+    NAMES = ("base_tick", "base_wall_ns")
 
-    def bind(self, name: str, layout: WordLayout) -> WordLayout:
-        return _Part.bind(self, name, layout)
+    def labels(self, values: Mapping[str, Any]) -> tuple[str, ...]:
+        return self.NAMES
 
-    def read(self, c: _Cursor, values: dict[str, Any]) -> None:
+    def read(self, c: Cursor, values: dict[str, Any]) -> None:
         if c.end - c.at >= 2 * WORD:
-            for name in self.words:
+            for name in self.NAMES:
                 values[name] = c.u64()
 
     def write(self, record: Any, b: _Builder) -> None:
-        given = [getattr(record, name) for name in self.words]
+        given = [getattr(record, name) for name in self.NAMES]
         if given == [None, None]:
             return
-        for name, value in zip(self.words, given, strict=True):
+        for name, value in zip(self.NAMES, given, strict=True):
             if value is None:
                 raise _refusal("FXT0402", f"{b.what}: {name} is missing beside the other")
             b.u64(name, value)
 
     def show(self, record: Any, out: dict[str, Any]) -> None:
-        for name in self.words:
+        for name in self.NAMES:
             if getattr(record, name) is not None:
                 out[name] = getattr(record, name)
 
     def parse(self, form: _Form, values: dict[str, Any]) -> None:
-        for name in self.words:
+        for name in self.NAMES:
             if name in form:
                 values[name] = form.number(name)
 
 
-class _Tail(_Part):
+class _Tail(Part):
     """What stands after an event's arguments: by its type, a word of its own, a scope, nothing."""
 
     NAMES: ClassVar = {
@@ -1146,7 +1170,11 @@ class _Tail(_Part):
     }
     SCOPES: ClassVar = {name: number for number, name in wire.SCOPES.items()}
 
-    def read(self, c: _Cursor, values: dict[str, Any]) -> None:
+    def labels(self, values: Mapping[str, Any]) -> tuple[str, ...]:
+        event = values["event"]
+        return (self.NAMES.get(event, "scope"),) if isinstance(event, str) else ()
+
+    def read(self, c: Cursor, values: dict[str, Any]) -> None:
         event = values["event"]
         if event in self.NAMES:
             values[self.NAMES[event]] = c.u64()
@@ -1188,36 +1216,34 @@ class _Tail(_Part):
 
 
 @attrs.frozen
-class _ArgumentKind:
+class ArgumentKind:
     """One argument type: its header word, and the parts of name and value."""
 
     shown: str | int
     number: int
     layout: WordLayout
-    parts: tuple[_Part, ...]
+    parts: tuple[Part, ...]
     reserved: int
 
 
-def _argument_kind(number: int, value: _Part) -> _ArgumentKind:
+def _argument_kind(number: int, value: Part) -> ArgumentKind:
     known = number in wire.ARG_NAMES
     layout = wire.ARG_LAYOUTS.get(wire.ArgType(number), wire.ARG) if known else wire.ARG
-    name = _String()
+    name = StringReference()
     name.bind("name", layout)
     value.bind("value", layout)
     reserved = layout.reserved_mask if known else 0
-    return _ArgumentKind(
-        wire.ARG_NAMES.get(number, number), number, layout, (name, value), reserved
-    )
+    return ArgumentKind(wire.ARG_NAMES.get(number, number), number, layout, (name, value), reserved)
 
 
-_ARGUMENT_VALUES: dict[wire.ArgType, _Part] = {
+_ARGUMENT_VALUES: dict[wire.ArgType, Part] = {
     wire.ArgType.NULL: _Nothing(),
     wire.ArgType.INT32: _Signed(),
     wire.ArgType.UINT32: _Number(),
     wire.ArgType.INT64: _SignedWord(),
     wire.ArgType.UINT64: _Word(),
     wire.ArgType.DOUBLE: _Double(),
-    wire.ArgType.STRING: _String(),
+    wire.ArgType.STRING: StringReference(),
     wire.ArgType.POINTER: _Word(),
     wire.ArgType.KOID: _Word(),
     wire.ArgType.BOOL: _Flag(),
@@ -1285,7 +1311,7 @@ class Argument:
             part.write(self, b)
         return b.finish(_ARG_SIZE)
 
-    def live(self, tables: _Tables) -> Argument:
+    def live(self, tables: Tables) -> Argument:
         """The argument with only those refs that still give what it shows."""
         if not self.refs:
             return self
@@ -1293,37 +1319,29 @@ class Argument:
         return self if refs == self.refs else attrs.evolve(self, refs=refs)
 
 
-def _read_argument(c: _Cursor) -> Argument:
-    """The next argument; the cursor is lent to it for the words that its size claims."""
-    outside = c.header, c.end, c.refs, c.spot
-    c.spot = c.at
-    header = c.header = c.u64()
-    c.end = c.spot + (header >> _ARG_SIZE.low & _ARG_SIZE.limit) * WORD
-    if not c.at <= c.end <= outside[1]:
-        raise _OverrunError
-    c.refs = None
-    kind = ARGUMENT_KINDS[header & 15]
+def _read_argument(c: Cursor) -> Argument:
+    """The next argument."""
+    kind = c.enter_argument()
     if kind.shown is kind.number:
         c.find("FXT0110", f"argument type {kind.number}")
-    if header & kind.reserved:
+    if c.header & kind.reserved:
         c.reserved = True
     values: dict[str, Any] = {}
     for part in kind.parts:
         part.read(c, values)
     if c.at < c.end:
         c.find("FXT0114", f"{(c.end - c.at) // WORD} words beyond the value")
-        c.at = c.end
     argument = Argument(type=kind.shown, refs=c.refs, **values)
-    c.header, c.end, c.refs, c.spot = outside
+    c.leave_argument()
     return argument
 
 
-def _live_refs(holder: Any, parts: tuple[_Part, ...], tables: _Tables) -> dict[str, int] | None:
+def _live_refs(holder: Any, parts: tuple[Part, ...], tables: Tables) -> dict[str, int] | None:
     refs = holder.refs
     return {
         part.name: refs[part.name]
         for part in parts
-        if isinstance(part, _Reference)
+        if isinstance(part, Reference)
         and part.name in refs
         and part.holds(holder, refs[part.name], tables)
     } or None
@@ -1334,7 +1352,7 @@ def _live_refs(holder: Any, parts: tuple[_Part, ...], tables: _Tables) -> dict[s
 _PARTS = "fx_trace.parts"
 
 
-def _field(*parts: _Part, default: Any = attrs.NOTHING) -> Any:
+def _field(*parts: Part, default: Any = attrs.NOTHING) -> Any:
     """An attribute, and the parts of the record that it is made of; the last one gives it."""
     return attrs.field(default=default, metadata={_PARTS: parts})
 
@@ -1353,12 +1371,12 @@ class TraceRecord:
     """What tells this kind from others of the record, as JSON has it."""
     layout: ClassVar[WordLayout] = wire.HEADER
     """Its header word."""
-    parts: ClassVar[tuple[_Part, ...]] = ()
-    _known: ClassVar[bool] = True
+    parts: ClassVar[tuple[Part, ...]] = ()
+    known: ClassVar[bool] = True
     _header: ClassVar[int] = 0
     """The header's type and kind; size and fields are zero."""
     _reserved: ClassVar[int] = 0
-    _readers: ClassVar[tuple[Callable[[_Cursor, dict[str, Any]], None], ...]] = ()
+    _readers: ClassVar[tuple[Callable[[Cursor, dict[str, Any]], None], ...]] = ()
 
     offset: int = attrs.field(default=0, eq=False)
     """Byte offset in the (unpacked) file."""
@@ -1386,7 +1404,7 @@ class TraceRecord:
     @property
     def opaque(self) -> bool:
         """Whether the format does not define the kind, so that only ``raw`` says what is in it."""
-        return not self._known
+        return not self.known
 
     def pack(self, *, big_endian: bool = False) -> bytes:
         """The bytes that fields and refs give; refs are taken at their word, ``raw`` is not used.
@@ -1402,7 +1420,7 @@ class TraceRecord:
             part.write(self, b)
         return b.finish(_LARGE_SIZE if self._header & 15 == RecordType.LARGE else _SIZE)
 
-    def live(self, tables: _Tables) -> Self:
+    def live(self, tables: Tables) -> Self:
         """The record with only those refs that still give what it shows."""
         changes: dict[str, Any] = {}
         if self.refs:
@@ -1415,7 +1433,7 @@ class TraceRecord:
             changes["args"] = live
         return attrs.evolve(self, **changes) if changes else self
 
-    def apply(self, tables: _Tables, find: Callable[[str, str], None]) -> None:
+    def apply(self, tables: Tables, find: Callable[[str, str], None]) -> None:
         """Tell the tables what this record says about later ones."""
 
 
@@ -1458,7 +1476,7 @@ def _declare(
 
     def register(cls: type[TraceRecord]) -> type[TraceRecord]:
         word = layout
-        parts: list[_Part] = []
+        parts: list[Part] = []
         for attribute in attrs.fields(cls):
             for part in attribute.metadata.get(_PARTS, ()):
                 word = part.bind(attribute.name, word)
@@ -1473,7 +1491,7 @@ def _declare(
             key: member.name.lower() if key == "kind" else int(member)
             for key, member in kind.items()
         }
-        cls._known = known
+        cls.known = known
         cls._readers = tuple(part.read for part in parts)
         cls._reserved = layout.reserved_mask if known else 0
         _BY_NAME.setdefault(record, []).append(cls)
@@ -1491,7 +1509,7 @@ def _declare(
     return register
 
 
-def _class_of(header: int) -> type[TraceRecord]:
+def class_of(header: int) -> type[TraceRecord]:
     """The class for the record with this header word."""
     cls = _BY_HEADER.get(header & _KIND_MASKS[header & 15])
     return _BY_TYPE.get(header & 15, Unknown) if cls is None else cls
@@ -1508,7 +1526,7 @@ class ProviderInfo(TraceRecord):
     id: int = _field(_Number("provider_id"))
     name: str = _field(_Text("name_length"))
 
-    def apply(self, tables: _Tables, find: Callable[[str, str], None]) -> None:
+    def apply(self, tables: Tables, find: Callable[[str, str], None]) -> None:
         """Begin with empty tables; earlier ones of an introduced provider are forgotten."""
         provider = tables.providers.setdefault(self.id, _Provider())
         if provider.introduced:
@@ -1528,7 +1546,7 @@ class ProviderSection(TraceRecord):
 
     id: int = _field(_Number("provider_id"))
 
-    def apply(self, tables: _Tables, find: Callable[[str, str], None]) -> None:
+    def apply(self, tables: Tables, find: Callable[[str, str], None]) -> None:
         """Go on with the tables of that provider."""
         if self.id not in tables.providers:
             find("FXT0206", f"provider {self.id} was never introduced")
@@ -1547,7 +1565,7 @@ class ProviderEvent(TraceRecord):
     event: int = _field(_Number("event_id"))
     """0: its buffer was full."""
 
-    def apply(self, tables: _Tables, find: Callable[[str, str], None]) -> None:
+    def apply(self, tables: Tables, find: Callable[[str, str], None]) -> None:
         """Say that records were lost."""
         if self.event == 0:
             find("FXT0207", f"the buffer of provider {self.id} was full")
@@ -1589,7 +1607,7 @@ class Initialization(TraceRecord):
     base_wall_ns: int | None = None
     """Nanoseconds since the Unix epoch at ``base_tick``."""
 
-    def apply(self, tables: _Tables, find: Callable[[str, str], None]) -> None:
+    def apply(self, tables: Tables, find: Callable[[str, str], None]) -> None:
         """Set the provider's rate, where it is one."""
         provider = tables.current
         rate = self.ticks_per_second
@@ -1611,7 +1629,7 @@ class StringRecord(TraceRecord):
     index: int = _field(_Number("string_index"))
     value: str = _field(_Text("string_length"))
 
-    def apply(self, tables: _Tables, find: Callable[[str, str], None]) -> None:
+    def apply(self, tables: Tables, find: Callable[[str, str], None]) -> None:
         """Register the string."""
         if self.index:
             tables.current.strings[self.index] = self.value
@@ -1628,7 +1646,7 @@ class ThreadRecord(TraceRecord):
     pid: int = _field(_Word())
     tid: int = _field(_Word())
 
-    def apply(self, tables: _Tables, find: Callable[[str, str], None]) -> None:
+    def apply(self, tables: Tables, find: Callable[[str, str], None]) -> None:
         """Register the thread."""
         if self.index:
             tables.current.threads[self.index] = (self.pid, self.tid)
@@ -1651,9 +1669,9 @@ class Event(TraceRecord):
     event: str | int = _field(_Named("event_type"))
     timestamp: int = _field(_Word())
     thread: Koids = _field(_Thread())
-    category: str = _field(_String())
-    name: str = _field(_String())
-    args: tuple[Argument, ...] = _field(_Arguments("arg_count"), _Tail(), default=())
+    category: str = _field(StringReference())
+    name: str = _field(StringReference())
+    args: tuple[Argument, ...] = _field(Arguments("arg_count"), _Tail(), default=())
     scope: str | int | None = None
     """Of an instant, where it has one: thread, process, global, or a number."""
     counter_id: int | None = None
@@ -1668,7 +1686,7 @@ class Event(TraceRecord):
 class Blob(TraceRecord):
     """Bytes of some other format (BLOB record)."""
 
-    name: str = _field(_String())
+    name: str = _field(StringReference())
     blob_type: int = _field(_Number())
     """1 data, 2 last branch records, 3 Perfetto."""
     payload: bytes = _field(_Payload("blob_size", key="payload_hex"))
@@ -1682,8 +1700,8 @@ class UserspaceObject(TraceRecord):
     pointer: int = _field(_Word())
     process: int | str = _field(_Process())
     """The process koid, or ``<thr#N>`` where index N was never registered."""
-    name: str = _field(_String())
-    args: tuple[Argument, ...] = _field(_Arguments("arg_count"), default=())
+    name: str = _field(StringReference())
+    args: tuple[Argument, ...] = _field(Arguments("arg_count"), default=())
     thread: tuple[int, int] | None = None
     """Process and thread koid, where the reference has both inline."""
 
@@ -1696,8 +1714,8 @@ class KernelObject(TraceRecord):
     object_type: int = _field(_Number())
     """ZX_OBJ_TYPE_*: 1 a process, 2 a thread."""
     koid: int = _field(_Word())
-    name: str = _field(_String(code="FXT0108"))
-    args: tuple[Argument, ...] = _field(_Arguments("arg_count"), default=())
+    name: str = _field(StringReference(code="FXT0108"))
+    args: tuple[Argument, ...] = _field(Arguments("arg_count"), default=())
 
 
 # Scheduling record
@@ -1719,7 +1737,7 @@ class ContextSwitch(TraceRecord):
     """0 new, 1 running, 2 suspended, 3 blocked, 4 dying, 5 dead."""
     outgoing_tid: int = _field(_Word())
     incoming_tid: int = _field(_Word())
-    args: tuple[Argument, ...] = _field(_Arguments("arg_count"), default=())
+    args: tuple[Argument, ...] = _field(Arguments("arg_count"), default=())
 
 
 @_declare(
@@ -1732,7 +1750,7 @@ class ThreadWakeup(TraceRecord):
     cpu: int = _field(_Number())
     timestamp: int = _field(_Word())
     waking_tid: int = _field(_Word())
-    args: tuple[Argument, ...] = _field(_Arguments("arg_count"), default=())
+    args: tuple[Argument, ...] = _field(Arguments("arg_count"), default=())
 
 
 @_declare(
@@ -1842,11 +1860,11 @@ class UnknownProfiler(TraceRecord):
 class LargeBlobWithMetadata(TraceRecord):
     """Many bytes, and when and where they came about (In-band large BLOB record with metadata)."""
 
-    category: str = _field(_NextHeader(wire.LARGE_BLOB_METADATA_FORMAT), _String())
-    name: str = _field(_String())
+    category: str = _field(NextHeader(wire.LARGE_BLOB_METADATA_FORMAT), StringReference())
+    name: str = _field(StringReference())
     timestamp: int = _field(_Word())
     thread: Koids = _field(_Thread())
-    args: tuple[Argument, ...] = _field(_Arguments("arg_count"), default=())
+    args: tuple[Argument, ...] = _field(Arguments("arg_count"), default=())
     payload: bytes = _field(_LargePayload(key="payload_hex"))
 
 
@@ -1861,15 +1879,15 @@ class LargeBlobWithMetadata(TraceRecord):
 class LargeBlob(TraceRecord):
     """Many bytes (In-band large BLOB record without metadata)."""
 
-    category: str = _field(_NextHeader(wire.LARGE_BLOB_FORMAT), _String())
-    name: str = _field(_String())
+    category: str = _field(NextHeader(wire.LARGE_BLOB_FORMAT), StringReference())
+    name: str = _field(StringReference())
     payload: bytes = _field(_LargePayload(key="payload_hex"))
 
 
 class _BlobFormat(_Number):
     """The format of a large blob, where it is one."""
 
-    def read(self, c: _Cursor, values: dict[str, Any]) -> None:
+    def read(self, c: Cursor, values: dict[str, Any]) -> None:
         large_type = values["large_type"]
         values[self.name] = None
         c.at = c.end
@@ -1901,10 +1919,10 @@ class UnknownLarge(TraceRecord):
 # Stretches that are no record of ours
 
 
-class _Skipped(_Part):
+class _Skipped(Part):
     """Everything after the header, skipped by the record's size."""
 
-    def read(self, c: _Cursor, values: dict[str, Any]) -> None:
+    def read(self, c: Cursor, values: dict[str, Any]) -> None:
         c.at = c.end
 
 
@@ -1959,9 +1977,7 @@ def from_json(given: Mapping[str, Any]) -> TraceRecord:
     if cls is Padding:
         values["nbytes"] = form.number("nbytes")
     elif cls is Damaged:
-        values["code"] = form.need("code")
-        if values["code"] not in RULES:
-            raise form.wrong("code", "the code of a finding")
+        values["code"] = form.text("code")
         form.need("raw")
     for part in cls.parts:
         part.parse(form, values)
@@ -2000,7 +2016,7 @@ Frame = tuple[int, int, int, str | None]
 """First byte, byte after the last, header word, and the finding about it, if any."""
 
 
-def _view(data: Data) -> memoryview:
+def _view(data: Any) -> memoryview:
     view = memoryview(data)
     if view.format == "B" and view.ndim == 1:
         return view
@@ -2106,8 +2122,8 @@ class _Core:
 
     def __init__(self, *, big_endian: bool) -> None:
         self.big_endian = big_endian
-        self.tables = _Tables()
-        self.cursor = _Cursor(self.tables, big_endian=big_endian)
+        self.tables = Tables()
+        self.cursor = Cursor(self.tables, big_endian=big_endian)
 
     def read(self, view: memoryview, at: int, end: int, header: int) -> TraceRecord:
         """The sound record at bytes ``at`` to ``end``; Damaged where its contents overrun it.
@@ -2116,12 +2132,12 @@ class _Core:
         """
         c = self.cursor
         c.begin(view, at, end, header)
-        cls = _class_of(header)
+        cls = class_of(header)
         values: dict[str, Any] = {}
         try:
             for read in cls._readers:
                 read(c, values)
-        except _OverrunError:
+        except OverrunError:
             type = _TYPE_NAMES.get(header & 15)
             message = f"the contents of a record ({type}) need more than its {end - at} bytes"
             c.findings = [("FXT0004", message, at)]

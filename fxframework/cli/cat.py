@@ -1,0 +1,183 @@
+"""``fxf cat``: a capture as text, as records, or one of its tables."""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from fxframework.cli.app import command as _command
+from fxframework.cli.render import TerminalFile, aligned, printable
+from fxframework.cli.session import Session, require_readable
+from fxframework.errors import ExitCode, UsageError
+from fxframework.registry import parse_options
+
+if TYPE_CHECKING:
+    from fxframework.cli.render import Screen
+    from fxframework.io.sink import Sink
+    from fxframework.model.capture import Capture
+    from fxframework.model.table import Table
+
+LINES = 4096
+"""Rows printed at a time."""
+
+
+@_command(name="cat", short_help="Print a capture: as text, as records, or one of its tables.")
+@click.option("--records", is_flag=True, help="Every record, lossless, one JSON object per line.")
+@click.option("--table", metavar="NAME", help="One table: aligned on a terminal, else by tabs.")
+@click.argument("file")
+@click.argument("selectors", nargs=-1, metavar="[SELECTOR...]")
+def command(
+    session: Session, records: bool, table: str | None, file: str, selectors: tuple[str, ...]
+) -> ExitCode:
+    """Print a capture: as text, one line per record; as records; or one of its tables.
+
+    With --json tables are JSON too, one object per row, and text is records.
+    """
+    if selectors:
+        raise UsageError(
+            f"{selectors[0]!r} would be a selector, and only Inspect captures have those",
+            remedy="`cat` takes one FILE; `fxf info` takes several",
+        )
+    if records and table is not None:
+        raise UsageError("--records and --table exclude each other", remedy="choose one")
+    with session.open(file, also=_text_options(session)) as whole:
+        capture = session.window(whole)
+        if table is not None:
+            _print_table(session, capture, table)
+        elif records or session.settings.json:
+            _export(session, capture, "records")
+        else:
+            require_readable(whole)
+            _export(session, capture, "text")
+        session.screen.flush()
+        whole.scan()
+        if table is not None and table != "diagnostics":
+            require_readable(whole)
+        return session.status(whole)
+
+
+def _text_options(session: Session) -> set[str]:
+    text = (exporter for exporter in session.host.exporters if exporter.name == "text")
+    return {option.name for exporter in text for option in exporter.options}
+
+
+# --- text and records --------------------------------------------------------------------------
+
+
+def _export(session: Session, capture: Capture, name: str) -> None:
+    """Send a capture through an exporter to stdout."""
+    exporter = session.host.exporter(name, format=capture.format, tables=capture.tables)
+    given = {
+        key: value
+        for key, value in session.settings.options.items()
+        if key in {option.name for option in exporter.options}
+    }
+    if name == "records":
+        given = {"header": "no"}
+    options = parse_options(given, exporter.options, whose=f"exporter {name!r}")
+    with _stdout(session.screen) as sink:
+        export = exporter.open(sink, options)
+        export.write(capture)
+        export.close()
+
+
+def _stdout(screen: Screen) -> Sink:
+    from fxframework.io.sink import Sink
+
+    if not screen.out_is_terminal:
+        return Sink.open("-")
+    file: Any = TerminalFile(sys.stdout.buffer)
+    return Sink(file, name="<stdout>")
+
+
+# --- tables ------------------------------------------------------------------------------------
+
+
+def _print_table(session: Session, capture: Capture, name: str) -> None:
+    screen = session.screen
+    if session.settings.json:
+        for batch in capture.batches(name):
+            _write_lines(screen, _json_rows(screen, batch))
+        return
+    rows = _rows(capture, name)
+    if screen.out_is_terminal:
+        header = next(rows)
+        numeric = _numeric(capture, name)
+        for at, line in enumerate(aligned(_chain(header, rows), numeric)):
+            screen.print(line if at else screen.paint(line, bold=True))
+        return
+    _write_lines(screen, ("\t".join(row).encode() + b"\n" for row in rows))
+
+
+def _chain(header: list[str], rows: Iterator[list[str]]) -> Iterator[list[str]]:
+    yield header
+    yield from rows
+
+
+def _write_lines(screen: Screen, lines: Iterator[bytes]) -> None:
+    some: list[bytes] = []
+    for line in lines:
+        some.append(line)
+        if len(some) == LINES:
+            screen.write(b"".join(some))
+            some.clear()
+    screen.write(b"".join(some))
+
+
+def _rows(capture: Capture, name: str) -> Iterator[list[str]]:
+    """The column names, then each row, as texts that hold no tab and no line's end."""
+    batches = capture.batches(name)
+    schema = capture.schemas.get(name) or _diagnostics_schema()
+    yield [column.name for column in schema.all_columns]
+    for batch in batches:
+        columns = [[_text(value) for value in batch.plain(column)] for column in batch]
+        yield from map(list, zip(*columns, strict=True))
+
+
+def _diagnostics_schema() -> Any:
+    from fxframework.model.schema import STANDARD_TABLES
+
+    return STANDARD_TABLES["diagnostics"]
+
+
+def _numeric(capture: Capture, name: str) -> list[bool]:
+    schema = capture.schemas.get(name) or _diagnostics_schema()
+    return [
+        column.kind[0] in "iuf" and not column.values and column.kind != "text"
+        for column in schema.all_columns
+    ]
+
+
+def _text(value: Any) -> str:
+    if value is None:
+        return "null"
+    if isinstance(value, str):
+        return printable(value.replace("\\", "\\\\"))
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, tuple):
+        return "+".join(map(str, value))
+    return str(value)
+
+
+def _json_rows(screen: Screen, batch: Table) -> Iterator[bytes]:
+    names = list(batch)
+    columns = [_exact(batch, name) for name in names]
+    for row in zip(*columns, strict=True):
+        yield screen.json_line(dict(zip(names, row, strict=True)))
+
+
+def _exact(batch: Table, name: str) -> list[Any]:
+    """A column's values; doubles that JSON cannot hold as CONTRACTS §3 writes them."""
+    values = batch.plain(name)
+    if batch.schema.column(name).kind[0] != "f":
+        return values
+    return [value if math.isfinite(value) else _special(value) for value in values]
+
+
+def _special(value: float) -> str:
+    return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"

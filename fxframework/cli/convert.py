@@ -1,0 +1,311 @@
+"""``fxf convert``: captures into another form."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from fxframework.cli.app import command as _command
+from fxframework.cli.render import amount
+from fxframework.cli.session import LIMIT_NAMES, Session, require_readable, worst
+from fxframework.errors import (
+    Catalogue,
+    ExitCode,
+    Severity,
+    UsageError,
+    WriteRefusedError,
+    did_you_mean,
+)
+from fxframework.registry import EVERY_CAPTURE, Exporter, Writer, parse_options
+
+if TYPE_CHECKING:
+    from fxframework.host import Host
+    from fxframework.io.sink import Sink
+    from fxframework.model.capture import Capture
+    from fxframework.model.diagnostics import Diagnostics
+
+Target = Writer | Exporter
+T = TypeVar("T", Writer, Exporter)
+
+
+@_command(name="convert", short_help="Put captures into another form.")
+@click.option("-t", "--to", metavar="EXPORTER", help="Exporter or format, instead of OUT's suffix.")
+@click.option("--force", is_flag=True, help="Replace OUT; print binary output to a terminal.")
+@click.argument("paths", nargs=-1, required=True, metavar="IN... OUT")
+def command(session: Session, to: str | None, force: bool, paths: tuple[str, ...]) -> ExitCode:
+    """Put captures into another form, which OUT's suffix or -t names.
+
+    An OUT whose suffix is that of a format is written in that format; any other suffix names an
+    exporter (`fxf plugins` lists both). - is standard input or output. OUT appears whole or not
+    at all, compressed where it ends in .gz, and never over an existing file without --force.
+    """
+    *inputs, out = paths
+    if not inputs:
+        raise UsageError(
+            f"convert takes IN and OUT, and {out!r} is only one of them",
+            remedy="name the output last; - is standard output",
+        )
+    if session.settings.json and out == "-":
+        raise UsageError(
+            "--json reports on standard output, where the output goes", remedy="name a file as OUT"
+        )
+    with contextlib.ExitStack() as stack:
+        wholes = [
+            stack.enter_context(session.open(text, also=_all_options(session.host), several=True))
+            for text in inputs
+        ]
+        target = _target(session.host, wholes, out, to)
+        options = _options(session, wholes, target)
+        captures = [session.window(whole) for whole in wholes]
+        _check(session, wholes, target, out, force=force)
+        result = _convert(session, captures, target, options, out, force=force)
+        _report(session, wholes, target, result)
+        return worst(*(session.status(whole) for whole in wholes), result.status)
+
+
+class _Result:
+    """What came of it."""
+
+    def __init__(self) -> None:
+        self.out = ""
+        self.nbytes = 0
+        self.dropped: Mapping[str, int] = {}
+        self.status = ExitCode.OK
+
+
+# --- what to write -----------------------------------------------------------------------------
+
+
+def _target(host: Host, captures: Sequence[Capture], out: str, to: str | None) -> Target:
+    """The writer or exporter that ``-t`` or the suffix of OUT names."""
+    first = captures[0]
+    if to is not None:
+        return _named(host, first, to)
+    if out == "-":
+        raise UsageError(
+            "standard output has no suffix that would name a form",
+            remedy=f"say which with -t: {_choices(host, first)}",
+        )
+    writers = _by_suffix(host.writers.values(), out)
+    if writers:
+        mine = [writer for writer in writers if writer.format == first.format]
+        if not mine and len(writers) > 1:
+            names = ", ".join(writer.format for writer in writers)
+            raise UsageError(
+                f"the suffix of {out} is that of several formats: {names}",
+                remedy=f"say which with -t {writers[0].format}",
+            )
+        return (mine or writers)[0]
+    exporters = _by_suffix(host.exporters_for(first.format, first.tables), out)
+    if len(exporters) > 1:
+        suffix = out.removesuffix(".gz").rpartition(".")[2].lower()
+        exporters = [exporter for exporter in exporters if exporter.name == suffix] or exporters
+    names = ", ".join(sorted({exporter.name for exporter in exporters}))
+    if len({exporter.name for exporter in exporters}) > 1:
+        raise UsageError(
+            f"several exporters write {out}: {names}",
+            remedy=f"say which with -t {exporters[0].name}",
+        )
+    if exporters:
+        return exporters[0]
+    suffixes = {suffix for exporter in host.exporters for suffix in exporter.suffixes}
+    suffixes |= {suffix for writer in host.writers.values() for suffix in writer.suffixes}
+    suffix = "." + out.rpartition("/")[2].partition(".")[2]
+    raise UsageError(
+        f"no format or exporter for a {first.format} capture has the suffix of {out!r}"
+        f"{did_you_mean(suffix, suffixes)}",
+        remedy=f"say which with -t: {_choices(host, first)}",
+    )
+
+
+def _named(host: Host, capture: Capture, name: str) -> Target:
+    exporters = {exporter.name for exporter in host.exporters}
+    fitting = [
+        exporter
+        for exporter in host.exporters_for(capture.format, capture.tables)
+        if exporter.name == name
+    ]
+    if fitting:
+        return fitting[0]
+    if name in host.writers:
+        return host.writers[name]
+    if name in exporters:
+        return host.exporter(name, format=capture.format, tables=capture.tables)
+    raise UsageError(
+        f"there is no exporter or format {name!r}"
+        f"{did_you_mean(name, exporters | host.writers.keys())}",
+        remedy=f"for a {capture.format} capture there are: {_choices(host, capture)}",
+    )
+
+
+def _choices(host: Host, capture: Capture) -> str:
+    exporters = {e.name for e in host.exporters_for(capture.format, capture.tables)}
+    return ", ".join(sorted(exporters | ({capture.format} & host.writers.keys())))
+
+
+def _by_suffix(known: Iterable[T], out: str) -> list[T]:
+    name = out.lower()
+    bare = name.removesuffix(".gz")
+    return [
+        one
+        for one in known
+        if any(name.endswith(suffix) or bare.endswith(suffix) for suffix in one.suffixes)
+    ]
+
+
+def _all_options(host: Host) -> set[str]:
+    targets: list[Target] = [*host.exporters, *host.writers.values()]
+    return {option.name for target in targets for option in target.options}
+
+
+def _options(session: Session, captures: Sequence[Capture], target: Target) -> dict[str, Any]:
+    """The target's options; UsageError for one that neither it nor a reader has."""
+    own = {option.name for option in target.options}
+    readers = session.host.readers
+    known = set(own) | LIMIT_NAMES
+    for capture in captures:
+        known |= {option.name for option in readers[capture.format].options}
+    known |= (
+        {option.name for option in readers["records"].options} if "records" in readers else set()
+    )
+    session.check_options(known, f"converting to {_name(target)}")
+    given: dict[str, Any] = {}
+    if isinstance(target, Writer):
+        given.update(captures[0].writer_options)
+    given.update({name: value for name, value in session.settings.options.items() if name in own})
+    return parse_options(given, target.options, whose=_name(target))
+
+
+def _name(target: Target) -> str:
+    return target.format if isinstance(target, Writer) else target.name
+
+
+# --- writing -----------------------------------------------------------------------------------
+
+
+def _check(
+    session: Session, captures: Sequence[Capture], target: Target, out: str, *, force: bool
+) -> None:
+    """Refuse what would come out wrong, before anything is written."""
+    binary = isinstance(target, Writer) or target.binary
+    if out == "-" and binary and session.screen.out_is_terminal and not force:
+        raise UsageError(
+            f"{_name(target)} is binary, and standard output is a terminal",
+            remedy="send it to a file or a pipe, or give --force",
+        )
+    if isinstance(target, Writer):
+        if len(captures) > 1:
+            raise UsageError(
+                f"a {target.format} file is made from one capture",
+                remedy="convert the inputs one by one",
+            )
+        if captures[0].format != target.format:
+            raise UsageError(
+                f"a {captures[0].format} capture cannot be written as {target.format}",
+                remedy=f"there are: {_choices(session.host, captures[0])}",
+            )
+        if session.settings.since or session.settings.until:
+            raise UsageError(
+                f"a {target.format} file cannot be cut by time yet: what the records of that "
+                "stretch depend on would be missing",
+                remedy="leave out --since and --until, or choose an exporter: "
+                f"{_choices(session.host, captures[0])}",
+            )
+        return
+    for capture in captures:
+        if not target.takes(capture.format, capture.tables):
+            raise UsageError(
+                f"exporter {target.name!r} does not take a {capture.format} capture",
+                path=capture.name,
+                remedy="convert the inputs one by one",
+            )
+        # What takes every capture also takes one of which nothing could be read.
+        if target.accepts != EVERY_CAPTURE:
+            require_readable(capture)
+
+
+def _convert(
+    session: Session,
+    captures: Sequence[Capture],
+    target: Target,
+    options: Mapping[str, Any],
+    out: str,
+    *,
+    force: bool,
+) -> _Result:
+    result = _Result()
+    with session.host.sink(out, force=force) as sink:
+        result.out = sink.name
+        names = ", ".join(capture.name for capture in captures)
+        with session.screen.working(f"converting {names}", "written") as working:
+            working.watch(lambda: sink.written)
+            if isinstance(target, Writer):
+                result.status = _rewrite(session, captures[0], target, options, sink)
+            else:
+                export = target.open(sink, options)
+                for capture in captures:
+                    export.write(capture)
+                result.dropped = export.close()
+            for capture in captures:
+                capture.scan()
+        result.nbytes = sink.written
+    return result
+
+
+def _rewrite(
+    session: Session, capture: Capture, writer: Writer, options: Mapping[str, Any], sink: Sink
+) -> ExitCode:
+    """Write a capture's records in its own format."""
+    from fxframework.model.diagnostics import Diagnostics
+
+    reader = session.host.readers.get(writer.format)
+    rules = Catalogue([]) if reader is None or reader.rules is None else reader.rules()
+    found = Diagnostics(rules, strict=session.settings.strict, path=sink.name)
+    target = writer.open(sink, options, found)
+    for record in capture.records():
+        try:
+            target.write(record)
+        except WriteRefusedError as error:
+            error.path = error.path or capture.name
+            error.offset = record.offset if error.offset is None else error.offset
+            raise
+    target.close()
+    return _written(session, found)
+
+
+def _written(session: Session, found: Diagnostics) -> ExitCode:
+    """Tell what the writer found."""
+    for finding in found:
+        if finding.severity >= Severity.WARNING:
+            session.screen.warn(finding.code, finding.message)
+    lost = found.worst is not None and found.worst >= Severity.DATA_LOSS
+    return ExitCode.FINDINGS if lost else ExitCode.OK
+
+
+def _report(session: Session, captures: Sequence[Capture], target: Target, result: _Result) -> None:
+    screen = session.screen
+    if result.dropped:
+        dropped = ", ".join(f"{what} ({count:,})" for what, count in result.dropped.items())
+        screen.note(f"{_name(target)} has no place for: {dropped}")
+    screen.detail(f"wrote {result.out}: {amount(result.nbytes, 'byte')} as {_name(target)}")
+    if session.settings.json:
+        screen.json(
+            "convert",
+            {
+                "inputs": [
+                    {
+                        "path": capture.name,
+                        "format": capture.format,
+                        "findings": capture.diagnostics.counts,
+                    }
+                    for capture in captures
+                ],
+                "out": result.out,
+                "to": _name(target),
+                "bytes": result.nbytes,
+                "dropped": result.dropped,
+            },
+        )

@@ -1,0 +1,154 @@
+"""``fxf doctor``: whether this installation is sound."""
+
+from __future__ import annotations
+
+import importlib
+import platform
+import re
+import sys
+import tempfile
+from importlib import metadata
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import attrs
+
+import fxframework
+from fxframework.cli.app import command as _command
+from fxframework.cli.session import Session
+from fxframework.errors import ExitCode
+
+if TYPE_CHECKING:
+    from fxframework.host import Host
+
+DISTRIBUTION = "fxframework"
+CORE = ("attrs", "click", "numpy", "orjson", "pluggy", "rich")
+"""What nothing works without; numba is looked at for itself."""
+_REQUIREMENT = re.compile(r"""([A-Za-z0-9._-]+).*extra\s*==\s*['"]([^'"]+)['"]""")
+
+
+@attrs.frozen
+class Check:
+    """One thing looked at. ``state`` is ``ok``, ``note`` (works, but) or ``broken``."""
+
+    name: str
+    state: str
+    text: str
+
+
+@_command(name="doctor", short_help="Check this installation.")
+def command(session: Session) -> ExitCode:
+    """Check this installation: interpreter, packages, compiled kernels, plugins, extras.
+
+    The exit status is 1 if something is broken.
+    """
+    session.whole("doctor")
+    session.lists_failures = True
+    checks = [
+        _interpreter(),
+        _package(),
+        *(_core(name) for name in CORE),
+        _numba(),
+        _cache(),
+        _plugins(session.host),
+        *_extras(),
+    ]
+    sound = all(check.state != "broken" for check in checks)
+    screen = session.screen
+    if session.settings.json:
+        screen.json("doctor", {"sound": sound, "checks": [attrs.asdict(c) for c in checks]})
+    else:
+        colours = {"ok": "green", "note": "yellow", "broken": "red"}
+        width = max(len(check.name) for check in checks)
+        for check in checks:
+            state = screen.paint(check.state.ljust(6), fg=colours[check.state])
+            screen.print(f"  {state}  {check.name.ljust(width)}  {check.text}")
+        screen.print("all is well" if sound else "something is broken")
+    return ExitCode.OK if sound else ExitCode.FAILED
+
+
+def _interpreter() -> Check:
+    text = f"{platform.python_implementation()} {platform.python_version()}, {platform.platform()}"
+    state = "ok" if sys.version_info >= (3, 11) else "broken"
+    return Check("python", state, f"{text}, {sys.executable}")
+
+
+def _package() -> Check:
+    where = Path(fxframework.__file__).parent
+    try:
+        installed = metadata.version(DISTRIBUTION)
+    except metadata.PackageNotFoundError:
+        text = f"{fxframework.__version__} from {where}, a checkout that is not installed"
+        return Check(DISTRIBUTION, "note", text)
+    return Check(DISTRIBUTION, "ok", f"{installed} from {where}")
+
+
+def _core(name: str) -> Check:
+    try:
+        return Check(name, "ok", metadata.version(name))
+    except metadata.PackageNotFoundError:
+        return Check(name, "broken", f"is missing: pip install {name}")
+
+
+def _numba() -> Check:
+    from fxframework.io.jit import numba_available
+
+    slower = "everything works, slower"
+    if not numba_available():
+        return Check("numba", "note", f"is not installed, or switched off; {slower}")
+    try:
+        importlib.import_module("numba")
+    except Exception as error:  # noqa: BLE001 (whatever numba says of this interpreter or numpy)
+        return Check("numba", "broken", f"cannot be imported: {' '.join(str(error).split())}")
+    return Check("numba", "ok", metadata.version("numba"))
+
+
+def _cache() -> Check:
+    from fxframework.io.jit import cache_root
+
+    root = cache_root()
+    try:
+        root.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=root):
+            pass
+    except OSError as error:
+        text = f"{root} cannot be written ({error.strerror}): kernels are compiled in every run"
+        return Check("kernel cache", "note", f"{text}; set FXF_CACHE_DIR")
+    kernels = len(list(root.glob("kernels/*/**/*.nbi")))
+    return Check("kernel cache", "ok", f"{root}, {kernels} compiled kernels")
+
+
+def _plugins(host: Host) -> Check:
+    if host.failures:
+        text = "; ".join(f"{f.plugin} ({f.distribution}): {f.error}" for f in host.failures)
+        return Check("plugins", "broken", text)
+    loaded = [plugin.name for plugin in host.plugins() if plugin.status == "loaded"]
+    disabled = [plugin.name for plugin in host.plugins() if plugin.status == "disabled"]
+    if not host.readers:
+        return Check("plugins", "broken", "no format can be read; is fxframework installed?")
+    text = ", ".join(loaded)
+    return Check("plugins", "ok", f"{text}; disabled: {', '.join(disabled)}" if disabled else text)
+
+
+def _extras() -> list[Check]:
+    """The extras that the installed distribution declares, and whether their packages are there."""
+    extras: dict[str, list[str]] = {}
+    try:
+        requirements = metadata.requires(DISTRIBUTION) or []
+    except metadata.PackageNotFoundError:
+        requirements = []
+    for requirement in requirements:
+        found = _REQUIREMENT.match(requirement)
+        if found and found[1] != DISTRIBUTION:
+            extras.setdefault(found[2], []).append(found[1])
+    return [_extra(name, packages) for name, packages in sorted(extras.items())]
+
+
+def _extra(name: str, packages: list[str]) -> Check:
+    versions = []
+    for package in packages:
+        try:
+            versions.append(f"{package} {metadata.version(package)}")
+        except metadata.PackageNotFoundError:
+            return Check(f"[{name}]", "note", f"not installed: pip install 'fxframework[{name}]'")
+    return Check(f"[{name}]", "ok", ", ".join(versions))

@@ -1,0 +1,140 @@
+"""``fxf explain``: a finding's code, or the bytes at a place."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from fxframework.cli.app import command as _command
+from fxframework.cli.render import printable
+from fxframework.cli.session import LIMIT_NAMES, Session
+from fxframework.errors import ExitCode, UsageError
+
+if TYPE_CHECKING:
+    from fxframework.io.words import FieldView
+
+_CODE = re.compile(r"[A-Za-z]{2,}[0-9]+")
+
+
+@_command(name="explain", short_help="Explain a finding's code, or the bytes at an offset.")
+@click.argument("what", metavar="CODE|FILE@OFFSET")
+def command(session: Session, what: str) -> ExitCode:
+    """Explain a finding's CODE, or the bytes of FILE at OFFSET, field by field.
+
+    OFFSET is decimal, or hexadecimal after 0x, as findings show it.
+    """
+    session.whole("explain")
+    file, at, offset = what.rpartition("@")
+    if at:
+        _explain_bytes(session, file, offset)
+    elif Path(what).exists() and not _CODE.fullmatch(what):
+        raise UsageError(f"which byte of {what}?", remedy=f"give one: fxf explain {what}@0")
+    else:
+        _explain_code(session, what)
+    return ExitCode.OK
+
+
+def _explain_code(session: Session, code: str) -> None:
+    screen = session.screen
+    rule, format = session.host.rule(code)
+    parts = {
+        "rule": rule.rule,
+        "section": rule.section,
+        "readers": rule.readers,
+        "ours": rule.ours,
+        "remedy": rule.remedy,
+    }
+    if session.settings.json:
+        body = {
+            "code": rule.code,
+            "format": format,
+            "severity": rule.severity.key,
+            "title": rule.title,
+            **parts,
+        }
+        screen.json("explain", body)
+        return
+    screen.print(screen.paint(f"{rule.code}: {rule.title}", bold=True))
+    labels = {
+        "rule": "the rule",
+        "section": "stands in",
+        "readers": "other readers",
+        "ours": "what we do",
+        "remedy": "what you can do",
+    }
+    rows = [("severity", rule.severity.word), ("format", format)]
+    rows += [(labels[name], text) for name, text in parts.items() if text]
+    screen.columns(rows)
+
+
+def _explain_bytes(session: Session, file: str, offset_text: str) -> None:
+    host, screen = session.host, session.screen
+    try:
+        offset = int(offset_text, 0)
+    except ValueError:
+        raise UsageError(
+            f"{offset_text!r} is no offset", remedy="give bytes, as 104 or 0x68: FILE@0x68"
+        ) from None
+    format, path = session.named(file)
+    reader = None if format is None else host.reader(format)
+    source = host.source(path, options=session.settings.options)
+    try:
+        reader = reader or host.detect(source)
+        session.check_options(LIMIT_NAMES, "explain")
+        if reader.explain is None:
+            raise UsageError(
+                f"the format {reader.format} does not explain its bytes",
+                path=source.name,
+                remedy="`fxf cat --records` shows every record with its offset",
+            )
+        if not 0 <= offset < source.size:
+            raise UsageError(
+                f"offset {offset} is not in it: it has {source.size} bytes",
+                path=source.name,
+                remedy="offsets count from 0" + (", unpacked" if source.unpacked else ""),
+            )
+        fields = reader.explain(source, offset)
+        if session.settings.json:
+            body = {"path": source.name, "format": reader.format, "offset": offset}
+            screen.json("explain", {**body, "fields": [_document(field) for field in fields]})
+        else:
+            _print(session, source.name, offset, fields)
+    finally:
+        source.close()
+
+
+def _document(field: FieldView) -> dict[str, object]:
+    return {
+        "offset": field.offset,
+        "low": field.low,
+        "high": field.high,
+        "name": field.name,
+        "value": field.value,
+        "meaning": field.meaning,
+        "section": field.section,
+    }
+
+
+def _print(session: Session, name: str, offset: int, fields: list[FieldView]) -> None:
+    screen = session.screen
+    screen.print(screen.paint(f"{printable(name)} @ 0x{offset:08x}", bold=True))
+    rows = [("offset", "bits", "field", "value", "meaning", "section")]
+    word = None
+    for field in fields:
+        bits = str(field.low) if field.low == field.high else f"{field.low}–{field.high}"
+        value = str(field.value) if field.value < 10 else f"{field.value} (0x{field.value:x})"
+        rows.append(
+            (
+                f"0x{field.offset:08x}" if field.offset != word else "",
+                bits,
+                printable(field.name),
+                value,
+                printable(field.meaning),
+                field.section,
+            )
+        )
+        word = field.offset
+    screen.columns(rows)

@@ -1,0 +1,166 @@
+"""``fxf plugins``: what is installed, and what failed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from fxframework.cli.app import command as _command
+from fxframework.cli.session import Session
+from fxframework.errors import ExitCode
+from fxframework.registry import LIMIT_OPTIONS, Exporter, Option, Reader, Writer
+
+if TYPE_CHECKING:
+    from fxframework.host import Host, Plugin
+
+
+@_command(name="plugins", short_help="List what is installed, and what failed.")
+def command(session: Session) -> ExitCode:
+    """List plugins, the formats and exporters they bring, and what failed; -v adds options."""
+    session.whole("plugins")
+    session.lists_failures = True
+    if session.settings.json:
+        session.screen.json("plugins", _document(session.host))
+    else:
+        _print(session, session.host)
+    return ExitCode.OK
+
+
+def _accepts(exporter: Exporter) -> list[str]:
+    if isinstance(exporter.accepts, str):
+        return [exporter.accepts]
+    return sorted(exporter.accepts)
+
+
+def _document(host: Host) -> dict[str, Any]:
+    def described(item: Reader | Writer | Exporter) -> dict[str, Any]:
+        return {
+            "title": item.title,
+            "suffixes": item.suffixes,
+            "plugin": host.owner(item).name,
+            "options": [
+                {
+                    "name": option.name,
+                    "type": option.type.__name__,
+                    "default": option.default,
+                    "help": option.help,
+                }
+                for option in item.options
+            ],
+        }
+
+    return {
+        "plugins": [
+            {
+                "name": plugin.name,
+                "distribution": plugin.distribution,
+                "version": plugin.version,
+                "status": plugin.status,
+                "registers": plugin.registers,
+                "observes": plugin.observes,
+            }
+            for plugin in host.plugins()
+        ],
+        "readers": [{"format": r.format, **described(r)} for r in host.readers.values()],
+        "writers": [{"format": w.format, **described(w)} for w in host.writers.values()],
+        "exporters": [
+            {"name": e.name, "accepts": _accepts(e), **described(e)} for e in host.exporters
+        ],
+        "limits": [
+            {"name": limit.name, "default": limit.default, "help": limit.help}
+            for limit in LIMIT_OPTIONS
+        ],
+        "failures": [
+            {"plugin": f.plugin, "distribution": f.distribution, "error": f.error}
+            for f in host.failures
+        ],
+    }
+
+
+def _print(session: Session, host: Host) -> None:
+    screen = session.screen
+
+    def section(title: str, header: Sequence[str], rows: list[Sequence[str]]) -> None:
+        if rows:
+            screen.print(screen.paint(title, bold=True))
+            screen.columns([header, *rows])
+
+    section(
+        "Plugins",
+        ("NAME", "DISTRIBUTION", "STATUS", "REGISTERS"),
+        [
+            (
+                plugin.name,
+                f"{plugin.distribution} {plugin.version}".rstrip(),
+                plugin.status,
+                _registers(plugin),
+            )
+            for plugin in host.plugins()
+        ],
+    )
+    formats = list(dict.fromkeys([*host.readers, *host.writers]))
+    section(
+        "Formats",
+        ("NAME", "CAN BE", "SUFFIXES", "WHAT IT IS"),
+        [_format(host, name) for name in formats],
+    )
+    section(
+        "Exporters",
+        ("NAME", "TAKES", "SUFFIXES", "WHAT IT GIVES"),
+        [(e.name, _takes(e), " ".join(e.suffixes) or "–", e.title) for e in host.exporters],
+    )
+    if session.settings.verbose:
+        section("Options", ("OF", "NAME", "DEFAULT", "WHAT IT IS"), _all_options(host))
+    section(
+        "Failures",
+        ("PLUGIN", "DISTRIBUTION", "WHAT HAPPENED"),
+        [(f.plugin, f.distribution, f.error) for f in host.failures],
+    )
+
+
+def _registers(plugin: Plugin) -> str:
+    parts = [f"{kind} {', '.join(names)}" for kind, names in plugin.registers.items()]
+    if plugin.observes:
+        parts.append(f"hooks {', '.join(plugin.observes)}")
+    return "; ".join(parts) or "nothing"
+
+
+def _format(host: Host, name: str) -> Sequence[str]:
+    reader, writer = host.readers.get(name), host.writers.get(name)
+    item = reader or writer
+    can = [word for word, there in (("read", reader), ("written", writer)) if there is not None]
+    suffixes = dict.fromkeys(
+        [*(reader.suffixes if reader else ()), *(writer.suffixes if writer else ())]
+    )
+    title = "" if item is None else item.title
+    return (name, ", ".join(can), " ".join(suffixes) or "–", title)
+
+
+def _takes(exporter: Exporter) -> str:
+    if isinstance(exporter.accepts, str):
+        return f"{exporter.accepts} captures"
+    return "every capture" if "diagnostics" in exporter.accepts else ", ".join(_accepts(exporter))
+
+
+def _all_options(host: Host) -> list[Sequence[str]]:
+    rows: list[Sequence[str]] = []
+
+    def add(whose: str, options: Sequence[Option]) -> None:
+        for option in options:
+            default = _shown(option.default)
+            rows.append((whose, option.name, default, option.help))
+
+    add("every reader", LIMIT_OPTIONS)
+    for reader in host.readers.values():
+        add(f"reader {reader.format}", reader.options)
+    for writer in host.writers.values():
+        add(f"writer {writer.format}", writer.options)
+    for exporter in host.exporters:
+        add(f"exporter {exporter.name}", exporter.options)
+    return rows
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return str(value) if value != "" else "–"

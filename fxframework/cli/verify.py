@@ -1,0 +1,128 @@
+"""``fxf verify``: every departure from the format, each with its place."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from fxframework.cli.app import command as _command
+from fxframework.cli.render import amount, printable, severity_of
+from fxframework.cli.session import Session
+from fxframework.errors import ExitCode, FxError, Severity, UsageError
+
+if TYPE_CHECKING:
+    from fxframework.model.capture import Capture
+    from fxframework.model.diagnostics import Diagnostic, Diagnostics
+
+UNLISTED = "FXF0104"
+
+
+@_command(name="verify", short_help="List every departure from the format.")
+@click.argument("files", nargs=-1, required=True, metavar="FILE...")
+def command(session: Session, files: tuple[str, ...]) -> ExitCode:
+    """List every departure from the format, each with its place, and the bytes there.
+
+    The exit status is 3 if there is a warning or worse. What only is worth knowing (info) is
+    counted; -v lists it too.
+    """
+    session.whole("verify")
+    shown: list[Mapping[str, Any]] = []
+
+    def one(text: str) -> ExitCode:
+        try:
+            with session.open(text, several=len(files) > 1) as capture:
+                with session.screen.working(f"reading {capture.name}"):
+                    capture.scan()
+                    records = capture.summary().records
+                found = _all(capture.diagnostics)
+                if session.settings.json:
+                    shown.append(_document(capture, found, records))
+                else:
+                    _print(session, capture, found, records)
+                worst = capture.diagnostics.worst
+                sound = worst is None or worst < Severity.WARNING
+                return ExitCode.OK if sound else ExitCode.FINDINGS
+        except UsageError:
+            raise
+        except FxError as error:
+            told = {"code": error.code, "message": error.message, "offset": error.offset}
+            shown.append({"path": session.named(text)[1], "error": told})
+            raise
+
+    status = session.each(files, one)
+    if session.settings.json:
+        session.screen.json("verify", {"captures": shown})
+    return status
+
+
+def _all(diagnostics: Diagnostics) -> list[Diagnostic]:
+    """What was found, in order of place, and how much of it is not listed."""
+    from fxframework.model.diagnostics import Diagnostic
+
+    found = diagnostics.sorted()
+    listed = Counter(finding.code for finding in found)
+    for code, count in sorted(diagnostics.counts.items()):
+        if count > listed[code]:
+            more = amount(count - listed[code], "more finding")
+            found.append(
+                Diagnostic(UNLISTED, Severity.INFO, None, None, f"{more} of {code}, not listed")
+            )
+    return found
+
+
+def _document(capture: Capture, found: list[Diagnostic], records: int) -> dict[str, Any]:
+    diagnostics = capture.diagnostics
+    worst = diagnostics.worst
+    return {
+        "path": capture.name,
+        "format": capture.format,
+        "size": capture.source.size,
+        "records": records,
+        "worst": None if worst is None else worst.key,
+        "counts": diagnostics.counts,
+        "findings": [
+            {
+                "code": finding.code,
+                "severity": finding.severity.key,
+                "offset": finding.offset,
+                "record": finding.record,
+                "message": finding.message,
+                "title": diagnostics.rule(finding.code).title,
+                "section": diagnostics.rule(finding.code).section,
+            }
+            for finding in found
+        ],
+    }
+
+
+def _print(session: Session, capture: Capture, found: list[Diagnostic], records: int) -> None:
+    screen = session.screen
+    explained: set[str] = set()
+    for finding in found:
+        informs = finding.severity < Severity.WARNING and finding.code != UNLISTED
+        if informs and not session.settings.verbose:
+            continue
+        rule = capture.diagnostics.rule(finding.code)
+        first = finding.code not in explained
+        explained.add(finding.code)
+        screen.finding(finding, rule, capture.source, explained=first)
+    counts: Counter[Severity] = Counter()
+    for code, count in capture.diagnostics.counts.items():
+        counts[severity_of(capture.diagnostics, code)] += count
+    name = printable(capture.name)
+    told = ", ".join(
+        f"{amount(counts[severity])} {severity.word}"
+        for severity in reversed(Severity)
+        if counts[severity]
+    )
+    sound = max(counts, default=Severity.INFO) < Severity.WARNING
+    verdict = "sound" if sound else "departs from the format"
+    colour = "green" if sound else "red"
+    verdict = screen.paint(verdict, fg=colour, bold=True)
+    tail = f"; findings: {told}" if told else ""
+    if told and not session.settings.verbose and counts[Severity.INFO]:
+        tail += " (-v lists the info)"
+    screen.print(f"{name}: {verdict}, {amount(records, 'record')}{tail}")
