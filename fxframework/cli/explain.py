@@ -12,6 +12,7 @@ from fxframework.cli.app import command as _command
 from fxframework.cli.render import printable
 from fxframework.cli.session import LIMIT_NAMES, Session
 from fxframework.errors import ExitCode, UsageError
+from fxframework.io.words import WORD
 
 if TYPE_CHECKING:
     from fxframework.io.words import FieldView
@@ -24,7 +25,8 @@ _CODE = re.compile(r"[A-Za-z]{2,}[0-9]+")
 def command(session: Session, what: str) -> ExitCode:
     """Explain a finding's CODE, or the bytes of FILE at OFFSET, field by field.
 
-    OFFSET is decimal, or hexadecimal after 0x, as findings show it.
+    OFFSET is decimal, or hexadecimal after 0x, as findings show it. The whole record is shown;
+    its word at OFFSET is marked >.
     """
     session.whole("explain")
     file, at, offset = what.rpartition("@")
@@ -121,14 +123,15 @@ def _document(field: FieldView) -> dict[str, object]:
 def _print(session: Session, name: str, offset: int, fields: list[FieldView]) -> None:
     screen = session.screen
     screen.print(screen.paint(f"{printable(name)} @ 0x{offset:08x}", bold=True))
-    rows = [("offset", "bits", "field", "value", "meaning", "section")]
+    rows = [("  offset", "bits", "field", "value", "meaning", "section")]
     word = None
     for field in fields:
+        mark = ">" if field.offset <= offset < field.offset + WORD else " "
         bits = str(field.low) if field.low == field.high else f"{field.low}–{field.high}"
         value = str(field.value) if field.value < 10 else f"{field.value} (0x{field.value:x})"
         rows.append(
             (
-                f"0x{field.offset:08x}" if field.offset != word else "",
+                f"{mark} 0x{field.offset:08x}" if field.offset != word else mark,
                 bits,
                 printable(field.name),
                 value,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
 
 LISTED = 12
 """Entries of a list that are shown without -v."""
+WALL = "wall_ns"
+"""What the name of a fact ends in that is nanoseconds since the Unix epoch."""
 LABEL = 20
 """Columns of a timeline row's name at most."""
 
@@ -137,7 +140,7 @@ def _fact(name: str, value: Any, limit: int | None) -> list[tuple[str, str]]:
 def _words(value: Any) -> str:
     if isinstance(value, Mapping):
         return ", ".join(
-            f"{name.replace('_', ' ')} {_words(entry)}"
+            f"{name.replace('_', ' ')} {_date(entry) if name.endswith(WALL) else _words(entry)}"
             for name, entry in value.items()
             if entry is not None
         )
@@ -146,6 +149,15 @@ def _words(value: Any) -> str:
     if isinstance(value, int):
         return amount(value)
     return "–" if value is None else str(value)
+
+
+def _date(ns: int) -> str:
+    """Nanoseconds since the Unix epoch as a date and time, exactly."""
+    seconds, rest = divmod(ns, 10**9)
+    try:
+        return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%d %H:%M:%S}.{rest:09d} UTC"
+    except (OverflowError, ValueError, OSError):
+        return str(ns)
 
 
 def _timeline(screen: Screen, summary: Summary) -> None:

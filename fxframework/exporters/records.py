@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -33,6 +34,9 @@ VERSION = 1
 LINES = 512
 """Lines made before they are written."""
 BAD_LINE = "FXF0103"
+MISFITS = ArithmeticError, AttributeError, LookupError, TypeError, ValueError, struct.error
+"""What a writer raises beside a refusal: people edit these files, so that a field may be missing,
+or of any type at all."""
 
 
 # --- Out ---------------------------------------------------------------------------------------
@@ -159,7 +163,7 @@ def _rebuilt(
         unused = Diagnostics(reader.rules() if reader.rules else {}, limit=1)
         target = writer.open(Sink(spool, name=source.name), settings, unused)
         for line in lines:
-            if line.isspace():
+            if not line or line.isspace():
                 continue
             record = _parse(line)
             if not isinstance(record, dict):
@@ -169,8 +173,7 @@ def _rebuilt(
                 target.write(record)
             except FxError as error:
                 bad.add(lines.offset, lines.number, error.message)
-            except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
-                # People edit these files: a field may be missing, or of any type at all.
+            except MISFITS as error:
                 bad.add(lines.offset, lines.number, f"{type(error).__name__}: {error}")
         target.close()
         rebuilt = Source.spooled(spool, name=source.name)

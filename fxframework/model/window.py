@@ -30,7 +30,7 @@ class Window(Capture):
     def __init__(self, whole: Capture, start_ns: int | None, stop_ns: int | None) -> None:
         self.whole = whole
         self.start_ns = NS_MIN if start_ns is None else start_ns
-        self.stop_ns = NS_MAX if stop_ns is None else stop_ns
+        self.stop_ns = NS_MAX + 1 if stop_ns is None else stop_ns
         # Of the class elsewhere; a window is of the class that it looks into.
         self.format = whole.format  # type: ignore[misc]
         self.schemas = whole.schemas  # type: ignore[misc]

@@ -226,6 +226,8 @@ class ToyWriter:
         elif kind == "padding":
             self._sink.write(bytes(shown["nbytes"]))
         elif kind in {"mark", "span"}:
+            if len(shown["name"].encode()) > 6:
+                raise WriteRefusedError("a name has six bytes at most")
             number = MARK if kind == "mark" else SPAN
             self._sink.write(record(number, shown["name"], shown["ts"], shown["value"]))
         elif kind != "magic":

@@ -24,6 +24,8 @@ I64 = st.integers(-(1 << 63), (1 << 63) - 1)
 U64 = st.integers(0, (1 << 64) - 1)
 FINITE = st.floats(allow_nan=False, width=64)
 
+ARGS = ("a", "b", "key", "x.y")
+
 NUMBERS: dict[str, st.SearchStrategy[Any]] = {
     "int32": st.integers(-(1 << 31), (1 << 31) - 1),
     "uint32": st.integers(0, (1 << 32) - 1),
@@ -59,7 +61,6 @@ class _Story:
     draw: Callable[[st.SearchStrategy[Any]], Any]
     provider: _Provider
     names: int = 0
-    flows: list[int] = attrs.field(factory=list)
 
     def number(self, low: int, high: int) -> int:
         value: int = self.draw(st.integers(low, high))
@@ -101,9 +102,9 @@ class _Story:
 
     def args(self, kinds: dict[str, st.SearchStrategy[Any]], most: int = 3) -> Any:
         before, made = b"", []
-        for _ in range(self.number(0, most)):
+        for title in self.draw(st.lists(st.sampled_from(ARGS), max_size=most)):
             kind = self.draw(st.sampled_from(sorted(kinds)))
-            more, name = self.text(self.draw(st.sampled_from(["a", "b", "key", "x.y"])))
+            more, name = self.text(title)
             before += more
             value = self.draw(kinds[kind])
             if kind == "string":
@@ -168,9 +169,9 @@ def _spans(
         complete = story.chance(2)
         place = len(out)
         inner: list[Timed] = []
-        if story.chance(3):
-            story.flows.append(story.number(1, 5))
-            _flow(story, who, begin, inner)
+        if story.chance(3):  # first of all, while the span is the latest thing on its thread
+            now += 1
+            _flow(story, who, now, inner)
         now += story.number(1, 3)
         if story.chance(3):
             _moment(story, who, now, inner)

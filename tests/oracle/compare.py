@@ -179,14 +179,15 @@ def _rows(table: Table) -> list[Row]:
 
 
 def _args(table: Table) -> dict[tuple[str, int], list[Any]]:
+    """Arguments by their owner; of several with one name the last (divergence `arg-repeated`)."""
     names = {code: name for name, code in TABLE_CODES.items()}
-    out: dict[tuple[str, int], list[Any]] = defaultdict(list)
+    out: dict[tuple[str, int], dict[str, Any]] = defaultdict(dict)
     for row in _rows(table):
         owner = names.get(row["table"])
         if owner is None or row["parent"] < 0:
             continue
-        out[owner, row["parent"]].append((row["name"], *_argument(row)))
-    return out
+        out[owner, row["parent"]][row["name"]] = (row["name"], *_argument(row))
+    return {owner: list(args.values()) for owner, args in out.items()}
 
 
 def _argument(row: Row) -> tuple[str, Any]:

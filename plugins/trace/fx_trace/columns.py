@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fx_trace import kernels as k
+from fxframework.io import arena
 from fxframework.io.limits import Limits
 from fxframework.io.words import U64_MAX
 from fxframework.model.clock import Clock
@@ -42,7 +43,7 @@ _DTYPES: dict[Any, tuple[type, ...]] = {
 
 
 def _columns(kind: Any, rows: int) -> Any:
-    return kind(*(np.empty(rows, dtype) for dtype in _DTYPES[kind]))
+    return kind(*(arena.empty(rows, dtype) for dtype in _DTYPES[kind]))
 
 
 def _resized(columns: Any, used: int, rows: int) -> Any:

@@ -136,7 +136,7 @@ class _Explainer:
                 meaning = "" if shown is None or shown == word else str(shown)
                 yield FieldView(at, 0, 63, label, word, meaning, section)
                 at += WORD
-        yield from self.stretch(at, c.at, part.name or "contents", section)
+        yield from self.stretch(at, c.at, part.name if part.is_stream else "contents", section)
 
     def header(self, layout: WordLayout, at: int, parts: tuple[Part, ...]) -> Iterator[FieldView]:
         """A word of bit fields; references say what they refer to."""

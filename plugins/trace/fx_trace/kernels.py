@@ -774,9 +774,11 @@ def scan(file, total, limit, events, args, sched, logs, blobs, objects, sparse, 
     t_flows = scalars[T_FLOWS]
     initialized = state.providers[scalars[PROVIDER] * PROVIDER_FIELDS + P_INITIALIZED] != 0
     tables = state.tables
+    run_of = 0
+    run = 0
     status = DONE
     while pos < limit:
-        word = words[pos]
+        word = words[pos & NOT_NEGATIVE]
 
         # The plain event, by far the most frequent record: all references indexed and known,
         # arguments of one or two words, nothing that would need reporting. It is taken here
@@ -853,7 +855,7 @@ def scan(file, total, limit, events, args, sched, logs, blobs, objects, sparse, 
                     value = 0
                     if has_word:
                         value = words[at]
-                    ticks = words[pos + 1]
+                    ticks = words[(pos & NOT_NEGATIVE) + 1]
                     events.kind[event] = subtype
                     events.thread[event] = thread_entry & LOW32
                     events.category[event] = category_entry & LOW32
@@ -863,7 +865,11 @@ def scan(file, total, limit, events, args, sched, logs, blobs, objects, sparse, 
                     events.word[event] = value
                     n_events += 1
                     n_args = row
-                    state.kinds[64 + subtype] += 1
+                    if subtype != run_of:
+                        state.kinds[64 + run_of] += run
+                        run_of = subtype
+                        run = 0
+                    run += 1
                     if arg_table == INSTANTS:
                         t_instants += 1
                     elif arg_table == FLOWS:
@@ -1553,6 +1559,7 @@ def scan(file, total, limit, events, args, sched, logs, blobs, objects, sparse, 
     scalars[T_ENDS] = t_ends
     scalars[T_INSTANTS] = t_instants
     scalars[T_FLOWS] = t_flows
+    state.kinds[64 + run_of] += run
     scalars[POS] = pos
     scalars[T_ARGS] += n_args - scalars[N_ARGS]
     scalars[N_EVENTS] = n_events
@@ -1580,31 +1587,84 @@ class Spans(NamedTuple):
 
 
 class Stacks(NamedTuple):
-    """What matching carries from event to event. Open slices are nodes of linked stacks."""
+    """What matching carries from event to event: the open slices of each thread, innermost last.
 
-    top: I64
-    """By thread id: node of its innermost open slice, or -1."""
+    A thread's stack is ``count`` of ``room`` entries from ``base`` in ``row``, ``start`` and
+    ``end``; it moves to the end of them, twice as large, when it is full.
+    """
+
+    base: I64
+    room: I64
+    count: I64
     last: I64
     """By thread id: time of its latest event."""
     last_end: I64
     """By thread id: end of the complete event that began last, at that time."""
-    open: Map
-    """Of asynchronous operations: (operation, id) to 1 + the node of the innermost open one."""
-    operations: Map
-    """(pid, name) to a number."""
     row: I64
-    """By node: the slice's row."""
-    end: I64
-    """By node: when a complete event ends; LATEST while an end event is awaited."""
     start: I64
-    """By node: when the slice began."""
-    below: I64
-    """By node: the node it lies on; of a free node, the next free one."""
+    end: I64
+    """When a complete event ends; LATEST while an end event is awaited."""
+    operations: Map
+    """(pid, name) to the number of an asynchronous operation."""
+    open: Map
+    """(operation, id) to 1 + the node of its innermost open slice; 0 none."""
+    async_row: I64
+    async_start: I64
+    async_below: I64
+    """By node: 1 + the node that encloses it."""
     scalars: I64
 
 
-M_SLICES, M_ENDS, M_FLOWS, M_LAST_ASYNC, M_OPERATIONS, M_FREE, M_NODES = 0, 1, 2, 3, 4, 5, 6
+M_SLICES, M_ENDS, M_FLOWS, M_LAST_ASYNC, M_OPERATIONS, M_NODES, M_USED = 0, 1, 2, 3, 4, 5, 6
 MATCH_SCALARS = 8
+
+
+@kernel
+def match_async(event, kind, now, row, events, pids, max_depth, spans, stacks, state):  # type: ignore[no-untyped-def]  # noqa: E501
+    """Match an asynchronous begin (its slice is ``row``) or end (its ordinal is ``row``)."""
+    scalars = stacks.scalars
+    pid = pids[events.thread[event]]
+    operation = map_get(stacks.operations, pid, events.name[event])
+    if operation < 0:
+        operation = scalars[M_OPERATIONS]
+        scalars[M_OPERATIONS] = operation + 1
+        map_put(stacks.operations, pid, events.name[event], operation)
+    outer = max(map_get(stacks.open, operation, events.word[event]), 0)
+    if kind == 5:
+        depth = 0
+        spans.parent[row] = -1
+        if outer:
+            spans.parent[row] = stacks.async_row[outer - 1]
+            depth = min(spans.depth[stacks.async_row[outer - 1]] + 1, max_depth)
+        spans.depth[row] = depth
+        spans.dur[row] = -1
+        node = scalars[M_NODES]
+        scalars[M_NODES] = node + 1
+        stacks.async_row[node] = row
+        stacks.async_start[node] = now
+        stacks.async_below[node] = outer
+        map_put(stacks.open, operation, events.word[event], node + 1)
+    elif outer:
+        spans.ends[row] = stacks.async_row[outer - 1]
+        spans.dur[stacks.async_row[outer - 1]] = now - stacks.async_start[outer - 1]
+        map_put(stacks.open, operation, events.word[event], stacks.async_below[outer - 1])
+    else:
+        note(state, 306, events.offset[event], 0)
+        spans.ends[row] = -1
+
+
+@kernel
+def deepen(thread, stacks):  # type: ignore[no-untyped-def]
+    """Move a thread's full stack to where there is room for twice as much."""
+    old = stacks.base[thread]
+    new = stacks.scalars[M_USED]
+    for index in range(stacks.count[thread]):
+        stacks.row[new + index] = stacks.row[old + index]
+        stacks.start[new + index] = stacks.start[old + index]
+        stacks.end[new + index] = stacks.end[old + index]
+    stacks.base[thread] = new
+    stacks.room[thread] = 2 * stacks.room[thread] + 8
+    stacks.scalars[M_USED] = new + stacks.room[thread]
 
 
 @kernel
@@ -1614,8 +1674,7 @@ def match(count, events, time, finish, order, refs, pids, max_depth, spans, stac
     ``time`` and ``finish`` are the events' times and a complete event's end, in ns. With
     ``order`` (event indices by time) ``refs`` gives each event's row or ordinal; with an empty
     one the events are taken as they stand, rows and ordinals going on from the last call, and
-    the first event that steps back in time stops the run. There are as many free nodes as
-    events. Gives -1, or that event's index.
+    the first event that steps back in time stops the run. Gives -1, or that event's index.
     """
     natural = len(order) == 0
     scalars = stacks.scalars
@@ -1623,161 +1682,108 @@ def match(count, events, time, finish, order, refs, pids, max_depth, spans, stac
     end_row = scalars[M_ENDS]
     flow_row = scalars[M_FLOWS]
     last_async = scalars[M_LAST_ASYNC]
-    free = scalars[M_FREE]
-    nodes = scalars[M_NODES]
     for index in range(count):
-        event = index if natural else order[index]
+        event = index if natural else order[index] & NOT_NEGATIVE
         kind = events.kind[event]
+        now = time[event]
+        if kind == 4 or kind == 2:
+            thread = events.thread[event] & NOT_NEGATIVE
+            row = slice_row & NOT_NEGATIVE if natural else refs[event] & NOT_NEGATIVE
+            slice_row += 1
+            end = LATEST
+            dur = -1
+            if kind == 4:
+                end = finish[event]
+                dur = end - now
+            if natural:
+                last = stacks.last[thread]
+                if now <= last:
+                    if now < last or (kind == 4 and end > stacks.last_end[thread]):
+                        return event
+                else:
+                    stacks.last[thread] = now
+                stacks.last_end[thread] = end
+            base = stacks.base[thread] & NOT_NEGATIVE
+            deep = stacks.count[thread] & NOT_NEGATIVE
+            while deep > 0 and stacks.end[base + deep - 1] <= now:
+                deep -= 1
+            parent = -1
+            if deep > 0:
+                parent = stacks.row[base + deep - 1]
+                if kind == 4 and end > stacks.end[base + deep - 1]:
+                    note(state, 305, events.offset[event], 0)
+            spans.parent[row] = parent
+            spans.depth[row] = deep
+            if deep > max_depth:
+                spans.depth[row] = max_depth
+                note(state, 308, events.offset[event], 0)
+            stacks.count[thread] = deep
+            if kind == 4 and dur < 0:
+                note(state, 301, events.offset[event], 0)
+                spans.dur[row] = -1
+                continue
+            spans.dur[row] = dur
+            if deep >= stacks.room[thread]:
+                deepen(thread, stacks)
+                base = stacks.base[thread] & NOT_NEGATIVE
+            stacks.row[base + deep] = row
+            if kind == 2:
+                stacks.start[base + deep] = now
+            stacks.end[base + deep] = end
+            stacks.count[thread] = deep + 1
+            continue
         if kind < 2 or kind == 6 or kind > 10:
             continue
-        now = time[event]
-        thread = events.thread[event] & NOT_NEGATIVE
-        row = 0 if natural else refs[event]
         if 5 <= kind <= 7:
             if natural:
                 if now < last_async:
                     return event
                 last_async = now
-            pid = pids[thread]
-            operation = map_get(stacks.operations, pid, events.name[event])
-            if operation < 0:
-                operation = scalars[M_OPERATIONS]
-                scalars[M_OPERATIONS] = operation + 1
-                map_put(stacks.operations, pid, events.name[event], operation)
-            outer = map_get(stacks.open, operation, events.word[event]) - 1
-            if outer < 0:
-                outer = -1
+            row = 0
             if kind == 5:
-                if natural:
-                    row = slice_row
-                    slice_row += 1
-                depth = 0
-                spans.parent[row] = -1
-                if outer >= 0:
-                    spans.parent[row] = stacks.row[outer]
-                    depth = min(spans.depth[stacks.row[outer]] + 1, max_depth)
-                spans.depth[row] = depth
-                spans.dur[row] = -1
-                if free >= 0:
-                    node = free
-                    free = stacks.below[node]
-                else:
-                    node = nodes
-                    nodes += 1
-                stacks.row[node] = row
-                stacks.start[node] = now
-                stacks.end[node] = LATEST
-                stacks.below[node] = outer
-                map_put(stacks.open, operation, events.word[event], node + 1)
+                row = slice_row if natural else refs[event]
+                slice_row += 1
             else:
-                if natural:
-                    row = end_row
-                    end_row += 1
-                if outer < 0:
-                    note(state, 306, events.offset[event], 0)
-                    spans.ends[row] = -1
-                else:
-                    spans.dur[stacks.row[outer]] = now - stacks.start[outer]
-                    spans.ends[row] = stacks.row[outer]
-                    map_put(stacks.open, operation, events.word[event], stacks.below[outer] + 1)
-                    stacks.below[outer] = free
-                    free = outer
+                row = end_row if natural else refs[event]
+                end_row += 1
+            match_async(event, kind, now, row, events, pids, max_depth, spans, stacks, state)
             continue
+        thread = events.thread[event] & NOT_NEGATIVE
         if natural:
             if now < stacks.last[thread]:
                 return event
             if now > stacks.last[thread]:
                 stacks.last[thread] = now
                 stacks.last_end[thread] = LATEST
-        top = stacks.top[thread]
-        if kind == 4 or kind == 2:
-            if natural:
-                row = slice_row
-                slice_row += 1
-            while top >= 0 and stacks.end[top] <= now:
-                below = stacks.below[top]
-                stacks.below[top] = free
-                free = top
-                top = below
-            depth = 0
-            parent = -1
-            if top >= 0:
-                parent = stacks.row[top]
-                depth = spans.depth[parent] + 1
-                if depth > max_depth:
-                    depth = max_depth
-                    note(state, 308, events.offset[event], 0)
-            spans.parent[row] = parent
-            spans.depth[row] = depth
-            end = LATEST
-            dur = -1
-            if kind == 4:
-                end = finish[event]
-                dur = end - now
-                if dur < 0:
-                    note(state, 301, events.offset[event], 0)
-                    spans.dur[row] = -1
-                    stacks.top[thread] = top
-                    continue
-                if natural:
-                    if end > stacks.last_end[thread]:
-                        return event
-                    stacks.last_end[thread] = end
-                if top >= 0 and end > stacks.end[top]:
-                    note(state, 305, events.offset[event], 0)
-            spans.dur[row] = dur
-            if free >= 0:
-                node = free
-                free = stacks.below[node]
-            else:
-                node = nodes
-                nodes += 1
-            stacks.row[node] = row
-            stacks.start[node] = now
-            stacks.end[node] = end
-            stacks.below[node] = top
-            stacks.top[thread] = node
-        elif kind == 3:
-            if natural:
-                row = end_row
-                end_row += 1
-            while top >= 0 and stacks.end[top] <= now:
-                below = stacks.below[top]
-                stacks.below[top] = free
-                free = top
-                top = below
-            stacks.top[thread] = top
+        base = stacks.base[thread]
+        deep = stacks.count[thread]
+        if kind == 3:
+            row = end_row if natural else refs[event]
+            end_row += 1
+            while deep > 0 and stacks.end[base + deep - 1] <= now:
+                deep -= 1
+            stacks.count[thread] = deep
             # A complete event that goes on beyond the end of what encloses it ends there.
-            while top >= 0 and stacks.end[top] != LATEST:
-                top = stacks.below[top]
-            if top < 0:
+            while deep > 0 and stacks.end[base + deep - 1] != LATEST:
+                deep -= 1
+            if deep == 0:
                 note(state, 302, events.offset[event], 0)
                 spans.ends[row] = -1
             else:
-                spans.ends[row] = stacks.row[top]
-                spans.dur[stacks.row[top]] = now - stacks.start[top]
-                above = stacks.top[thread]
-                stacks.top[thread] = stacks.below[top]
-                while above != top:
-                    below = stacks.below[above]
-                    stacks.below[above] = free
-                    free = above
-                    above = below
-                stacks.below[top] = free
-                free = top
+                closed = stacks.row[base + deep - 1]
+                spans.ends[row] = closed
+                spans.dur[closed] = now - stacks.start[base + deep - 1]
+                stacks.count[thread] = deep - 1
         else:
-            if natural:
-                row = flow_row
-                flow_row += 1
-            while top >= 0 and stacks.end[top] < now:
-                top = stacks.below[top]
-            spans.flows[row] = -1 if top < 0 else stacks.row[top]
+            row = flow_row if natural else refs[event]
+            flow_row += 1
+            while deep > 0 and stacks.end[base + deep - 1] < now:
+                deep -= 1
+            spans.flows[row] = -1 if deep == 0 else stacks.row[base + deep - 1]
     scalars[M_SLICES] = slice_row
     scalars[M_ENDS] = end_row
     scalars[M_FLOWS] = flow_row
     scalars[M_LAST_ASYNC] = last_async
-    scalars[M_FREE] = free
-    scalars[M_NODES] = nodes
     return -1
 
 

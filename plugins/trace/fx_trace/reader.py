@@ -21,6 +21,7 @@ from fx_trace import layout
 from fx_trace.columns import Chunk, Scanner, grown_map, new_map
 from fx_trace.rules import RULES
 from fxframework.errors import LimitError
+from fxframework.io import arena
 from fxframework.io.source import Source
 from fxframework.io.words import U64_MAX
 from fxframework.model.capture import Capture, OpenRequest, Record, Summary
@@ -287,8 +288,8 @@ class _Pass:
         self.spans = k.Spans(
             *(np.empty(0, np.int32 if field == "depth" else np.int64) for field in k.Spans._fields)
         )
-        self.first_ns: int | None = None
-        self.last_ns: int | None = None
+        self._first_ns: int | None = None
+        self._last_ns: int | None = None
         self._max_depth = max_depth
         self._match = k.match.for_size(scanner.nbytes)
         self._outside: list[tuple[int, int]] = []
@@ -299,20 +300,13 @@ class _Pass:
         self._empty_stacks()
 
     def _empty_stacks(self) -> None:
+        empty = np.zeros(0, np.int64)
+        arrays = dict.fromkeys(k.Stacks._fields, empty)
+        scalars = np.zeros(k.MATCH_SCALARS, np.int64)
+        scalars[k.M_LAST_ASYNC] = NS_MIN
         self._stacks = k.Stacks(
-            top=np.empty(0, np.int64),
-            last=np.empty(0, np.int64),
-            last_end=np.empty(0, np.int64),
-            open=new_map(16),
-            operations=new_map(16),
-            row=np.empty(0, np.int64),
-            end=np.empty(0, np.int64),
-            start=np.empty(0, np.int64),
-            below=np.empty(0, np.int64),
-            scalars=np.zeros(k.MATCH_SCALARS, np.int64),
+            **{**arrays, "operations": new_map(16), "open": new_map(16), "scalars": scalars}
         )
-        self._stacks.scalars[k.M_LAST_ASYNC] = NS_MIN
-        self._stacks.scalars[k.M_FREE] = -1
 
     # --- Adding chunks -------------------------------------------------------------------
 
@@ -322,8 +316,9 @@ class _Pass:
         if keep:
             self.chunk, self.times = chunk, times
         self._people(chunk)
-        self._range(chunk, times)
-        finish = times.finish() if (chunk.events.kind == 4).any() else times.events  # noqa: PLR2004
+        if not keep:
+            self._range(chunk, times)
+        finish = times.finish() if self.seen(layout.EventType.DURATION_COMPLETE) else times.events
         self._make_room(chunk)
         if not self.ordered:
             state = self.scanner.state
@@ -340,6 +335,10 @@ class _Pass:
             self.ordered = True
         self._keep(chunk, times.events, finish)
         return True
+
+    def seen(self, *kinds: int) -> int:
+        """Events of these types so far."""
+        return sum(int(self.scanner.state.kinds[16 * layout.RecordType.EVENT + x]) for x in kinds)
 
     def _run(self, events: k.Events, time: I64, finish: I64, order: I64, refs: I64) -> int:
         pids = self.scanner.threads.pid
@@ -363,19 +362,25 @@ class _Pass:
         )
         threads = int(scalars[k.N_THREADS])
         stacks = self._stacks
-        kind = chunk.events.kind
-        operations = int(np.count_nonzero((kind >= 5) & (kind <= 7)))  # noqa: PLR2004
-        nodes = int(stacks.scalars[k.M_NODES]) + kind.size
+        events = chunk.events.kind.size
+        operations = min(events, self.seen(5, 7))
+        nodes = int(stacks.scalars[k.M_NODES]) + operations
+        # Moving a full stack takes twice its room; all of them together less than this.
+        used = int(stacks.scalars[k.M_USED])
+        room = used + 3 * int(stacks.count.sum()) + 4 * events + 16 * threads
+        roomy = {name: _roomy(getattr(stacks, name), used, room) for name in ("row", "start", "end")}
         self._stacks = stacks._replace(
-            top=_filled(stacks.top, threads, -1),
+            base=_filled(stacks.base, threads, 0),
+            room=_filled(stacks.room, threads, 0),
+            count=_filled(stacks.count, threads, 0),
             last=_filled(stacks.last, threads, NS_MIN),
             last_end=_filled(stacks.last_end, threads, NS_MAX),
             open=grown_map(stacks.open, operations, self.scanner.nbytes),
             operations=grown_map(stacks.operations, operations, self.scanner.nbytes),
-            row=_spilled(stacks.row, nodes),
-            end=_spilled(stacks.end, nodes),
-            start=_spilled(stacks.start, nodes),
-            below=_spilled(stacks.below, nodes),
+            async_row=_filled(stacks.async_row, nodes, 0),
+            async_start=_filled(stacks.async_start, nodes, 0),
+            async_below=_filled(stacks.async_below, nodes, 0),
+            **roomy,
         )
 
     def _keep(self, chunk: Chunk, time: I64, finish: I64) -> None:
@@ -451,11 +456,19 @@ class _Pass:
             if not ns.size:
                 continue
             low, high = int(ns.min()), int(ns.max())
-            self.first_ns = low if self.first_ns is None else min(self.first_ns, low)
-            self.last_ns = high if self.last_ns is None else max(self.last_ns, high)
+            self._first_ns = low if self._first_ns is None else min(self._first_ns, low)
+            self._last_ns = high if self._last_ns is None else max(self._last_ns, high)
             if high == NS_MAX or low == NS_MIN:
                 outside = offsets[(ns == NS_MAX) | (ns == NS_MIN)]
                 self._outside.append((int(outside[0]), int(outside.size)))
+
+    def range(self) -> tuple[int | None, int | None]:
+        """The first and the last time of the capture, in ns; None where it has none."""
+        if self.chunk is not None and self._first_ns is None:
+            outside, self._outside = self._outside, []
+            self._range(self.chunk, self.times)
+            self._outside = outside
+        return self._first_ns, self._last_ns
 
     # --- The end ---------------------------------------------------------------------------
 
@@ -463,6 +476,8 @@ class _Pass:
         """Settle what needs the whole file: sorted matching, threads, names."""
         self._match_kept()
         state = self.scanner.state
+        if self.chunk is not None and (self.times.lost or int(state.scalars[k.LARGE_TICKS])):
+            self._range(self.chunk, self.times)
         self.tail = size % 8
         if self.tail and not int(state.scalars[k.STARTED]) & 2:
             k.note.plain(state, 5, size - self.tail, self.tail)
@@ -636,8 +651,8 @@ class _Pass:
         return Summary(
             records=int(scalars[k.RECORD]),
             kinds=self.kinds(),
-            start_ns=self.first_ns,
-            end_ns=self.last_ns,
+            start_ns=self.range()[0],
+            end_ns=self.range()[1],
             facts=facts,
             timeline=self._timeline(capture),
         )
@@ -670,9 +685,10 @@ class _Pass:
 
     def _timeline(self, capture: TraceCapture) -> tuple[tuple[str, tuple[int, ...]], ...]:
         """Events per stretch of time, for the busiest threads."""
-        if self.chunk is None or self.first_ns is None or self.last_ns is None:
+        first, last = self.range()
+        if self.chunk is None or first is None or last is None:
             return ()
-        span = self.last_ns - self.first_ns + 1
+        span = last - first + 1
         if not 0 < span < 1 << 53 or not self.times.events.size:  # noqa: PLR2004
             return ()
         threads = self.chunk.events.thread
@@ -683,7 +699,7 @@ class _Pass:
             threads, times = threads[::step], self.times.events[::step]
         else:
             times = self.times.events
-        bins = (times - self.first_ns) // -(-span // BINS)
+        bins = (times - first) // -(-span // BINS)
         table = capture.table("threads")
         names = table.texts("name")
         rows = []
@@ -721,8 +737,18 @@ class _TableMaker:
         """The rows of a table that this chunk holds."""
         rows, columns = getattr(self, f"_{name.removeprefix('trace_')}")()
         first = self.chunk.first[name]
-        columns["row"] = lambda: np.arange(first, first + rows, dtype=np.int64)
+        columns["row"] = lambda: _counting(first, rows)
         return Table(self.capture.schemas[name], rows, columns, self.capture.strings)
+
+    def _events_where(self, mask: NDArray[np.bool_], *kinds: int) -> _Rows:
+        """The rows of events of these types, of which ``mask`` has the same by number."""
+        kind = self.chunk.events.kind
+        seen = self.passed.seen(*kinds)
+        if not seen:
+            return _Rows(np.zeros(0, np.int64))
+        if seen == self.passed.seen(*range(11)):
+            return _Rows(np.broadcast_to(np.True_, kind.size))
+        return _Rows(mask[kind])
 
     def _common(self, picked: _Rows) -> dict[str, Any]:
         events = self.chunk.events
@@ -737,21 +763,21 @@ class _TableMaker:
 
     def _slices(self) -> tuple[int, dict[str, Any]]:
         events, spans = self.chunk.events, self.passed.spans
-        picked = _Rows(_IS_SLICE[events.kind])
+        picked = self._events_where(_IS_SLICE, 2, 4, 5)
         first = self.chunk.first["slices"]
         mine = slice(first, first + picked.count)
 
         def ids() -> NDArray[np.uint64]:
-            kind = picked(events.kind)
-            if not (kind == 5).any():  # noqa: PLR2004
+            if not self.passed.seen(layout.EventType.ASYNC_BEGIN):
                 return np.broadcast_to(np.uint64(0), picked.count)
+            kind = picked(events.kind)
             return np.where(kind == 5, picked(events.word), 0).view(np.uint64)  # noqa: PLR2004
 
         def kinds() -> NDArray[np.uint8]:
-            kind = picked(events.kind)
-            if kind.size and (kind == kind[0]).all():
-                return np.broadcast_to(_SLICE_KIND[kind[0]], picked.count)
-            return _SLICE_KIND[kind]
+            for kind in (2, 4, 5):
+                if self.passed.seen(kind) == self.passed.seen(2, 4, 5):
+                    return np.broadcast_to(_SLICE_KIND[kind], picked.count)
+            return _SLICE_KIND[picked(events.kind)]
 
         return picked.count, {
             **self._common(picked),
@@ -764,7 +790,7 @@ class _TableMaker:
 
     def _instants(self) -> tuple[int, dict[str, Any]]:
         events = self.chunk.events
-        picked = _Rows(_IS_INSTANT[events.kind])
+        picked = self._events_where(_IS_INSTANT, 0, 6)
         kind = picked(events.kind)
         word = picked(events.word)
         return picked.count, {
@@ -775,7 +801,7 @@ class _TableMaker:
 
     def _flows(self) -> tuple[int, dict[str, Any]]:
         events = self.chunk.events
-        picked = _Rows(_IS_FLOW[events.kind])
+        picked = self._events_where(_IS_FLOW, 8, 9, 10)
         first = self.chunk.first["flows"]
         return picked.count, {
             **self._common(picked),
@@ -904,7 +930,7 @@ class _Rows:
 
     def __init__(self, rows: NDArray[Any]) -> None:
         if rows.dtype == np.bool_:
-            self.count = int(np.count_nonzero(rows))
+            self.count = rows.size if rows.strides == (0,) else int(np.count_nonzero(rows))
             self._index = None if self.count == rows.size else np.flatnonzero(rows)
         else:
             self.count = int(rows.size)
@@ -912,6 +938,16 @@ class _Rows:
 
     def __call__(self, column: NDArray[Any]) -> NDArray[Any]:
         return column if self._index is None else column[self._index]
+
+
+def _counting(first: int, rows: int) -> I64:
+    """Row numbers from ``first`` on."""
+    numbers = arena.empty(rows, np.int64)
+    block = np.arange(min(rows, 1 << 15), dtype=np.int64)
+    for at in range(0, rows, block.size or 1):
+        part = numbers[at : at + block.size]
+        np.add(block[: part.size], first + at, out=part)
+    return numbers
 
 
 def _filled(array: I64, size: int, fill: int) -> I64:
@@ -923,13 +959,22 @@ def _filled(array: I64, size: int, fill: int) -> I64:
     return larger
 
 
+def _roomy(array: I64, used: int, size: int) -> I64:
+    """The array with room for ``size``, most of which will never be touched."""
+    if array.size >= size:
+        return array
+    larger = np.empty(size, np.int64)
+    larger[:used] = array[:used]
+    return larger
+
+
 def _spilled(array: NDArray[Any], size: int) -> NDArray[Any]:
     """The array, at least ``size`` long: in memory up to a bound, beyond it in a file."""
     if array.size >= size:
         return array
     room = size if not array.size else max(size, 3 * array.size // 2)
     if room * array.itemsize <= IN_MEMORY:
-        larger: NDArray[Any] = np.empty(room, array.dtype)
+        larger = arena.empty(room, array.dtype)
     else:
         with tempfile.TemporaryFile() as file:
             larger = np.memmap(file, array.dtype, "w+", shape=(room,))

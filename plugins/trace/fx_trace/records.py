@@ -94,6 +94,11 @@ def _refusal(code: str, message: str) -> WriteRefusedError:
     return WriteRefusedError(message, code=code, remedy=RULES[code].remedy)
 
 
+def _unfit(what: str, name: str, value: int, least: int, most: int) -> WriteRefusedError:
+    found = reprlib.repr(value)
+    return _refusal("FXT0404", f"{what}: {name} is {found}, but its field holds {least} to {most}")
+
+
 def string_marker(index: int) -> str:
     """What stands for a string that was never registered."""
     return f"<str#{index}>"
@@ -292,10 +297,7 @@ class _Builder:
 
     def unfit(self, name: str, value: int, least: int, most: int) -> WriteRefusedError:
         """The refusal of a number that does not fit."""
-        return _refusal(
-            "FXT0404",
-            f"{self.what}: {name} is {reprlib.repr(value)}, but its field holds {least} to {most}",
-        )
+        return _unfit(self.what, name, value, least, most)
 
     def u64(self, name: str, value: int) -> None:
         """Append a word."""
@@ -323,13 +325,12 @@ class _Builder:
         if self.first is not None:
             self.chunks[self.second] = self.pack(self.header)
             self.header = self.first
-        body = b"".join(self.chunks)
-        words = 1 + len(body) // WORD
+        words = 1 + sum(map(len, self.chunks)) // WORD
         if words > size.limit:
             raise _refusal(
                 "FXT0407", f"{self.what}: it needs {words} words, a size field holds {size.limit}"
             )
-        return self.pack(self.header | words << size.low) + body
+        return b"".join((self.pack(self.header | words << size.low), *self.chunks))
 
 
 def _encoded(what: str, name: str, text: str) -> bytes:
@@ -417,8 +418,10 @@ class _Form:
             raise _refusal(
                 "FXT0401", f"{self.what}: no {key} {value!r}{did_you_mean(value, numbers)}"
             )
-        if type(value) is not int or not 0 <= value <= limit:
-            raise self.wrong(key, f"a name or a number from 0 to {limit}")
+        if type(value) is not int:
+            raise self.wrong(key, "a name or a whole number")
+        if not 0 <= value <= limit:
+            raise _unfit(self.what, key, value, 0, limit)
         return next((name for name, number in numbers.items() if number == value), value)
 
     def indexes(self, parts: tuple[Part, ...]) -> dict[str, int] | None:
@@ -452,6 +455,9 @@ class _Form:
 
 class Part:
     """Something in a record. This one takes no bytes, has no value and is not shown."""
+
+    is_stream = False
+    """Whether what it takes beyond its labelled words is a stream of the field's name."""
 
     def __init__(self) -> None:
         self.name = ""
@@ -709,6 +715,8 @@ class _Words(_Field):
 class _Stream(_Field):
     """Bytes whose number the header has. Shown in hex under ``key``."""
 
+    is_stream = True
+
     def __init__(self, source: str | Bits | None = None, *, key: str = "") -> None:
         super().__init__(source)
         self.key = key
@@ -768,6 +776,8 @@ class _LargePayload(_Payload):
 
 class _Rest(_Value):
     """All words that are left of an argument whose type is not ours. Shown in hex."""
+
+    is_stream = True
 
     def read(self, c: Cursor, values: dict[str, Any]) -> None:
         values[self.name] = c.stream(c.end - c.at)
@@ -836,6 +846,8 @@ class Reference(_Field):
 
 class StringReference(Reference):
     """A string reference. ``code`` is the finding where it stands inline and is not UTF-8."""
+
+    is_stream = True
 
     def __init__(self, source: str | Bits | None = None, *, code: str = "FXT0107") -> None:
         super().__init__(source)

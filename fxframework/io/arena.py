@@ -1,0 +1,69 @@
+"""Arena: memory for bulk columns, taken again once the columns that held it are gone.
+
+Fresh memory costs a page fault and a clearing for every page, about as much as decoding into it
+does. Whoever decodes capture after capture pays that once. What is kept for the next capture is
+bounded (``KEEP`` bytes) and can be given back with ``release()``.
+"""
+
+from __future__ import annotations
+
+import mmap
+import threading
+import weakref
+from typing import Any
+
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
+
+__all__ = ["KEEP", "empty", "release"]
+
+SMALL = 1 << 20
+"""Arrays below this many bytes come from the ordinary allocator."""
+GRAIN = 2 << 20
+"""Blocks are multiples of a huge page."""
+KEEP = 512 << 20
+"""Bytes of free blocks that are kept."""
+
+_free: list[mmap.mmap] = []
+_lock = threading.RLock()
+
+
+def empty(size: int, dtype: DTypeLike) -> NDArray[Any]:
+    """An uninitialized array of shape (size,)."""
+    kind = np.dtype(dtype)
+    nbytes = size * kind.itemsize
+    if nbytes < SMALL:
+        return np.empty(size, kind)
+    block = _take(nbytes)
+    array = np.frombuffer(block, kind, size)
+    # Views of the array keep it alive, so that its end is the end of the last of them.
+    weakref.finalize(array, _give_back, block).atexit = False
+    return array
+
+
+def release() -> None:
+    """Give all free blocks back to the system."""
+    with _lock:
+        _free.clear()
+
+
+def _take(nbytes: int) -> mmap.mmap:
+    with _lock:
+        fitting = [block for block in _free if nbytes <= len(block) <= 2 * nbytes]
+        if fitting:
+            block = min(fitting, key=len)
+            _free.remove(block)
+            return block
+    block = mmap.mmap(-1, -(-nbytes // GRAIN) * GRAIN)
+    if hasattr(mmap, "MADV_HUGEPAGE"):
+        try:
+            block.madvise(mmap.MADV_HUGEPAGE)
+        except OSError:  # a kernel without huge pages
+            pass
+    return block
+
+
+def _give_back(block: mmap.mmap) -> None:
+    with _lock:
+        if sum(map(len, _free)) + len(block) <= KEEP:
+            _free.append(block)
