@@ -130,17 +130,21 @@ def _fact(name: str, value: Any, limit: int | None) -> list[tuple[str, str]]:
     """A fact as one line, or a list of them as one line each."""
     label = name.replace("_", " ")
     if not isinstance(value, list):
-        return [(label, _words(value))]
+        return [(label, _value(name, value))]
     lines = [(label if not at else "", _words(entry)) for at, entry in enumerate(value[:limit])]
     if limit is not None and len(value) > limit:
         lines.append(("", f"… and {amount(len(value) - limit)} more (-v shows all)"))
     return lines
 
 
+def _value(name: str, value: Any) -> str:
+    return _date(value) if name.endswith(WALL) and isinstance(value, int) else _words(value)
+
+
 def _words(value: Any) -> str:
     if isinstance(value, Mapping):
         return ", ".join(
-            f"{name.replace('_', ' ')} {_date(entry) if name.endswith(WALL) else _words(entry)}"
+            f"{name.replace('_', ' ')} {_value(name, entry)}"
             for name, entry in value.items()
             if entry is not None
         )

@@ -254,7 +254,8 @@ class Screen:
             yield working
             return
         stop = threading.Event()
-        thread = threading.Thread(target=_spin, args=(working, stop), daemon=True)
+        colour = self._coloured(self.err_is_terminal)
+        thread = threading.Thread(target=_spin, args=(working, stop, colour), daemon=True)
         thread.start()
         try:
             yield working
@@ -263,14 +264,14 @@ class Screen:
             thread.join()
 
 
-def _spin(working: Working, stop: threading.Event) -> None:
+def _spin(working: Working, stop: threading.Event, colour: bool) -> None:
     if stop.wait(PATIENCE):
         return
     from rich.console import Console
     from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
     columns = SpinnerColumn(), TextColumn("{task.description}", markup=False), TimeElapsedColumn()
-    console = Console(stderr=True)
+    console = Console(stderr=True, force_terminal=True, no_color=not colour)
     with Progress(*columns, console=console, transient=True, redirect_stdout=False) as progress:
         task = progress.add_task(working.text())
         progress.tasks[0].start_time = time.monotonic() - PATIENCE

@@ -178,6 +178,7 @@ def _rebuilt(
         target.close()
         rebuilt = Source.spooled(spool, name=source.name)
     rebuilt.faults = source.faults
+    rebuilt.rebuilt = True
     defaults = {option.name: option.default for option in reader.options}
     capture = reader.open(rebuilt, attrs.evolve(request, options=defaults))
     try:

@@ -61,6 +61,8 @@ class Source:
         self.faults = faults
         self.unpacked = unpacked
         """True where the input was gzip: offsets are those of the unpacked bytes."""
+        self.rebuilt = False
+        """True where a writer made these bytes of records: their writing again gives the same."""
         self._mapping = mapping
 
     @property

@@ -68,7 +68,8 @@ class Table(Mapping[str, ColumnData]):
             ) from None
         if callable(column):
             column = column()
-            self._columns[name] = column
+            if name != "row":  # as quickly made as fetched, and large
+                self._columns[name] = column
         return column
 
     def array(self, name: str) -> NDArray[Any]:

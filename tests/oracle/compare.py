@@ -61,7 +61,9 @@ def theirs(trace: LoadedTrace) -> View:
     for row in rows["args"]:
         kind = row["value_type"]
         value = row[{"string": "string_value", "real": "real_value"}.get(kind, "int_value")]
-        args[row["arg_set_id"]].append((row["key"], kind, _comparable(value)))
+        if kind == "real":  # an infinity is a text in JSON
+            value = repr(float(value))
+        args[row["arg_set_id"]].append((row["key"], kind, value))
     by_id = {row["id"]: row for row in rows["slices"]}
     view: View = {
         "slices": Counter(),
@@ -107,10 +109,6 @@ def _path(row: Row | None, by_id: Mapping[int, Row]) -> tuple[Any, ...]:
         row = by_id.get(row["parent_id"])
     assert depth == len(path) - 1
     return tuple(path)
-
-
-def _comparable(value: Any) -> Any:
-    return repr(value) if isinstance(value, float) else value
 
 
 # --- Our side ------------------------------------------------------------------------------------
@@ -199,7 +197,7 @@ def _argument(row: Row) -> tuple[str, Any]:
     if kind == "bool":
         return "bool", row["int"]
     if kind == "double":
-        return "real", _comparable(row["float"])
+        return "real", repr(row["float"])
     return "string", {"null": "null", "blob": "unknown"}.get(kind, row["str"])
 
 

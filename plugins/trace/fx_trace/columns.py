@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import attrs
@@ -20,6 +20,8 @@ __all__ = ["Chunk", "Scanner", "grown_map", "new_map"]
 
 STEP = 1 << 14
 """Entries for which there is room in everything before `scan` is called, for large files."""
+WINDOW_WORDS = 1 << 22
+"""Words after which the file's pages are let go of."""
 FIRST_WORDS = 1 << 17
 """Words read before the capacity for a whole file is estimated."""
 
@@ -107,8 +109,9 @@ class Scanner:
             pool.intern(text)
         per_code = limits.max_findings or 1 << 62
         self.threads = k.Threads(*(np.zeros(64, np.int64) for _ in range(4)))
+        scalars = np.zeros(k.SCALARS, np.int64)
         self.state = k.State(
-            scalars=np.zeros(k.SCALARS, np.int64),
+            scalars=scalars,
             strings=np.zeros(1 << 15, np.int64),
             threads=np.zeros(1 << 8, np.int64),
             string_map=new_map(64),
@@ -121,15 +124,19 @@ class Scanner:
             clocks=np.zeros(8 * k.CLOCK_FIELDS, np.int64),
             segments=np.zeros(64 * k.SEGMENT_FIELDS, np.int64),
             kinds=np.zeros(k.KINDS, np.int64),
-            valid=np.ones(pool.arrays.starts.size, np.uint8),
-            findings=np.zeros(256 * k.FINDING_FIELDS, np.int64),
-            counts=np.zeros(640, np.int64),
-            scratch=np.zeros(4, np.int64),
-            limits=np.array([limits.max_string, limits.max_record], np.int64),
+            notes=k.Notes(
+                scalars=scalars,
+                findings=np.zeros(256 * k.FINDING_FIELDS, np.int64),
+                counts=np.zeros(640, np.int64),
+            ),
+            texts=k.Texts(
+                valid=np.ones(pool.arrays.starts.size, np.uint8),
+                limits=np.array([limits.max_string, limits.max_record], np.int64),
+                scratch=np.zeros(4, np.int64),
+            ),
             tables=np.array(k.PLAIN_TABLES, np.int64),
         )
-        scalars = self.state.scalars
-        self.state.counts[1] = per_code
+        self.state.notes.counts[1] = per_code
         scalars[k.LAST_INLINE] = -1
         scalars[k.GENERATION] = 1
         self.state.strings[0] = 1 << 32
@@ -168,8 +175,8 @@ class Scanner:
                     break
             yield self._take(first)
 
-    def whole(self) -> Chunk:
-        """Read the whole file into one chunk."""
+    def whole(self, release: Callable[[int, int], None]) -> Chunk:
+        """Read the whole file into one chunk; ``release`` is told which bytes were done with."""
         self._make_room()
         first = self._first()
         self._finish(min(FIRST_WORDS, self.total))
@@ -182,7 +189,10 @@ class Scanner:
                 if used > self._step // 8:
                     rows = min(int(scale * used) + 4096, self.total // 2 + 64 + used)
                     self._outputs[kind] = _resized(self._outputs[kind], used, rows)
-            self._finish(self.total)
+            while done < self.total:
+                before, done = done, min(done + WINDOW_WORDS, self.total)
+                self._finish(done)
+                release(8 * before, 8 * done)
         return self._take(first)
 
     def _finish(self, limit: int) -> None:
@@ -246,7 +256,7 @@ class Scanner:
             (state.providers, k.PROVIDER_FIELDS, int(scalars[k.N_PROVIDERS])),
             (state.clocks, k.CLOCK_FIELDS, int(scalars[k.N_CLOCKS])),
             (state.segments, k.SEGMENT_FIELDS, int(scalars[k.N_SEGMENTS])),
-            (state.findings, k.FINDING_FIELDS, int(state.counts[0])),
+            (state.notes.findings, k.FINDING_FIELDS, int(state.notes.counts[0])),
         ]
 
     def _make_room(self, events: int = 0) -> None:
@@ -278,11 +288,13 @@ class Scanner:
             if isinstance(table, k.Map)
         }
         self.state = self.state._replace(
-            valid=_longer(self.state.valid, self.pool.arrays.starts.size, fill=1),
+            texts=self.state.texts._replace(
+                valid=_longer(self.state.texts.valid, self.pool.arrays.starts.size, fill=1)
+            ),
+            notes=self.state.notes._replace(findings=findings),
             providers=providers,
             clocks=clocks,
             segments=segments,
-            findings=findings,
             **maps,
         )
 

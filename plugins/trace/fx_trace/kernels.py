@@ -180,6 +180,26 @@ class Threads(NamedTuple):
     gone: I64
 
 
+class Notes(NamedTuple):
+    """Where findings go. (Kernels hand over no more than is needed: each array costs code.)"""
+
+    scalars: I64
+    findings: I64
+    """[code, offset, record, value] of each finding kept."""
+    counts: I64
+    """[findings kept, limit per code], then a count per code."""
+
+
+class Texts(NamedTuple):
+    """What interning a string takes beside the pool."""
+
+    valid: U8
+    """By string code: 1 where it is UTF-8."""
+    limits: I64
+    """[max_string, max_record] bytes."""
+    scratch: I64
+
+
 class State(NamedTuple):
     """What `scan` carries from record to record."""
 
@@ -198,14 +218,8 @@ class State(NamedTuple):
     clocks: I64
     segments: I64
     kinds: I64
-    valid: U8
-    """By string code: 1 where it is UTF-8."""
-    findings: I64
-    counts: I64
-    """[findings kept, limit per code], then a count per code."""
-    scratch: I64
-    limits: I64
-    """[max_string, max_record] bytes."""
+    notes: Notes
+    texts: Texts
     tables: I64
     """By argument type, 16 each: a second word; masks of int, float and str; bits that are odd."""
 
@@ -270,18 +284,18 @@ def map_refill(old, new):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def note(state, code, offset, value):  # type: ignore[no-untyped-def]
+def note(notes, code, offset, value):  # type: ignore[no-untyped-def]
     """Report a finding: counted always, kept while its code is under the limit."""
-    counts = state.counts
+    counts = notes.counts
     counts[code + 2] += 1
     if counts[code + 2] <= counts[1]:
         row = counts[0] * 4
-        state.findings[row] = code
-        state.findings[row + 1] = offset
-        state.findings[row + 2] = state.scalars[RECORD]
-        state.findings[row + 3] = value
+        notes.findings[row] = code
+        notes.findings[row + 1] = offset
+        notes.findings[row + 2] = notes.scalars[RECORD]
+        notes.findings[row + 3] = value
         counts[0] += 1
-        state.scalars[SLACK] -= 1
+        notes.scalars[SLACK] -= 1
 
 
 @kernel
@@ -372,24 +386,24 @@ def sound_after(words, start, total):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def intern_checked(streams, start, nbytes, offset, code_if_bad, pool, state):  # type: ignore[no-untyped-def]
+def intern_checked(streams, start, nbytes, offset, code_if_bad, pool, texts, notes):  # type: ignore[no-untyped-def]  # noqa: E501
     """Code of a string in the file, with a finding where it is not UTF-8 or over the limit."""
-    limit = state.limits[0]
+    limit = texts.limits[0]
     if limit and nbytes > limit:
-        note(state, 116, offset, nbytes)
+        note(notes, 116, offset, nbytes)
         nbytes = limit
     known = pool.used[0]
     code = intern_words(streams, start, nbytes, pool)
     if code >= known:
-        state.scalars[SLACK] -= 1
-        state.valid[code] = 1 if utf8_valid(streams, start, nbytes) else 0
-    if code_if_bad and not state.valid[code]:
-        note(state, code_if_bad, offset, code)
+        notes.scalars[SLACK] -= 1
+        texts.valid[code] = 1 if utf8_valid(streams, start, nbytes) else 0
+    if code_if_bad and not texts.valid[code]:
+        note(notes, code_if_bad, offset, code)
     return code
 
 
 @kernel
-def placeholder(index, pool, state):  # type: ignore[no-untyped-def]
+def placeholder(index, pool, texts, notes):  # type: ignore[no-untyped-def]
     """Code of the text ``<str#N>``."""
     digits = 1
     power = 10
@@ -412,65 +426,65 @@ def placeholder(index, pool, state):  # type: ignore[no-untyped-def]
         low |= 62 << (8 * at)
     else:
         high |= 62 << (8 * (at - 8))
-    state.scratch[0] = low
-    state.scratch[1] = high
+    texts.scratch[0] = low
+    texts.scratch[1] = high
     known = pool.used[0]
-    code = intern_words(state.scratch, 0, 6 + digits, pool)
+    code = intern_words(texts.scratch, 0, 6 + digits, pool)
     if code >= known:
-        state.scalars[SLACK] -= 1
-        state.valid[code] = 1
+        notes.scalars[SLACK] -= 1
+        texts.valid[code] = 1
     return code
 
 
 @kernel
-def absent_string(index, offset, pool, state):  # type: ignore[no-untyped-def]
-    """Code of an indexed string that the cache lacks."""
-    scalars = state.scalars
-    code = map_get(state.string_map, scalars[EPOCH], index)
+def absent_string(index, offset, table, cache, providers, pool, texts, notes):  # type: ignore[no-untyped-def]  # noqa: E501
+    """Code of an indexed string that the cache lacks; ``table`` has those of all providers."""
+    scalars = notes.scalars
+    code = map_get(table, scalars[EPOCH], index)
     if code >= 0:
-        state.strings[index] = (scalars[GENERATION] << 32) | code
+        cache[index] = (scalars[GENERATION] << 32) | code
         return code
     if scalars[PROVIDER] != 0:
-        code = map_get(state.string_map, state.providers[P_EPOCH], index)
+        code = map_get(table, providers[P_EPOCH], index)
         if code >= 0:
-            note(state, 106, offset, index)
+            note(notes, 106, offset, index)
             return code
-    note(state, 104, offset, index)
-    return placeholder(index, pool, state)
+    note(notes, 104, offset, index)
+    return placeholder(index, pool, texts, notes)
 
 
 @kernel
-def identity(pid, tid, offset, known, state):  # type: ignore[no-untyped-def]
+def identity(pid, tid, offset, known, identities, scalars):  # type: ignore[no-untyped-def]
     """Thread id of a (pid, tid), which is entered where it is new."""
-    thread = map_get(state.identities, pid, tid)
+    thread = map_get(identities, pid, tid)
     if thread < 0:
-        thread = state.scalars[N_THREADS]
+        thread = scalars[N_THREADS]
         known.pid[thread] = pid
         known.tid[thread] = tid
         known.offset[thread] = offset
         known.gone[thread] = 0
-        state.scalars[N_THREADS] = thread + 1
-        state.scalars[SLACK] -= 1
-        map_put(state.identities, pid, tid, thread)
+        scalars[N_THREADS] = thread + 1
+        scalars[SLACK] -= 1
+        map_put(identities, pid, tid, thread)
     return thread
 
 
 @kernel
-def absent_thread(index, offset, known, state):  # type: ignore[no-untyped-def]
-    """Thread id of an indexed thread that the cache lacks."""
-    scalars = state.scalars
+def absent_thread(index, offset, known, table, cache, providers, notes):  # type: ignore[no-untyped-def]
+    """Thread id of an indexed thread that the cache lacks; ``table`` has those of all providers."""
+    scalars = notes.scalars
     epoch = scalars[EPOCH]
-    thread = map_get(state.thread_map, epoch, index)
+    thread = map_get(table, epoch, index)
     if thread >= 0:
-        state.threads[index] = (scalars[GENERATION] << 32) | thread
+        cache[index] = (scalars[GENERATION] << 32) | thread
         return thread
     if scalars[PROVIDER] != 0:
-        thread = map_get(state.thread_map, state.providers[P_EPOCH], index)
+        thread = map_get(table, providers[P_EPOCH], index)
         if thread >= 0:
-            note(state, 106, offset, index)
+            note(notes, 106, offset, index)
             return thread
-    note(state, 105, offset, index)
-    thread = map_get(state.thread_map, epoch, THREAD_GONE + index)
+    note(notes, 105, offset, index)
+    thread = map_get(table, epoch, THREAD_GONE + index)
     if thread < 0:
         thread = scalars[N_THREADS]
         known.pid[thread] = 0
@@ -479,7 +493,7 @@ def absent_thread(index, offset, known, state):  # type: ignore[no-untyped-def]
         known.gone[thread] = index + 1
         scalars[N_THREADS] = thread + 1
         scalars[SLACK] -= 1
-        map_put(state.thread_map, epoch, THREAD_GONE + index, thread)
+        map_put(table, epoch, THREAD_GONE + index, thread)
     return thread
 
 
@@ -541,6 +555,8 @@ def find_provider(number, offset, state):  # type: ignore[no-untyped-def]
 @kernel
 def metadata(words, streams, pos, size, pool, state):  # type: ignore[no-untyped-def]
     """A metadata record. Gives whether its contents fit it."""
+    notes = state.notes
+    texts = state.texts
     word = words[pos]
     offset = pos * 8
     kind = (word >> 16) & 15
@@ -556,16 +572,16 @@ def metadata(words, streams, pos, size, pool, state):  # type: ignore[no-untyped
         provider, _ = find_provider(number, offset, state)
         row = provider * PROVIDER_FIELDS
         if state.providers[row + P_INTRODUCED]:
-            note(state, 205, offset, number)
+            note(notes, 205, offset, number)
             new_epoch(provider, state)
         state.providers[row + P_INTRODUCED] = 1
         if reserved:
-            note(state, 101, offset, word)
+            note(notes, 101, offset, word)
             reserved = 0
         if (length & 7) and streams[pos + need - 1] >> (8 * (length & 7)):
-            note(state, 102, offset, 0)
+            note(notes, 102, offset, 0)
         state.providers[row + P_NAME] = intern_checked(
-            streams, pos + 1, length, offset, 107, pool, state
+            streams, pos + 1, length, offset, 107, pool, texts, notes
         )
         state.providers[row + P_OFFSET] = offset
         switch(provider, state)
@@ -573,53 +589,54 @@ def metadata(words, streams, pos, size, pool, state):  # type: ignore[no-untyped
         reserved = (word >> 52) & 0xFFF
         provider, new = find_provider(number, offset, state)
         if new:
-            note(state, 206, offset, number)
+            note(notes, 206, offset, number)
         switch(provider, state)
     elif kind == 3:
         reserved = (word >> 56) & 0xFF
         if (word >> 52) & 15 == 0:
-            note(state, 207, offset, number)
+            note(notes, 207, offset, number)
             provider = map_get(state.provider_map, number, 0)
             if provider >= 0:
                 state.providers[provider * PROVIDER_FIELDS + P_FULL] += 1
         else:
-            note(state, 111, offset, (word >> 52) & 15)
+            note(notes, 111, offset, (word >> 52) & 15)
     elif kind == 4:
         if (word >> 20) & 15 == 0:
             reserved = (word >> 56) & 0xFF
         else:
-            note(state, 111, offset, (word >> 20) & 15)
+            note(notes, 111, offset, (word >> 20) & 15)
     else:
-        note(state, 111, offset, kind)
+        note(notes, 111, offset, kind)
         need = size
     if reserved:
-        note(state, 101, offset, word)
+        note(notes, 101, offset, word)
     if need < size:
-        note(state, 103, offset, size - need)
+        note(notes, 103, offset, size - need)
     return True
 
 
 @kernel
 def initialization(words, pos, size, state):  # type: ignore[no-untyped-def]
     """An initialization record: rate, and Jane Street's base tick and wall time."""
+    notes = state.notes
     scalars = state.scalars
     offset = pos * 8
     row = scalars[PROVIDER] * PROVIDER_FIELDS
     if words[pos] >> 16:
-        note(state, 101, offset, words[pos])
+        note(notes, 101, offset, words[pos])
     rate = words[pos + 1]
     base = 0
     wall = -1
     if size >= 4:
         base = words[pos + 2]
         wall = words[pos + 3]
-        note(state, 204, offset, 0)
+        note(notes, 204, offset, 0)
         if size > 4:
-            note(state, 103, offset, size - 4)
+            note(notes, 103, offset, size - 4)
     elif size > 2:
-        note(state, 103, offset, size - 2)
+        note(notes, 103, offset, size - 2)
     if rate == 0:
-        note(state, 203, offset, 0)
+        note(notes, 203, offset, 0)
         return
     # A clock is known by its rate and base; the wall time of its first record is kept.
     clock = map_get(state.clock_map, rate, base)
@@ -633,14 +650,14 @@ def initialization(words, pos, size, state):  # type: ignore[no-untyped-def]
     elif wall != -1 and state.clocks[clock * CLOCK_FIELDS + 2] == -1:
         state.clocks[clock * CLOCK_FIELDS + 2] = wall
     if state.providers[row + P_INITIALIZED] and state.providers[row + P_CLOCK] != clock:
-        note(state, 209, offset, rate)
+        note(notes, 209, offset, rate)
     state.providers[row + P_INITIALIZED] = 1
     state.providers[row + P_CLOCK] = clock
     set_clock(clock, state)
 
 
 @kernel
-def profiler(words, streams, pos, size, state):  # type: ignore[no-untyped-def]
+def profiler(words, streams, pos, size, table, providers, notes):  # type: ignore[no-untyped-def]
     """A profiler record, which no table holds: only checked. Gives whether its contents fit."""
     word = words[pos]
     offset = pos * 8
@@ -659,7 +676,7 @@ def profiler(words, streams, pos, size, state):  # type: ignore[no-untyped-def]
         need = 2 + ((word >> 28) & 0xFF)
         reserved = word >> 36
     else:
-        note(state, 111, offset, kind)
+        note(notes, 111, offset, kind)
         return True
     one_word = False
     if inline:
@@ -668,11 +685,11 @@ def profiler(words, streams, pos, size, state):  # type: ignore[no-untyped-def]
     if need > size:
         return False
     if not inline:
-        check_thread((word >> 20) & 0xFF, offset, state)
+        check_thread((word >> 20) & 0xFF, offset, table, providers, notes)
     if one_word:
-        note(state, 113, offset, 0)
+        note(notes, 113, offset, 0)
     if reserved:
-        note(state, 101, offset, word)
+        note(notes, 101, offset, word)
     if kind == 0:
         at = pos + 2 + (0 if not inline else (1 if one_word else 2))
         middle = at + ((name_length + 7) >> 3)
@@ -683,11 +700,11 @@ def profiler(words, streams, pos, size, state):  # type: ignore[no-untyped-def]
         if dirty == 0 and build_length & 7:
             dirty = streams[after - 1] >> (8 * (build_length & 7))
         if dirty:
-            note(state, 102, offset, 0)
+            note(notes, 102, offset, 0)
         if not utf8_valid_bytes(streams, at, name_length):
-            note(state, 107, offset, 0)
+            note(notes, 107, offset, 0)
     if need < size:
-        note(state, 103, offset, size - need)
+        note(notes, 103, offset, size - need)
     return True
 
 
@@ -705,15 +722,15 @@ def utf8_valid_bytes(words, start, nbytes):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def check_thread(index, offset, state):  # type: ignore[no-untyped-def]
+def check_thread(index, offset, table, providers, notes):  # type: ignore[no-untyped-def]
     """Report an indexed thread that does not resolve, without entering it anywhere."""
-    scalars = state.scalars
-    if map_get(state.thread_map, scalars[EPOCH], index) >= 0:
+    scalars = notes.scalars
+    if map_get(table, scalars[EPOCH], index) >= 0:
         return
-    if scalars[PROVIDER] != 0 and map_get(state.thread_map, state.providers[P_EPOCH], index) >= 0:
-        note(state, 106, offset, index)
+    if scalars[PROVIDER] != 0 and map_get(table, providers[P_EPOCH], index) >= 0:
+        note(notes, 106, offset, index)
         return
-    note(state, 105, offset, index)
+    note(notes, 105, offset, index)
 
 
 @kernel
@@ -761,6 +778,13 @@ def scan(file, total, limit, events, args, sched, logs, blobs, objects, sparse, 
     scalars = state.scalars
     cache = state.strings
     threads = state.threads
+    string_map = state.string_map
+    thread_map = state.thread_map
+    identities = state.identities
+    providers = state.providers
+    notes = state.notes
+    texts = state.texts
+    limits = texts.limits
     pos = scalars[POS]
     n_events = scalars[N_EVENTS]
     n_args = scalars[N_ARGS]
@@ -907,14 +931,14 @@ def scan(file, total, limit, events, args, sched, logs, blobs, objects, sparse, 
             end = pos + 1
             while end < total and words[end] == 0:
                 end += 1
-            note(state, 6, offset, end - pos)
+            note(notes, 6, offset, end - pos)
             state.kinds[KIND_PADDING] += 1
             record += 1
             pos = end
             continue
         least = minimum(kind)
         if size == 0 or size > total - pos or size < least:
-            note(state, 1 if size == 0 else (2 if size > total - pos else 3), offset, size)
+            note(notes, 1 if size == 0 else (2 if size > total - pos else 3), offset, size)
             end = sound_after(words, pos + 1, total)
             state.kinds[KIND_DAMAGED] += 1
             record += 1
@@ -923,14 +947,14 @@ def scan(file, total, limit, events, args, sched, logs, blobs, objects, sparse, 
                 scalars[STARTED] |= 2
             continue
         end = pos + size
-        if state.limits[1] and size * 8 > state.limits[1]:
-            note(state, 8, offset, size * 8)
+        if limits[1] and size * 8 > limits[1]:
+            note(notes, 8, offset, size * 8)
             state.kinds[KIND_DAMAGED] += 1
             record += 1
             pos = end
             continue
         if least == 0:
-            note(state, 7, offset, kind)
+            note(notes, 7, offset, kind)
             state.kinds[KIND_UNKNOWN] += 1
             record += 1
             pos = end
@@ -968,41 +992,47 @@ def scan(file, total, limit, events, args, sched, logs, blobs, objects, sparse, 
                     fits = False
             if fits and subtype > 10:
                 # An event type of the future: its beginning is that of every event.
-                note(state, 111, offset, subtype)
+                note(notes, 111, offset, subtype)
             if fits:
                 if thread_ref == 0:
                     pid = words[at]
                     tid = words[at + 1]
                     thread = scalars[LAST_INLINE]
                     if thread < 0 or known.pid[thread] != pid or known.tid[thread] != tid:
-                        thread = identity(pid, tid, offset, known, state)
+                        thread = identity(pid, tid, offset, known, identities, scalars)
                         scalars[LAST_INLINE] = thread
                 else:
                     entry = threads[thread_ref]
                     if entry >> 32 == generation:
                         thread = entry & LOW32
                     else:
-                        thread = absent_thread(thread_ref, offset, known, state)
+                        thread = absent_thread(
+                            thread_ref, offset, known, thread_map, threads, providers, notes
+                        )
                 if category_ref < 0x8000:
                     entry = cache[category_ref]
                     if entry >> 32 == generation:
                         category = entry & LOW32
                     else:
-                        category = absent_string(category_ref, offset, pool, state)
+                        category = absent_string(
+                            category_ref, offset, string_map, cache, providers, pool, texts, notes
+                        )
                 else:
                     length = category_ref & 0x7FFF
                     category = intern_checked(
-                        streams, strings_at, length, offset, 107, pool, state
+                        streams, strings_at, length, offset, 107, pool, texts, notes
                     )
                 if name_ref < 0x8000:
                     entry = cache[name_ref]
                     if entry >> 32 == generation:
                         name = entry & LOW32
                     else:
-                        name = absent_string(name_ref, offset, pool, state)
+                        name = absent_string(
+                            name_ref, offset, string_map, cache, providers, pool, texts, notes
+                        )
                 else:
                     name = intern_checked(
-                        streams, name_at, name_ref & 0x7FFF, offset, 107, pool, state
+                        streams, name_at, name_ref & 0x7FFF, offset, 107, pool, texts, notes
                     )
                 if (category_ref | name_ref) & 0x8000:
                     dirty = 0
@@ -1011,7 +1041,7 @@ def scan(file, total, limit, events, args, sched, logs, blobs, objects, sparse, 
                     if dirty == 0 and name_ref & 0x8000 and name_ref & 7:
                         dirty = streams[args_at - 1] >> (8 * (name_ref & 7))
                     if dirty:
-                        note(state, 102, offset, 0)
+                        note(notes, 102, offset, 0)
                 ticks = words[at - 1]
                 if ticks < 0:
                     scalars[LARGE_TICKS] = 1
@@ -1026,10 +1056,10 @@ def scan(file, total, limit, events, args, sched, logs, blobs, objects, sparse, 
                         value = words[after]
                         after += 1
                         if value < 0 or value > 2:
-                            note(state, 115, offset, value)
+                            note(notes, 115, offset, value)
                             value = 254 if value < 0 or value > 254 else value
                     if after < end:
-                        note(state, 103, offset, end - after)
+                        note(notes, 103, offset, end - after)
                     if subtype == 2 or subtype == 4 or subtype == 5:
                         arg_table = SLICES
                         arg_parent = t_slices
@@ -1067,27 +1097,27 @@ def scan(file, total, limit, events, args, sched, logs, blobs, objects, sparse, 
             fits = after <= end
             if fits:
                 if (word >> 47) or (word >> 31) & 1:
-                    note(state, 101, offset, word)
+                    note(notes, 101, offset, word)
                 if (length & 7) and streams[after - 1] >> (8 * (length & 7)):
-                    note(state, 102, offset, 0)
+                    note(notes, 102, offset, 0)
                 if after < end:
-                    note(state, 103, offset, end - after)
-                code = intern_checked(streams, at, length, offset, 107, pool, state)
+                    note(notes, 103, offset, end - after)
+                code = intern_checked(streams, at, length, offset, 107, pool, texts, notes)
                 if index == 0:
-                    note(state, 109, offset, 0)
+                    note(notes, 109, offset, 0)
                 else:
                     cache[index] = (generation << 32) | code
                     map_put(state.string_map, scalars[EPOCH], index, code)
         elif kind == 3:
             index = (word >> 16) & 0xFF
             if word >> 24:
-                note(state, 101, offset, word)
+                note(notes, 101, offset, word)
             if size > 3:
-                note(state, 103, offset, size - 3)
+                note(notes, 103, offset, size - 3)
             if index == 0:
-                note(state, 109, offset, 0)
+                note(notes, 109, offset, 0)
             else:
-                thread = identity(words[pos + 1], words[pos + 2], offset, known, state)
+                thread = identity(words[pos + 1], words[pos + 2], offset, known, identities, scalars)
                 threads[index] = (generation << 32) | thread
                 map_put(state.thread_map, scalars[EPOCH], index, thread)
         elif kind == 0:
@@ -1108,24 +1138,26 @@ def scan(file, total, limit, events, args, sched, logs, blobs, objects, sparse, 
             fits = after <= end
             if fits:
                 if (word >> 56) or (word >> 47) & 1:
-                    note(state, 101, offset, word)
+                    note(notes, 101, offset, word)
                 if ref & 0x8000:
-                    name = intern_checked(streams, at, ref & 0x7FFF, offset, 107, pool, state)
+                    name = intern_checked(streams, at, ref & 0x7FFF, offset, 107, pool, texts, notes)
                 else:
                     entry = cache[ref]
                     if entry >> 32 == generation:
                         name = entry & LOW32
                     else:
-                        name = absent_string(ref, offset, pool, state)
+                        name = absent_string(
+                            ref, offset, string_map, cache, providers, pool, texts, notes
+                        )
                 dirty = 0
                 if ref & 0x8000 and ref & 7:
                     dirty = streams[at + name_words - 1] >> (8 * (ref & 7))
                 if dirty == 0 and length & 7:
                     dirty = streams[after - 1] >> (8 * (length & 7))
                 if dirty:
-                    note(state, 102, offset, 0)
+                    note(notes, 102, offset, 0)
                 if after < end:
-                    note(state, 103, offset, end - after)
+                    note(notes, 103, offset, end - after)
                 row = scalars[N_BLOBS]
                 blobs.type[row] = (word >> 48) & 0xFF
                 blobs.name[row] = name
@@ -1169,27 +1201,31 @@ def scan(file, total, limit, events, args, sched, logs, blobs, objects, sparse, 
                         if entry >> 32 == generation:
                             pid = known.pid[entry & LOW32]
                         else:
-                            pid = known.pid[absent_thread(process, offset, known, state)]
+                            pid = known.pid[absent_thread(
+                            process, offset, known, thread_map, threads, providers, notes
+                        )]
                     if inline == 2:
-                        note(state, 112, offset, 0)
+                        note(notes, 112, offset, 0)
                     at += inline
                 if word >> 44:
-                    note(state, 101, offset, word)
+                    note(notes, 101, offset, word)
                 if ref & 0x8000:
                     name = intern_checked(
-                        streams, at, ref & 0x7FFF, offset, 107 if kind == 6 else 108, pool, state
+                        streams, at, ref & 0x7FFF, offset, 107 if kind == 6 else 108, pool, texts, notes
                     )
                     if ref & 7 and streams[at + name_words - 1] >> (8 * (ref & 7)):
-                        note(state, 102, offset, 0)
+                        note(notes, 102, offset, 0)
                 else:
                     entry = cache[ref]
                     if entry >> 32 == generation:
                         name = entry & LOW32
                     else:
-                        name = absent_string(ref, offset, pool, state)
+                        name = absent_string(
+                            ref, offset, string_map, cache, providers, pool, texts, notes
+                        )
                 at += name_words
                 if after < end:
-                    note(state, 103, offset, end - after)
+                    note(notes, 103, offset, end - after)
                 row = scalars[N_OBJECTS]
                 objects.kind[row] = 1 if kind == 6 else 0
                 objects.type[row] = process if kind == 7 else 0
@@ -1212,22 +1248,26 @@ def scan(file, total, limit, events, args, sched, logs, blobs, objects, sparse, 
                 if fits:
                     at = pos + 2
                     if outgoing == 0:
-                        sched.prev[row] = identity(words[at], words[at + 1], offset, known, state)
+                        sched.prev[row] = identity(words[at], words[at + 1], offset, known, identities, scalars)
                         at += 2
                     else:
                         entry = threads[outgoing]
                         if entry >> 32 == generation:
                             sched.prev[row] = entry & LOW32
                         else:
-                            sched.prev[row] = absent_thread(outgoing, offset, known, state)
+                            sched.prev[row] = absent_thread(
+                            outgoing, offset, known, thread_map, threads, providers, notes
+                        )
                     if incoming == 0:
-                        sched.next[row] = identity(words[at], words[at + 1], offset, known, state)
+                        sched.next[row] = identity(words[at], words[at + 1], offset, known, identities, scalars)
                     else:
                         entry = threads[incoming]
                         if entry >> 32 == generation:
                             sched.next[row] = entry & LOW32
                         else:
-                            sched.next[row] = absent_thread(incoming, offset, known, state)
+                            sched.next[row] = absent_thread(
+                            incoming, offset, known, thread_map, threads, providers, notes
+                        )
                     sched.cpu[row] = (word >> 16) & 0xFF
                     sched.state[row] = (word >> 24) & 15
                     sched.prev_priority[row] = (word >> 44) & 0xFF
@@ -1245,23 +1285,23 @@ def scan(file, total, limit, events, args, sched, logs, blobs, objects, sparse, 
                     sched.next_priority[row] = -1
                     if subtype == 1:
                         if (word >> 40) & 0xFFFFF:
-                            note(state, 101, offset, word)
+                            note(notes, 101, offset, word)
                         sched.state[row] = (word >> 36) & 15
                         sched.prev[row] = words[pos + 2]
                         sched.next[row] = words[pos + 3]
                     else:
                         if (word >> 36) & 0xFFFFFF:
-                            note(state, 101, offset, word)
+                            note(notes, 101, offset, word)
                         sched.state[row] = 255
                         sched.prev[row] = -1
                         sched.next[row] = words[pos + 2]
                     arg_table = SCHED
                     arg_parent = scalars[T_SCHED]
             else:
-                note(state, 111, offset, subtype)
+                note(notes, 111, offset, subtype)
             if fits and subtype <= 2:
                 if after < end:
-                    note(state, 103, offset, end - after)
+                    note(notes, 103, offset, end - after)
                 sched.kind[row] = subtype
                 sched.offset[row] = offset
                 sched.ticks[row] = words[pos + 1]
@@ -1277,21 +1317,23 @@ def scan(file, total, limit, events, args, sched, logs, blobs, objects, sparse, 
             fits = after <= end
             if fits:
                 if (word >> 40) or (word >> 31) & 1:
-                    note(state, 101, offset, word)
+                    note(notes, 101, offset, word)
                 if (length & 7) and streams[after - 1] >> (8 * (length & 7)):
-                    note(state, 102, offset, 0)
+                    note(notes, 102, offset, 0)
                 if after < end:
-                    note(state, 103, offset, end - after)
+                    note(notes, 103, offset, end - after)
                 if thread_ref == 0:
-                    thread = identity(words[pos + 2], words[pos + 3], offset, known, state)
+                    thread = identity(words[pos + 2], words[pos + 3], offset, known, identities, scalars)
                 else:
                     entry = threads[thread_ref]
                     if entry >> 32 == generation:
                         thread = entry & LOW32
                     else:
-                        thread = absent_thread(thread_ref, offset, known, state)
+                        thread = absent_thread(
+                            thread_ref, offset, known, thread_map, threads, providers, notes
+                        )
                 if not utf8_valid_bytes(streams, at, length):
-                    note(state, 107, offset, 0)
+                    note(notes, 107, offset, 0)
                 row = scalars[N_LOGS]
                 logs.thread[row] = thread
                 logs.offset[row] = offset
@@ -1304,11 +1346,11 @@ def scan(file, total, limit, events, args, sched, logs, blobs, objects, sparse, 
                 scalars[T_LOGS] += 1
         elif kind == 10:
             subtype = (word >> 16) & 15
-            fits = profiler(words, streams, pos, size, state)
+            fits = profiler(words, streams, pos, size, thread_map, providers, notes)
         else:
             subtype = (word >> 40) & 15
             if (word >> 36) & 15 or subtype > 1:
-                note(state, 111, offset, (word >> 36) & 255)
+                note(notes, 111, offset, (word >> 36) & 255)
                 subtype = 15
             elif size < (4 if subtype == 0 else 3):
                 fits = False
@@ -1341,28 +1383,34 @@ def scan(file, total, limit, events, args, sched, logs, blobs, objects, sparse, 
                         fits = False
                 if fits:
                     if (word >> 44) or second >> (44 if subtype == 0 else 32):
-                        note(state, 101, offset, word)
+                        note(notes, 101, offset, word)
                     if category_ref & 0x8000:
                         intern_checked(
-                            streams, strings_at, category_ref & 0x7FFF, offset, 107, pool, state
+                            streams, strings_at, category_ref & 0x7FFF, offset, 107, pool, texts, notes
                         )
                     elif cache[category_ref] >> 32 != generation:
-                        absent_string(category_ref, offset, pool, state)
+                        absent_string(
+                            category_ref, offset, string_map, cache, providers, pool, texts, notes
+                        )
                     if name_ref & 0x8000:
                         name = intern_checked(
-                            streams, name_at, name_ref & 0x7FFF, offset, 107, pool, state
+                            streams, name_at, name_ref & 0x7FFF, offset, 107, pool, texts, notes
                         )
                     else:
                         entry = cache[name_ref]
                         if entry >> 32 == generation:
                             name = entry & LOW32
                         else:
-                            name = absent_string(name_ref, offset, pool, state)
+                            name = absent_string(
+                            name_ref, offset, string_map, cache, providers, pool, texts, notes
+                        )
                     if subtype == 0:
                         if thread_ref == 0:
-                            identity(words[threads_at], words[threads_at + 1], offset, known, state)
+                            identity(words[threads_at], words[threads_at + 1], offset, known, identities, scalars)
                         elif threads[thread_ref] >> 32 != generation:
-                            absent_thread(thread_ref, offset, known, state)
+                            absent_thread(
+                            thread_ref, offset, known, thread_map, threads, providers, notes
+                        )
                     finish = after + 1 + ((length + 7) >> 3)
                     dirty = 0
                     if category_ref & 0x8000 and category_ref & 7:
@@ -1372,9 +1420,9 @@ def scan(file, total, limit, events, args, sched, logs, blobs, objects, sparse, 
                     if dirty == 0 and length & 7:
                         dirty = streams[finish - 1] >> (8 * (length & 7))
                     if dirty:
-                        note(state, 102, offset, 0)
+                        note(notes, 102, offset, 0)
                     if finish < end:
-                        note(state, 103, offset, end - finish)
+                        note(notes, 103, offset, end - finish)
                     row = scalars[N_BLOBS]
                     blobs.type[row] = 0
                     blobs.name[row] = name
@@ -1387,7 +1435,7 @@ def scan(file, total, limit, events, args, sched, logs, blobs, objects, sparse, 
                     scalars[T_BLOBS] += 1
 
         if not fits:
-            note(state, 4, offset, 0)
+            note(notes, 4, offset, 0)
             state.kinds[KIND_DAMAGED] += 1
             record += 1
             pos = end
@@ -1397,7 +1445,7 @@ def scan(file, total, limit, events, args, sched, logs, blobs, objects, sparse, 
         if pos == 0:
             scalars[STARTED] |= 1
             if word != 0x0016547846040010:
-                note(state, 201, 0, 0)
+                note(notes, 201, 0, 0)
 
         # Arguments, whosever they are; that they fit is known.
         if nargs and arg_table < 0:
@@ -1418,13 +1466,15 @@ def scan(file, total, limit, events, args, sched, logs, blobs, objects, sparse, 
                 if entry >> 32 == generation:
                     arg_name = entry & LOW32
                 else:
-                    arg_name = absent_string(ref, here, pool, state)
+                    arg_name = absent_string(
+                            ref, here, string_map, cache, providers, pool, texts, notes
+                        )
             else:
                 length = ref & 0x7FFF
-                arg_name = intern_checked(streams, inner, length, here, 107, pool, state)
+                arg_name = intern_checked(streams, inner, length, here, 107, pool, texts, notes)
                 inner += (length + 7) >> 3
                 if length & 7 and streams[inner - 1] >> (8 * (length & 7)) and not padding_noted:
-                    note(state, 102, here, 0)
+                    note(notes, 102, here, 0)
                     padding_noted = True
             high = (word >> 32) & LOW32
             value = 0
@@ -1445,14 +1495,16 @@ def scan(file, total, limit, events, args, sched, logs, blobs, objects, sparse, 
                     if entry >> 32 == generation:
                         value = entry & LOW32
                     else:
-                        value = absent_string(ref, here, pool, state)
+                        value = absent_string(
+                            ref, here, string_map, cache, providers, pool, texts, notes
+                        )
                 else:
                     length = ref & 0x7FFF
-                    value = intern_checked(streams, inner, length, here, 107, pool, state)
+                    value = intern_checked(streams, inner, length, here, 107, pool, texts, notes)
                     inner += (length + 7) >> 3
                     if length & 7 and streams[inner - 1] >> (8 * (length & 7)):
                         if not padding_noted:
-                            note(state, 102, here, 0)
+                            note(notes, 102, here, 0)
                             padding_noted = True
             elif arg_type == 9:
                 value = high & 1
@@ -1460,20 +1512,20 @@ def scan(file, total, limit, events, args, sched, logs, blobs, objects, sparse, 
             elif arg_type == 10:
                 length = high
                 high = 0
-                value = intern_checked(streams, inner, length, here, 0, pool, state)
+                value = intern_checked(streams, inner, length, here, 0, pool, texts, notes)
                 inner += (length + 7) >> 3
                 if length & 7 and streams[inner - 1] >> (8 * (length & 7)):
                     if not padding_noted:
-                        note(state, 102, here, 0)
+                        note(notes, 102, here, 0)
                         padding_noted = True
             elif arg_type > 10:
-                note(state, 110, here, arg_type)
+                note(notes, 110, here, arg_type)
                 high = 0
                 inner = at + arg_size
             if high:
-                note(state, 101, here, word)
+                note(notes, 101, here, word)
             if inner < at + arg_size:
-                note(state, 114, here, at + arg_size - inner)
+                note(notes, 114, here, at + arg_size - inner)
             args.table[n_args] = arg_table
             args.type[n_args] = arg_type
             args.name[n_args] = arg_name
@@ -1514,7 +1566,7 @@ def scan(file, total, limit, events, args, sched, logs, blobs, objects, sparse, 
                         scalars[T_COUNTERS] += 1
                     else:
                         args.parent[n_args] = -1
-                        note(state, 307, here, arg_type)
+                        note(notes, 307, here, arg_type)
             elif kind == 8:
                 if arg_type == 1:
                     row = scalars[N_SCHED] - 1
@@ -1541,7 +1593,7 @@ def scan(file, total, limit, events, args, sched, logs, blobs, objects, sparse, 
         if kind != 0 and (kind == 4 or kind == 8 or kind == 9):
             if not state.providers[scalars[PROVIDER] * PROVIDER_FIELDS + P_INITIALIZED]:
                 state.providers[scalars[PROVIDER] * PROVIDER_FIELDS + P_INITIALIZED] = 2
-                note(state, 202, offset, 0)
+                note(notes, 202, offset, 0)
                 initialized = True
         state.kinds[kind * 16 + subtype] += 1
         record += 1
@@ -1620,7 +1672,7 @@ MATCH_SCALARS = 8
 
 
 @kernel
-def match_async(event, kind, now, row, events, pids, max_depth, spans, stacks, state):  # type: ignore[no-untyped-def]  # noqa: E501
+def match_async(event, kind, now, row, events, pids, max_depth, spans, stacks, notes):  # type: ignore[no-untyped-def]  # noqa: E501
     """Match an asynchronous begin (its slice is ``row``) or end (its ordinal is ``row``)."""
     scalars = stacks.scalars
     pid = pids[events.thread[event]]
@@ -1649,7 +1701,7 @@ def match_async(event, kind, now, row, events, pids, max_depth, spans, stacks, s
         spans.dur[stacks.async_row[outer - 1]] = now - stacks.async_start[outer - 1]
         map_put(stacks.open, operation, events.word[event], stacks.async_below[outer - 1])
     else:
-        note(state, 306, events.offset[event], 0)
+        note(notes, 306, events.offset[event], 0)
         spans.ends[row] = -1
 
 
@@ -1668,7 +1720,7 @@ def deepen(thread, stacks):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def match(count, events, time, finish, order, refs, pids, max_depth, spans, stacks, state):  # type: ignore[no-untyped-def]  # noqa: E501
+def match(count, events, time, finish, order, refs, pids, max_depth, spans, stacks, notes):  # type: ignore[no-untyped-def]  # noqa: E501
     """Nest the slices of ``count`` events, and find what ends and flows belong to.
 
     ``time`` and ``finish`` are the events' times and a complete event's end, in ns. With
@@ -1711,15 +1763,15 @@ def match(count, events, time, finish, order, refs, pids, max_depth, spans, stac
             if deep > 0:
                 parent = stacks.row[base + deep - 1]
                 if kind == 4 and end > stacks.end[base + deep - 1]:
-                    note(state, 305, events.offset[event], 0)
+                    note(notes, 305, events.offset[event], 0)
             spans.parent[row] = parent
             spans.depth[row] = deep
             if deep > max_depth:
                 spans.depth[row] = max_depth
-                note(state, 308, events.offset[event], 0)
+                note(notes, 308, events.offset[event], 0)
             stacks.count[thread] = deep
             if kind == 4 and dur < 0:
-                note(state, 301, events.offset[event], 0)
+                note(notes, 301, events.offset[event], 0)
                 spans.dur[row] = -1
                 continue
             spans.dur[row] = dur
@@ -1746,7 +1798,7 @@ def match(count, events, time, finish, order, refs, pids, max_depth, spans, stac
             else:
                 row = end_row if natural else refs[event]
                 end_row += 1
-            match_async(event, kind, now, row, events, pids, max_depth, spans, stacks, state)
+            match_async(event, kind, now, row, events, pids, max_depth, spans, stacks, notes)
             continue
         thread = events.thread[event] & NOT_NEGATIVE
         if natural:
@@ -1767,7 +1819,7 @@ def match(count, events, time, finish, order, refs, pids, max_depth, spans, stac
             while deep > 0 and stacks.end[base + deep - 1] != LATEST:
                 deep -= 1
             if deep == 0:
-                note(state, 302, events.offset[event], 0)
+                note(notes, 302, events.offset[event], 0)
                 spans.ends[row] = -1
             else:
                 closed = stacks.row[base + deep - 1]

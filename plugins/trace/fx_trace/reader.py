@@ -34,7 +34,7 @@ from fxframework.model.table import ColumnData, Table
 __all__ = ["TraceCapture", "open_trace"]
 
 I64 = NDArray[np.int64]
-CHUNK_EVENTS = 1 << 16
+CHUNK_EVENTS = 1 << 15
 IN_MEMORY = 256 << 20
 """Bytes of one column of matching results that stay in memory; a longer one goes to a file."""
 WHOLE = 1 << 30
@@ -179,10 +179,10 @@ class TraceCapture(Capture):
         return Scanner(self._words, self._streams, self.strings, self.request.limits)
 
     def _chunks(self, scanner: Scanner, *, whole: bool) -> Iterator[Chunk]:
-        if whole:
-            yield scanner.whole()
-            return
         released = 0
+        if whole:
+            yield scanner.whole(self.source.release)
+            return
         for chunk in scanner.chunks(CHUNK_EVENTS):
             yield chunk
             self.source.release(released, scanner.position)
@@ -321,15 +321,15 @@ class _Pass:
         finish = times.finish() if self.seen(layout.EventType.DURATION_COMPLETE) else times.events
         self._make_room(chunk)
         if not self.ordered:
-            state = self.scanner.state
-            counts = state.counts.copy()
+            notes = self.scanner.state.notes
+            counts = notes.counts.copy()
             none = np.empty(0, np.int64)
             if self._run(chunk.events, times.events, finish, none, none) < 0:
                 return True
             if not keep:
                 return False
             # All there is lies before us: forget what matching found, and sort.
-            state.counts[:] = counts
+            notes.counts[:] = counts
             self._empty_stacks()
             self._make_room(chunk)
             self.ordered = True
@@ -344,7 +344,7 @@ class _Pass:
         pids = self.scanner.threads.pid
         result: int = self._match(
             int(order.size or time.size), events, time, finish, order, refs, pids,
-            self._max_depth, self.spans, self._stacks, self.scanner.state,
+            self._max_depth, self.spans, self._stacks, self.scanner.state.notes,
         )  # fmt: skip
         return result
 
@@ -480,7 +480,7 @@ class _Pass:
             self._range(self.chunk, self.times)
         self.tail = size % 8
         if self.tail and not int(state.scalars[k.STARTED]) & 2:
-            k.note.plain(state, 5, size - self.tail, self.tail)
+            k.note.plain(state.notes, 5, size - self.tail, self.tail)
             state.kinds[k.KIND_DAMAGED] += 1
             state.scalars[k.RECORD] += 1
         known = self.scanner.threads
@@ -544,7 +544,7 @@ class _Pass:
             diagnostics.add("FXT0304", offset=self._out_of_order)
         for offset, times in self._outside:
             diagnostics.add("FXT0208", offset=offset, times=times)
-        listed = state.findings[: 4 * int(state.counts[0])].reshape(-1, 4).tolist()
+        listed = state.notes.findings[: 4 * int(state.notes.counts[0])].reshape(-1, 4).tolist()
         shown: dict[int, int] = {}
         pool = self.scanner.pool
         for number, offset, record, value in listed:
@@ -555,7 +555,7 @@ class _Pass:
             # Matching has no record numbers, and 4 is named by its record.
             about = record if number < 300 or number == 307 else None  # noqa: PLR2004
             diagnostics.add(f"FXT{number:04}", message, offset=offset, record=about)
-        for number, total in enumerate(state.counts[2:].tolist()):
+        for number, total in enumerate(state.notes.counts[2:].tolist()):
             if total > shown.get(number, 0):
                 diagnostics.add(f"FXT{number:04}", times=total - shown.get(number, 0))
         self._report_open(capture)
@@ -564,7 +564,7 @@ class _Pass:
         """Slices that were never closed, of which only whole columns tell the offsets."""
         rows = int(self.scanner.state.scalars[k.T_SLICES])
         open_rows = np.flatnonzero(self.spans.dur[:rows] < 0)
-        backwards = int(self.scanner.state.counts[2 + 301])
+        backwards = int(self.scanner.state.notes.counts[2 + 301])
         if open_rows.size <= backwards:
             return
         if self.chunk is None:
@@ -972,11 +972,17 @@ def _spilled(array: NDArray[Any], size: int) -> NDArray[Any]:
     """The array, at least ``size`` long: in memory up to a bound, beyond it in a file."""
     if array.size >= size:
         return array
-    room = size if not array.size else max(size, 3 * array.size // 2)
-    if room * array.itemsize <= IN_MEMORY:
-        larger = arena.empty(room, array.dtype)
-    else:
+    if not array.size:
+        return arena.empty(size, array.dtype)
+    room = max(size, 3 * array.size // 2)
+    if room * array.itemsize > IN_MEMORY:
         with tempfile.TemporaryFile() as file:
-            larger = np.memmap(file, array.dtype, "w+", shape=(room,))
+            larger: NDArray[Any] = np.memmap(file, array.dtype, "w+", shape=(room,))
+    elif array.flags.owndata:
+        # The system moves the pages of a large array; nothing is copied.
+        array.resize(room, refcheck=False)
+        return array
+    else:
+        larger = np.empty(room, array.dtype)
     larger[: array.size] = array
     return larger

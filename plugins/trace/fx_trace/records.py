@@ -197,12 +197,19 @@ class Cursor:
         self.spot = at
         self.refs: dict[str, int] | None = None
         self.findings: list[Finding] = []
-        self.reserved = False
-        self.unpadded = False
+        self.reserved: int | None = None
+        self.unpadded: int | None = None
 
     def find(self, code: str, message: str = "") -> None:
         """Note a finding at the record, or at the argument being read."""
         self.findings.append((code, message, self.spot))
+
+    def find_once(self, *, reserved: bool = False, unpadded: bool = False) -> None:
+        """Note a finding that a record has once, where it shows first."""
+        if reserved and self.reserved is None:
+            self.reserved = self.spot
+        if unpadded and self.unpadded is None:
+            self.unpadded = self.spot
 
     def refer(self, name: str, index: int) -> None:
         """Note that a field was an index."""
@@ -247,7 +254,7 @@ class Cursor:
         if self.at > self.end:
             raise OverrunError
         if stop != self.at and any(self.data[stop : self.at]):
-            self.unpadded = True
+            self.find_once(unpadded=True)
         return self.data[at:stop].tobytes()
 
     def text(self, name: str, nbytes: int, code: str) -> str:
@@ -1119,7 +1126,7 @@ class NextHeader(Part):
     def read(self, c: Cursor, values: dict[str, Any]) -> None:
         c.header = c.u64()
         if c.header & self.reserved:
-            c.reserved = True
+            c.find_once(reserved=True)
 
     def write(self, record: Any, b: _Builder) -> None:
         b.next_header()
@@ -1337,7 +1344,7 @@ def _read_argument(c: Cursor) -> Argument:
     if kind.shown is kind.number:
         c.find("FXT0110", f"argument type {kind.number}")
     if c.header & kind.reserved:
-        c.reserved = True
+        c.find_once(reserved=True)
     values: dict[str, Any] = {}
     for part in kind.parts:
         part.read(c, values)
@@ -1578,9 +1585,11 @@ class ProviderEvent(TraceRecord):
     """0: its buffer was full."""
 
     def apply(self, tables: Tables, find: Callable[[str, str], None]) -> None:
-        """Say that records were lost."""
+        """Say what happened to the provider; it changes nothing."""
         if self.event == 0:
             find("FXT0207", f"the buffer of provider {self.id} was full")
+        else:
+            find("FXT0111", f"event {self.event} of provider {self.id}")
 
 
 @_declare("metadata", RecordType.METADATA, wire.TRACE_INFO, kind=wire.MetadataType.TRACE_INFO)
@@ -2146,6 +2155,8 @@ class _Core:
         c.begin(view, at, end, header)
         cls = class_of(header)
         values: dict[str, Any] = {}
+        if header & cls._reserved:
+            c.find_once(reserved=True)
         try:
             for read in cls._readers:
                 read(c, values)
@@ -2154,10 +2165,10 @@ class _Core:
             message = f"the contents of a record ({type}) need more than its {end - at} bytes"
             c.findings = [("FXT0004", message, at)]
             return Damaged(offset=at, nbytes=end - at, code="FXT0004", raw=view[at:end])
-        if c.reserved or header & cls._reserved:
-            c.find("FXT0101")
-        if c.unpadded:
-            c.find("FXT0102")
+        if c.reserved is not None:
+            c.findings.append(("FXT0101", "", c.reserved))
+        if c.unpadded is not None:
+            c.findings.append(("FXT0102", "", c.unpadded))
         if c.at < end:
             c.find("FXT0103", f"{(end - c.at) // WORD} words beyond what the record needs")
         record = cls(offset=at, nbytes=end - at, refs=c.refs, **values)

@@ -829,7 +829,6 @@ LONG = 0x8000 | 5
         (["FXT0101"], pack(3 | 3 << 4 | 1 << 16 | 1 << 24, 1, 2)),
         (["FXT0101"], instant(1 << 63 | 1 << 4, 1 << 62 | 1 << 4, arg_count=2)),
         (["FXT0101"], instant(9 | 1 << 4 | 6 << 32, arg_count=1)),
-        ([], instant(12 | 1 << 4 | 6 << 32, arg_count=1)[:0] + instant()),
         (["FXT0101"], record(15, wire.LARGE_BLOB, 1 << 40, 0, blob_format=1)),
         (["FXT0102"], instant(b"a------!", b"b------!", category=0x8001, name=0x8001)),
         (["FXT0102"], instant(10 | 2 << 4 | 1 << 32, b"a------!", arg_count=1)),
@@ -879,7 +878,7 @@ LONG = 0x8000 | 5
         (["FXT0206"], section(4) + info(4)),
         ([], section(0)),
         (["FXT0207"], pack(0 | 1 << 4 | 3 << 16 | 5 << 20)),
-        ([], pack(0 | 1 << 4 | 3 << 16 | 5 << 20 | 1 << 52)),
+        (["FXT0111"], pack(0 | 1 << 4 | 3 << 16 | 5 << 20 | 1 << 52)),
         (["FXT0209"], init(5) + init(5) + init(6)),
         (["FXT0203"], init(0) + init(6)),
         ([], init(5) + info(4) + init(6)),
@@ -905,6 +904,7 @@ def test_the_magic_number_comes_first() -> None:
 def test_findings_say_where_they_are() -> None:
     odd = argument(11) + argument(1, 7, name=9)
     data = string(1, b"a") + instant(odd, name=1, category=8, arg_count=2)
+    data += instant(1 << 4, 1 << 4 | 1 << 63, 1 << 4 | 1 << 63, 0, 0, arg_count=3)
     found = Diagnostics(RULES)
     list(fx.RecordDecoder(diagnostics=found).records(data))
     at = len(string(1, b"a"))
@@ -913,6 +913,8 @@ def test_findings_say_where_they_are() -> None:
         ("FXT0110", at + 32, 1),
         ("FXT0104", at + 40, 1),
         ("FXT0114", at + 40, 1),
+        ("FXT0101", at + 56 + 40, 2),
+        ("FXT0103", at + 56, 2),
     ]
     assert "8" in found[1].message
     assert "9" in found[3].message
