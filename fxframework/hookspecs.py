@@ -89,7 +89,8 @@ def fx_devices() -> Iterable[DeviceKind]:  # type: ignore[empty-body]
 def fx_cli(cli: click.Group) -> None:
     """Add commands to ``fxf``.
 
-    Called once when the command line starts; the results are ignored.
+    Called once in a run that needs to know all commands: for help, and where the command is none
+    of the host's own. A command whose name is taken is left out. The results are ignored.
 
     :param cli: the click group, to be added to.
     """

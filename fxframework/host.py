@@ -510,7 +510,7 @@ class Host:
         capture = reader.open(source, request)
         if not source.size and "FXF0102" not in capture.diagnostics.counts:
             capture.diagnostics.add("FXF0102", offset=0)
-        self._notify("fx_capture_opened", capture=capture)
+        self.notify("fx_capture_opened", capture=capture)
         return capture
 
     # --- observers ---
@@ -519,13 +519,10 @@ class Host:
         """What readers call with every finding; None where nobody listens."""
         if not self._manager.hook.fx_diagnostic.get_hookimpls():
             return None
-        return lambda diagnostic: self._notify("fx_diagnostic", diagnostic=diagnostic)
+        return lambda diagnostic: self.notify("fx_diagnostic", diagnostic=diagnostic)
 
     def notify(self, hook: str, **arguments: Any) -> None:
         """Tell the observers of a hook; one that raises is listed and not called again."""
-        self._notify(hook, **arguments)
-
-    def _notify(self, hook: str, **arguments: Any) -> None:
         for impl in getattr(self._manager.hook, hook).get_hookimpls():
             name = impl.plugin_name
             if (name, hook) in self._silenced:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 import click
 
-from fxframework.errors import FRAMEWORK_RULES, FxError, Rule, Severity
+from fxframework.errors import FRAMEWORK_RULES, FxError, Rule, Severity, StrictError
 
 if TYPE_CHECKING:
     from fxframework.cli.session import Settings
@@ -184,7 +184,8 @@ class Screen:
 
     def error(self, error: FxError) -> None:
         """Tell what stopped a command."""
-        rule = FRAMEWORK_RULES.get(error.code)
+        # With --strict the code is that of the finding, but what we do is to stop.
+        rule = FRAMEWORK_RULES.get("FXF0004" if isinstance(error, StrictError) else error.code)
         head = self._painted(f"error[{error.code}]", fg="red", bold=True)
         lines = [f"{head}: {printable(error.message)}"]
         if error.path is not None:

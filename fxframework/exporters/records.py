@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import attrs
 import orjson
@@ -17,15 +17,13 @@ from fxframework.errors import (
     did_you_mean,
 )
 from fxframework.exporters.plugin import BYTE_ORDER_MARK
+from fxframework.host import Host, default_host
 from fxframework.io.sink import Sink
 from fxframework.io.source import CHUNK, Source, spool_file
 from fxframework.model.capture import Capture, OpenRequest, Record, Summary
 from fxframework.model.diagnostics import Diagnostics
 from fxframework.model.table import Table
 from fxframework.registry import ExportSession, RecordWriter, parse_options
-
-if TYPE_CHECKING:
-    from fxframework.host import Host
 
 __all__ = ["VERSION", "OpaqueCapture", "open_export", "open_raw_writer", "open_records"]
 
@@ -134,7 +132,7 @@ def open_records(source: Source, request: OpenRequest) -> Capture:
 def _rebuilt(
     source: Source, request: OpenRequest, lines: _Lines, header: Mapping[str, Any]
 ) -> Capture:
-    host: Host = request.host
+    host: Host = request.host or default_host()
     format = header.get("format")
     reader = host.readers.get(str(format))
     writer = host.writers.get(str(format))

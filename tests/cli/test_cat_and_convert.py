@@ -12,6 +12,7 @@ import pytest
 import toy
 
 from fxframework import hookimpl
+from fxframework.cli import cat
 from fxframework.errors import ExitCode
 from fxframework.host import Host
 from fxframework.io.sink import Sink
@@ -77,6 +78,14 @@ def test_cat_table_of_many_rows_keeps_its_columns(host: Host, tmp_path: Path) ->
     assert lines[-1].startswith("8999\t")
     assert len(run_cli("cat", path, "--table", "instants", host=host, terminal=True)
                .text.splitlines()) == 9_001  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [(None, "null"), (True, "true"), (False, "false"), ((8, 3), "8+3"), (1.5, "1.5"), ("", "")],
+)
+def test_values_as_text(value: Any, text: str) -> None:
+    assert cat._text(value) == text
 
 
 def test_an_empty_table_is_its_header(host: Host, sample: Path) -> None:
@@ -199,6 +208,22 @@ def test_a_format_is_written_again(host: Host, damaged: Path, tmp_path: Path) ->
     assert headless.read_bytes() == DAMAGED[8:]
 
 
+def test_a_records_file_is_written_once(
+    host: Host, damaged: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lines, out = tmp_path / "a.jsonl", tmp_path / "b.toy"
+    run_cli("convert", damaged, lines, host=host)
+    written: list[Any] = []
+    write = toy.ToyWriter.write
+    monkeypatch.setattr(
+        toy.ToyWriter, "write", lambda self, one: (written.append(one), write(self, one))
+    )
+    assert run_cli("convert", lines, out, host=host).exit_code == ExitCode.FINDINGS
+    assert (len(written), out.read_bytes()) == (5, DAMAGED)
+    run_cli("convert", lines, out, "-o", "magic=no", "--force", host=host)
+    assert out.read_bytes() == DAMAGED[8:]
+
+
 def test_gz_is_compressed_and_the_suffix_before_it_counts(
     host: Host, damaged: Path, tmp_path: Path
 ) -> None:
@@ -259,6 +284,15 @@ def test_several_inputs_into_one_exporter(host: Host, sample: Path, tmp_path: Pa
     assert refused.exit_code == ExitCode.FAILED
     assert "error[FXF0002]" in refused.stderr
     assert not out.exists()
+
+
+def test_an_exporter_must_take_every_input(host: Host, sample: Path, tmp_path: Path) -> None:
+    path = tmp_path / "x"
+    path.write_bytes(b"who knows")
+    for inputs in ((sample, f"records:{path}"), (f"records:{path}", sample)):
+        result = run_cli("convert", *inputs, "-", "-t", "text", host=host)
+        assert result.exit_code == ExitCode.USAGE
+        assert "exporter 'text' does not take a records capture" in result.stderr
 
 
 def test_what_has_no_place_is_told(host: Host, sample: Path) -> None:

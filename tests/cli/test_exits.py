@@ -67,6 +67,7 @@ def test_strict_stops_at_the_first_loss(host: Host, tmp_path: Path) -> None:
         assert result.exit_code == ExitCode.FAILED
         assert result.stderr.startswith("error[TOY0001]: a record is damaged\n  --> ")
         assert "@ 0x00000020, record 2" in result.stderr
+        assert "  = The command stops with exit status 1" in result.stderr
     assert not out.exists()
     path.write_bytes(UNKNOWN)
     assert run_cli("--strict", "info", path, host=host).exit_code == ExitCode.OK

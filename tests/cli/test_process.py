@@ -183,3 +183,11 @@ def test_what_is_quick_shows_no_progress(
         time.sleep(PATIENCE + 0.2)
     out = capsys.readouterr()
     assert (out.out, out.err) == ("", "")
+
+
+def test_the_shell_completes_commands() -> None:
+    environ = {
+        **os.environ, "_FXF_COMPLETE": "bash_complete", "COMP_WORDS": "fxf ver", "COMP_CWORD": "1",
+    }  # fmt: skip
+    done = subprocess.run(FXF, env=environ, capture_output=True, check=False)
+    assert done.stdout.split() == [b"plain,verify"]

@@ -10,7 +10,7 @@ import pytest
 import toy
 
 from fxframework import hookimpl
-from fxframework.cli import render
+from fxframework.cli import doctor, render
 from fxframework.cli.app import COMMANDS, Fxf
 from fxframework.errors import FRAMEWORK_RULES, ExitCode
 from fxframework.host import Host
@@ -105,9 +105,9 @@ def test_long_lists_are_cut_without_v(
     parts = [{"id": number, "wall_ns": 1_000_000_000 * number + 5} for number in range(30)]
 
     def summary(self: toy.ToyCapture) -> Any:
-        return attrs.evolve(
-            made(self), facts={"parts": parts, "none": None, "far_wall_ns": 1 << 80}
-        )
+        facts = {"parts": parts, "none": None, "far_wall_ns": 1 << 80}
+        rows = tuple((f"a row of the long name {number}", (1,)) for number in range(20))
+        return attrs.evolve(made(self), facts=facts, timeline=rows)
 
     monkeypatch.setattr(toy.ToyCapture, "summary", summary)
     text = run_cli(sample, host=host).text
@@ -116,6 +116,11 @@ def test_long_lists_are_cut_without_v(
     assert "… and 18 more" in text
     assert "1970-01-01 00:00:01.000000005 UTC" in text
     assert "id 29" in run_cli("-v", sample, host=host).text
+    drawn = run_cli(sample, host=host, terminal=True).text
+    assert "a row of the long n… ▕" in drawn
+    assert "… and 8 more" in drawn
+    assert drawn.count("▕") == 12
+    assert run_cli("-v", sample, host=host, terminal=True).text.count("▕") == 20
 
 
 # --- verify ------------------------------------------------------------------------------------
@@ -284,6 +289,41 @@ def test_doctor_of_a_cache_that_cannot_be_written(
     assert result.exit_code == ExitCode.OK
     assert "FXF_CACHE_DIR" in result.text
     assert "everything works, slower" in result.text
+
+
+def test_doctor_of_missing_packages(host: Host, monkeypatch: pytest.MonkeyPatch) -> None:
+    from importlib import metadata
+
+    versions = {"fxframework": "1.0", "numba": "0.1", "here": "3"}
+
+    def version(name: str) -> str:
+        if name == "click" or name not in {*versions, *doctor.CORE}:
+            raise metadata.PackageNotFoundError(name)
+        return versions.get(name, "2")
+
+    def numba(name: str) -> Any:
+        raise ImportError("Numba needs\nNumPy 2.0")
+
+    needs = [
+        "click",
+        'here>=1; extra == "one"',
+        "gone; extra=='two'",
+        "fxframework[one]; extra=='x'",
+    ]
+    monkeypatch.setattr(doctor.metadata, "version", version)
+    monkeypatch.setattr(doctor.metadata, "requires", lambda name: needs)
+    monkeypatch.setattr(doctor.importlib, "import_module", numba)
+    monkeypatch.delenv("FXF_NO_NUMBA", raising=False)
+    checks = {check.name: check for check in [*doctor._extras(), doctor._numba(),
+              doctor._core("click"), doctor._core("numpy"), doctor._package()]}  # fmt: skip
+    assert (checks["[one]"].state, checks["[one]"].text) == ("ok", "here 3")
+    assert checks["[two]"].state == "note"
+    assert "pip install 'fxframework[two]'" in checks["[two]"].text
+    assert "[x]" not in checks
+    assert (checks["numba"].state, checks["click"].state) == ("broken", "broken")
+    assert "Numba needs NumPy 2.0" in checks["numba"].text
+    assert checks["numpy"].state == "ok"
+    assert checks["fxframework"].text.startswith("1.0 from ")
 
 
 def test_doctor_of_nothing_installed() -> None:

@@ -26,7 +26,7 @@ from fxframework.host import Host
 from fxframework.io.sink import Sink
 from fxframework.io.source import Source
 from fxframework.model.diagnostics import Diagnostic
-from fxframework.registry import Exporter, Reader, Writer
+from fxframework.registry import DeviceKind, Exporter, Reader, StepKind, Writer
 
 
 def plugin(**hooks: Callable[..., Any]) -> types.ModuleType:
@@ -430,6 +430,32 @@ def test_fxframework_open_uses_the_installed_plugins(monkeypatch: pytest.MonkeyP
         host_module.default_host.cache_clear()
 
 
+def test_a_sniffer_that_raises_is_listed_once_and_detection_goes_on(host: Host) -> None:
+    def sniff(probe: Any) -> Any:
+        raise RuntimeError("a cold")
+
+    host.register(readers(evolved(toy.READER, format="cold", sniff=sniff)), name="cold")
+    for _ in range(3):
+        assert host.open(toy.SAMPLE).format == "toy"
+    (failure,) = host.failures
+    assert failure.plugin == "cold"
+    assert failure.error == "the sniffer of cold failed: RuntimeError: a cold"
+
+
+def test_a_descriptor_that_is_not_registered_has_no_owner(host: Host) -> None:
+    assert host.owner(toy.TEXT).name == "toy"
+    with pytest.raises(KeyError):
+        host.owner(odd_writer())
+
+
+def test_step_kinds_and_devices_are_found_by_name(host: Host) -> None:
+    step = StepKind(name="toy.play", title="", parameters=lambda: dict, run=print)
+    device = DeviceKind(name="box", title="", open=print)
+    host.register(plugin(fx_step_kinds=lambda: [step], fx_devices=lambda: [device]), name="more")
+    assert host.step_kinds == {"toy.play": step}
+    assert host.devices == {"box": device}
+
+
 # --- Addresses ---------------------------------------------------------------------------------
 
 
@@ -471,6 +497,14 @@ def test_plugins_give_sinks(host: Host) -> None:
     memory = Sink.memory()
     host.register(plugin(fx_open_sink=lambda uri: memory), name="box")
     assert host.sink("box://out") is memory
+
+
+def test_an_address_for_output_must_give_a_sink(host: Host, tmp_path: Path) -> None:
+    host.register(plugin(fx_open_sink=lambda uri: b"bytes"), name="box")
+    with pytest.raises(WriteRefusedError, match="no Sink"):
+        host.sink("box://out")
+    with host.sink(tmp_path / "a") as sink:
+        sink.write(b"a path is a path")
 
 
 def test_an_address_must_give_a_source(host: Host) -> None:

@@ -122,16 +122,17 @@ class _Story:
         *,
         word: int | None = None,
         kinds: dict[str, st.SearchStrategy[Any]] | None = None,
+        categories: tuple[str, ...] = ("", "cat", "gfx"),
     ) -> bytes:
         # The last registration of a slot holds for the whole event, so strings come inline
         # where a slot was taken twice for it.
         before_args, args = self.args(VALUES if kinds is None else kinds)
-        before_category, category = self.text(self.draw(st.sampled_from(["", "cat", "gfx"])))
+        before_category, category = self.text(self.draw(st.sampled_from(categories)))
         before_name, title = self.text(name)
         before_thread, thread = self.thread(who)
         before = before_args + before_category + before_name
         if _slots_clash(before):
-            before, category, title = b"", "cat", name
+            before, category, title = b"", categories[-1], name
             args = [(f"arg{place}", *arg[1:]) for place, arg in enumerate(args)]
             args = [arg for arg in args if arg[1] != "string"]
             self.provider.strings.clear()
@@ -217,7 +218,8 @@ def _moment(story: _Story, who: tuple[int, int], ticks: int, out: list[Timed]) -
         number = story.number(0, 1) + 10 * who[0]
         name = story.draw(st.sampled_from(["load", "draw"]))
         kind = story.draw(st.sampled_from(["async_begin", "async_instant", "async_end"]))
-        out.append((ticks, _maker(story, kind, ticks, who, name, word=number)))
+        make = _maker(story, kind, ticks, who, name, word=number, categories=("io",))
+        out.append((ticks, make))
     elif what == 3:
         out.append((ticks, lambda: fxt.log(ticks, who, "a message")))
     elif what == 4:

@@ -35,7 +35,7 @@ CODE_EMPTY, CODE_INCOMING, CODE_OUTGOING, CODE_WEIGHT, CODE_PROCESS = 0, 1, 2, 3
 WELL_KNOWN = (b"", b"incoming_weight", b"outgoing_weight", b"weight", b"process")
 
 # --- Scalars of the state -------------------------------------------------------------------------
-POS, RECORD, EPOCH, GENERATION, PROVIDER, CLOCK, STARTED = 0, 1, 2, 3, 4, 5, 6
+POS, RECORD, EPOCH, GENERATION, PROVIDER, CLOCK, CUT = 0, 1, 2, 3, 4, 5, 6
 N_EVENTS, N_ARGS, N_SCHED, N_LOGS, N_BLOBS, N_OBJECTS, N_COUNTERS = 7, 8, 9, 10, 11, 12, 13
 N_ANNOTATIONS, N_SEGMENTS, N_PROVIDERS, N_CLOCKS, N_THREADS, N_EPOCHS = 14, 15, 16, 17, 18, 19
 T_SLICES, T_INSTANTS, T_COUNTERS, T_FLOWS, T_SCHED, T_BLOBS, T_OBJECTS, T_ENDS = (
@@ -605,6 +605,7 @@ def metadata(words, streams, pos, size, pool, state):  # type: ignore[no-untyped
             reserved = (word >> 56) & 0xFF
         else:
             note(notes, 111, offset, (word >> 20) & 15)
+            need = size
     else:
         note(notes, 111, offset, kind)
         need = size
@@ -649,7 +650,7 @@ def initialization(words, pos, size, state):  # type: ignore[no-untyped-def]
         map_put(state.clock_map, rate, base, clock)
     elif wall != -1 and state.clocks[clock * CLOCK_FIELDS + 2] == -1:
         state.clocks[clock * CLOCK_FIELDS + 2] = wall
-    if state.providers[row + P_INITIALIZED] and state.providers[row + P_CLOCK] != clock:
+    if state.providers[row + P_INITIALIZED] == 1 and state.providers[row + P_CLOCK] != clock:
         note(notes, 209, offset, rate)
     state.providers[row + P_INITIALIZED] = 1
     state.providers[row + P_CLOCK] = clock
@@ -944,7 +945,7 @@ def scan(file, total, limit, events, args, sched, logs, blobs, objects, sparse, 
             record += 1
             pos = end if end >= 0 else total
             if end < 0:
-                scalars[STARTED] |= 2
+                scalars[CUT] = 1
             continue
         end = pos + size
         if limits[1] and size * 8 > limits[1]:
@@ -1442,10 +1443,6 @@ def scan(file, total, limit, events, args, sched, logs, blobs, objects, sparse, 
             continue
         if kind != 4:
             scalars[SLACK] -= 1
-        if pos == 0:
-            scalars[STARTED] |= 1
-            if word != 0x0016547846040010:
-                note(notes, 201, 0, 0)
 
         # Arguments, whosever they are; that they fit is known.
         if nargs and arg_table < 0:

@@ -479,7 +479,7 @@ class _Pass:
         if self.chunk is not None and (self.times.lost or int(state.scalars[k.LARGE_TICKS])):
             self._range(self.chunk, self.times)
         self.tail = size % 8
-        if self.tail and not int(state.scalars[k.STARTED]) & 2:
+        if self.tail and not int(state.scalars[k.CUT]):
             k.note.plain(state.notes, 5, size - self.tail, self.tail)
             state.kinds[k.KIND_DAMAGED] += 1
             state.scalars[k.RECORD] += 1
@@ -540,6 +540,8 @@ class _Pass:
         """Turn what the kernels noted into diagnostics of the capture."""
         state = self.scanner.state
         diagnostics = capture.diagnostics
+        if capture.source.size and capture.source.read(0, 8) not in layout.MAGICS:
+            diagnostics.add("FXT0201", offset=0, record=0)
         if self._out_of_order is not None:
             diagnostics.add("FXT0304", offset=self._out_of_order)
         for offset, times in self._outside:

@@ -597,6 +597,7 @@ class _Magic(_Number):
         else:
             values[self.name] = None
             c.find("FXT0111", f"trace info type {values['info_type']}")
+            c.reserved = None  # what the bits of that type mean, only it knows
             c.at = c.end
 
     def show(self, record: Any, out: dict[str, Any]) -> None:
@@ -969,25 +970,28 @@ class _Thread(Reference):
 class _ThreadOrProcess(_Thread):
     """A thread reference whose inline form some write as one word, the process.
 
-    Which it is, the record's size says: one word where the record is full with it, else two.
+    Which it is, the record's size says: what fills the record exactly; where neither does, the
+    usual number of words, if so many fit.
     """
 
+    usual_words = 2
     following: tuple[Part, ...] = ()
     """The parts up to the end of the record."""
 
     def is_one_word(self, c: Cursor) -> bool:
         """Whether the inline form has one word."""
-
-        def end_after(words: int) -> int:
-            here = c.at
-            c.at += words * WORD
+        here = c.at
+        ends = []
+        for words in (1, 2):
+            c.at = here + words * WORD
             for part in self.following:
                 part.skip(c)
-            end, c.at = c.at, here
-            return end
-
-        one = end_after(1)
-        return one == c.end or (one < c.end < end_after(2))
+            ends.append(c.at)
+        c.at = here
+        one, two = ends
+        if c.end in ends:
+            return one == c.end
+        return one < c.end and (self.usual_words == 1 or two > c.end)
 
     def read(self, c: Cursor, values: dict[str, Any]) -> None:
         ref = c.header >> self.low & 0xFF
@@ -1025,6 +1029,8 @@ class _ThreadOrProcess(_Thread):
 
 class _Process(_ThreadOrProcess):
     """The process of a userspace object; some write process and thread where it is inline."""
+
+    usual_words = 1
 
     def read(self, c: Cursor, values: dict[str, Any]) -> None:
         ref = c.header >> self.low & 0xFF
@@ -1391,7 +1397,9 @@ class TraceRecord:
     layout: ClassVar[WordLayout] = wire.HEADER
     """Its header word."""
     parts: ClassVar[tuple[Part, ...]] = ()
+    """What its fields are made of, in the order of the file."""
     known: ClassVar[bool] = True
+    """Whether the format defines the kind."""
     _header: ClassVar[int] = 0
     """The header's type and kind; size and fields are zero."""
     _reserved: ClassVar[int] = 0

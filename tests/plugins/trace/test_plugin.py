@@ -94,9 +94,9 @@ def test_it_is_registered_whole() -> None:
     assert reader.rules is not None
     assert "FXT0104" in reader.rules()
     assert {e.name for e in host.exporters if e.accepts == "trace"} == {"text", "json"}
+    source = host.source(b"garbage!")
+    source.name = "a.fxt"
     with pytest.raises(NoReaderError, match="although its name says trace"):
-        source = host.source(b"garbage!")
-        source.name = "a.fxt"
         host.detect(source)
 
 

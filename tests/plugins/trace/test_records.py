@@ -422,6 +422,10 @@ def test_a_process_may_be_inline_as_one_word_or_two() -> None:
         assert "raw" not in found
         assert ("thread" in found) == (len(words) == 2)
         assert found["args"][0]["value"] == 5
+    # Where neither fills the record, it is one word, as the document says.
+    assert "thread" not in shown(record(type, wire.USERSPACE_OBJECT, 64, 77, 78, 79))[0]
+    module = record(10, wire.PROFILER_MMAP, 1, 77, 78, 3, 4, 5, 6, profiler_type=1)
+    assert shown(module)[0]["thread"] == [77, 78]
     indexed = record(type, wire.USERSPACE_OBJECT, 64, process=3)
     assert holds({"process": 7, "refs": {"process": 3}}, shown(thread(3, 7, 8) + indexed)[1])
 
@@ -858,13 +862,13 @@ LONG = 0x8000 | 5
         (["FXT0110"], instant(11 | 1 << 4, arg_count=1)),
         (["FXT0111"], instant(5, event_type=11)),
         (["FXT0111"], pack(0 | 1 << 4 | 9 << 16)),
-        (["FXT0111"], pack(0 | 1 << 4 | 4 << 16 | 1 << 20)),
+        (["FXT0111"], pack(0 | 2 << 4 | 4 << 16 | 1 << 20 | 1 << 63, 5)),
         (["FXT0111"], pack(8 | 2 << 4 | 9 << 60, 5)),
         (["FXT0111"], pack(10 | 2 << 4 | 9 << 16, 5)),
         (["FXT0111"], pack(15 | 2 << 4 | 9 << 36, 5)),
         (["FXT0111"], pack(15 | 2 << 4 | 9 << 40, 5)),
         (["FXT0112"], record(6, wire.USERSPACE_OBJECT, 1, 2, 3)),
-        (["FXT0112", "FXT0103"], record(6, wire.USERSPACE_OBJECT, 1, 2, 3, 4)),
+        (["FXT0103"], record(6, wire.USERSPACE_OBJECT, 1, 2, 3, 4)),
         (["FXT0113"], record(10, wire.PROFILER_MMAP, 1, 2, 3, 4, 5, profiler_type=1)),
         ([], record(10, wire.PROFILER_MMAP, 1, 2, 3, 4, 5, 6, profiler_type=1)),
         (["FXT0113"], record(10, wire.PROFILER_MODULE, 1, 2, b"a", name_length=1)),

@@ -1,0 +1,270 @@
+"""The two decoders held against each other: ``records.py``, one at a time, and the kernels.
+
+They share nothing but layout constants. Whatever the bytes, their records count the same, their
+rows hold the same values, and they find the same faults in the same records.
+"""
+
+from __future__ import annotations
+
+import math
+import struct
+from collections import Counter
+from typing import Any
+
+import hypothesis
+import pytest
+from hypothesis import strategies as st
+
+from fx_trace import columns, layout
+from fx_trace.reader import TraceCapture, open_trace
+from fxframework.io.source import Source
+from fxframework.model.capture import OpenRequest
+from fxframework.model.schema import STANDARD_TABLES, TABLE_CODES
+
+from .streams import any_bytes, damaged, fxt_streams
+
+ROWS = {
+    "duration_begin": "slices",
+    "duration_complete": "slices",
+    "async_begin": "slices",
+    "instant": "instants",
+    "async_instant": "instants",
+    "flow_begin": "flows",
+    "flow_step": "flows",
+    "flow_end": "flows",
+}
+WORDS = {"duration_complete": "end_timestamp", "counter": "counter_id"}
+SYNTAX = {*range(1, 9), *range(101, 116), 201, 203, 204, 205, 206, 207, 209}
+NUMERIC = {"int32", "uint32", "int64", "uint64", "double"}
+
+
+def opened(data: bytes) -> TraceCapture:
+    return open_trace(Source.open(data), OpenRequest())
+
+
+def number_of(value: Any) -> Any:
+    """A double as its bits, so that NaN equals itself; anything else as it is."""
+    return struct.unpack("<Q", struct.pack("<d", value))[0] if isinstance(value, float) else value
+
+
+def expected(capture: TraceCapture) -> dict[str, list[Any]]:
+    """The rows that the records of a capture make, told from their JSON."""
+    rows: dict[str, list[Any]] = {
+        name: [] for name in ("slices", "instants", "flows", "counters", "sched", "logs", "args")
+    }
+    rows["kinds"] = []
+    for record in capture.records():
+        shown = record.to_json()
+        kind = shown["record"]
+        args = [a for a in shown.get("args", []) if isinstance(a["type"], str)]
+        subkind = shown.get("event") if kind == "event" else shown.get("kind")
+        rows["kinds"].append(kind if subkind is None else f"{kind} {subkind}")
+        at = shown["offset"]
+        if kind == "event" and isinstance(subkind, str):
+            head = (at, shown["timestamp"], shown["category"], shown["name"])
+            if subkind in ROWS:
+                rows[ROWS[subkind]].append((*head, *person(shown)))
+            elif subkind == "counter":
+                rows["counters"] += [
+                    (*head, shown["counter_id"], a["name"], value_of(a))
+                    for a in args
+                    if a["type"] in NUMERIC
+                ]
+        elif kind == "scheduling" and isinstance(subkind, str):
+            rows["sched"].append((at, shown["timestamp"], shown["cpu"]))
+        elif kind == "log":
+            rows["logs"].append((at, shown["timestamp"], shown["message"]))
+        if kind != "event" or isinstance(subkind, str):
+            rows["args"] += [
+                (at, a["name"], a["type"] if isinstance(a["type"], str) else a["type"], value_of(a))
+                for a in shown.get("args", [])
+            ]
+    return rows
+
+
+def person(shown: dict[str, Any]) -> tuple[Any, ...]:
+    thread = shown["thread"]
+    return (0, 0) if isinstance(thread, str) else tuple(thread)
+
+
+def value_of(arg: dict[str, Any]) -> Any:
+    """An argument's value in the form that ``found`` gives it."""
+    kind, value = arg["type"], arg["value"]
+    if isinstance(kind, int) or kind == "null":
+        return None
+    if kind == "double":
+        if "value_bits" in arg:
+            return ("bits", int(str(arg["value_bits"]), 0))
+        return ("bits", number_of(float(value)))
+    if kind == "bool":
+        return int(value)
+    return value
+
+
+def found(capture: TraceCapture) -> dict[str, list[Any]]:
+    """The same from the tables."""
+    pool = capture.strings
+    threads = capture.table("threads")
+    pids, tids = threads["pid"].tolist(), threads["tid"].tolist()
+    rows: dict[str, list[Any]] = {}
+
+    def columns_of(name: str, *wanted: str) -> list[tuple[Any, ...]]:
+        table = capture.table(name)
+        return list(
+            zip(
+                *(
+                    table.texts(column)
+                    if STANDARD_TABLES[name].column(column).kind in ("code", "text")
+                    else table[column].tolist()
+                    for column in wanted
+                ),
+                strict=True,
+            )
+        )
+
+    for name in ("slices", "instants", "flows"):
+        rows[name] = [
+            (*row[:4], pids[row[4]], tids[row[4]])
+            for row in columns_of(name, "offset", "ticks", "category", "name", "thread")
+        ]
+    rows["counters"] = [
+        (*row[:6], row[7] if row[8] else ("bits", number_of(row[6])))
+        for row in columns_of(
+            "counters", "offset", "ticks", "category", "name", "id", "series", "value", "value_int",
+            "is_int",
+        )
+    ]  # fmt: skip
+    rows["sched"] = columns_of("sched", "offset", "ticks", "cpu")
+    rows["logs"] = columns_of("logs", "offset", "ticks", "message")
+    args = capture.table("args")
+    rows["args"] = [
+        (offset, name, layout.ARG_NAMES.get(kind, kind), arg_value(kind, whole, real, code, pool))
+        for offset, name, kind, whole, real, code in zip(
+            args["offset"].tolist(), args.texts("name"), args["type"].tolist(),
+            args["int"].tolist(), args["float"].view("u8").tolist(), args["str"].tolist(),
+            strict=True,
+        )
+    ]  # fmt: skip
+    return rows
+
+
+def arg_value(kind: int, whole: int, real: int, code: int, pool: Any) -> Any:
+    if kind == 0 or kind > layout.ArgType.BLOB:
+        return None
+    if kind == layout.ArgType.DOUBLE:
+        return ("bits", real)
+    if kind == layout.ArgType.STRING:
+        return pool[code]
+    if kind == layout.ArgType.BLOB:
+        return pool.bytes_of(code).hex()
+    unsigned = kind in (layout.ArgType.UINT64, layout.ArgType.POINTER, layout.ArgType.KOID)
+    return whole & (1 << 64) - 1 if unsigned else whole
+
+
+def unsigned_counters(rows: list[Any]) -> list[Any]:
+    """Counter values with uint64 wrapped, as ``value_int`` holds them."""
+    return [
+        (*row[:-1], row[-1] - (1 << 64) if isinstance(row[-1], int) and row[-1] >> 63 == 1 else row[-1])
+        for row in rows
+    ]
+
+
+def findings(capture: TraceCapture) -> set[tuple[str, int | None]]:
+    return {
+        (found.code, found.record)
+        for found in capture.diagnostics
+        if found.code.startswith("FXT") and int(found.code[3:]) in SYNTAX
+    }
+
+
+def agree(data: bytes) -> None:
+    by_records, by_tables = opened(data), opened(data)
+    wanted = expected(by_records)
+    by_tables.scan()
+    got = found(by_tables)
+    kinds = Counter(wanted.pop("kinds"))
+    assert by_tables.summary().kinds == kinds
+    wanted["counters"] = unsigned_counters(wanted["counters"])
+    for name, rows in wanted.items():
+        assert got[name] == rows, name
+    assert findings(by_tables) == findings(by_records)
+
+
+MANY = hypothesis.settings(
+    max_examples=150, deadline=None, suppress_health_check=list(hypothesis.HealthCheck)
+)
+
+
+@MANY
+@hypothesis.given(fxt_streams())
+def test_agree_on_sound_streams(data: bytes) -> None:
+    agree(data)
+
+
+@MANY
+@hypothesis.given(damaged(fxt_streams()))
+def test_agree_on_damaged_streams(data: bytes) -> None:
+    agree(data)
+
+
+@MANY
+@hypothesis.given(any_bytes())
+def test_agree_on_any_bytes(data: bytes) -> None:
+    agree(data)
+
+
+@hypothesis.settings(max_examples=25, deadline=None, suppress_health_check=list(hypothesis.HealthCheck))
+@hypothesis.given(fxt_streams(), st.integers(0, 7))
+def test_agree_at_every_truncation(data: bytes, phase: int) -> None:
+    for length in range(phase, min(len(data), 4000), 8):
+        agree(data[:length])
+
+
+def tables_of(capture: TraceCapture, rows: int | None) -> dict[str, list[Any]]:
+    """Every column of every table: whole, or gathered from batches."""
+    out: dict[str, list[Any]] = {}
+    for name in capture.tables:
+        parts = [capture.table(name)] if rows is None else list(capture.batches(name, rows))
+        for column in capture.table(name):
+            values: list[Any] = []
+            for part in parts:
+                data = part[column]
+                values += list(data) if not hasattr(data, "tolist") else data.tolist()
+            out[f"{name}.{column}"] = [repr(value) for value in values]
+    return out
+
+
+@hypothesis.settings(max_examples=40, deadline=None, suppress_health_check=list(hypothesis.HealthCheck))
+@hypothesis.given(damaged(fxt_streams()) | fxt_streams(), st.sampled_from([1, 2, 7, 1000]))
+def test_batches_are_the_table_wherever_they_break(data: bytes, events: int) -> None:
+    whole = opened(data)
+    streamed = opened(data)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("fx_trace.reader.CHUNK_EVENTS", events)
+        patch.setattr(columns, "STEP", 1)
+        batches = {
+            name: list(streamed.batches(name, max(events, 2)))
+            for name in streamed.schemas
+        }
+    for name in whole.schemas:
+        table = whole.table(name)
+        assert sum(len(batch) for batch in batches[name]) == len(table)
+        assert all(len(batch) <= max(events, 2) for batch in batches[name])
+        for column in table:
+            kind = table.schema.column(column).kind
+            if kind == "code":
+                got = [text for batch in batches[name] for text in batch.texts(column)]
+                assert got == table.texts(column), (name, column)
+            else:
+                got = [repr(value) for batch in batches[name] for value in list(batch[column])]
+                assert got == [repr(value) for value in list(table[column])], (name, column)
+    mine = Counter((found.code, found.offset) for found in whole.diagnostics)
+    theirs = Counter((found.code, found.offset) for found in streamed.diagnostics)
+    mine = Counter({key: n for key, n in mine.items() if key[0] not in ("FXT0303", "FXT0304")})
+    theirs = Counter({key: n for key, n in theirs.items() if key[0] not in ("FXT0303", "FXT0304")})
+    assert mine == theirs
+
+
+def test_parents_of_arguments_name_rows_of_their_tables() -> None:
+    assert TABLE_CODES["slices"] == 2
+    assert math.isfinite(TABLE_CODES["args"])
