@@ -49,7 +49,9 @@ def command(
         if table is not None:
             _print_table(session, capture, table)
         elif records or session.settings.json:
+            # Who asks for records is told what the records have; tables have findings of their own.
             _export(session, capture, "records")
+            return session.status(whole)
         else:
             require_readable(whole)
             _export(session, capture, "text")

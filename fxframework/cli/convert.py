@@ -249,8 +249,11 @@ def _convert(
                 for capture in captures:
                     export.write(capture)
                 result.dropped = export.close()
-            for capture in captures:
-                capture.scan()
+                if target.accepts != EVERY_CAPTURE:
+                    # An exporter may have read a part only. Of records all are read, and who asks
+                    # for them is told what they have; tables have findings of their own.
+                    for capture in captures:
+                        capture.scan()
         result.nbytes = sink.written
     return result
 
@@ -267,6 +270,7 @@ def _rewrite(
         # This very writer has just made them, of a records file.
         for at in range(0, capture.source.size, CHUNK):
             sink.write(capture.source.read(at, CHUNK))
+        capture.scan()
         return ExitCode.OK
     reader = session.host.readers.get(writer.format)
     rules = Catalogue([]) if reader is None or reader.rules is None else reader.rules()

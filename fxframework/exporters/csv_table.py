@@ -65,6 +65,8 @@ def open_export(sink: Sink, options: Mapping[str, Any]) -> ExportSession:
 
 
 class _CsvExport:
+    """Writes one table of one capture."""
+
     def __init__(self, sink: Sink, delimiter: str, options: Mapping[str, Any]) -> None:
         self._sink = sink
         self._delimiter = delimiter

@@ -46,6 +46,8 @@ def open_export(sink: Sink, options: Mapping[str, Any]) -> ExportSession:
 
 
 class _RecordsExport:
+    """Writes the records of one capture, after a header line."""
+
     def __init__(self, sink: Sink, *, header: bool) -> None:
         self._sink = sink
         self._header = header
@@ -235,7 +237,7 @@ class _Lines(Iterator[bytes]):
 
 
 class _BadLines:
-    """Lines that make no sense: the first ones described, all counted."""
+    """Lines that make no sense: the first ones are described, all are counted."""
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
@@ -334,6 +336,8 @@ def open_raw_writer(
 
 
 class _RawWriter:
+    """Writes the bytes of damaged records."""
+
     def __init__(self, sink: Sink) -> None:
         self._sink = sink
 

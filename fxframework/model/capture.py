@@ -83,7 +83,8 @@ class Capture(abc.ABC):
     ``diagnostics`` holds what was found by the views that were asked for so far.
 
     A reader that has a fast way to the record JSON gives it as ``records_json() ->
-    Iterator[bytes]``, chunks of whole lines; the `records` exporter takes it where it is there.
+    Iterator[bytes]``, chunks of whole lines, which reports what ``records()`` does; the `records`
+    exporter takes it where it is there.
     """
 
     format: ClassVar[str]

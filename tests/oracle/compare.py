@@ -84,7 +84,7 @@ def theirs(trace: LoadedTrace) -> View:
         ends = (by_id[row["slice_out"]], by_id[row["slice_in"]])
         view["flows"][tuple((end["ts"], end["name"]) for end in ends)] += 1
     view["counters"] = Counter(
-        (row["pid"], row["name"], row["ts"], row["value"]) for row in rows["counters"]
+        (row["pid"], row["name"], row["ts"], float(row["value"])) for row in rows["counters"]
     )
     view["sched"] = Counter(
         (row["cpu"], row["ts"], row["dur"], row["tid"], row["priority"], row["end_state"])

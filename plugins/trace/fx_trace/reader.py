@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import attrs
 import numpy as np
@@ -30,6 +30,9 @@ from fxframework.model.diagnostics import Diagnostics
 from fxframework.model.schema import NAME, STANDARD_TABLES, Column, TableSchema
 from fxframework.model.strings import TextColumn
 from fxframework.model.table import ColumnData, Table
+
+if TYPE_CHECKING:
+    from fx_trace.records import RecordDecoder
 
 __all__ = ["TraceCapture", "open_trace"]
 
@@ -130,16 +133,24 @@ class TraceCapture(Capture):
 
     def records(self) -> Iterator[Record]:
         """Every record in file order, as ``fx_trace.records`` decodes them one at a time."""
+        return self._decoder().records(self.source.data)
+
+    def records_json(self) -> Iterator[bytes]:
+        """The same as JSON lines, in chunks; for plain events many times as fast."""
+        from fx_trace.jsonlines import record_lines
+
+        return record_lines(self._decoder(), self.source.data)
+
+    def _decoder(self) -> RecordDecoder:
         from fx_trace.records import RecordDecoder
 
         # Findings are reported once: by the tables' pass where it has run, else from here.
         fresh = not self.diagnostics.counts.keys() & RULES.keys()
-        decoder = RecordDecoder(
+        return RecordDecoder(
             big_endian=self.big_endian,
             diagnostics=self.diagnostics if fresh else None,
             limits=self.request.limits,
         )
-        return decoder.records(self.source.data)
 
     # --- The pass over the whole file --------------------------------------------------------
 

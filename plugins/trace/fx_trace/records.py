@@ -2064,11 +2064,28 @@ def frames(data: Data, *, big_endian: bool = False, max_record: int = 0) -> Iter
     The finding is None for a sound record, FXT0007 for one of an unknown type, FXT0006 for zero
     words (the run is one stretch); all others are damage. ``max_record`` is in bytes, 0 no limit.
     """
-    view = _view(data)
-    word = struct.Struct(">Q" if big_endian else "<Q").unpack_from
-    whole = len(view) // WORD * WORD
+    framer = _Framer(data, big_endian=big_endian, max_record=max_record)
     at = 0
-    while at < whole:
+    while at < len(framer.view):
+        frame = framer.frame(at)
+        yield frame
+        at = frame[1]
+
+
+class _Framer:
+    """Tells from the header word at a place what stretch of the file begins there."""
+
+    def __init__(self, data: Data, *, big_endian: bool, max_record: int) -> None:
+        self.view = _view(data)
+        self._word = struct.Struct(">Q" if big_endian else "<Q").unpack_from
+        self._whole = len(self.view) // WORD * WORD
+        self._max_record = max_record
+
+    def frame(self, at: int) -> Frame:
+        """The stretch that begins at byte ``at``."""
+        view, word, whole = self.view, self._word, self._whole
+        if at >= whole:
+            return at, len(view), 0, "FXT0005"
         header = word(view, at)[0]
         nbytes = _words(header) * WORD
         minimum = _MINIMUM.get(header & 15)
@@ -2088,12 +2105,9 @@ def frames(data: Data, *, big_endian: bool = False, max_record: int = 0) -> Iter
         elif nbytes < minimum * WORD:
             code = "FXT0003"
             end = _resume(view, word, at, whole)
-        if max_record and nbytes > max_record and code in (None, "FXT0007"):
+        if self._max_record and nbytes > self._max_record and code in (None, "FXT0007"):
             code = "FXT0008"
-        yield at, end, header, code
-        at = end
-    if at < len(view):
-        yield at, len(view), 0, "FXT0005"
+        return at, end, header, code
 
 
 def _zeros_end(view: memoryview, at: int, whole: int) -> int:
@@ -2110,22 +2124,43 @@ def _zeros_end(view: memoryview, at: int, whole: int) -> int:
 
 def _resume(view: memoryview, word: Callable[..., tuple[int]], at: int, whole: int) -> int:
     """Where to go on after damage at byte ``at``: the next run of sound records, or the end."""
-    for start in range(at + WORD, whole, WORD):
-        end = start
-        for _ in range(wire.SOUND_RUN):
-            if end >= whole:
-                break
-            (header,) = word(view, end)
-            words = _words(header)
-            minimum = _MINIMUM.get(header & 15)
-            if minimum is None or words < minimum or not words:
-                break
-            end += words * WORD
-            if end > whole:
-                break
-        else:
-            return start
+    start = at + WORD
+    nbytes = 64 * WORD
+    while start < whole:
+        stop = min(start + nbytes, whole)
+        for number in _sound_headers(view[start:stop], word):
+            end = start + number * WORD
+            for _ in range(wire.SOUND_RUN):
+                end = _sound_end(view, word, end, whole)
+            if end:
+                return start + number * WORD
+        start = stop
+        nbytes = min(2 * nbytes, 1 << 19)  # little to look at where damage is short
     return len(view)
+
+
+def _sound_headers(view: memoryview, word: Callable[..., tuple[int]]) -> list[int]:
+    """Which words could be the header of a sound record, looked at all at once."""
+    import numpy as np
+
+    big_endian = word(b"\0\0\0\0\0\0\0\1", 0) == (1,)
+    headers = np.frombuffer(view, ">u8" if big_endian else "<u8").astype(np.uint64)
+    types = (headers & np.uint64(15)).astype(np.intp)
+    masks = np.full(16, _SIZE.limit, np.uint64)
+    masks[RecordType.LARGE] = _LARGE_SIZE.limit
+    least = np.array([_MINIMUM.get(number, U64_MAX) for number in range(16)], np.uint64)
+    sizes = headers >> np.uint64(_SIZE.low) & masks[types]
+    return np.flatnonzero(sizes >= least[types]).tolist()
+
+
+def _sound_end(view: memoryview, word: Callable[..., tuple[int]], at: int, whole: int) -> int:
+    """The end of the sound record at byte ``at``; 0 where there is none, or ``at`` is 0."""
+    if not 0 < at < whole:
+        return 0
+    (header,) = word(view, at)
+    words = _words(header)
+    end = at + words * WORD
+    return end if words >= _MINIMUM.get(header & 15, U64_MAX) and end <= whole else 0
 
 
 def _frame_message(code: str, header: int, nbytes: int) -> str:
@@ -2217,30 +2252,59 @@ class RecordDecoder:
 
         Each is made when it is asked for; the tables of strings and threads are what is kept.
         """
-        view = _view(data)
-        core = _Core(big_endian=self.big_endian)
-        cursor = core.cursor
-        tables = core.tables
-        stretches = frames(view, big_endian=self.big_endian, max_record=self.limits.max_record)
-        record: TraceRecord
-        for index, (at, end, header, code) in enumerate(stretches):
-            if not index and header != wire.MAGIC_WORD:
-                self._report([("FXT0201", "", at)], index)
-            if code is None or code == "FXT0007":
-                record = core.read(view, at, end, header)
-                cursor.spot = at
-                record.apply(tables, cursor.find)
-                if cursor.findings:
-                    self._report(cursor.findings, index)
-            elif code == "FXT0006":
-                record = Padding(offset=at, nbytes=end - at)
-            else:
-                record = Damaged(offset=at, nbytes=end - at, code=code, raw=view[at:end])
-            if code is not None:
-                self._report([(code, _frame_message(code, header, end - at), at)], index)
+        reading = self.begin(data)
+        at = 0
+        while at < len(reading.framer.view):
+            record = reading.record(at)
             yield record
+            at += record.nbytes
+
+    def begin(self, data: Data) -> Reading:
+        """A reading from the beginning of ``data``, for whoever takes some records themselves."""
+        return Reading(self, data)
+
+
+class Reading:
+    """A walk through a trace: the tables so far, and the number of the record that comes next."""
+
+    def __init__(self, decoder: RecordDecoder, data: Data) -> None:
+        self.framer = _Framer(
+            data, big_endian=decoder.big_endian, max_record=decoder.limits.max_record
+        )
+        self.index = 0
+        self.diagnostics = decoder.diagnostics
+        self._core = _Core(big_endian=decoder.big_endian)
+        self.tables = self._core.tables
+        self.clean = True
+        """Whether nothing was found about the record read last."""
+
+    def record(self, at: int) -> TraceRecord:
+        """The record at byte ``at``, where the one before it ended."""
+        index = self.index
+        self.index = index + 1
+        view = self.framer.view
+        cursor = self._core.cursor
+        record: TraceRecord
+        _, end, header, code = self.framer.frame(at)
+        self.clean = True
+        if not index and header != wire.MAGIC_WORD:
+            self._report([("FXT0201", "", at)], index)
+        if code is None or code == "FXT0007":
+            record = self._core.read(view, at, end, header)
+            cursor.spot = at
+            record.apply(self.tables, cursor.find)
+            if cursor.findings:
+                self._report(cursor.findings, index)
+        elif code == "FXT0006":
+            record = Padding(offset=at, nbytes=end - at)
+        else:
+            record = Damaged(offset=at, nbytes=end - at, code=code, raw=view[at:end])
+        if code is not None:
+            self._report([(code, _frame_message(code, header, end - at), at)], index)
+        return record
 
     def _report(self, findings: list[Finding], index: int) -> None:
+        self.clean = False
         if self.diagnostics is not None:
             for code, message, offset in findings:
                 self.diagnostics.add(code, message, offset=offset, record=index)

@@ -1,0 +1,65 @@
+"""The bundled exporters and the records reader keep the contracts that everybody's keep."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Iterable
+
+import pytest
+import toy
+
+from fxframework.model.capture import Capture
+from fxframework.registry import Confidence
+from fxframework.testing import ExporterContract, ReaderContract, Sample
+
+ROWS = toy.toy(toy.mark("one", 1, 7), toy.span("two", 2, 5), toy.mark("thr\xe9e", 5, -1))
+DAMAGED = toy.toy(toy.mark("m", 1), toy.record(9), bytes(24), toy.record(7), b"odd")
+
+
+class _OfToys(ExporterContract):
+    plugin = "fxframework.exporters.plugin"
+    reader_plugin = "toy"
+    format = "toy"
+    examples = 30
+
+    def samples(self) -> Iterable[Sample]:
+        yield Sample("rows.toy", ROWS)
+        yield Sample("damaged.toy", DAMAGED, sound=False)
+
+
+class TestRecordsExporter(_OfToys):
+    name = "records"
+
+    def test_unknown_columns_are_passed_on_or_reported(self) -> None:
+        pytest.skip("it writes records, and looks at no table")
+
+    def check_output(self, output: bytes, capture: Capture) -> None:
+        header, *records = [json.loads(line) for line in output.splitlines()]
+        assert header["format"] == "toy"
+        assert sum(record["nbytes"] for record in records) == capture.source.size
+
+
+class TestCsvExporter(_OfToys):
+    name = "csv"
+    options = {"table": "instants"}  # noqa: RUF012 (as the contract has it)
+
+    def check_output(self, output: bytes, capture: Capture) -> None:
+        rows = list(csv.reader(io.StringIO(output.decode(), newline="")))
+        assert len({len(row) for row in rows}) == 1
+        assert len(rows) == len(capture.table("instants")) + 1
+
+
+class TestRecordsReader(ReaderContract):
+    """Without a header line whose format is installed, bytes are one damaged record."""
+
+    plugin = "fxframework.exporters.plugin"
+    format = "records"
+    examples = 30
+
+    def samples(self) -> Iterable[Sample]:
+        yield Sample(
+            "opaque.jsonl", b'{"record":"mark"}\n', confidence=Confidence.NONE, sound=False
+        )
+        yield Sample("binary.jsonl", bytes(range(256)), confidence=Confidence.NONE, sound=False)
