@@ -178,6 +178,8 @@ class Reader:
     """The catalogue of findings."""
     explain: Callable[[Source, int], list[FieldView]] | None = None
     """The record that holds a byte offset, as annotated fields."""
+    sample: Callable[[int], bytes] | None = None
+    """Makes a typical file of about that many bytes: what `fxf bench` measures."""
 
 
 @attrs.frozen(kw_only=True)

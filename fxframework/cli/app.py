@@ -28,6 +28,7 @@ COMMANDS = {
     "convert": "Put captures into another form.",
     "verify": "List every departure from the format.",
     "explain": "Explain a finding's code, or the bytes at an offset.",
+    "bench": "Measure decoding against copying the same bytes.",
     "plugins": "List what is installed, and what failed.",
     "doctor": "Check this installation.",
 }

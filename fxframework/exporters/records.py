@@ -62,7 +62,7 @@ class _RecordsExport:
         self._used = True
         if self._header:
             self._sink.write(_header(capture))
-        for chunk in _lines(capture):
+        for chunk in record_lines(capture):
             self._sink.write(chunk)
 
     def close(self) -> Mapping[str, int]:
@@ -81,7 +81,7 @@ def _header(capture: Capture) -> bytes:
     return orjson.dumps(header) + b"\n"
 
 
-def _lines(capture: Capture) -> Iterator[bytes]:
+def record_lines(capture: Capture) -> Iterator[bytes]:
     """Chunks of whole lines: the capture's own where it makes them in bulk."""
     bulk: Callable[[], Iterator[bytes]] | None = getattr(capture, "records_json", None)
     if bulk is not None:

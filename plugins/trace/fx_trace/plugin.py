@@ -68,6 +68,7 @@ def fx_readers() -> Iterable[Reader]:
             open=lazy("fx_trace.reader:open_trace"),
             rules=_rules,
             explain=lazy("fx_trace.explain:explain"),
+            sample=lazy("fx_trace.sample:sample"),
         )
     ]
 

@@ -2077,7 +2077,8 @@ class _Framer:
 
     def __init__(self, data: Data, *, big_endian: bool, max_record: int) -> None:
         self.view = _view(data)
-        self._word = struct.Struct(">Q" if big_endian else "<Q").unpack_from
+        self._order = ">" if big_endian else "<"
+        self._word = struct.Struct(f"{self._order}Q").unpack_from
         self._whole = len(self.view) // WORD * WORD
         self._max_record = max_record
 
@@ -2096,15 +2097,15 @@ class _Framer:
             end = _zeros_end(view, at, whole)
         elif not nbytes:
             code = "FXT0001"
-            end = _resume(view, word, at, whole)
+            end = _resume(view, self._order, at, whole)
         elif end > whole:
             code = "FXT0002"
-            end = _resume(view, word, at, whole)
+            end = _resume(view, self._order, at, whole)
         elif minimum is None:
             code = "FXT0007"
         elif nbytes < minimum * WORD:
             code = "FXT0003"
-            end = _resume(view, word, at, whole)
+            end = _resume(view, self._order, at, whole)
         if self._max_record and nbytes > self._max_record and code in (None, "FXT0007"):
             code = "FXT0008"
         return at, end, header, code
@@ -2122,13 +2123,14 @@ def _zeros_end(view: memoryview, at: int, whole: int) -> int:
     return at
 
 
-def _resume(view: memoryview, word: Callable[..., tuple[int]], at: int, whole: int) -> int:
+def _resume(view: memoryview, order: str, at: int, whole: int) -> int:
     """Where to go on after damage at byte ``at``: the next run of sound records, or the end."""
+    word = struct.Struct(f"{order}Q").unpack_from
     start = at + WORD
     nbytes = 64 * WORD
     while start < whole:
         stop = min(start + nbytes, whole)
-        for number in _sound_headers(view[start:stop], word):
+        for number in _sound_headers(view[start:stop], order, (whole - start) // WORD):
             end = start + number * WORD
             for _ in range(wire.SOUND_RUN):
                 end = _sound_end(view, word, end, whole)
@@ -2139,18 +2141,18 @@ def _resume(view: memoryview, word: Callable[..., tuple[int]], at: int, whole: i
     return len(view)
 
 
-def _sound_headers(view: memoryview, word: Callable[..., tuple[int]]) -> list[int]:
-    """Which words could be the header of a sound record, looked at all at once."""
+def _sound_headers(view: memoryview, order: str, left: int) -> list[int]:
+    """Which words could be headers of records that end within ``left`` words, all at once."""
     import numpy as np
 
-    big_endian = word(b"\0\0\0\0\0\0\0\1", 0) == (1,)
-    headers = np.frombuffer(view, ">u8" if big_endian else "<u8").astype(np.uint64)
+    headers = np.frombuffer(view, f"{order}u8").astype(np.uint64)
     types = (headers & np.uint64(15)).astype(np.intp)
     masks = np.full(16, _SIZE.limit, np.uint64)
     masks[RecordType.LARGE] = _LARGE_SIZE.limit
     least = np.array([_MINIMUM.get(number, U64_MAX) for number in range(16)], np.uint64)
     sizes = headers >> np.uint64(_SIZE.low) & masks[types]
-    return np.flatnonzero(sizes >= least[types]).tolist()
+    room = np.uint64(left) - np.arange(len(headers), dtype=np.uint64)
+    return [int(number) for number in np.flatnonzero((sizes >= least[types]) & (sizes <= room))]
 
 
 def _sound_end(view: memoryview, word: Callable[..., tuple[int]], at: int, whole: int) -> int:

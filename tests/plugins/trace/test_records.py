@@ -30,6 +30,7 @@ from fxframework.errors import Severity, StrictError, UsageError, WriteRefusedEr
 from fxframework.io.limits import Limits
 from fxframework.io.sink import Sink
 from fxframework.io.source import Source
+from fxframework.io.words import U64_MAX
 from fxframework.model.capture import Record
 from fxframework.model.diagnostics import Diagnostics
 
@@ -743,6 +744,40 @@ def test_damage_lasts_until_three_sound_records_follow(code: str, header: int) -
     for word in (0, 14 | 1 << 4):
         rest = instant() + string(1, b"K") + pack(word) + THREE
         assert kinds(instant() + bad + rest)[:2] == [("event", 32), ("damaged", 8 + 32 + 16 + 8)]
+
+
+def test_damage_ends_where_the_rule_says() -> None:
+    """Against the rule as it is stated, on words of which few, or many, could be headers."""
+
+    def sound_end(words: list[int], at: int) -> int | None:
+        if at >= len(words):
+            return None
+        type = words[at] & 15
+        size = words[at] >> 4 & (0xFFFFFFFF if type == 15 else 0xFFF)
+        least = {int(known): words for known, words in wire.MINIMUM_WORDS.items()}.get(type)
+        return at + size if least and least <= size <= len(words) - at else None
+
+    def resumes(words: list[int]) -> int:
+        for start in range(1, len(words)):
+            end: int | None = start
+            for _ in range(wire.SOUND_RUN):
+                end = None if end is None else sound_end(words, end)
+            if end is not None:
+                return start
+        return len(words)
+
+    dice = random.Random(7)
+    for _ in range(300):
+        some = [0, 5 << 20, 14 | 1 << 4, U64_MAX, 1 << 4]
+        few = dice.choice([1, 2, 30])
+        words = [dice.choice(some[: -1 if dice.randrange(few) else 5]) for _ in range(200)]
+        if few == 1:
+            words = [dice.randrange(16) | dice.randrange(6) << 4 for _ in range(200)]
+        words[0] = 5 << 20
+        for big_endian in (False, True):
+            data = render([words], big_endian=big_endian)  # type: ignore[list-item]
+            (first, *_) = fx.RecordDecoder(big_endian=big_endian).records(data)
+            assert first.nbytes == 8 * resumes(words)
 
 
 def test_zero_words_are_one_padding() -> None:
