@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import overload
 
 import attrs
@@ -45,7 +45,7 @@ class Diagnostics(Sequence[Diagnostic]):
         self._rules = {**FRAMEWORK_RULES, **rules}
         self._kept: list[Diagnostic] = []
         self._counts: Counter[str] = Counter()
-        self._worst: Severity | None = None
+        self._severities: dict[str, Severity] = {}
         self._limit = limit or (1 << 62)
         self._strict = strict
         self._path = path
@@ -75,8 +75,7 @@ class Diagnostics(Sequence[Diagnostic]):
             message or rule.title,
         )
         self._counts[code] += times
-        if self._worst is None or found.severity > self._worst:
-            self._worst = found.severity
+        self._severities[code] = max(found.severity, self._severities.get(code, found.severity))
         if self._counts[code] - times < self._limit:
             self._kept.append(found)
         if self._observer is not None:
@@ -91,11 +90,13 @@ class Diagnostics(Sequence[Diagnostic]):
                 remedy="leave out --strict to keep what is sound",
             )
 
-    def clear(self) -> None:
-        """Forget all findings: the reading starts again."""
-        self._kept.clear()
-        self._counts.clear()
-        self._worst = None
+    def forget(self, codes: Iterable[str]) -> None:
+        """Forget the findings of these codes: what they are about is read again."""
+        gone = set(codes)
+        self._kept = [finding for finding in self._kept if finding.code not in gone]
+        for code in gone:
+            self._counts.pop(code, None)
+            self._severities.pop(code, None)
 
     @property
     def counts(self) -> Mapping[str, int]:
@@ -105,7 +106,7 @@ class Diagnostics(Sequence[Diagnostic]):
     @property
     def worst(self) -> Severity | None:
         """The greatest severity found, kept or not; None where nothing was."""
-        return self._worst
+        return max(self._severities.values(), default=None)
 
     def rule(self, code: str) -> Rule:
         """The catalogue's row for a code."""

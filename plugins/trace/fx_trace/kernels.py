@@ -299,6 +299,13 @@ def note(notes, code, offset, value):  # type: ignore[no-untyped-def]
 
 
 @kernel
+def note_once(notes, code, before, offset, value):  # type: ignore[no-untyped-def]
+    """Report a finding, if it was not since it had been made ``before`` times."""
+    if notes.counts[code + 2] == before:
+        note(notes, code, offset, value)
+
+
+@kernel
 def utf8_valid(words, start, nbytes):  # type: ignore[no-untyped-def]
     """Whether the bytes at word ``start`` are UTF-8."""
     ascii_only = True
@@ -650,7 +657,8 @@ def initialization(words, pos, size, state):  # type: ignore[no-untyped-def]
         map_put(state.clock_map, rate, base, clock)
     elif wall != -1 and state.clocks[clock * CLOCK_FIELDS + 2] == -1:
         state.clocks[clock * CLOCK_FIELDS + 2] = wall
-    if state.providers[row + P_INITIALIZED] == 1 and state.providers[row + P_CLOCK] != clock:
+    before = state.providers[row + P_CLOCK]
+    if state.providers[row + P_INITIALIZED] == 1 and state.clocks[before * CLOCK_FIELDS] != rate:
         note(notes, 209, offset, rate)
     state.providers[row + P_INITIALIZED] = 1
     state.providers[row + P_CLOCK] = clock
@@ -966,6 +974,8 @@ def scan(file, total, limit, events, args, sched, logs, blobs, objects, sparse, 
         nargs = 0
         arg_table = -1
         arg_parent = -1
+        reserved = notes.counts[2 + 101]
+        unpadded = notes.counts[2 + 102]
         fits = True
         subtype = 0
         thread = -1
@@ -1445,12 +1455,8 @@ def scan(file, total, limit, events, args, sched, logs, blobs, objects, sparse, 
             scalars[SLACK] -= 1
 
         # Arguments, whosever they are; that they fit is known.
-        if nargs and arg_table < 0:
-            # of an event type that we do not know
-            for _ in range(nargs):
-                at += (words[at] >> 4) & 0xFFF
-            nargs = 0
-        padding_noted = False
+        # Those of an event type that we do not know are only checked: their row is not kept.
+        kept = 1 if arg_table >= 0 else 0
         for _ in range(nargs):
             word = words[at]
             arg_type = word & 15
@@ -1470,9 +1476,8 @@ def scan(file, total, limit, events, args, sched, logs, blobs, objects, sparse, 
                 length = ref & 0x7FFF
                 arg_name = intern_checked(streams, inner, length, here, 107, pool, texts, notes)
                 inner += (length + 7) >> 3
-                if length & 7 and streams[inner - 1] >> (8 * (length & 7)) and not padding_noted:
-                    note(notes, 102, here, 0)
-                    padding_noted = True
+                if length & 7 and streams[inner - 1] >> (8 * (length & 7)):
+                    note_once(notes, 102, unpadded, here, 0)
             high = (word >> 32) & LOW32
             value = 0
             if arg_type == 1:
@@ -1500,9 +1505,7 @@ def scan(file, total, limit, events, args, sched, logs, blobs, objects, sparse, 
                     value = intern_checked(streams, inner, length, here, 107, pool, texts, notes)
                     inner += (length + 7) >> 3
                     if length & 7 and streams[inner - 1] >> (8 * (length & 7)):
-                        if not padding_noted:
-                            note(notes, 102, here, 0)
-                            padding_noted = True
+                        note_once(notes, 102, unpadded, here, 0)
             elif arg_type == 9:
                 value = high & 1
                 high >>= 1
@@ -1512,18 +1515,16 @@ def scan(file, total, limit, events, args, sched, logs, blobs, objects, sparse, 
                 value = intern_checked(streams, inner, length, here, 0, pool, texts, notes)
                 inner += (length + 7) >> 3
                 if length & 7 and streams[inner - 1] >> (8 * (length & 7)):
-                    if not padding_noted:
-                        note(notes, 102, here, 0)
-                        padding_noted = True
+                    note_once(notes, 102, unpadded, here, 0)
             elif arg_type > 10:
                 note(notes, 110, here, arg_type)
                 high = 0
                 inner = at + arg_size
             if high:
-                note(notes, 101, here, word)
+                note_once(notes, 101, reserved, here, word)
             if inner < at + arg_size:
                 note(notes, 114, here, at + arg_size - inner)
-            args.table[n_args] = arg_table
+            args.table[n_args] = max(arg_table, 0)
             args.type[n_args] = arg_type
             args.name[n_args] = arg_name
             args.parent[n_args] = arg_parent
@@ -1532,7 +1533,9 @@ def scan(file, total, limit, events, args, sched, logs, blobs, objects, sparse, 
             args.str[n_args] = value if is_text else -1
             args.float[n_args] = value if arg_type == 5 else 0
             args.int[n_args] = 0 if is_text or arg_type == 5 else value
-            if arg_type == 7:
+            if kept == 0:
+                pass
+            elif arg_type == 7:
                 if scalars[POINTERS]:
                     # of the event's process; a pointer outside any event has none
                     if thread >= 0:
@@ -1575,7 +1578,7 @@ def scan(file, total, limit, events, args, sched, logs, blobs, objects, sparse, 
                         sched.next_priority[row] = value
             elif kind == 7 and arg_type == 8 and arg_name == CODE_PROCESS:
                 objects.pid[scalars[N_OBJECTS] - 1] = value
-            n_args += 1
+            n_args += kept
             at += arg_size
 
         # An object annotates what comes after it.
@@ -1742,8 +1745,9 @@ def match(count, events, time, finish, order, refs, pids, max_depth, spans, stac
             end = LATEST
             dur = -1
             if kind == 4:
-                end = finish[event]
-                dur = end - now
+                end = min(finish[event], LATEST - 1)
+                # A time before the base is negative: what 63 bits cannot hold is the greatest.
+                dur = LATEST if now < 0 and end > LATEST + now else end - now
             if natural:
                 last = stacks.last[thread]
                 if now <= last:

@@ -100,6 +100,7 @@ class TraceCapture(Capture):
     """A trace archive (document 002, `Archive`)."""
 
     format = "trace"
+    timed_records = True
     schemas: ClassVar[Mapping[str, TableSchema]] = {
         **{name: STANDARD_TABLES[name] for name in _STANDARD},
         "args": STANDARD_TABLES["args"].extended(ANNOTATION),
@@ -172,6 +173,8 @@ class TraceCapture(Capture):
             self._check_memory()
         self._passed = self._run_pass(whole=whole)
         if passed is None:
+            # What `records()` found so far is found again.
+            self.diagnostics.forget(RULES)
             self._passed.report(self)
         return self._passed
 
@@ -657,11 +660,9 @@ class _Pass:
             "endianness": "big" if capture.big_endian else "little",
             "providers": providers,
             "clocks": [c for c in clocks if c["ticks_per_second"] in used] or clocks[:1],
-            "processes": len(self._processes),
-            "threads": int(self.pids.size),
-            "rows": self.row_counts(),
         }
         return Summary(
+            rows=self.row_counts(),
             records=int(scalars[k.RECORD]),
             kinds=self.kinds(),
             start_ns=self.range()[0],

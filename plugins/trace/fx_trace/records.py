@@ -30,6 +30,7 @@ from fx_trace.rules import RULES
 from fxframework.errors import WriteRefusedError, did_you_mean
 from fxframework.io.limits import Limits
 from fxframework.io.words import U64_MAX, WORD, Bits, WordLayout, pad8, padding, to_i64
+from fxframework.model.clock import Clock
 from fxframework.model.diagnostics import Diagnostics
 
 if TYPE_CHECKING:
@@ -139,6 +140,7 @@ class _Provider:
     strings: dict[int, str] = attrs.field(factory=dict)
     threads: dict[int, tuple[int, int]] = attrs.field(factory=dict)
     ticks_per_second: int | None = None
+    clock: Clock = attrs.field(factory=Clock)
     introduced: bool = False
     """Whether provider info named it, not only a section."""
 
@@ -1411,6 +1413,8 @@ class TraceRecord:
     """Bytes that it takes in the file."""
     refs: dict[str, int] | None = None
     raw: bytes | memoryview | None = None
+    ns: int | None = attrs.field(default=None, eq=False)
+    """Its time in nanoseconds, by the clock in force there; None where it has none."""
 
     def to_json(self) -> dict[str, Any]:
         """The record as CONTRACTS §3 shows it, ready for ``json.dumps``."""
@@ -1648,6 +1652,7 @@ class Initialization(TraceRecord):
         if provider.ticks_per_second not in (None, rate):
             find("FXT0209", f"{provider.ticks_per_second} ticks per second become {rate}")
         provider.ticks_per_second = rate
+        provider.clock = Clock(rate, self.base_tick or 0, self.base_wall_ns)
 
 
 @_declare("string", RecordType.STRING, wire.STRING)
@@ -2295,6 +2300,9 @@ class Reading:
             record = self._core.read(view, at, end, header)
             cursor.spot = at
             record.apply(self.tables, cursor.find)
+            ticks = getattr(record, "timestamp", None)
+            if ticks is not None:
+                record.ns = self.tables.current.clock.ns(ticks)
             if cursor.findings:
                 self._report(cursor.findings, index)
         elif code == "FXT0006":
