@@ -35,7 +35,7 @@ _ROWS = {
 }
 _DTYPES: dict[Any, tuple[type, ...]] = {
     k.Events: (np.uint8, np.int32, np.int32, np.int32, np.int64, np.int64, np.int64),
-    k.Args: (np.uint8, np.uint8, np.int32, np.int32, *[np.int64] * 4),
+    k.Args: (np.uint8, np.uint8, np.int32, *[np.int64] * 3),
     k.Sched: (np.uint8, np.uint8, *[np.int32] * 3, *[np.int64] * 4),
     k.Logs: (np.int32, *[np.int64] * 4),
     k.Blobs: (np.uint8, np.int32, *[np.int64] * 3),

@@ -41,7 +41,7 @@ N_ANNOTATIONS, N_SEGMENTS, N_PROVIDERS, N_CLOCKS, N_THREADS, N_EPOCHS = 14, 15, 
 T_SLICES, T_INSTANTS, T_COUNTERS, T_FLOWS, T_SCHED, T_BLOBS, T_OBJECTS, T_ENDS = (
     20, 21, 22, 23, 24, 25, 26, 27,
 )  # fmt: skip
-END_ARGS, LARGE_TICKS, POINTERS, KOIDS, T_LOGS, T_ARGS = 28, 29, 30, 31, 32, 33
+END_ARGS, LARGE_TICKS, POINTERS, KOIDS, T_LOGS, T_ARGS, TYPES_SEEN = 28, 29, 30, 31, 32, 33, 34
 LAST_INLINE, SLACK = 35, 36
 SCALARS = 40
 RECORD_SLACK = 128
@@ -102,19 +102,16 @@ class Events(NamedTuple):
 
 
 class Args(NamedTuple):
-    """Argument columns; of ``int``, ``float`` and ``str`` the one that ``type`` means counts."""
+    """Argument columns; ``split`` makes of ``value`` what the table shows."""
 
     table: U8
     type: U8
     name: I32
-    str: I32
-    """Code of a string or blob, else -1."""
     parent: I64
     """Row in ``table``; below -1, -2 - the ordinal of an end event whose slice is not known yet."""
     offset: I64
-    int: I64
-    float: I64
-    """The bits of the double."""
+    value: I64
+    """The integer, the bits of the double, or the code of the string or blob."""
 
 
 class Sched(NamedTuple):
@@ -221,15 +218,15 @@ class State(NamedTuple):
     notes: Notes
     texts: Texts
     tables: I64
-    """By argument type, 16 each: a second word; masks of int, float and str; bits that are odd."""
+    """By argument type, 16 each: a second word; masks of the value, and of a string's code; bits
+    of the header that are odd."""
 
 
 PLAIN_TABLES = (
     # null int32 uint32 int64 uint64 double string pointer koid bool, and none from 10 on
     *(0, 0, 0, 1, 1, 1, 0, 1, 1, 0, 0, 0, 0, 0, 0, 0),
-    *(0, -1, LOW32, -1, -1, 0, 0, -1, -1, 1, 0, 0, 0, 0, 0, 0),
-    *(0, 0, 0, 0, 0, -1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0),
-    *(0, 0, 0, 0, 0, 0, -1, 0, 0, 0, 0, 0, 0, 0, 0, 0),
+    *(0, -1, LOW32, -1, -1, -1, 0, -1, -1, 1, 0, 0, 0, 0, 0, 0),
+    *(0, 0, 0, 0, 0, 0, LOW32, 0, 0, 0, 0, 0, 0, 0, 0, 0),
     # bit 31 is an inline name's; from 32 on what is reserved, bit 47 an inline value's
     *(INLINE_OR_HIGH, INLINE, INLINE),
     *(INLINE_OR_HIGH,) * 3,
@@ -807,6 +804,7 @@ def scan(file, total, limit, events, args, sched, logs, blobs, objects, sparse, 
     t_flows = scalars[T_FLOWS]
     initialized = state.providers[scalars[PROVIDER] * PROVIDER_FIELDS + P_INITIALIZED] != 0
     tables = state.tables
+    types = scalars[TYPES_SEEN]
     run_of = 0
     run = 0
     status = DONE
@@ -858,36 +856,38 @@ def scan(file, total, limit, events, args, sched, logs, blobs, objects, sparse, 
                     if at >= end:
                         odd = 1
                         break
-                    head = words[at]
+                    place = at & NOT_NEGATIVE
+                    arg = row & NOT_NEGATIVE
+                    head = words[place]
                     arg_type = head & 15
+                    arg_size = (head >> 4) & 0xFFF
                     two = tables[arg_type]
                     entry = cache[(head >> 16) & 0x7FFF]
                     text = cache[(head >> 32) & 0x7FFF]
-                    wide = words[at + 1]
+                    wide = words[place + 1]
                     value = wide if two else head >> 32
-                    of_text = tables[48 + arg_type]
+                    of_text = tables[32 + arg_type]
                     odd |= (
-                        (head & tables[64 + arg_type])
-                        | (((head >> 4) & 0xFFF) ^ (1 + two))
+                        (head & tables[48 + arg_type])
+                        | (arg_size ^ (1 + two))
                         | ((entry >> 32) ^ generation)
                         | (((text >> 32) ^ generation) & of_text)
                     )
-                    args.table[row] = arg_table
-                    args.type[row] = arg_type
-                    args.name[row] = entry & LOW32
-                    args.parent[row] = arg_parent
-                    args.offset[row] = offset
-                    args.int[row] = value & tables[16 + arg_type]
-                    args.float[row] = value & tables[32 + arg_type]
-                    args.str[row] = (((text & LOW32) + 1) & of_text) - 1
+                    args.table[arg] = arg_table
+                    args.type[arg] = arg_type
+                    args.name[arg] = entry & LOW32
+                    args.parent[arg] = arg_parent
+                    args.offset[arg] = offset
+                    args.value[arg] = (value & tables[16 + arg_type]) | (text & of_text)
+                    types |= 1 << arg_type
                     row += 1
-                    at += 1 + two
+                    at += arg_size
                 plain = odd == 0
                 if plain and at == end:
                     event = n_events & NOT_NEGATIVE
                     value = 0
                     if has_word:
-                        value = words[at]
+                        value = words[at & NOT_NEGATIVE]
                     ticks = words[(pos & NOT_NEGATIVE) + 1]
                     events.kind[event] = subtype
                     events.thread[event] = thread_entry & LOW32
@@ -1529,10 +1529,8 @@ def scan(file, total, limit, events, args, sched, logs, blobs, objects, sparse, 
             args.name[n_args] = arg_name
             args.parent[n_args] = arg_parent
             args.offset[n_args] = offset
-            is_text = arg_type == 6 or arg_type == 10
-            args.str[n_args] = value if is_text else -1
-            args.float[n_args] = value if arg_type == 5 else 0
-            args.int[n_args] = 0 if is_text or arg_type == 5 else value
+            args.value[n_args] = value
+            types |= 1 << arg_type
             if kept == 0:
                 pass
             elif arg_type == 7:
@@ -1604,9 +1602,9 @@ def scan(file, total, limit, events, args, sched, logs, blobs, objects, sparse, 
             )
             # Once there are objects to annotate them, pointers and koids are not plain.
             if scalars[POINTERS]:
-                tables[64 + 7] = -1
+                tables[48 + 7] = -1
             if scalars[KOIDS]:
-                tables[64 + 8] = -1
+                tables[48 + 8] = -1
     scalars[RECORD] = record
     scalars[T_ENDS] = t_ends
     scalars[T_INSTANTS] = t_instants
@@ -1614,10 +1612,18 @@ def scan(file, total, limit, events, args, sched, logs, blobs, objects, sparse, 
     state.kinds[64 + run_of] += run
     scalars[POS] = pos
     scalars[T_ARGS] += n_args - scalars[N_ARGS]
+    scalars[TYPES_SEEN] = types
     scalars[N_EVENTS] = n_events
     scalars[N_ARGS] = n_args
     scalars[T_SLICES] = t_slices
     return status
+
+
+@kernel
+def split(types, values, wanted, otherwise, out):  # type: ignore[no-untyped-def]
+    """Values of the argument types that are bits of ``wanted``; of others ``otherwise``."""
+    for row in range(len(out)):
+        out[row] = values[row] if (wanted >> types[row]) & 1 else otherwise
 
 
 # --- Matching ------------------------------------------------------------------------------------------
@@ -1735,12 +1741,12 @@ def match(count, events, time, finish, order, refs, pids, max_depth, spans, stac
     flow_row = scalars[M_FLOWS]
     last_async = scalars[M_LAST_ASYNC]
     for index in range(count):
-        event = index if natural else order[index] & NOT_NEGATIVE
+        event = (index if natural else order[index]) & NOT_NEGATIVE
         kind = events.kind[event]
         now = time[event]
         if kind == 4 or kind == 2:
             thread = events.thread[event] & NOT_NEGATIVE
-            row = slice_row & NOT_NEGATIVE if natural else refs[event] & NOT_NEGATIVE
+            row = (slice_row if natural else refs[event]) & NOT_NEGATIVE
             slice_row += 1
             end = LATEST
             dur = -1
@@ -1756,33 +1762,39 @@ def match(count, events, time, finish, order, refs, pids, max_depth, spans, stac
                 else:
                     stacks.last[thread] = now
                 stacks.last_end[thread] = end
-            base = stacks.base[thread] & NOT_NEGATIVE
-            deep = stacks.count[thread] & NOT_NEGATIVE
-            while deep > 0 and stacks.end[base + deep - 1] <= now:
+            place = (stacks.base[thread] + stacks.count[thread]) & NOT_NEGATIVE
+            deep = stacks.count[thread]
+            top = (place - 1) & NOT_NEGATIVE
+            while deep > 0 and stacks.end[top] <= now:
                 deep -= 1
+                place -= 1
+                top = (place - 1) & NOT_NEGATIVE
             parent = -1
             if deep > 0:
-                parent = stacks.row[base + deep - 1]
-                if kind == 4 and end > stacks.end[base + deep - 1]:
+                parent = stacks.row[top]
+                if kind == 4 and end > stacks.end[top]:
                     note(notes, 305, events.offset[event], 0)
             spans.parent[row] = parent
-            spans.depth[row] = deep
             if deep > max_depth:
                 spans.depth[row] = max_depth
                 note(notes, 308, events.offset[event], 0)
-            stacks.count[thread] = deep
+            else:
+                spans.depth[row] = deep
             if kind == 4 and dur < 0:
                 note(notes, 301, events.offset[event], 0)
                 spans.dur[row] = -1
+                stacks.count[thread] = deep
                 continue
             spans.dur[row] = dur
             if deep >= stacks.room[thread]:
+                stacks.count[thread] = deep
                 deepen(thread, stacks)
-                base = stacks.base[thread] & NOT_NEGATIVE
-            stacks.row[base + deep] = row
+                place = stacks.base[thread] + deep
+            place &= NOT_NEGATIVE
+            stacks.row[place] = row
             if kind == 2:
-                stacks.start[base + deep] = now
-            stacks.end[base + deep] = end
+                stacks.start[place] = now
+            stacks.end[place] = end
             stacks.count[thread] = deep + 1
             continue
         if kind < 2 or kind == 6 or kind > 10:

@@ -254,11 +254,14 @@ class Times:
     def __init__(self, chunk: Chunk, scanner: Scanner) -> None:
         self._chunk = chunk
         self._clocks = scanner.clocks()
+        self._small = not int(scanner.state.scalars[k.LARGE_TICKS])
         self.events, self.lost = self._ns(chunk.events.ticks, 1)
 
     def _ns(self, ticks: I64, field: int) -> tuple[I64, int]:
         unsigned = ticks.view(np.uint64)
         parts = self._parts(ticks.size, field)
+        if len(parts) == 1 and self._small and self._clocks[parts[0][0]].is_identity:
+            return ticks, 0
         if len(parts) == 1:
             return self._clocks[parts[0][0]].to_ns(unsigned)
         out = np.empty(ticks.size, np.int64)
@@ -578,6 +581,8 @@ class _Pass:
 
     def _report_open(self, capture: TraceCapture) -> None:
         """Slices that were never closed, of which only whole columns tell the offsets."""
+        if not self.seen(layout.EventType.DURATION_BEGIN, layout.EventType.ASYNC_BEGIN):
+            return
         rows = int(self.scanner.state.scalars[k.T_SLICES])
         open_rows = np.flatnonzero(self.spans.dur[:rows] < 0)
         backwards = int(self.scanner.state.notes.counts[2 + 301])
@@ -828,20 +833,20 @@ class _TableMaker:
         sparse, events, args = self.chunk.sparse, self.chunk.events, self.chunk.args
         picked = _Rows(sparse.counter_event)
         arg = sparse.counter_arg
-        kind, value = args.type[arg], args.int[arg]
+        kind, value = args.type[arg], args.value[arg]
         is_double = kind == layout.ArgType.DOUBLE
 
         def values() -> NDArray[np.float64]:
             unsigned = (kind == layout.ArgType.UINT64) & (value < 0)
             out = np.where(unsigned, value.view(np.uint64).astype(np.float64), value)
-            return np.where(is_double, args.float[arg].view(np.float64), out)
+            return np.where(is_double, value.view(np.float64), out)
 
         return picked.count, {
             **self._common(picked),
             "id": lambda: picked(events.word).view(np.uint64),
             "series": lambda: args.name[arg],
             "value": values,
-            "value_int": value,
+            "value_int": lambda: np.where(is_double, 0, value),
             "is_int": lambda: ~is_double,
         }
 
@@ -909,6 +914,7 @@ class _TableMaker:
     def _args(self) -> tuple[int, dict[str, Any]]:
         args, sparse, spans = self.chunk.args, self.chunk.sparse, self.passed.spans
         rows = int(args.type.size)
+        split: dict[int, NDArray[Any]] = {}
 
         def parents() -> I64:
             if not int(self.passed.scanner.state.scalars[k.END_ARGS]):
@@ -917,6 +923,18 @@ class _TableMaker:
             parent = args.parent.copy()
             parent[later] = spans.ends[-2 - parent[later]]
             return parent
+
+        def values(wanted: int, otherwise: int, dtype: type) -> NDArray[Any]:
+            seen = int(self.passed.scanner.state.scalars[k.TYPES_SEEN])
+            if not seen & wanted:
+                return np.broadcast_to(dtype(otherwise), rows)
+            if not seen & ~wanted and dtype is np.int64:
+                return args.value
+            if wanted not in split:
+                out = arena.empty(rows, dtype)
+                k.split.for_size(8 * rows)(args.type, args.value, wanted, otherwise, out)
+                split[wanted] = out
+            return split[wanted]
 
         def annotations() -> NDArray[np.int32]:
             if not sparse.annotated.size:
@@ -931,12 +949,17 @@ class _TableMaker:
             "parent": parents,
             "name": args.name,
             "type": args.type,
-            "int": args.int,
-            "uint": args.int.view(np.uint64),
-            "float": args.float.view(np.float64),
-            "str": args.str,
+            "int": lambda: values(_INTEGERS, 0, np.int64),
+            "uint": lambda: values(_INTEGERS, 0, np.int64).view(np.uint64),
+            "float": lambda: values(_DOUBLES, 0, np.int64).view(np.float64),
+            "str": lambda: values(_TEXTS, -1, np.int32),
             "trace_annotation": annotations,
         }
+
+
+_TEXTS = 1 << layout.ArgType.STRING | 1 << layout.ArgType.BLOB
+_DOUBLES = 1 << layout.ArgType.DOUBLE
+_INTEGERS = (1 << layout.ArgType.BLOB) - 2 & ~_TEXTS & ~_DOUBLES
 
 
 class _Rows:
