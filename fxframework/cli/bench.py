@@ -65,19 +65,24 @@ def _best(runs: int, once: Callable[[], Any]) -> float:
     return min(times)
 
 
-def measure(host: Host, path: str, *, format: str | None, runs: int) -> list[Measure]:
-    """Copy, tables, record JSON and memory, each the best of ``runs`` (memory: one run each)."""
+def _copied(data: Any, runs: int) -> float:
+    """Seconds that copying the bytes takes, into memory that is there already."""
     import numpy as np
 
+    room = np.empty_like(data)
+    return _best(runs, lambda: np.copyto(room, data))
+
+
+def measure(host: Host, path: str, *, format: str | None, runs: int) -> list[Measure]:
+    """Copy, tables, record JSON and memory, each the best of ``runs`` (memory: one run each)."""
     with host.open(path, format=format) as capture:
         data = capture.source.data
         size = capture.source.size
-        room = np.empty(size, np.uint8)
-        copied = _best(runs, lambda: np.copyto(room, data))
-        del room, data
-        counts = capture.summary().facts.get("rows", {})
-        tables = tuple(name for name in TABLES if counts.get(name, 1) and name in capture.schemas)
-        records = capture.summary().records
+        copied = _copied(data, runs)
+        del data
+        summary = capture.summary()
+        tables = tuple(name for name in TABLES if summary.rows.get(name))
+        records = summary.records
         rows = 0
 
     def decode() -> None:
@@ -158,9 +163,9 @@ def command(session: Session, files: tuple[str, ...], size: int, runs: int) -> E
             wanted = session.settings.format
             for reader in host.readers.values():
                 if reader.sample is not None and wanted in (None, reader.format):
-                    path = Path(folder) / f"sample{reader.suffixes[0]}"
-                    path.write_bytes(reader.sample(size * 1_000_000))
-                    jobs.append((reader.format, str(path)))
+                    made = Path(folder) / f"sample{reader.suffixes[0]}"
+                    made.write_bytes(reader.sample(size * 1_000_000))
+                    jobs.append((reader.format, str(made)))
         if not jobs:
             raise UsageError("no format here makes samples", remedy="name a FILE to measure")
         for format, path in jobs:
@@ -168,7 +173,7 @@ def command(session: Session, files: tuple[str, ...], size: int, runs: int) -> E
                 measures = measure(host, path, format=format, runs=runs)
             shown.append({"path": path, "measures": [attrs.asdict(each) for each in measures]})
             if not session.settings.json:
-                session.screen.print(f"{path if files else format + ' sample'}:")
+                session.screen.print(f"{path if files else f'{format} sample'}:")
                 for each in measures:
                     seconds = "" if each.seconds is None else f"{1e3 * each.seconds:9.1f} ms"
                     session.screen.print(

@@ -7,6 +7,7 @@ bounded (``KEEP`` bytes) and can be given back with ``release()``.
 
 from __future__ import annotations
 
+import contextlib
 import mmap
 import threading
 import weakref
@@ -56,10 +57,8 @@ def _take(nbytes: int) -> mmap.mmap:
             return block
     block = mmap.mmap(-1, -(-nbytes // GRAIN) * GRAIN)
     if hasattr(mmap, "MADV_HUGEPAGE"):
-        try:
+        with contextlib.suppress(OSError):  # a kernel without huge pages
             block.madvise(mmap.MADV_HUGEPAGE)
-        except OSError:  # a kernel without huge pages
-            pass
     return block
 
 

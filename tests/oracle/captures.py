@@ -214,9 +214,9 @@ def _moment(story: _Story, who: tuple[int, int], ticks: int, out: list[Timed]) -
         make = _maker(story, "counter", ticks, who, "counter", word=number, kinds=NUMBERS)
         out.append((ticks, make))
     elif what == 2:
-        # The same name and id in two processes are one operation to Perfetto.
+        # One id for a name, and names of one process only: Perfetto mixes up the others.
         number = story.number(0, 1) + 10 * who[0]
-        name = story.draw(st.sampled_from(["load", "draw"]))
+        name = f"load {number}"
         kind = story.draw(st.sampled_from(["async_begin", "async_instant", "async_end"]))
         make = _maker(story, kind, ticks, who, name, word=number, categories=("io",))
         out.append((ticks, make))

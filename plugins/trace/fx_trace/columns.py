@@ -244,10 +244,8 @@ class Scanner:
             for table in state
             if isinstance(table, k.Map)
         ]
-        room += [
-            array.size // fields - used - 1 for array, fields, used in self._records()
-        ]
-        return min(room)
+        room += [array.size // fields - used - 1 for array, fields, used in self._records()]
+        return int(min(room))
 
     def _records(self) -> list[tuple[NDArray[np.int64], int, int]]:
         """The flat arrays of records in the state: array, fields of a record, records in use."""
@@ -278,11 +276,12 @@ class Scanner:
             size = 3 * known // 2 + step
             self.threads = k.Threads(*(_longer(column, size) for column in self.threads))
         providers, clocks, segments, findings = (
-            array if (used + step) * fields <= array.size
+            array
+            if (used + step) * fields <= array.size
             else _longer(array, (3 * used // 2 + step) * fields)
             for array, fields, used in self._records()
         )
-        maps = {
+        maps: dict[str, Any] = {
             name: grown_map(table, step, self.nbytes)
             for name, table in self.state._asdict().items()
             if isinstance(table, k.Map)
@@ -358,4 +357,3 @@ def _longer(array: NDArray[Any], size: int, fill: int = 0) -> NDArray[Any]:
     longer = np.full(size, fill, array.dtype)
     longer[: array.size] = array
     return longer
-

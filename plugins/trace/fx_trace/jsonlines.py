@@ -113,15 +113,13 @@ class _Lines:
         self._threads[refs["thread"]] = _text(shown["thread"])
         self._shapes[header & _LOW24] = (
             f',"nbytes":{shown["nbytes"]},"event":{_text(shown["event"])},"timestamp":',
-            f'],{_text(word[0])}:' if has_word else "]",
+            f"],{_text(word[0])}:" if has_word else "]",
             shown["nbytes"] // 8,
             len(shown["args"]),
             has_word,
         )
 
-    def _arguments(
-        self, at: int, shown: list[dict[str, Any]]
-    ) -> dict[int, tuple[str, str]] | None:
+    def _arguments(self, at: int, shown: list[dict[str, Any]]) -> dict[int, tuple[str, str]] | None:
         """Texts of the arguments at word ``at``; None where one is not plain."""
         made: dict[int, tuple[str, str]] = {}
         for arg in shown:
@@ -206,7 +204,7 @@ class _Lines:
                     return None
                 value_shown = f'"value":{value_ref}' if value_ref else ""
                 comma = "," if arg[1] and value_shown else ""
-                refs = f'{arg[1]}{comma}{value_shown}'
+                refs = f"{arg[1]}{comma}{value_shown}"
                 shown.append(f'{arg[0]}{text},"refs":{{{refs}}}}}' if refs else f"{arg[0]}{text}}}")
                 continue
             else:

@@ -9,17 +9,17 @@ the compiled one compute the same.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-import numpy as np
 from numpy.typing import NDArray
 
 from fxframework.io.jit import kernel
-from fxframework.model.strings import PoolArrays, intern_words
+from fxframework.model.strings import intern_words
 
-I64 = NDArray[np.int64]
-I32 = NDArray[np.int32]
-U8 = NDArray[np.uint8]
+# Arrays of shape (n,); the name says the dtype, which numba checks.
+I64 = NDArray[Any]
+I32 = NDArray[Any]
+U8 = NDArray[Any]
 
 # --- Status of a run of `scan` -----------------------------------------------------------------
 DONE = 0
@@ -27,14 +27,14 @@ DONE = 0
 FULL = 1
 """Something has no room for another record: make room, or take what is there, and call again."""
 
-# --- Codes of the table column of `args` (model.schema.TABLE_CODES) and our own -----------------
+# --- Codes of the table column of `args` (model.schema.TABLE_CODES) and our own ----------------
 SLICES, INSTANTS, COUNTERS, FLOWS, SCHED, BLOBS, OBJECTS = 2, 3, 4, 5, 6, 9, 128
 
-# --- Codes that the reader interns first, so that they are the same in every capture -------------
+# --- Codes that the reader interns first, so that they are the same in every capture -----------
 CODE_EMPTY, CODE_INCOMING, CODE_OUTGOING, CODE_WEIGHT, CODE_PROCESS = 0, 1, 2, 3, 4
 WELL_KNOWN = (b"", b"incoming_weight", b"outgoing_weight", b"weight", b"process")
 
-# --- Scalars of the state -------------------------------------------------------------------------
+# --- Scalars of the state ----------------------------------------------------------------------
 POS, RECORD, EPOCH, GENERATION, PROVIDER, CLOCK, CUT = 0, 1, 2, 3, 4, 5, 6
 N_EVENTS, N_ARGS, N_SCHED, N_LOGS, N_BLOBS, N_OBJECTS, N_COUNTERS = 7, 8, 9, 10, 11, 12, 13
 N_ANNOTATIONS, N_SEGMENTS, N_PROVIDERS, N_CLOCKS, N_THREADS, N_EPOCHS = 14, 15, 16, 17, 18, 19
@@ -49,7 +49,7 @@ RECORD_SLACK = 128
 RECORD_STRING_WORDS = 70000
 """Words that the strings of one record can take at most (a large record's 15 arguments)."""
 
-# --- Kinds of records, as `scan` counts them: type * 16 + subtype, and these ------------------------
+# --- Kinds of records, as `scan` counts them: type * 16 + subtype, and these -------------------
 KIND_PADDING, KIND_UNKNOWN, KIND_DAMAGED = 256, 257, 258
 KINDS = 260
 
@@ -160,7 +160,7 @@ class Objects(NamedTuple):
 
 
 class Sparse(NamedTuple):
-    """Rows that few events have: a counter's (event, arg) and an annotated argument's (arg, name)."""
+    """Rows that few have: a counter's (event, argument), an annotated argument's (row, name)."""
 
     counter_event: I64
     counter_arg: I64
@@ -178,7 +178,7 @@ class Threads(NamedTuple):
 
 
 class Notes(NamedTuple):
-    """Where findings go. (Kernels hand over no more than is needed: each array costs code.)"""
+    """Where findings go. Kernels hand over no more than is needed: each array costs code."""
 
     scalars: I64
     findings: I64
@@ -237,7 +237,7 @@ PLAIN_TABLES = (
 )
 
 
-# --- Small helpers ---------------------------------------------------------------------------------
+# --- Small helpers -----------------------------------------------------------------------------
 
 
 @kernel
@@ -248,9 +248,7 @@ def map_find(table, first, second):  # type: ignore[no-untyped-def]
     mixed = (mixed ^ (mixed >> 31)) & 0xFFFFFFFF
     mixed = (mixed * 0x9E3779B1) & 0x3FFFFFFFFFFFFFFF
     slot = (mixed >> 16) & mask
-    while table.value[slot] >= 0 and (
-        table.first[slot] != first or table.second[slot] != second
-    ):
+    while table.value[slot] >= 0 and (table.first[slot] != first or table.second[slot] != second):
         slot = (slot + 1) & mask
     return slot
 
@@ -390,7 +388,7 @@ def sound_after(words, start, total):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def intern_checked(streams, start, nbytes, offset, code_if_bad, pool, texts, notes):  # type: ignore[no-untyped-def]  # noqa: E501
+def intern_checked(streams, start, nbytes, offset, code_if_bad, pool, texts, notes):  # type: ignore[no-untyped-def]
     """Code of a string in the file, with a finding where it is not UTF-8 or over the limit."""
     limit = texts.limits[0]
     if limit and nbytes > limit:
@@ -441,7 +439,7 @@ def placeholder(index, pool, texts, notes):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def absent_string(index, offset, table, cache, providers, pool, texts, notes):  # type: ignore[no-untyped-def]  # noqa: E501
+def absent_string(index, offset, table, cache, providers, pool, texts, notes):  # type: ignore[no-untyped-def]
     """Code of an indexed string that the cache lacks; ``table`` has those of all providers."""
     scalars = notes.scalars
     code = map_get(table, scalars[EPOCH], index)
@@ -768,11 +766,11 @@ def args_fit(words, at, end, count):  # type: ignore[no-untyped-def]
     return at
 
 
-# --- The scan ----------------------------------------------------------------------------------------
+# --- The scan ----------------------------------------------------------------------------------
 
 
 @kernel
-def scan(file, total, limit, events, args, sched, logs, blobs, objects, sparse, known, pool, state):  # type: ignore[no-untyped-def]  # noqa: E501
+def scan(file, total, limit, events, args, sched, logs, blobs, objects, sparse, known, pool, state):  # type: ignore[no-untyped-def]
     """Read records that begin before word ``limit``, until something is full.
 
     ``total`` is the whole words in the file. Events, arguments and the words of strings are
@@ -1128,7 +1126,9 @@ def scan(file, total, limit, events, args, sched, logs, blobs, objects, sparse, 
             if index == 0:
                 note(notes, 109, offset, 0)
             else:
-                thread = identity(words[pos + 1], words[pos + 2], offset, known, identities, scalars)
+                thread = identity(
+                    words[pos + 1], words[pos + 2], offset, known, identities, scalars
+                )
                 threads[index] = (generation << 32) | thread
                 map_put(state.thread_map, scalars[EPOCH], index, thread)
         elif kind == 0:
@@ -1151,7 +1151,9 @@ def scan(file, total, limit, events, args, sched, logs, blobs, objects, sparse, 
                 if (word >> 56) or (word >> 47) & 1:
                     note(notes, 101, offset, word)
                 if ref & 0x8000:
-                    name = intern_checked(streams, at, ref & 0x7FFF, offset, 107, pool, texts, notes)
+                    name = intern_checked(
+                        streams, at, ref & 0x7FFF, offset, 107, pool, texts, notes
+                    )
                 else:
                     entry = cache[ref]
                     if entry >> 32 == generation:
@@ -1212,9 +1214,11 @@ def scan(file, total, limit, events, args, sched, logs, blobs, objects, sparse, 
                         if entry >> 32 == generation:
                             pid = known.pid[entry & LOW32]
                         else:
-                            pid = known.pid[absent_thread(
-                            process, offset, known, thread_map, threads, providers, notes
-                        )]
+                            pid = known.pid[
+                                absent_thread(
+                                    process, offset, known, thread_map, threads, providers, notes
+                                )
+                            ]
                     if inline == 2:
                         note(notes, 112, offset, 0)
                     at += inline
@@ -1222,7 +1226,14 @@ def scan(file, total, limit, events, args, sched, logs, blobs, objects, sparse, 
                     note(notes, 101, offset, word)
                 if ref & 0x8000:
                     name = intern_checked(
-                        streams, at, ref & 0x7FFF, offset, 107 if kind == 6 else 108, pool, texts, notes
+                        streams,
+                        at,
+                        ref & 0x7FFF,
+                        offset,
+                        107 if kind == 6 else 108,
+                        pool,
+                        texts,
+                        notes,
                     )
                     if ref & 7 and streams[at + name_words - 1] >> (8 * (ref & 7)):
                         note(notes, 102, offset, 0)
@@ -1259,7 +1270,9 @@ def scan(file, total, limit, events, args, sched, logs, blobs, objects, sparse, 
                 if fits:
                     at = pos + 2
                     if outgoing == 0:
-                        sched.prev[row] = identity(words[at], words[at + 1], offset, known, identities, scalars)
+                        sched.prev[row] = identity(
+                            words[at], words[at + 1], offset, known, identities, scalars
+                        )
                         at += 2
                     else:
                         entry = threads[outgoing]
@@ -1267,18 +1280,20 @@ def scan(file, total, limit, events, args, sched, logs, blobs, objects, sparse, 
                             sched.prev[row] = entry & LOW32
                         else:
                             sched.prev[row] = absent_thread(
-                            outgoing, offset, known, thread_map, threads, providers, notes
-                        )
+                                outgoing, offset, known, thread_map, threads, providers, notes
+                            )
                     if incoming == 0:
-                        sched.next[row] = identity(words[at], words[at + 1], offset, known, identities, scalars)
+                        sched.next[row] = identity(
+                            words[at], words[at + 1], offset, known, identities, scalars
+                        )
                     else:
                         entry = threads[incoming]
                         if entry >> 32 == generation:
                             sched.next[row] = entry & LOW32
                         else:
                             sched.next[row] = absent_thread(
-                            incoming, offset, known, thread_map, threads, providers, notes
-                        )
+                                incoming, offset, known, thread_map, threads, providers, notes
+                            )
                     sched.cpu[row] = (word >> 16) & 0xFF
                     sched.state[row] = (word >> 24) & 15
                     sched.prev_priority[row] = (word >> 44) & 0xFF
@@ -1334,7 +1349,9 @@ def scan(file, total, limit, events, args, sched, logs, blobs, objects, sparse, 
                 if after < end:
                     note(notes, 103, offset, end - after)
                 if thread_ref == 0:
-                    thread = identity(words[pos + 2], words[pos + 3], offset, known, identities, scalars)
+                    thread = identity(
+                        words[pos + 2], words[pos + 3], offset, known, identities, scalars
+                    )
                 else:
                     entry = threads[thread_ref]
                     if entry >> 32 == generation:
@@ -1397,7 +1414,14 @@ def scan(file, total, limit, events, args, sched, logs, blobs, objects, sparse, 
                         note(notes, 101, offset, word)
                     if category_ref & 0x8000:
                         intern_checked(
-                            streams, strings_at, category_ref & 0x7FFF, offset, 107, pool, texts, notes
+                            streams,
+                            strings_at,
+                            category_ref & 0x7FFF,
+                            offset,
+                            107,
+                            pool,
+                            texts,
+                            notes,
                         )
                     elif cache[category_ref] >> 32 != generation:
                         absent_string(
@@ -1413,15 +1437,22 @@ def scan(file, total, limit, events, args, sched, logs, blobs, objects, sparse, 
                             name = entry & LOW32
                         else:
                             name = absent_string(
-                            name_ref, offset, string_map, cache, providers, pool, texts, notes
-                        )
+                                name_ref, offset, string_map, cache, providers, pool, texts, notes
+                            )
                     if subtype == 0:
                         if thread_ref == 0:
-                            identity(words[threads_at], words[threads_at + 1], offset, known, identities, scalars)
+                            identity(
+                                words[threads_at],
+                                words[threads_at + 1],
+                                offset,
+                                known,
+                                identities,
+                                scalars,
+                            )
                         elif threads[thread_ref] >> 32 != generation:
                             absent_thread(
-                            thread_ref, offset, known, thread_map, threads, providers, notes
-                        )
+                                thread_ref, offset, known, thread_map, threads, providers, notes
+                            )
                     finish = after + 1 + ((length + 7) >> 3)
                     dirty = 0
                     if category_ref & 0x8000 and category_ref & 7:
@@ -1470,8 +1501,8 @@ def scan(file, total, limit, events, args, sched, logs, blobs, objects, sparse, 
                     arg_name = entry & LOW32
                 else:
                     arg_name = absent_string(
-                            ref, here, string_map, cache, providers, pool, texts, notes
-                        )
+                        ref, here, string_map, cache, providers, pool, texts, notes
+                    )
             else:
                 length = ref & 0x7FFF
                 arg_name = intern_checked(streams, inner, length, here, 107, pool, texts, notes)
@@ -1597,9 +1628,7 @@ def scan(file, total, limit, events, args, sched, logs, blobs, objects, sparse, 
         record += 1
         pos = end
         if kind != 4:
-            initialized = (
-                state.providers[scalars[PROVIDER] * PROVIDER_FIELDS + P_INITIALIZED] != 0
-            )
+            initialized = state.providers[scalars[PROVIDER] * PROVIDER_FIELDS + P_INITIALIZED] != 0
             # Once there are objects to annotate them, pointers and koids are not plain.
             if scalars[POINTERS]:
                 tables[48 + 7] = -1
@@ -1626,7 +1655,7 @@ def split(types, values, wanted, otherwise, out):  # type: ignore[no-untyped-def
         out[row] = values[row] if (wanted >> types[row]) & 1 else otherwise
 
 
-# --- Matching ------------------------------------------------------------------------------------------
+# --- Matching ----------------------------------------------------------------------------------
 
 LATEST = 0x7FFFFFFFFFFFFFFF
 
@@ -1647,13 +1676,13 @@ class Spans(NamedTuple):
 class Stacks(NamedTuple):
     """What matching carries from event to event: the open slices of each thread, innermost last.
 
-    A thread's stack is ``count`` of ``room`` entries from ``base`` in ``row``, ``start`` and
+    A thread's stack is ``open_slices`` of ``room`` entries from ``base`` in ``row``, ``start`` and
     ``end``; it moves to the end of them, twice as large, when it is full.
     """
 
     base: I64
     room: I64
-    count: I64
+    open_slices: I64
     last: I64
     """By thread id: time of its latest event."""
     last_end: I64
@@ -1678,7 +1707,7 @@ MATCH_SCALARS = 8
 
 
 @kernel
-def match_async(event, kind, now, row, events, pids, max_depth, spans, stacks, notes):  # type: ignore[no-untyped-def]  # noqa: E501
+def match_async(event, kind, now, row, events, pids, max_depth, spans, stacks, notes):  # type: ignore[no-untyped-def]
     """Match an asynchronous begin (its slice is ``row``) or end (its ordinal is ``row``)."""
     scalars = stacks.scalars
     pid = pids[events.thread[event]]
@@ -1716,7 +1745,7 @@ def deepen(thread, stacks):  # type: ignore[no-untyped-def]
     """Move a thread's full stack to where there is room for twice as much."""
     old = stacks.base[thread]
     new = stacks.scalars[M_USED]
-    for index in range(stacks.count[thread]):
+    for index in range(stacks.open_slices[thread]):
         stacks.row[new + index] = stacks.row[old + index]
         stacks.start[new + index] = stacks.start[old + index]
         stacks.end[new + index] = stacks.end[old + index]
@@ -1726,7 +1755,7 @@ def deepen(thread, stacks):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def match(count, events, time, finish, order, refs, pids, max_depth, spans, stacks, notes):  # type: ignore[no-untyped-def]  # noqa: E501
+def match(count, events, time, finish, order, refs, pids, max_depth, spans, stacks, notes):  # type: ignore[no-untyped-def]
     """Nest the slices of ``count`` events, and find what ends and flows belong to.
 
     ``time`` and ``finish`` are the events' times and a complete event's end, in ns. With
@@ -1762,8 +1791,8 @@ def match(count, events, time, finish, order, refs, pids, max_depth, spans, stac
                 else:
                     stacks.last[thread] = now
                 stacks.last_end[thread] = end
-            place = (stacks.base[thread] + stacks.count[thread]) & NOT_NEGATIVE
-            deep = stacks.count[thread]
+            place = (stacks.base[thread] + stacks.open_slices[thread]) & NOT_NEGATIVE
+            deep = stacks.open_slices[thread]
             top = (place - 1) & NOT_NEGATIVE
             while deep > 0 and stacks.end[top] <= now:
                 deep -= 1
@@ -1783,11 +1812,11 @@ def match(count, events, time, finish, order, refs, pids, max_depth, spans, stac
             if kind == 4 and dur < 0:
                 note(notes, 301, events.offset[event], 0)
                 spans.dur[row] = -1
-                stacks.count[thread] = deep
+                stacks.open_slices[thread] = deep
                 continue
             spans.dur[row] = dur
             if deep >= stacks.room[thread]:
-                stacks.count[thread] = deep
+                stacks.open_slices[thread] = deep
                 deepen(thread, stacks)
                 place = stacks.base[thread] + deep
             place &= NOT_NEGATIVE
@@ -1795,7 +1824,7 @@ def match(count, events, time, finish, order, refs, pids, max_depth, spans, stac
             if kind == 2:
                 stacks.start[place] = now
             stacks.end[place] = end
-            stacks.count[thread] = deep + 1
+            stacks.open_slices[thread] = deep + 1
             continue
         if kind < 2 or kind == 6 or kind > 10:
             continue
@@ -1821,13 +1850,13 @@ def match(count, events, time, finish, order, refs, pids, max_depth, spans, stac
                 stacks.last[thread] = now
                 stacks.last_end[thread] = LATEST
         base = stacks.base[thread]
-        deep = stacks.count[thread]
+        deep = stacks.open_slices[thread]
         if kind == 3:
             row = end_row if natural else refs[event]
             end_row += 1
             while deep > 0 and stacks.end[base + deep - 1] <= now:
                 deep -= 1
-            stacks.count[thread] = deep
+            stacks.open_slices[thread] = deep
             # A complete event that goes on beyond the end of what encloses it ends there.
             while deep > 0 and stacks.end[base + deep - 1] != LATEST:
                 deep -= 1
@@ -1838,7 +1867,7 @@ def match(count, events, time, finish, order, refs, pids, max_depth, spans, stac
                 closed = stacks.row[base + deep - 1]
                 spans.ends[row] = closed
                 spans.dur[closed] = now - stacks.start[base + deep - 1]
-                stacks.count[thread] = deep - 1
+                stacks.open_slices[thread] = deep - 1
         else:
             row = flow_row if natural else refs[event]
             flow_row += 1

@@ -1,7 +1,8 @@
 """Layout of the Fuchsia trace format: types, words and limits, each declared once.
 
 Sections are the headings of the format's document (002, `Fuchsia trace format`); "notes" are our
-corrections to it, told in docs/formats/trace.md. Sizes are in words of 8 bytes unless they say bytes.
+corrections to it, told in docs/formats/trace.md. Sizes are in words of 8 bytes where they do not
+say bytes.
 """
 
 from __future__ import annotations

@@ -12,7 +12,6 @@ import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
 
-import attrs
 import numpy as np
 from numpy.typing import NDArray
 
@@ -25,7 +24,7 @@ from fxframework.io import arena
 from fxframework.io.source import Source
 from fxframework.io.words import U64_MAX
 from fxframework.model.capture import Capture, OpenRequest, Record, Summary
-from fxframework.model.clock import NS_MAX, NS_MIN, Clock
+from fxframework.model.clock import NS_MAX, NS_MIN
 from fxframework.model.diagnostics import Diagnostics
 from fxframework.model.schema import NAME, STANDARD_TABLES, Column, TableSchema
 from fxframework.model.strings import TextColumn
@@ -318,7 +317,7 @@ class _Pass:
 
     def _empty_stacks(self) -> None:
         empty = np.zeros(0, np.int64)
-        arrays = dict.fromkeys(k.Stacks._fields, empty)
+        arrays: dict[str, Any] = dict.fromkeys(k.Stacks._fields, empty)
         scalars = np.zeros(k.MATCH_SCALARS, np.int64)
         scalars[k.M_LAST_ASYNC] = NS_MIN
         self._stacks = k.Stacks(
@@ -384,12 +383,14 @@ class _Pass:
         nodes = int(stacks.scalars[k.M_NODES]) + operations
         # Moving a full stack takes twice its room; all of them together less than this.
         used = int(stacks.scalars[k.M_USED])
-        room = used + 3 * int(stacks.count.sum()) + 4 * events + 16 * threads
-        roomy = {name: _roomy(getattr(stacks, name), used, room) for name in ("row", "start", "end")}
+        room = used + 3 * int(stacks.open_slices.sum()) + 4 * events + 16 * threads
+        roomy = {
+            name: _roomy(getattr(stacks, name), used, room) for name in ("row", "start", "end")
+        }
         self._stacks = stacks._replace(
             base=_filled(stacks.base, threads, 0),
             room=_filled(stacks.room, threads, 0),
-            count=_filled(stacks.count, threads, 0),
+            open_slices=_filled(stacks.open_slices, threads, 0),
             last=_filled(stacks.last, threads, NS_MIN),
             last_end=_filled(stacks.last_end, threads, NS_MAX),
             open=grown_map(stacks.open, operations, self.scanner.nbytes),
@@ -404,11 +405,11 @@ class _Pass:
         """Hold what matching needs of a chunk until all of it can be sorted."""
         events = chunk.events
         kind = events.kind
-        picked = np.flatnonzero((kind >= 2) & (kind != 6))  # noqa: PLR2004
+        picked = np.flatnonzero((kind >= 2) & (kind != 6))
         refs = np.zeros(kind.size, np.int64)
         for rows, base in (
             (_IS_SLICE[kind], chunk.first["slices"]),
-            ((kind == 3) | (kind == 7), chunk.first["ends"]),  # noqa: PLR2004
+            ((kind == 3) | (kind == 7), chunk.first["ends"]),
             (_IS_FLOW[kind], chunk.first["flows"]),
         ):
             refs[rows] = base + np.arange(int(np.count_nonzero(rows)))
@@ -425,7 +426,10 @@ class _Pass:
         if not self._kept:
             return
         events = k.Events(
-            *(np.concatenate(parts) for parts in zip(*(p["events"] for p in self._kept), strict=True))
+            *(
+                np.concatenate(parts)
+                for parts in zip(*(p["events"] for p in self._kept), strict=True)
+            )
         )
         time, finish, refs = (
             np.concatenate([part[name] for part in self._kept])
@@ -435,10 +439,8 @@ class _Pass:
         order = np.argsort(time, kind="stable")
         backwards = np.flatnonzero(np.diff(order) < 0)
         self._out_of_order = int(events.offset[order[backwards[0]]]) if backwards.size else None
-        if (events.kind == 4).any():  # noqa: PLR2004
-            k.longest_first.for_size(self.scanner.nbytes)(
-                order, order.size, events, time, finish
-            )
+        if (events.kind == 4).any():
+            k.longest_first.for_size(self.scanner.nbytes)(order, order.size, events, time, finish)
         self._run(events, time, finish, order, refs)
 
     # --- People: who the capture mentions ---------------------------------------------------
@@ -572,7 +574,7 @@ class _Pass:
             if number in (107, 108) and value:
                 message = f"a string is not UTF-8: {pool.bytes_of(value)!r}"
             # Matching has no record numbers, and 4 is named by its record.
-            about = record if number < 300 or number == 307 else None  # noqa: PLR2004
+            about = record if number < 300 or number == 307 else None
             diagnostics.add(f"FXT{number:04}", message, offset=offset, record=about)
         for number, total in enumerate(state.notes.counts[2:].tolist()):
             if total > shown.get(number, 0):
@@ -593,7 +595,7 @@ class _Pass:
             return
         kind = self.chunk.events.kind
         openers = np.flatnonzero(_IS_SLICE[kind])[open_rows]
-        openers = openers[kind[openers] != 4]  # noqa: PLR2004
+        openers = openers[kind[openers] != 4]
         limit = capture.request.limits.max_findings or openers.size
         for offset in self.chunk.events.offset[openers[:limit]].tolist():
             capture.diagnostics.add("FXT0303", offset=offset)
@@ -640,7 +642,7 @@ class _Pass:
         texts = capture.strings.texts()
         providers = []
         for row in state.providers.reshape(-1, k.PROVIDER_FIELDS)[: int(scalars[k.N_PROVIDERS])]:
-            number, name, _, clock, introduced, initialized, full, offset = row.tolist()
+            number, name, _, clock, introduced, initialized, full, _ = row.tolist()
             if number == 0 and not introduced and not initialized:
                 continue
             providers.append(
@@ -708,7 +710,7 @@ class _Pass:
         if self.chunk is None or first is None or last is None:
             return ()
         span = last - first + 1
-        if not 0 < span < 1 << 53 or not self.times.events.size:  # noqa: PLR2004
+        if not 0 < span < 1 << 53 or not self.times.events.size:
             return ()
         threads = self.chunk.events.thread
         counts = np.bincount(threads, minlength=1)
@@ -790,13 +792,14 @@ class _TableMaker:
             if not self.passed.seen(layout.EventType.ASYNC_BEGIN):
                 return np.broadcast_to(np.uint64(0), picked.count)
             kind = picked(events.kind)
-            return np.where(kind == 5, picked(events.word), 0).view(np.uint64)  # noqa: PLR2004
+            return np.where(kind == 5, picked(events.word), 0).view(np.uint64)
 
         def kinds() -> NDArray[np.uint8]:
             for kind in (2, 4, 5):
                 if self.passed.seen(kind) == self.passed.seen(2, 4, 5):
                     return np.broadcast_to(_SLICE_KIND[kind], picked.count)
-            return _SLICE_KIND[picked(events.kind)]
+            of_each: NDArray[np.uint8] = _SLICE_KIND[picked(events.kind)]
+            return of_each
 
         return picked.count, {
             **self._common(picked),

@@ -145,7 +145,7 @@ RULES = Catalogue(
             "a reference resolves only in the default provider",
             "Provider section metadata",
             "Each provider has string and thread tables of its own.",
-            readers="ocaml-trace writes such files; the Rust crate's global thread table reads them.",
+            readers="ocaml-trace writes such files; the Rust crate has one thread table for all.",
             ours="Resolved in provider 0.",
         ),
         _rule(
@@ -187,7 +187,7 @@ RULES = Catalogue(
         _rule(
             "FXT0111",
             WARNING,
-            "an event, metadata, scheduling, profiler or large type that the format does not define",
+            "a kind of event or record that the format does not define",
             "Extending the format",
             "Unknown kinds are skipped by their size.",
             readers="Skipped, with a message.",

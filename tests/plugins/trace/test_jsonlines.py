@@ -34,7 +34,9 @@ def in_bulk(data: bytes) -> tuple[list[bytes], dict[str, int]]:
     return lines, dict(capture.diagnostics.counts)
 
 
-@hypothesis.settings(max_examples=150, deadline=None, suppress_health_check=list(hypothesis.HealthCheck))
+@hypothesis.settings(
+    max_examples=150, deadline=None, suppress_health_check=list(hypothesis.HealthCheck)
+)
 @hypothesis.given(fxt_streams() | damaged(fxt_streams()))
 def test_lines_are_the_records(data: bytes) -> None:
     # Twice the same, so that what the first half taught meets the second.

@@ -6,7 +6,6 @@ rows hold the same values, and they find the same faults in the same records.
 
 from __future__ import annotations
 
-import math
 import struct
 from collections import Counter
 from typing import Any
@@ -19,7 +18,7 @@ from fx_trace import columns, layout
 from fx_trace.reader import TraceCapture, open_trace
 from fxframework.io.source import Source
 from fxframework.model.capture import OpenRequest
-from fxframework.model.schema import STANDARD_TABLES, TABLE_CODES
+from fxframework.model.schema import STANDARD_TABLES
 
 from .streams import any_bytes, damaged, fxt_streams
 
@@ -75,10 +74,7 @@ def expected(capture: TraceCapture) -> dict[str, list[Any]]:
         elif kind == "log":
             rows["logs"].append((at, shown["timestamp"], shown["message"]))
         if kind != "event" or isinstance(subkind, str):
-            rows["args"] += [
-                (at, a["name"], a["type"] if isinstance(a["type"], str) else a["type"], value_of(a))
-                for a in shown.get("args", [])
-            ]
+            rows["args"] += [(at, a["name"], a["type"], value_of(a)) for a in shown.get("args", [])]
     return rows
 
 
@@ -164,8 +160,8 @@ def arg_value(kind: int, whole: int, real: int, code: int, pool: Any) -> Any:
 def unsigned_counters(rows: list[Any]) -> list[Any]:
     """Counter values with uint64 wrapped, as ``value_int`` holds them."""
     return [
-        (*row[:-1], row[-1] - (1 << 64) if isinstance(row[-1], int) and row[-1] >> 63 == 1 else row[-1])
-        for row in rows
+        (*row, value - (1 << 64) if isinstance(value, int) and value >> 63 == 1 else value)
+        for *row, value in rows
     ]
 
 
@@ -190,9 +186,8 @@ def agree(data: bytes) -> None:
     assert findings(by_tables) == findings(by_records)
 
 
-MANY = hypothesis.settings(
-    max_examples=150, deadline=None, suppress_health_check=list(hypothesis.HealthCheck)
-)
+SLOW = {"deadline": None, "suppress_health_check": list(hypothesis.HealthCheck)}
+MANY = hypothesis.settings(max_examples=150, **SLOW)
 
 
 @MANY
@@ -213,28 +208,14 @@ def test_agree_on_any_bytes(data: bytes) -> None:
     agree(data)
 
 
-@hypothesis.settings(max_examples=25, deadline=None, suppress_health_check=list(hypothesis.HealthCheck))
+@hypothesis.settings(max_examples=25, **SLOW)
 @hypothesis.given(fxt_streams(), st.integers(0, 7))
 def test_agree_at_every_truncation(data: bytes, phase: int) -> None:
     for length in range(phase, min(len(data), 4000), 8):
         agree(data[:length])
 
 
-def tables_of(capture: TraceCapture, rows: int | None) -> dict[str, list[Any]]:
-    """Every column of every table: whole, or gathered from batches."""
-    out: dict[str, list[Any]] = {}
-    for name in capture.tables:
-        parts = [capture.table(name)] if rows is None else list(capture.batches(name, rows))
-        for column in capture.table(name):
-            values: list[Any] = []
-            for part in parts:
-                data = part[column]
-                values += list(data) if not hasattr(data, "tolist") else data.tolist()
-            out[f"{name}.{column}"] = [repr(value) for value in values]
-    return out
-
-
-@hypothesis.settings(max_examples=40, deadline=None, suppress_health_check=list(hypothesis.HealthCheck))
+@hypothesis.settings(max_examples=40, **SLOW)
 @hypothesis.given(damaged(fxt_streams()) | fxt_streams(), st.sampled_from([1, 2, 7, 1000]))
 def test_batches_are_the_table_wherever_they_break(data: bytes, events: int) -> None:
     whole = opened(data)
@@ -242,10 +223,7 @@ def test_batches_are_the_table_wherever_they_break(data: bytes, events: int) -> 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("fx_trace.reader.CHUNK_EVENTS", events)
         patch.setattr(columns, "STEP", 1)
-        batches = {
-            name: list(streamed.batches(name, max(events, 2)))
-            for name in streamed.schemas
-        }
+        batches = {name: list(streamed.batches(name, max(events, 2))) for name in streamed.schemas}
     for name in whole.schemas:
         table = whole.table(name)
         assert sum(len(batch) for batch in batches[name]) == len(table)
@@ -263,8 +241,3 @@ def test_batches_are_the_table_wherever_they_break(data: bytes, events: int) -> 
     mine = Counter({key: n for key, n in mine.items() if key[0] not in ("FXT0303", "FXT0304")})
     theirs = Counter({key: n for key, n in theirs.items() if key[0] not in ("FXT0303", "FXT0304")})
     assert mine == theirs
-
-
-def test_parents_of_arguments_name_rows_of_their_tables() -> None:
-    assert TABLE_CODES["slices"] == 2
-    assert math.isfinite(TABLE_CODES["args"])
