@@ -236,6 +236,11 @@ def _scheduling(story: _Story, out: list[Timed]) -> None:
     for _ in range(story.number(0, 8)):
         now += story.number(1, 4)
         cpu = story.number(0, 1)
+        if story.chance(3):
+            tid, weight = story.number(905, 907), story.number(1, 200)
+            record = fxt.wakeup(now, cpu, tid, [("weight", "int32", weight)])
+            out.append((now, lambda record=record: record))
+            continue
         left, entered = on_cpu[cpu], story.draw(st.sampled_from([901, 902, 903, 904]))
         if entered in on_cpu.values():
             continue

@@ -1,0 +1,556 @@
+"""What the tables of a trace mean: nesting, time, threads, names, flows, counters, annotations."""
+
+from __future__ import annotations
+
+import gzip
+from typing import Any
+
+import numpy as np
+import pytest
+
+from fx_trace.reader import OBJECTS, TraceCapture, open_trace
+from fx_trace.records import RecordEncoder
+from fxframework.errors import LimitError, StrictError, UsageError
+from fxframework.io.limits import Limits
+from fxframework.io.source import Source
+from fxframework.model.capture import OpenRequest
+from fxframework.model.clock import NS_MAX
+from fxframework.model.schema import TABLE_CODES
+
+MAGIC = {"record": "metadata", "kind": "trace_info", "info_type": 0, "magic": "0x16547846"}
+
+
+def built(*records: dict[str, Any], big_endian: bool = False) -> bytes:
+    """The bytes of these records, behind the magic number."""
+    encoder = RecordEncoder(big_endian=big_endian)
+    return b"".join(encoder.encode(record) for record in (MAGIC, *records))
+
+
+def event(event: str, timestamp: int, name: str = "", **more: Any) -> dict[str, Any]:
+    return {
+        "record": "event",
+        "event": event,
+        "timestamp": timestamp,
+        "thread": more.pop("thread", [1, 2]),
+        "category": more.pop("category", "c"),
+        "name": name,
+        "args": more.pop("args", []),
+        **more,
+    }
+
+
+def complete(start: int, end: int, name: str, **more: Any) -> dict[str, Any]:
+    return event("duration_complete", start, name, end_timestamp=end, **more)
+
+
+def arg(name: str, type: str, value: Any) -> dict[str, Any]:
+    return {"name": name, "type": type, "value": value}
+
+
+def opened(*records: dict[str, Any], **limits: int) -> TraceCapture:
+    return over(built(*records), **limits)
+
+
+def over(data: bytes, *, strict: bool = False, **limits: int) -> TraceCapture:
+    return open_trace(Source.open(data), OpenRequest(limits=Limits(**limits), strict=strict))
+
+
+def rows(capture: TraceCapture, table: str, *columns: str) -> list[tuple[Any, ...]]:
+    """Rows of a table, as Python values; code columns as text."""
+    found = capture.table(table)
+    kinds = {column.name: column.kind for column in found.schema.all_columns}
+    return list(
+        zip(
+            *(
+                found.texts(name) if kinds[name] in ("code", "text") else found[name].tolist()
+                for name in columns
+            ),
+            strict=True,
+        )
+    )
+
+
+def codes(capture: TraceCapture) -> dict[str, int]:
+    capture.scan()
+    return {code: n for code, n in capture.diagnostics.counts.items() if code != "FXT0202"}
+
+
+# --- Slices ------------------------------------------------------------------------------------
+
+
+def test_begins_and_ends_nest() -> None:
+    capture = opened(
+        event("duration_begin", 10, "outer"),
+        event("duration_begin", 20, "inner"),
+        event("duration_end", 30, "inner"),
+        event("duration_end", 50, "outer"),
+        event("duration_begin", 60, "after"),
+        event("duration_end", 61),
+    )
+    assert rows(capture, "slices", "name", "ts", "dur", "depth", "parent", "kind") == [
+        ("outer", 10, 40, 0, -1, 0),
+        ("inner", 20, 10, 1, 0, 0),
+        ("after", 60, 1, 0, -1, 0),
+    ]
+    assert codes(capture) == {}
+
+
+def test_complete_events_written_at_their_ends_nest_by_time() -> None:
+    # The usual order of a writer: the inner one ends, and is written, first.
+    capture = opened(complete(20, 30, "inner"), complete(10, 50, "outer"), complete(55, 60, "next"))
+    assert rows(capture, "slices", "name", "dur", "depth", "parent") == [
+        ("inner", 10, 1, 1),
+        ("outer", 40, 0, -1),
+        ("next", 5, 0, -1),
+    ]
+    assert codes(capture) == {"FXT0304": 1}
+
+
+def test_of_complete_events_that_begin_together_the_longer_is_outside() -> None:
+    capture = opened(complete(10, 20, "short"), complete(10, 40, "long"), complete(10, 30, "middle"))
+    assert rows(capture, "slices", "name", "depth", "parent") == [
+        ("short", 2, 2),
+        ("long", 0, -1),
+        ("middle", 1, 1),
+    ]
+
+
+def test_an_end_at_the_time_of_the_next_begin_makes_siblings() -> None:
+    capture = opened(complete(10, 20, "a"), complete(20, 20, "point"), complete(20, 30, "b"))
+    assert rows(capture, "slices", "name", "depth", "dur") == [
+        ("a", 0, 10),
+        ("point", 1, 0),
+        ("b", 0, 10),
+    ]
+
+
+def test_threads_do_not_nest_into_each_other() -> None:
+    capture = opened(complete(10, 50, "a"), complete(20, 30, "b", thread=[1, 3]))
+    assert rows(capture, "slices", "name", "depth", "parent", "thread") == [
+        ("a", 0, -1, 0),
+        ("b", 0, -1, 1),
+    ]
+
+
+def test_what_does_not_match_is_kept_and_said() -> None:
+    capture = opened(
+        event("duration_end", 5),
+        event("duration_begin", 10, "open"),
+        complete(30, 20, "backwards"),
+        event("async_end", 40, "never", id=7),
+    )
+    assert rows(capture, "slices", "name", "dur", "depth") == [("open", -1, 0), ("backwards", -1, 1)]
+    assert codes(capture) == {"FXT0302": 1, "FXT0303": 1, "FXT0301": 1, "FXT0306": 1}
+    by_code = {finding.code: finding for finding in capture.diagnostics}
+    data = built()
+    assert by_code["FXT0302"].offset == len(data)
+    assert by_code["FXT0303"].offset == len(data) + len(built(event("duration_end", 5))) - len(data)
+
+
+def test_complete_events_that_overlap_in_part_are_both_kept() -> None:
+    capture = opened(complete(10, 30, "first"), complete(20, 40, "second"))
+    assert rows(capture, "slices", "name", "dur", "depth", "parent") == [
+        ("first", 20, 0, -1),
+        ("second", 20, 1, 0),
+    ]
+    assert codes(capture) == {"FXT0305": 1}
+
+
+def test_asynchronous_operations_match_by_process_name_and_id() -> None:
+    capture = opened(
+        event("async_begin", 10, "load", id=1),
+        event("async_begin", 12, "load", id=2, thread=[1, 3]),
+        event("async_begin", 13, "load", id=1, thread=[9, 9]),
+        event("async_instant", 15, "load", id=1),
+        event("async_end", 20, "load", id=1, thread=[1, 3]),
+        event("async_begin", 21, "load", id=2),
+        event("async_end", 30, "load", id=2),
+        event("async_end", 40, "load", id=2),
+    )
+    assert rows(capture, "slices", "ts", "dur", "id", "kind", "depth", "parent") == [
+        (10, 10, 1, 2, 0, -1),
+        (12, 28, 2, 2, 0, -1),
+        (13, -1, 1, 2, 0, -1),
+        (21, 9, 2, 2, 1, 1),
+    ]
+    assert rows(capture, "instants", "ts", "id", "scope") == [(15, 1, 255)]
+
+
+def test_depth_is_told_up_to_the_limit() -> None:
+    nested = [complete(i, 100 - i, f"{i}") for i in range(6)]
+    capture = opened(*nested, max_depth=3)
+    assert [depth for (depth,) in rows(capture, "slices", "depth")] == [0, 1, 2, 3, 3, 3]
+    assert codes(capture) == {"FXT0308": 2}
+
+
+def test_very_deep_stacks_of_many_threads() -> None:
+    deep = 300
+    begins = [
+        event("duration_begin", level, f"{level}", thread=[1, tid])
+        for level in range(deep)
+        for tid in (5, 6)
+    ]
+    ends = [
+        event("duration_end", 2 * deep - level, "", thread=[1, tid])
+        for level in reversed(range(deep))
+        for tid in (5, 6)
+    ]
+    found = rows(opened(*begins, *ends), "slices", "depth", "dur")
+    assert found == [(level, 2 * (deep - level)) for level in range(deep) for _ in "56"]
+
+
+# --- Instants, counters, flows -----------------------------------------------------------------
+
+
+def test_scopes_of_instants() -> None:
+    capture = opened(
+        event("instant", 1, "plain"),
+        event("instant", 2, "process", scope="process"),
+        event("instant", 3, "global", scope="global"),
+        event("instant", 4, "odd", scope=77),
+    )
+    assert rows(capture, "instants", "name", "scope") == [
+        ("plain", 0),
+        ("process", 1),
+        ("global", 2),
+        ("odd", 77),
+    ]
+    assert codes(capture) == {"FXT0115": 1}
+
+
+def test_every_number_of_a_counter_is_a_row() -> None:
+    big = (1 << 64) - 2
+    capture = opened(
+        event(
+            "counter",
+            5,
+            "mem",
+            counter_id=3,
+            args=[
+                arg("free", "int64", -4),
+                arg("used", "uint64", big),
+                arg("load", "double", 0.5),
+                arg("unit", "string", "MiB"),
+            ],
+        )
+    )
+    assert rows(capture, "counters", "name", "series", "id", "value", "value_int", "is_int") == [
+        ("mem", "free", 3, -4.0, -4, True),
+        ("mem", "used", 3, float(big), -2, True),
+        ("mem", "load", 3, 0.5, 0, False),
+    ]
+    assert rows(capture, "args", "table", "parent", "name") == [
+        (TABLE_CODES["counters"], 0, "free"),
+        (TABLE_CODES["counters"], 1, "used"),
+        (TABLE_CODES["counters"], 2, "load"),
+        (TABLE_CODES["counters"], -1, "unit"),
+    ]
+    assert codes(capture) == {"FXT0307": 1}
+
+
+def test_flows_bind_to_the_slice_that_encloses_them() -> None:
+    capture = opened(
+        complete(10, 20, "a"),
+        event("flow_begin", 12, "f", id=9),
+        event("flow_step", 25, "f", id=9),
+        complete(30, 40, "b", thread=[1, 3]),
+        event("flow_end", 40, "f", id=9, thread=[1, 3]),
+    )
+    assert rows(capture, "flows", "ts", "id", "phase", "slice") == [
+        (12, 9, 0, 0),
+        (25, 9, 1, -1),
+        (40, 9, 2, 1),
+    ]
+
+
+# --- Arguments and annotations -----------------------------------------------------------------
+
+
+def test_arguments_of_every_type_and_of_ends() -> None:
+    capture = opened(
+        event(
+            "duration_begin",
+            1,
+            "s",
+            args=[
+                arg("n", "null", None),
+                arg("i", "int32", -5),
+                arg("u", "uint32", 5),
+                arg("I", "int64", -(1 << 63)),
+                arg("U", "uint64", (1 << 64) - 1),
+                arg("d", "double", "NaN"),
+                arg("s", "string", "text"),
+                arg("p", "pointer", 0xFFFF_FFFF_8000_0000),
+                arg("k", "koid", 77),
+                arg("b", "bool", True),
+                arg("x", "blob", "00ff"),
+            ],
+        ),
+        event("duration_end", 2, args=[arg("late", "int32", 1)]),
+        event("duration_end", 3, args=[arg("lost", "int32", 2)]),
+    )
+    found = capture.table("args")
+    assert found["parent"].tolist() == [0] * 12 + [-1]
+    whole = dict(zip(found.texts("name"), found["int"].tolist(), strict=True))
+    assert whole == {
+        "n": 0, "i": -5, "u": 5, "I": -(1 << 63), "U": -1, "d": 0, "s": 0,
+        "p": 0xFFFF_FFFF_8000_0000 - (1 << 64), "k": 77, "b": 1, "x": 0, "late": 1, "lost": 2,
+    }  # fmt: skip
+    assert found["uint"].tolist()[4] == (1 << 64) - 1
+    assert np.isnan(found["float"][5])
+    assert np.count_nonzero(found["float"]) == 1
+    assert found.texts("str")[6] == "text"
+    assert capture.strings.bytes_of(int(found["str"][10])) == b"\x00\xff"
+    assert [code for code in found["str"].tolist() if code < 0] == [-1] * 11
+
+
+def test_objects_annotate_what_comes_later() -> None:
+    record = {"record": "userspace_object", "pointer": 4096, "process": 1, "name": "Widget"}
+    capture = opened(
+        event("instant", 1, "before", args=[arg("p", "pointer", 4096), arg("k", "koid", 77)]),
+        {**record, "args": []},
+        {"record": "kernel_object", "object_type": 4, "koid": 77, "name": "pipe", "args": []},
+        event("instant", 2, "after", args=[arg("p", "pointer", 4096), arg("k", "koid", 77)]),
+        event("instant", 3, "elsewhere", thread=[8, 9], args=[arg("p", "pointer", 4096)]),
+    )
+    assert rows(capture, "args", "name", "trace_annotation") == [
+        ("p", None),
+        ("k", None),
+        ("p", "Widget"),
+        ("k", "pipe"),
+        ("p", None),
+    ]
+    assert rows(capture, "trace_objects", "kind", "type", "id", "pid", "name") == [
+        (1, 0, 4096, 1, "Widget"),
+        (0, 4, 77, 0, "pipe"),
+    ]
+    assert OBJECTS.name in capture.tables
+
+
+# --- Threads, processes, scheduling --------------------------------------------------------------
+
+
+def test_names_of_processes_and_threads_are_the_last_ones() -> None:
+    process = {"record": "kernel_object", "object_type": 1, "koid": 1, "args": []}
+    thread = {"record": "kernel_object", "object_type": 2, "koid": 2}
+    capture = opened(
+        {**process, "name": "old"},
+        {**thread, "name": "main", "args": [arg("process", "koid", 1)]},
+        event("instant", 1, "i"),
+        {**process, "name": "new"},
+        {"record": "kernel_object", "object_type": 2, "koid": 5, "name": "idle", "args": []},
+    )
+    assert rows(capture, "processes", "pid", "name") == [(1, "new"), (0, None)]
+    assert rows(capture, "threads", "id", "pid", "tid", "name") == [
+        (0, 1, 2, "main"),
+        (1, 0, 5, "idle"),
+    ]
+
+
+def test_context_switches_find_their_threads_by_koid() -> None:
+    capture = opened(
+        event("instant", 1, "i", thread=[1, 20]),
+        {"record": "kernel_object", "object_type": 2, "koid": 30, "name": "worker",
+         "args": [arg("process", "koid", 3)]},
+        {"record": "scheduling", "kind": "context_switch", "cpu": 700, "timestamp": 5,
+         "outgoing_state": 3, "outgoing_tid": 20, "incoming_tid": 30,
+         "args": [arg("incoming_weight", "int32", 8), arg("outgoing_weight", "int32", -2)]},
+        {"record": "scheduling", "kind": "thread_wakeup", "cpu": 1, "timestamp": 6,
+         "waking_tid": 40, "args": [arg("weight", "int32", 4)]},
+        {"record": "scheduling", "kind": "legacy_context_switch", "cpu": 2, "timestamp": 7,
+         "outgoing_state": 2, "outgoing": [1, 20], "incoming": [6, 60],
+         "outgoing_priority": 3, "incoming_priority": 4},
+    )  # fmt: skip
+    threads = {row[0]: row[1:] for row in rows(capture, "threads", "id", "pid", "tid", "name")}
+    found = rows(
+        capture, "sched", "ts", "cpu", "kind", "prev", "next", "prev_state", "prev_priority",
+        "next_priority",
+    )  # fmt: skip
+    people = [(threads.get(row[3]), threads.get(row[4])) for row in found]
+    assert people == [
+        ((1, 20, None), (3, 30, "worker")),
+        (None, (0, 40, None)),
+        ((1, 20, None), (6, 60, None)),
+    ]
+    assert [(*row[:3], *row[5:]) for row in found] == [
+        (5, 700, 1, 3, -2, 8),
+        (6, 1, 2, 255, -1, 4),
+        (7, 2, 0, 2, 3, 4),
+    ]
+
+
+def test_threads_that_were_never_registered_are_told_apart() -> None:
+    capture = opened(
+        event("instant", 1, "a", thread="<thr#5>", refs={"thread": 5}),
+        event("instant", 2, "b", thread="<thr#6>", refs={"thread": 6}),
+        event("instant", 3, "c", thread="<thr#5>", refs={"thread": 5}),
+    )
+    assert [thread for (thread,) in rows(capture, "instants", "thread")] == [0, 1, 0]
+    assert rows(capture, "threads", "name") == [("<thr#5>",), ("<thr#6>",)]
+    assert codes(capture) == {"FXT0105": 3}
+
+
+# --- Providers and clocks ------------------------------------------------------------------------
+
+
+def test_each_provider_has_its_own_strings_threads_and_rate() -> None:
+    def provider(number: int, rate: int, text: str, tid: int) -> list[dict[str, Any]]:
+        return [
+            {"record": "metadata", "kind": "provider_info", "id": number, "name": f"p{number}"},
+            {"record": "initialization", "ticks_per_second": rate},
+            {"record": "string", "index": 1, "value": text},
+            {"record": "thread", "index": 1, "pid": number, "tid": tid},
+        ]
+
+    def mark(text: str, number: int, tid: int) -> dict[str, Any]:
+        refs = {"name": 1, "thread": 1}
+        return event("instant", 1000, text, category="", thread=[number, tid], refs=refs)
+
+    capture = opened(
+        *provider(1, 1000, "one", 11),
+        mark("one", 1, 11),
+        *provider(2, 500, "two", 22),
+        mark("two", 2, 22),
+        {"record": "metadata", "kind": "provider_section", "id": 1},
+        mark("one", 1, 11),
+    )
+    assert rows(capture, "instants", "ts", "name", "thread") == [
+        (1_000_000_000, "one", 0),
+        (2_000_000_000, "two", 1),
+        (1_000_000_000, "one", 0),
+    ]
+    facts = capture.summary().facts
+    assert [(p["id"], p["name"], p["ticks_per_second"]) for p in facts["providers"]] == [
+        (1, "p1", 1000),
+        (2, "p2", 500),
+    ]
+    assert codes(capture) == {}
+
+
+def test_base_tick_and_wall_time() -> None:
+    capture = opened(
+        {"record": "initialization", "ticks_per_second": 3, "base_tick": 100,
+         "base_wall_ns": 1_650_000_000_000_000_000},
+        event("instant", 101, "a"),
+        event("instant", 99, "b"),
+    )  # fmt: skip
+    assert rows(capture, "instants", "ts", "ticks") == [(333_333_333, 101), (-333_333_334, 99)]
+    assert capture.summary().facts["clocks"][0]["base_wall_ns"] == 1_650_000_000_000_000_000
+    assert codes(capture) == {"FXT0204": 1}
+
+
+@pytest.mark.parametrize("rate", [10**9, 1, 3_000_000_000, 10**10, 1 << 63])
+def test_durations_and_times_are_exact(rate: int) -> None:
+    ticks = [0, 1, 7, 10**9 + 1, 123_456_789_012]
+    capture = opened(
+        {"record": "initialization", "ticks_per_second": rate},
+        *(complete(t, t + 1_000_003, "x", thread=[1, t + 1]) for t in ticks),
+    )
+    expected = []
+    for start in ticks:
+        begin = start * 10**9 // rate
+        end = (start + 1_000_003) * 10**9 // rate
+        expected.append((begin, end - begin) if end <= NS_MAX else None)
+    got = rows(capture, "slices", "ts", "dur")
+    assert [row for row, want in zip(got, expected, strict=True) if want is not None] == [
+        want for want in expected if want is not None
+    ]
+
+
+def test_times_beyond_63_bits_are_kept_and_said() -> None:
+    capture = opened(
+        {"record": "initialization", "ticks_per_second": 1},
+        event("instant", 40_000_000_000, "far"),
+        event("instant", 4, "near"),
+        complete(5, 40_000_000_000, "long"),
+    )
+    assert rows(capture, "instants", "ts", "ticks") == [
+        (NS_MAX, 40_000_000_000),
+        (4_000_000_000, 4),
+    ]
+    assert codes(capture)["FXT0208"] == 1
+
+
+def test_a_rate_of_zero_leaves_the_rate_as_it_was() -> None:
+    capture = opened(
+        {"record": "initialization", "ticks_per_second": 1000},
+        {"record": "initialization", "ticks_per_second": 0},
+        event("instant", 1, "a"),
+    )
+    assert rows(capture, "instants", "ts") == [(1_000_000,)]
+    assert codes(capture) == {"FXT0203": 1}
+
+
+# --- The file as a whole ---------------------------------------------------------------------------
+
+MIXED = (
+    {"record": "string", "index": 1, "value": "städtisch"},
+    {"record": "thread", "index": 1, "pid": 1, "tid": 2},
+    complete(10, 20, "städtisch", refs={"name": 1, "thread": 1},
+             args=[arg("a", "string", "inline"), arg("d", "double", 1.5)]),
+    {"record": "log", "timestamp": 12, "thread": [1, 2], "message": "grüße"},
+    {"record": "blob", "name": "b", "blob_type": 1, "payload_hex": "010203"},
+)  # fmt: skip
+
+
+def test_big_endian_files_give_the_same_tables() -> None:
+    little, big = over(built(*MIXED)), over(built(*MIXED, big_endian=True))
+    assert (little.big_endian, big.big_endian) == (False, True)
+    for name in little.schemas:
+        for column in little.table(name):
+            left, right = little.table(name), big.table(name)
+            if left.schema.column(column).kind == "code":
+                assert left.texts(column) == right.texts(column)
+            else:
+                assert list(map(repr, left[column])) == list(map(repr, right[column]))
+    assert rows(big, "logs", "message", "pid", "tid") == [("grüße", 1, 2)]
+
+
+def test_gzip_is_unpacked_and_its_damage_said() -> None:
+    data = built(*MIXED)
+    packed = gzip.compress(data)
+    assert rows(over(packed), "slices", "name") == [("städtisch",)]
+    cut = over(packed[:-9])
+    assert codes(cut)["FXF0101"] == 1
+
+
+def test_blobs_say_where_their_bytes_are() -> None:
+    data = built(*MIXED)
+    capture = over(data)
+    ((name, kind, size, place),) = rows(capture, "blobs", "name", "type", "size", "data")
+    assert (name, kind, size) == ("b", 1, 3)
+    start, length = place
+    assert data[start : start + length] == b"\x01\x02\x03"
+
+
+def test_strict_stops_at_the_first_loss() -> None:
+    data = built(event("instant", 1, "a")) + bytes(7)
+    with pytest.raises(StrictError) as stopped:
+        over(data, strict=True).table("instants")
+    assert stopped.value.code == "FXT0005"
+    assert stopped.value.offset == len(data) - 7
+
+
+def test_whole_tables_respect_max_memory_and_batches_stay_below_it() -> None:
+    data = built(*(complete(i, i + 1, "x") for i in range(200)))
+    capture = over(data, max_memory=1000)
+    with pytest.raises(LimitError, match="max_memory"):
+        capture.table("slices")
+    assert sum(len(batch) for batch in capture.batches("slices", 7)) == 200
+
+
+def test_long_strings_are_cut_where_the_limit_says() -> None:
+    capture = opened(event("instant", 1, "abcdefghijkl"), max_string=10)
+    assert rows(capture, "instants", "name") == [("abcdefghij",)]
+    assert codes(capture) == {"FXT0116": 1}
+
+
+def test_unknown_tables_are_refused_by_name() -> None:
+    with pytest.raises(UsageError, match="slices"):
+        opened().table("slice")
+
+
+def test_findings_are_counted_beyond_those_that_are_kept() -> None:
+    capture = opened(*(event("duration_end", i) for i in range(20)), max_findings=3)
+    assert codes(capture) == {"FXT0302": 20}
+    assert len([finding for finding in capture.diagnostics if finding.code == "FXT0302"]) == 3
