@@ -252,10 +252,9 @@ def _scheduling(story: _Story, out: list[Timed]) -> None:
                 now, cpu, (900, left), (900, entered), state, first, second
             )
         else:
-            weight = story.number(1, 200)
-            record = fxt.context_switch(
-                now, cpu, left, entered, state, [("incoming_weight", "int32", weight)]
-            )
+            weights = [("incoming_weight", "int32", story.number(1, 200))]
+            args = weights[: story.number(0, 1)]
+            record = fxt.context_switch(now, cpu, left, entered, state, args)
         out.append((now, lambda record=record: record))
 
 

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from fxframework.model.capture import Capture
-from fxframework.model.schema import TABLE_CODES
+from fxframework.model.schema import ARG_TYPES, TABLE_CODES
 from fxframework.model.table import Table
 
 from .perfetto import LoadedTrace, Row
@@ -19,6 +19,7 @@ from .perfetto import LoadedTrace, Row
 View = dict[str, Counter[Any]]
 """Multisets by what they hold."""
 
+NOT_GIVEN = -1
 INT32_MIN = -(1 << 31)
 ASYNC, ASYNC_SCOPE = 2, 255
 STATES = {0: "R", 1: "R", 2: "T", 3: "S", 4: "Z", 5: "X"}
@@ -77,7 +78,7 @@ def theirs(trace: LoadedTrace) -> View:
         if row["type"] == "thread_execution":
             view["slices"][row["pid"], row["tid"], *what] += 1
             if not _is_instant(row):
-                view["nesting"][_path(row, by_id)] += 1
+                view["nesting"][path(row, by_id)] += 1
         else:
             view["async"][what] += 1
     for row in rows["flows"]:
@@ -101,14 +102,15 @@ def _is_instant(row: Row) -> bool:
     return row["dur"] == 0 and row["name"].startswith("instant")
 
 
-def _path(row: Row | None, by_id: Mapping[int, Row]) -> tuple[Any, ...]:
-    path = []
+def path(row: Row | None, rows: Mapping[int, Row], parent: str = "parent_id") -> tuple[Any, ...]:
+    """A slice and those that enclose it, which are as many as its depth says."""
+    found = []
     depth = row["depth"] if row else 0
     while row is not None:
-        path.append((row["ts"], row["name"]))
-        row = by_id.get(row["parent_id"])
-    assert depth == len(path) - 1
-    return tuple(path)
+        found.append((row["ts"], row["name"]))
+        row = rows.get(row[parent])
+    assert depth == len(found) - 1
+    return tuple(found)
 
 
 # --- Our side ------------------------------------------------------------------------------------
@@ -138,7 +140,7 @@ def ours(capture: Capture) -> View:
                 continue
             view["slices"][*people[row["thread"]], *what] += 1
             if table == "slices":
-                view["nesting"][_our_path(row, by_row)] += 1
+                view["nesting"][path(row, by_row, "parent")] += 1
     view["flows"] = Counter(_arrows(_rows(capture.table("flows")), by_row))
     view["counters"] = Counter(
         (
@@ -189,7 +191,7 @@ def _args(table: Table) -> dict[tuple[str, int], list[Any]]:
 
 
 def _argument(row: Row) -> tuple[str, Any]:
-    kind = table_kinds()[row["type"]]
+    kind = ARG_TYPES[row["type"]]
     if kind in {"int32", "uint32", "int64", "uint64", "koid"}:
         return "int", row["int"]
     if kind == "pointer":
@@ -199,22 +201,6 @@ def _argument(row: Row) -> tuple[str, Any]:
     if kind == "double":
         return "real", repr(row["float"])
     return "string", {"null": "null", "blob": "unknown"}.get(kind, row["str"])
-
-
-def table_kinds() -> Mapping[int, str]:
-    from fxframework.model.schema import ARG_TYPES
-
-    return ARG_TYPES
-
-
-def _our_path(row: Row | None, by_row: Mapping[int, Row]) -> tuple[Any, ...]:
-    path = []
-    depth = row["depth"] if row else 0
-    while row is not None:
-        path.append((row["ts"], row["name"]))
-        row = by_row.get(row["parent"])
-    assert depth == len(path) - 1
-    return tuple(path)
 
 
 def _arrows(flows: Iterable[Row], by_row: Mapping[int, Row]) -> Iterable[Any]:
@@ -261,7 +247,8 @@ def _is_idle(row: Row, people: Mapping[int, tuple[int, int]]) -> bool:
 def _ran(row: Row, after: Row | None, people: Mapping[int, tuple[int, int]]) -> Any:
     length = -1 if after is None else after["ts"] - row["ts"]
     state = None if after is None else STATES.get(after["prev_state"])
-    return row["cpu"], row["ts"], length, people[row["next"]][1], row["next_priority"], state
+    priority = 0 if row["next_priority"] == NOT_GIVEN else row["next_priority"]
+    return row["cpu"], row["ts"], length, people[row["next"]][1], priority, state
 
 
 # --- Differences ---------------------------------------------------------------------------------

@@ -53,6 +53,8 @@ NOT_GIVEN = -1
 FIDL_CATEGORY = "fidl:blob"
 IDLE = 0
 """Koid of no process, which trace2json puts first."""
+HELD = 1 << 20
+"""Slices of threads out of order whose B and E are held back, to be sorted."""
 PIECE = 1 << 16
 """Bytes of a run of lines that are read at a time."""
 
@@ -418,7 +420,8 @@ def _object(members: Iterable[tuple[str, str] | None]) -> str:
 class _JsonExport:
     """Writes Chrome JSON as Fuchsia's trace2json does, for one capture.
 
-    Durations of a thread whose records stand in order of time are B and E, of another one X.
+    Begins and ends are B and E, complete events X. B and E of a thread whose records do not stand
+    in order of time come last, sorted; where they are too many to be held, they are X as well.
     """
 
     def __init__(self, sink: Sink) -> None:
@@ -598,8 +601,28 @@ class _KernelNames:
 _SLICE, _ON_THREAD, _FLOW, _ALONE = range(4)
 _Open = tuple[int, float, str]
 """A slice that may enclose others: its row, when it ends, and the JSON of that end, if any."""
+_Held = tuple[int, int, int, int, int, str, str]
+"""A slice held back: when it began, depth, row, parent, when it ends, its B and its E."""
 Item = tuple[Any, ...]
 """What it is (one of the four), then what its place among the others needs, then its JSON."""
+
+
+def _sorted_pairs(held: list[_Held]) -> list[str]:
+    """The B and E of a thread's slices so that sorting them by time, stably, nests them as here."""
+    out: list[str] = []
+    stack: list[_Held] = []
+    inside: set[int] = set()
+    for each in sorted(held, key=lambda one: one[:3]):
+        start, _, row, parent, *_ = each
+        enclosed = parent in inside
+        while stack and (stack[-1][2] != parent if enclosed else stack[-1][4] <= start):
+            inside.discard(stack[-1][2])
+            out.append(stack.pop()[6])
+        out.append(each[5])
+        stack.append(each)
+        inside.add(row)
+    out += [each[6] for each in reversed(stack)]
+    return [text for text in out if text]
 
 
 class _JsonEvents:
@@ -623,6 +646,8 @@ class _JsonEvents:
             {} if ends is None else _grouped(ends.array("parent").tolist(), arguments.render(ends))
         )
         self._stacks: dict[int, list[_Open]] = {thread: [] for thread in cast.tids}
+        self._held: dict[int, list[_Held]] = {}
+        self._room = HELD
         self.dropped: Counter[str] = Counter()
 
     def window(self, window: Mapping[str, Table]) -> list[str]:
@@ -653,7 +678,10 @@ class _JsonEvents:
 
     def rest(self) -> list[str]:
         """The ends that are still to be written."""
-        return [text for stack in self._stacks.values() for *_, text in reversed(stack) if text]
+        out = [text for stack in self._stacks.values() for *_, text in reversed(stack) if text]
+        for held in self._held.values():
+            out += _sorted_pairs(held)
+        return out
 
     def _placed(self, items: Iterable[Item]) -> list[str]:
         out: list[str] = []
@@ -705,7 +733,20 @@ class _JsonEvents:
         ts, dur = table.array("ts"), table.array("dur")
         ends = ts + np.maximum(dur, 0)
         items: list[Item] = []
-        for begin, finish, offset, row, parent, thread, kind, number, length, end in zip(
+        for (
+            begin,
+            finish,
+            offset,
+            row,
+            parent,
+            thread,
+            kind,
+            number,
+            length,
+            start,
+            level,
+            end,
+        ) in zip(
             self._heads(table, _us(ts)),
             self._heads(table, _us(ends)),
             table.array("offset").tolist(),
@@ -715,6 +756,8 @@ class _JsonEvents:
             table.array("kind").tolist(),
             table.array("id").tolist(),
             dur.tolist(),
+            ts.tolist(),
+            table.array("depth").tolist(),
             ends.tolist(),
             strict=True,
         ):
@@ -730,14 +773,23 @@ class _JsonEvents:
             if kind == COMPLETE and length == NEVER:
                 self.dropped["ends of complete events that lie before their begins"] += 1
                 length = 0
-            if kind == COMPLETE or (length != NEVER and thread in self._jumping):
+            jumps = thread in self._jumping
+            if kind != COMPLETE and jumps and self._room > 0:
+                self._room -= 1
+                if length != NEVER:
+                    close = f'{finish},"ph":"E"{_object(later)}}}'
+                until = end if length != NEVER else NS_MAX
+                held = self._held.setdefault(thread, [])
+                held.append((start, level, row, parent, until, text, close))
+                continue
+            if kind == COMPLETE or (length != NEVER and jumps):
                 span = f"{length // 1000}.{length % 1000:03d}"
                 text = f'{begin},"ph":"X","dur":{span}{_object([*own, *later])}}}'
                 until = end
             elif length != NEVER:
                 close = f'{finish},"ph":"E"{_object(later)}}}'
                 until = end
-            if thread in self._jumping:
+            if jumps:
                 items.append((_ALONE, text))
             else:
                 items.append((_SLICE, thread, parent, row, until, close, text))
