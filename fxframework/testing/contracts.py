@@ -902,7 +902,8 @@ def _check_column(table: Table, column: Column, size: int) -> None:
             assert values.sum(axis=1).max() <= size, f"{where} reaches beyond the file"
         return
     assert values.shape == (len(table),), where
-    assert values.dtype == _DTYPES.get(column.kind, np.dtype(column.kind)), where
+    wanted = _DTYPES[column.kind] if column.kind in _DTYPES else np.dtype(column.kind)
+    assert values.dtype == wanted, where
     if column.kind == "code" and len(table):
         assert values.min() >= -1, where
         assert values.max() < len(table.pool), f"{where} is not in the pool"

@@ -8,7 +8,9 @@ A first look over the capture (``_Survey``) finds what only the whole of it tell
 from __future__ import annotations
 
 import base64
+import bisect
 import heapq
+import itertools
 import math
 import struct
 import tempfile
@@ -37,8 +39,8 @@ Members = Mapping[int, list[Any]]
 """Rendered arguments by the offset of their record."""
 ROWS = 1 << 16
 """Rows of a batch."""
-LINES = 1 << 18
-"""Lines of text that wait in memory to be put in order; more go to a temporary file."""
+WAITING = 1 << 18
+"""Rendered events that wait in memory to be put in order; more go to a temporary file."""
 TIMED = ("slices", "instants", "counters", "flows", "sched", "logs")
 SLICES, COUNTERS = TABLE_CODES["slices"], TABLE_CODES["counters"]
 COMPLETE, ASYNC = 1, 2
@@ -46,6 +48,8 @@ COMPLETE, ASYNC = 1, 2
 LEGACY, WAKEUP = 0, 2
 """Kinds of scheduling rows."""
 ASYNC_SCOPE = 255
+ENDLESS = NS_MAX + 1
+"""Later than any time."""
 NEVER = -1
 """Length of a slice that was never closed."""
 NOT_GIVEN = -1
@@ -53,10 +57,8 @@ NOT_GIVEN = -1
 FIDL_CATEGORY = "fidl:blob"
 IDLE = 0
 """Koid of no process, which trace2json puts first."""
-HELD = 1 << 20
-"""Slices of threads out of order whose B and E are held back, to be sorted."""
 PIECE = 1 << 16
-"""Bytes of a run of lines that are read at a time."""
+"""Bytes of a run of events that are read at a time."""
 
 
 def open_json(sink: Sink, options: Mapping[str, Any]) -> ExportSession:
@@ -116,6 +118,10 @@ def _fill(
             held[name] = (batch, batch.array("offset"), 0)
 
 
+def _last_offset(window: Mapping[str, Table]) -> int:
+    return max(int(table.array("offset")[-1]) for table in window.values())
+
+
 def _joined(tables: list[Table]) -> Table:
     """The rows of several tables of one schema, one after another."""
 
@@ -143,51 +149,31 @@ class _Survey:
     """What a first look over a capture finds."""
 
     def __init__(self, capture: Capture) -> None:
-        self.jumping: set[int] = set()
-        """Threads whose slices do not stand in order of time."""
-        self.earliest: list[int] = []
-        """By window: the earliest time in it and after it."""
+        self._seen_to: list[int] = []
+        """By window: the last offset in it."""
+        self._earliest: list[int] = []
+        """By window: the earliest time in it and after it; one more, later than any time."""
         self.annotated = 0
         self.unowned = 0
         """Arguments of ends that close nothing."""
         self.untimed = 0
         """Arguments of objects and blobs."""
         self.rows = 0
-        self._last: dict[int, int] = {}
         self._ends: list[Table] = []
         for window in _windows(capture, (*TIMED, "args")):
             self._look(window)
-        for place in range(len(self.earliest) - 2, -1, -1):
-            self.earliest[place] = min(self.earliest[place], self.earliest[place + 1])
+        self._earliest.append(ENDLESS)
+        for place in range(len(self._earliest) - 2, -1, -1):
+            self._earliest[place] = min(self._earliest[place], self._earliest[place + 1])
 
     def _look(self, window: Mapping[str, Table]) -> None:
+        self._seen_to.append(_last_offset(window))
         times = [table.array("ts") for name, table in window.items() if name in TIMED]
-        self.earliest.append(min((int(ts.min()) for ts in times), default=NS_MAX))
+        self._earliest.append(min((int(ts.min()) for ts in times), default=NS_MAX))
         self.rows += sum(ts.size for ts in times)
-        slices, args = window.get("slices"), window.get("args")
-        if slices is not None:
-            self._look_at_order(slices)
+        args = window.get("args")
         if args is not None:
-            self._look_at_args(args, slices)
-
-    def _look_at_order(self, slices: Table) -> None:
-        on_thread = np.flatnonzero(slices.array("kind") != ASYNC)
-        threads = slices.array("thread")[on_thread]
-        order = np.argsort(threads, kind="stable")
-        threads, ts = threads[order], slices.array("ts")[on_thread][order]
-        # A parent that stands behind its child began at the same time, but is longer.
-        behind = slices.array("parent")[on_thread][order] > slices.array("row")[on_thread][order]
-        same = threads[1:] == threads[:-1]
-        self.jumping.update(threads[1:][same & (ts[1:] < ts[:-1])].tolist())
-        self.jumping.update(threads[behind].tolist())
-        starts = np.flatnonzero(np.concatenate(([True], ~same)))[: threads.size]
-        stops = np.append(starts[1:], threads.size) - 1
-        for thread, first, last in zip(
-            threads[starts].tolist(), ts[starts].tolist(), ts[stops].tolist(), strict=True
-        ):
-            if first < self._last.get(thread, first):
-                self.jumping.add(thread)
-            self._last[thread] = last
+            self._look_at_args(args, window.get("slices"))
 
     def _look_at_args(self, args: Table, slices: Table | None) -> None:
         owners = args.array("table")
@@ -212,6 +198,10 @@ class _Survey:
             at_end &= ~own
         if at_end.any():
             self._ends.append(args.select(at_end))
+
+    def earliest_after(self, offset: int) -> int:
+        """A time that no event behind ``offset`` is before."""
+        return self._earliest[bisect.bisect_right(self._seen_to, offset)]
 
     def end_args(self) -> Table | None:
         """Arguments of end events whose slice is known, grouped by it; None for none at all."""
@@ -301,6 +291,86 @@ def _refusal(capture: Capture) -> WriteRefusedError:
 
 def _json(text: str) -> str:
     return orjson.dumps(text).decode()
+
+
+class _InTime:
+    """Puts rendered events in order of time, those of one time in the order they came in.
+
+    They wait in memory until nothing earlier can come. Too many of them go to a temporary file in
+    sorted runs, which are merged at the end: ``pack`` makes a line of one, ``unpack`` one of that.
+    """
+
+    def __init__(
+        self,
+        emit: Callable[[list[Any]], None],
+        pack: Callable[[Any], bytes],
+        unpack: Callable[[bytes], Any],
+    ) -> None:
+        self._emit = emit
+        self._pack = pack
+        self._unpack = unpack
+        self._times = np.zeros(0, np.int64)
+        self._items: list[Any] = []
+        self._runs: list[tuple[int, int]] = []
+        self._file: IO[bytes] | None = None
+
+    def add(self, times: I64, items: list[Any], earliest: int) -> None:
+        """Take in events and their times, and give out what is before ``earliest``.
+
+        No event that is still to come may be before that.
+        """
+        self._times = np.concatenate((self._times, times))
+        self._items += items
+        if (self._times[1:] < self._times[:-1]).any():
+            order = np.argsort(self._times, kind="stable")
+            self._times = self._times[order]
+            self._items = [self._items[place] for place in order.tolist()]
+        if not self._runs:
+            ready = int(np.searchsorted(self._times, earliest))
+            if ready:
+                self._emit(self._items[:ready])
+                self._items, self._times = self._items[ready:], self._times[ready:]
+        if len(self._items) > WAITING:
+            self._spill()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: object, error: object, trace: object) -> None:
+        if kind is None:
+            self._finish()
+        if self._file is not None:
+            self._file.close()
+
+    def _spill(self) -> None:
+        if self._file is None:
+            self._file = tempfile.TemporaryFile()  # noqa: SIM115 (closed by __exit__)
+        start = self._file.tell()
+        for time, item in zip(self._times.tolist(), self._items, strict=True):
+            self._file.write(b"%d\t%b\n" % (time, self._pack(item)))
+        self._runs.append((start, self._file.tell()))
+        self._items, self._times = [], self._times[:0]
+
+    def _finish(self) -> None:
+        waiting = zip(self._times.tolist(), self._items, strict=True)
+        runs = [self._run(*bounds) for bounds in self._runs]
+        # Of one time the earlier run comes first, as it came in first.
+        merged = heapq.merge(*runs, waiting, key=lambda pair: pair[0])
+        while batch := [item for _, item in itertools.islice(merged, ROWS)]:
+            self._emit(batch)
+
+    def _run(self, start: int, stop: int) -> Iterator[tuple[int, Any]]:
+        """The events of a run, read in pieces."""
+        assert self._file is not None  # noqa: S101 (there is a run)
+        rest = b""
+        while start < stop:
+            self._file.seek(start)
+            data = self._file.read(min(PIECE, stop - start))
+            start += len(data)
+            *whole, rest = (rest + data).split(b"\n")
+            for line in whole:
+                time, _, packed = line.partition(b"\t")
+                yield int(time), self._unpack(packed)
 
 
 # --- Chrome JSON ---------------------------------------------------------------------------------
@@ -418,11 +488,7 @@ def _object(members: Iterable[tuple[str, str] | None]) -> str:
 
 
 class _JsonExport:
-    """Writes Chrome JSON as Fuchsia's trace2json does, for one capture.
-
-    Begins and ends are B and E, complete events X. B and E of a thread whose records do not stand
-    in order of time come last, sorted; where they are too many to be held, they are X as well.
-    """
+    """Writes Chrome JSON as Fuchsia's trace2json does, for one capture, in order of time."""
 
     def __init__(self, sink: Sink) -> None:
         self._sink = sink
@@ -440,6 +506,7 @@ class _JsonExport:
                 "Chrome JSON holds one capture", remedy="convert the inputs one by one"
             )
         self._used = True
+        capture.scan()
         survey = _Survey(capture)
         names = _KernelNames(capture)
         if not survey.rows and not names:
@@ -453,8 +520,13 @@ class _JsonExport:
         self._sink.write(b'{"displayTimeUnit":"ns","traceEvents":[')
         self._put(names.metadata(cast))
         events = _JsonEvents(cast, strings, arguments, survey)
-        for window in _windows(capture, (*TIMED, "args")):
-            self._put(events.window(window))
+
+        def emit(ready: list[Item]) -> None:
+            self._put(events.placed(ready))
+
+        with _InTime(emit, orjson.dumps, orjson.loads) as ordered:
+            for window in _windows(capture, (*TIMED, "args")):
+                ordered.add(*events.window(window), survey.earliest_after(_last_offset(window)))
         self._put(events.rest())
         self._put(self._fidl_blobs(capture))
         self._sink.write(b'],"' + SYSTEM_KEY.encode() + b'":{"type":"fuchsia","events":[')
@@ -599,37 +671,16 @@ class _KernelNames:
 
 
 _SLICE, _ON_THREAD, _FLOW, _ALONE = range(4)
-_Open = tuple[int, float, str]
+_Open = tuple[int, int, str]
 """A slice that may enclose others: its row, when it ends, and the JSON of that end, if any."""
-_Held = tuple[int, int, int, int, int, str, str]
-"""A slice held back: when it began, depth, row, parent, when it ends, its B and its E."""
 Item = tuple[Any, ...]
 """What it is (one of the four), then what its place among the others needs, then its JSON."""
 
 
-def _sorted_pairs(held: list[_Held]) -> list[str]:
-    """The B and E of a thread's slices so that sorting them by time, stably, nests them as here."""
-    out: list[str] = []
-    stack: list[_Held] = []
-    inside: set[int] = set()
-    for each in sorted(held, key=lambda one: one[:3]):
-        start, _, row, parent, *_ = each
-        enclosed = parent in inside
-        while stack and (stack[-1][2] != parent if enclosed else stack[-1][4] <= start):
-            inside.discard(stack[-1][2])
-            out.append(stack.pop()[6])
-        out.append(each[5])
-        stack.append(each)
-        inside.add(row)
-    out += [each[6] for each in reversed(stack)]
-    return [text for text in out if text]
-
-
 class _JsonEvents:
-    """Rows of a window as trace events, in file order.
+    """Rows as trace events. Each E comes out before the first event that is not in its slice.
 
-    Where a thread's records stand in order of time, each E comes out before the first event that
-    is not within its slice, so that a reader who sorts by time, stably, nests them as we do.
+    So a reader that sorts by time, stably, nests them as the tables do.
     """
 
     def __init__(
@@ -637,7 +688,6 @@ class _JsonEvents:
     ) -> None:
         self._strings = strings
         self._arguments = arguments
-        self._jumping = survey.jumping
         self._who = {
             thread: f'"pid":{cast.pids[thread]},"tid":{tid}' for thread, tid in cast.tids.items()
         }
@@ -646,15 +696,13 @@ class _JsonEvents:
             {} if ends is None else _grouped(ends.array("parent").tolist(), arguments.render(ends))
         )
         self._stacks: dict[int, list[_Open]] = {thread: [] for thread in cast.tids}
-        self._held: dict[int, list[_Held]] = {}
-        self._room = HELD
         self.dropped: Counter[str] = Counter()
 
-    def window(self, window: Mapping[str, Table]) -> list[str]:
-        """The events of a window, as JSON objects."""
+    def window(self, window: Mapping[str, Table]) -> tuple[I64, list[Item]]:
+        """Times and events of a window, in file order."""
         args = window.get("args")
         members = _by_offset(args, self._arguments.render)
-        offsets: list[I64] = []
+        times, offsets = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
         items: list[Item] = []
         for name, make in (
             ("slices", self._slices),
@@ -667,23 +715,20 @@ class _JsonEvents:
                 table = window[name]
                 if name == "counters":  # one event of all the series of a record
                     table = table.select(np.unique(table.array("offset"), return_index=True)[1])
+                times.append(table.array("ts"))
                 offsets.append(table.array("offset"))
                 items += make(table, members)
         if args is not None:
             self._count_numberless(args, window.get("counters"))
-        if not items:
-            return []
         order = np.argsort(np.concatenate(offsets), kind="stable")
-        return self._placed(items[place] for place in order.tolist())
+        return np.concatenate(times)[order], [items[place] for place in order.tolist()]
 
     def rest(self) -> list[str]:
         """The ends that are still to be written."""
-        out = [text for stack in self._stacks.values() for *_, text in reversed(stack) if text]
-        for held in self._held.values():
-            out += _sorted_pairs(held)
-        return out
+        return [text for stack in self._stacks.values() for *_, text in reversed(stack) if text]
 
-    def _placed(self, items: Iterable[Item]) -> list[str]:
+    def placed(self, items: Iterable[Item]) -> list[str]:
+        """The JSON of events that come in order of time, and of the ends before and between."""
         out: list[str] = []
         put = out.append
         stacks = self._stacks
@@ -733,20 +778,7 @@ class _JsonEvents:
         ts, dur = table.array("ts"), table.array("dur")
         ends = ts + np.maximum(dur, 0)
         items: list[Item] = []
-        for (
-            begin,
-            finish,
-            offset,
-            row,
-            parent,
-            thread,
-            kind,
-            number,
-            length,
-            start,
-            level,
-            end,
-        ) in zip(
+        for begin, finish, offset, row, parent, thread, kind, number, length, end in zip(
             self._heads(table, _us(ts)),
             self._heads(table, _us(ends)),
             table.array("offset").tolist(),
@@ -756,8 +788,6 @@ class _JsonEvents:
             table.array("kind").tolist(),
             table.array("id").tolist(),
             dur.tolist(),
-            ts.tolist(),
-            table.array("depth").tolist(),
             ends.tolist(),
             strict=True,
         ):
@@ -769,30 +799,18 @@ class _JsonEvents:
                     text += f',\n{finish},"ph":"e","id":{number}{_object(later)}}}'
                 items.append((_ALONE, text))
                 continue
-            text, close, until = f'{begin},"ph":"B"{_object(own)}}}', "", math.inf
-            if kind == COMPLETE and length == NEVER:
-                self.dropped["ends of complete events that lie before their begins"] += 1
-                length = 0
-            jumps = thread in self._jumping
-            if kind != COMPLETE and jumps and self._room > 0:
-                self._room -= 1
-                if length != NEVER:
-                    close = f'{finish},"ph":"E"{_object(later)}}}'
-                until = end if length != NEVER else NS_MAX
-                held = self._held.setdefault(thread, [])
-                held.append((start, level, row, parent, until, text, close))
-                continue
-            if kind == COMPLETE or (length != NEVER and jumps):
+            text, close, until = f'{begin},"ph":"B"{_object(own)}}}', "", ENDLESS
+            if kind == COMPLETE:
+                if length == NEVER:
+                    self.dropped["ends of complete events that lie before their begins"] += 1
+                    length = 0
                 span = f"{length // 1000}.{length % 1000:03d}"
-                text = f'{begin},"ph":"X","dur":{span}{_object([*own, *later])}}}'
+                text = f'{begin},"ph":"X","dur":{span}{_object(own)}}}'
                 until = end
             elif length != NEVER:
                 close = f'{finish},"ph":"E"{_object(later)}}}'
                 until = end
-            if jumps:
-                items.append((_ALONE, text))
-            else:
-                items.append((_SLICE, thread, parent, row, until, close, text))
+            items.append((_SLICE, thread, parent, row, until, close, text))
         return items
 
     def _instants(self, table: Table, members: Members) -> list[Item]:
@@ -921,6 +939,7 @@ class _TextExport:
 
         Raises WriteRefusedError where there is nothing to write.
         """
+        capture.scan()
         survey = _Survey(capture)
         if not survey.rows:
             raise _refusal(capture)
@@ -928,109 +947,20 @@ class _TextExport:
         names = _KernelNames(capture)
         self._dropped["kernel objects other than processes and threads"] += names.others
         lines = _TextLines(_Cast(capture), survey)
-        with _InTime(self._sink) as ordered:
-            for number, window in enumerate(_windows(capture, (*TIMED, "args"))):
-                ordered.add(*lines.window(window))
-                ordered.settle(survey.earliest[number + 1 : number + 2])
-        self._dropped += lines.dropped
+        with _InTime(self._emit, str.encode, bytes.decode) as ordered:
+            for window in _windows(capture, (*TIMED, "args")):
+                ordered.add(*lines.window(window), survey.earliest_after(_last_offset(window)))
+
+    def _emit(self, lines: list[str]) -> None:
+        self._sink.write(("\n".join(lines) + "\n").encode())
 
     def close(self) -> Mapping[str, int]:
         """What was left out, by name."""
         return {what: count for what, count in self._dropped.items() if count > 0}
 
 
-class _InTime:
-    """Puts lines in order of time, those of one time in the order they came in.
-
-    Lines wait in memory until nothing earlier can come; too many of them go to a temporary file
-    in sorted runs, which are merged at the end.
-    """
-
-    def __init__(self, sink: Sink) -> None:
-        self._sink = sink
-        self._times: list[I64] = []
-        self._lines: list[str] = []
-        self._runs: list[tuple[int, int]] = []
-        self._file: IO[bytes] | None = None
-
-    def add(self, times: I64, lines: list[str]) -> None:
-        """Take in lines and their times."""
-        self._times.append(times)
-        self._lines += lines
-
-    def settle(self, earliest: list[int]) -> None:
-        """Write what is earlier than all that is still to come: ``earliest``, or nothing more."""
-        self._sort()
-        times = self._times[0]
-        if not self._runs:
-            ready = int(np.searchsorted(times, earliest[0])) if earliest else times.size
-            self._write(self._lines[:ready])
-            self._lines, self._times = self._lines[ready:], [times[ready:]]
-        if len(self._lines) > LINES:
-            self._spill()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, kind: object, error: object, trace: object) -> None:
-        if kind is None:
-            self._finish()
-        if self._file is not None:
-            self._file.close()
-
-    def _sort(self) -> None:
-        times = np.concatenate(self._times) if self._times else np.zeros(0, np.int64)
-        if (times[1:] < times[:-1]).any():
-            order = np.argsort(times, kind="stable")
-            times = times[order]
-            self._lines = [self._lines[place] for place in order.tolist()]
-        self._times = [times]
-
-    def _write(self, lines: list[str]) -> None:
-        if lines:
-            self._sink.write(("\n".join(lines) + "\n").encode())
-
-    def _spill(self) -> None:
-        if self._file is None:
-            self._file = tempfile.TemporaryFile()  # noqa: SIM115 (closed by __exit__)
-        start = self._file.tell()
-        times = self._times[0].tolist()
-        rows = (f"{ts}\t{line}\n" for ts, line in zip(times, self._lines, strict=True))
-        self._file.write("".join(rows).encode())
-        self._runs.append((start, self._file.tell()))
-        self._lines, self._times = [], []
-
-    def _finish(self) -> None:
-        self._sort()
-        if not self._runs:
-            self._write(self._lines)
-            return
-        waiting = zip(self._times[0].tolist(), self._lines, strict=True)
-        runs = [self._run(*bounds) for bounds in self._runs]
-        pending: list[str] = []
-        for _, line in heapq.merge(*runs, waiting, key=lambda pair: pair[0]):
-            pending.append(line)
-            if len(pending) >= ROWS:
-                self._write(pending)
-                pending = []
-        self._write(pending)
-
-    def _run(self, start: int, stop: int) -> Iterator[tuple[int, str]]:
-        """The lines of a run, read in pieces."""
-        assert self._file is not None  # noqa: S101 (there is a run)
-        rest = b""
-        while start < stop:
-            self._file.seek(start)
-            data = self._file.read(min(PIECE, stop - start))
-            start += len(data)
-            *whole, rest = (rest + data).split(b"\n")
-            for row in whole:
-                ts, _, line = row.partition(b"\t")
-                yield int(ts), line.decode()
-
-
 class _TextLines:
-    """Rows of a window as lines."""
+    """Rows as lines, without their ends."""
 
     def __init__(self, cast: _Cast, survey: _Survey) -> None:
         self._texts = _Plain()
@@ -1040,14 +970,12 @@ class _TextLines:
         self._end_args = (
             {} if ends is None else _grouped(ends.array("parent").tolist(), self._render(ends))
         )
-        self.dropped: Counter[str] = Counter()
 
     def window(self, window: Mapping[str, Table]) -> tuple[I64, list[str]]:
-        """Times and lines of a window, those of one record's place in file order."""
+        """Times and lines of a window, in file order."""
         args = window.get("args")
         shown = _by_offset(args, self._render)
-        times: list[I64] = []
-        offsets: list[I64] = []
+        times, offsets = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
         lines: list[str] = []
         for name, make in (
             ("slices", self._slices),
@@ -1068,8 +996,6 @@ class _TextLines:
                     f"{start} {line}"
                     for start, line in zip(starts, make(table, shown), strict=True)
                 ]
-        if not lines:
-            return np.zeros(0, np.int64), []
         order = np.argsort(np.concatenate(offsets), kind="stable")
         return np.concatenate(times)[order], [lines[place] for place in order.tolist()]
 

@@ -1676,8 +1676,8 @@ class Spans(NamedTuple):
 class Stacks(NamedTuple):
     """What matching carries from event to event: the open slices of each thread, innermost last.
 
-    A thread's stack is ``open_slices`` of ``room`` entries from ``base`` in ``row``, ``start`` and
-    ``end``; it moves to the end of them, twice as large, when it is full.
+    A thread's stack is ``open_slices`` of ``room`` entries from ``base`` in ``row`` and its
+    like; it moves to the end of them, twice as large, when it is full.
     """
 
     base: I64
@@ -1689,6 +1689,8 @@ class Stacks(NamedTuple):
     """By thread id: end of the complete event that began last, at that time."""
     row: I64
     start: I64
+    offset: I64
+    """Of a begin, as is ``start``: when, and where in the file."""
     end: I64
     """When a complete event ends; LATEST while an end event is awaited."""
     operations: Map
@@ -1697,6 +1699,7 @@ class Stacks(NamedTuple):
     """(operation, id) to 1 + the node of its innermost open slice; 0 none."""
     async_row: I64
     async_start: I64
+    async_offset: I64
     async_below: I64
     """By node: 1 + the node that encloses it."""
     scalars: I64
@@ -1729,6 +1732,7 @@ def match_async(event, kind, now, row, events, pids, max_depth, spans, stacks, n
         scalars[M_NODES] = node + 1
         stacks.async_row[node] = row
         stacks.async_start[node] = now
+        stacks.async_offset[node] = events.offset[event]
         stacks.async_below[node] = outer
         map_put(stacks.open, operation, events.word[event], node + 1)
     elif outer:
@@ -1748,6 +1752,7 @@ def deepen(thread, stacks):  # type: ignore[no-untyped-def]
     for index in range(stacks.open_slices[thread]):
         stacks.row[new + index] = stacks.row[old + index]
         stacks.start[new + index] = stacks.start[old + index]
+        stacks.offset[new + index] = stacks.offset[old + index]
         stacks.end[new + index] = stacks.end[old + index]
     stacks.base[thread] = new
     stacks.room[thread] = 2 * stacks.room[thread] + 8
@@ -1823,6 +1828,7 @@ def match(count, events, time, finish, order, refs, pids, max_depth, spans, stac
             stacks.row[place] = row
             if kind == 2:
                 stacks.start[place] = now
+                stacks.offset[place] = events.offset[event]
             stacks.end[place] = end
             stacks.open_slices[thread] = deep + 1
             continue

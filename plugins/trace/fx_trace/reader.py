@@ -42,6 +42,7 @@ IN_MEMORY = 256 << 20
 WHOLE = 1 << 30
 """Files up to this many bytes are summed up from whole columns, larger ones as a stream."""
 BINS = 64
+_STACKED = ("row", "start", "offset", "end")
 
 OBJECTS = TableSchema(
     "trace_objects",
@@ -217,7 +218,8 @@ class TraceCapture(Capture):
     def _table(self, name: str) -> Table:
         table = self._tables.get(name)
         if table is None:
-            passed = self._pass(whole=name not in ("processes", "threads"))
+            people = name in ("processes", "threads")
+            passed = self._pass(whole=not people or self._fits_memory)
             if name in ("processes", "threads"):
                 table = getattr(passed, name)(self)
             else:
@@ -384,9 +386,7 @@ class _Pass:
         # Moving a full stack takes twice its room; all of them together less than this.
         used = int(stacks.scalars[k.M_USED])
         room = used + 3 * int(stacks.open_slices.sum()) + 4 * events + 16 * threads
-        roomy = {
-            name: _roomy(getattr(stacks, name), used, room) for name in ("row", "start", "end")
-        }
+        roomy = {name: _roomy(getattr(stacks, name), used, room) for name in _STACKED}
         self._stacks = stacks._replace(
             base=_filled(stacks.base, threads, 0),
             room=_filled(stacks.room, threads, 0),
@@ -397,6 +397,7 @@ class _Pass:
             operations=grown_map(stacks.operations, operations, self.scanner.nbytes),
             async_row=_filled(stacks.async_row, nodes, 0),
             async_start=_filled(stacks.async_start, nodes, 0),
+            async_offset=_filled(stacks.async_offset, nodes, 0),
             async_below=_filled(stacks.async_below, nodes, 0),
             **roomy,
         )
@@ -582,25 +583,26 @@ class _Pass:
         self._report_open(capture)
 
     def _report_open(self, capture: TraceCapture) -> None:
-        """Slices that were never closed, of which only whole columns tell the offsets."""
+        """Slices that were never closed: those that are still on the stacks."""
         if not self.seen(layout.EventType.DURATION_BEGIN, layout.EventType.ASYNC_BEGIN):
             return
-        rows = int(self.scanner.state.scalars[k.T_SLICES])
-        open_rows = np.flatnonzero(self.spans.dur[:rows] < 0)
-        backwards = int(self.scanner.state.notes.counts[2 + 301])
-        if open_rows.size <= backwards:
-            return
-        if self.chunk is None:
-            capture.diagnostics.add("FXT0303", times=int(open_rows.size) - backwards)
-            return
-        kind = self.chunk.events.kind
-        openers = np.flatnonzero(_IS_SLICE[kind])[open_rows]
-        openers = openers[kind[openers] != 4]
-        limit = capture.request.limits.max_findings or openers.size
-        for offset in self.chunk.events.offset[openers[:limit]].tolist():
+        stacks = self._stacks
+        depth = stacks.open_slices
+        starts = np.cumsum(depth) - depth
+        places = np.arange(int(depth.sum())) + np.repeat(stacks.base - starts, depth)
+        places = places[stacks.end[places] == k.LATEST]
+        offsets = [stacks.offset[places]]
+        nodes = stacks.open.value[stacks.open.value > 0]
+        while nodes.size:  # each round one level further out
+            offsets.append(stacks.async_offset[nodes - 1])
+            nodes = stacks.async_below[nodes - 1]
+            nodes = nodes[nodes > 0]
+        found = np.sort(np.concatenate(offsets))
+        limit = capture.request.limits.max_findings or found.size
+        for offset in found[:limit].tolist():
             capture.diagnostics.add("FXT0303", offset=offset)
-        if openers.size > limit:
-            capture.diagnostics.add("FXT0303", times=int(openers.size) - limit)
+        if found.size > limit:
+            capture.diagnostics.add("FXT0303", times=int(found.size) - limit)
 
     # --- Tables that only the whole pass can give -------------------------------------------------
 

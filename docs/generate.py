@@ -1,0 +1,426 @@
+"""Writes the generated parts of these pages from the code, so that they cannot fall behind it.
+
+A part stands between ``<!-- generated: NAME -->`` and ``<!-- end -->``. ``python docs/generate.py``
+writes all of them anew; with ``--check`` it changes nothing, and exits 1 where one is stale.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import inspect
+import json
+import re
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from importlib.metadata import entry_points
+from pathlib import Path
+from typing import Any
+
+import click
+
+from fxframework import hookspecs
+from fxframework.cli.app import COMMANDS, EPILOG, HELP, Fxf
+from fxframework.cli.render import Screen
+from fxframework.cli.session import Session
+from fxframework.errors import FRAMEWORK_RULES, Catalogue
+from fxframework.host import GROUP, Host
+from fxframework.io.sink import Sink
+from fxframework.model.diagnostics import Diagnostics
+from fxframework.model.schema import STANDARD_TABLES, Column, TableSchema
+from fxframework.registry import LIMIT_OPTIONS, Option, parse_options
+
+__all__ = ["DOCS", "bundled", "commands", "filled", "hooks", "main", "pages", "parts"]
+
+DOCS = Path(__file__).resolve().parent
+WIDTH = 100
+MARKS = re.compile(r"<!-- generated: (?P<name>[^>]*?) -->\n(?P<text>.*?)<!-- end -->", re.DOTALL)
+TYPES = {bool: "yes or no", int: "integer", float: "number", str: "text"}
+KINDS = {"code": "code", "text": "text", "bytes": "bytes", "array": "array", "?": "bool"}
+NUMBERS = {"i": "int", "u": "uint", "f": "float"}
+
+
+# --- What is documented --------------------------------------------------------------------------
+
+
+def bundled() -> Host:
+    """A host with the plugins of this distribution alone."""
+    names = [
+        entry.name
+        for entry in entry_points(group=GROUP)
+        if entry.dist is not None and entry.dist.name == "fxframework"
+    ]
+    return Host(environ={"FXF_PLUGINS": ",".join(names)})
+
+
+def catalogues(host: Host) -> dict[str, Catalogue]:
+    """The catalogues of findings: the framework's, and those of the formats."""
+    found = {"fxframework": FRAMEWORK_RULES}
+    for reader in host.readers.values():
+        if reader.rules is not None:
+            found[reader.format] = reader.rules()
+    return found
+
+
+def schemas(host: Host, format: str) -> Mapping[str, TableSchema]:
+    """The tables that a format fills."""
+    with host.open(b"", format=format) as capture:
+        return capture.schemas
+
+
+def options(host: Host) -> Iterator[tuple[str, tuple[Option, ...]]]:
+    """The options of every reader, writer and exporter, with whose they are."""
+    for reader in host.readers.values():
+        yield f"reader `{reader.format}`", reader.options
+    for writer in host.writers.values():
+        yield f"writer `{writer.format}`", writer.options
+    for exporter in host.exporters:
+        of = f" of `{exporter.accepts}`" if isinstance(exporter.accepts, str) else ""
+        yield f"exporter `{exporter.name}`{of}", exporter.options
+
+
+def hooks() -> dict[str, Callable[..., Any]]:
+    """The hook specifications by name, in the order of their file."""
+    return {name: hook for name, hook in vars(hookspecs).items() if name.startswith("fx_")}
+
+
+def signature(hook: Callable[..., Any]) -> str:
+    """A hook's name with its exact arguments."""
+    return f"{hook.__name__}{inspect.signature(hook)}".replace("'", "")
+
+
+def commands(host: Host) -> dict[str, tuple[click.Command, str]]:
+    """Every command with its help as it is on a wide terminal; ``fxf`` itself first."""
+    group = Fxf(
+        name="fxf", help=HELP, epilog=EPILOG, subcommand_metavar="[COMMAND] FILE...",
+        context_settings={"help_option_names": ["-h", "--help"]},
+    )  # fmt: skip
+    wide = {"terminal_width": WIDTH, "max_content_width": WIDTH}
+    names = {"help_option_names": ["-h", "--help"]}
+    outer = click.Context(
+        group, info_name="fxf", obj=Session(Screen(), host), color=False, **wide, **names
+    )
+    found: dict[str, tuple[click.Command, str]] = {"fxf": (group, group.get_help(outer))}
+    for name in COMMANDS:
+        command = group.get_command(outer, name)
+        assert command is not None  # noqa: S101 (it is listed)
+        context = click.Context(command, parent=outer, info_name=name, color=False, **wide)
+        found[f"fxf {name}"] = (command, command.get_help(context))
+    return found
+
+
+# --- Markdown ------------------------------------------------------------------------------------
+
+
+def cell(text: str) -> str:
+    """A text as it may stand in a cell of a table."""
+    text = re.sub(r"\s+", " ", text).replace("``", "`").replace("|", "\\|")
+    parts = text.split("`")
+    for place in range(0, len(parts), 2):
+        words = re.sub(r"(?<![\w-])--?[a-z][a-z-]*( [a-z_]+=[A-Za-z]+)?(?![\w-])", r"`\g<0>`",
+                       parts[place])  # fmt: skip
+        parts[place] = re.sub(r"<([^<>`]*)>", r"`<\1>`", words)
+    return "`".join(parts)
+
+
+def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """A table; cells as they are."""
+    lines = [head, ["---"] * len(head), *rows]
+    return "".join(f"| {' | '.join(line)} |\n" for line in lines)
+
+
+def fenced(text: str, language: str = "text") -> str:
+    """A block of code."""
+    return f"```{language}\n{text.rstrip()}\n```\n"
+
+
+def rule_table(rules: Catalogue) -> str:
+    """A catalogue of findings."""
+    head = ("code", "severity", "finding", "rule, and where it stands", "reference readers",
+            "ours", "remedy")  # fmt: skip
+    rows = [
+        (
+            f"`{rule.code}`",
+            rule.severity.word,
+            cell(rule.title),
+            f"{cell(rule.rule)} *({cell(rule.section)})*",
+            cell(rule.readers) or "–",
+            cell(rule.ours) or "–",
+            cell(rule.remedy) or "–",
+        )
+        for rule in rules.values()
+    ]
+    return table(head, rows)
+
+
+def type_of(column: Column) -> str:
+    """A column's type as a reader of the docs knows it: int64, not i8."""
+    if column.kind in KINDS:
+        return KINDS[column.kind]
+    return f"{NUMBERS[column.kind[0]]}{8 * int(column.kind[1:])}"
+
+
+def column_table(columns: Iterable[Column]) -> str:
+    """The columns of a table."""
+    rows = []
+    for column in columns:
+        meaning = cell(column.doc)
+        if column.values:
+            names = ", ".join(f"{value} `{name}`" for value, name in column.values.items())
+            meaning = f"{meaning}: {names}"
+        rows.append((f"`{column.name}`", type_of(column), column.unit or "–", meaning))
+    return table(("column", "type", "unit", "meaning"), rows)
+
+
+def standard_tables() -> str:
+    """The tables that do not depend on the format."""
+    return "\n".join(
+        f"### `{schema.name}`\n\nA row is {cell(schema.doc)}.\n\n{column_table(schema.all_columns)}"
+        for schema in STANDARD_TABLES.values()
+    )
+
+
+def tables_of(own: Mapping[str, TableSchema]) -> str:
+    """Which standard tables a format fills, and what it adds."""
+    standard = [f"`{name}`" for name in own if name in STANDARD_TABLES]
+    text = f"Standard tables that are filled: {', '.join(standard)}, and `diagnostics`.\n"
+    for name, schema in own.items():
+        known = {column.name for column in STANDARD_TABLES[name].all_columns} \
+            if name in STANDARD_TABLES else set()  # fmt: skip
+        added = [column for column in schema.all_columns if column.name not in known]
+        if added and known:
+            text += f"\nAdded to `{name}`:\n\n{column_table(added)}"
+        elif added:
+            text += f"\nA table of its own, `{name}`; a row is {cell(schema.doc)}:\n\n"
+            text += column_table(added)
+    return text
+
+
+def option_table(host: Host) -> str:
+    """The options of readers, writers and exporters."""
+    rows = [
+        (whose, f"`{option.name}`", TYPES[option.type], default(option), cell(option.help))
+        for whose, some in options(host)
+        for option in some
+    ]
+    return table(("of", "option", "type", "default", "meaning"), rows)
+
+
+def limit_table() -> str:
+    """The limits, which every reader has."""
+    rows = [
+        (f"`{option.name}`", f"{option.default:,}", cell(option.help)) for option in LIMIT_OPTIONS
+    ]
+    return table(("limit", "default", "meaning"), rows)
+
+
+def default(option: Option) -> str:
+    """An option's default as it is written after ``-o``."""
+    if option.type is bool:
+        return "`yes`" if option.default else "`no`"
+    return f"`{option.default}`" if option.default != "" else "–"
+
+
+def hook_text() -> str:
+    """Every hook with its exact arguments and its documentation."""
+    return "\n".join(
+        f"### `{name}`\n\n{fenced(f'def {signature(hook)}: ...', 'text')}\n{docstring(hook)}"
+        for name, hook in hooks().items()
+    )
+
+
+def docstring(hook: Callable[..., Any]) -> str:
+    """A docstring as Markdown."""
+    text = inspect.cleandoc(hook.__doc__ or "").replace("``", "`")
+    text = re.sub(r"^:param (\w+):", r"- `\1`:", text, flags=re.MULTILINE)
+    text = re.sub(r"^:return:", "- gives", text, flags=re.MULTILINE)
+    return f"{text}\n"
+
+
+def command_text(host: Host) -> str:
+    """The help of every command; what all of them take stands once, with ``fxf``."""
+    parts = []
+    for name, (_, text) in commands(host).items():
+        shown = text if name == "fxf" else text.split("\nEverywhere:")[0]
+        parts.append(f"### `{name}`\n\n{fenced(shown)}")
+    return "\n".join(parts)
+
+
+# --- Record examples -----------------------------------------------------------------------------
+
+THREAD = [1001, 1002]
+RECORDS: tuple[dict[str, Any], ...] = (
+    {"record": "metadata", "kind": "trace_info", "info_type": 0, "magic": "0x16547846"},
+    {"record": "metadata", "kind": "provider_info", "id": 1, "name": "tracer"},
+    {"record": "metadata", "kind": "provider_section", "id": 1},
+    {"record": "metadata", "kind": "provider_event", "id": 1, "event": 0},
+    {"record": "initialization", "ticks_per_second": 1_000_000_000},
+    {"record": "initialization", "ticks_per_second": 1_000_000_000, "base_tick": 500,
+     "base_wall_ns": 1_700_000_000_000_000_000},
+    {"record": "string", "index": 1, "value": "io"},
+    {"record": "thread", "index": 1, "pid": 1001, "tid": 1002},
+    {"record": "event", "event": "instant", "timestamp": 1000, "thread": THREAD, "category": "io",
+     "name": "woke", "args": [], "scope": "process", "refs": {"category": 1, "thread": 1}},
+    {"record": "event", "event": "counter", "timestamp": 1010, "thread": THREAD, "category": "io",
+     "name": "queue", "args": [{"name": "length", "type": "uint32", "value": 3}],
+     "counter_id": 7, "refs": {"category": 1, "thread": 1}},
+    {"record": "event", "event": "duration_begin", "timestamp": 1020, "thread": THREAD,
+     "category": "io", "name": "read", "args": [
+         {"name": "a", "type": "null", "value": None},
+         {"name": "b", "type": "int32", "value": -1},
+         {"name": "c", "type": "int64", "value": -4_294_967_297},
+         {"name": "d", "type": "uint64", "value": 18_446_744_073_709_551_615},
+         {"name": "e", "type": "double", "value": 0.5},
+         {"name": "f", "type": "string", "value": "text"},
+         {"name": "g", "type": "pointer", "value": 4096},
+         {"name": "h", "type": "koid", "value": 1001},
+         {"name": "i", "type": "bool", "value": True},
+         {"name": "j", "type": "blob", "value": "c0ffee"}]},
+    {"record": "event", "event": "duration_end", "timestamp": 1050, "thread": THREAD,
+     "category": "io", "name": "read", "args": []},
+    {"record": "event", "event": "duration_complete", "timestamp": 1060, "thread": THREAD,
+     "category": "io", "name": "write", "args": [], "end_timestamp": 1080},
+    {"record": "event", "event": "async_begin", "timestamp": 1090, "thread": THREAD,
+     "category": "io", "name": "request", "args": [], "id": 9},
+    {"record": "event", "event": "async_instant", "timestamp": 1091, "thread": THREAD,
+     "category": "io", "name": "request", "args": [], "id": 9},
+    {"record": "event", "event": "async_end", "timestamp": 1092, "thread": THREAD,
+     "category": "io", "name": "request", "args": [], "id": 9},
+    {"record": "event", "event": "flow_begin", "timestamp": 1093, "thread": THREAD,
+     "category": "io", "name": "handoff", "args": [], "id": 10},
+    {"record": "event", "event": "flow_step", "timestamp": 1094, "thread": THREAD,
+     "category": "io", "name": "handoff", "args": [], "id": 10},
+    {"record": "event", "event": "flow_end", "timestamp": 1095, "thread": THREAD,
+     "category": "io", "name": "handoff", "args": [], "id": 10},
+    {"record": "blob", "name": "notes", "blob_type": 1, "size": 5, "payload_hex": "68656c6c6f"},
+    {"record": "userspace_object", "pointer": 4096, "process": 1001, "name": "buffer",
+     "args": []},
+    {"record": "kernel_object", "object_type": 2, "koid": 1002, "name": "main",
+     "args": [{"name": "process", "type": "koid", "value": 1001}]},
+    {"record": "scheduling", "kind": "context_switch", "cpu": 2, "timestamp": 1100,
+     "outgoing_state": 3, "outgoing_tid": 1002, "incoming_tid": 1003, "args": []},
+    {"record": "scheduling", "kind": "thread_wakeup", "cpu": 2, "timestamp": 1110,
+     "waking_tid": 1002, "args": []},
+    {"record": "scheduling", "kind": "legacy_context_switch", "cpu": 2, "timestamp": 1120,
+     "outgoing_state": 3, "outgoing": THREAD, "incoming": [1001, 1003],
+     "outgoing_priority": 16, "incoming_priority": 24},
+    {"record": "log", "timestamp": 1130, "thread": THREAD, "message": "it is open"},
+    {"record": "profiler", "kind": "module", "timestamp": 1140, "thread": [1001, 0],
+     "module_id": 1, "name": "libc.so", "build_id": "0123abcd"},
+    {"record": "profiler", "kind": "mmap", "timestamp": 1141, "thread": [1001, 0],
+     "module_id": 1, "flags": 5, "start_address": 4096, "range": 8192, "vaddr": 0},
+    {"record": "profiler", "kind": "backtrace", "timestamp": 1142, "thread": THREAD,
+     "frames": [4100, 4200]},
+    {"record": "large", "large_type": 0, "blob_format": 0, "category": "io", "name": "dump",
+     "timestamp": 1150, "thread": THREAD, "args": [], "size": 3, "payload_hex": "010203"},
+    {"record": "large", "large_type": 0, "blob_format": 1, "category": "io", "name": "dump",
+     "size": 3, "payload_hex": "010203"},
+    {"record": "unknown", "type": 14, "raw": "2e00000000000000ffffffffffffffff"},
+    {"record": "padding", "nbytes": 16},
+    {"record": "damaged", "code": "FXT0005", "raw": "ffff"},
+)  # fmt: skip
+"""One trace record of every kind: written, read again, and shown as it was read."""
+
+
+def record_text(host: Host) -> str:
+    """One example of each kind of trace record, as it comes out of the bytes."""
+    writer = host.writer("trace")
+    sink = Sink.memory()
+    rules = host.reader("trace").rules
+    assert rules is not None  # noqa: S101 (the format has a catalogue)
+    session = writer.open(
+        sink, parse_options({}, writer.options, whose="writer"), Diagnostics(rules())
+    )
+    for record in RECORDS:
+        session.write(record)
+    session.close()
+    with host.open(sink.getvalue(), format="trace") as capture:
+        shown = [record.to_json() for record in capture.records()]
+    parts: dict[str, list[str]] = {}
+    for record in shown:
+        parts.setdefault(record["record"], []).append(json.dumps(record, ensure_ascii=False))
+    return "\n".join(
+        f"### `{kind}`\n\n{fenced(chr(10).join(lines), 'json')}" for kind, lines in parts.items()
+    )
+
+
+# --- Differences from Perfetto -------------------------------------------------------------------
+
+
+def divergence_table() -> str:
+    """The differences from Perfetto that the oracle's tests show, each on a trace of its own."""
+    path = DOCS.parent / "tests" / "oracle" / "divergences.py"
+    spec = importlib.util.spec_from_file_location("fxframework_divergences", path)
+    assert spec is not None  # noqa: S101 (it is a Python file)
+    assert spec.loader is not None  # noqa: S101 (likewise)
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module
+    spec.loader.exec_module(module)
+    rows = [
+        (f"`{one.name}`", cell(one.perfetto), cell(one.ours), cell(one.reason))
+        for one in module.DIVERGENCES.values()
+    ]
+    return table(("name", "Perfetto", "ours", "why"), rows)
+
+
+# --- Pages ---------------------------------------------------------------------------------------
+
+
+def parts() -> dict[str, Callable[[], str]]:
+    """What makes each generated part, by its name."""
+    host = bundled()
+    made: dict[str, Callable[[], str]] = {
+        "tables": standard_tables,
+        "options": lambda: option_table(host),
+        "limits": limit_table,
+        "hooks": hook_text,
+        "commands": lambda: command_text(host),
+        "records trace": lambda: record_text(host),
+        "divergences trace": divergence_table,
+    }
+    for format, rules in catalogues(host).items():
+        made[f"rules {format}"] = lambda rules=rules: rule_table(rules)  # type: ignore[misc]
+    for format in host.readers:
+        made[f"tables {format}"] = lambda format=format: tables_of(  # type: ignore[misc]
+            schemas(host, format)
+        )
+    return made
+
+
+def filled(page: str, makers: Mapping[str, Callable[[], str]]) -> str:
+    """A page with its generated parts as they should be. KeyError for a part that nobody makes."""
+
+    def fill(found: re.Match[str]) -> str:
+        name = found["name"]
+        return f"<!-- generated: {name} -->\n\n{makers[name]()}\n<!-- end -->"
+
+    return MARKS.sub(fill, page)
+
+
+def pages() -> list[Path]:
+    """The pages."""
+    return sorted(path for path in DOCS.rglob("*.md") if "_build" not in path.parts)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Write the parts, or check them."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--check", action="store_true", help="change nothing; 1 if one is stale")
+    asked = parser.parse_args(arguments)
+    makers = parts()
+    stale = 0
+    for path in pages():
+        before = path.read_text(encoding="utf-8")
+        after = filled(before, makers)
+        if before == after:
+            continue
+        stale += 1
+        if not asked.check:
+            path.write_text(after, encoding="utf-8")
+        word = "stale" if asked.check else "written"
+        print(f"{path.relative_to(DOCS)}: {word}")
+    return 1 if stale and asked.check else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
