@@ -224,7 +224,7 @@ def default(option: Option) -> str:
 def hook_text() -> str:
     """Every hook with its exact arguments and its documentation."""
     return "\n".join(
-        f"### `{name}`\n\n{fenced(f'def {signature(hook)}: ...', 'text')}\n{docstring(hook)}"
+        f"### `{name}`\n\n{fenced(f'def {signature(hook)}: ...', 'python')}\n{docstring(hook)}"
         for name, hook in hooks().items()
     )
 

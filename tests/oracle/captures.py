@@ -158,9 +158,7 @@ Timed = tuple[int, Callable[[], bytes]]
 """When an event is, and what writes it: registrations must happen in file order."""
 
 
-def _spans(
-    story: _Story, who: tuple[int, int], start: int, depth: int, out: list[Timed]
-) -> int:
+def _spans(story: _Story, who: tuple[int, int], start: int, depth: int, out: list[Timed]) -> int:
     """A few spans after each other, and what is in them. Gives the time at which they end."""
     now = start
     for _ in range(story.number(0, 3)):
@@ -282,7 +280,6 @@ def captures(draw: Callable[[st.SearchStrategy[Any]], Any]) -> bytes:
     in it. Events of different threads are interleaved, or follow each other thread by thread.
     """
     out = fxt.MAGIC
-    names = 0
     for number in range(draw(st.integers(1, 2))):
         provider = _Provider(number + 1, draw(st.sampled_from(RATES)))
         story = _Story(draw, provider, names=1000 * number)

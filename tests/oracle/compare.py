@@ -257,7 +257,10 @@ def _ran(row: Row, after: Row | None, people: Mapping[int, tuple[int, int]]) -> 
 def differences(left: View, right: View) -> dict[str, tuple[list[Any], list[Any]]]:
     """Per multiset, what only Perfetto has and what only we have."""
     return {
-        what: (list((left[what] - right[what]).elements()), list((right[what] - left[what]).elements()))
+        what: (
+            list((left[what] - right[what]).elements()),
+            list((right[what] - left[what]).elements()),
+        )
         for what in left
         if left[what] != right[what]
     }

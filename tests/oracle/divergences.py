@@ -53,7 +53,7 @@ _TABLE = (
     ),
     Divergence(
         name="begin-in-complete",
-        perfetto="ends what was begun inside a complete event, and not ended in it, where that ends",
+        perfetto="ends what was begun inside a complete event, and not ended there, with it",
         ours="its own end event ends it, later; without one it has dur -1",
         reason="the length is what was recorded",
         normalised=OUT,
@@ -218,7 +218,7 @@ _TABLE = (
     Divergence(
         name="size-zero",
         perfetto="refuses the file at a header word of zero",
-        ours="zero words are padding (FXT0006), a size of zero is damage (FXT0001); reading goes on",
+        ours="zero words are padding (FXT0006), another size of zero is damage (FXT0001)",
         reason="a gap in a circular buffer must not cost the rest",
         normalised=OUT,
     ),

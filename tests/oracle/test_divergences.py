@@ -112,7 +112,8 @@ CASES = {
         [(1, 4, 0)],
     ),
     "async-stray-end": Case(
-        operation("begin", 2, 2000) + operation("end", 12, 2000, name="other")
+        operation("begin", 2, 2000)
+        + operation("end", 12, 2000, name="other")
         + operation("end", 18, 2001),
         ASYNC,
         [(2, 16, 0)],
@@ -249,8 +250,8 @@ CASES = {
     ),
     "other-records": Case(
         fxt.log(5, T, "message") + fxt.userspace_object(7, T, "object") + fxt.blob("b", b"1"),
-        "select (select count(*) from slice) as slices, (select count(*) from android_logs) as logs",
-        [(0, 0)],
+        "select count(*) as n from (select id from slice union all select id from android_logs)",
+        [(0,)],
         "logs",
         "ts message",
         [(5, "message")],

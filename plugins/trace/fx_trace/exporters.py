@@ -290,7 +290,14 @@ def _refusal(capture: Capture) -> WriteRefusedError:
 
 
 def _json(text: str) -> str:
-    return orjson.dumps(text).decode()
+    r"""The text as a JSON string that Perfetto's parser takes too.
+
+    That stumbles over a backslash right before the closing quote, and over a DEL.
+    """
+    made = orjson.dumps(text).decode()
+    if made.endswith('\\\\"'):
+        made = made[:-3] + r'\u005c"'
+    return made.replace("\x7f", r"\u007f")
 
 
 class _InTime:
@@ -326,10 +333,10 @@ class _InTime:
             self._times = self._times[order]
             self._items = [self._items[place] for place in order.tolist()]
         if not self._runs:
-            ready = int(np.searchsorted(self._times, earliest))
+            ready = self._items[: bisect.bisect_left(self._times, earliest)]
             if ready:
-                self._emit(self._items[:ready])
-                self._items, self._times = self._items[ready:], self._times[ready:]
+                self._emit(ready)
+                self._items, self._times = self._items[len(ready) :], self._times[len(ready) :]
         if len(self._items) > WAITING:
             self._spill()
 

@@ -41,6 +41,8 @@ IN_MEMORY = 256 << 20
 """Bytes of one column of matching results that stay in memory; a longer one goes to a file."""
 WHOLE = 1 << 30
 """Files up to this many bytes are summed up from whole columns, larger ones as a stream."""
+LISTED = 1000
+"""Providers and clocks that a summary lists."""
 BINS = 64
 _STACKED = ("row", "start", "offset", "end")
 
@@ -642,32 +644,33 @@ class _Pass:
         state = self.scanner.state
         scalars = state.scalars
         texts = capture.strings.texts()
-        providers = []
-        for row in state.providers.reshape(-1, k.PROVIDER_FIELDS)[: int(scalars[k.N_PROVIDERS])]:
-            number, name, _, clock, introduced, initialized, full, _ = row.tolist()
-            if number == 0 and not introduced and not initialized:
-                continue
-            providers.append(
-                {
-                    "id": number,
-                    "name": texts[name],
-                    "introduced": bool(introduced),
-                    "ticks_per_second": self.scanner.clocks()[clock].ticks_per_second,
-                    "buffer_full": full,
-                }
-            )
+        known = self.scanner.clocks()
+        count = int(scalars[k.N_PROVIDERS])
+        rows = state.providers.reshape(-1, k.PROVIDER_FIELDS)[: min(count, LISTED)]
+        providers = [
+            {
+                "id": number,
+                "name": texts[name],
+                "introduced": bool(introduced),
+                "ticks_per_second": known[clock].ticks_per_second,
+                "buffer_full": full,
+            }
+            for number, name, _, clock, introduced, initialized, full, _ in rows.tolist()
+            if number or introduced or initialized
+        ]
+        used = {provider["ticks_per_second"] for provider in providers}
         clocks = [
             {
                 "ticks_per_second": clock.ticks_per_second,
                 "base_ticks": clock.base_ticks,
                 "base_wall_ns": clock.base_wall_ns,
             }
-            for clock in self.scanner.clocks()
+            for clock in known[:LISTED]
         ]
-        used = {provider["ticks_per_second"] for provider in providers}
         facts = {
             "endianness": "big" if capture.big_endian else "little",
             "providers": providers,
+            **({"providers_in_all": count} if count > LISTED else {}),
             "clocks": [c for c in clocks if c["ticks_per_second"] in used] or clocks[:1],
         }
         return Summary(

@@ -133,14 +133,20 @@ def _exactly(value: Value) -> Value:
 # --- State: what earlier records say about later ones ------------------------------------------
 
 
+# What a provider has that registered nothing: a file may name a great many of those.
+_NO_STRINGS: dict[int, str] = {}
+_NO_THREADS: dict[int, tuple[int, int]] = {}
+_NANOSECONDS = Clock()
+
+
 @attrs.define
 class _Provider:
     """One provider's tables (Provider section metadata)."""
 
-    strings: dict[int, str] = attrs.field(factory=dict)
-    threads: dict[int, tuple[int, int]] = attrs.field(factory=dict)
+    strings: dict[int, str] = attrs.field(default=_NO_STRINGS)
+    threads: dict[int, tuple[int, int]] = attrs.field(default=_NO_THREADS)
     ticks_per_second: int | None = None
-    clock: Clock = attrs.field(factory=Clock)
+    clock: Clock = _NANOSECONDS
     introduced: bool = False
     """Whether provider info named it, not only a section."""
 
@@ -1562,8 +1568,8 @@ class ProviderInfo(TraceRecord):
         provider = tables.providers.setdefault(self.id, _Provider())
         if provider.introduced:
             find("FXT0205", f"provider {self.id} again; its strings and threads are forgotten")
-            provider.strings.clear()
-            provider.threads.clear()
+            provider.strings = _NO_STRINGS
+            provider.threads = _NO_THREADS
         provider.introduced = True
         tables.current = provider
 
@@ -1666,7 +1672,10 @@ class StringRecord(TraceRecord):
     def apply(self, tables: Tables, find: Callable[[str, str], None]) -> None:
         """Register the string."""
         if self.index:
-            tables.current.strings[self.index] = self.value
+            provider = tables.current
+            if provider.strings is _NO_STRINGS:
+                provider.strings = {}
+            provider.strings[self.index] = self.value
         else:
             find("FXT0109", "a string with index 0")
 
@@ -1683,7 +1692,10 @@ class ThreadRecord(TraceRecord):
     def apply(self, tables: Tables, find: Callable[[str, str], None]) -> None:
         """Register the thread."""
         if self.index:
-            tables.current.threads[self.index] = (self.pid, self.tid)
+            provider = tables.current
+            if provider.threads is _NO_THREADS:
+                provider.threads = {}
+            provider.threads[self.index] = (self.pid, self.tid)
         else:
             find("FXT0109", "a thread with index 0")
 

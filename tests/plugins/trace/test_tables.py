@@ -107,7 +107,8 @@ def test_complete_events_written_at_their_ends_nest_by_time() -> None:
 
 
 def test_of_complete_events_that_begin_together_the_longer_is_outside() -> None:
-    capture = opened(complete(10, 20, "short"), complete(10, 40, "long"), complete(10, 30, "middle"))
+    spans = (("short", 20), ("long", 40), ("middle", 30))
+    capture = opened(*(complete(10, end, name) for name, end in spans))
     assert rows(capture, "slices", "name", "depth", "parent") == [
         ("short", 2, 2),
         ("long", 0, -1),
@@ -139,7 +140,10 @@ def test_what_does_not_match_is_kept_and_said() -> None:
         complete(30, 20, "backwards"),
         event("async_end", 40, "never", id=7),
     )
-    assert rows(capture, "slices", "name", "dur", "depth") == [("open", -1, 0), ("backwards", -1, 1)]
+    assert rows(capture, "slices", "name", "dur", "depth") == [
+        ("open", -1, 0),
+        ("backwards", -1, 1),
+    ]
     assert codes(capture) == {"FXT0302": 1, "FXT0303": 1, "FXT0301": 1, "FXT0306": 1}
     by_code = {finding.code: finding for finding in capture.diagnostics}
     data = built()
@@ -553,4 +557,4 @@ def test_unknown_tables_are_refused_by_name() -> None:
 def test_findings_are_counted_beyond_those_that_are_kept() -> None:
     capture = opened(*(event("duration_end", i) for i in range(20)), max_findings=3)
     assert codes(capture) == {"FXT0302": 20}
-    assert len([finding for finding in capture.diagnostics if finding.code == "FXT0302"]) == 3
+    assert [found.code for found in capture.diagnostics].count("FXT0302") == 3
