@@ -4,6 +4,8 @@ A part stands between ``<!-- generated: NAME -->`` and ``<!-- end -->``. ``pytho
 writes all of them anew; with ``--check`` it changes nothing, and exits 1 where one is stale.
 """
 
+# ruff: noqa: INP001, T201 (a script beside the pages, which says what it wrote)
+
 from __future__ import annotations
 
 import argparse
@@ -95,16 +97,18 @@ def commands(host: Host) -> dict[str, tuple[click.Command, str]]:
         name="fxf", help=HELP, epilog=EPILOG, subcommand_metavar="[COMMAND] FILE...",
         context_settings={"help_option_names": ["-h", "--help"]},
     )  # fmt: skip
-    wide = {"terminal_width": WIDTH, "max_content_width": WIDTH}
-    names = {"help_option_names": ["-h", "--help"]}
     outer = click.Context(
-        group, info_name="fxf", obj=Session(Screen(), host), color=False, **wide, **names
-    )
+        group, info_name="fxf", obj=Session(Screen(), host), color=False, terminal_width=WIDTH,
+        max_content_width=WIDTH, help_option_names=["-h", "--help"],
+    )  # fmt: skip
     found: dict[str, tuple[click.Command, str]] = {"fxf": (group, group.get_help(outer))}
     for name in COMMANDS:
         command = group.get_command(outer, name)
         assert command is not None  # noqa: S101 (it is listed)
-        context = click.Context(command, parent=outer, info_name=name, color=False, **wide)
+        context = click.Context(
+            command, parent=outer, info_name=name, color=False, terminal_width=WIDTH,
+            max_content_width=WIDTH,
+        )  # fmt: skip
         found[f"fxf {name}"] = (command, command.get_help(context))
     return found
 

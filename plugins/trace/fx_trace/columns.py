@@ -91,7 +91,10 @@ class Chunk:
 
 
 class Scanner:
-    """Runs ``scan`` over a file, from its beginning, once."""
+    """Runs ``scan`` over a file, from its beginning, once.
+
+    ``before`` is the scanner that last filled the same pool, if any did.
+    """
 
     def __init__(
         self,
@@ -99,6 +102,7 @@ class Scanner:
         streams: NDArray[np.int64],
         pool: StringPool,
         limits: Limits,
+        before: Scanner | None = None,
     ) -> None:
         self.file = k.Words(words, streams)
         self.total = int(words.size)
@@ -110,7 +114,9 @@ class Scanner:
         per_code = limits.max_findings or 1 << 62
         self.threads = k.Threads(*(np.zeros(64, np.int64) for _ in range(4)))
         scalars = np.zeros(k.SCALARS, np.int64)
-        self.state = k.State(
+        # Of strings that an earlier scan entered, it is known whether they are UTF-8.
+        valid = np.ones(0, np.uint8) if before is None else before.state.texts.valid
+        self.state: k.State = k.State(
             scalars=scalars,
             strings=np.zeros(1 << 15, np.int64),
             threads=np.zeros(1 << 8, np.int64),
@@ -130,7 +136,7 @@ class Scanner:
                 counts=np.zeros(640, np.int64),
             ),
             texts=k.Texts(
-                valid=np.ones(pool.arrays.starts.size, np.uint8),
+                valid=_longer(valid, pool.arrays.starts.size, fill=1),
                 limits=np.array([limits.max_string, limits.max_record], np.int64),
                 scratch=np.zeros(4, np.int64),
             ),

@@ -1710,6 +1710,17 @@ MATCH_SCALARS = 8
 
 
 @kernel
+def length_of(start, end):  # type: ignore[no-untyped-def]
+    """Nanoseconds from ``start`` to ``end``; the most that 63 bits hold, where it is more.
+
+    Times before a clock's base are negative.
+    """
+    if start < 0 and end > LATEST + start:
+        return LATEST
+    return end - start
+
+
+@kernel
 def match_async(event, kind, now, row, events, pids, max_depth, spans, stacks, notes):  # type: ignore[no-untyped-def]
     """Match an asynchronous begin (its slice is ``row``) or end (its ordinal is ``row``)."""
     scalars = stacks.scalars
@@ -1737,7 +1748,8 @@ def match_async(event, kind, now, row, events, pids, max_depth, spans, stacks, n
         map_put(stacks.open, operation, events.word[event], node + 1)
     elif outer:
         spans.ends[row] = stacks.async_row[outer - 1]
-        spans.dur[stacks.async_row[outer - 1]] = now - stacks.async_start[outer - 1]
+        closed = stacks.async_row[outer - 1]
+        spans.dur[closed] = length_of(stacks.async_start[outer - 1], now)
         map_put(stacks.open, operation, events.word[event], stacks.async_below[outer - 1])
     else:
         note(notes, 306, events.offset[event], 0)
@@ -1786,8 +1798,7 @@ def match(count, events, time, finish, order, refs, pids, max_depth, spans, stac
             dur = -1
             if kind == 4:
                 end = min(finish[event], LATEST - 1)
-                # A time before the base is negative: what 63 bits cannot hold is the greatest.
-                dur = LATEST if now < 0 and end > LATEST + now else end - now
+                dur = length_of(now, end)
             if natural:
                 last = stacks.last[thread]
                 if now <= last:
@@ -1872,7 +1883,7 @@ def match(count, events, time, finish, order, refs, pids, max_depth, spans, stac
             else:
                 closed = stacks.row[base + deep - 1]
                 spans.ends[row] = closed
-                spans.dur[closed] = now - stacks.start[base + deep - 1]
+                spans.dur[closed] = length_of(stacks.start[base + deep - 1], now)
                 stacks.open_slices[thread] = deep - 1
         else:
             row = flow_row if natural else refs[event]

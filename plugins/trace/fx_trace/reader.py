@@ -124,6 +124,7 @@ class TraceCapture(Capture):
         self.big_endian = source.read(0, 8) == layout.MAGIC_BYTES_BIG_ENDIAN
         self._streams = source.words().view(np.int64)
         self._words = self._streams.byteswap() if self.big_endian else self._streams
+        self._scanner: Scanner | None = None
         self._passed: _Pass | None = None
         self._tables: dict[str, Table] = {}
 
@@ -192,7 +193,10 @@ class TraceCapture(Capture):
 
     def scanner(self) -> Scanner:
         """A scanner at the beginning of the file, over the capture's string pool."""
-        return Scanner(self._words, self._streams, self.strings, self.request.limits)
+        self._scanner = Scanner(
+            self._words, self._streams, self.strings, self.request.limits, self._scanner
+        )
+        return self._scanner
 
     def _chunks(self, scanner: Scanner, *, whole: bool) -> Iterator[Chunk]:
         released = 0

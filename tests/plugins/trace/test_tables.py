@@ -485,7 +485,7 @@ def test_a_rate_of_zero_leaves_the_rate_as_it_was() -> None:
     assert codes(capture) == {"FXT0203": 1}
 
 
-# --- The file as a whole ---------------------------------------------------------------------------
+# --- The file as a whole ----------------------------------------------------------------------
 
 MIXED = (
     {"record": "string", "index": 1, "value": "städtisch"},

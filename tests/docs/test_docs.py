@@ -1,0 +1,210 @@
+"""The documentation is complete, current, and its code runs."""
+
+from __future__ import annotations
+
+import functools
+import importlib.util
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from fxframework.registry import LIMIT_OPTIONS
+
+ROOT = Path(__file__).resolve().parents[2]
+PYTHON_PAGES = ("docs/python.md", "docs/tables.md", "docs/records.md", "README.md")
+BLOCK = re.compile(r"^```python\n(?P<code>.*?)^```$", re.MULTILINE | re.DOTALL)
+NEEDED = re.compile(r"^(?:import|from) (?P<package>pyarrow|duckdb|polars|pandas)\b", re.MULTILINE)
+
+
+@functools.cache
+def generate() -> ModuleType:
+    """docs/generate.py, as it stands."""
+    spec = importlib.util.spec_from_file_location("docs_generate", ROOT / "docs" / "generate.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+def page(name: str) -> str:
+    return (ROOT / name).read_text(encoding="utf-8")
+
+
+@functools.cache
+def everything() -> str:
+    return "\n".join(path.read_text(encoding="utf-8") for path in generate().pages())
+
+
+def blocks(name: str) -> Iterator[str]:
+    return (found["code"] for found in BLOCK.finditer(page(name)))
+
+
+def section(text: str, title: str) -> str:
+    """What stands under a heading of level 3, up to the next heading."""
+    found = re.search(
+        rf"^### {re.escape(title)}\n(.*?)(?=^#{{1,3}} |\Z)", text, re.MULTILINE | re.DOTALL
+    )
+    assert found is not None, f"there is no section {title}"
+    return found[1]
+
+
+# --- Current -------------------------------------------------------------------------------------
+
+
+def test_generated_parts_are_current(capsys: pytest.CaptureFixture[str]) -> None:
+    stale = generate().main(["--check"])
+    assert not stale, f"run `python docs/generate.py`: {capsys.readouterr().out}"
+
+
+def test_every_part_stands_somewhere() -> None:
+    wanted = {name for name, make in generate().parts().items() if make().count("\n") > 3}
+    placed = re.findall(r"<!-- generated: (.*?) -->", everything())
+    assert wanted <= set(placed)
+    assert everything().count("<!-- generated:") == everything().count("<!-- end -->")
+
+
+def test_check_finds_a_stale_part() -> None:
+    makers = {"limits": lambda: "new"}
+    old = "before <!-- generated: limits -->\nold\n<!-- end --> after"
+    filled = generate().filled(old, makers)
+    assert filled == "before <!-- generated: limits -->\n\nnew\n<!-- end --> after"
+    assert generate().filled(filled, makers) == filled
+    with pytest.raises(KeyError):
+        generate().filled(old, {})
+
+
+# --- Complete ------------------------------------------------------------------------------------
+
+
+def test_every_hook_has_its_exact_arguments() -> None:
+    text = page("docs/plugins.md")
+    for name, hook in generate().hooks().items():
+        assert f"def {generate().signature(hook)}: ..." in section(text, f"`{name}`")
+
+
+def test_every_command_and_every_option() -> None:
+    text = page("docs/cli.md")
+    everywhere = section(text, "`fxf`")
+    for name, (command, _) in generate().commands(generate().bundled()).items():
+        own = section(text, f"`{name}`")
+        for parameter in command.params:
+            for option in (*parameter.opts, *parameter.secondary_opts):
+                if option.startswith("-"):
+                    assert re.search(rf"(?<![\w-]){option}(?![\w-])", own + everywhere), option
+
+
+def test_every_finding_of_every_catalogue() -> None:
+    for format, rules in generate().catalogues(generate().bundled()).items():
+        for code in rules:
+            assert f"`{code}`" in everything(), f"{code} of {format}"
+
+
+def test_every_table_and_every_column() -> None:
+    standard = page("docs/tables.md")
+    for name, schema in generate().STANDARD_TABLES.items():
+        text = section(standard, f"`{name}`")
+        for column in schema.all_columns:
+            assert f"| `{column.name}` |" in text, f"{name}.{column.name}"
+    host = generate().bundled()
+    for format in host.readers:
+        for name, schema in generate().schemas(host, format).items():
+            text = page(f"docs/formats/{format}.md")
+            assert f"`{name}`" in text
+            known = generate().STANDARD_TABLES.get(name)
+            for column in schema.all_columns:
+                if known is None or column not in known.all_columns:
+                    assert f"| `{column.name}` |" in text, f"{format}: {name}.{column.name}"
+
+
+def test_every_option_and_every_limit() -> None:
+    text = page("docs/cli.md")
+    for whose, options in generate().options(generate().bundled()):
+        for option in options:
+            assert f"| {whose} | `{option.name}` |" in text
+    for option in LIMIT_OPTIONS:
+        assert f"| `{option.name}` | {option.default:,} |" in text
+
+
+def test_every_bundled_format_with_a_catalogue_has_a_page() -> None:
+    host = generate().bundled()
+    for format in generate().catalogues(host).keys() & host.readers.keys():
+        assert f"<!-- generated: rules {format} -->" in page(f"docs/formats/{format}.md")
+
+
+def test_every_kind_of_trace_record_has_an_example() -> None:
+    from fx_trace import layout
+
+    text = page("docs/records.md")
+    kinds = {record.name.lower() for record in layout.RecordType}
+    for kind in kinds | {"unknown", "padding", "damaged"}:
+        assert f'"record": "{kind}"' in section(text, f"`{kind}`")
+    for names in (layout.METADATA_NAMES, layout.SCHEDULING_NAMES, layout.PROFILER_NAMES):
+        for name in names.values():
+            assert f'"kind": "{name}"' in text
+    for name in layout.EVENT_NAMES.values():
+        assert f'"event": "{name}"' in text
+    for name in layout.ARG_NAMES.values():
+        assert f'"type": "{name}"' in text
+
+
+def test_pages_name_no_machine() -> None:
+    text = everything() + page("README.md")
+    for found in re.findall(r"(?:/home/|/work/|/tmp/|/Users/|/root/)[\w/.-]*", text):
+        pytest.fail(f"a path of somebody's machine: {found}")
+
+
+def test_links_between_pages_lead_somewhere() -> None:
+    for path in generate().pages():
+        for target in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", path.read_text(encoding="utf-8")):
+            assert (path.parent / target).exists(), f"{path.name}: {target}"
+
+
+# --- Its code runs -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "number"),
+    [(name, number) for name in PYTHON_PAGES for number, _ in enumerate(blocks(name))],
+)
+def test_python_blocks_run(
+    name: str, number: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    code = list(blocks(name))[number]
+    for found in NEEDED.finditer(code):
+        pytest.importorskip(found["package"], reason=f"{found['package']} is not installed")
+    shutil.copytree(ROOT / "examples", tmp_path / "examples")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "argv", ["block"])
+    exec(compile(code, f"{name}, block {number}", "exec"), {"__name__": "__main__"})
+
+
+@pytest.mark.slow
+def test_the_plugin_of_the_page_keeps_the_contracts(tmp_path: Path) -> None:
+    package = tmp_path / "fx_beats"
+    package.mkdir()
+    (package / "__init__.py").write_text('"""Beats."""\n')
+    for code in blocks("docs/plugins.md"):
+        first = code.partition("\n")[0]
+        if first.startswith("# ") and first.endswith(".py"):
+            (tmp_path / first.removeprefix("# ")).write_text(code)
+    environ = {**os.environ, "PYTHONPATH": str(tmp_path)}
+    environ.pop("PYTHONSAFEPATH", None)
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_beats.py"],
+        cwd=tmp_path, env=environ, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout + done.stderr
+    seen = subprocess.run(
+        [sys.executable, "-c", "import fx_beats.watch as w; print(w.fx_diagnostic.__name__)"],
+        cwd=tmp_path, env=environ, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert seen.stdout.strip() == "fx_diagnostic", seen.stderr
