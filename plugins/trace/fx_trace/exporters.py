@@ -867,7 +867,11 @@ class _JsonEvents:
             strict=True,
         ):
             shown = f',"id":"0x{number:x}"' if number else ""
-            args = _object(members.get(offset, []))
+            args = _object(
+                # Perfetto takes 64 bits for signed, but not where there is a point in them.
+                (member[0], f"{member[1]}.0") if member and _over_int64(member[1]) else member
+                for member in members.get(offset, [])
+            )
             items.append((_ALONE, f'{head},"ph":"C"{shown}{args}}}'))
         return items
 
@@ -891,6 +895,10 @@ class _JsonEvents:
             head = f'{{"cat":"log","name":"log","ts":{ts},"pid":{pid},"tid":{tid},"ph":"i","s":"g"'
             items.append((_ALONE, f'{head},"args":{{"message":{_json(message or "")}}}}}'))
         return items
+
+
+def _over_int64(value: str) -> bool:
+    return len(value) > 18 and value.isdecimal() and int(value) >> 63 > 0  # noqa: PLR2004
 
 
 def _sched_json(sched: Table, args: Table | None, cast: _Cast, arguments: _JsonArgs) -> list[str]:
