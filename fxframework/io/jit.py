@@ -13,8 +13,10 @@ import functools
 import hashlib
 import importlib.util
 import os
+import shutil
 import sys
 import tempfile
+import time
 import types
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -24,6 +26,8 @@ __all__ = ["Kernel", "cache_root", "kernel", "numba_available"]
 
 SMALL = 1 << 20
 """Inputs below this many bytes run as plain Python even where compiled code is at hand."""
+KEPT_DAYS = 30
+"""Compiled code of other versions stays for so long."""
 SMALL_COLD = 4 << 20
 """The same where it would have to be compiled first."""
 
@@ -149,12 +153,22 @@ def _directory(packages: tuple[str, ...]) -> Path | None:
         digest.update(f"{name}=={version(name)};".encode())
     directory = cache_root() / "kernels" / digest.hexdigest()[:20]
     try:
-        directory.mkdir(parents=True, exist_ok=True)
+        if not directory.exists():
+            directory.mkdir(parents=True, exist_ok=True)
+            _forget_old(directory)
         with tempfile.TemporaryFile(dir=directory):
             pass
     except OSError:
         return None
     return directory
+
+
+def _forget_old(newest: Path) -> None:
+    """Remove what was compiled from sources that have not been used for long."""
+    before = time.time() - KEPT_DAYS * 86400
+    for folder in newest.parent.iterdir():
+        if folder != newest and folder.stat().st_mtime < before:
+            shutil.rmtree(folder, ignore_errors=True)
 
 
 @contextlib.contextmanager

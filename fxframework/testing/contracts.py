@@ -14,6 +14,7 @@ Nothing here knows a format, and nothing needs the plugin to be installed: its m
 from __future__ import annotations
 
 import ast
+import copy
 import gzip
 import importlib
 import inspect
@@ -1020,7 +1021,9 @@ def _widen(name: str) -> Callable[[Capture], None]:
         return Table(given.schema.extended(extra), len(given), columns, given.pool)
 
     def prepare(capture: Capture) -> None:
-        table, batches = capture.table, capture.batches
+        # The capture makes its tables as it always does: of itself as it was.
+        inner = copy.copy(capture)
+        table, batches = inner.table, inner.batches
         vars(capture).update(
             schemas={key: schema.extended(extra) for key, schema in capture.schemas.items()},
             table=lambda which: wider(table(which)),

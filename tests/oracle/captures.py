@@ -22,7 +22,7 @@ TEXTS = st.text(
 """NUL ends a string in Perfetto's answers."""
 I64 = st.integers(-(1 << 63), (1 << 63) - 1)
 U64 = st.integers(0, (1 << 64) - 1)
-FINITE = st.floats(allow_nan=False, width=64)
+FINITE = st.floats(allow_nan=False, allow_subnormal=False, width=64)
 
 ARGS = ("a", "b", "key", "x.y")
 

@@ -868,8 +868,8 @@ class _JsonEvents:
         ):
             shown = f',"id":"0x{number:x}"' if number else ""
             args = _object(
-                # Perfetto takes 64 bits for signed, but not where there is a point in them.
-                (member[0], f"{member[1]}.0") if member and _over_int64(member[1]) else member
+                # Perfetto takes 64 bits for signed, but not in scientific notation.
+                (member[0], repr(float(member[1]))) if member and _over_int64(member[1]) else member
                 for member in members.get(offset, [])
             )
             items.append((_ALONE, f'{head},"ph":"C"{shown}{args}}}'))
@@ -898,7 +898,7 @@ class _JsonEvents:
 
 
 def _over_int64(value: str) -> bool:
-    return len(value) > 18 and value.isdecimal() and int(value) >> 63 > 0  # noqa: PLR2004
+    return len(value) > 18 and value.isdecimal() and int(value) >> 63 > 0
 
 
 def _sched_json(sched: Table, args: Table | None, cast: _Cast, arguments: _JsonArgs) -> list[str]:
