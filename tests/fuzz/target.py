@@ -1,36 +1,129 @@
-"""What a fuzzer runs: every view of a trace over some bytes."""
+"""What a fuzzer runs: every view of a trace, over any bytes."""
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Callable
+
+import orjson
+
 from fx_trace.explain import explain
-from fx_trace.reader import open_trace
-from fxframework.errors import FxError
+from fx_trace.reader import TraceCapture, open_trace
+from fxframework.errors import FxError, Severity, StrictError
+from fxframework.exporters.records import record_lines
+from fxframework.host import Host
 from fxframework.io.limits import Limits
+from fxframework.io.sink import Sink
 from fxframework.io.source import Source
 from fxframework.model.capture import OpenRequest
+from fxframework.registry import parse_options
+
+__all__ = ["LIMITS", "try_trace"]
 
 LIMITS = Limits(max_unpacked=1 << 20)
+Opening = Callable[[], TraceCapture]
+
+EXPORTERS = ("records", "text", "json")
+
+
+@functools.cache
+def host() -> Host:
+    """The bundled plugins."""
+    return Host(environ={"FXF_PLUGINS": "trace,exporters"})
 
 
 def try_trace(data: bytes) -> None:
-    """Read the bytes in every way there is; anything but a result or an FxError is a bug."""
+    """Read the bytes in every way there is. Anything but a result or an FxError is a bug."""
+    detected(data)
     try:
-        capture = open_trace(Source.open(data, limits=LIMITS), OpenRequest(limits=LIMITS))
+        source = Source.open(data, limits=LIMITS)
     except FxError:
-        return
-    size = capture.source.size
-    assert sum(record.nbytes for record in capture.records()) == size
-    lines = b"".join(capture.records_json()).splitlines()
+        return  # gzip that unpacks to more than the limit
+    opened = functools.partial(open_trace, source)
+    records = decoded(opened(OpenRequest(limits=LIMITS)))
+    whole = opened(OpenRequest(limits=LIMITS))
+    tabulated(whole, records)
+    streamed(opened(OpenRequest(limits=LIMITS)), whole)
+    verified(whole, records)
+    strictly(functools.partial(opened, OpenRequest(limits=LIMITS, strict=True)), whole)
+    exported(functools.partial(opened, OpenRequest(limits=LIMITS)), source)
+    for offset in {0, source.size // 2, source.size - 1}:
+        if 0 <= offset < source.size:
+            explain(source, offset)
+
+
+def detected(data: bytes) -> None:
+    """Open the bytes as a user does, without naming a format."""
+    try:
+        with host().open(data) as capture:
+            capture.summary()
+    except FxError:
+        pass  # no reader knows them, or their records file makes no sense
+
+
+def decoded(capture: TraceCapture) -> int:
+    """Take all records, and the same in bulk; gives how many there are."""
+    records = list(capture.records())
+    assert sum(record.nbytes for record in records) == capture.source.size
+    in_bulk = b"".join(capture.records_json()).splitlines()
+    assert in_bulk == [orjson.dumps(record.to_json()) for record in records]
+    return len(records)
+
+
+def tabulated(capture: TraceCapture, records: int) -> None:
+    """Take every column of every whole table."""
     summary = capture.summary()
-    assert summary.records == len(lines)
+    assert summary.records == records
     for name in capture.tables:
-        whole = capture.table(name)
-        for column in whole:
-            assert len(whole[column]) == len(whole)
+        table = capture.table(name)
+        assert name == "diagnostics" or summary.rows[name] == len(table), name
+        for column in table:
+            assert len(table[column]) == len(table), (name, column)
+
+
+def streamed(capture: TraceCapture, whole: TraceCapture) -> None:
+    """Take the same in batches."""
+    for name in capture.tables:
+        batches = list(capture.batches(name, 3))
+        assert all(0 < len(batch) <= 3 for batch in batches), name
+        assert sum(map(len, batches)) == len(whole.table(name)), name
+
+
+def verified(capture: TraceCapture, records: int) -> None:
+    """Look at the findings: each has a place in the input, and a rule."""
     for finding in capture.diagnostics:
-        assert finding.offset is None or 0 <= finding.offset <= size
-    streamed = open_trace(capture.source, OpenRequest(limits=LIMITS))
-    for name in streamed.tables:
-        assert sum(map(len, streamed.batches(name, 3))) == len(capture.table(name)), name
-    if size:
-        explain(capture.source, size // 2)
+        assert capture.diagnostics.rule(finding.code).section
+        assert finding.offset is None or 0 <= finding.offset <= capture.source.size
+        assert finding.record is None or 0 <= finding.record <= records
+
+
+def strictly(opened: Opening, lenient: TraceCapture) -> None:
+    """Read strictly: it stops if, and only if, there is a loss."""
+    worst = lenient.diagnostics.worst
+    lossy = worst is not None and worst >= Severity.DATA_LOSS
+    try:
+        opened().scan()
+    except StrictError:
+        assert lossy
+    else:
+        assert not lossy
+
+
+def exported(opened: Opening, source: Source) -> None:
+    """Write it in every form; from record JSON the same bytes come back."""
+    for name in EXPORTERS:
+        capture = opened()
+        exporter = host().exporter(name, format="trace", tables=capture.tables)
+        sink = Sink.memory()
+        session = exporter.open(sink, parse_options({}, exporter.options, whose=name))
+        try:
+            session.write(capture)
+            session.close()
+        except FxError:
+            assert name != "records"
+            continue
+        if name == "records":
+            lines = sink.getvalue()
+            assert lines.split(b"\n", 1)[1] == b"".join(record_lines(opened()))
+            with host().open(lines) as again:
+                assert again.source.read(0, again.source.size) == source.data.tobytes()

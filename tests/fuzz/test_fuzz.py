@@ -1,52 +1,123 @@
-"""Fuzz targets: any bytes give a result or a coded error, in every view of a capture.
+"""Fuzz the trace reader: any bytes give a result or a coded error, in every view of a capture.
 
-``FXF_FUZZ_SECONDS=600 pytest tests/fuzz`` goes on for longer; ``python tests/fuzz/fuzz_trace.py``
-lets atheris, where it is installed, look for inputs by coverage.
+The budget is small, so that it always runs; ``FXF_FUZZ_SECONDS=600 pytest tests/fuzz`` goes on for
+that long, half of it with hypothesis and half with damaged real captures. Where atheris is
+installed, ``python tests/fuzz/fuzz_trace.py`` looks for inputs by coverage.
 """
 
 from __future__ import annotations
 
+import gzip
+import importlib.util
 import os
 import random
+import subprocess
+import sys
 import time
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
+from ..plugins.trace.streams import any_bytes, damaged, fxt_streams
 from .target import try_trace
 
-SECONDS = float(os.environ.get("FXF_FUZZ_SECONDS", "3"))
-REAL = Path(__file__).parents[1] / "conformance" / "trace" / "files"
+SECONDS = float(os.environ.get("FXF_FUZZ_SECONDS", "0"))
+SMALL = 2.0
+"""Seconds for each real capture where none are asked for."""
+FILES = Path(__file__).parents[1] / "conformance" / "trace" / "files"
+REAL = ("magic_trace_sample.fxt", "large_blob_4099_words.fxt")
+FUZZ = settings(
+    max_examples=10**9 if SECONDS else 60,
+    deadline=None,
+    suppress_health_check=list(HealthCheck),
+    phases=(Phase.explicit, Phase.reuse, Phase.generate, Phase.shrink),
+)
+pytestmark = pytest.mark.timeout(300 + 2 * SECONDS)
 
 
-@settings(max_examples=200, deadline=None, suppress_health_check=list(HealthCheck))
-@given(st.binary(max_size=600))
-def test_any_bytes(data: bytes) -> None:
+class Clock:
+    """Ends a property when its time is over; without a budget it never does."""
+
+    def __init__(self, seconds: float) -> None:
+        self.end = time.monotonic() + seconds if seconds else None
+
+    @property
+    def over(self) -> bool:
+        return self.end is not None and time.monotonic() > self.end
+
+
+CLOCKS: dict[str, Clock] = {}
+
+
+def tried(name: str, data: bytes) -> None:
+    clock = CLOCKS.setdefault(name, Clock(SECONDS / 6))
+    if clock.over:
+        pytest.skip("the seconds asked for are over, and nothing was found")
     try_trace(data)
 
 
-@pytest.mark.parametrize("name", ["magic_trace_sample.fxt", "large_blob_4099_words.fxt"])
-def test_mutations_of_real_captures(name: str) -> None:
-    seed = (REAL / name).read_bytes()[:6000]
-    chance = random.Random(name)
-    end = time.monotonic() + SECONDS
+@FUZZ
+@given(st.binary(max_size=600) | any_bytes())
+def test_any_bytes(data: bytes) -> None:
+    tried("any", data)
+
+
+@FUZZ
+@given(fxt_streams() | damaged(fxt_streams()))
+def test_streams_and_damaged_streams(data: bytes) -> None:
+    tried("streams", data)
+
+
+@FUZZ
+@given(damaged(fxt_streams().map(lambda data: gzip.compress(data, mtime=0))))
+def test_damaged_gzip(data: bytes) -> None:
+    tried("gzip", data)
+
+
+@pytest.mark.parametrize("name", REAL)
+def test_damaged_real_captures(name: str) -> None:
+    seed = (FILES / name).read_bytes()[:6000]
+    chance = random.Random(time.time_ns() if SECONDS else name)
+    end = time.monotonic() + (SECONDS / 4 or SMALL)
     rounds = 0
     while time.monotonic() < end or rounds < 10:
-        data = bytearray(seed[: chance.randrange(16, len(seed))])
-        for _ in range(chance.choice((1, 2, 5, 40))):
-            place = chance.randrange(len(data))
-            how = chance.randrange(4)
-            if how == 0:
-                data[place] ^= 1 << chance.randrange(8)
-            elif how == 1:
-                data[place] = chance.choice((0, 1, 0x7F, 0x80, 0xFF))
-            elif how == 2:
-                data[place : place + 8] = chance.randbytes(8)
-            else:
-                start = chance.randrange(len(data))
-                data[place:place] = data[start : start + 8 * chance.randrange(1, 9)]
-        try_trace(bytes(data))
+        data = mutated(seed, chance)
+        try:
+            try_trace(data)
+        except Exception as error:
+            error.add_note(f"input: bytes.fromhex({data.hex()!r})")
+            raise
         rounds += 1
-    assert rounds
+
+
+def mutated(seed: bytes, chance: random.Random) -> bytes:
+    """A piece of the seed to which some bad things happened."""
+    data = bytearray(seed[: chance.randrange(16, len(seed))])
+    for _ in range(chance.choice((1, 2, 5, 40))):
+        place = chance.randrange(len(data))
+        how = chance.randrange(4)
+        if how == 0:
+            data[place] ^= 1 << chance.randrange(8)
+        elif how == 1:
+            data[place] = chance.choice((0, 1, 0x7F, 0x80, 0xFF))
+        elif how == 2:
+            data[place : place + 8] = chance.randbytes(8)
+        else:
+            start = chance.randrange(len(data))
+            data[place:place] = data[start : start + 8 * chance.randrange(1, 9)]
+    return bytes(data)
+
+
+def test_the_atheris_target_runs(tmp_path: Path) -> None:
+    if importlib.util.find_spec("atheris") is None:
+        pytest.skip("atheris is not installed (pip install atheris)")
+    script = Path(__file__).with_name("fuzz_trace.py")
+    (tmp_path / "magic.fxt").write_bytes((FILES / REAL[0]).read_bytes()[:400])
+    done = subprocess.run(
+        [sys.executable, str(script), "-runs=200", str(tmp_path)],
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert "Done 200 runs" in done.stderr

@@ -18,7 +18,7 @@ from fxframework.model.strings import StringPool
 
 __all__ = ["Chunk", "Scanner", "grown_map", "new_map"]
 
-STEP = 1 << 14
+STEP = 1 << 12
 """Entries for which there is room in everything before `scan` is called, for large files."""
 WINDOW_WORDS = 1 << 22
 """Words after which the file's pages are let go of."""

@@ -52,6 +52,8 @@ ENDLESS = NS_MAX + 1
 """Later than any time."""
 NEVER = -1
 """Length of a slice that was never closed."""
+NONE = -1
+"""Row of no slice."""
 NOT_GIVEN = -1
 """Priority that no record gave."""
 FIDL_CATEGORY = "fidl:blob"
@@ -495,7 +497,11 @@ def _object(members: Iterable[tuple[str, str] | None]) -> str:
 
 
 class _JsonExport:
-    """Writes Chrome JSON as Fuchsia's trace2json does, for one capture, in order of time."""
+    """Writes Chrome JSON as Fuchsia's trace2json does, for one capture.
+
+    Events come in order of time, but for ends: an E comes before the first event of its thread
+    that is not in its slice, so that a reader who sorts by time, stably, nests as the tables do.
+    """
 
     def __init__(self, sink: Sink) -> None:
         self._sink = sink
@@ -677,18 +683,15 @@ class _KernelNames:
         return out
 
 
-_SLICE, _ON_THREAD, _FLOW, _ALONE = range(4)
+_SLICE, _ON_THREAD, _ALONE = range(3)
 _Open = tuple[int, int, str]
 """A slice that may enclose others: its row, when it ends, and the JSON of that end, if any."""
 Item = tuple[Any, ...]
-"""What it is (one of the four), then what its place among the others needs, then its JSON."""
+"""What it is (one of the three), then what its place among the others needs, then its JSON."""
 
 
 class _JsonEvents:
-    """Rows as trace events. Each E comes out before the first event that is not in its slice.
-
-    So a reader that sorts by time, stably, nests them as the tables do.
-    """
+    """Rows as trace events, and their places."""
 
     def __init__(
         self, cast: _Cast, strings: _Strings, arguments: _JsonArgs, survey: _Survey
@@ -756,13 +759,13 @@ class _JsonEvents:
                 stack.append((row, until, end))
                 continue
             if what == _ON_THREAD:
-                stack, now = stacks[item[1]], item[2]
-                while stack and stack[-1][1] <= now:
-                    close(stack)
-            elif what == _FLOW:
-                stack, row = stacks[item[1]], item[2]
-                if any(entry[0] == row for entry in stack):
+                _, thread, now, row, _ = item
+                stack = stacks[thread]
+                if row >= 0 and any(entry[0] == row for entry in stack):
                     while stack[-1][0] != row:
+                        close(stack)
+                else:
+                    while stack and stack[-1][1] <= now:
                         close(stack)
             put(item[-1])
         return out
@@ -837,15 +840,16 @@ class _JsonEvents:
             else:
                 letter = _SCOPE_LETTERS.get(scope, "t")
                 text = f'{head},"ph":"i","s":"{letter}"{args}}}'
-                items.append((_ON_THREAD, thread, ts, text))
+                items.append((_ON_THREAD, thread, ts, NONE, text))
         return items
 
     def _flows(self, table: Table, members: Members) -> list[Item]:
         items: list[Item] = []
-        for head, offset, thread, row, phase, number in zip(
+        for head, offset, thread, ts, row, phase, number in zip(
             self._heads(table, _us(table.array("ts"))),
             table.array("offset").tolist(),
             table.array("thread").tolist(),
+            table.array("ts").tolist(),
             table.array("slice").tolist(),
             table.array("phase").tolist(),
             table.array("id").tolist(),
@@ -855,7 +859,7 @@ class _JsonEvents:
             bind = ',"bp":"e"' if letter == "f" else ""
             args = _object(members.get(offset, []))
             text = f'{head},"ph":"{letter}"{bind},"id":"{number}"{args}}}'
-            items.append((_FLOW, thread, row, text))
+            items.append((_ON_THREAD, thread, ts, row, text))
         return items
 
     def _counters(self, table: Table, members: Members) -> list[Item]:

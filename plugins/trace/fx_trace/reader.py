@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 __all__ = ["TraceCapture", "open_trace"]
 
 I64 = NDArray[np.int64]
-CHUNK_EVENTS = 1 << 15
+CHUNK_EVENTS = 1 << 14
 IN_MEMORY = 256 << 20
 """Bytes of one column of matching results that stay in memory; a longer one goes to a file."""
 WHOLE = 1 << 30

@@ -1,0 +1,67 @@
+"""`fxf bench`: what it prints, and that its memory is that of the process it started."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from fx_trace.sample import sample
+from fxframework.cli import main
+from fxframework.cli.bench import peak_memory
+
+NAMES = ["copy", "tables slices, args", "record JSON", "memory, whole", "memory, batches"]
+
+
+def bench(*arguments: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "fxframework.cli", "bench", *arguments]
+    return subprocess.run(command, capture_output=True, text=True, check=False)
+
+
+def test_ratios_for_people() -> None:
+    done = bench("--size", "1", "--runs", "1", "-f", "trace")
+    assert (done.returncode, done.stderr) == (0, "")
+    title, *lines, last = done.stdout.splitlines()
+    assert title == "trace sample:"
+    assert [line.split("  ")[1] for line in lines] == NAMES
+    assert all(re.search(r"[0-9.]+ x (copy|file size)", line) for line in lines)
+    assert last == "best of 1 run; memory: peak of a whole process"
+
+
+def test_ratios_for_programs() -> None:
+    done = bench("--size", "1", "--runs", "1", "--json")
+    assert (done.returncode, done.stderr) == (0, "")
+    shown = json.loads(done.stdout)
+    (capture,) = shown["captures"]
+    measures = capture["measures"]
+    assert [each["name"] for each in measures] == NAMES
+    assert all(each["ratio"] > 0 for each in measures)
+    copy, tables, lines, *memory = measures
+    assert copy["ratio"] == 1
+    assert tables["ratio"] == pytest.approx(tables["seconds"] / copy["seconds"])
+    assert lines["ratio"] == pytest.approx(lines["seconds"] / copy["seconds"])
+    assert all(each["seconds"] is None and each["against"] == "file size" for each in memory)
+
+
+def test_a_file_is_measured_as_what_it_is(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "some.fxt"
+    path.write_bytes(sample(20_000))
+    assert main(["bench", "--runs", "1", str(path)]) == 0
+    assert capsys.readouterr().out.startswith(f"{path}:\n  copy ")
+
+
+def test_memory_is_not_that_of_who_asks(tmp_path: Path) -> None:
+    path = tmp_path / "some.fxt"
+    path.write_bytes(sample(20_000))
+    alone = peak_memory(str(path), "trace", ("slices",), "whole")
+    large = np.ones(1 << 26)  # half a gigabyte in this process
+    beside = peak_memory(str(path), "trace", ("slices",), "whole")
+    assert large.nbytes > alone
+    assert beside < alone + (100 << 20)
