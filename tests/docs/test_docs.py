@@ -158,7 +158,7 @@ def test_every_kind_of_trace_record_has_an_example() -> None:
 
 def test_pages_name_no_machine() -> None:
     text = everything() + page("README.md")
-    for found in re.findall(r"(?:/home/|/work/|/tmp/|/Users/|/root/)[\w/.-]*", text):
+    for found in re.findall(r"/(?:home|work|tmp|Users|root)/[\w/.-]*", text):
         pytest.fail(f"a path of somebody's machine: {found}")
 
 
