@@ -1,0 +1,255 @@
+"""A small plugin that keeps all contracts, unless ``FAULTS`` names one for it to break."""
+
+from __future__ import annotations
+
+import itertools
+import struct
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, ClassVar
+
+import attrs
+import numpy as np
+
+from fxframework import hookimpl
+from fxframework.errors import Catalogue, Rule, Severity
+from fxframework.io.sink import Sink
+from fxframework.io.source import Source
+from fxframework.io.words import FieldView
+from fxframework.model.capture import Capture, OpenRequest, Summary
+from fxframework.model.diagnostics import Diagnostics
+from fxframework.model.schema import STANDARD_TABLES, Column, TableSchema
+from fxframework.model.table import Table
+from fxframework.registry import Confidence, Exporter, Option, Probe, Reader, Writer
+
+MAGIC = b"SPECIMEN"
+RECORD = struct.Struct("<qq")
+SAMPLE = MAGIC + b"".join(RECORD.pack(10 * n, n) for n in range(1, 6))
+
+FAULTS: set[str] = set()
+"""What is broken just now."""
+_ticks = itertools.count()
+
+
+def _rule(code: str, severity: Severity, title: str) -> Rule:
+    return Rule(code=code, severity=severity, title=title, rule="It shall not be.", section="1",
+                ours="" if "rule says nothing" in FAULTS else "Kept.")  # fmt: skip
+
+
+def rules() -> Catalogue:
+    return Catalogue([_rule("SPC0001", Severity.DATA_LOSS, "a part of a record"),
+                      _rule("SPC0002", Severity.WARNING, "a value below zero")])  # fmt: skip
+
+
+@attrs.frozen
+class Beat:
+    offset: int
+    nbytes: int
+    raw: bytes
+    kind: str = "beat"
+
+    def to_json(self) -> dict[str, Any]:
+        shown: dict[str, Any] = {
+            "record": self.kind, "offset": self.offset, "nbytes": self.nbytes,
+        }  # fmt: skip
+        if self.kind == "beat":
+            shown["ts"], shown["value"] = RECORD.unpack(self.raw)
+            if "JSON forgets" in FAULTS:
+                shown["value"] = abs(shown["value"])
+        else:
+            shown["raw"] = self.raw if "JSON has bytes" in FAULTS else self.raw.hex()
+        return shown
+
+
+class SpecimenCapture(Capture):
+    """Beats: moments with a value."""
+
+    format = "specimen"
+    schemas: ClassVar[Mapping[str, TableSchema]] = {
+        "instants": STANDARD_TABLES["instants"],
+        "threads": STANDARD_TABLES["threads"],
+        "specimen_values": TableSchema(
+            "specimen_values", "the value of a beat", (Column("value", "i8", "the value"),)
+        ),
+    }
+
+    def __init__(self, source: Source, request: OpenRequest) -> None:
+        diagnostics = Diagnostics(
+            rules(), limit=request.limits.max_findings,
+            strict=request.strict and "strict is lenient" not in FAULTS, path=source.name,
+        )  # fmt: skip
+        super().__init__(source, request, diagnostics)
+        self._scanned = False
+        self._closed = False
+
+    def _pieces(self) -> Iterator[Beat]:
+        data = self.source.read(0, self.source.size)
+        at = len(MAGIC) if data.startswith(MAGIC) else 0
+        if at:
+            yield Beat(0, at, MAGIC, "magic")
+        if "crash on odd ends" in FAULTS and (len(data) - at) % RECORD.size:
+            raise IndexError
+        while at < len(data):
+            raw = data[at : at + RECORD.size]
+            size = len(raw) - ("gap between records" in FAULTS)
+            yield Beat(at, size, raw, "beat" if len(raw) == RECORD.size else "damaged")
+            at += len(raw)
+
+    def records(self) -> Iterator[Beat]:
+        pieces = list(self._pieces())
+        if "forgets the last whole record" in FAULTS and pieces[-1:] and \
+                pieces[-1].kind == "damaged":  # fmt: skip
+            pieces = [attrs.evolve(p, kind="damaged") if p.kind == "beat" else p for p in pieces]
+        return iter(pieces)
+
+    def scan(self) -> None:
+        if self._scanned and "finds again" not in FAULTS:
+            return
+        self._scanned = True
+        for index, piece in enumerate(self._pieces()):
+            offset = piece.offset + ("offset beyond the file" in FAULTS) * (1 << 20)
+            if piece.kind == "damaged":
+                self.diagnostics.add("SPC0001", offset=offset, record=index)
+            elif piece.kind == "beat" and RECORD.unpack(piece.raw)[1] < 0:
+                self.diagnostics.add("SPC0002", offset=offset, record=index)
+
+    def summary(self) -> Summary:
+        kinds: dict[str, int] = {}
+        for piece in self._pieces():
+            kinds[piece.kind] = kinds.get(piece.kind, 0) + 1
+        miscount = int("summary miscounts" in FAULTS)
+        return Summary(records=sum(kinds.values()) + miscount, kinds=kinds, start_ns=None,
+                       end_ns=None, facts={})  # fmt: skip
+
+    def _table(self, name: str) -> Table:
+        beats = [piece for piece in self._pieces() if piece.kind == "beat"]
+        if "allocates what is declared" in FAULTS and beats:
+            np.zeros(max(RECORD.unpack(beats[0].raw)[1], 0) & 0x3FFFFFFF, np.int64)
+        pairs = np.array([RECORD.unpack(beat.raw) for beat in beats], np.int64).reshape(-1, 2)
+        count = len(beats) if name != "threads" else min(len(beats), 1)
+        columns: dict[str, Any] = {}
+        for column in self.schemas[name].all_columns:
+            kind = "i4" if column.kind == "code" else column.kind
+            columns[column.name] = np.zeros(count, kind)
+        columns["row"] = np.arange(count, dtype=np.int64)
+        if name != "threads":
+            columns["offset"] = np.array([beat.offset for beat in beats], np.int64)
+        if name == "instants":
+            columns["ts"] = pairs[:, 0].copy()
+            if "wrong dtype" in FAULTS:
+                columns["ts"] = columns["ts"].astype(np.float64)
+            if "code beyond the pool" in FAULTS:
+                columns["name"] = np.full(count, 99, np.int32)
+            if "thread that is not there" in FAULTS:
+                columns["thread"] = np.full(count, 7, np.int32)
+        elif name == "specimen_values":
+            columns["value"] = pairs[:, 1].copy()
+        return Table(self.schemas[name], count, columns, self.strings)
+
+    def _batches(self, name: str, rows: int) -> Iterator[Table]:
+        whole = self._table(name)
+        if "batches too large" in FAULTS:
+            rows += 1
+        last = len(whole) - ("batches lose a row" in FAULTS)
+        for at in range(0, last, rows):
+            yield whole.select(slice(at, min(at + rows, last)))
+
+    def close(self) -> None:
+        if self._closed and "close once" in FAULTS:
+            raise ValueError("closed already")
+        self._closed = True
+        super().close()
+
+
+class SpecimenWriter:
+    """Records to bytes."""
+
+    def __init__(self, sink: Sink, options: Mapping[str, Any], diagnostics: Diagnostics) -> None:
+        del options, diagnostics
+        self._sink = sink
+
+    def write(self, record: Any) -> None:
+        shown = record if isinstance(record, dict) else record.to_json()
+        if shown["record"] == "magic":
+            self._sink.write(MAGIC)
+        elif shown["record"] == "beat":
+            self._sink.write(RECORD.pack(shown["ts"], shown["value"]))
+        else:
+            self._sink.write(bytes.fromhex(shown["raw"]))
+
+    def close(self) -> None: ...
+
+
+class SpecimenExport:
+    """Times, one per line."""
+
+    def __init__(self, sink: Sink, options: Mapping[str, Any]) -> None:
+        del options
+        self._sink = sink
+
+    def write(self, capture: Capture) -> None:
+        try:
+            self._write(capture)
+        except Exception:
+            if "swallows failures" not in FAULTS:
+                raise
+
+    def _write(self, capture: Capture) -> None:
+        if "crash on no rows" in FAULTS and not len(capture.table("instants")):
+            raise ZeroDivisionError
+        if "writes at once" in FAULTS:
+            self._sink.commit()
+            return
+        for batch in capture.batches("instants"):
+            for ts in batch["ts"]:
+                self._sink.write(b"%d\n" % ts)
+            if "batches show" in FAULTS:
+                self._sink.write(b"--\n")
+        if "never the same" in FAULTS:
+            self._sink.write(b"%d\n" % next(_ticks))
+
+    def close(self) -> Mapping[str, int]:
+        if "reports nothing lost" in FAULTS:
+            return {"colours": 0}
+        if "silent about columns" in FAULTS:
+            return {}
+        return {"every column but ts, such as zz_added": 1}
+
+
+def sniff(probe: Probe) -> Confidence:
+    """CERTAIN for the magic."""
+    if "sniff raises" in FAULTS:
+        return Confidence(probe.head[0] * 0)
+    if "sniff takes all" in FAULTS:
+        return Confidence.CERTAIN
+    if probe.head.startswith(MAGIC):
+        return Confidence.LIKELY if "sniff is unsure" in FAULTS else Confidence.CERTAIN
+    return Confidence.NONE
+
+
+def explain(source: Source, offset: int) -> list[FieldView]:
+    at = 0 if offset < len(MAGIC) else len(MAGIC) + (offset - len(MAGIC)) // 16 * 16
+    if "explains nothing" in FAULTS and at:
+        return []
+    return [FieldView(at, 0, 63, "first word", int.from_bytes(source.read(at, 8)), "word", "1")]
+
+
+@hookimpl
+def fx_readers() -> Iterable[Reader]:
+    default: Any = "yes" if "default of another type" in FAULTS else True
+    option = Option(name="loud", type=bool, default=default, help="say more")
+    return [
+        Reader(format="specimen", title="beats" + "." * ("title is a sentence" in FAULTS),
+               suffixes=(".specimen",), sniff=sniff, open=SpecimenCapture, options=(option,),
+               rules=rules, explain=explain)
+    ]  # fmt: skip
+
+
+@hookimpl
+def fx_writers() -> Iterable[Writer]:
+    return [Writer(format="specimen", title="beats", suffixes=(".specimen",), open=SpecimenWriter)]
+
+
+@hookimpl
+def fx_exporters() -> Iterable[Exporter]:
+    return [Exporter(name="times", title="times, one per line", accepts=frozenset({"instants"}),
+                     suffixes=(".times",), open=SpecimenExport)]  # fmt: skip
