@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from enum import IntEnum
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from fxframework.io.words import FieldView
     from fxframework.model.capture import Capture, OpenRequest
     from fxframework.model.diagnostics import Diagnostics
+    from fxframework.model.salvage import Loss
+    from fxframework.model.window import Selection
 
 __all__ = [
     "EVERY_CAPTURE",
@@ -191,6 +193,20 @@ class Writer:
     suffixes: tuple[str, ...]
     open: Callable[[Sink, Mapping[str, Any], Diagnostics], RecordWriter]
     options: tuple[Option, ...] = ()
+    accepts: frozenset[str] = frozenset()
+    """Tables, of which a capture of another format must have at least one for ``compose``."""
+    compose: Callable[[Sink, Mapping[str, Any]], ExportSession] | None = None
+    """Writes captures by their tables, whatever format filled them, several into one file."""
+    cut: Callable[[Capture, Selection, Sink, Mapping[str, Any]], Mapping[str, int]] | None = None
+    """Writes a part of a capture of its own format, with all that the part needs; gives what was
+    left out, by name, with counts."""
+    salvage: Callable[[Capture, Sink, Mapping[str, Any]], Iterator[Loss]] | None = None
+    """Writes what is sound of a capture of its own format, and gives each loss as it meets it;
+    where there is none, ``fxframework.model.salvage.salvage_records`` does it."""
+
+    def composes(self, format: str, tables: Iterable[str]) -> bool:
+        """Whether a capture of this format with these tables can be written by its tables."""
+        return self.compose is not None and not self.accepts.isdisjoint(tables)
 
 
 @attrs.frozen(kw_only=True)

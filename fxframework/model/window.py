@@ -15,7 +15,28 @@ from fxframework.model.clock import NS_MAX, NS_MIN
 from fxframework.model.schema import TABLE_CODES
 from fxframework.model.table import Table
 
-__all__ = ["Window"]
+__all__ = ["Selection", "Window"]
+
+
+@attrs.frozen(kw_only=True)
+class Selection:
+    """A part of a capture: a stretch of time, and which threads, processes and categories.
+
+    Times are nanoseconds on the capture's clock, ``start_ns <= time < stop_ns``, None open-ended.
+    Threads and processes are chosen by name, or by number: a thread's id, or ``pid/tid``.
+    ``*`` and ``?`` in a name stand for any letters. No names at all choose everything.
+    """
+
+    start_ns: int | None = None
+    stop_ns: int | None = None
+    threads: tuple[str, ...] = ()
+    processes: tuple[str, ...] = ()
+    categories: tuple[str, ...] = ()
+
+    @property
+    def by_time_alone(self) -> bool:
+        """Whether it names no thread, process or category."""
+        return not (self.threads or self.processes or self.categories)
 
 
 class Window(Capture):

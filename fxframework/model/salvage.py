@@ -1,0 +1,62 @@
+"""Salvage: the sound records of a damaged capture, and what was lost beside them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any
+
+import attrs
+
+if TYPE_CHECKING:
+    from fxframework.model.capture import Capture, Record
+
+__all__ = ["UNSOUND", "Loss", "salvage_records"]
+
+UNSOUND = frozenset({"damaged", "padding"})
+"""Kinds of records, as their JSON names them, that are none."""
+
+
+@attrs.frozen
+class Loss:
+    """A stretch of a capture that could not be written as it stood."""
+
+    offset: int
+    """Byte offset in the (unpacked) file."""
+    nbytes: int
+    what: str
+    """The kind of record, as record JSON names it."""
+    message: str
+    """What was wrong with it, and what was done about it."""
+    code: str = ""
+    """The finding that says why, where there is one."""
+
+
+def salvage_records(capture: Capture, write: Callable[[Any], None]) -> Iterator[Loss]:
+    """Hand every sound record of a capture to ``write``; give each stretch that is none.
+
+    What ``write`` raises passes through.
+    """
+    for record in capture.records():
+        if _kind(record) in UNSOUND:
+            yield lost(record)
+        else:
+            write(record)
+
+
+def lost(record: Record) -> Loss:
+    """The loss of a stretch that is no record."""
+    shown = record.to_json()
+    what = shown["record"]
+    return Loss(
+        record.offset,
+        record.nbytes,
+        what,
+        f"{record.nbytes} bytes are no record; left out",
+        shown.get("code", ""),
+    )
+
+
+def _kind(record: Record) -> str:
+    """The kind of a record; to_json() is asked only where the object does not say it itself."""
+    kind = getattr(record, "record", None)
+    return kind if isinstance(kind, str) else str(record.to_json()["record"])
