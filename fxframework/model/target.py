@@ -116,10 +116,10 @@ class SchedulerListener(Protocol):
         incoming_tid: int,
         incoming_priority: int,
         outgoing_priority: int,
-    ) -> None:
+    ) -> object:
         """A CPU went from one thread to another."""
         ...
 
-    def wakeup(self, *, cpu: int, ticks: int, tid: int, priority: int) -> None:
+    def wakeup(self, *, cpu: int, ticks: int, tid: int, priority: int) -> object:
         """A thread became ready to run."""
         ...

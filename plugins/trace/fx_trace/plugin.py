@@ -82,12 +82,19 @@ def fx_writers() -> Iterable[Writer]:
             title="Fuchsia trace archive (FXT)",
             suffixes=SUFFIXES,
             open=lazy("fx_trace.writer:open_writer"),
+            salvage=lazy("fx_trace.salvage:salvage"),
             options=(
                 Option(
                     name="big_endian",
                     type=bool,
                     default=False,
                     help="write words most significant byte first",
+                ),
+                Option(
+                    name="perfetto_safe",
+                    type=bool,
+                    default=False,
+                    help="write large records as blob records, which Perfetto does not mis-size",
                 ),
             ),
         )

@@ -72,6 +72,7 @@ __all__ = [
     "UnknownScheduling",
     "UserspaceObject",
     "from_json",
+    "refusal",
 ]
 
 Koids = tuple[int, int] | str
@@ -91,13 +92,14 @@ class OverrunError(Exception):
     """The contents need more words than the record has."""
 
 
-def _refusal(code: str, message: str) -> WriteRefusedError:
+def refusal(code: str, message: str) -> WriteRefusedError:
+    """The refusal of something that cannot be written, with the catalogue's remedy."""
     return WriteRefusedError(message, code=code, remedy=RULES[code].remedy)
 
 
 def _unfit(what: str, name: str, value: int, least: int, most: int) -> WriteRefusedError:
     found = reprlib.repr(value)
-    return _refusal("FXT0404", f"{what}: {name} is {found}, but its field holds {least} to {most}")
+    return refusal("FXT0404", f"{what}: {name} is {found}, but its field holds {least} to {most}")
 
 
 def string_marker(index: int) -> str:
@@ -323,7 +325,7 @@ class _Builder:
     def stream(self, name: str, data: bytes, limit: int) -> None:
         """Append a stream of at most ``limit`` bytes."""
         if len(data) > limit:
-            raise _refusal(
+            raise refusal(
                 "FXT0405", f"{self.what}: {name} has {len(data)} bytes, its field holds {limit}"
             )
         self.chunks.append(pad8(data))
@@ -342,7 +344,7 @@ class _Builder:
             self.header = self.first
         words = 1 + sum(map(len, self.chunks)) // WORD
         if words > size.limit:
-            raise _refusal(
+            raise refusal(
                 "FXT0407", f"{self.what}: it needs {words} words, a size field holds {size.limit}"
             )
         return b"".join((self.pack(self.header | words << size.low), *self.chunks))
@@ -352,7 +354,7 @@ def _encoded(what: str, name: str, text: str) -> bytes:
     try:
         return text.encode(errors="surrogateescape")
     except UnicodeEncodeError as error:
-        raise _refusal("FXT0403", f"{what}: {name} holds a lone surrogate: {error}") from None
+        raise refusal("FXT0403", f"{what}: {name} holds a lone surrogate: {error}") from None
 
 
 # --- JSON on its way in ------------------------------------------------------------------------
@@ -372,7 +374,7 @@ class _Form:
     def wrong(self, key: str, wanted: str) -> WriteRefusedError:
         """The refusal of a value of the wrong kind."""
         found = reprlib.repr(self.given[key])
-        return _refusal("FXT0403", f"{self.what}: {key} must be {wanted}, not {found}")
+        return refusal("FXT0403", f"{self.what}: {key} must be {wanted}, not {found}")
 
     def need(self, key: str) -> Any:
         """The value of a key that must be there."""
@@ -380,7 +382,7 @@ class _Form:
         try:
             return self.given[key]
         except KeyError:
-            raise _refusal("FXT0402", f"{self.what}: {key} is missing") from None
+            raise refusal("FXT0402", f"{self.what}: {key} is missing") from None
 
     def number(self, key: str) -> int:
         """A whole number."""
@@ -430,7 +432,7 @@ class _Form:
         if isinstance(value, str):
             if value in numbers:
                 return value
-            raise _refusal(
+            raise refusal(
                 "FXT0401", f"{self.what}: no {key} {value!r}{did_you_mean(value, numbers)}"
             )
         if type(value) is not int:
@@ -449,7 +451,7 @@ class _Form:
             raise self.wrong("refs", "an object of whole numbers")
         for name in refs:
             if name not in names:
-                raise _refusal(
+                raise refusal(
                     "FXT0402", f"{self.what}: refs has {name!r}, which is no reference here"
                 )
         return dict(refs) or None
@@ -459,7 +461,7 @@ class _Form:
         for key in self.given:
             if key not in self.used:
                 hint = did_you_mean(key, self.used)
-                raise _refusal("FXT0402", f"{self.what} has no field {key!r}{hint}")
+                raise refusal("FXT0402", f"{self.what} has no field {key!r}{hint}")
 
 
 # --- Parts: the kinds of field that records are made of ----------------------------------------
@@ -713,7 +715,7 @@ class _Words(_Field):
     def write(self, record: Any, b: _Builder) -> None:
         values = getattr(record, self.name)
         if len(values) > self.limit:
-            raise _refusal("FXT0406", f"{b.what}: {len(values)} {self.name}, at most {self.limit}")
+            raise refusal("FXT0406", f"{b.what}: {len(values)} {self.name}, at most {self.limit}")
         b.put(self, len(values))
         for value in values:
             b.u64(self.name, value)
@@ -801,7 +803,7 @@ class _Rest(_Value):
     def write(self, record: Any, b: _Builder) -> None:
         data = getattr(record, self.name)
         if len(data) % WORD:
-            raise _refusal("FXT0404", f"{b.what}: {self.name} is no whole number of 8-byte words")
+            raise refusal("FXT0404", f"{b.what}: {self.name} is no whole number of 8-byte words")
         b.chunks.append(data)
 
     def show(self, record: Any, out: dict[str, Any]) -> None:
@@ -1028,7 +1030,7 @@ class _ThreadOrProcess(_Thread):
     def parse(self, form: _Form, values: dict[str, Any]) -> None:
         values[self.name] = None
         if self.name in form and "process" in form:
-            raise _refusal("FXT0409", f"{form.what}: it has {self.name} or process, not both")
+            raise refusal("FXT0409", f"{form.what}: it has {self.name} or process, not both")
         if "process" in form:
             values["process"] = form.number("process")
         else:
@@ -1059,7 +1061,7 @@ class _Process(_ThreadOrProcess):
             b.header |= index << self.low
             return
         if record.thread is not None and record.thread[0] != record.process:
-            raise _refusal(
+            raise refusal(
                 "FXT0409",
                 f"{b.what}: process is {record.process}, but that of thread is {record.thread[0]}",
             )
@@ -1108,7 +1110,7 @@ class Arguments(_Field):
     def write(self, record: Any, b: _Builder) -> None:
         arguments = getattr(record, self.name)
         if len(arguments) > self.limit:
-            raise _refusal("FXT0406", f"{b.what}: {len(arguments)} arguments, at most {self.limit}")
+            raise refusal("FXT0406", f"{b.what}: {len(arguments)} arguments, at most {self.limit}")
         b.put(self, len(arguments))
         b.chunks.extend(argument.pack(b) for argument in arguments)
 
@@ -1177,7 +1179,7 @@ class _BaseTime(Part):
             return
         for name, value in zip(self.NAMES, given, strict=True):
             if value is None:
-                raise _refusal("FXT0402", f"{b.what}: {name} is missing beside the other")
+                raise refusal("FXT0402", f"{b.what}: {name} is missing beside the other")
             b.u64(name, value)
 
     def show(self, record: Any, out: dict[str, Any]) -> None:
@@ -1224,7 +1226,7 @@ class _Tail(Part):
         if name:
             value = getattr(record, name)
             if value is None:
-                raise _refusal("FXT0402", f"{b.what}: {name} is missing")
+                raise refusal("FXT0402", f"{b.what}: {name} is missing")
             b.u64(name, value)
         elif record.event == "instant" and record.scope is not None:
             scope = record.scope
@@ -1310,6 +1312,11 @@ class Argument:
     bits: int | None = None
     """The 64 bits of a double that is a NaN, where they are not the usual ones."""
 
+    @property
+    def parts(self) -> tuple[Part, ...]:
+        """What name and value are made of."""
+        return _ARGUMENT_BY_NAME[self.type].parts
+
     def to_json(self) -> dict[str, Any]:
         """The argument as CONTRACTS §3 shows it."""
         out: dict[str, Any] = {}
@@ -1325,7 +1332,7 @@ class Argument:
     def from_json(cls, given: Any, what: str = "argument") -> Argument:
         """An argument from its JSON. Raises WriteRefusedError (FXT0401 to FXT0403)."""
         if not isinstance(given, Mapping):
-            raise _refusal("FXT0401", f"{what}: an argument is an object, not {given!r}")
+            raise refusal("FXT0401", f"{what}: an argument is an object, not {given!r}")
         form = _Form(what, given)
         shown = form.one_of("type", _ARGUMENT_NUMBERS, wire.ARG_TYPE.limit)
         kind = _ARGUMENT_BY_NAME[shown]
@@ -1449,7 +1456,7 @@ class TraceRecord:
         Raises WriteRefusedError where the format cannot hold a value (FXT0402 to FXT0409).
         """
         if self.opaque:
-            raise _refusal(
+            raise refusal(
                 "FXT0408", f"{self.record}: a kind that is not ours has no bytes but its raw ones"
             )
         b = _Builder(_PACK[big_endian], self._header, self)
@@ -2010,11 +2017,11 @@ def from_json(given: Mapping[str, Any]) -> TraceRecord:
     unknown, FXT0403 and FXT0404 for a value of the wrong kind or size.
     """
     if not isinstance(given, Mapping):
-        raise _refusal("FXT0401", f"a record is an object, not {reprlib.repr(given)}")
+        raise refusal("FXT0401", f"a record is an object, not {reprlib.repr(given)}")
     name = given.get("record")
     if not isinstance(name, str) or name not in _BY_NAME:
         hint = did_you_mean(name, _BY_NAME) if isinstance(name, str) else ""
-        raise _refusal("FXT0401", f"no record {reprlib.repr(name)}{hint}")
+        raise refusal("FXT0401", f"no record {reprlib.repr(name)}{hint}")
     form = _Form(name, given)
     form.used |= {"record", "offset", "nbytes"}
     cls = _class_for(form, _BY_NAME[name])
@@ -2039,7 +2046,7 @@ def _class_for(form: _Form, classes: list[type[TraceRecord]]) -> type[TraceRecor
     kind = form.given.get("kind")
     if isinstance(kind, str) and "kind" in {part.name for part in cls.parts}:
         kinds = [str(each.constants["kind"]) for each in classes if each.constants]
-        raise _refusal("FXT0401", f"{form.what}: no kind {kind!r}{did_you_mean(kind, kinds)}")
+        raise refusal("FXT0401", f"{form.what}: no kind {kind!r}{did_you_mean(kind, kinds)}")
     return cls
 
 
@@ -2378,8 +2385,8 @@ def _unheard(code: str, message: str = "") -> None:
 
 def _zeros(nbytes: int) -> bytes:
     if nbytes < 0 or nbytes % WORD:
-        raise _refusal("FXT0404", f"padding: nbytes is {nbytes}, not a number of 8-byte words")
+        raise refusal("FXT0404", f"padding: nbytes is {nbytes}, not a number of 8-byte words")
     try:
         return bytes(nbytes)
     except (MemoryError, OverflowError):
-        raise _refusal("FXT0404", f"padding: {nbytes} bytes are more than memory holds") from None
+        raise refusal("FXT0404", f"padding: {nbytes} bytes are more than memory holds") from None

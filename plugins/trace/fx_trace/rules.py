@@ -478,5 +478,14 @@ RULES = Catalogue(
             ours="Refused.",
             remedy="Change both, or remove one.",
         ),
+        _rule(
+            "FXT0410",
+            ERROR,
+            "metadata inside a provider's records",
+            "Metadata record",
+            "A provider writes no metadata: the magic number and who speaks are the archive's.",
+            ours="Refused.",
+            remedy="Introduce providers through the archive; buffers hold one provider's records.",
+        ),
     ]
 )
