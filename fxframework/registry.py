@@ -204,8 +204,8 @@ class Writer:
     """Writes what is sound of a capture of its own format, and gives each loss as it meets it;
     where there is none, ``fxframework.model.salvage.salvage_records`` does it."""
 
-    def composes(self, format: str, tables: Iterable[str]) -> bool:
-        """Whether a capture of this format with these tables can be written by its tables."""
+    def composes(self, tables: Iterable[str]) -> bool:
+        """Whether a capture with these tables can be written by them."""
         return self.compose is not None and not self.accepts.isdisjoint(tables)
 
 

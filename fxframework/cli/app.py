@@ -27,6 +27,8 @@ COMMANDS = {
     "cat": "Print a capture: as text, as records, or one of its tables.",
     "convert": "Put captures into another form.",
     "verify": "List every departure from the format.",
+    "diff": "Say what differs between two captures.",
+    "salvage": "Write what is sound of a damaged capture.",
     "explain": "Explain a finding's code, or the bytes at an offset.",
     "bench": "Measure decoding against copying the same bytes.",
     "plugins": "List what is installed, and what failed.",

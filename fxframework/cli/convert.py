@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from fxframework.io.sink import Sink
     from fxframework.model.capture import Capture
     from fxframework.model.diagnostics import Diagnostics
+    from fxframework.model.window import Selection
 
 Target = Writer | Exporter
 T = TypeVar("T", Writer, Exporter)
@@ -34,14 +35,48 @@ T = TypeVar("T", Writer, Exporter)
 @_command(name="convert", short_help="Put captures into another form.")
 @click.option("-t", "--to", metavar="EXPORTER", help="Exporter or format, instead of OUT's suffix.")
 @click.option("--force", is_flag=True, help="Replace OUT; print binary output to a terminal.")
+@click.option(
+    "--thread",
+    "threads",
+    multiple=True,
+    metavar="NAME",
+    help="Only this thread: its name, id or PID/TID, or a pattern (*, ?); repeatable.",
+)
+@click.option(
+    "--process",
+    "processes",
+    multiple=True,
+    metavar="NAME",
+    help="Only this process: its name, id or a pattern; repeatable.",
+)
+@click.option(
+    "--category",
+    "categories",
+    multiple=True,
+    metavar="NAME",
+    help="Only events of this category, or of those that fit a pattern; repeatable.",
+)
 @click.argument("paths", nargs=-1, required=True, metavar="IN... OUT")
-def command(session: Session, to: str | None, force: bool, paths: tuple[str, ...]) -> ExitCode:
+def command(
+    session: Session,
+    to: str | None,
+    force: bool,
+    threads: tuple[str, ...],
+    processes: tuple[str, ...],
+    categories: tuple[str, ...],
+    paths: tuple[str, ...],
+) -> ExitCode:
     """Put captures into another form, which OUT's suffix or -t names.
 
     An OUT whose suffix is that of a format is written in that format; any other suffix names an
     exporter (`fxf plugins` lists both). - is standard input or output. OUT appears whole or not
     at all, compressed where it ends in .gz, and never over an existing file without --force.
+
+    --since, --until, --thread, --process and --category take a part of each capture; in a
+    capture's own format, the part comes with all that it needs.
     """
+    from fxframework.model.window import Selection
+
     *inputs, out = paths
     if not inputs:
         raise UsageError(
@@ -54,14 +89,15 @@ def command(session: Session, to: str | None, force: bool, paths: tuple[str, ...
         )
     with contextlib.ExitStack() as stack:
         wholes = [
-            stack.enter_context(session.open(text, also=_all_options(session.host), several=True))
+            stack.enter_context(session.open(text, also=option_names(session.host), several=True))
             for text in inputs
         ]
         target = _target(session.host, wholes, out, to)
-        options = _options(session, wholes, target)
-        captures = [session.window(whole) for whole in wholes]
-        _check(session, wholes, target, out, force=force)
-        result = _convert(session, captures, target, options, out, force=force)
+        options = target_options(session, wholes, target)
+        names = Selection(threads=threads, processes=processes, categories=categories)
+        parts = [session.selection(whole, names) for whole in wholes]
+        _check(session, wholes, parts, target, out, force=force)
+        result = _convert(session, wholes, parts, target, options, out, force=force)
         _report(session, wholes, target, result)
         return worst(*(session.status(whole) for whole in wholes), result.status)
 
@@ -73,6 +109,9 @@ class _Result:
         self.out = ""
         self.nbytes = 0
         self.dropped: Mapping[str, int] = {}
+        """What the form has no place for."""
+        self.left_out: Mapping[str, int] = {}
+        """What is outside of the part that was asked for."""
         self.status = ExitCode.OK
 
 
@@ -89,7 +128,7 @@ def _target(host: Host, captures: Sequence[Capture], out: str, to: str | None) -
             "standard output has no suffix that would name a form",
             remedy=f"say which with -t: {_choices(host, first)}",
         )
-    writers = _by_suffix(host.writers.values(), out)
+    writers = by_suffix(host.writers.values(), out)
     if writers:
         mine = [writer for writer in writers if writer.format == first.format]
         if not mine and len(writers) > 1:
@@ -99,7 +138,7 @@ def _target(host: Host, captures: Sequence[Capture], out: str, to: str | None) -
                 remedy=f"say which with -t {writers[0].format}",
             )
         return (mine or writers)[0]
-    exporters = _by_suffix(host.exporters_for(first.format, first.tables), out)
+    exporters = by_suffix(host.exporters_for(first.format, first.tables), out)
     if len(exporters) > 1:
         suffix = out.removesuffix(".gz").rpartition(".")[2].lower()
         exporters = [exporter for exporter in exporters if exporter.name == suffix] or exporters
@@ -143,10 +182,16 @@ def _named(host: Host, capture: Capture, name: str) -> Target:
 
 def _choices(host: Host, capture: Capture) -> str:
     exporters = {e.name for e in host.exporters_for(capture.format, capture.tables)}
-    return ", ".join(sorted(exporters | ({capture.format} & host.writers.keys())))
+    writers = {
+        writer.format
+        for writer in host.writers.values()
+        if writer.format == capture.format or writer.composes(capture.tables)
+    }
+    return ", ".join(sorted(exporters | writers))
 
 
-def _by_suffix(known: Iterable[T], out: str) -> list[T]:
+def by_suffix(known: Iterable[T], out: str) -> list[T]:
+    """Those of some writers or exporters whose suffix the name of an output has."""
     name = out.lower()
     bare = name.removesuffix(".gz")
     return [
@@ -156,12 +201,13 @@ def _by_suffix(known: Iterable[T], out: str) -> list[T]:
     ]
 
 
-def _all_options(host: Host) -> set[str]:
+def option_names(host: Host) -> set[str]:
+    """The names of all options that writers and exporters have."""
     targets: list[Target] = [*host.exporters, *host.writers.values()]
     return {option.name for target in targets for option in target.options}
 
 
-def _options(session: Session, captures: Sequence[Capture], target: Target) -> dict[str, Any]:
+def target_options(session: Session, captures: Sequence[Capture], target: Target) -> dict[str, Any]:
     """The target's options; UsageError for one that neither it nor a reader has."""
     own = {option.name for option in target.options}
     readers = session.host.readers
@@ -173,7 +219,7 @@ def _options(session: Session, captures: Sequence[Capture], target: Target) -> d
     )
     session.check_options(known, f"converting to {_name(target)}")
     given: dict[str, Any] = {}
-    if isinstance(target, Writer):
+    if isinstance(target, Writer) and target.format == captures[0].format:
         given.update(captures[0].writer_options)
     given.update({name: value for name, value in session.settings.options.items() if name in own})
     return parse_options(given, target.options, whose=_name(target))
@@ -187,7 +233,13 @@ def _name(target: Target) -> str:
 
 
 def _check(
-    session: Session, captures: Sequence[Capture], target: Target, out: str, *, force: bool
+    session: Session,
+    captures: Sequence[Capture],
+    parts: Sequence[Selection | None],
+    target: Target,
+    out: str,
+    *,
+    force: bool,
 ) -> None:
     """Refuse what would come out wrong, before anything is written."""
     binary = isinstance(target, Writer) or target.binary
@@ -196,40 +248,44 @@ def _check(
             f"{_name(target)} is binary, and standard output is a terminal",
             remedy="send it to a file or a pipe, or give --force",
         )
-    if isinstance(target, Writer):
-        if len(captures) > 1:
+    if isinstance(target, Writer) and _keeps_format(captures, target):
+        if parts[0] is not None and target.cut is None:
             raise UsageError(
-                f"a {target.format} file is made from one capture",
-                remedy="convert the inputs one by one",
-            )
-        if captures[0].format != target.format:
-            raise UsageError(
-                f"a {captures[0].format} capture cannot be written as {target.format}",
-                remedy=f"there are: {_choices(session.host, captures[0])}",
-            )
-        if session.settings.since or session.settings.until:
-            raise UsageError(
-                f"a {target.format} file cannot be cut by time yet: what the records of that "
-                "stretch depend on would be missing",
-                remedy="leave out --since and --until, or choose an exporter: "
+                f"a {target.format} file cannot be cut: what the records of a part depend on "
+                "would be missing",
+                remedy="take all of it, or choose an exporter: "
                 f"{_choices(session.host, captures[0])}",
             )
         return
     for capture in captures:
-        if not target.takes(capture.format, capture.tables):
+        if isinstance(target, Writer):
+            if not target.composes(capture.tables):
+                raise UsageError(
+                    f"a {capture.format} capture cannot be written as {target.format}"
+                    + (", nor several into one file" if len(captures) > 1 else ""),
+                    path=capture.name,
+                    remedy=f"there are: {_choices(session.host, capture)}",
+                )
+        elif not target.takes(capture.format, capture.tables):
             raise UsageError(
                 f"exporter {target.name!r} does not take a {capture.format} capture",
                 path=capture.name,
                 remedy="convert the inputs one by one",
             )
         # What takes every capture also takes one of which nothing could be read.
-        if target.accepts != EVERY_CAPTURE:
+        if isinstance(target, Writer) or target.accepts != EVERY_CAPTURE:
             require_readable(capture)
+
+
+def _keeps_format(captures: Sequence[Capture], target: Writer) -> bool:
+    """Whether one capture is written in its own format, so that its records are."""
+    return len(captures) == 1 and captures[0].format == target.format
 
 
 def _convert(
     session: Session,
     captures: Sequence[Capture],
+    parts: Sequence[Selection | None],
     target: Target,
     options: Mapping[str, Any],
     out: str,
@@ -242,14 +298,20 @@ def _convert(
         names = ", ".join(capture.name for capture in captures)
         with session.screen.working(f"converting {names}", "written") as working:
             working.watch(lambda: sink.written)
-            if isinstance(target, Writer):
-                result.status = _rewrite(session, captures[0], target, options, sink)
+            if isinstance(target, Writer) and _keeps_format(captures, target):
+                if parts[0] is None:
+                    result.status = _rewrite(session, captures[0], target, options, sink)
+                else:
+                    assert target.cut is not None  # noqa: S101 (`_check` has asked)
+                    result.left_out = target.cut(captures[0], parts[0], sink, options)
             else:
-                export = target.open(sink, options)
-                for capture in captures:
-                    export.write(capture)
+                open_export = target.compose if isinstance(target, Writer) else target.open
+                assert open_export is not None  # noqa: S101 (`_check` has asked)
+                export = open_export(sink, options)
+                for capture, part in zip(captures, parts, strict=True):
+                    export.write(capture if part is None else capture.select(part))
                 result.dropped = export.close()
-                if target.accepts != EVERY_CAPTURE:
+                if isinstance(target, Writer) or target.accepts != EVERY_CAPTURE:
                     # An exporter may have read a part only. Of records all are read, and who asks
                     # for them is told what they have; tables have findings of their own.
                     for capture in captures:
@@ -284,10 +346,10 @@ def _rewrite(
             error.offset = record.offset if error.offset is None else error.offset
             raise
     target.close()
-    return _written(session, found)
+    return tell_findings(session, found)
 
 
-def _written(session: Session, found: Diagnostics) -> ExitCode:
+def tell_findings(session: Session, found: Diagnostics) -> ExitCode:
     """Tell what the writer found."""
     for finding in found:
         if finding.severity >= Severity.WARNING:
@@ -301,6 +363,9 @@ def _report(session: Session, captures: Sequence[Capture], target: Target, resul
     if result.dropped:
         dropped = ", ".join(f"{what} ({count:,})" for what, count in result.dropped.items())
         screen.note(f"{_name(target)} has no place for: {dropped}")
+    if result.left_out:
+        rest = ", ".join(f"{count:,} {what}" for what, count in result.left_out.items())
+        screen.detail(f"outside of the part: {rest}")
     screen.detail(f"wrote {result.out}: {amount(result.nbytes, 'byte')} as {_name(target)}")
     if session.settings.json:
         screen.json(
@@ -318,5 +383,6 @@ def _report(session: Session, captures: Sequence[Capture], target: Target, resul
                 "to": _name(target),
                 "bytes": result.nbytes,
                 "dropped": result.dropped,
+                "left_out": result.left_out,
             },
         )

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from fxframework.cli.render import Screen
     from fxframework.host import Host
     from fxframework.model.capture import Capture
+    from fxframework.model.window import Selection
 
 __all__ = ["Moment", "Session", "Settings", "worst"]
 
@@ -182,11 +183,17 @@ class Session:
                 remedy="--since and --until are for `cat` and `convert`",
             )
 
-    def window(self, capture: Capture) -> Capture:
-        """The capture as ``--since`` and ``--until`` cut it; UsageError where it has no times."""
+    def selection(self, capture: Capture, names: Selection | None = None) -> Selection | None:
+        """What ``--since``, ``--until`` and ``names`` choose of a capture; None for all of it.
+
+        Raises UsageError where a time is to be counted from the start and there is none.
+        """
+        from fxframework.model.window import Selection
+
+        names = names or Selection()
         since, until = self.settings.since, self.settings.until
         if since is None and until is None:
-            return capture
+            return None if names.by_time_alone else names
         base = 0
         if any(moment is not None and not moment.absolute for moment in (since, until)):
             start = capture.summary().start_ns
@@ -203,7 +210,12 @@ class Session:
         )
         if first is not None and last is not None and first > last:
             raise UsageError("--until is before --since", remedy="exchange them")
-        return capture.between(first, last)
+        return attrs.evolve(names, start_ns=first, stop_ns=last)
+
+    def window(self, capture: Capture) -> Capture:
+        """The capture as ``--since`` and ``--until`` cut it; UsageError where it has no times."""
+        selection = self.selection(capture)
+        return capture if selection is None else capture.select(selection)
 
     # --- outcomes ---
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import abc
 from collections.abc import Iterator, Mapping
 from types import TracebackType
-from typing import Any, ClassVar, Protocol, Self, runtime_checkable
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self, runtime_checkable
 
 import attrs
 import numpy as np
@@ -17,6 +17,9 @@ from fxframework.model.diagnostics import Diagnostics
 from fxframework.model.schema import STANDARD_TABLES, TableSchema
 from fxframework.model.strings import StringPool, TextColumn
 from fxframework.model.table import Table
+
+if TYPE_CHECKING:
+    from fxframework.model.window import Selection
 
 __all__ = ["Capture", "OpenRequest", "Record", "Summary"]
 
@@ -92,6 +95,9 @@ class Capture(abc.ABC):
     """The tables that the format fills, beside `diagnostics`."""
     timed_records: ClassVar[bool] = False
     """Whether every record that has a time says it (``ns``), so that records can be cut by it."""
+    support_records: ClassVar[frozenset[str]] = frozenset()
+    """Kinds of records that say nothing by themselves: others refer to them, and show what they
+    say. Captures that differ in these alone say the same."""
 
     def __init__(self, source: Source, request: OpenRequest, diagnostics: Diagnostics) -> None:
         self.source = source
@@ -183,13 +189,20 @@ class Capture(abc.ABC):
         return Table(schema, len(found), columns, self.strings)
 
     def between(self, start_ns: int | None, stop_ns: int | None) -> Capture:
-        """The same capture with the rows and records of a stretch of time; None is open-ended.
+        """The same capture with the rows and records of a stretch of time; None is open-ended."""
+        from fxframework.model.window import Selection
 
-        See ``fxframework.model.window.Window`` for what belongs to a stretch.
+        return self.select(Selection(start_ns=start_ns, stop_ns=stop_ns))
+
+    def select(self, selection: Selection) -> Capture:
+        """The same capture with the rows and records of a part of it.
+
+        See ``fxframework.model.window.Window`` for what belongs to a part. Raises UsageError where
+        a thread or process is named that it does not have.
         """
         from fxframework.model.window import Window
 
-        return Window(self, start_ns, stop_ns)
+        return Window(self, selection)
 
     def close(self) -> None:
         """Let go of the input; may be called again."""

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from fnmatch import fnmatchcase
 from typing import Any
 
 import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from fxframework.errors import UsageError
+from fxframework.errors import UsageError, did_you_mean
 from fxframework.model.capture import Capture, Record, Summary
 from fxframework.model.clock import NS_MAX, NS_MIN
-from fxframework.model.schema import TABLE_CODES
+from fxframework.model.schema import STANDARD_TABLES, TABLE_CODES
+from fxframework.model.strings import StringPool
 from fxframework.model.table import Table
 
 __all__ = ["Selection", "Window"]
@@ -38,20 +40,81 @@ class Selection:
         """Whether it names no thread, process or category."""
         return not (self.threads or self.processes or self.categories)
 
+    @staticmethod
+    def matches(text: str | None, patterns: Iterable[str]) -> bool:
+        """Whether a name fits one of the patterns."""
+        return text is not None and any(fnmatchcase(text, pattern) for pattern in patterns)
+
+
+def thread_mask(selection: Selection, capture: Capture) -> NDArray[np.bool_] | None:
+    """By thread id, whether the thread is selected; None where all are.
+
+    Raises UsageError where a name matches no thread or process.
+    """
+    if not (selection.threads or selection.processes):
+        return None
+    table = capture.table("threads")
+    ids, pids, tids = (table.array(name).tolist() for name in ("id", "pid", "tid"))
+    mask = np.zeros(max(ids, default=-1) + 1, np.bool_)
+    mask[ids] = True
+    if selection.threads:
+        called = [
+            (str(name), str(tid), f"{pid}/{tid}")
+            for name, pid, tid in zip(table.texts("name"), pids, tids, strict=True)
+        ]
+        mask[ids] &= _fitting("thread", selection.threads, called)
+    if selection.processes:
+        processes = capture.table("processes")
+        names = dict(zip(processes.array("pid").tolist(), processes.texts("name"), strict=True))
+        mask[ids] &= _fitting(
+            "process", selection.processes, [(str(names.get(pid)), str(pid)) for pid in pids]
+        )
+    return mask
+
+
+def category_mask(selection: Selection, pool: StringPool) -> NDArray[np.bool_] | None:
+    """By string code, whether it is a selected category; None where all are."""
+    if not selection.categories:
+        return None
+    return np.array(
+        [Selection.matches(text, selection.categories) for text in pool.texts()], np.bool_
+    )
+
+
+def _fitting(
+    what: str, patterns: Sequence[str], called: Sequence[tuple[str, ...]]
+) -> NDArray[np.bool_]:
+    """Which of the things that are called so fit a pattern; UsageError for one that none fits."""
+    mask = np.zeros(len(called), np.bool_)
+    for pattern in patterns:
+        fits = [any(fnmatchcase(name, pattern) for name in names) for names in called]
+        if not any(fits):
+            known = sorted({names[-1] if names[0] == "None" else names[0] for names in called})
+            some = ", ".join(known[:8]) + (", …" if len(known) > 8 else "")
+            raise UsageError(
+                f"there is no {what} {pattern!r}{did_you_mean(pattern, known)}",
+                remedy=f"there are {some}" if known else "the capture names none",
+            )
+        mask |= np.array(fits, np.bool_)
+    return mask
+
 
 class Window(Capture):
-    """The rows and records of another capture that belong to ``start_ns <= time < stop_ns``.
+    """The rows and records of another capture that belong to a selection.
 
-    A slice belongs where any part of it does, every other row with a ``ts`` by that; `args`
-    follow the rows that they are arguments of. Tables without times (`processes`, `threads`,
-    `diagnostics`, …) and records without one stay whole. ``row`` keeps the numbers of the whole
-    capture, so that references between rows hold.
+    A slice belongs where any part of it is within the time, every other row with a ``ts`` by
+    that. With threads or processes, rows of others do not belong (a context switch does where one
+    of its two threads does), nor do, with categories, rows of others or of none. `args` follow
+    the rows that they are arguments of. Other tables (`blobs`, `diagnostics`, …) and records
+    without a time stay whole. ``row`` keeps the numbers of the whole capture, so that references
+    between rows hold.
     """
 
-    def __init__(self, whole: Capture, start_ns: int | None, stop_ns: int | None) -> None:
+    def __init__(self, whole: Capture, selection: Selection) -> None:
         self.whole = whole
-        self.start_ns = NS_MIN if start_ns is None else start_ns
-        self.stop_ns = NS_MAX + 1 if stop_ns is None else stop_ns
+        self.selection = selection
+        self.start_ns = NS_MIN if selection.start_ns is None else selection.start_ns
+        self.stop_ns = NS_MAX + 1 if selection.stop_ns is None else selection.stop_ns
         # Of the class elsewhere; a window is of the class that it looks into.
         self.format = whole.format  # type: ignore[misc]
         self.schemas = whole.schemas  # type: ignore[misc]
@@ -61,6 +124,12 @@ class Window(Capture):
         self.diagnostics = whole.diagnostics
         self.strings = whole.strings
         self._kept: dict[str, NDArray[np.int64]] = {}
+        self._threads = thread_mask(selection, whole)
+        self._people: dict[str, NDArray[np.uint64]] = {}
+        if self._threads is not None:
+            table = whole.table("threads")
+            chosen = self._threads[table.array("id")]
+            self._people = {name: np.unique(table.array(name)[chosen]) for name in ("pid", "tid")}
 
     @property
     def writer_options(self) -> Mapping[str, Any]:
@@ -70,12 +139,18 @@ class Window(Capture):
     def records(self) -> Iterator[Record]:
         """The records whose time belongs, and those that have none.
 
-        Raises UsageError where the format's records do not say their time.
+        Raises UsageError where the format's records do not say their time, or where threads,
+        processes or categories are chosen.
         """
         if not self.whole.timed_records:
             raise UsageError(
                 f"records of a {self.format} capture cannot be chosen by time",
                 remedy="choose a table, or an exporter of tables; or leave out --since and --until",
+            )
+        if not self.selection.by_time_alone:
+            raise UsageError(
+                "records cannot be chosen by thread, process or category",
+                remedy="cut the capture first: `fxf convert IN OUT` with OUT in its own format",
             )
         return self._records()
 
@@ -123,7 +198,15 @@ class Window(Capture):
         """Which rows belong; None where all do."""
         if table.name == "args":
             return self._args_mask(table)
-        if "ts" not in table:
+        masks = [
+            mask
+            for mask in (self._time_mask(table), self._thread_mask(table), self._category(table))
+            if mask is not None
+        ]
+        return np.asarray(np.logical_and.reduce(masks)) if masks else None
+
+    def _time_mask(self, table: Table) -> NDArray[np.bool_] | None:
+        if "ts" not in table or (self.selection.start_ns is self.selection.stop_ns is None):
             return None
         ts = table.array("ts")
         if "dur" not in table:
@@ -133,6 +216,30 @@ class Window(Capture):
         end = ts + np.minimum(np.maximum(dur, 0), NS_MAX - np.maximum(ts, 0))
         touches = (dur < 0) | (end > self.start_ns) | (ts >= self.start_ns)
         return np.asarray(touches & (ts < self.stop_ns))
+
+    def _thread_mask(self, table: Table) -> NDArray[np.bool_] | None:
+        threads = self._threads
+        if threads is None:
+            return None
+        columns = [name for name in ("thread", "prev", "next") if name in table]
+        if columns:
+            known = np.append(threads, False)  # what -1 finds
+            return np.asarray(np.logical_or.reduce([known[table.array(n)] for n in columns]))
+        people = [name for name in ("pid", "tid") if name in table]
+        if not people or table.name not in STANDARD_TABLES:
+            return None
+        chosen = [np.isin(table.array(name), self._people[name]) for name in people]
+        return np.asarray(np.logical_and.reduce(chosen))
+
+    def _category(self, table: Table) -> NDArray[np.bool_] | None:
+        if not self.selection.categories or "ts" not in table:
+            return None
+        if "category" not in table:
+            return np.zeros(len(table), np.bool_)
+        codes, where = np.unique(table.array("category"), return_inverse=True)
+        texts = [None if code < 0 else self.strings[code] for code in codes.tolist()]
+        fits = [Selection.matches(text, self.selection.categories) for text in texts]
+        return np.array(fits, np.bool_)[where]
 
     def _args_mask(self, args: Table) -> NDArray[np.bool_]:
         mask = np.zeros(len(args), np.bool_)

@@ -1,8 +1,8 @@
 """The public test kit for those who write plugins. Needs pytest and hypothesis.
 
-Subclass ``ReaderContract`` or ``ExporterContract`` in a test module of yours, give samples, and
-pytest collects the tests that every bundled plugin passes too. ``strategies`` makes the damaged
-and made-up inputs that they use, for tests of your own.
+Subclass ``ReaderContract``, ``WriterContract`` or ``ExporterContract`` in a test module of yours,
+give samples, and pytest collects the tests that every bundled plugin passes too. ``strategies``
+makes the damaged and made-up inputs that they use, for tests of your own.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from fxframework.testing.contracts import (
     ExporterContract,
     ReaderContract,
     Sample,
+    WriterContract,
     open_bytes,
 )
 
@@ -22,5 +23,6 @@ __all__ = [
     "ExporterContract",
     "ReaderContract",
     "Sample",
+    "WriterContract",
     "open_bytes",
 ]

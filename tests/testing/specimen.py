@@ -11,18 +11,22 @@ import attrs
 import numpy as np
 
 from fxframework import hookimpl
-from fxframework.errors import Catalogue, Rule, Severity
+from fxframework.errors import Catalogue, Rule, Severity, WriteRefusedError
 from fxframework.io.sink import Sink
 from fxframework.io.source import Source
 from fxframework.io.words import FieldView
 from fxframework.model.capture import Capture, OpenRequest, Summary
 from fxframework.model.diagnostics import Diagnostics
+from fxframework.model.salvage import Loss, salvage_records
 from fxframework.model.schema import STANDARD_TABLES, Column, TableSchema
 from fxframework.model.table import Table
-from fxframework.registry import Confidence, Exporter, Option, Probe, Reader, Writer
+from fxframework.model.window import Selection
+from fxframework.registry import Confidence, Exporter, Option, Probe, Reader, Writer, lazy
 
 MAGIC = b"SPECIMEN"
 RECORD = struct.Struct("<qq")
+BUFFER = 4096
+LIMIT = 1 << 63
 SAMPLE = MAGIC + b"".join(RECORD.pack(10 * n, n) for n in range(1, 6))
 
 FAULTS: set[str] = set()
@@ -32,12 +36,14 @@ _ticks = itertools.count()
 
 def _rule(code: str, severity: Severity, title: str) -> Rule:
     return Rule(code=code, severity=severity, title=title, rule="It shall not be.", section="1",
+                remedy="Mend it.",
                 ours="" if "rule says nothing" in FAULTS else "Kept.")  # fmt: skip
 
 
 def rules() -> Catalogue:
     return Catalogue([_rule("SPC0001", Severity.DATA_LOSS, "a part of a record"),
-                      _rule("SPC0002", Severity.WARNING, "a value below zero")])  # fmt: skip
+                      _rule("SPC0002", Severity.WARNING, "a value below zero"),
+                      _rule("SPC0003", Severity.ERROR, "not to be written")])  # fmt: skip
 
 
 @attrs.frozen
@@ -81,6 +87,10 @@ class SpecimenCapture(Capture):
         self._scanned = False
         self._closed = False
 
+    @property
+    def writer_options(self) -> Mapping[str, Any]:
+        return {"volume" if "writer option that is not" in FAULTS else "quiet": True}
+
     def _pieces(self) -> Iterator[Beat]:
         data = self.source.read(0, self.source.size)
         at = len(MAGIC) if data.startswith(MAGIC) else 0
@@ -122,9 +132,9 @@ class SpecimenCapture(Capture):
 
     def _table(self, name: str) -> Table:
         beats = [piece for piece in self._pieces() if piece.kind == "beat"]
-        if "allocates what is declared" in FAULTS and beats:
-            np.zeros(max(RECORD.unpack(beats[0].raw)[1], 0) & 0x3FFFFFFF, np.int64)
         pairs = np.array([RECORD.unpack(beat.raw) for beat in beats], np.int64).reshape(-1, 2)
+        if "allocates what is declared" in FAULTS and pairs[:, 1].max(initial=0) > 1000:
+            np.zeros(1 << 24, np.int64)
         count = len(beats) if name != "threads" else min(len(beats), 1)
         columns: dict[str, Any] = {}
         for column in self.schemas[name].all_columns:
@@ -160,23 +170,155 @@ class SpecimenCapture(Capture):
         super().close()
 
 
+def _refusal(message: str) -> WriteRefusedError:
+    if "refuses without a code" in FAULTS:
+        return WriteRefusedError(message, remedy="Mend it.")
+    if "refuses with a mere warning" in FAULTS:
+        return WriteRefusedError(message, code="SPC0002", remedy="Mend it.")
+    return WriteRefusedError(message, code="SPC0003")
+
+
 class SpecimenWriter:
     """Records to bytes."""
+
+    _shared = bytearray()
 
     def __init__(self, sink: Sink, options: Mapping[str, Any], diagnostics: Diagnostics) -> None:
         del options, diagnostics
         self._sink = sink
+        self._held = self._shared if "writers share" in FAULTS else bytearray()
+        self._kept: list[Any] = []
 
     def write(self, record: Any) -> None:
-        shown = record if isinstance(record, dict) else record.to_json()
-        if shown["record"] == "magic":
-            self._sink.write(MAGIC)
-        elif shown["record"] == "beat":
-            self._sink.write(RECORD.pack(shown["ts"], shown["value"]))
-        else:
-            self._sink.write(bytes.fromhex(shown["raw"]))
+        if not isinstance(record, dict):
+            record = record.to_json()
+            if "objects overtake JSON" in FAULTS:
+                self._sink.write(self._encoded(record))
+                return
+        data = self._encoded(record)
+        if "changes what it is given" in FAULTS:
+            record.pop("offset", None)
+        if "keeps all" in FAULTS:
+            self._kept.append(record)
+        at = 0 if "sorts what it holds" in FAULTS else len(self._held)
+        self._held[at:at] = data
+        if len(self._held) >= BUFFER or "takes bytes back" in FAULTS:
+            self._flush()
 
-    def close(self) -> None: ...
+    def _flush(self) -> None:
+        if "takes bytes back" in FAULTS:
+            self._sink._file.seek(0)
+        if "a full buffer is dropped" not in FAULTS or len(self._held) < BUFFER:
+            self._sink.write(self._held)
+        if "close writes again" not in FAULTS:
+            self._held.clear()
+
+    def _encoded(self, shown: dict[str, Any]) -> bytearray:
+        kind = shown["record"] if "crash on no kind" in FAULTS else shown.get("record")
+        if kind == "magic":
+            return bytearray(b"" if "forgets the magic" in FAULTS else MAGIC)
+        if kind == "beat":
+            return bytearray(self._number(shown, "ts") + self._number(shown, "value"))
+        if kind == "damaged":
+            try:
+                return bytearray.fromhex(shown["raw"])
+            except (KeyError, TypeError, ValueError):
+                raise _refusal("raw is no hex") from None
+        if "takes any record" in FAULTS:
+            return bytearray()
+        raise _refusal(f"there are no {kind!r}")
+
+    def _number(self, shown: dict[str, Any], name: str) -> bytes:
+        value = shown[name] if "crash on no field" in FAULTS else shown.get(name)
+        if "crash on wrong values" in FAULTS:
+            return struct.pack("<q", value)
+        if "edits are lost" in FAULTS and not isinstance(value, int):
+            value = 0
+        if isinstance(value, bool) or not isinstance(value, int) or not -LIMIT <= value < LIMIT:
+            if "half of what it refuses" in FAULTS:
+                self._held += bytes(8)
+            raise _refusal(f"{name} is no number of 64 bits")
+        if "time is late" in FAULTS and name == "ts":
+            value += 1
+        return struct.pack("<q", value)
+
+    def close(self) -> None:
+        self._flush()
+        if "closes the sink" in FAULTS:
+            self._sink.commit()
+
+    def __del__(self) -> None:
+        if "writes when it is gone" in FAULTS and not self._sink._file.closed:
+            self._sink.write(MAGIC)
+
+
+def salvage(capture: Capture, sink: Sink, options: Mapping[str, Any]) -> Iterator[Loss]:
+    """What is sound."""
+    writer = SpecimenWriter(sink, options, capture.diagnostics)
+    given: Iterator[Loss]
+    if "salvage keeps damage" in FAULTS:
+        for record in capture.records():
+            writer.write(record)
+        given = iter(())
+    else:
+        given = salvage_records(capture, writer.write)
+    for loss in given:
+        if "loss beyond the file" in FAULTS:
+            loss = attrs.evolve(loss, offset=1 << 20)
+        if "loss without a catalogued code" in FAULTS:
+            loss = attrs.evolve(loss, code="SPC0099")
+        if "losses in silence" not in FAULTS:
+            yield loss
+    if "salvage adds" in FAULTS:
+        writer.write({"record": "beat", "ts": 0, "value": 0})
+    writer.close()
+
+
+def cut(
+    capture: Capture, selection: Selection, sink: Sink, options: Mapping[str, Any]
+) -> Mapping[str, int]:
+    """Some of the beats."""
+    writer = SpecimenWriter(sink, options, capture.diagnostics)
+    kept = capture.between(selection.start_ns, selection.stop_ns).table("instants")
+    offsets = set(kept.array("offset").tolist()[int("cut forgets a row" in FAULTS) :])
+    if kept or "cut of nothing is nothing" not in FAULTS:
+        writer.write({"record": "magic"})
+    lost = 0
+    for record in capture.records():
+        if record.offset in offsets:
+            shown = record.to_json()
+            shown["ts"] += "cut is late" in FAULTS
+            writer.write(shown)
+        else:
+            lost += record.to_json()["record"] == "beat"
+    writer.close()
+    return {"beats": lost} if lost or "cut counts nothing" in FAULTS else {}
+
+
+class SpecimenComposer:
+    """Instants to beats."""
+
+    def __init__(self, sink: Sink, options: Mapping[str, Any]) -> None:
+        self._sink = sink
+        self._writer = SpecimenWriter(sink, options, Diagnostics({}))
+        self._captures = 0
+
+    def write(self, capture: Capture) -> None:
+        if not self._captures:
+            self._writer.write({"record": "magic"})
+        elif "compose crashes on a second" in FAULTS:
+            raise IndexError(self._captures)
+        self._captures += 1
+        if "compose forgets the rows" in FAULTS:
+            return
+        for ts in capture.table("instants").array("ts").tolist():
+            self._writer.write({"record": "beat", "ts": ts, "value": 0})
+
+    def close(self) -> Mapping[str, int]:
+        if "composes damage" in FAULTS:
+            self._writer.write({"record": "damaged", "raw": "00"})
+        self._writer.close()
+        return {"values": 1}
 
 
 class SpecimenExport:
@@ -246,7 +388,15 @@ def fx_readers() -> Iterable[Reader]:
 
 @hookimpl
 def fx_writers() -> Iterable[Writer]:
-    return [Writer(format="specimen", title="beats", suffixes=(".specimen",), open=SpecimenWriter)]
+    option = Option(name="quiet", type=bool, default=True,
+                    help="" if "option without help" in FAULTS else "say less")  # fmt: skip
+    return [
+        Writer(format="specimen", title="beats" + "." * ("writer's title is a sentence" in FAULTS),
+               suffixes=(".other",) if "a suffix of its own" in FAULTS else (".specimen",),
+               open=SpecimenWriter, options=(option,), compose=SpecimenComposer, cut=cut,
+               accepts=frozenset({"beats" if "accepts what is not" in FAULTS else "instants"}),
+               salvage=lazy("specimen:" + "salvag" + "e" * ("misspelt" not in FAULTS)))
+    ]  # fmt: skip
 
 
 @hookimpl

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import inspect
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from fxframework.model.capture import Capture
-from fxframework.testing import Contract, ExporterContract, ReaderContract, Sample
+from fxframework.testing import Contract, ExporterContract, ReaderContract, Sample, WriterContract
 
 # The contract imports the plugin by its name, as it would an installed one.
 sys.path.insert(0, str(Path(__file__).parent))
@@ -34,6 +35,29 @@ class TestSoundReader(_OneModule, ReaderContract):
     def samples(self) -> Iterable[Sample]:
         yield Sample("five.specimen", specimen.SAMPLE)
         yield Sample("cut.specimen", specimen.SAMPLE[:-3], sound=False)
+
+
+class TestSoundWriter(_OneModule, WriterContract):
+    def samples(self) -> Iterable[Sample]:
+        yield Sample("five.specimen", specimen.SAMPLE)
+        yield Sample("cut.specimen", specimen.SAMPLE[:-3], sound=False)
+
+    def records(self) -> Iterable[Mapping[str, Any]]:
+        yield {"record": "magic"}
+        for number in (3, 1, 2):
+            yield {"record": "beat", "ts": -number, "value": number}
+
+    def refused(self) -> Iterable[tuple[Mapping[str, Any], str]]:
+        yield {"record": "beat", "ts": 1, "value": 1 << 63}, "SPC0003"
+
+
+class TestWriterWithoutReader(_OneModule, WriterContract):
+    """What needs a reader is skipped; all else is tried with records from scratch."""
+
+    reader_plugin = "json"
+    rules = specimen.rules()
+    records = TestSoundWriter.records
+    refused = TestSoundWriter.refused
 
 
 class TestSoundExporter(_OneModule, ExporterContract):
@@ -71,6 +95,47 @@ READER_FAULTS = {
     "title is a sentence": "test_descriptor_is_complete",
     "wrong dtype": "test_tables_match_their_schemas",
 }
+WRITER_FAULTS = {
+    "a full buffer is dropped": "test_many_records_come_back",
+    "a suffix of its own": "test_suffixes_are_the_readers",
+    "accepts what is not": "test_accepts_names_standard_tables",
+    "changes what it is given": "test_records_are_left_as_they_were",
+    "close writes again": "test_close_puts_out_what_was_held_back",
+    "closes the sink": "test_the_sink_is_left_open",
+    "compose crashes on a second": "test_several_captures_are_composed_or_refused",
+    "compose forgets the rows": "test_composed_files_are_readable",
+    "composes damage": "test_composed_files_are_readable",
+    "crash on no field": "test_wrong_values_are_refused_or_take_effect",
+    "crash on no kind": "test_what_is_no_record_is_refused",
+    "crash on wrong values": "test_wrong_values_are_refused_or_take_effect",
+    "cut counts nothing": "test_cut_of_everything_is_everything",
+    "cut forgets a row": "test_cut_of_everything_is_everything",
+    "cut is late": "test_cut_of_everything_is_everything",
+    "cut of nothing is nothing": "test_cut_of_nothing_is_readable",
+    "edits are lost": "test_wrong_values_are_refused_or_take_effect",
+    "forgets the magic": "test_records_round_trip",
+    "half of what it refuses": "test_refused_records_leave_nothing",
+    "JSON forgets": "test_damaged_records_round_trip",
+    "keeps all": "test_memory_does_not_grow_with_what_was_written",
+    "loss beyond the file": "test_salvaged_files_are_sound",
+    "loss without a catalogued code": "test_salvaged_files_are_sound",
+    "losses in silence": "test_salvaged_files_are_sound",
+    "misspelt": "test_functions_are_there_and_documented",
+    "objects overtake JSON": "test_objects_and_json_can_be_mixed",
+    "option without help": "test_options_are_documented",
+    "refuses with a mere warning": "test_what_is_no_record_is_refused",
+    "refuses without a code": "test_refused_records_say_why",
+    "salvage adds": "test_salvage_keeps_what_is_sound",
+    "salvage keeps damage": "test_salvaged_files_are_sound",
+    "sorts what it holds": "test_bytes_reach_the_sink_in_order",
+    "takes bytes back": "test_bytes_reach_the_sink_in_order",
+    "takes any record": "test_what_is_no_record_is_refused",
+    "time is late": "test_records_from_scratch_are_read_back",
+    "writer option that is not": "test_writer_options_of_captures_are_its_own",
+    "writer's title is a sentence": "test_descriptor_is_complete",
+    "writers share": "test_writers_do_not_disturb_each_other",
+    "writes when it is gone": "test_close_puts_out_what_was_held_back",
+}
 EXPORTER_FAULTS = {
     "batches show": "test_output_does_not_depend_on_batches",
     "crash on no rows": "test_empty_capture_is_handled",
@@ -82,24 +147,39 @@ EXPORTER_FAULTS = {
 }
 
 
-@pytest.fixture(params=[*READER_FAULTS, *EXPORTER_FAULTS])
-def fault(request: pytest.FixtureRequest) -> Iterator[str]:
-    specimen.FAULTS.add(request.param)
-    yield request.param
+FAULTS = [
+    *((TestSoundReader, *pair) for pair in READER_FAULTS.items()),
+    *((TestSoundWriter, *pair) for pair in WRITER_FAULTS.items()),
+    *((TestSoundExporter, *pair) for pair in EXPORTER_FAULTS.items()),
+]
+
+
+@pytest.fixture
+def broken(request: pytest.FixtureRequest) -> Iterator[None]:
+    specimen.FAULTS.add(request.getfixturevalue("fault"))
+    yield
     specimen.FAULTS.clear()
 
 
-def test_fault_is_caught(fault: str, tmp_path: Path) -> None:
-    contract = TestSoundReader() if fault in READER_FAULTS else TestSoundExporter()
-    name = {**READER_FAULTS, **EXPORTER_FAULTS}[fault]
-    test = getattr(contract, name)
+@pytest.mark.usefixtures("broken")
+@pytest.mark.parametrize(("contract", "fault", "name"), FAULTS)
+def test_fault_is_caught(contract: type[Contract], fault: str, name: str, tmp_path: Path) -> None:
+    test = getattr(contract(), name)
     needed = {"tmp_path": tmp_path} if "tmp_path" in inspect.signature(test).parameters else {}
-    with pytest.raises((Exception, pytest.fail.Exception)):
+    with pytest.raises((Exception, pytest.fail.Exception)) as caught:
         test(**needed)
+    if contract is TestSoundWriter:
+        print(f"{fault}: {type(caught.value).__name__}: {caught.value}")
+        assert str(caught.value), "the author is not told what is wrong"
+
+
+def test_each_test_of_writers_has_a_fault() -> None:
+    tests = {name for name in dir(WriterContract) if name.startswith("test_")}
+    assert tests - set(dir(Contract)) == set(WRITER_FAULTS.values())
 
 
 def test_a_contract_is_about_25_tests() -> None:
-    for contract, least in ((ReaderContract, 25), (ExporterContract, 15)):
+    for contract, least in ((ReaderContract, 25), (WriterContract, 25), (ExporterContract, 15)):
         tests = [name for name in dir(contract) if name.startswith("test_")]
         assert len(tests) >= least
         assert all(getattr(contract, name).__doc__ for name in tests)

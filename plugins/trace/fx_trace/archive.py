@@ -7,6 +7,7 @@ An archive is a magic number record and the records of providers, section by sec
 from __future__ import annotations
 
 import os
+import reprlib
 import threading
 from collections import deque
 from pathlib import Path
@@ -24,6 +25,7 @@ from fx_trace.records import (
     refusal,
 )
 from fx_trace.writer import TraceWriter
+from fxframework.errors import UsageError
 from fxframework.io.sink import Sink
 
 __all__ = ["Archive", "FlightRecorder", "Section"]
@@ -96,6 +98,11 @@ class Archive:
         name has more than 255 bytes.
         """
         with self.lock:
+            if not isinstance(id, int) or not isinstance(name, str):
+                raise refusal(
+                    "FXT0403",
+                    f"a provider has a number and a name, not {reprlib.repr((id, name))}",
+                )
             if id in self._sections:
                 raise refusal("FXT0409", f"provider {id} is in this archive already")
             ProviderInfo(id=id, name=name).pack()
@@ -137,18 +144,28 @@ class Archive:
 
     def close(self) -> None:
         """Hand over what is gathered; a file that the archive opened stands under its name."""
-        if self._closed:
-            return
-        self.flush()
-        self._closed = True
-        if self._owned is not None:
-            self._owned.commit()
+        with self.lock:
+            if self._closed:
+                return
+            try:
+                self.flush()
+            except BaseException:
+                self.abort()
+                raise
+            self._end()
+            if self._owned is not None:
+                self._owned.commit()
 
     def abort(self) -> None:
         """Forget what the archive's own file would have held."""
+        with self.lock:
+            self._end()
+            if self._owned is not None:
+                self._owned.abort()
+
+    def _end(self) -> None:
         self._closed = True
-        if self._owned is not None:
-            self._owned.abort()
+        self.append = _refuse_more  # type: ignore[method-assign]
 
     def _begin(self) -> None:
         magic = TraceInfo(info_type=0, magic=wire.MAGIC)
@@ -169,6 +186,10 @@ class Archive:
             self.abort()
 
 
+def _refuse_more(section: Section | None, record: bytes) -> None:  # noqa: ARG001
+    raise UsageError("the archive is closed", remedy="write before it is, or open another one")
+
+
 class FlightRecorder(Archive):
     """An archive of which only the last ``nbytes`` bytes of events are kept, in memory.
 
@@ -178,8 +199,8 @@ class FlightRecorder(Archive):
         recorder.save("last.fxt")
 
     What later records depend on outlives the records around it: providers, rates, the strings
-    and threads that stand in slots, names of kernel objects. So the saved archive reads as the
-    end of the whole one. Saving may be repeated, and changes nothing.
+    and threads that stand in slots, names of kernel and userspace objects. So the saved archive
+    reads as the end of the whole one. Saving may be repeated, and changes nothing.
     """
 
     def __init__(self, nbytes: int, *, big_endian: bool = False) -> None:
@@ -199,7 +220,10 @@ class FlightRecorder(Archive):
         while self._size > self.nbytes and kept:
             oldest, gone = kept.popleft()
             self._size -= len(gone)
-            self._states.setdefault(oldest.id, _State()).outlive(gone, big_endian=self.big_endian)
+            state = self._states.get(oldest.id)
+            if state is None:
+                state = self._states[oldest.id] = _State()
+            state.outlive(gone, big_endian=self.big_endian)
 
     def save(self, where: Where, *, force: bool = False) -> None:
         """Write what is kept as an archive."""
@@ -249,6 +273,9 @@ class _State:
         elif kind == RecordType.KERNEL_OBJECT:
             koid = int.from_bytes(record[8:16], order)  # type: ignore[arg-type]
             key = (kind, koid, wire.KERNEL_OBJECT.unpack(header)["object_type"])
+        elif kind == RecordType.USERSPACE_OBJECT:  # its process stands inline
+            pointer, process = (int.from_bytes(record[at : at + 8], order) for at in (8, 16))  # type: ignore[arg-type]
+            key = (kind, pointer, process)
         else:
             return
         self._last[key] = record

@@ -32,7 +32,7 @@ from fxframework.errors import UsageError
 from fxframework.io.source import Source
 from fxframework.io.words import WORD, FieldView, WordLayout
 
-__all__ = ["explain"]
+__all__ = ["explain", "explain_buffer"]
 
 SHOWN_WORDS = 64
 """Words of a payload, of padding or of damage that are listed, around the byte asked for."""
@@ -44,16 +44,47 @@ def explain(source: Source, offset: int) -> list[FieldView]:
     Of long stretches (payloads, padding, damage) the words around the byte are given. Raises
     UsageError where the file has no such byte.
     """
+    _check_offset(source, offset)
+    big_endian = is_big_endian(source.read(0, WORD))
+    stretches = frames(source.data, big_endian=big_endian)
+    frame = next(frame for frame in stretches if frame[1] > offset)
+    return list(_Explainer(source.data, offset, big_endian=big_endian).views(frame))
+
+
+def explain_buffer(source: Source, offset: int) -> list[FieldView]:
+    """The same for an image of a trace buffer: a record of one of its buffers, or the header.
+
+    Of the header all fields are given; unused space and damage as ``explain`` gives them.
+    """
+    from fx_trace.buffer import HEADER, PADDING, RECORDS, Image
+    from fx_trace.layout import BUFFER_HEADER
+
+    _check_offset(source, offset)
+    explainer = _Explainer(source.data, offset, big_endian=False)
+    part = Image(source.data).at(offset)
+    if part.kind == HEADER:
+        words = source.words()[: len(BUFFER_HEADER)].tolist()
+        return [
+            view
+            for number, (word, bits) in enumerate(zip(words, BUFFER_HEADER, strict=True))
+            for view in bits.explain(word, number * WORD)
+        ]
+    if part.kind == RECORDS:
+        for at, end, header, code in frames(source.data[part.start : part.end]):
+            if part.start + end > offset:
+                frame = part.start + at, part.start + end, header, code
+                return list(explainer.views(frame))
+    frame = part.start, part.end, 0, "FXT0006" if part.kind == PADDING else part.code
+    return list(explainer.views(frame))
+
+
+def _check_offset(source: Source, offset: int) -> None:
     if not 0 <= offset < source.size:
         raise UsageError(
             f"the file has {source.size} bytes, and byte {offset} is none of them",
             path=source.name,
             remedy=f"give an offset from 0 to {source.size - 1}" if source.size else "",
         )
-    big_endian = is_big_endian(source.read(0, WORD))
-    stretches = frames(source.data, big_endian=big_endian)
-    frame = next(frame for frame in stretches if frame[1] > offset)
-    return list(_Explainer(source.data, offset, big_endian=big_endian).views(frame))
 
 
 class _Explainer:

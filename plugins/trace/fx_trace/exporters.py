@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import base64
 import bisect
+import functools
 import heapq
 import itertools
 import math
@@ -30,6 +31,7 @@ from fxframework.model.clock import NS_MAX
 from fxframework.model.schema import FLOW_PHASES, SCOPES, TABLE_CODES, THREAD_STATES
 from fxframework.model.strings import TextColumn
 from fxframework.model.table import ColumnData, Table
+from fxframework.model.window import Window
 from fxframework.registry import ExportSession
 
 __all__ = ["open_json", "open_text"]
@@ -81,9 +83,13 @@ def open_text(sink: Sink, options: Mapping[str, Any]) -> ExportSession:
 def _windows(capture: Capture, names: Iterable[str]) -> Iterator[dict[str, Table]]:
     """The rows of several tables in file order, in windows; a record's rows are in one window.
 
-    Relies on tables being in the order of their offsets.
+    Relies on tables being in the order of their offsets, which are made those of reading.
     """
-    streams = {name: capture.batches(name, ROWS) for name in names if name in capture.schemas}
+    streams = {
+        name: _in_order(capture, capture.batches(name, ROWS))
+        for name in names
+        if name in capture.schemas
+    }
     held: dict[str, tuple[Table, I64, int]] = {}
     while True:
         for name in list(streams):
@@ -102,6 +108,24 @@ def _windows(capture: Capture, names: Iterable[str]) -> Iterator[dict[str, Table
             else:
                 held[name] = (table, offsets, max(start, stop))
         yield window
+
+
+def _in_order(capture: Capture, batches: Iterator[Table]) -> Iterator[Table]:
+    """The batches with offsets that go up, also where a trace buffer is read from its middle."""
+    whole = capture
+    while isinstance(whole, Window):
+        whole = whole.whole
+    places: Callable[[I64], I64] | None = getattr(whole, "places", None)
+    for batch in batches:
+        offsets = batch.array("offset")
+        ordered = offsets if places is None else places(offsets)
+        if ordered is offsets:
+            yield batch
+            continue
+        columns: dict[str, Any] = {
+            name: functools.partial(batch.__getitem__, name) for name in batch
+        }
+        yield Table(batch.schema, len(batch), {**columns, "offset": ordered}, batch.pool)
 
 
 def _fill(
@@ -277,6 +301,7 @@ def _dropped_records(capture: Capture, survey: _Survey) -> Counter[str]:
         elif subtype.isdecimal():
             dropped[f"{family} records of unknown kinds"] += count
     found = capture.diagnostics.counts
+    dropped["damaged stretches"] -= found.get("FXT0505", 0)  # stale bytes are nothing lost
     dropped["ends that close nothing"] = found.get("FXT0302", 0) + found.get("FXT0306", 0)
     dropped["arguments of ends that close nothing"] = survey.unowned
     dropped["arguments of objects and blobs"] = survey.untimed

@@ -10,6 +10,9 @@ from fxframework.errors import Catalogue
 from fxframework.registry import Confidence, Exporter, Option, Probe, Reader, Writer, lazy
 
 SUFFIXES = (".fxt", ".fxt.gz")
+BUFFER_SUFFIXES = (".tbuf",)
+FORMATS = ("trace", "trace-buffer")
+"""Formats whose captures have the tables of a trace."""
 
 
 def sniff(probe: Probe) -> Confidence:
@@ -35,6 +38,25 @@ def sniff(probe: Probe) -> Confidence:
     return Confidence.NONE
 
 
+def sniff_buffer(probe: Probe) -> Confidence:
+    """CERTAIN for the magic of a trace buffer with a consistent header of the file's size.
+
+    The magic alone is LIKELY; an empty file of that name is POSSIBLE.
+    """
+    from fx_trace.layout import BUFFER_HEADER_BYTES, BUFFER_MAGIC_BYTES
+
+    if not probe.size and probe.has_suffix(BUFFER_SUFFIXES):
+        return Confidence.POSSIBLE
+    if not probe.head.startswith(BUFFER_MAGIC_BYTES):
+        return Confidence.NONE
+    if len(probe.head) < BUFFER_HEADER_BYTES:
+        return Confidence.LIKELY
+    from fx_trace.buffer import BufferHeader  # loads what will read the file in any case
+
+    faults = BufferHeader.unpack(probe.head).check(probe.size)
+    return Confidence.LIKELY if faults else Confidence.CERTAIN
+
+
 def _frames(word: int, available: int | None = None) -> bool:
     """Whether a word is padding or the header of a record that can stand there."""
     from fx_trace.layout import LARGE_SIZE, MINIMUM_WORDS, SIZE, TYPE, RecordType
@@ -58,7 +80,7 @@ def _rules() -> Catalogue:
 
 @hookimpl
 def fx_readers() -> Iterable[Reader]:
-    """The trace archive."""
+    """The trace archive, and images of trace buffers."""
     return [
         Reader(
             format="trace",
@@ -69,13 +91,23 @@ def fx_readers() -> Iterable[Reader]:
             rules=_rules,
             explain=lazy("fx_trace.explain:explain"),
             sample=lazy("fx_trace.sample:sample"),
-        )
+        ),
+        Reader(
+            format="trace-buffer",
+            title="Fuchsia trace buffer image",
+            suffixes=BUFFER_SUFFIXES,
+            sniff=sniff_buffer,
+            open=lazy("fx_trace.buffer:open_buffer"),
+            rules=_rules,
+            explain=lazy("fx_trace.explain:explain_buffer"),
+            sample=lazy("fx_trace.buffer:sample"),
+        ),
     ]
 
 
 @hookimpl
 def fx_writers() -> Iterable[Writer]:
-    """The trace archive."""
+    """The trace archive, and images of trace buffers."""
     return [
         Writer(
             format="trace",
@@ -96,27 +128,48 @@ def fx_writers() -> Iterable[Writer]:
                     default=False,
                     help="write large records as blob records, which Perfetto does not mis-size",
                 ),
+                Option(
+                    name="open_slices",
+                    type=str,
+                    default="keep",
+                    help="of a part in time: keep slices that reach beyond it, close them at its "
+                    "bounds, or drop them",
+                ),
             ),
-        )
+            cut=lazy("fx_trace.cutting:cut"),
+        ),
+        Writer(
+            format="trace-buffer",
+            title="Fuchsia trace buffer image",
+            suffixes=BUFFER_SUFFIXES,
+            open=lazy("fx_trace.buffer:open_buffer_writer"),
+            options=(
+                Option(
+                    name="image_size",
+                    type=int,
+                    default=0,
+                    help="bytes of an image that was cut short; 0 is what its header says",
+                ),
+            ),
+        ),
     ]
 
 
 @hookimpl
 def fx_exporters() -> Iterable[Exporter]:
-    """Text for people, and Chrome JSON."""
+    """Text for people, and Chrome JSON, of everything that has the tables of a trace."""
+    forms = (
+        ("text", "one line per record", ".txt"),
+        ("json", "Chrome JSON, as trace2json writes it", ".json"),
+    )
     return [
         Exporter(
-            name="text",
-            title="one line per record",
-            accepts="trace",
-            suffixes=(".txt",),
-            open=lazy("fx_trace.exporters:open_text"),
-        ),
-        Exporter(
-            name="json",
-            title="Chrome JSON, as trace2json writes it",
-            accepts="trace",
-            suffixes=(".json",),
-            open=lazy("fx_trace.exporters:open_json"),
-        ),
+            name=name,
+            title=title,
+            accepts=format,
+            suffixes=(suffix,),
+            open=lazy(f"fx_trace.exporters:open_{name}"),
+        )
+        for name, title, suffix in forms
+        for format in FORMATS
     ]

@@ -103,6 +103,9 @@ class TraceCapture(Capture):
 
     format = "trace"
     timed_records = True
+    support_records = frozenset({"string", "thread"})
+    magic_first: ClassVar[bool] = True
+    """Whether the bytes begin with the magic number record."""
     schemas: ClassVar[Mapping[str, TableSchema]] = {
         **{name: STANDARD_TABLES[name] for name in _STANDARD},
         "args": STANDARD_TABLES["args"].extended(ANNOTATION),
@@ -133,6 +136,10 @@ class TraceCapture(Capture):
         """What the writer has to know to write these records as the same bytes."""
         return {"big_endian": True} if self.big_endian else {}
 
+    def places(self, offsets: I64) -> I64:
+        """For offsets of records, numbers that are in the order of reading, same shape."""
+        return offsets
+
     # --- Records ---------------------------------------------------------------------------
 
     def records(self) -> Iterator[Record]:
@@ -161,6 +168,11 @@ class TraceCapture(Capture):
     def scan(self) -> None:
         """Read all of it, so that ``diagnostics`` is complete."""
         self._pass(whole=self._fits_memory)
+
+    @property
+    def _framed_bytes(self) -> int:
+        """Bytes in which records are looked for."""
+        return self.source.size
 
     @property
     def _fits_memory(self) -> bool:
@@ -215,9 +227,13 @@ class TraceCapture(Capture):
             scanner = self.scanner()
             passed = _Pass(scanner, self.request.limits.max_depth or 1 << 30, ordered=ordered)
             if all(passed.add(chunk, keep=whole) for chunk in self._chunks(scanner, whole=whole)):
-                passed.finish(self.source.size)
+                passed.finish(self._framed_bytes)
                 return passed
             ordered = True
+
+    def raw(self) -> Raw:
+        """What lies under the tables, for what writes a part of the capture."""
+        return Raw(self, self._pass(whole=self._fits_memory))
 
     # --- Tables ------------------------------------------------------------------------------
 
@@ -255,6 +271,34 @@ class TraceCapture(Capture):
         return passed.summary(self)
 
 
+class Raw:
+    """A capture's words, the pass over all of them, and its raw columns."""
+
+    def __init__(self, capture: TraceCapture, passed: _Pass) -> None:
+        self._capture = capture
+        self.passed = passed
+        self.words = capture._words
+        """int64 of shape (words,), in the machine's byte order."""
+        self.streams = capture._streams
+        """The same as they stand in the file."""
+        self.big_endian = capture.big_endian
+
+    @property
+    def bytes(self) -> NDArray[np.uint8]:
+        """The file, of shape (bytes,)."""
+        return self.streams.view(np.uint8)
+
+    def chunks(self) -> Iterator[tuple[Chunk, Times]]:
+        """All raw rows with their times; may be asked for again."""
+        passed = self.passed
+        if passed.chunk is not None:
+            yield passed.chunk, passed.times
+            return
+        scanner = self._capture.scanner()
+        for chunk in self._capture._chunks(scanner, whole=False):
+            yield chunk, Times(chunk, scanner)
+
+
 class Times:
     """A chunk's times in nanoseconds: each row by the clock that was in force there."""
 
@@ -286,6 +330,14 @@ class Times:
         stops = [*starts[1:], rows]
         parts = [part for part in zip(clocks, starts, stops, strict=True) if part[1] < part[2]]
         return parts or [(0, 0, rows)]
+
+    def by_clock(self, *columns: list[int]) -> Iterator[NDArray[np.uint64]]:
+        """For each column, given by clock, its value for each event, shape (events,)."""
+        for column in columns:
+            out = np.empty(self._chunk.events.ticks.size, np.uint64)
+            for clock, start, stop in self._parts(out.size, 1):
+                out[start:stop] = column[clock]
+            yield out
 
     def finish(self) -> I64:
         """Ends of complete events, shape (events,); other rows mean nothing."""
@@ -566,7 +618,8 @@ class _Pass:
         """Turn what the kernels noted into diagnostics of the capture."""
         state = self.scanner.state
         diagnostics = capture.diagnostics
-        if capture.source.size and capture.source.read(0, 8) not in layout.MAGICS:
+        begins = not capture.source.size or capture.source.read(0, 8) in layout.MAGICS
+        if capture.magic_first and not begins:
             diagnostics.add("FXT0201", offset=0, record=0)
         if self._out_of_order is not None:
             diagnostics.add("FXT0304", offset=self._out_of_order)

@@ -26,7 +26,7 @@ from fx_trace.records import (
     UserspaceObject,
     string_marker,
 )
-from fx_trace.writer import RecordRewriter, open_writer
+from fx_trace.writer import open_writer
 from fxframework.errors import WriteRefusedError
 from fxframework.io.sink import Sink
 from fxframework.model.capture import Capture
@@ -103,7 +103,7 @@ class _Lack:
 class _Mender:
     """Writes records, and makes up for what they refer to and is not there."""
 
-    def __init__(self, writer: RecordRewriter) -> None:
+    def __init__(self, writer: RecordWriter) -> None:
         self._writer = writer
         self._tables = Tables()
         """What the records of the input registered so far."""

@@ -35,6 +35,10 @@ class Slots(Generic[K]):
         """Values that stand somewhere now."""
         self.evictions = 0
         """How often a value lost its slot."""
+        self.evicted: K | None = None
+        """The value that did so last."""
+        self.paused = False
+        """Whether no slot is given for now."""
         self._value: dict[int, K] = {}
         self._next = 1
         self._undo: list[Callable[[], None]] = []
@@ -44,7 +48,7 @@ class Slots(Generic[K]):
 
     def take(self, value: K) -> int:
         """A slot for a value that has none; 0 where it gets none."""
-        if self.policy == "inline":
+        if self.policy == "inline" or self.paused:
             return 0
         before = self._next
         while len(self._value) < self.limit and self._next in self._value:
@@ -70,6 +74,7 @@ class Slots(Generic[K]):
         if old is not None and self.index.get(old) == index:
             del self.index[old]
             self.evictions += 1
+            self.evicted = old
         self._value[index] = value
         self.index[value] = index
 
@@ -92,7 +97,9 @@ class Slots(Generic[K]):
 
     def drop(self, value: K) -> None:
         """Take back the slot of a value that was not registered after all."""
-        del self._value[self.index.pop(value)]
+        index = self.index.pop(value, 0)
+        if index:
+            del self._value[index]
 
     def keep(self) -> None:
         """What was changed stays."""

@@ -118,11 +118,15 @@ _OF_NUMPY = {
     "f4": ArgType.DOUBLE,
     "f8": ArgType.DOUBLE,
 }
+_BYTES = (bytes, bytearray, memoryview)
 _INTEGERS = (ArgType.INT32, ArgType.UINT32, ArgType.INT64, ArgType.UINT64)
 
 
 def type_of(value: Any) -> tuple[ArgType, Any] | None:
     """The type that a value gets, and the value as Python has it; None where it gets none."""
+    if isinstance(value, Blob):
+        value = value.value
+        return (ArgType.BLOB, bytes(value)) if isinstance(value, _BYTES) else None
     if isinstance(value, Typed):
         return value.type, value.value
     if value is None:
@@ -140,7 +144,7 @@ def type_of(value: Any) -> tuple[ArgType, Any] | None:
         return ArgType.DOUBLE, float(value)
     if isinstance(value, str):
         return ArgType.STRING, str(value)
-    if isinstance(value, bytes | bytearray | memoryview):
+    if isinstance(value, _BYTES):
         return ArgType.BLOB, bytes(value)
     kind_of_numpy = getattr(getattr(value, "dtype", None), "str", "")[1:]
     if kind_of_numpy in _OF_NUMPY and getattr(value, "shape", None) == ():

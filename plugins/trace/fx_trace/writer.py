@@ -8,6 +8,7 @@ thread tables, and puts whole records into an archive (``fx_trace.archive``) or 
 
 from __future__ import annotations
 
+import operator
 import os
 import reprlib
 import struct
@@ -25,7 +26,7 @@ from fx_trace.layout import ArgType, EventType, RecordType
 from fx_trace.records import RecordEncoder, TraceRecord, refusal
 from fx_trace.slots import Policy, Slots
 from fx_trace.values import RANGES, Koid, Value, type_of
-from fxframework.errors import UsageError
+from fxframework.errors import UsageError, WriteRefusedError
 from fxframework.io.sink import Sink
 from fxframework.io.words import U64_MAX, pad8
 from fxframework.model.diagnostics import Diagnostics
@@ -41,9 +42,10 @@ BUFFER = 1 << 20
 """Bytes gathered before they go to the sink."""
 _LOW32 = 0xFFFFFFFF
 _DOUBLE = struct.Struct("<d").pack
+_OF_DOUBLE = struct.Struct("<d").unpack
 _WORD = struct.Struct("<Q").unpack
 _SCOPES = {name: number for number, name in wire.SCOPES.items()}
-_STATES: dict[int | str, int] = {name: number for number, name in wire.THREAD_STATES.items()}
+_STATES: dict[str, int | str] = {name: number for number, name in wire.THREAD_STATES.items()}
 
 
 class Destination(Protocol):
@@ -132,13 +134,14 @@ class TraceWriter:
         """Headers, without sizes, of events all of whose references are slots."""
         self._staged: list[tuple[bytes, Slots[Any], Any]] = []
         """Records that register a slot's value, not put yet."""
-        self._initialization.pack()
+        self._check(self._initialization)
 
     # --- Setting the stage ----------------------------------------------------------------------
 
     def begin(self) -> bool:
         """Write the initialization record. ``Archive.provider`` has done so."""
-        return self._put(self._initialization.pack(big_endian=self.big_endian), durable=True)
+        with self._lock:
+            return self._put(self._initialization.pack(big_endian=self.big_endian), durable=True)
 
     @property
     def ticks_per_second(self) -> int:
@@ -157,9 +160,7 @@ class TraceWriter:
     def kernel_object(self, object_type: int, koid: int, name: str, args: Arguments = ()) -> bool:
         """Say what a koid is (Kernel object record). It holds no references, only inline parts."""
         return self.write(
-            r.KernelObject(
-                object_type=int(object_type), koid=koid, name=name, args=_records_of(args)
-            )
+            r.KernelObject(object_type=object_type, koid=koid, name=name, args=_records_of(args))
         )
 
     def userspace_object(self, process: int, pointer: int, name: str, args: Arguments = ()) -> bool:
@@ -195,13 +196,13 @@ class TraceWriter:
         Its ``scope`` (thread, process or global) is an extension that newer readers know (notes
         §1.2).
         """
-        word = None
+        word: Any = ...
         if scope is not None:
-            if scope not in _SCOPES:
+            word = _SCOPES.get(scope) if isinstance(scope, str) else None
+            if word is None:
                 raise refusal(
                     "FXT0403", f"instant: scope is thread, process or global, not {scope!r}"
                 )
-            word = _SCOPES[scope]
         return self._event(0, category, name, args, thread, timestamp, word)
 
     def counter(
@@ -227,7 +228,7 @@ class TraceWriter:
         timestamp: int | None = None,
     ) -> bool:
         """A slice begins (Duration begin event)."""
-        return self._event(2, category, name, args, thread, timestamp, None)
+        return self._event(2, category, name, args, thread, timestamp, ...)
 
     def duration_end(
         self,
@@ -239,7 +240,7 @@ class TraceWriter:
         timestamp: int | None = None,
     ) -> bool:
         """The slice that began last on the thread ends (Duration end event)."""
-        return self._event(3, category, name, args, thread, timestamp, None)
+        return self._event(3, category, name, args, thread, timestamp, ...)
 
     def duration_complete(
         self,
@@ -286,7 +287,9 @@ class TraceWriter:
         Priorities become the arguments ``incoming_weight`` and ``outgoing_weight``, int32, as the
         kernel writes them.
         """
-        state = _STATES.get(outgoing_state, outgoing_state)
+        state = outgoing_state
+        if isinstance(state, str):
+            state = _STATES.get(state, state)
         what = "context_switch"
         head = _CONTEXT_SWITCH | _bits(what, "cpu", cpu, 16) << 20
         head |= _bits(what, "outgoing_state", state, 4) << 36
@@ -335,12 +338,10 @@ class TraceWriter:
 
         Blobs of one name follow each other in order.
         """
+        blobs = list(_blobs(name, _octets("blob", payload), blob_type))
+        self._check(blobs[0])
         with self._lock:
-            step = wire.MAX_STRING_BYTES
-            parts = [payload[at : at + step] for at in range(0, len(payload), step)] or [b""]
-            blobs = [r.Blob(name=name, blob_type=int(blob_type), payload=part) for part in parts]
-            self._check(blobs[0])
-            return _all(self.write, blobs)
+            return _all(self._write, blobs)
 
     def large_blob(
         self,
@@ -357,6 +358,7 @@ class TraceWriter:
 
         For Perfetto: an instant event with the metadata, and blob records.
         """
+        payload = _octets("large", payload)
         if not metadata:
             return self.write(r.LargeBlob(category=category, name=name, payload=payload))
         return self.write(
@@ -377,7 +379,10 @@ class TraceWriter:
         """
         if isinstance(record, Mapping):
             record = r.from_json(record)
-        self._check(record)
+        try:
+            self._check(record)
+        except _MISTAKES as error:
+            raise _mistaken(error) from error
         with self._lock:
             if self.perfetto_safe and isinstance(record, r.LargeBlob | r.LargeBlobWithMetadata):
                 return _all(self._write, perfetto_parts(record))
@@ -387,12 +392,18 @@ class TraceWriter:
 
     def _check(self, record: TraceRecord) -> None:
         """Refuse what a writer must not write, though a reader reads it."""
+        if not isinstance(record, r.TraceRecord):
+            raise refusal("FXT0401", f"a record or its JSON, not {reprlib.repr(record)}")
         if isinstance(record, _METADATA):
             raise refusal(
                 "FXT0410", f"{record.record}: a provider's records are written without metadata"
             )
-        if record.opaque:
+        if record.opaque or (isinstance(record, r.Event) and not isinstance(record.event, str)):
             raise refusal("FXT0408", f"{record.record}: no record that the format defines")
+        if isinstance(record, r.Initialization):
+            record.pack()
+            if not record.ticks_per_second:
+                raise refusal("FXT0404", "initialization: no clock has 0 ticks_per_second")
         for name, limit in _CONVENTIONS:
             value = getattr(record, name, None)
             if isinstance(value, str | bytes):
@@ -400,6 +411,8 @@ class TraceWriter:
         for argument in getattr(record, "args", ()):
             what = f"{record.record}, argument {reprlib.repr(argument.name)}"
             _check_length(what, "name", argument.name, wire.MAX_STRING_BYTES)
+            if not isinstance(argument.type, str):
+                raise refusal("FXT0408", f"{what}: no argument type that the format defines")
             if isinstance(argument.value, str):
                 _check_length(what, "value", argument.value, wire.MAX_STRING_BYTES)
         if isinstance(record, r.LargeBlob | r.LargeBlobWithMetadata):
@@ -427,7 +440,9 @@ class TraceWriter:
         return self._put(self._made(make), durable=durable)
 
     def _write_slot(self, record: r.StringRecord | r.ThreadRecord) -> bool:
-        data = attrs.evolve(record, refs=None, raw=None).pack(big_endian=self.big_endian)
+        data = self._made(
+            lambda: attrs.evolve(record, refs=None, raw=None).pack(big_endian=self.big_endian)
+        )
         slots: Slots[Any] = self.strings
         value: Any = getattr(record, "value", None)
         if isinstance(record, r.ThreadRecord):
@@ -435,9 +450,13 @@ class TraceWriter:
         if not self._put(data, durable=True):
             return False
         if record.index:
+            before = slots.evictions
             slots.put(record.index, value)
             slots.keep()
-            self._forget()
+            if slots.evictions != before:
+                self._lost(slots)
+            if slots is self.strings and value:
+                self._refs[value] = record.index
         return True
 
     def _slotted(self, record: TraceRecord) -> TraceRecord:
@@ -479,34 +498,34 @@ class TraceWriter:
         args: Arguments,
         thread: Thread | None,
         timestamp: int | None,
-        word: int | None,
+        word: Any,
     ) -> bool:
+        """Write an event; ``word`` stands behind its arguments, ``...`` where none does."""
         if thread is None:
             thread = _here()
         if timestamp is None:
             timestamp = self._now()
         with self._lock:
-            head = self._heads.get((kind, category, name, thread))
-            if head is None:
-                words = None
-            else:
-                words = [head, timestamp]
-                try:
+            try:
+                head = self._heads.get((kind, category, name, thread))
+                if args and type(args) is not dict:
+                    args = _pairs(args)
+                if head is not None:
+                    words = [head, timestamp]
                     if args:
                         count = self._arguments(words, args)
                         words[0] = head | count << 20
-                    if word is not None:
+                    if word is not ...:
                         words.append(word)
                     size = len(words)
                     words[0] |= size << 4
                     if not self._staged and size < 64:
                         return self._put(self._packs[size](*words))
-                except (struct.error, TypeError):
-                    pass  # made again below, where what is wrong is told
-                except BaseException:
-                    self._unstage()
-                    raise
+            except (struct.error, TypeError):
+                pass  # made again below, where what is wrong is told
+            except BaseException:
                 self._unstage()
+                raise
             return self._put(
                 self._made(
                     lambda: self._event_bytes(kind, category, name, args, thread, timestamp, word)
@@ -521,24 +540,24 @@ class TraceWriter:
         args: Arguments,
         thread: Thread,
         timestamp: int,
-        word: int | None,
+        word: Any,
     ) -> bytes:
         """An event's record, of which not all parts stand in slots yet, or which is wrong."""
         what = wire.EVENT_NAMES[kind]
         words = [0, _check_word(what, "timestamp", timestamp)]
         thread_ref = self._thread(what, thread)
         if not thread_ref:
-            words += thread
+            words += map(operator.index, thread)
         category_ref = self._string(category, f"{what}: category", words)
         name_ref = self._string(name, f"{what}: name", words)
         head = RecordType.EVENT | kind << 16 | thread_ref << 24 | category_ref << 32
         head |= name_ref << 48
         count = self._arguments(words, args) if args else 0
-        if word is not None:
+        if word is not ...:
             words.append(_check_word(what, _LAST_WORD.get(kind, "id"), word))
         record = self._packed(what, head | count << 20, words)
         if thread_ref and not (category_ref | name_ref) & wire.INLINE_STRING:
-            self._heads[kind, category, name, thread] = head
+            self._heads[kind, category, name, tuple(thread)] = head
         return record
 
     def _scheduling(
@@ -572,7 +591,7 @@ class TraceWriter:
         count = 0
         refs = self._refs
         append = words.append
-        for name, value in args.items() if isinstance(args, Mapping) else args:
+        for name, value in args.items() if type(args) is dict else args:  # type: ignore[str-unpack]
             count += 1
             ref = refs.get(name, -1)
             kind = type(value)
@@ -638,15 +657,13 @@ class TraceWriter:
             ref = -1
         if ref >= 0:
             return ref
-        if not isinstance(text, str):
-            raise refusal("FXT0403", f"{what} must be a text, not {reprlib.repr(text)}")
         data = _encoded(what, text)
         _check_length(what, "", data, wire.MAX_STRING_BYTES)
         before = self.strings.evictions
         index = self.strings.take(text)
         if index:
             if self.strings.evictions != before:
-                self._forget()
+                self._lost(self.strings)
             record = r.StringRecord(index=index, value=text).pack(big_endian=self.big_endian)
             self._staged.append((record, self.strings, text))
             self._refs[text] = index
@@ -663,8 +680,7 @@ class TraceWriter:
             raise refusal(
                 "FXT0403", f"{what}: a thread is (process, thread), not {reprlib.repr(thread)}"
             ) from None
-        _check_word(what, "the thread's process", pid)
-        _check_word(what, "thread", tid)
+        thread = _check_word(what, "the thread's process", pid), _check_word(what, "thread", tid)
         return self.threads.index.get(thread) or self._new_thread(thread)
 
     def _new_thread(self, thread: Thread) -> int:
@@ -674,7 +690,7 @@ class TraceWriter:
         data.pack()
         index = self.threads.take(thread)
         if self.threads.evictions != before:
-            self._forget()
+            self._lost(self.threads)
         if index:
             data.index = index
             record = data.pack(big_endian=self.big_endian)
@@ -686,8 +702,15 @@ class TraceWriter:
         order = ">" if self.big_endian else "<"
         return struct.unpack(f"{order}{-(-len(data) // 8)}Q", pad8(data))
 
-    def _forget(self) -> None:
+    def _lost(self, slots: Slots[Any]) -> None:
         """A slot has another value than before."""
+        self._heads.clear()
+        if slots is self.strings:
+            self._refs.pop(slots.evicted, None)  # type: ignore[arg-type]
+            self._refs[""] = 0
+
+    def _forget(self) -> None:
+        """Slots are not what they were."""
         self._heads.clear()
         self._refs = {"": 0, **self.strings.index}
 
@@ -696,17 +719,23 @@ class TraceWriter:
 
         Where it cannot be made, nothing is registered.
         """
-        while True:
-            evictions = self.strings.evictions + self.threads.evictions
-            try:
+        again = False
+        try:
+            while True:
+                evictions = self.strings.evictions + self.threads.evictions
                 record = make()
-            except BaseException:
-                self._unstage()
-                raise
-            if self.strings.evictions + self.threads.evictions != evictions:
-                continue  # it may refer to what has lost its slot while it was made
-            if self._register():
-                return record
+                if self.strings.evictions + self.threads.evictions != evictions:
+                    # It may refer to what has lost its slot while it was made.
+                    self._heads.clear()
+                    self.strings.paused = self.threads.paused = again
+                    again = True
+                elif self._register():
+                    return record
+        except _MISTAKES as error:
+            raise _mistaken(error) from error
+        finally:
+            self.strings.paused = self.threads.paused = False
+            self._unstage()
 
     def _register(self) -> bool:
         """Put what is staged; False where the destination has no place for more."""
@@ -785,14 +814,12 @@ class RecordRewriter:
 
     def write(self, record: TraceRecord | Mapping[str, Any]) -> None:
         """Write a record. Raises WriteRefusedError (FXT0401 to FXT0409), nothing of it written."""
-        if self._perfetto_safe:
-            if isinstance(record, Mapping):
-                record = r.from_json(record)
-            if isinstance(record, r.LargeBlob | r.LargeBlobWithMetadata):
-                parts = perfetto_parts(record)
-                self._buffer += b"".join(map(self._encoder.encode, parts))
-                return
-        self._buffer += self._encoder.encode(record)
+        if self._perfetto_safe and isinstance(record, Mapping):
+            record = r.from_json(record)
+        if self._perfetto_safe and isinstance(record, r.LargeBlob | r.LargeBlobWithMetadata):
+            self._buffer += b"".join(map(self._encoder.encode, perfetto_parts(record)))
+        else:
+            self._buffer += self._encoder.encode(record)
         if len(self._buffer) >= BUFFER:
             self._flush()
 
@@ -839,13 +866,24 @@ def perfetto_parts(record: r.LargeBlob | r.LargeBlobWithMetadata) -> Iterator[Tr
             refs=refs or None,
         )
     name = {"name": record.refs["name"]} if record.refs and "name" in record.refs else None
-    step = wire.MAX_STRING_BYTES
-    for at in range(0, len(record.payload) or 1, step):
-        payload = record.payload[at : at + step]
-        yield r.Blob(name=record.name, blob_type=wire.BlobType.DATA, payload=payload, refs=name)
+    yield from _blobs(record.name, record.payload, wire.BlobType.DATA, name)
+
+
+def _blobs(
+    name: str, payload: bytes, blob_type: int, refs: dict[str, int] | None = None
+) -> Iterator[r.Blob]:
+    """Bytes as blob records, one at least; they leave room for a name that stands inline."""
+    room = (wire.MAX_RECORD_WORDS - 1) * 8 - len(pad8(_encoded("blob: name", name)))
+    step = max(8, min(wire.MAX_STRING_BYTES, room))
+    for at in range(0, len(payload) or 1, step):
+        part = payload[at : at + step]
+        yield r.Blob(name=name, blob_type=blob_type, payload=part, refs=refs)
 
 
 # --- Small things ------------------------------------------------------------------------------
+
+_MISTAKES = (TypeError, AttributeError, ValueError, struct.error)
+"""What a value of the wrong kind leads to where nothing has checked it before."""
 
 _METADATA = (
     r.ProviderInfo, r.ProviderSection, r.ProviderEvent, r.TraceInfo, r.UnknownMetadata,
@@ -879,6 +917,10 @@ def _time_of(
     return clock.ticks, clock.ticks_per_second if rate is None else rate
 
 
+def _mistaken(error: Exception) -> WriteRefusedError:
+    return refusal("FXT0403", f"a value of the wrong kind: {error}")
+
+
 def _no_time() -> int:
     raise UsageError(
         "there is no clock to take the time from",
@@ -897,23 +939,42 @@ def _here() -> Thread:
 
 def _inline(record: TraceRecord) -> TraceRecord:
     """The record without references to slots."""
+    if isinstance(record, r.UserspaceObject) and isinstance(record.process, str):
+        raise refusal("FXT0403", f"process is {record.process!r}, a thread that is not known")
     arguments = tuple(attrs.evolve(each, refs=None) for each in getattr(record, "args", ()))
     return attrs.evolve(record, refs=None, raw=None, args=arguments)  # type: ignore[call-arg]
+
+
+def _pairs(args: Arguments) -> list[tuple[str, Value]]:
+    """Arguments as a list, since those of an iterator can be had but once."""
+    if isinstance(args, Mapping):
+        args = args.items()
+    try:
+        pairs = [(name, value) for name, value in args]
+    except (TypeError, ValueError) as error:
+        raise refusal(
+            "FXT0403", f"arguments are names and values, not {reprlib.repr(args)}"
+        ) from error
+    for name, _ in pairs:
+        if not isinstance(name, str):
+            raise refusal("FXT0403", f"an argument's name is a text, not {reprlib.repr(name)}")
+    return pairs
 
 
 def _records_of(args: Arguments) -> tuple[r.Argument, ...]:
     """Arguments as ``fx_trace.records`` has them."""
     out = []
-    for name, given in args.items() if isinstance(args, Mapping) else args:
+    for name, given in _pairs(args):
         what = f"argument {reprlib.repr(name)}"
         typed = type_of(given)
-        if typed is None or not isinstance(name, str):
+        if typed is None:
             raise refusal("FXT0403", f"{what}: {reprlib.repr(given)} has no argument type")
         kind, value = typed
         if kind in RANGES:
             _number(what, kind, value, [])
+            value = operator.index(value)
         elif kind == ArgType.DOUBLE:
-            _double(what, value)
+            value = _OF_DOUBLE(_double(what, value))[0]
         elif kind == ArgType.STRING:
             _encoded(what, value)
         bits = None
@@ -934,20 +995,22 @@ def _with_weights(
         if weight is not None:
             _number(f"{what}: {name}", ArgType.INT32, weight, [])
             given.append((name, weight))
-    given += args.items() if isinstance(args, Mapping) else args
-    return given
+    return given + _pairs(args)
 
 
 def _bits(what: str, name: str, value: Any, width: int) -> int:
     """A number that must fit a field of the header."""
-    if not isinstance(value, int) and not hasattr(value, "__index__"):
+    try:
+        number = operator.index(value)
+    except TypeError:
         raise refusal(
             "FXT0403", f"{what}: {name} must be a whole number, not {reprlib.repr(value)}"
-        )
+        ) from None
     most = (1 << width) - 1
-    if not 0 <= value <= most:
-        raise refusal("FXT0404", f"{what}: {name} is {value}, but its field holds 0 to {most}")
-    return int(value)
+    if not 0 <= number <= most:
+        found = reprlib.repr(number)
+        raise refusal("FXT0404", f"{what}: {name} is {found}, but its field holds 0 to {most}")
+    return number
 
 
 def _check_word(what: str, name: str, value: Any) -> int:
@@ -957,18 +1020,23 @@ def _check_word(what: str, name: str, value: Any) -> int:
 
 def _number(what: str, kind: ArgType, value: Any, words: list[int]) -> int:
     """Bits of an argument's header for a whole number; its word is appended where it has one."""
-    if not isinstance(value, int):
+    try:
+        number = operator.index(value)
+    except TypeError:
         raise refusal(
-            "FXT0403", f"{what}: a {wire.ARG_NAMES[kind]} is a whole number, not {value!r}"
-        )
+            "FXT0403",
+            f"{what}: a {wire.ARG_NAMES[kind]} is a whole number, not {reprlib.repr(value)}",
+        ) from None
     least, most = RANGES[kind]
-    if not least <= value <= most:
+    if not least <= number <= most:
         raise refusal(
-            "FXT0404", f"{what}: {value} is no {wire.ARG_NAMES[kind]}, which is {least} to {most}"
+            "FXT0404",
+            f"{what}: {reprlib.repr(number)} is no {wire.ARG_NAMES[kind]}, "
+            f"which is {least} to {most}",
         )
     if kind in (ArgType.INT32, ArgType.UINT32):
-        return (value & _LOW32) << 32
-    words.append(value & U64_MAX)
+        return (number & _LOW32) << 32
+    words.append(number & U64_MAX)
     return 0
 
 
@@ -979,7 +1047,15 @@ def _double(what: str, value: Any) -> bytes:
         raise refusal("FXT0403", f"{what}: {reprlib.repr(value)} is no double") from None
 
 
-def _encoded(what: str, text: str) -> bytes:
+def _octets(what: str, payload: Any) -> bytes:
+    if not isinstance(payload, bytes | bytearray | memoryview):
+        raise refusal("FXT0403", f"{what}: payload must be bytes, not {reprlib.repr(payload)}")
+    return bytes(payload)
+
+
+def _encoded(what: str, text: Any) -> bytes:
+    if not isinstance(text, str):
+        raise refusal("FXT0403", f"{what} must be a text, not {reprlib.repr(text)}")
     try:
         return text.encode(errors="surrogateescape")
     except UnicodeEncodeError as error:

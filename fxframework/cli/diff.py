@@ -1,0 +1,277 @@
+"""``fxf diff``: what two captures say that the other does not."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from fxframework.cli.app import command as _command
+from fxframework.cli.render import aligned, amount, duration, printable
+from fxframework.cli.session import Session, require_readable
+from fxframework.errors import ExitCode, UsageError
+
+if TYPE_CHECKING:
+    from fxframework.cli.render import Screen
+    from fxframework.model.capture import Capture
+    from fxframework.model.difference import (
+        Difference,
+        NameDifference,
+        Person,
+        PersonDifference,
+        RecordDifference,
+        ShownRecord,
+        Stats,
+    )
+
+SIDES = ("A", "B")
+LONGEST = 200
+"""Letters of a record that are shown without -v."""
+BY = {"record": ("record",), "name": ("name",), "all": ("record", "name")}
+
+
+@_command(name="diff", short_help="Say what differs between two captures.")
+@click.option(
+    "--by", type=click.Choice(list(BY)), default="all", help="Compare records, names, or all; all."
+)
+@click.option(
+    "--show", type=click.IntRange(0), default=10, metavar="N", help="Entries of each list; 10."
+)
+@click.argument("first", metavar="A")
+@click.argument("second", metavar="B")
+def command(session: Session, by: str, show: int, first: str, second: str) -> ExitCode:
+    """Say what differs between two captures of one format.
+
+    Records are the same where they say the same, wherever they stand and whatever indexes they
+    use. By name, rows of the tables are counted, slices and counters also measured, and processes
+    and threads compared. The exit status is 0 where all is the same, and 1 where something
+    differs; -q prints nothing else.
+    """
+    from fxframework.model.difference import compare
+
+    if first == second == "-":
+        raise UsageError("standard input can be read once only", remedy="name a file as A or B")
+    with session.open(first, several=True) as a, session.open(second, several=True) as b:
+        pair = session.window(a), session.window(b)
+        with session.screen.working(f"comparing {a.name} and {b.name}"):
+            found = compare(*pair, by=BY[by], show=show)
+        if not found.identical:
+            for capture in (a, b):
+                require_readable(capture)
+                session.status(capture)
+        if session.settings.json:
+            session.screen.json("diff", _document(pair, found))
+        elif not session.settings.quiet:
+            _print(session, pair, found, show)
+        # The statuses of `diff` are those of diff(1): 1 says that something differs.
+        return ExitCode.OK if found.same else ExitCode.FAILED
+
+
+# --- for programs ------------------------------------------------------------------------------
+
+
+def _document(pair: Sequence[Capture], found: Difference) -> dict[str, Any]:
+    records = found.records
+    return {
+        "a": pair[0].name,
+        "b": pair[1].name,
+        "format": pair[0].format,
+        "same": found.same,
+        "identical": found.identical,
+        "records": None if records is None else _record_document(records),
+        "names": {
+            table: [_name_document(one) for one in names] for table, names in found.names.items()
+        },
+        "people": {
+            each.table: {
+                "only_a": [_person_document(one) for one in each.only[0]],
+                "only_b": [_person_document(one) for one in each.only[1]],
+            }
+            for each in found.people
+        },
+    }
+
+
+def _record_document(records: RecordDifference) -> dict[str, Any]:
+    def shown(one: ShownRecord | None) -> dict[str, Any] | None:
+        return None if one is None else {"offset": one.offset, "said": one.said}
+
+    return {
+        "same": records.same,
+        "reordered": records.reordered,
+        "count_a": records.counts[0],
+        "count_b": records.counts[1],
+        "only_a": records.only[0],
+        "only_b": records.only[1],
+        "shown_a": [shown(one) for one in records.shown[0]],
+        "shown_b": [shown(one) for one in records.shown[1]],
+        "first_a": None if records.first is None else shown(records.first[0]),
+        "first_b": None if records.first is None else shown(records.first[1]),
+    }
+
+
+def _name_document(one: NameDifference) -> dict[str, Any]:
+    return {
+        **one.key,
+        "a": _stats_document(one.table, one.a),
+        "b": _stats_document(one.table, one.b),
+        "ratio": one.ratio,
+    }
+
+
+def _stats_document(table: str, stats: Stats | None) -> dict[str, Any] | None:
+    if stats is None:
+        return None
+    shown: dict[str, Any] = {"count": stats.count}
+    if table == "slices":
+        shown |= {
+            "total_ns": stats.total_ns,
+            "mean_ns": stats.mean_ns,
+            "unclosed": stats.unclosed,
+        }
+    if table == "counters":
+        shown |= {"min": stats.least, "max": stats.most, "last": stats.last}
+    return shown
+
+
+def _person_document(one: Person) -> dict[str, Any]:
+    tid = {} if one.tid is None else {"tid": one.tid}
+    return {"pid": one.pid, **tid, "name": one.name}
+
+
+# --- for people --------------------------------------------------------------------------------
+
+
+def _print(session: Session, pair: Sequence[Capture], found: Difference, show: int) -> None:
+    screen = session.screen
+    for side, capture in zip(SIDES, pair, strict=True):
+        screen.print(f"{side}: {printable(capture.name)}")
+    if found.identical:
+        screen.print(f"same: both are the same {amount(pair[0].source.size, 'byte')}")
+        return
+    if found.records is not None:
+        _print_records(session, found.records)
+    for table, names in found.names.items():
+        if names:
+            _print_names(screen, table, names, show)
+    for people in found.people:
+        _print_people(screen, people, show)
+    colour = "green" if found.same else "red"
+    screen.print(screen.paint("same" if found.same else "different", fg=colour, bold=True))
+
+
+def _print_records(session: Session, records: RecordDifference) -> None:
+    screen = session.screen
+    a, b = records.counts
+    told = f"{amount(a, 'record')} in A, {amount(b, 'record')} in B"
+    if records.same:
+        screen.print(f"records: {told}, the same")
+        return
+    if records.reordered:
+        screen.print(f"records: {told}, the same in another order")
+    else:
+        screen.print(f"records: {told}")
+    if records.first is not None:
+        screen.print("  first difference")
+        for side, first in zip(SIDES, records.first, strict=True):
+            screen.print(f"    {side} {_line(session, first) if first else 'has ended'}")
+    for side, only, shown in zip(SIDES, records.only, records.shown, strict=True):
+        if not only:
+            continue
+        kinds = ", ".join(f"{printable(kind)} {amount(count)}" for kind, count in only.items())
+        screen.print(f"  only in {side}: {amount(sum(only.values()))} ({kinds})")
+        for one in shown:
+            screen.print(f"    {_line(session, one)}")
+        _print_rest(screen, sum(only.values()) - len(shown), "    ")
+
+
+def _print_rest(screen: Screen, more: int, indent: str) -> None:
+    if more > 0:
+        screen.print(f"{indent}… and {amount(more)} more (--show N shows N)")
+
+
+def _line(session: Session, one: ShownRecord) -> str:
+    """A record in one line: its offset, and what it says."""
+    text = printable(session.screen.json_line(one.said).decode().rstrip("\n"))
+    if len(text) > LONGEST and not session.settings.verbose:
+        text = text[: LONGEST - 1] + "…"
+    return f"0x{one.offset:08x}  {text}"
+
+
+def _print_names(screen: Screen, table: str, names: tuple[NameDifference, ...], show: int) -> None:
+    gone = [one for one in names if one.b is None]
+    come = [one for one in names if one.a is None]
+    changed = len(names) - len(gone) - len(come)
+    counts = {"only in A": len(gone), "only in B": len(come), "changed": changed}
+    told = ", ".join(f"{amount(count)} {what}" for what, count in counts.items() if count)
+    screen.print(f"{table}: {amount(len(names), 'name')} ({told})")
+    shown = names[:show]
+    measures = dict(_MEASURES.get(table, {"count": _count}))
+    if any(_unclosed(one.a) != _unclosed(one.b) for one in shown):
+        measures["unclosed"] = _unclosed
+    if shown:
+        head = [*shown[0].key]
+        head += [f"{measure} {side}" for measure in measures for side in SIDES]
+        rows = [[*head, "B/A"], *(_row(one, measures) for one in shown)]
+        numeric = [False] * len(shown[0].key) + [True] * (2 * len(measures) + 1)
+        for at, line in enumerate(aligned(rows, numeric)):
+            screen.print("  " + (line if at else screen.paint(line, bold=True)))
+    _print_rest(screen, len(names) - len(shown), "  ")
+
+
+def _row(one: NameDifference, measures: Mapping[str, Any]) -> list[str]:
+    cells = ["–" if value is None else printable(value) for value in one.key.values()]
+    for measure in measures.values():
+        cells += ["–" if stats is None else measure(stats) for stats in (one.a, one.b)]
+    return [*cells, "–" if one.ratio is None else f"{one.ratio:.2f}"]
+
+
+def _count(stats: Stats) -> str:
+    return amount(stats.count)
+
+
+def _total(stats: Stats) -> str:
+    return duration(stats.total_ns or 0)
+
+
+def _mean(stats: Stats) -> str:
+    return "–" if stats.mean_ns is None else duration(round(stats.mean_ns))
+
+
+def _unclosed(stats: Stats | None) -> str:
+    return amount(0 if stats is None else stats.unclosed)
+
+
+def _least(stats: Stats) -> str:
+    return _number(stats.least)
+
+
+def _most(stats: Stats) -> str:
+    return _number(stats.most)
+
+
+def _last(stats: Stats) -> str:
+    return _number(stats.last)
+
+
+def _number(value: float | None) -> str:
+    return "–" if value is None else f"{value:,.6g}"
+
+
+_MEASURES: Mapping[str, Mapping[str, Any]] = {
+    "slices": {"count": _count, "total": _total, "mean": _mean},
+    "counters": {"count": _count, "min": _least, "max": _most, "last": _last},
+}
+"""What is measured of a name beside its count, by table."""
+
+
+def _print_people(screen: Screen, people: PersonDifference, show: int) -> None:
+    for side, only in zip(SIDES, people.only, strict=True):
+        if not only:
+            continue
+        screen.print(f"{people.table}: {amount(len(only))} only in {side}")
+        for one in only[:show]:
+            number = f"{one.pid}" if one.tid is None else f"{one.pid}/{one.tid}"
+            screen.print(f"  {number}  {'–' if one.name is None else printable(one.name)}")
+        _print_rest(screen, len(only) - show, "  ")

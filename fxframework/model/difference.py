@@ -1,0 +1,548 @@
+"""Difference: what two captures of one format say that the other does not.
+
+Records are compared by what they say, wherever they stand and however they are encoded; tables by
+the names in them. Memory stays bounded: some twenty bytes per record, and what names there are.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import re
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator, Mapping
+from typing import Any
+
+import attrs
+import numpy as np
+from numpy.typing import NDArray
+
+from fxframework.errors import UsageError
+from fxframework.model.capture import Capture
+from fxframework.model.table import Table
+from fxframework.model.window import Window
+
+__all__ = [
+    "COMPARISONS",
+    "Difference",
+    "NameDifference",
+    "Person",
+    "PersonDifference",
+    "RecordDifference",
+    "ShownRecord",
+    "Stats",
+    "compare",
+]
+
+COMPARISONS = ("record", "name")
+KEYS: Mapping[str, tuple[str, ...]] = {
+    "slices": ("category", "name"),
+    "instants": ("category", "name"),
+    "counters": ("category", "name", "series"),
+    "flows": ("category", "name"),
+    "logs": ("component", "severity_name"),
+    "sched": ("kind", "cpu"),
+}
+"""The tables that are compared by name, and the columns whose values name a row."""
+PEOPLE = {"processes": ("pid",), "threads": ("pid", "tid")}
+"""The tables of who acts, and the columns of their numbers."""
+PIECE = 1 << 20
+"""Records, or bytes, that are looked at in one go."""
+LINES = 512
+
+U64 = NDArray[np.uint64]
+I64 = NDArray[np.int64]
+Key = tuple[bytes | int | None, ...]
+
+# What the bulk path takes away: the place of a record and its indexes. Quotes within a JSON string
+# are escaped, so that none of these can begin inside of one.
+_HEAD = b'{"record":"'
+_PLACE = re.compile(rb',"offset":\d+,"nbytes":\d+')
+_REFS = re.compile(rb',"refs":\{[^{}]*\}')
+_ODD = (b'"raw":', b'"offset":', b'"nbytes":', b'"refs":')
+
+
+@attrs.frozen
+class ShownRecord:
+    """A record as a difference shows it."""
+
+    offset: int
+    kind: str
+    said: Mapping[str, Any]
+    """Its JSON without its place, indexes and raw bytes."""
+
+
+@attrs.frozen
+class RecordDifference:
+    """The records that one of two captures has and the other has not. Pairs are of A and of B."""
+
+    counts: tuple[int, int]
+    """Records that were compared: those that only support others are not."""
+    only: tuple[Mapping[str, int], Mapping[str, int]]
+    """How many records the other has not, by kind."""
+    shown: tuple[tuple[ShownRecord, ...], tuple[ShownRecord, ...]]
+    """The first of them."""
+    reordered: bool
+    """Whether both have the same records, in another order."""
+    first: tuple[ShownRecord | None, ShownRecord | None] | None
+    """The first records that are not alike, None where one has ended; None where all are."""
+
+    @property
+    def same(self) -> bool:
+        """Whether both have the same records in the same order."""
+        return self.first is None
+
+
+@attrs.frozen
+class Stats:
+    """The rows of one name."""
+
+    count: int
+    total_ns: int | None = None
+    """Of slices, the sum of their lengths, those left out that were never closed."""
+    unclosed: int = 0
+    """Of slices, those that were never closed."""
+    least: float | None = None
+    """Of counters; NaN does not count."""
+    most: float | None = None
+    last: float | None = None
+    """Of counters, the latest value; None where it is NaN."""
+
+    @property
+    def mean_ns(self) -> float | None:
+        """Of slices, their length on average."""
+        closed = self.count - self.unclosed
+        return None if self.total_ns is None or not closed else self.total_ns / closed
+
+
+@attrs.frozen
+class NameDifference:
+    """A name in a table that the captures have differently often, long or great."""
+
+    table: str
+    key: Mapping[str, str | None]
+    """The columns that name the rows, with their values."""
+    a: Stats | None
+    """None where A has no such row."""
+    b: Stats | None
+
+    @property
+    def change(self) -> tuple[float, ...]:
+        """How much it changed: total length first, then count, then the latest value."""
+        a, b = self.a or Stats(0), self.b or Stats(0)
+        return (
+            abs((b.total_ns or 0) - (a.total_ns or 0)),
+            abs(b.count - a.count),
+            _distance(a.last, b.last),
+        )
+
+    @property
+    def ratio(self) -> float | None:
+        """B to A: of total lengths where there are some, else of counts; None where one is not."""
+        if self.a is None or self.b is None:
+            return None
+        if self.a.total_ns and self.b.total_ns is not None:
+            return self.b.total_ns / self.a.total_ns
+        return self.b.count / self.a.count
+
+
+def _distance(a: float | None, b: float | None) -> float:
+    change = abs((b or 0.0) - (a or 0.0))
+    return change if math.isfinite(change) else math.inf
+
+
+@attrs.frozen
+class Person:
+    """A process, or a thread, which has a tid."""
+
+    pid: int
+    tid: int | None
+    name: str | None
+
+
+@attrs.frozen
+class PersonDifference:
+    """The processes, or threads, that one of two captures mentions and the other does not."""
+
+    table: str
+    only: tuple[tuple[Person, ...], tuple[Person, ...]]
+
+
+@attrs.frozen
+class Difference:
+    """What two captures say that the other does not."""
+
+    identical: bool
+    """Whether they are the same bytes: then nothing was compared."""
+    records: RecordDifference | None = None
+    """None where records were not compared."""
+    names: Mapping[str, tuple[NameDifference, ...]] = attrs.field(factory=dict)
+    """The names that differ, the greatest change first, by table; every table compared is here."""
+    people: tuple[PersonDifference, ...] = ()
+
+    @property
+    def same(self) -> bool:
+        """Whether what was compared is the same."""
+        return (
+            (self.records is None or self.records.same)
+            and not any(self.names.values())
+            and not any(any(each.only) for each in self.people)
+        )
+
+
+def compare(
+    a: Capture, b: Capture, *, by: Collection[str] = COMPARISONS, show: int = 10
+) -> Difference:
+    """Compare two captures of one format.
+
+    ``by`` is what to compare: ``record``, ``name`` or both; ``show`` is how many records of each
+    side to show. Raises UsageError for captures of two formats.
+    """
+    if a.format != b.format:
+        raise UsageError(
+            f"{a.name} is a {a.format} capture, and {b.name} is a {b.format} one",
+            remedy="compare captures of one format",
+        )
+    if _identical(a, b):
+        return Difference(True)
+    pair = a, b
+    shared = [name for name in a.schemas if name in b.schemas and "name" in by]
+    return Difference(
+        False,
+        _compare_records(pair, show) if "record" in by else None,
+        {name: _compare_names(pair, name) for name in KEYS if name in shared},
+        tuple(_compare_people(pair, name) for name in PEOPLE if name in shared),
+    )
+
+
+def _identical(a: Capture, b: Capture) -> bool:
+    """Whether both are the same bytes, looked at in the same way."""
+    if isinstance(a, Window) or isinstance(b, Window):
+        return False
+    if a.source.size != b.source.size or a.request.options != b.request.options:
+        return False
+    if a.request.limits != b.request.limits or a.source.faults or b.source.faults:
+        return False
+    return all(
+        a.source.read(at, PIECE) == b.source.read(at, PIECE)
+        for at in range(0, a.source.size, PIECE)
+    )
+
+
+# --- By record -----------------------------------------------------------------------------------
+
+
+def _compare_records(pair: tuple[Capture, Capture], show: int) -> RecordDifference:
+    supports = tuple(_support(capture) for capture in pair)
+    a, b = (_digests(capture, each) for capture, each in zip(pair, supports, strict=True))
+    counts = a.size, b.size
+    start = _common(a, b)
+    if start == a.size == b.size:
+        return RecordDifference(counts, ({}, {}), ((), ()), reordered=False, first=None)
+    stop = min(_common(a[::-1], b[::-1]), min(counts) - start)
+    only = _beyond(a[start : a.size - stop], b[start : b.size - stop])
+    made = [
+        _picked(capture, support, start, where + start, show)
+        for capture, support, where in zip(pair, supports, only, strict=True)
+    ]
+    return RecordDifference(
+        counts,
+        (made[0][0], made[1][0]),
+        (made[0][1], made[1][1]),
+        reordered=not (only[0].size or only[1].size),
+        first=(made[0][2], made[1][2]),
+    )
+
+
+def _support(capture: Capture) -> frozenset[bytes]:
+    """Kinds of records that say nothing by themselves, as they stand in JSON."""
+    whole = capture.whole if isinstance(capture, Window) else capture
+    return frozenset(kind.encode() for kind in whole.support_records)
+
+
+def _chunks(capture: Capture) -> Iterator[bytes]:
+    """The record JSON in chunks of whole lines, in bulk where the capture does that."""
+    import orjson
+
+    bulk: Callable[[], Iterator[bytes]] | None = getattr(capture, "records_json", None)
+    if bulk is not None:
+        yield from bulk()
+        return
+    some: list[bytes] = []
+    for record in capture.records():
+        some.append(orjson.dumps(record.to_json()))
+        if len(some) == LINES:
+            yield b"\n".join(some)
+            some.clear()
+    yield b"\n".join(some)
+
+
+def _digests(capture: Capture, support: Collection[bytes]) -> U64:
+    """What each record says, as 64 bits; those that only support others are left out."""
+    parts = [np.zeros(0, np.uint64)]
+    for chunk in _chunks(capture):
+        made = bytearray()
+        text = _REFS.sub(b"", _PLACE.sub(b"", chunk))
+        marks = [mark for mark in _ODD if mark in text]
+        for line in text.split(b"\n"):
+            if line and _kind(line) not in support:
+                if not line.startswith(_HEAD) or any(mark in line for mark in marks):
+                    line = _dumped(_said(line))
+                made += hashlib.blake2b(line, digest_size=8).digest()
+        parts.append(np.frombuffer(bytes(made), np.uint64))
+    return np.concatenate(parts)
+
+
+def _kind(line: bytes) -> bytes:
+    """The kind of the record of a line."""
+    if line.startswith(_HEAD):
+        return line[len(_HEAD) : line.index(b'"', len(_HEAD))]
+    return str(_loaded(line).get("record")).encode()
+
+
+def _loaded(line: bytes) -> dict[str, Any]:
+    import orjson
+
+    shown: dict[str, Any] = orjson.loads(line)
+    return shown
+
+
+def _dumped(said: Mapping[str, Any]) -> bytes:
+    import orjson
+
+    return orjson.dumps(said)
+
+
+def _said(line: bytes) -> dict[str, Any]:
+    """What the record of a line says: all but its place, its indexes and its raw bytes.
+
+    Raw bytes do count where nothing but numbers stands beside them: then they are what it says.
+    """
+    shown = _loaded(line)
+    raw = shown.pop("raw", None)
+    said = _bare(shown)
+    said = {"record": said.pop("record", None), **said}
+    rest = (value for key, value in said.items() if key not in {"record", "code"})
+    if raw is not None and all(isinstance(value, int) for value in rest):
+        said["raw"] = raw
+    return said
+
+
+def _bare(value: Any) -> Any:
+    """A value without indexes and places, however deep inside."""
+    if isinstance(value, list):
+        return [_bare(each) for each in value]
+    if not isinstance(value, dict):
+        return value
+    place = {"offset", "nbytes"} if value.keys() >= {"offset", "nbytes"} else set[str]()
+    return {key: _bare(each) for key, each in value.items() if key not in {"refs", *place}}
+
+
+def _common(a: U64, b: U64) -> int:
+    """How many records both begin with."""
+    least = min(a.size, b.size)
+    for at in range(0, least, PIECE):
+        stop = min(at + PIECE, least)
+        unlike = np.flatnonzero(a[at:stop] != b[at:stop])
+        if unlike.size:
+            return at + int(unlike[0])
+    return least
+
+
+def _beyond(a: U64, b: U64) -> tuple[I64, I64]:
+    """Where those stand that are more often in one than in the other: the later ones of each."""
+    orders = [np.argsort(each, kind="stable") for each in (a, b)]
+    a, b = a[orders[0]], b[orders[1]]
+    found = []
+    for mine, theirs, order in ((a, b, orders[0]), (b, a, orders[1])):
+        parts = [np.zeros(0, np.int64)]
+        for at in range(0, mine.size, PIECE):
+            piece = mine[at : at + PIECE]
+            number = np.arange(at, at + piece.size) - np.searchsorted(mine, piece)
+            available = np.searchsorted(theirs, piece, "right") - np.searchsorted(theirs, piece)
+            parts.append(order[at : at + PIECE][number >= available])
+        found.append(np.sort(np.concatenate(parts)))
+    return found[0], found[1]
+
+
+def _picked(
+    capture: Capture, support: Collection[bytes], first: int, where: I64, show: int
+) -> tuple[Mapping[str, int], tuple[ShownRecord, ...], ShownRecord | None]:
+    """The records at some places: how many of each kind, the first few, and the one at ``first``.
+
+    Places count the records that do not only support others.
+    """
+    last = max(first, int(where[-1]) if where.size else 0)
+    wanted = bytearray(last + 1)
+    np.frombuffer(wanted, np.uint8)[where] = 1
+    kinds: Counter[str] = Counter()
+    shown: list[ShownRecord] = []
+    one = None
+    at = 0
+    for chunk in _chunks(capture):
+        for line in chunk.split(b"\n"):
+            if not line:
+                continue
+            kind = _kind(line)
+            if kind in support:
+                continue
+            if at == first:
+                one = _shown(line)
+            if wanted[at]:
+                kinds[kind.decode()] += 1
+                if len(shown) < show:
+                    shown.append(_shown(line))
+            at += 1
+            if at > last:
+                return dict(kinds.most_common()), tuple(shown), one
+    return dict(kinds.most_common()), tuple(shown), one
+
+
+def _shown(line: bytes) -> ShownRecord:
+    said = _said(line)
+    return ShownRecord(int(_loaded(line).get("offset", 0)), str(said["record"]), said)
+
+
+# --- By name -------------------------------------------------------------------------------------
+
+
+@attrs.define
+class _Tally:
+    """The rows of one name so far."""
+
+    count: int = 0
+    total: int = 0
+    unclosed: int = 0
+    least: float = math.inf
+    most: float = -math.inf
+    last: float = math.nan
+    last_ts: int = -(1 << 63)
+
+
+def _compare_names(pair: tuple[Capture, Capture], table: str) -> tuple[NameDifference, ...]:
+    a, b = (_tallied(capture, table) for capture in pair)
+    schema = pair[0].schemas[table]
+    columns = [schema.column(name) for name in KEYS[table]]
+    found = [
+        NameDifference(
+            table,
+            {
+                column.name: _label(value, column.values)
+                for column, value in zip(columns, key, strict=True)
+            },
+            a.get(key),
+            b.get(key),
+        )
+        for key in a.keys() | b.keys()
+        if a.get(key) != b.get(key)
+    ]
+    found.sort(key=lambda one: [str(value or "") for value in one.key.values()])
+    found.sort(key=lambda one: one.change, reverse=True)
+    return tuple(found)
+
+
+def _label(value: bytes | int | None, names: Mapping[int, str]) -> str | None:
+    """A value of a key as text."""
+    if isinstance(value, bytes):
+        return value.decode("utf-8", "replace")
+    return None if value is None else names.get(value, str(value))
+
+
+def _tallied(capture: Capture, table: str) -> dict[Key, Stats]:
+    """The rows of a table by what names them."""
+    tallies: dict[tuple[int, ...], _Tally] = {}
+    for batch in capture.batches(table):
+        if len(batch):
+            _tally(batch, table, tallies)
+    columns = [capture.schemas[table].column(name) for name in KEYS[table]]
+
+    def value(number: int, kind: str) -> bytes | int | None:
+        if kind != "code":
+            return number
+        return capture.strings.bytes_of(number) if number >= 0 else None
+
+    return {
+        tuple(value(number, column.kind) for number, column in zip(key, columns, strict=True)): (
+            _stats(tally, table)
+        )
+        for key, tally in tallies.items()
+    }
+
+
+def _stats(tally: _Tally, table: str) -> Stats:
+    if table == "slices":
+        return Stats(tally.count, tally.total, tally.unclosed)
+    if table == "counters":
+        last = None if math.isnan(tally.last) else tally.last
+        return Stats(tally.count, None, 0, tally.least, tally.most, last)
+    return Stats(tally.count)
+
+
+def _tally(batch: Table, table: str, tallies: dict[tuple[int, ...], _Tally]) -> None:
+    """Add the rows of a batch."""
+    keys, group = _groups([batch.array(name) for name in KEYS[table]])
+    size = len(keys)
+    mine = [tallies.setdefault(key, _Tally()) for key in keys]
+    for tally, count in zip(mine, np.bincount(group, minlength=size).tolist(), strict=True):
+        tally.count += count
+    if table == "slices":
+        dur = batch.array("dur")
+        closed = np.maximum(dur, 0)
+        # Sums of halves are exact as doubles: a batch has few enough rows.
+        low = np.bincount(group, closed & 0xFFFFFFFF, size)
+        high = np.bincount(group, closed >> 32, size)
+        unclosed = np.bincount(group[dur < 0], minlength=size)
+        for at, tally in enumerate(mine):
+            tally.total += (int(high[at]) << 32) + int(low[at])
+            tally.unclosed += int(unclosed[at])
+    elif table == "counters":
+        _tally_values(mine, group, batch.array("ts"), batch.array("value"))
+
+
+def _tally_values(mine: list[_Tally], group: I64, ts: I64, value: NDArray[np.float64]) -> None:
+    least = np.full(len(mine), math.inf)
+    most = np.full(len(mine), -math.inf)
+    np.fmin.at(least, group, value)
+    np.fmax.at(most, group, value)
+    order = np.argsort(ts, kind="stable")
+    latest = np.zeros(len(mine), np.int64)
+    latest[group[order]] = order  # of several, the last one stays
+    for at, tally in enumerate(mine):
+        tally.least = min(tally.least, float(least[at]))
+        tally.most = max(tally.most, float(most[at]))
+        row = int(latest[at])
+        if int(ts[row]) >= tally.last_ts:
+            tally.last, tally.last_ts = float(value[row]), int(ts[row])
+
+
+def _groups(columns: list[NDArray[Any]]) -> tuple[list[tuple[int, ...]], I64]:
+    """The distinct rows of some columns of small integers, and for each row which it is."""
+    group = np.zeros(columns[0].size, np.int64)
+    for column in columns:
+        values, inverse = np.unique(column, return_inverse=True)
+        group = group * values.size + inverse
+        group = np.unique(group, return_inverse=True)[1]
+    first = np.unique(group, return_index=True)[1]
+    rows = [column[first].tolist() for column in columns]
+    return list(zip(*rows, strict=True)), group
+
+
+# --- By who acts ---------------------------------------------------------------------------------
+
+
+def _compare_people(pair: tuple[Capture, Capture], table: str) -> PersonDifference:
+    a, b = (_people(capture, table) for capture in pair)
+
+    def ordered(people: set[Person]) -> tuple[Person, ...]:
+        return tuple(sorted(people, key=lambda one: (one.pid, one.tid or 0, one.name or "")))
+
+    return PersonDifference(table, (ordered(a - b), ordered(b - a)))
+
+
+def _people(capture: Capture, table: str) -> set[Person]:
+    found: set[Person] = set()
+    for batch in capture.batches(table):
+        pids = batch.array("pid").tolist()
+        tids = batch.array("tid").tolist() if table == "threads" else [None] * len(batch)
+        found.update(map(Person, pids, tids, batch.texts("name")))
+    return found

@@ -1,0 +1,29 @@
+"""Contracts: what every reader, writer and exporter must keep, as tests to be subclassed.
+
+    class TestMyReader(ReaderContract):
+        plugin = "fx_mine.plugin"
+        format = "mine"
+
+        def samples(self):
+            yield Sample("empty.mine", MAGIC)
+            yield Sample("three.mine", Path("three.mine").read_bytes())
+
+Nothing here knows a format, and nothing needs the plugin to be installed: its module is enough.
+"""
+
+from __future__ import annotations
+
+from fxframework.testing.contracts.base import Contract, Sample, open_bytes
+from fxframework.testing.contracts.exporter import ExporterContract
+from fxframework.testing.contracts.reader import FOREIGN, ReaderContract
+from fxframework.testing.contracts.writer import WriterContract
+
+__all__ = [
+    "FOREIGN",
+    "Contract",
+    "ExporterContract",
+    "ReaderContract",
+    "Sample",
+    "WriterContract",
+    "open_bytes",
+]

@@ -1,0 +1,214 @@
+"""What all contracts share: samples, a capture of bytes, and the tests that hold for any plugin."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import json
+import subprocess
+import sys
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, ClassVar
+
+import attrs
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from fxframework.errors import Catalogue
+from fxframework.host import Host
+from fxframework.io.sink import Sink
+from fxframework.io.source import Source
+from fxframework.model.capture import Capture
+from fxframework.model.diagnostics import Diagnostics
+from fxframework.registry import Confidence, Reader, Writer, parse_options
+from fxframework.testing.contracts.checks import check_same
+from fxframework.testing.strategies import bit_flips, byte_strings, truncations
+
+__all__ = ["BATCH_SIZES", "Contract", "RoundTrips", "Sample", "open_bytes"]
+
+BATCH_SIZES = (1, 2, 3, 7, 64, 65536)
+HEAVY = ("numpy", "numba", "pyarrow", "orjson", "click", "rich")
+"""What a plugin's module must not import: `fxf --help` loads every one of them."""
+
+
+@attrs.frozen
+class Sample:
+    """An input that a contract is tried with."""
+
+    name: str
+    """A file name with the format's suffix."""
+    data: bytes = attrs.field(repr=lambda data: f"<{len(data)} bytes>")
+    confidence: Confidence = attrs.field(default=Confidence.CERTAIN, kw_only=True)
+    """What the sniffer has to say."""
+    sound: bool = attrs.field(default=True, kw_only=True)
+    """Whether nothing in it departs from the format: no finding of WARNING or worse."""
+
+
+def open_bytes(
+    reader: Reader,
+    data: bytes,
+    *,
+    name: str = "<bytes>",
+    strict: bool = False,
+    options: Mapping[str, Any] | None = None,
+) -> Capture:
+    """Open bytes with one reader, as a host without plugins does.
+
+    ``options`` are the reader's and the limits. Raises FxError as the reader does.
+    """
+    source = Source.open(data)
+    source.name = name
+    return Host(discover=False).read(source, reader, strict=strict, options=options)
+
+
+class Contract:
+    """What all contracts share: the plugin, its samples, and how hard they are tried."""
+
+    plugin: ClassVar[str]
+    """The module of the hooks, such as ``fx_trace.plugin``."""
+    examples: ClassVar[int] = 100
+    """Inputs that each property is tried with."""
+    seconds: ClassVar[float] = 5.0
+    """CPU time that one damaged sample may take."""
+
+    def samples(self) -> Iterable[Sample]:
+        """Inputs of the format, small ones among them; the first must hold a record."""
+        raise NotImplementedError
+
+    # --- What is under test ------------------------------------------------------------------
+
+    def _descriptors(self, hook: str) -> list[Any]:
+        module = importlib.import_module(self.plugin)
+        give = getattr(module, hook, None)
+        return [] if give is None else list(give())
+
+    def _reader(self, format: str) -> Reader:
+        readers: list[Reader] = self._descriptors("fx_readers")
+        found = [reader for reader in readers if reader.format == format]
+        assert len(found) == 1, f"{self.plugin} registers {len(found)} readers of {format!r}"
+        return found[0]
+
+    def _small(self, most: int = 4096) -> list[Sample]:
+        """The samples that are small enough to be damaged many times; at least one."""
+        chosen = sorted(self.samples(), key=lambda sample: len(sample.data))
+        assert chosen, "samples() gives none"
+        small = [sample for sample in chosen if 0 < len(sample.data) <= most]
+        assert small, f"samples() gives none of 1 to {most} bytes"
+        return small
+
+    def _damaged(self) -> st.SearchStrategy[bytes]:
+        """Small samples cut short, damaged, or patched together."""
+        small = [sample.data for sample in self._small()]
+        return st.one_of(bit_flips(*small), truncations(*small), byte_strings(small))
+
+    def _try(self, inputs: st.SearchStrategy[Any], check: Callable[[Any], None]) -> None:
+        """Run ``check`` on inputs of a strategy; a failing one is made small and shown."""
+
+        @settings(
+            max_examples=self.examples,
+            deadline=None,
+            suppress_health_check=list(HealthCheck),
+        )
+        @given(inputs)
+        def run(made: Any) -> None:
+            check(made)
+
+        run()
+
+    # --- Tests that hold for any plugin ------------------------------------------------------
+
+    def test_host_takes_the_plugin(self) -> None:
+        """Every hook that it implements exists, and all that it registers is what it should be."""
+        host = Host(discover=False)
+        module = importlib.import_module(self.plugin)
+        known = host.register(module, name=self.plugin, distribution="under test")
+        assert known.status == "loaded", host.failures
+
+    def test_plugin_is_light_to_import(self) -> None:
+        """Importing it and asking for its descriptors loads nothing that takes long."""
+        code = (
+            "import importlib, sys\n"
+            f"sys.path[:0] = {sys.path!r}\n"
+            f"module = importlib.import_module({self.plugin!r})\n"
+            "for hook in ('fx_readers', 'fx_writers', 'fx_exporters', 'fx_step_kinds'):\n"
+            "    list(getattr(module, hook, list)())\n"
+            f"print(sorted({set(HEAVY)!r} & sys.modules.keys()))\n"
+        )
+        done = subprocess.run(  # noqa: S603 (this very interpreter, on the code above)
+            [sys.executable, "-c", code], capture_output=True, text=True, check=False
+        )
+        assert done.returncode == 0, done.stderr
+        assert ast.literal_eval(done.stdout) == [], f"{self.plugin} imports {done.stdout}"
+
+    def test_plugin_has_docstrings(self) -> None:
+        """The module says what it is, and so does its package."""
+        module = importlib.import_module(self.plugin)
+        assert module.__doc__, f"{self.plugin} has no docstring"
+        package = importlib.import_module(self.plugin.partition(".")[0])
+        assert package.__doc__, f"{package.__name__} has no docstring"
+
+
+class RoundTrips(Contract):
+    """What a reader and a writer of one format keep together. Give ``format``, too."""
+
+    format: ClassVar[str]
+
+    @property
+    def reader(self) -> Reader:
+        """The reader of the format."""
+        return self._reader(self.format)
+
+    @property
+    def writer(self) -> Writer | None:
+        """The writer of the same format, where the plugin has one."""
+        writers: list[Writer] = self._descriptors("fx_writers")
+        return next((writer for writer in writers if writer.format == self.format), None)
+
+    @property
+    def rules(self) -> Catalogue:
+        """The reader's catalogue of findings; empty where it declares none."""
+        rules = self.reader.rules
+        return Catalogue([]) if rules is None else rules()
+
+    def _open(self, data: bytes, **more: Any) -> Capture:
+        return open_bytes(self.reader, data, **more)
+
+    def _need_reader(self) -> None:
+        """Skip the test where nothing reads the format."""
+        assert self.reader.format == self.format
+
+    def test_records_round_trip(self) -> None:
+        """Written again, as they are and by way of JSON text, they are the same bytes."""
+        if self.writer is None:
+            pytest.skip(f"{self.plugin} does not write {self.format}")
+        self._need_reader()
+        for sample in self.samples():
+            for as_json in (False, True):
+                form = "as JSON" if as_json else "as they are"
+                found = self._rewritten(sample.data, as_json=as_json)
+                check_same(found, sample.data, f"{sample.name}, its records written {form}")
+
+    def test_damaged_records_round_trip(self) -> None:
+        """So are those of inputs that nobody meant to write."""
+        if self.writer is None:
+            pytest.skip(f"{self.plugin} does not write {self.format}")
+        self._need_reader()
+
+        def check(data: bytes) -> None:
+            found = self._rewritten(data, as_json=True)
+            check_same(found, data, "a damaged sample, its records written as JSON")
+
+        self._try(self._damaged(), check)
+
+    def _rewritten(self, data: bytes, *, as_json: bool) -> bytes:
+        """What the writer makes of the records of ``data``, with the capture's options for it."""
+        assert self.writer is not None
+        sink = Sink.memory()
+        with self._open(data) as capture:
+            options = parse_options(capture.writer_options, self.writer.options, whose="writer")
+            writer = self.writer.open(sink, options, Diagnostics(self.rules))
+            for record in capture.records():
+                writer.write(json.loads(json.dumps(record.to_json())) if as_json else record)
+            writer.close()
+        return sink.getvalue()

@@ -1,0 +1,241 @@
+"""Checks that contracts are made of, and the plain values that they compare."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+import numpy as np
+
+from fxframework.errors import FRAMEWORK_RULES, Catalogue, FxError
+from fxframework.model.capture import Capture
+from fxframework.model.schema import STANDARD_TABLES, Column
+from fxframework.model.strings import TextColumn
+from fxframework.model.table import Table
+from fxframework.registry import Option
+
+__all__ = [
+    "check_cover",
+    "check_dropped",
+    "check_findings",
+    "check_options",
+    "check_references",
+    "check_same",
+    "check_table",
+    "contents_of",
+    "only",
+    "or_fx_error",
+    "put_together",
+    "rows_of",
+    "tolerating",
+]
+
+
+def only(value: object) -> None:
+    """Nothing more than that ``value`` could be made."""
+
+
+class tolerating:  # noqa: N801 (reads like contextlib.suppress)
+    """Like ``contextlib.suppress``, but the errors must say what can be done or what is wrong."""
+
+    def __init__(self, *errors: type[FxError]) -> None:
+        self.errors = errors
+
+    def __enter__(self) -> None: ...
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> bool:
+        if not isinstance(error, self.errors):
+            return False
+        assert error.message
+        assert error.code
+        return True
+
+
+def or_fx_error(check: Callable[[bytes], None]) -> Callable[[bytes], None]:
+    """``check``, which may also end in a coded error."""
+
+    def run(data: bytes) -> None:
+        with tolerating(FxError):
+            check(data)
+
+    return run
+
+
+def check_same(found: bytes, expected: bytes, what: str) -> None:
+    """That the bytes are those expected; else where they begin to differ."""
+    if found == expected:
+        return
+    shorter = min(len(found), len(expected))
+    at = next((n for n in range(shorter) if found[n] != expected[n]), shorter)
+    raise AssertionError(
+        f"{what}: bytes differ from {at} on, {len(found)} in place of {len(expected)}: "
+        f"{found[at : at + 16].hex(' ') or 'nothing'} in place of "
+        f"{expected[at : at + 16].hex(' ') or 'nothing'}"
+    )
+
+
+def check_options(options: Iterable[Option]) -> None:
+    """That options have names, say what they do, and have defaults of their types."""
+    names = [option.name for option in options]
+    assert len(set(names)) == len(names), f"two options have one name: {names}"
+    for option in options:
+        name, default = option.name, option.default
+        assert re.fullmatch(r"[a-z][a-z0-9_]*", name), f"{name!r} is no name for an option"
+        assert option.help, f"option {name} does not say what it does"
+        assert option.type in {bool, int, float, str}, f"option {name} is of type {option.type}"
+        assert type(default) is option.type, f"option {name}: {default!r} is no {option.type}"
+        assert option.parse(str(default)) == default, f"option {name}: its default is refused"
+
+
+def check_cover(places: list[tuple[int, int]], data: bytes) -> None:
+    """That offsets and lengths tile the data."""
+    at = 0
+    for offset, nbytes in sorted(places):
+        assert nbytes > 0, f"the record at {offset} is of no bytes"
+        assert offset == at, f"byte {at} is in no record, or in two"
+        at += nbytes
+    assert at == len(data), f"records end at {at} of {len(data)}"
+
+
+def check_dropped(dropped: Mapping[str, int], what: str) -> None:
+    """That what was left out has names and counts."""
+    for name, count in dropped.items():
+        assert isinstance(name, str), f"{what}: {name!r} is no name for what was left out"
+        assert name, f"{what}: something without a name was left out"
+        assert isinstance(count, int), f"{what}: {count!r} of {name} were left out"
+        assert count > 0, f"{what}: {count} of {name} were left out, which is none"
+
+
+def check_findings(capture: Capture, rules: Catalogue) -> None:
+    """That findings are catalogued and lie in the file."""
+    for found in capture.diagnostics:
+        assert found.code in rules or found.code in FRAMEWORK_RULES, found
+        assert found.message, found
+        if found.offset is not None:
+            assert 0 <= found.offset <= capture.source.size, found
+        if found.record is not None:
+            assert found.record >= 0, found
+    assert sum(capture.diagnostics.counts.values()) >= len(capture.diagnostics)
+
+
+_DTYPES = {"code": np.dtype(np.int32), "?": np.dtype(np.bool_)}
+
+
+def check_table(table: Table, size: int) -> None:
+    """That a table is what its schema says, for an input of so many bytes."""
+    assert list(table) == [column.name for column in table.schema.all_columns]
+    for column in table.schema.all_columns:
+        _check_column(table, column, size)
+    if not table.schema.plain:
+        assert np.array_equal(table.array("row"), np.arange(len(table)))
+        offsets = table.array("offset")
+        assert not len(table) or (offsets.min() >= 0 and offsets.max() < max(size, 1))
+
+
+def _check_column(table: Table, column: Column, size: int) -> None:
+    where = f"{table.name}.{column.name}"
+    data = table[column.name]
+    assert len(data) == len(table), where
+    if column.kind == "text":
+        assert isinstance(data, TextColumn), where
+        assert data.offsets.dtype == np.int64, where
+        assert np.all(np.diff(data.offsets) >= 0), where
+        assert int(data.offsets[-1]) <= data.data.size, where
+        return
+    values = np.asarray(data)
+    if column.kind in {"bytes", "array"}:
+        assert values.shape == (len(table), 2), where
+        assert values.dtype == np.int64, where
+        if column.kind == "bytes" and len(table):
+            assert values.min() >= 0, where
+            assert values.sum(axis=1).max() <= size, f"{where} reaches beyond the file"
+        return
+    assert values.shape == (len(table),), where
+    wanted = _DTYPES[column.kind] if column.kind in _DTYPES else np.dtype(column.kind)
+    assert values.dtype == wanted, where
+    if column.kind == "code" and len(table):
+        assert values.min() >= -1, where
+        assert values.max() < len(table.pool), f"{where} is not in the pool"
+
+
+def check_references(capture: Capture) -> None:
+    """That what the rows of tables refer to is there."""
+    threads = {-1}
+    if _has(capture, "threads"):
+        threads |= set(capture.table("threads").array("id").tolist())
+    lengths = {name: len(capture.table(name)) for name in capture.tables}
+    for name in capture.tables:
+        table = capture.table(name)
+        for column in ("thread", "prev", "next"):
+            if column in table:
+                used = set(table.array(column).tolist())
+                assert used <= threads, f"{name}.{column}"
+    if _has(capture, "slices"):
+        slices = capture.table("slices")
+        parents = slices.array("parent")
+        _check_rows(parents, len(slices), "slices.parent")
+        nested = parents >= 0
+        depth = slices.array("depth")
+        assert np.all(depth >= 0)
+        assert np.all(depth[~nested] == 0), "a slice without a parent is at depth 0"
+        assert np.all(depth[nested] <= depth[parents[nested]] + 1)
+        assert np.all(slices.array("dur") >= -1)
+    if _has(capture, "flows"):
+        _check_rows(capture.table("flows").array("slice"), lengths.get("slices", 0), "flows.slice")
+    if _has(capture, "args"):
+        args = capture.table("args")
+        owners, parents = args.array("table"), args.array("parent")
+        for code, name in enumerate(STANDARD_TABLES):
+            if name in lengths:
+                _check_rows(parents[owners == code], lengths[name], f"args.parent in {name}")
+
+
+def _has(capture: Capture, name: str) -> bool:
+    return name in capture.tables
+
+
+def _check_rows(rows: Any, count: int, where: str) -> None:
+    if rows.size:
+        assert rows.min() >= -1, where
+        assert rows.max() < count, where
+
+
+# --- Tables as plain values --------------------------------------------------------------------
+
+Columns = dict[str, list[Any]]
+
+
+def rows_of(table: Table) -> tuple[Columns, int]:
+    """A table as lists of plain values that can be compared: codes resolved, NaN as its bits."""
+    return {column.name: _values(table, column) for column in table.schema.all_columns}, len(table)
+
+
+def _values(table: Table, column: Column) -> list[Any]:
+    data = table[column.name]
+    if isinstance(data, TextColumn):
+        return [data.bytes_of(row) for row in range(len(data))]
+    if column.kind == "code":
+        return [None if code < 0 else table.pool.bytes_of(code) for code in data.tolist()]
+    if data.dtype.kind == "f":
+        return np.ascontiguousarray(data).view(np.int64).tolist()  # type: ignore[no-any-return]
+    return data.tolist()  # type: ignore[no-any-return]
+
+
+def put_together(parts: list[Columns], like: Columns) -> Columns:
+    """The columns of batches, one behind another."""
+    return {name: [value for part in parts for value in part[name]] for name in like}
+
+
+def contents_of(capture: Capture, name: str) -> tuple[Columns, int]:
+    """A table as plain values but for where its rows come from, so that files can be compared."""
+    table = capture.table(name)
+    columns, count = rows_of(table)
+    for column in table.schema.all_columns:
+        if column.name in {"row", "offset"}:
+            del columns[column.name]
+        elif column.kind == "bytes":
+            columns[column.name] = [capture.source.read(*at) for at in columns[column.name]]
+        elif column.kind == "array":
+            columns[column.name] = [length for _, length in columns[column.name]]
+    return columns, count

@@ -1,0 +1,422 @@
+"""The contract of readers."""
+
+from __future__ import annotations
+
+import gzip
+import itertools
+import json
+import re
+import time
+import tracemalloc
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, ClassVar
+
+import pytest
+
+from fxframework.errors import (
+    FRAMEWORK_RULES,
+    FxError,
+    Severity,
+    StrictError,
+    UsageError,
+)
+from fxframework.host import Host
+from fxframework.io.source import Source
+from fxframework.model.capture import Capture
+from fxframework.model.schema import STANDARD_TABLES
+from fxframework.registry import HEAD, Confidence, Probe
+from fxframework.testing.contracts.base import BATCH_SIZES, RoundTrips, open_bytes
+from fxframework.testing.contracts.checks import (
+    check_cover,
+    check_findings,
+    check_options,
+    check_references,
+    check_table,
+    only,
+    or_fx_error,
+    put_together,
+    rows_of,
+)
+from fxframework.testing.strategies import bit_flips, byte_strings, every_truncation
+
+__all__ = ["FOREIGN", "ReaderContract"]
+
+FOREIGN: Mapping[str, bytes] = {
+    "empty": b"",
+    "one byte": b"\0",
+    "zeros": bytes(4096),
+    "ones": b"\xff" * 4096,
+    "text": b"The quick brown fox jumps over the lazy dog.\n" * 40,
+    "json": b'{"traceEvents": [{"ph": "X", "ts": 1, "dur": 2, "pid": 1, "tid": 1}]}',
+    "json lines": b'{"a": 1}\n{"a": 2}\n',
+    "png": b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR" + bytes(64),
+    "elf": b"\x7fELF\x02\x01\x01" + bytes(121),
+    "zip": b"PK\x03\x04\x14\0\0\0\x08\0" + bytes(64),
+    "zstd": b"\x28\xb5\x2f\xfd" + bytes(64),
+    "sqlite": b"SQLite format 3\0" + bytes(84),
+    "utf-16": "\ufefftext".encode("utf-16-le") * 20,
+    "counting bytes": bytes(range(256)) * 4,
+}
+"""Bytes that belong to no format of telemetry."""
+
+
+class ReaderContract(RoundTrips):
+    """What every reader keeps. Give ``plugin``, ``format`` and ``samples()``."""
+
+    format: ClassVar[str]
+    memory: ClassVar[tuple[int, int]] = (64 << 20, 200)
+    """Bytes that reading a damaged sample may take: a base, and so many per byte of input."""
+
+    def foreign(self) -> Mapping[str, bytes]:
+        """Inputs that the sniffer must leave to others, by name."""
+        return FOREIGN
+
+    def _open(self, data: bytes, **more: Any) -> Capture:
+        return open_bytes(self.reader, data, **more)
+
+    # --- The descriptor --------------------------------------------------------------------
+
+    def test_descriptor_is_complete(self) -> None:
+        """Names are ones that a command line can take, and there is something to say."""
+        reader = self.reader
+        assert re.fullmatch(r"[a-z][a-z0-9]*(-[a-z0-9]+)*", reader.format)
+        assert reader.title
+        assert not reader.title.endswith("."), "a title is no sentence"
+        for suffix in reader.suffixes:
+            assert re.fullmatch(r"(\.[a-z0-9]+)+", suffix), suffix
+
+    def test_options_are_documented(self) -> None:
+        """Each option says what it does; its default is of its type."""
+        check_options(self.reader.options)
+        if self.writer is not None:
+            check_options(self.writer.options)
+
+    def test_public_things_have_docstrings(self) -> None:
+        """The capture, its views and the tables of its own say what they give."""
+        with self._open(self._small()[0].data) as capture:
+            kind = type(capture)
+            assert kind.__doc__, kind
+            assert kind.__doc__ != Capture.__doc__, f"{kind.__name__} does not say what it is"
+            assert capture.format == self.format
+            for name, schema in capture.schemas.items():
+                assert name == schema.name
+                assert schema.doc, name
+                for column in schema.columns:
+                    assert column.doc, f"{name}.{column.name}"
+
+    def test_standard_tables_keep_their_columns(self) -> None:
+        """A plugin may add columns, behind the standard ones and under a prefix; none goes."""
+        with self._open(self._small()[0].data) as capture:
+            for name, schema in capture.schemas.items():
+                if name not in STANDARD_TABLES:
+                    continue
+                standard = STANDARD_TABLES[name].columns
+                assert schema.columns[: len(standard)] == standard, name
+                for column in schema.columns[len(standard) :]:
+                    assert "_" in column.name, f"{name}.{column.name} has no prefix"
+
+    def test_rules_are_complete(self) -> None:
+        """Each rule of the catalogue says what it demands and where that stands."""
+        for code, rule in self.rules.items():
+            assert re.fullmatch(r"[A-Z]{3,4}[0-9]{4}", code), code
+            assert code not in FRAMEWORK_RULES, f"{code} is the framework's"
+            assert rule.title, code
+            assert rule.rule, code
+            assert rule.section, code
+            assert rule.ours, f"{code}: what does the reader do about it?"
+
+    # --- Sniffing --------------------------------------------------------------------------
+
+    def _sniff(self, data: bytes, name: str = "") -> Confidence:
+        found = self.reader.sniff(Probe(head=data[:HEAD], size=len(data), name=name))
+        assert isinstance(found, Confidence), found
+        return found
+
+    def test_sniff_knows_its_samples(self) -> None:
+        """With the confidence that each of them deserves, whatever the file is called."""
+        for sample in self.samples():
+            assert self._sniff(sample.data, sample.name) is sample.confidence, sample.name
+
+    def test_sniff_leaves_others_alone(self) -> None:
+        """What is none of the format gets NONE, even under the format's own suffix."""
+        for name, data in self.foreign().items():
+            assert self._sniff(data) is Confidence.NONE, name
+            for suffix in self.reader.suffixes:
+                assert self._sniff(data, f"x{suffix}") is not Confidence.CERTAIN, name
+
+    def test_sniff_never_raises(self) -> None:
+        """Any first bytes have a confidence; a part of a sample has not more than the whole."""
+        samples = list(self.samples())
+        heads = [sample.data[:512] for sample in samples]
+        self._try(byte_strings(heads), lambda data: only(self._sniff(data)))
+        for sample in samples:
+            for head in itertools.islice(every_truncation(sample.data), 256):
+                assert self._sniff(head) <= sample.confidence, len(head)
+
+    # --- Records ---------------------------------------------------------------------------
+
+    def test_records_cover_the_file(self) -> None:
+        """``offset`` and ``nbytes`` of all records tile the input without gap or overlap."""
+        for sample in self.samples():
+            with self._open(sample.data) as capture:
+                check_cover([(r.offset, r.nbytes) for r in capture.records()], sample.data)
+
+    def test_records_are_json(self) -> None:
+        """Each one is a JSON object that names its kind and its place."""
+        for sample in self.samples():
+            with self._open(sample.data) as capture:
+                for record in capture.records():
+                    shown = record.to_json()
+                    assert isinstance(shown["record"], str)
+                    assert (shown["offset"], shown["nbytes"]) == (record.offset, record.nbytes)
+                    again = json.loads(json.dumps(shown, allow_nan=False))
+                    assert again == shown, "keys are text, values plain JSON"
+
+    # --- Tables ----------------------------------------------------------------------------
+
+    def test_tables_match_their_schemas(self) -> None:
+        """Columns have their types and lengths; rows are counted, offsets lie in the file."""
+        for sample in self.samples():
+            with self._open(sample.data) as capture:
+                for name in capture.tables:
+                    check_table(capture.table(name), len(sample.data))
+
+    def test_references_between_tables_hold(self) -> None:
+        """Threads, parents and owners of arguments are rows that exist."""
+        for sample in self.samples():
+            with self._open(sample.data) as capture:
+                check_references(capture)
+
+    def test_batches_are_the_table(self) -> None:
+        """In any size, in order, and never more rows than were asked for."""
+        for sample in self.samples():
+            with self._open(sample.data) as capture:
+                whole = {name: rows_of(capture.table(name)) for name in capture.tables}
+            most = max((rows for _, rows in whole.values()), default=0)
+            for size in BATCH_SIZES:
+                if most > 5000 and size < 64:
+                    continue  # one by one is for small samples
+                with self._open(sample.data) as capture:
+                    for name, (columns, rows) in whole.items():
+                        parts = list(capture.batches(name, size))
+                        assert all(0 < len(part) <= size for part in parts), (name, size)
+                        joined = put_together([rows_of(part)[0] for part in parts], columns)
+                        where = f"{sample.name}, {name} by {size}"
+                        assert sum(map(len, parts)) == rows, where
+                        assert joined == columns, where
+
+    def test_views_do_not_disturb_each_other(self) -> None:
+        """Tables are the same in any order, asked for again, or while records are read."""
+        for sample in self._small():
+            with self._open(sample.data) as first, self._open(sample.data) as second:
+                names = first.tables
+                forwards = {name: rows_of(first.table(name)) for name in names}
+                under_way = second.records()
+                next(under_way, None)
+                backwards = {name: rows_of(second.table(name)) for name in reversed(names)}
+                assert forwards == backwards, sample.name
+                assert {name: rows_of(first.table(name)) for name in names} == forwards
+                rest = [record.to_json() for record in under_way]
+                assert rest == [record.to_json() for record in first.records()][1:]
+
+    def test_arrays_outlive_the_capture(self) -> None:
+        """A column that was asked for stays what it was after ``close()``."""
+        for sample in self._small():
+            with self._open(sample.data) as capture:
+                tables = [capture.table(name) for name in capture.tables]
+                before = [rows_of(table) for table in tables]
+            assert [rows_of(table) for table in tables] == before, sample.name
+
+    def test_wrong_requests_are_refused(self) -> None:
+        """A table that there is not, a batch of no rows: UsageError, with what there is."""
+        with self._open(self._small()[0].data) as capture:
+            for ask in (capture.table, capture.batches):
+                with pytest.raises(UsageError) as refused:
+                    ask("no-such-table")
+                assert capture.tables[0] in refused.value.remedy
+            for rows in (0, -1):
+                with pytest.raises(UsageError):
+                    capture.batches(capture.tables[0], rows)
+
+    # --- Findings and summary --------------------------------------------------------------
+
+    def test_findings_are_catalogued_and_placed(self) -> None:
+        """Codes are in a catalogue, offsets within the file, messages there."""
+        small = [sample.data for sample in self._small()]
+        for sample in self.samples():
+            with self._open(sample.data) as capture:
+                capture.scan()
+                check_findings(capture, self.rules)
+
+        def check(data: bytes) -> None:
+            with self._open(data) as capture:
+                capture.scan()
+                check_findings(capture, self.rules)
+
+        self._try(bit_flips(*small), or_fx_error(check))
+
+    def test_sound_samples_have_no_findings(self) -> None:
+        """None of WARNING or worse, so that `fxf verify` passes them."""
+        for sample in self.samples():
+            if sample.sound:
+                with self._open(sample.data) as capture:
+                    capture.scan()
+                    bad = [f for f in capture.diagnostics if f.severity >= Severity.WARNING]
+                    assert not bad, sample.name
+
+    def test_findings_are_made_once(self) -> None:
+        """Reading again, or by another view, does not report them again."""
+        for sample in self._small():
+            for data in (sample.data, sample.data[: len(sample.data) * 2 // 3]):
+                with self._open(data) as capture:
+                    capture.scan()
+                    once = capture.diagnostics.counts
+                    capture.scan()
+                    list(capture.records())
+                    for name in capture.tables:
+                        capture.table(name)
+                        list(capture.batches(name, 3))
+                    assert capture.diagnostics.counts == once, sample.name
+
+    def test_strict_stops_at_a_loss(self) -> None:
+        """Where lenient reading reports DATA_LOSS, strict reading raises StrictError."""
+        lost = 0
+        for sample in self._small():
+            for data in itertools.islice(every_truncation(sample.data), 1, 200):
+                with self._open(data) as capture:
+                    capture.scan()
+                    worst = capture.diagnostics.worst
+                if worst is None or worst < Severity.DATA_LOSS:
+                    with self._open(data, strict=True) as capture:
+                        capture.scan()
+                    continue
+                lost += 1
+                with pytest.raises(StrictError), self._open(data, strict=True) as capture:
+                    capture.scan()
+        assert lost, "no truncation of any small sample loses data?"
+
+    def test_summary_counts_the_records(self) -> None:
+        """``summary()`` agrees with ``records()`` and can be shown as JSON."""
+        for sample in self.samples():
+            with self._open(sample.data) as capture:
+                summary = capture.summary()
+                records = sum(1 for _ in capture.records())
+                assert summary.records == records, sample.name
+                assert sum(summary.kinds.values()) == records, sample.name
+                if summary.start_ns is not None:
+                    assert summary.end_ns is not None
+                    assert summary.start_ns <= summary.end_ns
+                json.dumps(dict(summary.facts), allow_nan=False)
+                lengths = {len(cells) for _, cells in summary.timeline}
+                assert len(lengths) <= 1, "rows of a timeline are of equal length"
+
+    def test_explain_covers_every_byte(self) -> None:
+        """The fields at any offset lie in the record there, and say their section."""
+        explain = self.reader.explain
+        if explain is None:
+            pytest.skip(f"the reader of {self.format} explains no bytes")
+        sample = self._small()[0]
+        with self._open(sample.data) as capture:
+            for record in capture.records():
+                for offset in (record.offset, record.offset + record.nbytes - 1):
+                    views = explain(capture.source, offset)
+                    assert views, f"nothing at byte {offset}"
+                    end = record.offset + record.nbytes
+                    assert all(record.offset <= view.offset < end for view in views)
+                    assert all(view.name and view.section for view in views)
+
+    # --- Inputs that nobody meant ----------------------------------------------------------
+
+    def test_truncation_keeps_the_records_before_it(self) -> None:
+        """Cut at any byte, a sample gives all its records up to there, or a coded error."""
+        sample = self._small()[-1]
+        with self._open(sample.data) as capture:
+            whole = [record.to_json() for record in capture.records()]
+        for data in every_truncation(sample.data):
+            kept = [r for r in whole if r["offset"] + r["nbytes"] <= len(data)]
+            try:
+                with self._open(data) as capture:
+                    found = [record.to_json() for record in capture.records()]
+                    for name in capture.tables:
+                        check_table(capture.table(name), len(data))
+            except FxError:
+                assert not kept, f"{len(data)} bytes hold {len(kept)} records"
+                continue
+            assert found[: len(kept)] == kept, f"cut at {len(data)}"
+
+    def test_bit_flips_are_survived(self) -> None:
+        """Records still cover the file, tables still match, and it takes no longer."""
+        small = [sample.data for sample in self._small()]
+        self._try(bit_flips(*small), or_fx_error(self._survive))
+
+    def test_any_bytes_are_survived(self) -> None:
+        """Forced through the reader, any bytes give a result or a coded error."""
+        small = [sample.data for sample in self._small()]
+        self._try(byte_strings(small), or_fx_error(self._survive))
+
+    def _survive(self, data: bytes) -> None:
+        start = time.process_time()
+        with self._open(data) as capture:
+            check_cover([(r.offset, r.nbytes) for r in capture.records()], data)
+            for name in capture.tables:
+                check_table(capture.table(name), len(data))
+            capture.summary()
+        spent = time.process_time() - start
+        assert spent < self.seconds, f"{len(data)} bytes took {spent:.1f} s"
+
+    def test_memory_follows_the_input(self) -> None:
+        """Sizes that a damaged file declares drive no allocation."""
+        small = [sample.data for sample in self._small()]
+        base, per_byte = self.memory
+
+        def check(data: bytes) -> None:
+            tracemalloc.start()
+            try:
+                with self._open(data) as capture:
+                    for name in capture.tables:
+                        capture.table(name)
+                    for _ in capture.records():
+                        pass
+                _, peak = tracemalloc.get_traced_memory()
+            finally:
+                tracemalloc.stop()
+            assert peak <= base + per_byte * len(data), f"{len(data)} bytes took {peak}"
+
+        self._try(bit_flips(*small), or_fx_error(check))
+
+    def test_empty_input_is_a_finding_or_an_error(self) -> None:
+        """No bytes give no records, and are never passed over in silence."""
+        try:
+            with self._open(b"") as capture:
+                assert list(capture.records()) == []
+                for name in capture.tables:
+                    if name != "diagnostics":
+                        assert len(capture.table(name)) == 0
+                capture.scan()
+                assert capture.diagnostics.worst is not None
+        except FxError:
+            return
+
+    # --- Where the bytes come from ---------------------------------------------------------
+
+    def test_paths_and_gzip_give_the_same(self, tmp_path: Path) -> None:
+        """A file, a packed file and bytes in memory are read alike."""
+        for number, sample in enumerate(self._small()):
+            plain = tmp_path / f"{number}-{sample.name}"
+            plain.write_bytes(sample.data)
+            packed = tmp_path / f"{plain.name}.gz"
+            packed.write_bytes(gzip.compress(sample.data))
+            with self._open(sample.data) as capture:
+                expected = [record.to_json() for record in capture.records()]
+            for path in (plain, packed):
+                source = Source.open(path)
+                with Host(discover=False).read(source, self.reader) as capture:
+                    assert [record.to_json() for record in capture.records()] == expected
+
+    def test_close_may_be_called_again(self) -> None:
+        """And a capture that was never read can be closed."""
+        for sample in self._small():
+            capture = self._open(sample.data)
+            capture.close()
+            capture.close()

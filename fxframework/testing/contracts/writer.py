@@ -1,0 +1,803 @@
+"""The contract of writers."""
+
+from __future__ import annotations
+
+import copy
+import gc
+import importlib
+import inspect
+import io
+import itertools
+import json
+import re
+import tracemalloc
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any, ClassVar, cast
+
+import attrs
+import pytest
+from hypothesis import strategies as st
+
+from fxframework.errors import (
+    FRAMEWORK_RULES,
+    Catalogue,
+    FxError,
+    Severity,
+    UsageError,
+    WriteRefusedError,
+)
+from fxframework.io.sink import Sink
+from fxframework.model.capture import Capture
+from fxframework.model.clock import NS_MAX
+from fxframework.model.diagnostics import Diagnostics
+from fxframework.model.salvage import UNSOUND, Loss
+from fxframework.model.schema import STANDARD_TABLES
+from fxframework.model.window import Selection
+from fxframework.registry import Reader, RecordWriter, Writer, parse_options
+from fxframework.testing.contracts.base import RoundTrips, Sample
+from fxframework.testing.contracts.checks import (
+    check_dropped,
+    check_options,
+    check_same,
+    contents_of,
+    or_fx_error,
+    tolerating,
+)
+
+__all__ = ["WriterContract"]
+
+Json = Mapping[str, Any]
+
+NO_RECORDS: Sequence[Json] = (
+    {},
+    {"record": None},
+    {"record": 7},
+    {"record": ""},
+    {"record": []},
+    {"record": {}},
+    {"record": "no-such-record"},
+    {"no": "record"},
+)
+"""JSON objects that are records of no format."""
+VALUES: Sequence[Any] = (
+    None, True, 0, 1, 3, 255, -1, 1 << 64, 1 << 70, 0.5, "", "text", "\ud800", "x" * 70_000,
+    [], [[]], {}, {"a": 1},
+)  # fmt: skip
+"""JSON values that are put into every field, of which most are wrong in most."""
+MISSING = "<missing>"
+ADDED = "no_such_field"
+"""A field that no record has: it may be refused or passed over."""
+MOST = 10_000
+"""Records of which a long file is made, where they are small."""
+
+
+class WatchedSink(Sink):
+    """Keeps its bytes, and remembers what it was asked for beside taking more."""
+
+    def __init__(self) -> None:
+        super().__init__(io.BytesIO(), name="<memory>", target=None, force=True)
+        self.asked: list[str] = []
+
+    def commit(self) -> None:
+        """Remember that it was asked."""
+        self.asked.append("commit()")
+
+    def abort(self) -> None:
+        """Remember that it was asked."""
+        self.asked.append("abort()")
+
+    def check_left_open(self, who: str) -> None:
+        """That it can still be written to."""
+        assert not self.asked, f"{who} calls {self.asked[0]} of the sink, which is the caller's"
+        assert not self._file.closed, f"{who} closes the file under the sink"
+
+
+class _Nowhere(io.RawIOBase):
+    """A file that keeps nothing."""
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, data: Any) -> int:
+        return len(data)
+
+
+@attrs.frozen
+class Stream:
+    """Records that one file holds, in order."""
+
+    name: str
+    shown: list[dict[str, Any]]
+    """As JSON."""
+    options: Mapping[str, Any]
+    """The writer's."""
+    records: Sequence[Any]
+    """As the reader's objects; as JSON where nothing was read."""
+    data: bytes | None = None
+    """The file, where there is one."""
+
+
+class WriterContract(RoundTrips):
+    """What every writer keeps. Give ``plugin``, ``format`` and ``samples()``.
+
+    The reader of the format is in ``reader_plugin`` where it is not in the writer's own plugin;
+    where there is none at all, give ``records()`` and ``rules``, and no samples.
+    """
+
+    reader_plugin: ClassVar[str | None] = None
+    derived: ClassVar[frozenset[str]] = frozenset({"offset", "nbytes", "refs", "raw"})
+    """Keys of record JSON that follow from others or from the place: not compared."""
+    held: ClassVar[int] = 2 << 20
+    """Bytes that a writer may take while it writes, however much that is."""
+    salvage_leaves: ClassVar[frozenset[str]] = frozenset()
+    """Findings of DATA_LOSS that a salvaged file may still have."""
+
+    def records(self) -> Iterable[Json]:
+        """The records of a sound file as JSON, made from scratch: best one of every kind."""
+        return ()
+
+    def refused(self) -> Iterable[tuple[Json, str]]:
+        """Records as JSON that the format cannot hold, each with the code that says why."""
+        return ()
+
+    def many(self) -> Iterable[Json]:
+        """Records as JSON that a file can hold one behind another, without end.
+
+        Here, those of a sample and its last one over and over. Records of a kilobyte or more
+        fill a writer's buffers sooner, and show whether it lets go of what it wrote.
+        """
+        streams = [*self._scratch(), *self._sampled(sound=True)]
+        assert streams, "neither records() nor samples() gives anything sound"
+        shown = max(streams, key=lambda stream: len(stream.shown)).shown
+        whole = [record for record in shown if record["record"] not in UNSOUND]
+        assert whole, "no record of the samples is sound"
+        return itertools.chain(shown[: shown.index(whole[-1])], itertools.repeat(whole[-1]))
+
+    # --- What is under test ----------------------------------------------------------------
+
+    @property
+    def writer(self) -> Writer:
+        """The writer under test."""
+        writers: list[Writer] = self._descriptors("fx_writers")
+        found = [writer for writer in writers if writer.format == self.format]
+        assert len(found) == 1, f"{self.plugin} registers {len(found)} writers of {self.format!r}"
+        return found[0]
+
+    @property
+    def reader(self) -> Reader:
+        """The reader of the format; what needs one is skipped where there is none."""
+        reader = self._reader_if_any()
+        if reader is None:
+            pytest.skip(f"nothing is known to read {self.format}")
+        return reader
+
+    def _reader_if_any(self) -> Reader | None:
+        module = importlib.import_module(self.reader_plugin or self.plugin)
+        readers: Iterable[Reader] = getattr(module, "fx_readers", tuple)()
+        return next((reader for reader in readers if reader.format == self.format), None)
+
+    @property
+    def rules(self) -> Catalogue:
+        """The catalogue of the format, which is the reader's; empty where there is none."""
+        reader = self._reader_if_any()
+        return Catalogue([]) if reader is None or reader.rules is None else reader.rules()
+
+    def _options(self, given: Mapping[str, Any]) -> dict[str, Any]:
+        return parse_options(given, self.writer.options, whose=f"writer {self.format}")
+
+    def _start(self, sink: Sink, options: Mapping[str, Any]) -> RecordWriter:
+        return self.writer.open(sink, options, Diagnostics(self.rules))
+
+    def _write(self, records: Iterable[Any], options: Mapping[str, Any]) -> bytes:
+        sink = Sink.memory()
+        writer = self._start(sink, options)
+        for record in records:
+            writer.write(record)
+        writer.close()
+        return sink.getvalue()
+
+    def _sampled(self, *, sound: bool = False) -> Iterator[Stream]:
+        """The records of each small sample, whose capture is open until the next is asked for."""
+        if self._reader_if_any() is None:
+            return
+        for sample in self._small():
+            if sample.sound or not sound:
+                with self._open(sample.data) as capture:
+                    records = list(capture.records())
+                    shown = [_through_json(record.to_json()) for record in records]
+                    options = self._options(capture.writer_options)
+                    yield Stream(sample.name, shown, options, records, sample.data)
+
+    def _scratch(self) -> Iterator[Stream]:
+        """The records of records(), where it gives some."""
+        shown = [_through_json(record) for record in self.records()]
+        if shown:
+            yield Stream("records()", shown, self._options({}), shown)
+
+    def _streams(self) -> list[Stream]:
+        """All of them, as JSON alone: their captures are closed."""
+        streams = [*self._scratch(), *self._sampled()]
+        assert streams, "give samples(), or records() where nothing reads the format"
+        return [attrs.evolve(stream, records=stream.shown) for stream in streams]
+
+    def _plain(self, shown: Any) -> Any:
+        """Record JSON without what is derived, at any depth."""
+        if isinstance(shown, Mapping):
+            kept = {key: self._plain(value) for key, value in shown.items()}
+            return {key: value for key, value in kept.items() if key not in self.derived}
+        if isinstance(shown, list | tuple):
+            return [self._plain(value) for value in shown]
+        return shown
+
+    # --- The descriptor --------------------------------------------------------------------
+
+    def test_descriptor_is_complete(self) -> None:
+        """Names are ones that a command line can take, and there is something to say."""
+        writer = self.writer
+        name = r"[a-z][a-z0-9]*(-[a-z0-9]+)*"
+        assert re.fullmatch(name, writer.format), f"{writer.format!r} is no name for a format"
+        assert writer.title, "the writer has no title"
+        assert not writer.title.endswith("."), "a title is no sentence"
+        for suffix in writer.suffixes:
+            assert re.fullmatch(r"(\.[a-z0-9]+)+", suffix), f"{suffix!r} is no suffix, as .abc is"
+
+    def test_suffixes_are_the_readers(self) -> None:
+        """A file that is written under a suffix is found again by it."""
+        suffixes = self.writer.suffixes
+        assert set(suffixes) == set(self.reader.suffixes), (
+            f"the writer of {self.format} has the suffixes {suffixes}, "
+            f"its reader {self.reader.suffixes}"
+        )
+
+    def test_options_are_documented(self) -> None:
+        """Each option says what it does; its default is of its type."""
+        check_options(self.writer.options)
+
+    def test_functions_are_there_and_documented(self) -> None:
+        """What the descriptor names exists, also what is imported at the first use only."""
+        for name in ("open", "compose", "cut", "salvage"):
+            function = getattr(self.writer, name)
+            if function is None:
+                continue
+            module, colon, attribute = getattr(function, "__qualname__", "").partition(":")
+            if colon:
+                function = getattr(importlib.import_module(module), attribute, None)
+                assert function is not None, f"{name}: {module} has no {attribute}"
+            assert inspect.getdoc(function), f"{name}: {function} has no docstring"
+        writer = self._start(Sink.memory(), self._options({}))
+        assert inspect.getdoc(type(writer)), f"{type(writer)} has no docstring"
+
+    def test_accepts_names_standard_tables(self) -> None:
+        """What ``compose`` is offered are tables that every format names alike."""
+        writer = self.writer
+        if writer.compose is None:
+            assert not writer.accepts, "accepts is for compose, which is not given"
+            return
+        assert writer.accepts, "compose is given, but accepts no table"
+        unknown = sorted(writer.accepts - STANDARD_TABLES.keys())
+        assert not unknown, f"accepts names {unknown}, which are no standard tables"
+
+    # --- The same bytes --------------------------------------------------------------------
+
+    def test_writer_options_of_captures_are_its_own(self) -> None:
+        """The capture's ``writer_options`` are options of the writer, and can be JSON.
+
+        The header of a records file keeps them, so that the same bytes can be made of it.
+        """
+        self._need_reader()
+        known = {option.name for option in self.writer.options}
+        for sample in self.samples():
+            with self._open(sample.data) as capture:
+                given = dict(capture.writer_options)
+            unknown = sorted(given.keys() - known)
+            assert not unknown, f"{sample.name}: the writer has no option {unknown}"
+            again = _through_json(given)
+            assert again == given, f"{sample.name}: writer_options are {given}, as JSON {again}"
+            self._options(again)
+
+    def test_objects_and_json_can_be_mixed(self) -> None:
+        """Record by record, the reader's object and its JSON are written alike."""
+        for stream in self._sampled():
+            assert stream.data is not None
+            for first in (0, 1):
+                mixed = [
+                    record if number % 2 == first else shown
+                    for number, (record, shown) in enumerate(
+                        zip(stream.records, stream.shown, strict=True)
+                    )
+                ]
+                found = self._write(mixed, stream.options)
+                check_same(found, stream.data, f"{stream.name}, every other record as JSON")
+
+    def test_records_are_left_as_they_were(self) -> None:
+        """``write()`` changes nothing in what it is given, object or JSON."""
+        for stream in itertools.chain(self._scratch(), self._sampled()):
+            given = copy.deepcopy(stream.shown)
+            self._write(given, stream.options)
+            changed = _first_other(given, stream.shown)
+            assert changed is None, f"{stream.name}: write() changed the JSON of record {changed}"
+            if stream.data is not None:
+                self._write(stream.records, stream.options)
+                now = [_through_json(record.to_json()) for record in stream.records]
+                changed = _first_other(now, stream.shown)
+                assert changed is None, f"{stream.name}: write() changed record {changed}"
+
+    def test_records_from_scratch_are_read_back(self) -> None:
+        """The reader shows what records() gave, has nothing to find fault with, and they stay."""
+        self._need_reader()
+        stream = next(self._scratch(), None)
+        if stream is None:
+            pytest.skip("records() gives none")
+        output = self._write(stream.shown, stream.options)
+        with self._open(output) as capture:
+            found = [_through_json(record.to_json()) for record in capture.records()]
+            capture.scan()
+            bad = [one for one in capture.diagnostics if one.severity >= Severity.WARNING]
+        given, shown = self._plain(stream.shown), self._plain(found)
+        other = _first_other(shown, given)
+        assert other is None, (
+            f"record {other} was given as {_at(given, other)} and is read as {_at(shown, other)}"
+        )
+        assert not bad, f"the reader finds fault with what was written: {bad[0]}"
+        check_same(self._rewritten(output, as_json=True), output, "records() written again")
+
+    # --- The sink --------------------------------------------------------------------------
+
+    def test_bytes_reach_the_sink_in_order(self) -> None:
+        """After any record the sink has a beginning of the file, which is never taken back."""
+        for stream in itertools.chain(self._scratch(), self._sampled()):
+            whole = self._write(stream.shown, stream.options)
+            if stream.data is not None:
+                check_same(whole, stream.data, f"{stream.name} written")
+            sink = WatchedSink()
+            writer = self._start(sink, stream.options)
+            for number, record in enumerate(stream.records):
+                writer.write(record)
+                so_far = sink.getvalue()
+                check_same(so_far, whole[: len(so_far)], f"{stream.name} after record {number}")
+            writer.close()
+            check_same(sink.getvalue(), whole, f"{stream.name} after close()")
+
+    def test_close_puts_out_what_was_held_back(self) -> None:
+        """All of it, once: another ``close()`` writes nothing more, nor does being forgotten."""
+        for stream in self._streams():
+            sink = Sink.memory()
+            writer = self._start(sink, stream.options)
+            for record in stream.shown:
+                writer.write(record)
+            writer.close()
+            closed = sink.getvalue()
+            if stream.data is not None:
+                check_same(closed, stream.data, f"{stream.name} after close()")
+            writer.close()
+            check_same(sink.getvalue(), closed, f"{stream.name} closed twice")
+            del writer
+            gc.collect()
+            check_same(sink.getvalue(), closed, f"{stream.name} when the writer is gone")
+
+    def test_the_sink_is_left_open(self) -> None:
+        """It is the caller's, who may have more to write, and puts the file in its place."""
+        for stream in self._streams():
+            sink = WatchedSink()
+            writer = self._start(sink, stream.options)
+            for record in stream.shown:
+                writer.write(record)
+            sink.check_left_open("write()")
+            writer.close()
+            sink.check_left_open("close()")
+
+    def test_writers_do_not_disturb_each_other(self) -> None:
+        """Two at once, each with a sink of its own, write what each would write alone."""
+        streams = self._streams()[:4]
+        alone = [self._write(stream.shown, stream.options) for stream in streams]
+        for one, two in itertools.product(range(len(streams)), repeat=2):
+            first, second = streams[one], streams[two]
+            sinks = Sink.memory(), Sink.memory()
+            writers = (
+                self._start(sinks[0], first.options),
+                self._start(sinks[1], second.options),
+            )
+            half = len(first.shown) // 2
+            for record in first.shown[:half]:
+                writers[0].write(record)
+            for mine, other in itertools.zip_longest(first.shown[half:], second.shown):
+                if other is not None:
+                    writers[1].write(other)
+                if mine is not None:
+                    writers[0].write(mine)
+            writers[1].close()
+            writers[0].close()
+            what = f"{first.name} while {second.name} is written"
+            check_same(sinks[0].getvalue(), alone[one], what)
+            check_same(sinks[1].getvalue(), alone[two], f"{second.name} beside {first.name}")
+
+    def test_many_records_come_back(self) -> None:
+        """A file that is larger than what a writer holds back has all records, in their order."""
+        self._need_reader()
+        sink = Sink.memory()
+        given = list(self._written(sink))
+        with self._open(sink.getvalue()) as capture:
+            records = (self._plain(_through_json(r.to_json())) for r in capture.records())
+            for number, (found, wanted) in enumerate(itertools.zip_longest(records, given)):
+                assert found == self._plain(wanted), (
+                    f"record {number} of {len(given)} was given as {_short(wanted)} "
+                    f"and is read as {_short(found)}"
+                )
+
+    def test_memory_does_not_grow_with_what_was_written(self) -> None:
+        """What the sink has taken, the writer lets go."""
+        sink = Sink(cast("Any", _Nowhere()), name="<nowhere>")
+        tracemalloc.start()
+        try:
+            count = sum(1 for _ in self._written(sink))
+            _, peak = tracemalloc.get_traced_memory()
+        finally:
+            tracemalloc.stop()
+        assert peak <= self.held, (
+            f"writing {count} records of {sink.written} bytes took {peak} bytes of memory, more "
+            f"than {self.held}"
+        )
+
+    def _written(self, sink: Sink) -> Iterator[Json]:
+        """Write many records, each a copy of its own, and give each one when it is written."""
+        writer = self._start(sink, self._options({}))
+        for record in itertools.islice(self.many(), MOST):
+            writer.write(_through_json(record))
+            yield record
+            if sink.written > 4 * self.held:
+                break
+        writer.close()
+
+    # --- Refusals --------------------------------------------------------------------------
+
+    def test_refused_records_say_why(self) -> None:
+        """WriteRefusedError with the code that refused() gives, and with what can be done."""
+        refused = list(self.refused())
+        if not refused:
+            pytest.skip("refused() gives none")
+        for record, code in refused:
+            writer = self._start(Sink.memory(), self._options({}))
+            error = _refusal(writer, record)
+            assert error is not None, f"{_short(record)} was written, not refused with {code}"
+            assert error.code == code, f"{_short(record)} is refused with {error.code}, not {code}"
+            self._check_refusal(error, record)
+
+    def test_refused_records_leave_nothing(self) -> None:
+        """Good, bad, good gives the bytes of good, good: wherever the bad one comes."""
+        refused = [record for record, _ in self.refused()]
+        stream = self._streams()[0]
+        good = stream.shown[:40]
+        expected = self._write(good, stream.options)
+        for bad in [*refused, *NO_RECORDS]:
+            for at in sorted({0, len(good) // 2, len(good)}):
+                found = self._with_bad(good, at, bad, stream.options)
+                check_same(found, expected, f"{_short(bad)} refused after {at} records")
+
+    def test_what_is_no_record_is_refused(self) -> None:
+        """JSON objects of no kind that the format has: WriteRefusedError, and nothing else."""
+        for record in NO_RECORDS:
+            writer = self._start(Sink.memory(), self._options({}))
+            error = _refusal(writer, record)
+            assert error is not None, f"{_short(record)} is no record, but was not refused"
+            self._check_refusal(error, record)
+
+    def test_wrong_values_are_refused_or_take_effect(self) -> None:
+        """A field that was edited shows so when it is read again; else the record is refused.
+
+        Any JSON value in any field, fields left out and fields added: WriteRefusedError is all
+        that may be raised, and then it is as if the record had never been offered.
+        """
+        streams = [attrs.evolve(s, shown=s.shown[:100], data=None) for s in self._streams()]
+        expected = [self._write(stream.shown, stream.options) for stream in streams]
+        places = _places(streams)
+
+        def check(made: tuple[tuple[int, int, tuple[Any, ...]], Any]) -> None:
+            (which, number, path), value = made
+            stream = streams[which]
+            edited = _edited(stream.shown[number], path, value)
+            where = f"{stream.shown[number]['record']} with {_named(path)} {_short(value)}"
+            sink = Sink.memory()
+            writer = self._start(sink, stream.options)
+            for record in stream.shown[:number]:
+                writer.write(record)
+            error = _refusal(writer, edited)
+            if error is None:
+                writer.close()
+                self._check_effect(sink.getvalue(), path, value, where)
+                return
+            self._check_refusal(error, edited)
+            for record in stream.shown[number:]:
+                writer.write(record)
+            writer.close()
+            check_same(sink.getvalue(), expected[which], f"{where}, which was refused")
+
+        for place in places:
+            check((place, MISSING))
+        self._try(st.tuples(st.sampled_from(places), st.sampled_from(VALUES)), check)
+
+    def _check_effect(self, output: bytes, path: tuple[Any, ...], value: Any, where: str) -> None:
+        """That the last record of a file has the value, where anybody can tell."""
+        ignored = any(
+            key in {ADDED, *self.derived} or str(key).endswith(("_bytes_hex", "_bits"))
+            for key in path
+        )
+        if value is MISSING or ignored or self._reader_if_any() is None:
+            return
+        with self._open(output) as capture:
+            shown = [record.to_json() for record in capture.records()]
+        assert shown, f"{where}: accepted, but there is no record in the file"
+        if shown[-1]["record"] in UNSOUND:
+            return
+        found: Any = shown[-1]
+        try:
+            for key in path:
+                found = found[key]
+        except (KeyError, IndexError, TypeError):
+            found = MISSING
+        if isinstance(value, int) and isinstance(found, str) and found is not MISSING:
+            return  # a number of an enumeration, which is shown by its name
+        assert self._plain(found) == self._plain(value), (
+            f"{where}: accepted, but read again it is {_short(found)}"
+        )
+
+    def _check_refusal(self, error: WriteRefusedError, record: Json) -> None:
+        what = f"{_short(record)} is refused with {error.code}"
+        rule = {**FRAMEWORK_RULES, **self.rules}.get(error.code)
+        assert rule is not None, f"{what}, which is in no catalogue"
+        assert rule.severity is Severity.ERROR, f"{what}, whose severity is {rule.severity.word}"
+        assert error.message, f"{what}, without a message"
+        assert error.remedy or rule.remedy, f"{what}: neither the error nor the rule has a remedy"
+
+    def _with_bad(
+        self, good: Sequence[Json], at: int, bad: Json, options: Mapping[str, Any]
+    ) -> bytes:
+        sink = Sink.memory()
+        writer = self._start(sink, options)
+        for record in good[:at]:
+            writer.write(record)
+        assert _refusal(writer, bad) is not None, f"{_short(bad)} was not refused"
+        for record in good[at:]:
+            writer.write(record)
+        writer.close()
+        return sink.getvalue()
+
+    # --- What a writer may have beside -----------------------------------------------------
+
+    def _optional(self, name: str) -> Callable[..., Any]:
+        """A function of the descriptor; the test is skipped where there is none."""
+        self._need_reader()
+        function: Callable[..., Any] | None = getattr(self.writer, name)
+        if function is None:
+            pytest.skip(f"the writer of {self.format} has no {name} of its own")
+        return function
+
+    def _sound(self) -> list[Sample]:
+        sound = [sample for sample in self.samples() if sample.sound]
+        assert sound, "samples() gives none that is sound"
+        return sound
+
+    def _salvaged(self, capture: Capture) -> tuple[bytes, list[Loss]]:
+        salvage = self._optional("salvage")
+        sink = WatchedSink()
+        losses = list(salvage(capture, sink, self._options(capture.writer_options)))
+        sink.check_left_open("salvage")
+        return sink.getvalue(), losses
+
+    def test_salvage_keeps_what_is_sound(self) -> None:
+        """Of a sound sample every byte, and there is no loss to tell of."""
+        self._optional("salvage")
+        for sample in self._sound():
+            with self._open(sample.data) as capture:
+                output, losses = self._salvaged(capture)
+            check_same(output, sample.data, f"{sample.name}, which is sound, salvaged")
+            assert not losses, f"{sample.name} is sound, but {losses[0]}"
+
+    def test_salvaged_files_are_sound(self) -> None:
+        """The reader loses no data in them, and each loss says what, where and why.
+
+        Where no loss is told of, none there was: the bytes are those of the input.
+        """
+        self._optional("salvage")
+        rules = {**FRAMEWORK_RULES, **self.rules}
+
+        def check(data: bytes) -> None:
+            with self._open(data) as capture:
+                output, losses = self._salvaged(capture)
+            for loss in losses:
+                assert 0 <= loss.offset <= len(data), f"{loss} is outside of {len(data)} bytes"
+                assert 0 <= loss.nbytes <= len(data) - loss.offset, f"{loss} is of too many bytes"
+                assert loss.what, f"{loss} does not say what was lost"
+                assert loss.message, f"{loss} does not say what was wrong"
+                assert not loss.code or loss.code in rules, f"{loss}: the code is in no catalogue"
+            if not losses:
+                check_same(output, data, "a sample salvaged without a loss")
+            if output:
+                self._check_readable(output, "a salvaged sample", self.salvage_leaves)
+
+        self._try(self._damaged(), or_fx_error(check))
+
+    # --- Cutting ---------------------------------------------------------------------------
+
+    def _cut(self, capture: Capture, selection: Selection) -> bytes:
+        cut = self._optional("cut")
+        sink = WatchedSink()
+        dropped = cut(capture, selection, sink, self._options(capture.writer_options))
+        sink.check_left_open("cut")
+        check_dropped(dropped, "cut")
+        return sink.getvalue()
+
+    def test_cut_of_everything_is_everything(self) -> None:
+        """A selection that chooses all of a sound sample gives all rows of all tables.
+
+        What shows in no table, such as a string that nothing uses, may be left out.
+        """
+        self._optional("cut")
+        for sample in self._sound():
+            with self._open(sample.data) as whole:
+                output = self._cut(whole, Selection())
+                self._check_readable(output, f"{sample.name} cut")
+                with self._open(output) as part:
+                    for name in whole.schemas:
+                        found, wanted = contents_of(part, name), contents_of(whole, name)
+                        assert found[1] == wanted[1], (
+                            f"{sample.name}: of {wanted[1]} rows of {name} it has {found[1]}"
+                        )
+                        for column, values in wanted[0].items():
+                            same = found[0].get(column) == values
+                            assert same, f"{sample.name}: {name}.{column} is not what it was"
+
+    def test_cut_of_nothing_is_readable(self) -> None:
+        """A stretch of time in which nothing is, or of no length, is still a file."""
+        self._optional("cut")
+        for sample in self._sound():
+            for start, stop in ((0, 0), (NS_MAX - 1, NS_MAX), (NS_MAX, NS_MAX)):
+                with self._open(sample.data) as whole:
+                    output = self._cut(whole, Selection(start_ns=start, stop_ns=stop))
+                self._check_readable(output, f"{sample.name} from {start} to {stop} ns")
+
+    # --- Composing -------------------------------------------------------------------------
+
+    def _composed(self, captures: Iterable[Capture]) -> bytes:
+        compose = self._optional("compose")
+        sink = WatchedSink()
+        session = compose(sink, self._options({}))
+        for capture in captures:
+            session.write(capture)
+        check_dropped(session.close(), "compose")
+        sink.check_left_open("compose")
+        return sink.getvalue()
+
+    def test_composed_files_are_readable(self) -> None:
+        """What is made of tables alone reads without loss, has rows, and is always the same."""
+        self._optional("compose")
+        for sample in self._sound():
+            with self._open(sample.data) as capture:
+                had = self._accepted_rows(capture)
+                with tolerating(*(() if had else (WriteRefusedError,))):
+                    output = self._composed([capture])
+                    self._check_readable(output, f"{sample.name} composed")
+                    check_same(self._composed([capture]), output, f"{sample.name} composed again")
+                    with self._open(output) as composed:
+                        rows = self._accepted_rows(composed)
+                        assert rows or not had, f"{sample.name}: none of {had} rows was composed"
+
+    def test_several_captures_are_composed_or_refused(self) -> None:
+        """A file that cannot hold a second capture says so."""
+        self._optional("compose")
+        for sample in self._sound():
+            with (
+                tolerating(WriteRefusedError, UsageError),
+                self._open(sample.data) as first,
+                self._open(sample.data) as second,
+            ):
+                output = self._composed([first, second])
+                self._check_readable(output, f"{sample.name} composed with itself")
+
+    def _accepted_rows(self, capture: Capture) -> int:
+        accepted = self.writer.accepts & capture.schemas.keys()
+        return sum(len(capture.table(name)) for name in accepted)
+
+    def _check_readable(
+        self, output: bytes, what: str, allowed: frozenset[str] = frozenset()
+    ) -> None:
+        """That the reader takes an output and loses nothing of it."""
+        assert output, f"{what} is a file of no bytes"
+        with _readable(what), self._open(output) as capture:
+            capture.scan()
+            for name in capture.tables:
+                capture.table(name)
+            lost = [
+                found
+                for found in capture.diagnostics
+                if found.severity >= Severity.DATA_LOSS and found.code not in allowed
+            ]
+            assert not lost, f"{what} is read with {lost[0]}"
+
+
+# --- JSON --------------------------------------------------------------------------------------
+
+
+def _through_json(shown: Any) -> Any:
+    """A copy of it, as a file of JSON gives it."""
+    return json.loads(json.dumps(shown, allow_nan=False))
+
+
+def _short(shown: Any) -> str:
+    text = shown if shown is MISSING else repr(shown)
+    return text if len(text) <= 200 else f"{text[:200]}…"
+
+
+def _first_other(found: Sequence[Any], expected: Sequence[Any]) -> int | None:
+    """The number of the first item that is not the same; None where all are."""
+    pairs = itertools.zip_longest(found, expected, fillvalue=MISSING)
+    return next((n for n, (one, other) in enumerate(pairs) if one != other), None)
+
+
+def _at(items: Sequence[Any], number: int | None) -> str:
+    return _short(items[number] if number is not None and number < len(items) else MISSING)
+
+
+def _places(streams: Sequence[Stream]) -> list[tuple[int, int, tuple[Any, ...]]]:
+    """Each field of each kind of record once: the stream, the record's number and the path.
+
+    A kind is what a record has for fields and short words, so that all forms are tried.
+    """
+    found: dict[Any, tuple[int, int, tuple[Any, ...]]] = {}
+    for which, stream in enumerate(streams):
+        for number, shown in enumerate(stream.shown):
+            words = tuple(sorted((k, v) for k, v in shown.items() if k in {"record", "kind"}))
+            for path in [*_paths(shown), (ADDED,)]:
+                found.setdefault((words, tuple(shown), path), (which, number, path))
+    return list(found.values())
+
+
+def _paths(shown: Any) -> Iterator[tuple[Any, ...]]:
+    """Where a value stands in JSON, each; of lists the first three items."""
+    inside: Iterable[tuple[Any, Any]] = ()
+    if isinstance(shown, Mapping):
+        inside = shown.items()
+    elif isinstance(shown, list):
+        inside = list(enumerate(shown))[:3]
+    for key, value in inside:
+        yield (key,)
+        for path in _paths(value):
+            yield (key, *path)
+
+
+def _edited(shown: Json, path: tuple[Any, ...], value: Any) -> dict[str, Any]:
+    edited: Any = copy.deepcopy(dict(shown))
+    holder = edited
+    for key in path[:-1]:
+        holder = holder[key]
+    if value is not MISSING:
+        holder[path[-1]] = value
+    elif isinstance(holder, list) or path[-1] in holder:
+        del holder[path[-1]]
+    return cast("dict[str, Any]", edited)
+
+
+def _named(path: tuple[Any, ...]) -> str:
+    return ".".join(map(str, path))
+
+
+def _refusal(writer: RecordWriter, record: Json) -> WriteRefusedError | None:
+    """The error with which a record is refused; None where it is taken. No other may be raised."""
+    try:
+        writer.write(record)
+    except WriteRefusedError as error:
+        return error
+    except Exception as error:
+        raise AssertionError(
+            f"{_short(record)} raises {type(error).__name__} ({error}), not WriteRefusedError"
+        ) from error
+    return None
+
+
+@contextmanager
+def _readable(what: str) -> Iterator[None]:
+    """Makes an error of the reader a failure that says what was read."""
+    try:
+        yield
+    except FxError as error:
+        raise AssertionError(f"{what} cannot be read: {error}") from error

@@ -1,0 +1,374 @@
+"""Cutting: a part of a trace as a trace of its own, with every record that the part needs.
+
+The events of the part are chosen by their columns; one more walk over the records then marks the
+strings, threads, objects and providers that they need, and what is marked is copied as it stands.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import attrs
+import numpy as np
+from numpy.typing import NDArray
+
+from fx_trace import kernels as k
+from fx_trace import layout, packing
+from fx_trace.columns import Chunk, grown_map, new_map
+from fx_trace.layout import RecordType
+from fx_trace.reader import Raw, Times, TraceCapture
+from fxframework.errors import UsageError, did_you_mean
+from fxframework.io.sink import Sink
+from fxframework.io.words import U64_MAX
+from fxframework.model.capture import Capture
+from fxframework.model.clock import NS_MAX, NS_MIN, Clock
+from fxframework.model.window import Selection, category_mask, thread_mask
+
+__all__ = ["OPEN_SLICES", "cut"]
+
+U8 = NDArray[np.uint8]
+I64 = NDArray[np.int64]
+OPEN_SLICES = {"keep": packing.KEEP, "close": packing.CLOSE, "drop": packing.DROP}
+"""What becomes of slices that begin before the stretch of time or end after it."""
+BLOCK = 1 << 19
+"""Words copied at a time."""
+_SIGN = 1 << 63
+_NAMES = {
+    RecordType.STRING: "strings",
+    RecordType.THREAD: "threads",
+    RecordType.EVENT: "events",
+    RecordType.BLOB: "blobs",
+    RecordType.USERSPACE_OBJECT: "userspace objects",
+    RecordType.KERNEL_OBJECT: "kernel objects",
+    RecordType.SCHEDULING: "scheduling records",
+    RecordType.LOG: "logs",
+    RecordType.PROFILER: "profiler records",
+    RecordType.LARGE: "large records",
+}
+
+
+def cut(
+    capture: Capture, selection: Selection, sink: Sink, options: Mapping[str, Any]
+) -> Mapping[str, int]:
+    """Write the selected part of a trace; gives the records that were left out, by kind.
+
+    An event is kept where its time, thread and category are wanted, a slice where any of it lies
+    within the stretch of time. ``options["open_slices"]``: slices that reach beyond the stretch
+    are kept whole (``keep``), made to end at its bounds (``close``) or left out (``drop``).
+
+    Context switches are kept on all CPUs, as long as no category is asked for: a part of them
+    would say that threads ran which did not. What has neither time nor thread (blobs, unknown
+    records) stays where only time is cut. Damage and padding are always left out.
+
+    Raises UsageError where a name matches nothing.
+    """
+    assert isinstance(capture, TraceCapture)  # noqa: S101 (the writer is asked for its own format)
+    how = str(options.get("open_slices", "keep"))
+    if how not in OPEN_SLICES:
+        raise UsageError(
+            f"open_slices is {how!r}{did_you_mean(how, OPEN_SLICES)}",
+            remedy=f"it is one of {', '.join(OPEN_SLICES)}",
+        )
+    work = _Cut(capture, selection, OPEN_SLICES[how])
+    work.choose()
+    work.complete()
+    return work.write(sink)
+
+
+@attrs.define
+class _Patch:
+    """Words that are written other than they stand, by word of the file."""
+
+    words: I64
+    values: NDArray[np.uint64]
+
+
+class _Cut:
+    """One cut: marks by word of the file, then the copy."""
+
+    def __init__(self, capture: TraceCapture, selection: Selection, how: int) -> None:
+        self.capture = capture
+        self.selection = selection
+        self.raw: Raw = capture.raw()
+        self.start = NS_MIN if selection.start_ns is None else selection.start_ns
+        self.last = NS_MAX if selection.stop_ns is None else selection.stop_ns - 1
+        self.how = how
+        self.mark: U8 = np.zeros(self.raw.words.size + 1, np.uint8)
+        self.patches: list[_Patch] = []
+        self.running = np.zeros(0, np.int64)
+        """Thread koids of the scheduling records that are kept."""
+        passed = self.raw.passed
+        self.clocks = passed.scanner.clocks()
+        threads = thread_mask(selection, capture)
+        categories = category_mask(selection, capture.strings)
+        self.threads: U8 = (
+            np.ones(passed.pids.size, np.uint8) if threads is None else threads.astype(np.uint8)
+        )
+        self.categories: U8 = (
+            np.ones(len(capture.strings), np.uint8)
+            if categories is None
+            else categories.astype(np.uint8)
+        )
+        rows = passed.row_counts()
+        self.chosen = packing.Chosen(
+            self.threads,
+            self.categories,
+            np.zeros(max(1, rows["slices"]), np.uint8),
+            np.ones(max(1, rows["flows"]), np.uint8),
+        )
+
+    # --- The rows of the part ------------------------------------------------------------------
+
+    def choose(self) -> None:
+        """Mark the records of the rows that belong to the part."""
+        passed = self.raw.passed
+        flows: list[tuple[NDArray[Any], ...]] = []
+        size = passed.scanner.nbytes
+        by_slice = packing.choose_slices.for_size(size)
+        by_event = packing.choose_events.for_size(size)
+        for chunk, times in self.raw.chunks():
+            by_slice(
+                chunk.events, int(chunk.events.kind.size), times.events, passed.spans.dur,
+                chunk.first["slices"], self.start, self.last, self.how, self.chosen,
+            )  # fmt: skip
+            if not self.selection.by_time_alone:
+                flows.append(self._flows(chunk, times))
+        self._choose_flows(flows)
+        for chunk, times in self.raw.chunks():
+            first = np.array([chunk.first[name] for name in ("slices", "ends", "flows")], np.int64)
+            by_event(
+                chunk.events, int(chunk.events.kind.size), times.events, passed.spans.ends,
+                first, self.start, self.last, self.chosen, self.mark,
+            )  # fmt: skip
+            self._choose_others(chunk, times)
+            if self.how == packing.CLOSE:
+                self._close(chunk, times)
+
+    def _within(self, times: I64) -> NDArray[np.bool_]:
+        return np.asarray((times >= self.start) & (times <= self.last))
+
+    def _flows(self, chunk: Chunk, times: Times) -> tuple[NDArray[Any], ...]:
+        """Id, time, phase, and whether thread and category are wanted, of a chunk's flow rows."""
+        events = chunk.events
+        rows = np.flatnonzero((events.kind >= 8) & (events.kind <= 10))
+        wanted = self.threads[events.thread[rows]] & self.categories[events.category[rows]]
+        return events.word[rows], times.events[rows], events.kind[rows], wanted
+
+    def _choose_flows(self, parts: list[tuple[NDArray[Any], ...]]) -> None:
+        """Of a flow, keep all points or none: half a flow would join with another one."""
+        if not parts:
+            return
+        ids, times, phases, wanted = (np.concatenate(part) for part in zip(*parts, strict=True))
+        if not ids.size:
+            return
+        order = np.lexsort((times, ids))
+        begins = (phases[order] == layout.EventType.FLOW_BEGIN) | np.append(
+            True, np.diff(ids[order]) != 0
+        )
+        flow = np.cumsum(begins) - 1
+        unwanted = (wanted[order] == 0) & self._within(times[order])
+        spoiled = np.bincount(flow, weights=unwanted) > 0
+        self.chosen.flows[order] = ~spoiled[flow]
+
+    def _choose_others(self, chunk: Chunk, times: Times) -> None:
+        """Scheduling and log rows, which have no category."""
+        if self.selection.categories:
+            return
+        sched = chunk.sched
+        if sched.kind.size:
+            keep = self._within(times.sched())
+            if not self.selection.by_time_alone:
+                woken = self.raw.passed.thread_ids(sched.next, sched.kind == 2)
+                keep &= (sched.kind != 2) | (self.threads[woken] != 0)
+            self.mark[sched.offset[keep] >> 3] = 1
+            tids = [sched.prev[keep & (sched.kind == 1)], sched.next[keep & (sched.kind != 0)]]
+            self.running = np.unique(np.concatenate([self.running, *tids]))
+        logs = chunk.logs
+        if logs.thread.size:
+            keep = self._within(times.logs()) & (self.threads[logs.thread] != 0)
+            self.mark[logs.offset[keep] >> 3] = 1
+
+    def _close(self, chunk: Chunk, times: Times) -> None:
+        """Patch the times of kept slices that reach beyond the stretch."""
+        events = chunk.events
+        kept = self.mark[events.offset >> 3] != 0
+        kind = events.kind
+        begins = kept & ((kind == 2) | (kind == 4) | (kind == 5)) & (times.events < self.start)
+        ends = kept & ((kind == 3) | (kind == 7)) & (times.events > self.last)
+        complete = kept & (kind == 4)
+        complete[complete] = times.finish()[complete] - 1 > self.last
+        first, last = times.by_clock(self._ticks(self.start), self._ticks(self.last + 1))
+        word = events.offset >> 3
+        sizes = self.raw.words[word] >> 4 & layout.SIZE.limit
+        self.patches += [
+            _Patch(word[begins] + 1, first[begins]),
+            _Patch(word[ends] + 1, last[ends]),
+            _Patch(word[complete] + sizes[complete] - 1, last[complete]),
+        ]
+
+    def _ticks(self, ns: int) -> list[int]:
+        """By clock, the first tick that is not before ``ns``."""
+        return [_tick(clock, ns) for clock in self.clocks]
+
+    # --- What it needs -------------------------------------------------------------------------
+
+    def complete(self) -> None:
+        """Mark what the marked records need, and the records without rows that are kept."""
+        passed = self.raw.passed
+        total = int(self.raw.words.size)
+        alone = self.selection.by_time_alone
+        policy = np.array(
+            [
+                alone,
+                alone,
+                alone,
+                not self.selection.categories,
+                self.capture.request.limits.max_record or 0,
+            ],
+            np.int64,
+        )
+        bounds = np.array(
+            [
+                _signed(bound)
+                for start, stop in zip(
+                    self._ticks(self.start), self._ticks(self.last + 1), strict=True
+                )
+                for bound in (start, stop)
+            ],
+            np.int64,
+        )
+        carried = np.zeros(packing.CARRIED, np.int64)
+        registered = packing.Registered(*(new_map(packing.ROOM) for _ in range(5)))
+        k.map_put.plain(registered.providers, 0, packing.EPOCH_OF, 0)
+        registered = registered._replace(people=self._people())
+        recent = packing.Recent(np.full(1 << 15, -1, np.int64), np.full(1 << 8, -1, np.int64))
+        recent.strings[0] = total
+        state = passed.scanner.state
+        large = np.zeros(3 * 64, np.int64)
+        run = packing.needed.for_size(passed.scanner.nbytes)
+        while int(carried[packing.C_POS]) < total:
+            run(
+                self.raw.words, total, self.mark, recent, registered, state.identities, state.clock_map,
+                self.threads, bounds, policy, large, carried,
+            )  # fmt: skip
+            if 3 * int(carried[packing.C_LARGE]) + 3 > large.size:
+                large = np.concatenate((large, np.zeros(large.size, np.int64)))
+            larger = {
+                name: grown_map(table, 4 * packing.ROOM + int(table.used[0]), passed.scanner.nbytes)
+                for name, table in registered._asdict().items()
+                if name != "people"
+            }
+            registered = registered._replace(**larger)
+        if self.selection.categories:
+            self._drop_large(large[: 3 * int(carried[packing.C_LARGE])].reshape(-1, 3))
+
+    def _people(self) -> k.Map:
+        """Koids of the wanted threads and of their processes, and who runs."""
+        passed = self.raw.passed
+        wanted = self.threads != 0
+        koids = np.concatenate((passed.pids[wanted], passed.tids[wanted])).view(np.int64)
+        koids = np.unique(np.concatenate((koids, self.running)))
+        people = new_map(int(koids.size + self.running.size))
+        for key, numbers in enumerate((koids, self.running)):
+            for koid in numbers.tolist():
+                k.map_put.plain(people, key, koid, 0)
+        return people
+
+    def _drop_large(self, large: I64) -> None:
+        """Unmark large records of other categories."""
+        data = self.capture.raw().bytes
+        for position, start, nbytes in large.tolist():
+            text = data[8 * start : 8 * start + nbytes].tobytes()
+            code = self.capture.strings.code(text)
+            wanted = code >= 0 and self.categories[code]
+            if code < 0:
+                wanted = Selection.matches(text.decode(errors="replace"), self.selection.categories)
+            if not wanted:
+                self.mark[position] = 0
+
+    # --- The copy ------------------------------------------------------------------------------
+
+    def write(self, sink: Sink) -> Mapping[str, int]:
+        """Copy what is marked."""
+        raw = self.raw
+        positions = np.flatnonzero(self.mark[:-1].view(np.bool_))
+        headers = raw.words[positions]
+        types = headers & 15
+        # A section in which nothing is kept: another provider speaks next.
+        speaks = (types == 0) & (
+            ((headers >> 16 & 15) == layout.MetadataType.PROVIDER_SECTION)
+            | ((headers >> 16 & 15) == layout.MetadataType.PROVIDER_INFO)
+        )
+        section = speaks & ((headers >> 16 & 15) == layout.MetadataType.PROVIDER_SECTION)
+        idle = section & np.append(speaks[1:], True)
+        positions, headers, types = positions[~idle], headers[~idle], types[~idle]
+        sizes = np.where(
+            types == RecordType.LARGE,
+            headers >> 4 & layout.LARGE_SIZE.limit,
+            headers >> 4 & layout.SIZE.limit,
+        )
+        if not positions.size or int(headers[0]) != layout.MAGIC_WORD:
+            magic = layout.MAGIC_BYTES_BIG_ENDIAN if raw.big_endian else layout.MAGIC_BYTES
+            sink.write(magic)
+        for block in self._blocks(positions, sizes):
+            sink.write(block)
+        return self._left_out(types)
+
+    def _blocks(self, positions: I64, sizes: I64) -> Iterator[bytes]:
+        """The bytes of the records, in order."""
+        ends = np.cumsum(sizes)
+        patched, values = self._patches()
+        copy = packing.copy_records.for_size(8 * int(ends[-1]) if ends.size else 0)
+        out = np.empty(BLOCK, np.int64)
+        first = 0
+        while first < positions.size:
+            begin = int(ends[first - 1]) if first else 0
+            stop = int(np.searchsorted(ends, begin + BLOCK, "right"))
+            if stop <= first:
+                stop = first + 1
+            words = int(ends[stop - 1]) - begin
+            if words > out.size:
+                out = np.empty(words, np.int64)
+            copy(self.raw.streams, positions, first, stop, sizes, out)
+            if patched.size:
+                low = int(np.searchsorted(patched, positions[first]))
+                high = int(np.searchsorted(patched, positions[stop - 1] + sizes[stop - 1]))
+                record = np.searchsorted(positions, patched[low:high], "right") - 1
+                starts = ends[record] - sizes[record] - begin
+                out[starts + patched[low:high] - positions[record]] = values[low:high]
+            yield out[:words].tobytes()
+            first = stop
+
+    def _patches(self) -> tuple[I64, I64]:
+        """Words of the file that are written other than they stand, in order, and as what."""
+        if not self.patches:
+            return np.zeros(0, np.int64), np.zeros(0, np.int64)
+        words = np.concatenate([patch.words for patch in self.patches])
+        values = np.concatenate([patch.values for patch in self.patches])
+        if self.raw.big_endian:
+            values = values.byteswap()
+        order = np.argsort(words, kind="stable")
+        return words[order], values[order].view(np.int64)
+
+    def _left_out(self, types: I64) -> dict[str, int]:
+        kinds = self.raw.passed.scanner.state.kinds
+        kept = np.bincount(types, minlength=16)
+        out = {}
+        for number, name in _NAMES.items():
+            missing = int(kinds[16 * number : 16 * number + 16].sum()) - int(kept[number])
+            if missing > 0:
+                out[name] = missing
+        for kind, name in ((k.KIND_PADDING, "padding"), (k.KIND_DAMAGED, "damaged stretches")):
+            if int(kinds[kind]):
+                out[name] = int(kinds[kind])
+        return out
+
+
+def _tick(clock: Clock, ns: int) -> int:
+    return min(max(clock.ticks(ns), 0), U64_MAX)
+
+
+def _signed(tick: int) -> int:
+    """A tick with bit 63 turned, so that it compares as int64."""
+    return tick - _SIGN

@@ -1,0 +1,355 @@
+"""What two captures say that the other does not: by record, by name, by who acts."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any
+
+import attrs
+import hypothesis
+import numpy as np
+import pytest
+import toy
+from hypothesis import strategies as st
+
+from fxframework.errors import UsageError
+from fxframework.io.source import Source
+from fxframework.model import difference
+from fxframework.model.capture import OpenRequest
+from fxframework.model.difference import Difference, Person, Stats, compare
+from fxframework.model.schema import STANDARD_TABLES
+from fxframework.model.strings import TextColumn
+from fxframework.model.table import Table
+
+
+def opened(*records: bytes) -> toy.ToyCapture:
+    return toy.ToyCapture(Source.open(toy.toy(*records)), OpenRequest(options={"refuse": False}))
+
+
+def compared(a: list[bytes], b: list[bytes], **more: Any) -> Difference:
+    return compare(opened(*a), opened(*b), **more)
+
+
+MARKS = [toy.mark(name, 1_000 * at, at) for at, name in enumerate(["a", "b", "c", "d"])]
+
+
+# --- By record -----------------------------------------------------------------------------------
+
+
+def test_the_same_bytes_are_not_looked_into() -> None:
+    one, other = opened(*MARKS), opened(*MARKS)
+    found = compare(one, other)
+    assert (found.identical, found.same, found.records) == (True, True, None)
+    assert one.passes == other.passes == 0
+
+
+def test_what_only_one_has_is_counted_and_shown() -> None:
+    found = compared(MARKS, [*MARKS[:2], toy.span("x", 5, 1), MARKS[3]])
+    assert not found.same
+    records = found.records
+    assert records is not None
+    assert records.counts == (5, 5)
+    assert records.only == ({"mark": 1}, {"span": 1})
+    assert not records.reordered
+    ((a,), (b,)) = records.shown
+    assert (a.offset, a.kind) == (8 + 48, "mark")
+    assert a.said == {"record": "mark", "name": "c", "ts": 2_000, "value": 2}
+    assert (b.offset, b.kind, b.said["name"]) == (8 + 48, "span", "x")
+    assert records.first == (a, b)
+
+
+def test_where_one_has_ended() -> None:
+    records = compared(MARKS, MARKS[:3]).records
+    assert records is not None
+    assert records.only == ({"mark": 1}, {})
+    assert records.first is not None
+    assert records.first[0] is not None
+    assert records.first[0].said["name"] == "d"
+    assert records.first[1] is None
+
+
+def test_the_same_in_another_order() -> None:
+    found = compared(MARKS, MARKS[::-1], by=["record"])
+    assert found.records is not None
+    assert found.records.reordered
+    assert not found.same
+    assert found.records.only == ({}, {})
+    assert found.records.first is not None
+    assert [one.said["name"] for one in found.records.first if one] == ["a", "d"]
+
+
+def test_one_that_is_there_more_often() -> None:
+    records = compared([*MARKS, MARKS[0], MARKS[0]], MARKS).records
+    assert records is not None
+    assert records.only == ({"mark": 2}, {})
+    assert [one.offset for one in records.shown[0]] == [8 + 4 * 24, 8 + 5 * 24]
+
+
+def test_no_more_are_shown_than_asked_for() -> None:
+    for show in (0, 1, 3):
+        records = compared(MARKS, [], show=show).records
+        assert records is not None
+        assert len(records.shown[0]) == show
+        assert records.only[0] == {"mark": 4}
+
+
+def test_raw_bytes_count_where_they_are_all_there_is() -> None:
+    one, other = toy.record(7, "a"), toy.record(7, "b")
+    assert not compared([one], [other], by=["record"]).same
+    damage = toy.record(9, "", 1), toy.record(9, "", 2)
+    assert not compared([damage[0]], [damage[1]], by=["record"]).same
+    # Beside a name they do not: these differ in what is no UTF-8 alone, and show the same.
+    found = compared([toy.mark(b"\xff", 1)], [toy.mark(b"\xfe", 1)], by=["record"])
+    assert found.same
+    assert not found.identical
+
+
+@attrs.frozen
+class Told:
+    """A record that says what it is told to."""
+
+    shown: dict[str, Any]
+
+    def to_json(self) -> dict[str, Any]:
+        return self.shown
+
+
+class Telling(toy.ToyCapture):
+    """A capture of such records; some kinds only support others."""
+
+    support_records = frozenset({"string"})
+
+    def __init__(self, *shown: dict[str, Any]) -> None:
+        data = repr(shown).encode()
+        super().__init__(Source.open(data), OpenRequest(options={}))
+        self.shown = shown
+
+    def records(self) -> Iterator[Any]:
+        return map(Told, self.shown)
+
+
+def told(*shown: dict[str, Any]) -> list[dict[str, Any]]:
+    """Records as pairs: where they stand, and all else."""
+    return [{"record": "x", "offset": 8 * at, "nbytes": 8, **one} for at, one in enumerate(shown)]
+
+
+def same(one: list[Any], other: list[Any]) -> bool:
+    found = compare(Telling(*one), Telling(*other), by=["record"])
+    assert not found.identical or one == other
+    return found.same
+
+
+def test_indexes_do_not_count_and_values_do() -> None:
+    argument = {"name": "n", "value": 1}
+    one = told({"text": "a", "args": [{**argument, "refs": {"name": 5}}], "refs": {"text": 1}})
+    other = told({"text": "a", "args": [argument], "refs": {"text": 2, "name": 3}})
+    assert same(one, other)
+    assert not same(one, told({"text": "b", "args": [argument], "refs": {"text": 1}}))
+    assert not same(one, told({"text": "a", "args": [{**argument, "value": 2}]}))
+    tricky = told({"text": ',"refs":{"a":1}', "more": [",", "refs"]})
+    assert same(tricky, [{**tricky[0], "refs": {"text": 1}}])
+    assert not same(tricky, told({"text": "", "more": [",", "refs"]}))
+
+
+def test_the_place_of_a_record_does_not_count() -> None:
+    one = told({"text": "a"})
+    assert same(one, [{**one[0], "offset": 80, "nbytes": 24}])
+    # Nor does it where another kind of capture puts it elsewhere.
+    odd = [{"offset": 1, "record": "x", "text": "a", "nbytes": 2}]
+    assert same(one, odd)
+    assert not same(told({"text": ',"offset":1,"nbytes":2'}), told({"text": ""}))
+
+
+def test_records_that_only_support_others_do_not_count() -> None:
+    one = told({"text": "a", "refs": {"text": 1}})
+    string = {"record": "string", "offset": 0, "nbytes": 8, "index": 1, "value": "a"}
+    assert same(one, [string, *one])
+    found = compare(Telling(string, string, *one), Telling(*told({"text": "b"})), by=["record"])
+    assert found.records is not None
+    assert found.records.counts == (1, 1)
+    (shown,) = found.records.shown[0]
+    assert shown.said == {"record": "x", "text": "a"}
+
+
+def test_raw_counts_beside_numbers_alone() -> None:
+    assert not same(told({"kind": 5, "raw": "aa"}), told({"kind": 5, "raw": "bb"}))
+    assert same(told({"kind": "five", "raw": "aa"}), told({"kind": "five"}))
+    assert not same(told({"code": "C", "raw": "aa"}), told({"code": "C", "raw": "bb"}))
+
+
+def test_a_window_knows_what_supports() -> None:
+    string = {"record": "string", "offset": 0, "nbytes": 8, "value": "a"}
+    one, other = Telling(*told({"text": "a"})), Telling(string, *told({"text": "a"}))
+    found = compare(one.between(0, 1), other.between(0, 1), by=["record"])
+    assert found.same
+
+
+few = st.lists(st.sampled_from([*MARKS, toy.record(7), toy.span("s", 1, 1)]), max_size=12)
+
+
+@hypothesis.given(few, few, st.integers(1, 4))
+def test_it_is_the_difference_of_two_bags(one: list[bytes], other: list[bytes], piece: int) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(difference, "PIECE", piece)
+        found = compared(one, other, by=["record"], show=100)
+    assert found.same == (one == other)
+    assert found.identical == (one == other)
+    records = found.records
+    if records is None:
+        return
+    only = Counter(one) - Counter(other), Counter(other) - Counter(one)
+    for side, (expected, given, shown) in enumerate(
+        zip(only, records.only, records.shown, strict=True)
+    ):
+        assert sum(given.values()) == expected.total() == len(shown)
+        own = (one, other)[side]
+        assert Counter(own[(each.offset - 8) // 24] for each in shown) == expected
+    assert records.reordered == (not any(only) and one != other)
+
+
+# --- By name -------------------------------------------------------------------------------------
+
+
+def test_names_are_counted_and_slices_measured() -> None:
+    a = [toy.span("x", 1, 10), toy.span("x", 2, 20), toy.span("y", 3, 5), toy.span("z", 4, 1)]
+    b = [toy.span("x", 1, 90), toy.span("x", 2, 0), toy.span("w", 3, 5), toy.span("z", 9, 1)]
+    found = compared(a, b, by=["name"])
+    assert found.records is None
+    assert not found.same
+    assert found.names["instants"] == ()
+    x, w, y = found.names["slices"]
+    assert x.key == {"category": None, "name": "x"}
+    assert (x.a, x.b) == (Stats(2, 30), Stats(2, 90))
+    assert (x.ratio, x.a and x.a.mean_ns) == (3.0, 15.0)
+    assert (w.key["name"], w.a, w.b, w.ratio) == ("w", None, Stats(1, 5), None)
+    assert (y.key["name"], y.a, y.b) == ("y", Stats(1, 5), None)
+
+
+def test_the_greatest_change_comes_first() -> None:
+    a = [toy.span("s", 1, 10), toy.span("l", 1, 1_000), *[toy.mark("m", 1)] * 2, toy.mark("n", 1)]
+    b = [toy.span("s", 1, 11), toy.span("l", 1, 2_000), toy.mark("m", 1), *[toy.mark("n", 1)] * 9]
+    found = compared(a, b)
+    assert [one.key["name"] for one in found.names["slices"]] == ["l", "s"]
+    assert [one.key["name"] for one in found.names["instants"]] == ["n", "m"]
+    assert found.names["instants"][0].ratio == 9.0
+
+
+def test_lengths_add_up_exactly_and_unclosed_ones_apart() -> None:
+    huge = (1 << 62) + 12345
+    a = [toy.span("x", 1, huge), toy.span("x", 2, huge), toy.span("x", 3, -1)]
+    (x,) = compared(a, [toy.span("x", 1, huge)], by=["name"]).names["slices"]
+    assert x.a == Stats(3, 2 * huge, 1)
+    assert x.a.mean_ns == float(huge)
+    (only,) = compared([toy.span("x", 1, -1)], [toy.span("x", 1, 5)], by=["name"]).names["slices"]
+    assert (only.a, only.b) == (Stats(1, 0, 1), Stats(1, 5))
+    assert only.a is not None
+    assert only.a.mean_ns is None
+    assert only.ratio == 1.0
+
+
+class Counting(toy.ToyCapture):
+    """A capture whose counters, switches and logs are told."""
+
+    schemas = {name: STANDARD_TABLES[name] for name in ("counters", "sched", "logs")}  # noqa: RUF012
+
+    def __init__(self, *values: tuple[str, int, float], cpus: tuple[int, ...] = ()) -> None:
+        super().__init__(Source.open(repr((values, cpus)).encode()), OpenRequest(options={}))
+        self.values = values
+        self.cpus = cpus
+
+    def _table(self, name: str) -> Table:
+        schema = self.schemas[name]
+        count = {"counters": len(self.values), "sched": len(self.cpus)}.get(name, 0)
+        kinds = {"code": "i4", "text": "u1"}
+        columns: dict[str, Any] = {
+            column.name: np.zeros(count, kinds.get(column.kind, column.kind))
+            for column in schema.all_columns
+        }
+        if name == "counters" and count:
+            series, ts, value = zip(*self.values, strict=True)
+            columns |= {
+                "series": np.array([self.strings.intern(one.encode()) for one in series], "i4"),
+                "ts": np.array(ts),
+                "value": np.array(value, float),
+            }
+        elif name == "sched":
+            columns |= {"cpu": np.array(self.cpus, "u2"), "kind": np.full(count, 1, "u1")}
+        elif name == "logs":
+            columns["message"] = TextColumn.of([])
+        return Table(schema, count, columns, self.strings)
+
+    def _batches(self, name: str, rows: int) -> Iterator[Table]:
+        return super()._batches(name, 2)
+
+
+NAN = float("nan")
+
+
+def test_counters_are_told_by_series() -> None:
+    a = Counting(("s", 5, 9.0), ("s", 1, 4.0), ("t", 1, 1.0), ("s", 3, -2.0), ("u", 1, NAN))
+    b = Counting(("s", 5, 9.0), ("t", 1, 1.0), ("s", 6, 1.0), ("s", 3, NAN), ("u", 1, NAN))
+    (found,) = compare(a, b, by=["name"]).names["counters"]
+    assert found.key == {"category": "", "name": "", "series": "s"}
+    assert found.a == Stats(3, least=-2.0, most=9.0, last=9.0)
+    assert found.b == Stats(3, least=1.0, most=9.0, last=1.0)
+    assert found.ratio == 1.0
+
+
+def test_switches_are_told_by_kind_and_cpu() -> None:
+    found = compare(Counting(cpus=(0, 1, 1)), Counting(cpus=(1, 1, 3)), by=["name"])
+    assert [(one.key, one.a, one.b) for one in found.names["sched"]] == [
+        ({"kind": "context_switch", "cpu": "0"}, Stats(1), None),
+        ({"kind": "context_switch", "cpu": "3"}, None, Stats(1)),
+    ]
+
+
+def test_names_that_are_no_utf8_are_told_apart() -> None:
+    found = compared([toy.mark(b"\xff", 1)], [toy.mark(b"\xfe", 1)], by=["name"])
+    assert len(found.names["instants"]) == 2
+
+
+@hypothesis.given(
+    st.lists(st.tuples(st.integers(-1, 3), st.integers(-1, 2), st.integers(0, 5)), min_size=1)
+)
+def test_groups_are_distinct_rows(rows: list[tuple[int, int, int]]) -> None:
+    columns = [np.array(column) for column in zip(*rows, strict=True)]
+    keys, group = difference._groups(columns)
+    assert [keys[at] for at in group.tolist()] == rows
+    assert len(set(keys)) == len(keys)
+
+
+# --- By who acts ---------------------------------------------------------------------------------
+
+
+def test_who_acts_is_compared() -> None:
+    found = compared(MARKS, [], by=["name"])
+    processes, threads = found.people
+    assert processes.table == "processes"
+    assert processes.only == ((Person(10, None, None),), ())
+    assert threads.only == ((Person(10, 11, "main"),), ())
+
+
+# --- What is compared ----------------------------------------------------------------------------
+
+
+def test_only_what_was_asked_for_counts() -> None:
+    a, b = MARKS[:1], [toy.mark("a", 7, 7)]  # the same name, at another time
+    assert compared(a, b, by=["name"]).same
+    assert not compared(a, b, by=["record"]).same
+    assert compared(a, b, by=["record"]).names == {}
+    assert not compared(a, b).same
+
+
+def test_windows_are_compared_even_of_one_file() -> None:
+    one, other = opened(*MARKS), opened(*MARKS)
+    found = compare(one.between(0, 1_000), other.between(1_000, 2_000))
+    assert not found.same
+    assert compare(one.between(0, 1_000), other.between(0, 1_000)).same
+
+
+def test_captures_of_two_formats_are_refused() -> None:
+    other = opened()
+    other.format = "other"  # type: ignore[misc]
+    with pytest.raises(UsageError, match="toy capture"):
+        compare(opened(), other)

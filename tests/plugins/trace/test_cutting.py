@@ -1,0 +1,370 @@
+"""A part of a trace is a trace: what was asked for, as it was, with all that it needs."""
+
+from __future__ import annotations
+
+import itertools
+from collections import Counter
+from typing import Any
+
+import attrs
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import fxframework as fxf
+from fx_trace import reader
+from fx_trace.archive import Archive
+from fx_trace.cutting import cut
+from fx_trace.values import Koid, Pointer
+from fxframework.errors import Severity, UsageError
+from fxframework.io.sink import Sink
+from fxframework.model.capture import Capture
+from fxframework.model.window import Selection
+
+from .streams import damaged, fxt_streams
+
+TABLES = ("slices", "instants", "counters", "flows", "sched", "logs")
+SUPPORT = {"string", "thread", "metadata", "initialization"}
+tried = settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
+
+
+def part(data: bytes, selection: Selection, **options: Any) -> bytes:
+    sink = Sink.memory()
+    with fxf.open(data, format="trace") as capture:
+        cut(capture, selection, sink, options)
+    return sink.getvalue()
+
+
+def rows(capture: Capture) -> dict[str, list[Any]]:
+    """Every row as what it means, without numbers of rows and codes; its arguments beside it."""
+    threads = capture.table("threads")
+    people = [*zip(threads["pid"].tolist(), threads["tid"].tolist(), strict=True), None]
+    pool = capture.strings
+    args: dict[tuple[str, int], list[Any]] = {}
+    table = capture.table("args")
+    columns = {name: table[name].tolist() for name in table}
+    for at in range(len(table)):
+        table_name = {2: "slices", 3: "instants", 4: "counters", 5: "flows", 6: "sched"}.get(
+            columns["table"][at], ""
+        )
+        text = columns["str"][at]
+        args.setdefault((table_name, columns["parent"][at]), []).append(
+            (
+                pool.bytes_of(columns["name"][at]),
+                columns["type"][at],
+                columns["int"][at],
+                str(columns["float"][at]),
+                None if text < 0 else pool.bytes_of(text),
+            )
+        )
+    out: dict[str, list[Any]] = {}
+    for name in TABLES:
+        table = capture.table(name)
+        wanted = [
+            column
+            for column in table.schema.all_columns
+            if column.name not in {"row", "offset", "depth", "parent", "slice"}
+        ]
+        values = []
+        for column in wanted:
+            data = list(table[column.name])
+            if column.kind == "code":
+                data = [None if code < 0 else pool.bytes_of(code) for code in data]
+            elif column.name in {"thread", "prev", "next"}:
+                data = [people[thread] for thread in data]
+            if column.name in {"prev", "next"}:
+                # Of which process, the first mention of the thread says, kept or not.
+                data = [None if who is None else who[1] for who in data]
+            values.append([str(x) if isinstance(x, float) else x for x in data])
+        numbers = table["row"].tolist()
+        out[name] = [
+            (*row, tuple(args.get((name, number), ())))
+            for number, row in zip(numbers, zip(*values, strict=True), strict=True)
+        ]
+    return out
+
+
+def names_of(capture: Capture) -> tuple[dict[int, str | None], dict[int, str | None]]:
+    processes, threads = capture.table("processes"), capture.table("threads")
+    return (
+        dict(zip(processes["pid"].tolist(), processes.texts("name"), strict=True)),
+        dict(zip(threads["tid"].tolist(), threads.texts("name"), strict=True)),
+    )
+
+
+def losses(capture: Capture) -> Counter[str]:
+    capture.scan()
+    found = capture.diagnostics
+    return Counter(
+        {code: n for code, n in found.counts.items() if found.rule(code).severity > Severity.INFO}
+    )
+
+
+times = st.one_of(st.none(), st.integers(-1, 8), st.sampled_from([1 << 31, 1 << 62, (1 << 63) - 1]))
+
+
+@st.composite
+def stretches(draw: Any) -> Selection:
+    start, stop = draw(times), draw(times)
+    if start is not None and stop is not None and stop < start:
+        start, stop = stop, start
+    return Selection(start_ns=start, stop_ns=stop)
+
+
+def check_times(data: bytes, selection: Selection) -> None:
+    small = part(data, selection)
+    with (
+        fxf.open(data, format="trace") as whole,
+        fxf.open(small, format="trace") as mine,
+    ):
+        expected = rows(whole.select(selection))
+        assert rows(mine) == expected
+        shown = [record.to_json() for record in mine.records()]
+        assert all(record["record"] not in {"padding", "damaged"} for record in shown)
+        assert losses(mine) <= losses(whole)
+        # Nothing that is kept was changed: each record's bytes are in the whole, in this order.
+        pieces = iter(bytes(data[r.offset : r.offset + r.nbytes]) for r in whole.records())
+        for record in itertools.islice(mine.records(), 1, None):
+            assert small[record.offset : record.offset + record.nbytes] in pieces
+
+
+@tried
+@given(fxt_streams(), stretches())
+def test_a_stretch_of_time_has_the_rows_of_the_whole(data: bytes, selection: Selection) -> None:
+    check_times(data, selection)
+
+
+@tried
+@given(damaged(fxt_streams()), stretches())
+def test_of_damaged_traces_too(data: bytes, selection: Selection) -> None:
+    check_times(data, selection)
+
+
+@settings(tried, max_examples=40)
+@given(fxt_streams(), stretches(), st.integers(1, 9))
+def test_in_bounded_memory_it_is_the_same(data: bytes, selection: Selection, events: int) -> None:
+    at_once = part(data, selection)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(reader, "CHUNK_EVENTS", events)
+        patch.setattr(reader.TraceCapture, "_fits_memory", False)
+        assert part(data, selection) == at_once
+
+
+@settings(tried, max_examples=60)
+@given(fxt_streams(), st.data())
+def test_threads_and_categories(data: bytes, hand: st.DataObject) -> None:
+    with fxf.open(data, format="trace") as whole:
+        threads = whole.table("threads")
+        people = [f"{p}/{t}" for p, t in zip(threads["pid"], threads["tid"], strict=True)]
+        categories = {text for table in ("slices", "instants") for text in
+                      whole.table(table).texts("category") if text and "*" not in text
+                      and "?" not in text and "[" not in text}  # fmt: skip
+        if not people:
+            return
+        chosen = hand.draw(st.lists(st.sampled_from(people), max_size=2, unique=True))
+        wanted = hand.draw(st.lists(st.sampled_from(sorted(categories)), max_size=1))\
+            if categories else []  # fmt: skip
+        selection = Selection(threads=tuple(chosen), categories=tuple(wanted))
+        small = part(data, selection)
+        expected = rows(whole.select(selection))
+        everything = rows(whole)
+        with fxf.open(small, format="trace") as mine:
+            found = rows(mine)
+            flows, some = found.pop("flows"), expected.pop("flows")
+            assert not Counter(flows) - Counter(some)
+            sched = found.pop("sched")
+            expected.pop("sched")
+            assert not Counter(sched) - Counter(everything["sched"])
+            if not wanted:
+                switches = [row for row in everything["sched"] if row[3] != 2]
+                assert [row for row in sched if row[3] != 2] == switches
+            assert found == expected
+            assert losses(mine) <= losses(whole)
+
+
+@settings(tried, max_examples=60)
+@given(fxt_streams(), stretches())
+def test_open_slices_can_be_dropped(data: bytes, selection: Selection) -> None:
+    with (
+        fxf.open(data, format="trace") as whole,
+        fxf.open(part(data, selection, open_slices="drop"), format="trace") as mine,
+    ):
+        start = -(1 << 63) if selection.start_ns is None else selection.start_ns
+        stop = 1 << 63 if selection.stop_ns is None else selection.stop_ns
+        expected = [
+            row
+            for row in rows(whole.select(selection))["slices"]
+            if row[0] >= start and row[0] + max(row[2], 0) <= stop and (row[2] >= 0 or row[6] == 1)
+        ]
+        assert rows(mine)["slices"] == expected
+
+
+# --- Cases with names ----------------------------------------------------------------------------
+
+
+def story() -> bytes:
+    """Two processes; slices across 100 to 200, objects, flows, all sorts of records."""
+    sink = Sink.memory()
+    with Archive(sink) as archive:
+        app = archive.provider(1, "app", ticks_per_second=1_000_000_000)
+        idle = archive.provider(2, "idle", ticks_per_second=1_000_000_000)
+        app.process(10, "player")
+        main = app.thread(10, 11, "main")
+        other = app.thread(20, 21, "other")
+        idle.instant("noise", "never", thread=other, timestamp=5)
+        app.userspace_object(10, 0xAB, "decoder")
+        app.userspace_object(10, 0xCD, "unused")
+        app.kernel_object(4, 77, "pipe")
+        app.kernel_object(4, 78, "unused pipe")
+        app.duration_begin("ui", "outer", {"why": "start"}, thread=main, timestamp=50)
+        app.duration_begin("ui", "before", thread=main, timestamp=60)
+        app.duration_end("ui", "before", thread=main, timestamp=70)
+        app.duration_complete("io", "read", 90, 130, {"at": Pointer(0xAB)}, thread=main)
+        app.flow_begin("f", "flow", 1, thread=main, timestamp=120)
+        app.flow_end("f", "flow", 1, thread=other, timestamp=150)
+        app.flow_begin("f", "flow", 2, thread=main, timestamp=125)
+        app.flow_end("f", "flow", 2, thread=main, timestamp=140)
+        app.instant("ui", "tick", {"on": Koid(77)}, thread=main, timestamp=150)
+        app.async_begin("net", "load", 9, thread=other, timestamp=40)
+        app.async_end("net", "load", 9, thread=other, timestamp=180)
+        app.counter("ui", "frames", {"n": 3}, thread=main, timestamp=160)
+        app.context_switch(cpu=0, outgoing_tid=11, incoming_tid=21, ticks=155)
+        app.log("hello", thread=other, timestamp=165)
+        app.blob("data", b"payload")
+        app.large_blob("big", "lot", b"x" * 40_000, thread=other, timestamp=170)
+        app.duration_end("ui", "outer", {"how": "late"}, thread=main, timestamp=250)
+        app.duration_complete("io", "later", 300, 310, thread=main)
+    return sink.getvalue()
+
+
+def kinds(data: bytes) -> Counter[str]:
+    with fxf.open(data, format="trace") as capture:
+        return Counter(str(record.to_json()["record"]) for record in capture.records())
+
+
+def texts(data: bytes) -> set[str]:
+    with fxf.open(data, format="trace") as capture:
+        shown = [record.to_json() for record in capture.records()]
+    return {record["value"] for record in shown if record["record"] == "string"}
+
+
+STRETCH = Selection(start_ns=100, stop_ns=200)
+
+
+def test_what_is_needed_comes_along_and_nothing_else() -> None:
+    small = part(story(), STRETCH)
+    assert {"outer", "why", "start", "how", "late", "read", "flow", "tick", "frames"} <= texts(
+        small
+    )
+    assert not {"before", "later", "never", "noise"} & texts(small)
+    with fxf.open(small) as capture:
+        assert names_of(capture)[0][10] == "player"
+        assert names_of(capture)[1] == {11: "main", 21: "other"}
+        slices = capture.table("slices")
+        assert dict(zip(slices.texts("name"), slices["dur"].tolist(), strict=True)) == {
+            "outer": 200,
+            "read": 40,
+            "load": 140,
+        }
+        assert [p["name"] for p in capture.summary().facts["providers"]] == ["app", "idle"]
+        assert losses(capture) == {}
+
+
+def test_open_slices_can_be_closed_at_the_bounds() -> None:
+    with fxf.open(part(story(), STRETCH, open_slices="close")) as capture:
+        slices = capture.table("slices")
+        found = {
+            name: (ts, dur)
+            for name, ts, dur in zip(
+                slices.texts("name"), slices["ts"].tolist(), slices["dur"].tolist(), strict=True
+            )
+        }
+    assert found == {"outer": (100, 100), "read": (100, 30), "load": (100, 80)}
+
+
+def test_of_a_thread_its_objects_and_whole_flows() -> None:
+    small = part(story(), Selection(threads=("main",)))
+    with fxf.open(small) as capture:
+        assert set(capture.table("flows")["id"].tolist()) == {2}
+        assert names_of(capture)[1].get(11) == "main"
+        objects = capture.table("trace_objects").texts("name")
+        assert set(objects) == {"player", "main", "decoder", "pipe"}
+        assert capture.table("args").texts("trace_annotation").count("decoder") == 1
+        assert len(capture.table("logs")) == 0
+    assert kinds(small)["blob"] == kinds(small)["large"] == 0
+
+
+def test_of_a_process_and_a_pattern() -> None:
+    by_name = part(story(), Selection(processes=("play*",)))
+    assert by_name == part(story(), Selection(processes=("10",)))
+    with fxf.open(by_name) as capture:
+        assert set(capture.table("slices").texts("name")) == {"outer", "before", "read", "later"}
+
+
+def test_of_a_category_only_what_has_it() -> None:
+    small = part(story(), Selection(categories=("u?",)))
+    with fxf.open(small) as capture:
+        assert set(capture.table("slices").texts("name")) == {"outer", "before"}
+        assert capture.table("instants").texts("name") == ["tick"]
+    assert kinds(small)["scheduling"] == kinds(small)["log"] == kinds(small)["large"] == 0
+    assert kinds(part(story(), Selection(categories=("big",))))["large"] == 1
+
+
+def test_large_records_by_time_and_thread() -> None:
+    assert kinds(part(story(), STRETCH))["large"] == 1
+    assert kinds(part(story(), Selection(start_ns=171)))["large"] == 0
+    assert kinds(part(story(), Selection(threads=("other",))))["large"] == 1
+
+
+def test_everything_is_what_was_there() -> None:
+    assert part(story(), Selection()) == story()
+
+
+def test_what_was_left_out_is_counted() -> None:
+    sink = Sink.memory()
+    with fxf.open(story()) as capture:
+        left_out = cut(capture, STRETCH, sink, {})
+    assert left_out["events"] == kinds(story())["event"] - kinds(sink.getvalue())["event"]
+    assert "blobs" not in left_out
+
+
+@pytest.mark.parametrize(
+    "selection", [Selection(threads=("mainn",)), Selection(processes=("nobody",))]
+)
+def test_a_name_that_nothing_has(selection: Selection) -> None:
+    with pytest.raises(UsageError, match="there is no"):
+        part(story(), selection)
+
+
+def test_an_unknown_way_with_open_slices() -> None:
+    with pytest.raises(UsageError, match="did you mean 'close'"):
+        part(story(), STRETCH, open_slices="clos")
+
+
+def test_both_byte_orders() -> None:
+    def told(big_endian: bool) -> bytes:
+        sink = Sink.memory()
+        with Archive(sink, big_endian=big_endian) as archive:
+            app = archive.provider(1, "app", ticks_per_second=1_000_000_000)
+            for at in range(10):
+                app.duration_complete("c", f"n{at}", 10 * at, 10 * at + 15, thread=(1, 2))
+        return part(sink.getvalue(), Selection(start_ns=32, stop_ns=51), open_slices="close")
+
+    with fxf.open(told(False)) as little, fxf.open(told(True)) as big:
+        assert rows(little) == rows(big)
+        assert little.table("slices")["ts"].tolist() == [32, 32, 40, 50]
+
+
+def test_two_providers_with_the_same_slots() -> None:
+    sink = Sink.memory()
+    with Archive(sink) as archive:
+        writers = [archive.provider(n, f"p{n}", ticks_per_second=1000 * n) for n in (1, 2)]
+        for at in range(20):
+            writer = writers[at % 2]
+            writer.instant(f"c{at % 2}", f"name {at}", thread=(at % 2, 1), timestamp=at)
+    whole = sink.getvalue()
+    selection = Selection(start_ns=5_000_000, stop_ns=9_000_000)
+    with fxf.open(whole) as capture, fxf.open(part(whole, selection)) as mine:
+        assert rows(mine) == rows(capture.select(selection))
+        assert len(mine.table("instants")) > 3
+        assert attrs.asdict(mine.summary())["facts"]["providers"][1]["ticks_per_second"] == 2000

@@ -1,0 +1,96 @@
+"""Traces that say the same are the same to `fxf diff`, however they are encoded."""
+
+from __future__ import annotations
+
+import hashlib
+
+import attrs
+import hypothesis
+import orjson
+
+from fx_trace import layout
+from fx_trace.reader import TraceCapture, open_trace
+from fx_trace.records import (
+    Argument,
+    Damaged,
+    Event,
+    RecordEncoder,
+    StringRecord,
+    ThreadRecord,
+    TraceRecord,
+)
+from fxframework.io.source import Source
+from fxframework.model import difference
+from fxframework.model.capture import OpenRequest
+from fxframework.model.difference import compare
+
+from .streams import damaged, fxt_streams
+
+
+def opened(data: bytes) -> TraceCapture:
+    return open_trace(Source.open(data), OpenRequest())
+
+
+def packed(*records: TraceRecord) -> bytes:
+    return layout.MAGIC_BYTES + b"".join(record.pack() for record in records)
+
+
+def digest(said: dict[str, object]) -> bytes:
+    return hashlib.blake2b(difference._dumped(said), digest_size=8).digest()
+
+
+@hypothesis.given(damaged(fxt_streams()))
+def test_in_bulk_records_say_what_they_say_one_by_one(data: bytes) -> None:
+    shown = [orjson.dumps(record.to_json()) for record in opened(data).records()]
+    expected = [
+        digest(difference._said(line))
+        for line in shown
+        if difference._kind(line) not in {b"string", b"thread"}
+    ]
+    capture = opened(data)
+    assert difference._digests(capture, difference._support(capture)).tobytes() == b"".join(
+        expected
+    )
+
+
+def inlined(data: bytes) -> bytes:
+    """The same trace with every string and thread inline, and none registered."""
+    encoder = RecordEncoder()
+    out = b""
+    for record in opened(data).records():
+        assert isinstance(record, TraceRecord)
+        if isinstance(record, StringRecord | ThreadRecord):
+            continue
+        if not isinstance(record, Damaged) and not record.opaque:
+            more = {}
+            if hasattr(record, "args"):
+                more["args"] = tuple(attrs.evolve(each, refs=None) for each in record.args)
+            record = attrs.evolve(record, refs=None, raw=None, **more)
+        out += encoder.encode(record)
+    return out
+
+
+@hypothesis.given(fxt_streams(odd=False, magic=True))
+def test_indexes_and_inline_values_are_the_same(data: bytes) -> None:
+    hypothesis.assume(b"<thr#" not in b"".join(opened(data).records_json()))
+    found = compare(opened(data), opened(inlined(data)), by=["record"])
+    assert found.same
+
+
+def test_other_indexes_are_the_same_and_other_values_are_not() -> None:
+    def made(name: int, thread: int, text: str) -> bytes:
+        argument = Argument(name=text, type="int32", value=1, refs={"name": name})
+        return packed(
+            StringRecord(index=name, value=text),
+            ThreadRecord(index=thread, pid=1, tid=2),
+            Event(event="duration_complete", timestamp=1, end_timestamp=5, thread=(1, 2),
+                  category="c", name=text, refs={"name": name, "thread": thread},
+                  args=(argument,)),
+        )  # fmt: skip
+
+    assert compare(opened(made(1, 1, "n")), opened(made(7, 9, "n"))).same
+    found = compare(opened(made(1, 1, "n")), opened(made(1, 1, "m")))
+    assert not found.same
+    assert found.records is not None
+    assert found.records.only == ({"event": 1}, {"event": 1})
+    assert {one.key["name"] for one in found.names["slices"]} == {"n", "m"}

@@ -1,0 +1,309 @@
+"""Salvage: what comes out is sound, whole but for what was lost, and says what that is."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import hypothesis
+import pytest
+from hypothesis import strategies as st
+
+from fx_trace import layout
+from fx_trace.reader import TraceCapture, open_trace
+from fx_trace.records import (
+    Argument,
+    Event,
+    LegacyContextSwitch,
+    ProviderInfo,
+    ProviderSection,
+    StringRecord,
+    ThreadRecord,
+    TraceInfo,
+    TraceRecord,
+    UserspaceObject,
+)
+from fx_trace.salvage import salvage
+from fxframework.errors import Severity
+from fxframework.host import Host
+from fxframework.io.sink import Sink
+from fxframework.io.source import Source
+from fxframework.model.capture import OpenRequest
+from fxframework.model.salvage import Loss
+from fxframework.testing.cli import run_cli
+
+from .streams import any_bytes, damaged, fxt_streams
+
+MAGIC = layout.MAGIC_BYTES
+EVENT = {"event": "instant", "timestamp": 5, "thread": (1, 2), "category": "c", "name": "n"}
+
+
+def opened(data: bytes) -> TraceCapture:
+    return open_trace(Source.open(data), OpenRequest())
+
+
+def salvaged(data: bytes) -> tuple[bytes, list[Loss]]:
+    capture = opened(data)
+    sink = Sink.memory()
+    losses = list(salvage(capture, sink, capture.writer_options))
+    return sink.getvalue(), losses
+
+
+def packed(*records: TraceRecord) -> bytes:
+    return MAGIC + b"".join(record.pack() for record in records)
+
+
+def worst_of(data: bytes) -> dict[str, int]:
+    """The findings of data loss, times out of range aside."""
+    capture = opened(data)
+    capture.scan()
+    found = capture.diagnostics
+    return {
+        code: count
+        for code, count in found.counts.items()
+        if found.rule(code).severity >= Severity.DATA_LOSS and code not in {"FXT0208", "FXF0102"}
+    }
+
+
+def said(data: bytes) -> list[object]:
+    """What the sound records say, but for indexes; nobody's thread is one never registered."""
+    shown = []
+    for record in opened(data).records():
+        one = record.to_json()
+        if one["record"] in {"damaged", "padding"}:
+            continue
+        for key in ("offset", "nbytes", "refs", "raw"):
+            one.pop(key, None)
+        for argument in one.get("args", []):
+            argument.pop("refs", None)
+        shown.append(one)
+    return shown
+
+
+def mended(before: object) -> object:
+    """What a record says after salvage: threads that were never registered are nobody."""
+    assert isinstance(before, dict)
+    out = dict(before)
+    for key in ("thread", "outgoing", "incoming", "process"):
+        if isinstance(out.get(key), str):
+            out[key] = 0 if key == "process" else [0, 0]
+    return out
+
+
+def is_made(one: object) -> bool:
+    """Whether a record is one that salvage may have put in front of another."""
+    if not isinstance(one, dict):
+        return False
+    if one["record"] == "string":
+        return bool(one["value"] == f"<str#{one['index']}>")
+    if one["record"] == "thread":
+        return bool((one["pid"], one["tid"]) == (0, 0))
+    return bool(one.get("magic") == "0x16547846")
+
+
+def check(data: bytes) -> None:
+    out, losses = salvaged(data)
+    before, after = said(data), said(out)
+    assert worst_of(out) == {}
+    # Every sound record is there, in order; what stands between them was put in.
+    rest = iter(after)
+    for one in before:
+        for candidate in rest:
+            if candidate == mended(one):
+                break
+            assert is_made(candidate), candidate
+        else:
+            pytest.fail(f"lost: {one}")
+    assert all(is_made(one) for one in rest)
+    if after:
+        assert out.startswith((layout.MAGIC_BYTES, layout.MAGIC_BYTES_BIG_ENDIAN))
+    gone = [record for record in opened(data).records()
+            if record.to_json()["record"] in {"damaged", "padding"}]  # fmt: skip
+    assert [(loss.offset, loss.nbytes) for loss in losses if loss.nbytes] == [
+        (record.offset, record.nbytes) for record in gone
+    ]
+    if not losses:
+        assert out == data
+    # It is at rest: salvaging again changes nothing.
+    assert salvaged(out) == (out, [])
+
+
+# --- Whatever comes in ---------------------------------------------------------------------------
+
+
+@hypothesis.given(fxt_streams())
+def test_sound_and_odd_streams(data: bytes) -> None:
+    check(data)
+
+
+@hypothesis.given(damaged(fxt_streams()))
+def test_damaged_streams(data: bytes) -> None:
+    check(data)
+
+
+@hypothesis.given(fxt_streams(big_endian=True, magic=True))
+def test_big_endian_streams(data: bytes) -> None:
+    check(data)
+
+
+@hypothesis.given(any_bytes())
+def test_any_bytes(data: bytes) -> None:
+    check(data)
+
+
+@hypothesis.given(fxt_streams(max_records=5), st.data())
+@hypothesis.settings(max_examples=25)
+def test_every_truncation(data: bytes, draw: st.DataObject) -> None:
+    for end in range(min(len(data), 600)):
+        check(data[:end])
+
+
+@hypothesis.given(fxt_streams(max_records=4, magic=True), st.integers(0, 63))
+@hypothesis.settings(max_examples=25)
+def test_a_bit_flipped_in_every_word(data: bytes, bit: int) -> None:
+    for word in range(min(len(data) // 8, 80)):
+        flipped = bytearray(data)
+        flipped[8 * word + bit // 8] ^= 1 << bit % 8
+        check(bytes(flipped))
+
+
+# --- What it does about which loss ---------------------------------------------------------------
+
+
+def test_a_clean_file_keeps_its_bytes() -> None:
+    data = packed(
+        StringRecord(index=1, value="n"),
+        ThreadRecord(index=1, pid=1, tid=2),
+        Event(**{**EVENT, "refs": {"name": 1, "thread": 1}}),
+    )
+    assert salvaged(data) == (data, [])
+
+
+def test_what_is_no_record_is_left_out() -> None:
+    event = Event(**EVENT).pack()
+    broken = (0x24).to_bytes(8, "little") + b"\xff" * 8  # an event whose contents do not fit
+    out, losses = salvaged(MAGIC + event + bytes(16) + event + broken + event + b"odd")
+    assert out == MAGIC + 3 * event
+    at = 8 + len(event)
+    assert [(loss.offset, loss.nbytes, loss.what, loss.code) for loss in losses] == [
+        (at, 16, "padding", "FXT0006"),
+        (at + 16 + len(event), 16, "damaged", "FXT0004"),
+        (at + 32 + 2 * len(event), 3, "damaged", "FXT0005"),
+    ]
+    assert all("left out" in loss.message for loss in losses)
+
+
+def test_the_magic_number_is_put_in_front() -> None:
+    event = Event(**EVENT).pack()
+    out, losses = salvaged(event)
+    assert out == MAGIC + event
+    assert [(loss.offset, loss.nbytes, loss.code) for loss in losses] == [(0, 0, "FXT0201")]
+    assert salvaged(b"junk" * 2 + MAGIC + 3 * event)[0] == MAGIC + 3 * event
+
+
+def test_a_string_that_was_never_registered_goes_inline() -> None:
+    argument = Argument(name="<str#9>", type="string", value="v", refs={"name": 9})
+    event = Event(**{**EVENT, "name": "<str#7>", "refs": {"name": 7}, "args": (argument,)})
+    out, losses = salvaged(packed(event))
+    (found,) = [record for record in opened(out).records() if isinstance(record, Event)]
+    assert (found.name, found.args[0].name) == ("<str#7>", "<str#9>")
+    assert found.refs is found.args[0].refs is None
+    assert [(loss.offset, loss.nbytes, loss.what, loss.code) for loss in losses] == [
+        (8, 0, "event", "FXT0104"),
+        (8, 0, "event", "FXT0104"),
+    ]
+    assert losses[0].message == "name: string 7 was never registered; written as <str#7>"
+    assert losses[1].message.startswith("name of argument 0: string 9 ")
+
+
+def test_a_registered_string_may_look_like_one_that_was_not() -> None:
+    data = packed(
+        StringRecord(index=7, value="<str#7>"),
+        Event(**{**EVENT, "name": "<str#7>", "refs": {"name": 7}}),
+    )
+    assert salvaged(data) == (data, [])
+
+
+def test_a_thread_that_was_never_registered_is_nobody() -> None:
+    refs = {"thread": 3}
+    event = Event(**{**EVENT, "thread": "<thr#3>", "refs": refs})
+    shell = UserspaceObject(pointer=1, process="<thr#4>", name="o", refs={"process": 4})
+    switch = LegacyContextSwitch(
+        cpu=1, timestamp=2, outgoing_state=3, outgoing="<thr#5>", incoming=(8, 9),
+        outgoing_priority=0, incoming_priority=0, refs={"outgoing": 5},
+    )  # fmt: skip
+    out, losses = salvaged(packed(event, shell, switch))
+    _, first, second, third = opened(out).records()
+    assert (first.thread, second.process, second.thread) == ((0, 0), 0, None)  # type: ignore[attr-defined]
+    assert (third.outgoing, third.incoming) == ((0, 0), (8, 9))  # type: ignore[attr-defined]
+    assert [loss.code for loss in losses] == ["FXT0105"] * 3
+    assert "thread 3 was never registered" in losses[0].message
+
+
+def test_a_record_with_odd_bits_keeps_its_bytes() -> None:
+    event = Event(**{**EVENT, "thread": "<thr#3>", "name": "<str#7>",
+                     "refs": {"name": 7, "thread": 3}}).pack()  # fmt: skip
+    odd = bytes([*event[:-8], *event[-8:-1], 1])  # the padding of the category is not zero
+    out, losses = salvaged(MAGIC + odd)
+    assert out.endswith(odd)
+    assert {loss.code for loss in losses} == {"FXT0104", "FXT0105"}
+    assert worst_of(out) == {}
+    *_, found = opened(out).records()
+    assert found.to_json()["name"] == "<str#7>"
+
+
+def test_a_full_record_keeps_its_bytes() -> None:
+    payload = Argument(name="a", type="blob", value=bytes(8 * 4089))
+    event = Event(
+        **{**EVENT, "thread": "<thr#3>", "name": "<str#7>", "category": "",
+           "refs": {"name": 7, "thread": 3}, "args": (payload,)}
+    )  # fmt: skip
+    data = packed(event)
+    assert len(data) // 8 - 1 >= 4093
+    out, losses = salvaged(data)
+    assert out.endswith(event.pack())
+    assert worst_of(out) == {}
+    assert len(losses) == 2
+
+
+def test_what_another_provider_registered_does_not_help() -> None:
+    data = packed(
+        ProviderInfo(id=1, name="first"),
+        StringRecord(index=1, value="one"),
+        ProviderInfo(id=2, name="second"),
+        Event(**{**EVENT, "name": "<str#1>", "refs": {"name": 1}}),
+        ProviderSection(id=1),
+        Event(**{**EVENT, "name": "one", "refs": {"name": 1}}),
+    )
+    out, losses = salvaged(data)
+    names = [record.name for record in opened(out).records() if isinstance(record, Event)]
+    assert names == ["<str#1>", "one"]
+    assert [loss.code for loss in losses] == ["FXT0104"]
+
+
+def test_it_is_the_writers_salvage() -> None:
+    writer = Host(environ={"FXF_PLUGINS": "trace"}).writer("trace")
+    assert writer.salvage is not None
+    capture = opened(MAGIC + b"odd")
+    sink = Sink.memory()
+    assert [loss.nbytes for loss in writer.salvage(capture, sink, {})] == [3]
+    assert sink.getvalue() == MAGIC
+    assert isinstance(next(iter(opened(sink.getvalue()).records())), TraceInfo)
+
+
+def test_the_command(tmp_path: Path) -> None:
+    host = Host(environ={"FXF_PLUGINS": "trace"})
+    event = Event(**EVENT).pack()
+    path, out = tmp_path / "in.fxt", tmp_path / "out.fxt"
+    for data, expected, status in (
+        (MAGIC + event, MAGIC + event, 0),
+        (event + bytes(8) + event, MAGIC + 2 * event, 0),  # nothing is lost
+        (MAGIC + event + event[:-8], MAGIC + event, 3),
+        (MAGIC + Event(**{**EVENT, "name": "<str#7>", "refs": {"name": 7}}).pack(), None, 3),
+    ):
+        path.write_bytes(data)
+        result = run_cli("salvage", "--force", path, out, host=host)
+        assert result.exit_code == status
+        assert expected in {None, out.read_bytes()}
+        assert run_cli("salvage", "--force", out, path, host=host).exit_code == 0
+        assert run_cli("diff", out, path, host=host).exit_code == 0
+        assert run_cli("verify", out, host=host).exit_code == 0
