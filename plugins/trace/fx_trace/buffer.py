@@ -13,7 +13,7 @@ import functools
 import reprlib
 import struct
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Self, cast
 
 import attrs
 import numpy as np
@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from fx_trace import kernels as k
 from fx_trace import layout
-from fx_trace.columns import Chunk, Scanner
+from fx_trace.columns import Scanner
 from fx_trace.kernels import minimum, size_of, sound_after
 from fx_trace.layout import BUFFER_HEADER, BUFFER_HEADER_BYTES, BufferingMode, buffer_field_offset
 from fx_trace.reader import TraceCapture
@@ -40,8 +40,9 @@ from fxframework.io.limits import Limits
 from fxframework.io.sink import Sink
 from fxframework.io.source import CHUNK, Source
 from fxframework.io.words import U64_MAX, WORD
-from fxframework.model.capture import OpenRequest, Record, Summary
+from fxframework.model.capture import Capture, OpenRequest, Record, Summary
 from fxframework.model.diagnostics import Diagnostics
+from fxframework.model.salvage import Loss, lost
 from fxframework.model.strings import StringPool
 from fxframework.model.target import Memory
 
@@ -55,6 +56,7 @@ __all__ = [
     "open_buffer",
     "open_buffer_writer",
     "reading_plan",
+    "salvage",
     "sample",
 ]
 
@@ -560,15 +562,13 @@ class _ImageScanner(Scanner):
         """A byte that is being read; all of them once everything is read."""
         return self.nbytes if self._done else min(super().position, self.nbytes - 1)
 
-    def whole(self, release: Callable[[int, int], None]) -> Chunk:
-        """Read everything into one chunk."""
-        self._make_room()
-        first = self._first()
-        self._finish(self.total)
-        release(0, self.nbytes)
-        return self._take(first)
+    def _run(self, limit: int) -> int:
+        """Take the next steps, up to word ``limit`` of one that passes it; all with the last word.
 
-    def _run(self, limit: int) -> int:  # noqa: ARG002 (it is everything, or until something is full)
+        So a caller that asks for window after window, whatever the order of reading, has asked
+        for everything in the end.
+        """
+        total = self.total
         while True:
             scalars = self.state.scalars
             step = self._step_now
@@ -584,9 +584,15 @@ class _ImageScanner(Scanner):
                     continue
                 scalars[k.POS] = step.start
                 self._step_now = step
+            until = step.limit if limit >= total else min(step.limit, limit)
+            # For `scan` the file ends where the buffer's records do.
             self.total = step.end
-            if super()._run(step.limit) == k.FULL:
-                return k.FULL
+            status = super()._run(until)
+            self.total = total
+            if status == k.FULL:
+                return status
+            if int(scalars[k.POS]) < step.limit:
+                return k.DONE
             self._step_now = None
 
 
@@ -1004,6 +1010,38 @@ def open_buffer_writer(
 ) -> BufferWriter:
     """A writer of images. Of the options, ``image_size`` is the length of one that was cut."""
     return BufferWriter(sink, image_size=int(options.get("image_size", 0)))
+
+
+def salvage(
+    capture: Capture,
+    sink: Sink,
+    options: Mapping[str, Any],  # noqa: ARG001 (what was cut off becomes unused space)
+) -> Iterator[Loss]:
+    """Write the sound records of an image, as one of full size; give each loss as it is met.
+
+    Unused space, and what is stale in it, is no loss. Metadata, which has no effect, is left out.
+    """
+    image = Image(capture.source.data)
+    inside = [part for part in image.stretches if part.kind == RECORDS]
+    writer = BufferWriter(sink)
+    for one in capture.records():
+        record = cast("BufferHeader | TraceRecord", one)
+        if isinstance(record, BufferHeader):
+            if any(record.reserved):
+                yield Loss(0, 0, record.record, "reserved bits were set; cleared", "FXT0509")
+            writer.write(attrs.evolve(record, reserved=(0,) * len(BUFFER_HEADER)))
+        elif isinstance(record, Padding):
+            if any(part.start <= record.offset < part.end for part in inside):
+                yield lost(record)
+        elif isinstance(record, Damaged):
+            if record.code != "FXT0505":
+                yield lost(record)
+        elif record.record == "metadata":
+            message = "metadata has no place in a trace buffer; left out"
+            yield Loss(record.offset, record.nbytes, record.record, message, "FXT0507")
+        else:
+            writer.write(record)
+    writer.close()
 
 
 # --- The engine's side -------------------------------------------------------------------------

@@ -18,6 +18,7 @@ from fx_trace import layout, packing
 from fx_trace.columns import Chunk, grown_map, new_map
 from fx_trace.layout import RecordType
 from fx_trace.reader import Raw, Times, TraceCapture
+from fx_trace.records import ProviderInfo
 from fxframework.errors import UsageError, did_you_mean
 from fxframework.io.sink import Sink
 from fxframework.io.words import U64_MAX
@@ -74,6 +75,48 @@ def cut(
     work.choose()
     work.complete()
     return work.write(sink)
+
+
+def join(
+    capture: TraceCapture, selection: Selection, sink: Sink, taken: set[int], name: str
+) -> Mapping[str, int]:
+    """Write the selected part behind others in one archive; gives what was left out.
+
+    There is no magic number then, and its providers get ids that are not ``taken`` yet, which
+    they are afterwards; records that stand before any provider get one of this ``name``.
+    """
+    work = _Cut(capture, selection, packing.KEEP)
+    work.choose()
+    work.complete()
+    return work.write(sink, _Providers(taken, name))
+
+
+def free_provider(taken: set[int]) -> int:
+    """The least id from 1 on that is not taken; it is then."""
+    number = 1
+    while number in taken:
+        number += 1
+    taken.add(number)
+    return number
+
+
+@attrs.define
+class _Providers:
+    """Ids for the providers of a capture that is joined to others."""
+
+    taken: set[int]
+    name: str
+    ids: dict[int, int] = attrs.field(factory=dict)
+
+    def id(self, old: int) -> int:
+        """The id under which a provider is written: its own where that is free."""
+        if old not in self.ids:
+            if old in self.taken:
+                self.ids[old] = free_provider(self.taken)
+            else:
+                self.taken.add(old)
+                self.ids[old] = old
+        return self.ids[old]
 
 
 @attrs.define
@@ -249,8 +292,8 @@ class _Cut:
         run = packing.needed.for_size(passed.scanner.nbytes)
         while int(carried[packing.C_POS]) < total:
             run(
-                self.raw.words, total, self.mark, recent, registered, state.identities, state.clock_map,
-                self.threads, bounds, policy, large, carried,
+                self.raw.words, total, self.mark, recent, registered, state.identities,
+                state.clock_map, self.threads, bounds, policy, large, carried,
             )  # fmt: skip
             if 3 * int(carried[packing.C_LARGE]) + 3 > large.size:
                 large = np.concatenate((large, np.zeros(large.size, np.int64)))
@@ -289,12 +332,15 @@ class _Cut:
 
     # --- The copy ------------------------------------------------------------------------------
 
-    def write(self, sink: Sink) -> Mapping[str, int]:
-        """Copy what is marked."""
+    def write(self, sink: Sink, providers: _Providers | None = None) -> Mapping[str, int]:
+        """Copy what is marked; joined to others, with these providers."""
         raw = self.raw
         positions = np.flatnonzero(self.mark[:-1].view(np.bool_))
         headers = raw.words[positions]
         types = headers & 15
+        if providers is not None:
+            magic = (types == 0) & ((headers >> 16 & 15) == layout.MetadataType.TRACE_INFO)
+            positions, headers, types = positions[~magic], headers[~magic], types[~magic]
         # A section in which nothing is kept: another provider speaks next.
         speaks = (types == 0) & (
             ((headers >> 16 & 15) == layout.MetadataType.PROVIDER_SECTION)
@@ -308,12 +354,26 @@ class _Cut:
             headers >> 4 & layout.LARGE_SIZE.limit,
             headers >> 4 & layout.SIZE.limit,
         )
-        if not positions.size or int(headers[0]) != layout.MAGIC_WORD:
-            magic = layout.MAGIC_BYTES_BIG_ENDIAN if raw.big_endian else layout.MAGIC_BYTES
-            sink.write(magic)
+        if providers is not None:
+            self._rename(positions, headers, providers)
+            if positions.size and not speaks[~idle][0]:
+                info = ProviderInfo(id=providers.id(0), name=providers.name)
+                sink.write(info.pack(big_endian=raw.big_endian))
+        elif not positions.size or int(headers[0]) != layout.MAGIC_WORD:
+            sink.write(layout.MAGIC_BYTES_BIG_ENDIAN if raw.big_endian else layout.MAGIC_BYTES)
         for block in self._blocks(positions, sizes):
             sink.write(block)
         return self._left_out(types)
+
+    def _rename(self, positions: I64, headers: I64, providers: _Providers) -> None:
+        """Patch the provider ids of metadata records."""
+        rows = np.flatnonzero((headers & 15) == RecordType.METADATA)
+        bits = layout.PROVIDER_ID
+        patched = [
+            header & ~bits.mask | bits.put(providers.id(bits.get(header)))
+            for header in headers[rows].view(np.uint64).tolist()
+        ]
+        self.patches.append(_Patch(positions[rows], np.array(patched, np.uint64)))
 
     def _blocks(self, positions: I64, sizes: I64) -> Iterator[bytes]:
         """The bytes of the records, in order."""

@@ -129,6 +129,13 @@ def fx_writers() -> Iterable[Writer]:
                     help="write large records as blob records, which Perfetto does not mis-size",
                 ),
                 Option(
+                    name="logs_as_instants",
+                    type=bool,
+                    default=False,
+                    help="of other formats: write logs as instant events with all their fields, "
+                    "which Perfetto shows, instead of log records",
+                ),
+                Option(
                     name="open_slices",
                     type=str,
                     default="keep",
@@ -136,6 +143,8 @@ def fx_writers() -> Iterable[Writer]:
                     "bounds, or drop them",
                 ),
             ),
+            accepts=frozenset({"slices", "instants", "counters", "flows", "sched", "logs"}),
+            compose=lazy("fx_trace.composing:open_compose"),
             cut=lazy("fx_trace.cutting:cut"),
         ),
         Writer(
@@ -143,6 +152,7 @@ def fx_writers() -> Iterable[Writer]:
             title="Fuchsia trace buffer image",
             suffixes=BUFFER_SUFFIXES,
             open=lazy("fx_trace.buffer:open_buffer_writer"),
+            salvage=lazy("fx_trace.buffer:salvage"),
             options=(
                 Option(
                     name="image_size",

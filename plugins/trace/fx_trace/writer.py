@@ -134,7 +134,7 @@ class TraceWriter:
         """Headers, without sizes, of events all of whose references are slots."""
         self._staged: list[tuple[bytes, Slots[Any], Any]] = []
         """Records that register a slot's value, not put yet."""
-        self._check(self._initialization)
+        _check(self._initialization)
 
     # --- Setting the stage ----------------------------------------------------------------------
 
@@ -339,7 +339,7 @@ class TraceWriter:
         Blobs of one name follow each other in order.
         """
         blobs = list(_blobs(name, _octets("blob", payload), blob_type))
-        self._check(blobs[0])
+        _check(blobs[0])
         with self._lock:
             return _all(self._write, blobs)
 
@@ -379,50 +379,13 @@ class TraceWriter:
         """
         if isinstance(record, Mapping):
             record = r.from_json(record)
-        try:
-            self._check(record)
-        except _MISTAKES as error:
-            raise _mistaken(error) from error
+        _check(record)
         with self._lock:
             if self.perfetto_safe and isinstance(record, r.LargeBlob | r.LargeBlobWithMetadata):
                 return _all(self._write, perfetto_parts(record))
             return self._write(record)
 
     # --- How records are made -------------------------------------------------------------------
-
-    def _check(self, record: TraceRecord) -> None:
-        """Refuse what a writer must not write, though a reader reads it."""
-        if not isinstance(record, r.TraceRecord):
-            raise refusal("FXT0401", f"a record or its JSON, not {reprlib.repr(record)}")
-        if isinstance(record, _METADATA):
-            raise refusal(
-                "FXT0410", f"{record.record}: a provider's records are written without metadata"
-            )
-        if record.opaque or (isinstance(record, r.Event) and not isinstance(record.event, str)):
-            raise refusal("FXT0408", f"{record.record}: no record that the format defines")
-        if isinstance(record, r.Initialization):
-            record.pack()
-            if not record.ticks_per_second:
-                raise refusal("FXT0404", "initialization: no clock has 0 ticks_per_second")
-        for name, limit in _CONVENTIONS:
-            value = getattr(record, name, None)
-            if isinstance(value, str | bytes):
-                _check_length(record.record, name, value, limit)
-        for argument in getattr(record, "args", ()):
-            what = f"{record.record}, argument {reprlib.repr(argument.name)}"
-            _check_length(what, "name", argument.name, wire.MAX_STRING_BYTES)
-            if not isinstance(argument.type, str):
-                raise refusal("FXT0408", f"{what}: no argument type that the format defines")
-            if isinstance(argument.value, str):
-                _check_length(what, "value", argument.value, wire.MAX_STRING_BYTES)
-        if isinstance(record, r.LargeBlob | r.LargeBlobWithMetadata):
-            nbytes = len(attrs.evolve(record, refs=None, raw=None).pack())
-            if nbytes > wire.MAX_LARGE_BYTES and not self.perfetto_safe:
-                raise refusal(
-                    "FXT0407",
-                    f"{record.record}: it needs {nbytes} bytes, "
-                    f"readers take {wire.MAX_LARGE_BYTES}",
-                )
 
     def _write(self, record: TraceRecord) -> bool:
         if isinstance(record, r.StringRecord | r.ThreadRecord):
@@ -435,7 +398,14 @@ class TraceWriter:
         def make() -> bytes:
             # What outlives other records must not depend on slots that may be given anew.
             mine = _inline(record) if durable else self._slotted(record)
-            return mine.pack(big_endian=self.big_endian)
+            data = mine.pack(big_endian=self.big_endian)
+            if len(data) > wire.MAX_LARGE_BYTES:
+                raise refusal(
+                    "FXT0407",
+                    f"{record.record}: it needs {len(data)} bytes, "
+                    f"readers take {wire.MAX_LARGE_BYTES}",
+                )
+            return data
 
         return self._put(self._made(make), durable=durable)
 
@@ -1060,6 +1030,40 @@ def _encoded(what: str, text: Any) -> bytes:
         return text.encode(errors="surrogateescape")
     except UnicodeEncodeError as error:
         raise refusal("FXT0403", f"{what} holds a lone surrogate: {error}") from None
+
+
+def _check(record: TraceRecord) -> None:
+    """Refuse what a writer must not write, though a reader reads it."""
+    try:
+        _check_record(record)
+    except _MISTAKES as error:
+        raise _mistaken(error) from error
+
+
+def _check_record(record: TraceRecord) -> None:
+    if not isinstance(record, r.TraceRecord):
+        raise refusal("FXT0401", f"a record or its JSON, not {reprlib.repr(record)}")
+    if isinstance(record, _METADATA):
+        raise refusal(
+            "FXT0410", f"{record.record}: a provider's records are written without metadata"
+        )
+    if record.opaque or (isinstance(record, r.Event) and not isinstance(record.event, str)):
+        raise refusal("FXT0408", f"{record.record}: no record that the format defines")
+    if isinstance(record, r.Initialization):
+        record.pack()
+        if not record.ticks_per_second:
+            raise refusal("FXT0404", "initialization: no clock has 0 ticks_per_second")
+    for name, limit in _CONVENTIONS:
+        value = getattr(record, name, None)
+        if isinstance(value, str | bytes):
+            _check_length(record.record, name, value, limit)
+    for argument in getattr(record, "args", ()):
+        what = f"{record.record}, argument {reprlib.repr(argument.name)}"
+        _check_length(what, "name", argument.name, wire.MAX_STRING_BYTES)
+        if not isinstance(argument.type, str):
+            raise refusal("FXT0408", f"{what}: no argument type that the format defines")
+        if isinstance(argument.value, str):
+            _check_length(what, "value", argument.value, wire.MAX_STRING_BYTES)
 
 
 def _check_length(what: str, name: str, value: str | bytes, limit: int) -> None:

@@ -23,12 +23,14 @@ from fx_trace.buffer import (
     Image,
     TraceBuffer,
     open_buffer,
+    salvage,
     sample,
 )
 from fx_trace.exporters import open_json, open_text
 from fx_trace.layout import BUFFER_HEADER_BYTES, BufferingMode
 from fx_trace.records import RecordEncoder, frames
 from fxframework.errors import Severity, WriteRefusedError
+from fxframework.io import jit
 from fxframework.io.memory import BytesMemory
 from fxframework.io.sink import Sink
 from fxframework.io.source import Source
@@ -605,43 +607,39 @@ def test_damage_stays_within_its_buffer() -> None:
 # --- Metadata where none belongs -----------------------------------------------------------------
 
 
-def with_metadata() -> bytes:
-    """An image whose records switch providers in their middle, which must have no effect."""
-    parts = [
-        RecordEncoder().encode({"record": "string", "index": 1, "value": "one"}),
-        event(1),
-        RecordEncoder().encode(
-            {"record": "metadata", "kind": "provider_info", "id": 5, "name": "x"}
-        ),
-        RecordEncoder().encode({"record": "metadata", "kind": "provider_section", "id": 5}),
-        RecordEncoder().encode(
-            {
-                "record": "event",
-                "event": "instant",
-                "timestamp": 2,
-                "thread": [10, 11],
-                "category": "one",
-                "name": "one",
-                "refs": {"category": 1, "name": 1},
-            }
-        ),
-    ]
-    encoder = RecordEncoder()
-    encoder.encode({"record": "string", "index": 1, "value": "one"})
-    parts[-1] = encoder.encode(
-        {
-            "record": "event",
-            "event": "instant",
-            "timestamp": 2,
-            "thread": [10, 11],
-            "category": "one",
-            "name": "one",
-            "refs": {"category": 1, "name": 1},
-        }
-    )
-    body = b"".join(parts)
+def oneshot(*records: bytes) -> bytes:
+    """A stopped image of these records."""
+    body = b"".join(records)
     header = attrs.evolve(BufferHeader.for_size(4096, "oneshot"), rolling_data_end=(len(body), 0))
     return (header.pack() + body).ljust(4096, b"\0")
+
+
+def stopped(*records: bytes) -> bytes:
+    """A circular image of which rolling buffer 0 holds these records, whatever they are."""
+    header = BufferHeader.for_size(4096, "circular")
+    body = b"".join(records)
+    header = attrs.evolve(header, rolling_data_end=(len(body), 0))
+    return (header.pack() + bytes(header.durable_buffer_size) + body).ljust(4096, b"\0")
+
+
+INFO = RecordEncoder().encode({"record": "metadata", "kind": "provider_info", "id": 5, "name": "x"})
+SECTION = RecordEncoder().encode({"record": "metadata", "kind": "provider_section", "id": 5})
+
+
+def with_metadata() -> bytes:
+    """An image whose records switch providers in their middle, which must have no effect."""
+    encoder = RecordEncoder()
+    named = encoder.encode({"record": "string", "index": 1, "value": "one"})
+    instant = {
+        "record": "event",
+        "event": "instant",
+        "timestamp": 2,
+        "thread": [10, 11],
+        "category": "one",
+        "name": "one",
+        "refs": {"category": 1, "name": 1},
+    }
+    return oneshot(named, event(1), INFO, SECTION, encoder.encode(instant))
 
 
 def test_metadata_in_an_image_has_no_effect() -> None:
@@ -659,6 +657,37 @@ def test_metadata_in_an_image_has_no_effect() -> None:
         list(capture.records())
         assert capture.diagnostics.counts["FXT0507"] == 2
     assert rewritten(data) == data
+
+
+def test_metadata_that_overruns_its_record_has_no_effect_either() -> None:
+    word = int.from_bytes(INFO[:8], "little") | layout.PROVIDER_INFO.pack(name_length=200)
+    data = oneshot(event(1), word.to_bytes(8, "little") + INFO[8:], event(2))
+    assert [r["record"] for r in shown(data)][2] == "damaged"
+    assert codes(data) == {"FXT0202", "FXT0507"}
+    assert rewritten(data) == data
+
+
+def test_metadata_is_found_behind_damage() -> None:
+    damage = struct.pack("<Q", 0xFFFF_0000_0000_0004)  # a size of zero
+    parts = [event(1), damage, event(2), SECTION, event(3), damage, event(4), event(5), SECTION]
+    data = stopped(*parts, event(6), event(7))
+    with opened(data) as capture:
+        ticks = [r["timestamp"] for r in shown(data) if r["record"] == "event"]
+        assert capture.table("instants").array("ticks").tolist() == ticks == [1, 2, 3, 4, 5, 6, 7]
+        assert capture.diagnostics.counts == {"FXT0001": 2, "FXT0202": 1, "FXT0507": 2}
+        assert len(capture.summary().facts["providers"]) <= 1
+    assert rewritten(data) == data
+
+
+def test_a_great_many_metadata_records_are_skipped() -> None:
+    total = 1 << 18
+    header = BufferHeader.for_size(total, "oneshot")
+    count = (total - 128) // 8 - 6
+    data = header.pack() + struct.pack("<Q", 0x10) * count + event(1)
+    with opened(data) as capture:
+        assert len(capture.table("instants")) == 1
+        assert capture.diagnostics.counts["FXT0507"] == count
+        assert capture.summary().records == count + 2
 
 
 def test_metadata_is_not_written_into_an_image() -> None:
@@ -765,6 +794,32 @@ def test_records_without_a_place_are_refused(
     assert refused.value.code == code
 
 
+# --- Salvage -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("data", "losses"),
+    [
+        (circular(10), []),
+        (circular(200), []),
+        (with_metadata(), ["FXT0507", "FXT0507"]),
+        (stopped(event(1), bytes(8), event(2)), [""]),
+        (circular(60)[:3000], ["FXT0002"]),
+        (circular(60) + b"more", ["FXT0503"]),
+    ],
+)
+def test_what_is_salvaged_is_sound(data: bytes, losses: list[str]) -> None:
+    sink = Sink.memory()
+    with opened(data) as capture:
+        assert [loss.code for loss in salvage(capture, sink, {})] == losses
+        ticks = capture.table("instants").array("ticks").tolist()
+    with opened(sink.getvalue()) as capture:
+        capture.scan()
+        assert capture.diagnostics.worst in (None, Severity.INFO)
+        assert capture.table("instants").array("ticks").tolist() == ticks
+        assert len(sink.getvalue()) == 4096
+
+
 # --- Images that nobody meant --------------------------------------------------------------------
 
 IMAGES = (
@@ -809,6 +864,22 @@ def test_damaged_images_are_covered_and_both_decoders_agree(data: bytes) -> None
         assert capture.table("instants").array("offset").tolist() == [r.offset for r in events]
         assert capture.summary().records == len(records)
     assert rewritten(data) == data
+
+
+@pytest.mark.parametrize("data", [*IMAGES, sample(2 << 20)], ids=[*map(str, range(5)), "typical"])
+def test_compiled_and_plain_agree(data: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
+    if not jit.numba_available():
+        pytest.skip("numba is not installed for this interpreter")
+    monkeypatch.setattr(jit, "SMALL", 1 << 60)
+    with opened(data) as plain:
+        tables = {name: plain.table(name) for name in plain.schemas}
+        monkeypatch.setattr(jit, "SMALL", 0)
+        monkeypatch.setattr(jit, "SMALL_COLD", 0)
+        with opened(data) as compiled:
+            assert compiled.summary() == plain.summary()
+            assert list(compiled.diagnostics) == list(plain.diagnostics)
+            for name, table in tables.items():
+                assert np.array_equal(table.array("offset"), compiled.table(name).array("offset"))
 
 
 def test_hostile_sizes_take_no_memory() -> None:

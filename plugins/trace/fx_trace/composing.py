@@ -1,0 +1,99 @@
+"""Composing: captures of any format, several of them, as one trace archive with a loss report.
+
+Each capture becomes a provider. One that is a trace already keeps its records as they are, under
+provider ids that are free; of any other the tables are written (``fx_trace.bulk``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import PurePath
+from typing import Any
+
+from fx_trace import layout as wire
+from fx_trace.bulk import NAMES, TABLES, Bulk
+from fx_trace.cutting import free_provider, join
+from fx_trace.reader import TraceCapture
+from fx_trace.records import ProviderInfo, refusal
+from fxframework.io.sink import Sink
+from fxframework.model.capture import Capture
+from fxframework.model.window import Selection, Window
+
+__all__ = ["ACCEPTS", "Composition", "open_compose"]
+
+ACCEPTS = frozenset(TABLES)
+"""Tables of which a capture must have one."""
+_BESIDE = ("args", "blobs", "diagnostics")
+MAX_NAME = 255
+"""Bytes of a provider's name."""
+
+
+class Composition:
+    """Writes captures into one archive (``fxframework.registry.ExportSession``)."""
+
+    def __init__(self, sink: Sink, *, logs_as_instants: bool = False) -> None:
+        self._sink = sink
+        self._logs_as_instants = logs_as_instants
+        self._providers: set[int] = set()
+        self._dropped: dict[str, int] = {}
+        self._big_endian: bool | None = None
+
+    def write(self, capture: Capture) -> None:
+        """Add a capture. Raises WriteRefusedError for traces of both byte orders (FXT0411)."""
+        whole, selection = capture, Selection()
+        if isinstance(capture, Window):
+            whole, selection = capture.whole, capture.selection
+        if isinstance(whole, TraceCapture):
+            self._begin(big_endian=whole.big_endian)
+            join(whole, selection, self._sink, self._providers, _name_of(whole))
+        else:
+            self._begin(big_endian=False)
+            self._write_tables(capture)
+
+    def close(self) -> Mapping[str, int]:
+        """What had no place, by name, with counts."""
+        if self._big_endian is None:
+            self._begin(big_endian=False)
+        return self._dropped
+
+    def _begin(self, *, big_endian: bool) -> None:
+        if self._big_endian is None:
+            self._big_endian = big_endian
+            self._sink.write(wire.MAGIC_BYTES_BIG_ENDIAN if big_endian else wire.MAGIC_BYTES)
+        elif self._big_endian != big_endian:
+            raise refusal("FXT0411", "one capture is little-endian, another big-endian")
+
+    def _write_tables(self, capture: Capture) -> None:
+        tables = {
+            name: capture.table(name)
+            for name in (*TABLES, *NAMES, "args", "blobs")
+            if name in capture.tables
+        }
+        bulk = Bulk(
+            tables,
+            capture.strings,
+            source=capture.source.data,
+            logs_as_instants=self._logs_as_instants,
+        )
+        provider = free_provider(self._providers)
+        self._sink.write(ProviderInfo(id=provider, name=_name_of(capture)).pack())
+        for block in bulk.blocks():
+            self._sink.write(block)
+        for what, count in bulk.dropped.items():
+            self._dropped[what] = self._dropped.get(what, 0) + count
+        for name in capture.tables:
+            if name in tables or name in _BESIDE:
+                continue
+            rows = len(capture.table(name))
+            if rows:
+                self._dropped[f"rows of {name}"] = rows
+
+
+def open_compose(sink: Sink, options: Mapping[str, Any]) -> Composition:
+    """A composition. ``logs_as_instants``: logs become instant events with all their fields."""
+    return Composition(sink, logs_as_instants=bool(options.get("logs_as_instants", False)))
+
+
+def _name_of(capture: Capture) -> str:
+    name = PurePath(capture.name).name or "capture"
+    return name.encode()[:MAX_NAME].decode(errors="ignore")
