@@ -66,6 +66,10 @@ class Section:
         archive.append(self, record)
         return True
 
+    def has_room(self, nbytes: int) -> bool:  # noqa: ARG002 (an archive has no end)
+        """True, whatever the size."""
+        return True
+
 
 class Archive:
     """A trace archive in a file, a ``Sink`` or anything that has ``write(bytes)``.
@@ -107,7 +111,7 @@ class Archive:
                 raise refusal("FXT0409", f"provider {id} is in this archive already")
             ProviderInfo(id=id, name=name).pack()
             section = Section(self, id, name)
-            writer = TraceWriter(section, big_endian=self.big_endian, **options)
+            writer = TraceWriter(section, big_endian=self.big_endian, begin=False, **options)
             self._sections[id] = section
             self.switch(section)
             writer.begin()

@@ -12,7 +12,9 @@ from __future__ import annotations
 import functools
 import reprlib
 import struct
+import threading
 from collections.abc import Callable, Iterator, Mapping
+from pathlib import PurePath
 from typing import Any, ClassVar, Self, cast
 
 import attrs
@@ -28,8 +30,11 @@ from fx_trace.reader import TraceCapture
 from fx_trace.records import (
     Damaged,
     Padding,
+    ProviderEvent,
+    ProviderInfo,
     RecordDecoder,
     RecordEncoder,
+    TraceInfo,
     TraceRecord,
     from_json,
 )
@@ -38,7 +43,7 @@ from fxframework.errors import WriteRefusedError
 from fxframework.io.jit import kernel
 from fxframework.io.limits import Limits
 from fxframework.io.sink import Sink
-from fxframework.io.source import CHUNK, Source
+from fxframework.io.source import CHUNK, Source, spool_file
 from fxframework.io.words import U64_MAX, WORD
 from fxframework.model.capture import Capture, OpenRequest, Record, Summary
 from fxframework.model.diagnostics import Diagnostics
@@ -206,7 +211,9 @@ class BufferHeader:
             if not sound:
                 faults.append(Fault(message, buffer_field_offset(field)))
 
-        expect(self.magic == layout.BUFFER_MAGIC, f"bad magic {self.magic:#018x}", "magic")
+        if self.magic != layout.BUFFER_MAGIC:
+            # What the other fields say means nothing then.
+            return [Fault(f"bad magic {self.magic:#018x}", _MAGIC_AT)]
         supported = self.version == layout.BUFFER_VERSION
         expect(supported, f"unsupported version {self.version}", "version")
         whole = actual_size % WORD == 0
@@ -762,6 +769,26 @@ class BufferCapture(TraceCapture):
             places[part.start] = np.concatenate(pieces)
         return places
 
+    def as_archive(self) -> TraceCapture:
+        """The same as an archive of one provider: what a trace manager makes of it.
+
+        Records stand in reading order. The provider has the name of the file; where records were
+        dropped, an event says so.
+        """
+        name = PurePath(self.name).stem.encode()[:255].decode(errors="ignore")
+        stage: list[TraceRecord] = [
+            TraceInfo(info_type=0, magic=layout.MAGIC),
+            ProviderInfo(id=1, name=name),
+        ]
+        if self.header is not None and self.header.num_records_dropped:
+            stage.append(ProviderEvent(id=1, event=0))
+        with spool_file() as spool:
+            spool.write(b"".join(record.pack() for record in stage))
+            for step in self._steps():
+                spool.write(self._streams[step.start : step.limit].tobytes())
+            source = Source.spooled(spool, name=self.name)
+        return TraceCapture(source, attrs.evolve(self.request, observer=None, strict=False))
+
     def _pass(self, *, whole: bool) -> Any:
         fresh = self._passed is None
         passed = super()._pass(whole=whole)
@@ -1069,6 +1096,8 @@ class TraceBuffer:
     ) -> None:
         self.memory = memory
         self.on_full = on_full
+        self.lock = threading.RLock()
+        """Held by a ``TraceWriter`` while it makes and puts a record."""
         self.stopped = False
         self.dropped = 0
         """Records for which there was no room; the header says it once the buffer is stopped."""
@@ -1091,6 +1120,17 @@ class TraceBuffer:
     def header(self) -> BufferHeader:
         """The header as it stands in the memory."""
         return BufferHeader.unpack(self.memory.read(0, BUFFER_HEADER_BYTES))
+
+    @property
+    def keeps_order(self) -> bool:
+        """Whether records are read in the order of ``put``; otherwise durable ones come first."""
+        return self.mode == BufferingMode.ONESHOT
+
+    def has_room(self, nbytes: int) -> bool:
+        """Whether a durable record of so many bytes would be taken."""
+        if self.mode == BufferingMode.ONESHOT:
+            return not self._full and self._offset + nbytes <= self._rolling_size
+        return self._durable_used + nbytes <= self._durable_size
 
     @property
     def wrapped_count(self) -> int:

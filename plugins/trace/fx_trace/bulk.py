@@ -33,8 +33,8 @@ NAMES = ("processes", "threads")
 BLOCK = 1 << 19
 """Words made at a time."""
 _NONE = np.zeros(1, np.int64)
-_SLICE_KIND = np.array([4, 4, 5, 4], np.uint8)
-"""Event types by the kind of a slice: begin_end, complete, async, call."""
+COMPLETE, ASYNC = 1, 2
+"""Kinds of slices (`model.schema.SLICE_KINDS`); the others nest by begins and ends."""
 _WHOLE_TYPES = tuple(t for t in ArgType if t not in (ArgType.DOUBLE, ArgType.STRING, ArgType.BLOB))
 
 
@@ -122,32 +122,61 @@ class Bulk:
 
     def _slices(self, table: Table) -> list[_Block]:
         kinds, dur = table.array("kind"), table.array("dur")
-        event = _constant(kinds)
-        open_ended = dur < 0 if int(dur.min()) < 0 else None
-        if event is not None and _SLICE_KIND[event] == EventType.DURATION_COMPLETE:
+        if _constant(kinds) == COMPLETE and int(dur.min()) >= 0:
             types = np.full(1, EventType.DURATION_COMPLETE, np.uint8)
-        else:
-            types = _SLICE_KIND[kinds]
-        asynchronous = event == 2 if event is not None else bool((kinds == 2).any())
-        word = dur
-        if asynchronous:
-            word = np.where(kinds == 2, table.array("id").view(np.int64), dur)
-        if open_ended is not None:
-            types = np.broadcast_to(types, dur.shape).copy()
-            types[open_ended & (types == EventType.DURATION_COMPLETE)] = EventType.DURATION_BEGIN
+            block = _Block.of("slices", table, types, dur)
+            block.depth = table.array("depth")
+            return [block]
+        asynchronous = kinds == ASYNC
+        backwards = (kinds == COMPLETE) & (dur < 0)
+        self._drop("ends of slices before their beginnings", int(backwards.sum()))
+        word = np.where(asynchronous, table.array("id").view(np.int64), np.maximum(dur, 0))
+        told, rows, ends = self._unfolded(table, kinds)
+        types = np.full(len(table), EventType.DURATION_COMPLETE, np.uint8)
+        types[asynchronous] = EventType.ASYNC_BEGIN
+        types[(told == packing.PAIRED) | (told == packing.ALONE)] = EventType.DURATION_BEGIN
         begins = _Block.of("slices", table, types, word)
-        begins.depth = table.array("depth")
-        if not asynchronous:
-            return [begins]
-        closed = np.flatnonzero((kinds == 2) & (dur >= 0))
-        ends = _Block.of(
+        # An operation of no length ends after it begins; any other before what begins there.
+        begins.depth = np.where(asynchronous, 1, table.array("depth") + 1)
+        begins.sequence = np.zeros(len(table), np.int64)
+        begins.sequence[rows[ends == 0]] = np.flatnonzero(ends == 0)
+        closed = rows[ends == 1]
+        durations = _Block.of(
+            "", table.select(closed), np.full(1, EventType.DURATION_END, np.uint8), word[closed]
+        )
+        durations.time = durations.time + dur[closed]
+        durations.sequence = np.flatnonzero(ends == 1)
+        closed = np.flatnonzero(asynchronous & (dur >= 0))
+        operations = _Block.of(
             "", table.select(closed), np.full(1, EventType.ASYNC_END, np.uint8), word[closed]
         )
-        ends.time = ends.time + dur[closed]
-        # An operation of no length ends after it begins; any other before what begins there.
-        begins.depth = np.where(kinds == 2, 1, begins.depth + 1)
-        ends.depth = np.where(dur[closed] == 0, 2, 0)
-        return [begins, ends]
+        operations.time = operations.time + dur[closed]
+        operations.depth = np.where(dur[closed] == 0, 2, 0)
+        return [begins, durations, operations]
+
+    def _unfolded(
+        self, table: Table, kinds: NDArray[np.uint8]
+    ) -> tuple[NDArray[np.uint8], I64, NDArray[np.uint8]]:
+        """How each slice is told, and the rows of begins and ends in an order for each thread."""
+        count = len(table)
+        time, dur = table.array("ts"), table.array("dur")
+        parent = table.array("parent")
+        numbers = table.array("row")
+        index = np.minimum(np.searchsorted(numbers, parent), count - 1)
+        parent = np.where((parent >= 0) & (numbers[index] == parent), index, -1)
+        told = np.where(dur < 0, packing.ALONE, packing.PAIRED).astype(np.uint8)
+        told[(kinds == COMPLETE) | (kinds == ASYNC)] = 0
+        parent[kinds == ASYNC] = -1
+        sorted_already = count < 2 or bool(np.all(time[1:] >= time[:-1]))
+        order = np.zeros(0, np.int64) if sorted_already else np.argsort(time, kind="stable")
+        rows, ends = np.empty(2 * count, np.int64), np.empty(2 * count, np.uint8)
+        nearest, below = np.full(count, -1, np.int64), np.full(count, -1, np.int64)
+        threads = self._listed(table.array("thread")).astype(np.int64)
+        made = packing.unfold.for_size(32 * count)(
+            order, threads, time, dur, parent, told, nearest, below,
+            np.full(self.pids.size, -1, np.int64), rows, ends,
+        )  # fmt: skip
+        return told, rows[:made], ends[:made]
 
     def _instants(self, table: Table) -> list[_Block]:
         scope = table.array("scope")
@@ -588,6 +617,8 @@ class _Block:
         """Item of each row, where several rows make one item."""
         self.depth: NDArray[Any] = np.zeros(1, np.int32)
         """What comes first at one time."""
+        self.sequence: I64 = np.zeros(1, np.int64)
+        """What comes first of one time and depth."""
         self.rows: packing.Rows | None = None
         self.extra: list[_Extra] = []
         self.first = 0

@@ -11,6 +11,7 @@ from pathlib import PurePath
 from typing import Any
 
 from fx_trace import layout as wire
+from fx_trace.buffer import BufferCapture
 from fx_trace.bulk import NAMES, TABLES, Bulk
 from fx_trace.cutting import free_provider, join
 from fx_trace.reader import TraceCapture
@@ -39,11 +40,15 @@ class Composition:
         self._big_endian: bool | None = None
 
     def write(self, capture: Capture) -> None:
-        """Add a capture. Raises WriteRefusedError for traces of both byte orders (FXT0411)."""
+        """Add a capture. Raises WriteRefusedError for traces of both byte orders (FXT0413)."""
         whole, selection = capture, Selection()
         if isinstance(capture, Window):
             whole, selection = capture.whole, capture.selection
-        if isinstance(whole, TraceCapture):
+        if isinstance(whole, BufferCapture):
+            with whole.as_archive() as archive:
+                self._begin(big_endian=False)
+                join(archive, selection, self._sink, self._providers, _name_of(whole))
+        elif isinstance(whole, TraceCapture):
             self._begin(big_endian=whole.big_endian)
             join(whole, selection, self._sink, self._providers, _name_of(whole))
         else:
@@ -61,7 +66,7 @@ class Composition:
             self._big_endian = big_endian
             self._sink.write(wire.MAGIC_BYTES_BIG_ENDIAN if big_endian else wire.MAGIC_BYTES)
         elif self._big_endian != big_endian:
-            raise refusal("FXT0411", "one capture is little-endian, another big-endian")
+            raise refusal("FXT0413", "one capture is little-endian, another big-endian")
 
     def _write_tables(self, capture: Capture) -> None:
         tables = {

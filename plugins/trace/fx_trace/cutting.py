@@ -139,6 +139,8 @@ class _Cut:
         self.how = how
         self.mark: U8 = np.zeros(self.raw.words.size + 1, np.uint8)
         self.patches: list[_Patch] = []
+        self.moved: list[NDArray[np.int64]] = []
+        """Of slices made to begin at the start, shape (4, n): word, thread, time, depth."""
         self.running = np.zeros(0, np.int64)
         """Thread koids of the scheduling records that are kept."""
         passed = self.raw.passed
@@ -244,6 +246,15 @@ class _Cut:
         first, last = times.by_clock(self._ticks(self.start), self._ticks(self.last + 1))
         word = events.offset >> 3
         sizes = self.raw.words[word] >> 4 & layout.SIZE.limit
+        if begins.any():
+            starts = (kind == 2) | (kind == 4) | (kind == 5)
+            depth = np.zeros(kind.size, np.int64)
+            first_row = chunk.first["slices"]
+            rows = slice(first_row, first_row + int(np.count_nonzero(starts)))
+            depth[starts] = self.raw.passed.spans.depth[rows]
+            threads = events.thread.astype(np.int64)
+            columns = (word, threads, times.events, depth)
+            self.moved.append(np.array([column[begins] for column in columns]))
         self.patches += [
             _Patch(word[begins] + 1, first[begins]),
             _Patch(word[ends] + 1, last[ends]),
@@ -349,6 +360,8 @@ class _Cut:
         section = speaks & ((headers >> 16 & 15) == layout.MetadataType.PROVIDER_SECTION)
         idle = section & np.append(speaks[1:], True)
         positions, headers, types = positions[~idle], headers[~idle], types[~idle]
+        order = self._outer_first(positions, headers, types)
+        positions, headers, types = positions[order], headers[order], types[order]
         sizes = np.where(
             types == RecordType.LARGE,
             headers >> 4 & layout.LARGE_SIZE.limit,
@@ -365,6 +378,32 @@ class _Cut:
             sink.write(block)
         return self._left_out(types)
 
+    def _outer_first(self, positions: I64, headers: I64, types: I64) -> Any:
+        """The order of the records: of slices that now begin at one time, the outer one first.
+
+        Readers nest slices of one time as they stand, and an inner complete event may stand before
+        the outer one. Where slots have been given anew, or another provider has spoken in between,
+        moving a record would change what it refers to, and it stays.
+        """
+        if not self.moved:
+            return slice(None)
+        word, thread, time, depth = np.concatenate(self.moved, axis=1)
+        at = np.searchsorted(positions, word)
+        speaks = np.cumsum(types == RecordType.METADATA)
+        slots = (types == RecordType.STRING) | (types == RecordType.THREAD)
+        registered = np.column_stack((speaks[slots], headers[slots] & 0x7FFFFF0F))
+        if len(np.unique(registered & ~np.int64(0xFFF0), axis=0)) < len(registered):
+            return slice(None)
+        _, group = np.unique(np.column_stack((thread, speaks[at])), axis=0, return_inverse=True)
+        group = group.reshape(-1)
+        last = np.zeros(int(group.max()) + 1, np.int64)
+        np.maximum.at(last, group, at)
+        place = np.arange(positions.size)
+        place[at] = last[group]
+        rank = np.zeros(positions.size, np.int64)
+        rank[at[np.lexsort((depth, time))]] = np.arange(at.size)
+        return np.lexsort((rank, place))
+
     def _rename(self, positions: I64, headers: I64, providers: _Providers) -> None:
         """Patch the provider ids of metadata records."""
         rows = np.flatnonzero((headers & 15) == RecordType.METADATA)
@@ -378,7 +417,7 @@ class _Cut:
     def _blocks(self, positions: I64, sizes: I64) -> Iterator[bytes]:
         """The bytes of the records, in order."""
         ends = np.cumsum(sizes)
-        patched, values = self._patches()
+        places, values = self._patches(positions, ends - sizes)
         copy = packing.copy_records.for_size(8 * int(ends[-1]) if ends.size else 0)
         out = np.empty(BLOCK, np.int64)
         first = 0
@@ -391,25 +430,24 @@ class _Cut:
             if words > out.size:
                 out = np.empty(words, np.int64)
             copy(self.raw.streams, positions, first, stop, sizes, out)
-            if patched.size:
-                low = int(np.searchsorted(patched, positions[first]))
-                high = int(np.searchsorted(patched, positions[stop - 1] + sizes[stop - 1]))
-                record = np.searchsorted(positions, patched[low:high], "right") - 1
-                starts = ends[record] - sizes[record] - begin
-                out[starts + patched[low:high] - positions[record]] = values[low:high]
+            here = slice(*np.searchsorted(places, (begin, begin + words)).tolist())
+            out[places[here] - begin] = values[here]
             yield out[:words].tobytes()
             first = stop
 
-    def _patches(self) -> tuple[I64, I64]:
-        """Words of the file that are written other than they stand, in order, and as what."""
+    def _patches(self, positions: I64, starts: I64) -> tuple[I64, I64]:
+        """Words of the output that are other than they stand, in order, and what they are."""
         if not self.patches:
             return np.zeros(0, np.int64), np.zeros(0, np.int64)
         words = np.concatenate([patch.words for patch in self.patches])
         values = np.concatenate([patch.values for patch in self.patches])
         if self.raw.big_endian:
             values = values.byteswap()
-        order = np.argsort(words, kind="stable")
-        return words[order], values[order].view(np.int64)
+        by_place = np.argsort(positions, kind="stable")
+        record = by_place[np.searchsorted(positions[by_place], words, "right") - 1]
+        places = starts[record] + words - positions[record]
+        order = np.argsort(places, kind="stable")
+        return places[order], values[order].view(np.int64)
 
     def _left_out(self, types: I64) -> dict[str, int]:
         kinds = self.raw.passed.scanner.state.kinds

@@ -616,6 +616,66 @@ def in_order(time, depth):  # type: ignore[no-untyped-def]
     return True
 
 
+PAIRED, ALONE, APART = 1, 2, 3
+"""How a slice is told: by a begin and an end, by a begin alone (it never ended), or in one event,
+because what never ended within it would take its end; 0 where it is none of these."""
+
+
+@kernel
+def unfold(order, thread, time, dur, parent, told, nearest, below, top, rows, ends):  # type: ignore[no-untyped-def]
+    """Tell slices by begins and ends, so that those of no length nest as they did, too.
+
+    ``order`` are rows by time, empty where they stand so; ``parent`` is the row of the slice that
+    encloses one, or -1; ``told`` says how each is told, and may become APART. ``nearest`` and
+    ``below`` have room for all rows, ``top`` is -1 by thread id + 1. ``rows`` and ``ends`` (0 a
+    begin, 1 an end) take the events, in an order that holds within each thread; gives how many.
+    """
+    total = len(time)
+    for row in range(total):
+        if told[row] == ALONE:
+            outer = parent[row]
+            while outer >= 0 and (told[outer] == 0 or told[outer] == PAIRED):
+                told[outer] = APART
+                outer = parent[outer]
+    count = 0
+    for place in range(total):
+        row = order[place] if len(order) else place
+        # The nearest enclosing slice that awaits an end.
+        outer = parent[row]
+        if outer >= 0 and told[outer] != PAIRED:
+            outer = nearest[outer]
+        nearest[row] = outer
+        if told[row] != PAIRED and told[row] != ALONE:
+            continue
+        who = thread[row] + 1
+        open_slice = top[who]
+        # What does not enclose the slice ends before it begins, unless its time says otherwise.
+        while (
+            open_slice >= 0
+            and open_slice != outer
+            and time[open_slice] + dur[open_slice] <= time[row]
+        ):
+            rows[count] = open_slice
+            ends[count] = 1
+            count += 1
+            open_slice = below[open_slice]
+        rows[count] = row
+        ends[count] = 0
+        count += 1
+        if told[row] == PAIRED:
+            below[row] = open_slice
+            open_slice = row
+        top[who] = open_slice
+    for who in range(len(top)):
+        open_slice = top[who]
+        while open_slice >= 0:
+            rows[count] = open_slice
+            ends[count] = 1
+            count += 1
+            open_slice = below[open_slice]
+    return count
+
+
 @kernel
 def put_string(words, start, nbytes, out, at):  # type: ignore[no-untyped-def]
     """Copy the first ``nbytes`` bytes at word ``start``, padded; gives the place behind them."""

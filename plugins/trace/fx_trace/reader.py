@@ -12,6 +12,7 @@ import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
 
+import attrs
 import numpy as np
 from numpy.typing import NDArray
 
@@ -233,7 +234,13 @@ class TraceCapture(Capture):
 
     def raw(self) -> Raw:
         """What lies under the tables, for what writes a part of the capture."""
-        return Raw(self, self._pass(whole=self._fits_memory))
+        passed = self._pass(whole=self._fits_memory)
+        return Raw(passed, self._words, self._streams, self.big_endian, self._timed_chunks)
+
+    def _timed_chunks(self) -> Iterator[tuple[Chunk, Times]]:
+        scanner = self.scanner()
+        for chunk in self._chunks(scanner, whole=False):
+            yield chunk, Times(chunk, scanner)
 
     # --- Tables ------------------------------------------------------------------------------
 
@@ -271,17 +278,18 @@ class TraceCapture(Capture):
         return passed.summary(self)
 
 
+@attrs.frozen
 class Raw:
     """A capture's words, the pass over all of them, and its raw columns."""
 
-    def __init__(self, capture: TraceCapture, passed: _Pass) -> None:
-        self._capture = capture
-        self.passed = passed
-        self.words = capture._words
-        """int64 of shape (words,), in the machine's byte order."""
-        self.streams = capture._streams
-        """The same as they stand in the file."""
-        self.big_endian = capture.big_endian
+    passed: _Pass
+    words: I64
+    """Shape (words,), in the machine's byte order."""
+    streams: I64
+    """The same as they stand in the file."""
+    big_endian: bool
+    again: Callable[[], Iterator[tuple[Chunk, Times]]]
+    """Reads the rows once more, where the pass did not keep them."""
 
     @property
     def bytes(self) -> NDArray[np.uint8]:
@@ -290,13 +298,9 @@ class Raw:
 
     def chunks(self) -> Iterator[tuple[Chunk, Times]]:
         """All raw rows with their times; may be asked for again."""
-        passed = self.passed
-        if passed.chunk is not None:
-            yield passed.chunk, passed.times
-            return
-        scanner = self._capture.scanner()
-        for chunk in self._capture._chunks(scanner, whole=False):
-            yield chunk, Times(chunk, scanner)
+        if self.passed.chunk is None:
+            return self.again()
+        return iter([(self.passed.chunk, self.passed.times)])
 
 
 class Times:

@@ -505,6 +505,15 @@ RULES = Catalogue(
             ours="Refused; nothing is written.",
             remedy="Leave sizes and mode as they were; FXT0501 says what a header must keep.",
         ),
+        _rule(
+            "FXT0413",
+            ERROR,
+            "captures of both byte orders in one archive",
+            "Magic number record",
+            "The magic number says how all words of an archive stand.",
+            ours="Refused.",
+            remedy="Write one of them in the other order first, with -o big_endian=yes or no.",
+        ),
         # --- trace buffers: images of the trace engine's memory ---
         _rule(
             "FXT0501",

@@ -71,7 +71,8 @@ class Slots(Generic[K]):
         """Let ``value`` stand at ``index``, whatever stood there before."""
         old = self._value.get(index)
         was = self.index.get(value)
-        if old is not None and self.index.get(old) == index:
+        loses = old is not None and self.index.get(old) == index
+        if old is not None and loses:
             del self.index[old]
             self.evictions += 1
             self.evicted = old
@@ -87,7 +88,8 @@ class Slots(Generic[K]):
                 self._value.pop(index, None)
             else:
                 self._value[index] = old
-                self.index.setdefault(old, index)
+                if loses:
+                    self.index[old] = index
 
         self._undo.append(back)
 

@@ -60,6 +60,10 @@ class Destination(Protocol):
         """Take one whole record; False where it was dropped. ``durable``: later ones need it."""
         ...
 
+    def has_room(self, nbytes: int) -> bool:
+        """Whether a durable record of so many bytes would be taken."""
+        ...
+
 
 def _correlated(kind: EventType, doc: str):  # type: ignore[no-untyped-def]
     """The method that writes an event with a correlation id."""
@@ -92,7 +96,8 @@ class TraceWriter:
     ``strings`` and ``threads`` say how slots are used (``fx_trace.slots.Policy``).
     ``perfetto_safe`` leaves out what Perfetto mis-sizes: large records become blob records of up
     to 32,000 bytes. ``base_tick`` and ``base_wall_ns`` begin the trace's time at that tick, which
-    was that many nanoseconds after the Unix epoch (notes §1.4).
+    was that many nanoseconds after the Unix epoch (notes §1.4). The initialization record is
+    written at once, unless ``begin`` is False.
 
     Each method that writes gives True, or False where the destination dropped the record. They
     raise WriteRefusedError (FXT0401 to FXT0411), with nothing written. Several threads may write.
@@ -110,6 +115,7 @@ class TraceWriter:
         threads: Policy = "allocate",
         perfetto_safe: bool = False,
         big_endian: bool = False,
+        begin: bool = True,
     ) -> None:
         self.strings: Slots[str] = Slots(wire.MAX_STRING_INDEX, strings)
         self.threads: Slots[Thread] = Slots(wire.MAX_THREAD_INDEX, threads)
@@ -135,11 +141,13 @@ class TraceWriter:
         self._staged: list[tuple[bytes, Slots[Any], Any]] = []
         """Records that register a slot's value, not put yet."""
         _check(self._initialization)
+        if begin:
+            self.begin()
 
     # --- Setting the stage ----------------------------------------------------------------------
 
     def begin(self) -> bool:
-        """Write the initialization record. ``Archive.provider`` has done so."""
+        """Write the initialization record, as is done at first unless ``begin`` is False."""
         with self._lock:
             return self._put(self._initialization.pack(big_endian=self.big_endian), durable=True)
 
@@ -712,6 +720,7 @@ class TraceWriter:
         staged, self._staged = self._staged, []
         refused = False
         for record, slots, value in staged:
+            refused = refused or not self._destination.has_room(len(record))
             if refused or not self._put(record, durable=True):
                 slots.drop(value)
                 slots.close()

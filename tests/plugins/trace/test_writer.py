@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import io
+import itertools
 import json
 import math
 import os
@@ -398,9 +399,12 @@ def test_arguments_of_one_name_stay_in_order(holder: str, shape: str) -> None:
         "lists": lambda: [list(pair) for pair in pairs],
     }
     made = tape()
+    HOLDERS[holder](made.writer, {})
     for _ in range(2):  # an iterator must survive that strings are new, and that they are not
         HOLDERS[holder](made.writer, make[shape]())
-    for shown in made.told():
+    _, *found = made.told()
+    assert len(found) == 2
+    for shown in found:
         assert [(each["name"], each["value"]) for each in shown["args"]] == pairs
 
 
@@ -686,6 +690,23 @@ def test_a_record_of_more_strings_than_there_are_slots_has_the_others_inline() -
     )  # fmt: skip
     assert writer.write(switch)
     assert made.told()[-1]["incoming"] == [1, 3]
+
+
+@pytest.mark.parametrize("slots", range(1, 7))
+@pytest.mark.parametrize("threads", [1, 2])
+def test_calls_that_come_again_say_the_same_whatever_was_evicted(slots: int, threads: int) -> None:
+    made = tape(strings="reuse", threads="reuse")
+    writer = limited(made.writer, (slots, threads))
+    names = ["a", "b", "c"]
+    wanted = []
+    for _ in range(3):
+        for category, name, who in itertools.product(names, names, [(1, 2), (1, 3)]):
+            for args in ({}, {}, {name: category}, {name: category}):
+                writer.instant(category, name, args, thread=who, timestamp=1)
+                shown = [arg(key, "string", value) for key, value in args.items()]
+                wanted.append([category, name, [*who], shown])
+    found = [[each[key] for key in ("category", "name", "thread", "args")] for each in made.told()]
+    assert found == wanted
 
 
 @pytest.mark.parametrize("policy", ["allocate", "reuse"])
@@ -1087,6 +1108,9 @@ class Shelf:
         self.held.append(record)
         return True
 
+    def has_room(self, nbytes: int) -> bool:
+        return self.durable > 0
+
     def told(self) -> list[dict[str, Any]]:
         return told(b"".join([wire.MAGIC_BYTES, *self.held]))
 
@@ -1095,7 +1119,7 @@ class Shelf:
 @pytest.mark.parametrize("policy", ["allocate", "reuse"])
 def test_without_room_for_strings_they_stand_inline(room: int, policy: Any) -> None:
     shelf = Shelf(durable=room)
-    writer = TraceWriter(shelf, strings=policy, threads=policy)
+    writer = TraceWriter(shelf, strings=policy, threads=policy, begin=False)
     limited(writer, (2, 1))
     names = ["a", "b", "c", "d"]
     for number, name in enumerate(names * 2):
@@ -1112,7 +1136,7 @@ def test_without_room_for_strings_they_stand_inline(room: int, policy: Any) -> N
 
 def test_without_room_for_anything_every_call_says_so() -> None:
     shelf = Shelf(durable=0, rolling=0)
-    writer = TraceWriter(shelf)
+    writer = TraceWriter(shelf, begin=False)
     assert writer.begin() is False
     for name, (call, _) in METHODS.items():
         if name != "thread":  # gives the thread
@@ -1125,7 +1149,7 @@ def test_without_room_for_anything_every_call_says_so() -> None:
 
 def test_a_string_that_was_not_registered_is_not_referred_to() -> None:
     shelf = Shelf(durable=0)
-    writer = TraceWriter(shelf)
+    writer = TraceWriter(shelf, begin=False)
     assert not writer.register_string(5, "name")
     assert writer.instant("", "name", thread=ME, timestamp=1)
     assert shelf.told()[0]["name"] == "name"
@@ -1134,7 +1158,7 @@ def test_a_string_that_was_not_registered_is_not_referred_to() -> None:
 
 def test_a_slice_whose_begin_was_dropped_does_not_end() -> None:
     shelf = Shelf(rolling=0)
-    writer = TraceWriter(shelf)
+    writer = TraceWriter(shelf, begin=False)
     with writer.slice("cat", "outer"):
         shelf.rolling = math.inf
         with writer.slice("cat", "inner"):
@@ -1155,7 +1179,7 @@ def test_slots_are_not_reused_where_order_is_not_kept(which: str) -> None:
 
 def test_what_outlives_others_depends_on_no_slot() -> None:
     shelf = Shelf()
-    writer = TraceWriter(shelf)
+    writer = TraceWriter(shelf, begin=False)
     writer.instant("name", "key", thread=(7, 8), timestamp=1)
     held = len(shelf.held)
     writer.kernel_object(1, 7, "name", {"key": "name"})
@@ -1369,14 +1393,15 @@ def test_a_slice_may_be_that_of_another_thread() -> None:
     assert [each["thread"] for each in made.told()] == [[7, 8]] * 2
 
 
+@pytest.mark.parametrize("providers", [1, 3])
 @pytest.mark.parametrize("policy", ["allocate", "reuse", "inline"])
-def test_threads_that_write_at_once_lose_nothing(policy: Any) -> None:
+def test_threads_that_write_at_once_lose_nothing(policy: Any, providers: int) -> None:
     count, each_has = 6, 300
     file = io.BytesIO()
     archive = Archive(file)
     writers = [
         limited(archive.provider(n, f"p{n}", strings=policy, threads=policy), (5, 2))
-        for n in range(3)
+        for n in range(providers)
     ]
     gate = threading.Barrier(count)
 
@@ -1391,7 +1416,7 @@ def test_threads_that_write_at_once_lose_nothing(policy: Any) -> None:
                 writer.log(name, thread=(1, number))
 
     before = sys.getswitchinterval()
-    sys.setswitchinterval(1e-5)
+    sys.setswitchinterval(1e-6)
     try:
         threads = [threading.Thread(target=work, args=(number,)) for number in range(count)]
         for thread in threads:
