@@ -13,11 +13,13 @@ from numpy.typing import NDArray
 from fxframework.errors import UsageError, did_you_mean
 from fxframework.model.capture import Capture, Record, Summary
 from fxframework.model.clock import NS_MAX, NS_MIN
-from fxframework.model.schema import STANDARD_TABLES, TABLE_CODES
+from fxframework.model.schema import SLICE_KINDS, STANDARD_TABLES, TABLE_CODES
 from fxframework.model.strings import StringPool
 from fxframework.model.table import Table
 
 __all__ = ["Selection", "Window"]
+
+COMPLETE = next(number for number, name in SLICE_KINDS.items() if name == "complete")
 
 
 @attrs.frozen(kw_only=True)
@@ -125,11 +127,12 @@ class Window(Capture):
         self.strings = whole.strings
         self._kept: dict[str, NDArray[np.int64]] = {}
         self._threads = thread_mask(selection, whole)
-        self._people: dict[str, NDArray[np.uint64]] = {}
+        self._people: list[tuple[int, ...]] = []
         if self._threads is not None:
             table = whole.table("threads")
             chosen = self._threads[table.array("id")]
-            self._people = {name: np.unique(table.array(name)[chosen]) for name in ("pid", "tid")}
+            koids = [table.array(name)[chosen].tolist() for name in ("pid", "tid")]
+            self._people = list(zip(*koids, strict=True))
 
     @property
     def writer_options(self) -> Mapping[str, Any]:
@@ -211,8 +214,11 @@ class Window(Capture):
         ts = table.array("ts")
         if "dur" not in table:
             return np.asarray((ts >= self.start_ns) & (ts < self.stop_ns))
-        # A length of -1 reaches to the end; times may be near the ends of what int64 holds.
+        # A length of -1 reaches to the end, but for an event that is said to be complete; times
+        # may be near the ends of what int64 holds.
         dur = table.array("dur")
+        if "kind" in table:
+            dur = np.where(table.array("kind") == COMPLETE, np.maximum(dur, 0), dur)
         end = ts + np.minimum(np.maximum(dur, 0), NS_MAX - np.maximum(ts, 0))
         touches = (dur < 0) | (end > self.start_ns) | (ts >= self.start_ns)
         return np.asarray(touches & (ts < self.stop_ns))
@@ -221,15 +227,18 @@ class Window(Capture):
         threads = self._threads
         if threads is None:
             return None
-        columns = [name for name in ("thread", "prev", "next") if name in table]
-        if columns:
+        ids = [table.array(name) for name in ("thread", "prev", "next") if name in table]
+        if ids:
             known = np.append(threads, False)  # what -1 finds
-            return np.asarray(np.logical_or.reduce([known[table.array(n)] for n in columns]))
+            return np.asarray(np.logical_or.reduce([known[column] for column in ids]))
         people = [name for name in ("pid", "tid") if name in table]
         if not people or table.name not in STANDARD_TABLES:
             return None
-        chosen = [np.isin(table.array(name), self._people[name]) for name in people]
-        return np.asarray(np.logical_and.reduce(chosen))
+        chosen = {koids if len(people) == 2 else koids[:1] for koids in self._people}
+        columns = np.column_stack([table.array(name) for name in people])
+        each, where = np.unique(columns, axis=0, return_inverse=True)
+        fits = [tuple(koids) in chosen for koids in each.tolist()]
+        return np.array(fits, np.bool_)[where.reshape(-1)]
 
     def _category(self, table: Table) -> NDArray[np.bool_] | None:
         if not self.selection.categories or "ts" not in table:

@@ -30,6 +30,8 @@ I64 = NDArray[np.int64]
 TABLES = ("slices", "instants", "counters", "flows", "sched", "logs")
 """Tables that become records, in the order in which they are written where times are equal."""
 NAMES = ("processes", "threads")
+LAST = 1 << 62
+"""Behind everything else of the same time."""
 BLOCK = 1 << 19
 """Words made at a time."""
 _NONE = np.zeros(1, np.int64)
@@ -65,6 +67,8 @@ class Bulk:
         self._source = source
         self._logs_as_instants = logs_as_instants
         self._threads()
+        self._begin_end: I64 = np.zeros((2, 0), np.int64)
+        """By row of `slices`: the place of its begin and of its end among those of one time."""
         self._blocks: list[_Block] = []
         for name in TABLES:
             if name in tables and len(tables[name]):
@@ -126,6 +130,7 @@ class Bulk:
             types = np.full(1, EventType.DURATION_COMPLETE, np.uint8)
             block = _Block.of("slices", table, types, dur)
             block.depth = table.array("depth")
+            block.sequence = np.zeros(1, np.int64)
             return [block]
         asynchronous = kinds == ASYNC
         backwards = (kinds == COMPLETE) & (dur < 0)
@@ -136,22 +141,24 @@ class Bulk:
         types[asynchronous] = EventType.ASYNC_BEGIN
         types[(told == packing.PAIRED) | (told == packing.ALONE)] = EventType.DURATION_BEGIN
         begins = _Block.of("slices", table, types, word)
-        # An operation of no length ends after it begins; any other before what begins there.
-        begins.depth = np.where(asynchronous, 1, table.array("depth") + 1)
         begins.sequence = np.zeros(len(table), np.int64)
-        begins.sequence[rows[ends == 0]] = np.flatnonzero(ends == 0)
+        begins.sequence[rows[ends == 0]] = 4 * np.flatnonzero(ends == 0)
         closed = rows[ends == 1]
         durations = _Block.of(
             "", table.select(closed), np.full(1, EventType.DURATION_END, np.uint8), word[closed]
         )
         durations.time = durations.time + dur[closed]
-        durations.sequence = np.flatnonzero(ends == 1)
+        durations.sequence = 4 * np.flatnonzero(ends == 1)
+        self._begin_end = np.full((2, len(table)), -1, np.int64)
+        self._begin_end[0] = begins.sequence
+        self._begin_end[1, rows[ends == 1]] = durations.sequence
         closed = np.flatnonzero(asynchronous & (dur >= 0))
         operations = _Block.of(
             "", table.select(closed), np.full(1, EventType.ASYNC_END, np.uint8), word[closed]
         )
         operations.time = operations.time + dur[closed]
-        operations.depth = np.where(dur[closed] == 0, 2, 0)
+        # An operation of no length ends after it begins; any other before what begins there.
+        operations.sequence = np.where(dur[closed] == 0, LAST - 1, -1)
         return [begins, durations, operations]
 
     def _unfolded(
@@ -167,8 +174,16 @@ class Bulk:
         told = np.where(dur < 0, packing.ALONE, packing.PAIRED).astype(np.uint8)
         told[(kinds == COMPLETE) | (kinds == ASYNC)] = 0
         parent[kinds == ASYNC] = -1
-        sorted_already = count < 2 or bool(np.all(time[1:] >= time[:-1]))
-        order = np.zeros(0, np.int64) if sorted_already else np.argsort(time, kind="stable")
+        order = np.zeros(0, np.int64)
+        late = np.flatnonzero((parent > np.arange(count)) & (time[parent] == time))
+        if late.size:
+            # What encloses others may stand behind them, as complete events do: bring it before.
+            place = np.arange(count)
+            for _ in range(int(table.array("depth").max()) + 1):
+                place[late] = place[parent[late]]
+            order = np.lexsort((table.array("depth"), place, time))
+        elif not bool(np.all(time[1:] >= time[:-1])):
+            order = np.argsort(time, kind="stable")
         rows, ends = np.empty(2 * count, np.int64), np.empty(2 * count, np.uint8)
         nearest, below = np.full(count, -1, np.int64), np.full(count, -1, np.int64)
         threads = self._listed(table.array("thread")).astype(np.int64)
@@ -208,7 +223,23 @@ class Bulk:
 
     def _flows(self, table: Table) -> list[_Block]:
         kinds = (EventType.FLOW_BEGIN + table.array("phase")).astype(np.uint8)
-        return [_Block.of("flows", table, kinds, table.array("id").view(np.int64))]
+        block = _Block.of("flows", table, kinds, table.array("id").view(np.int64))
+        if self._begin_end.size:
+            block.sequence = self._within_slices(table)
+        return [block]
+
+    def _within_slices(self, flows: Table) -> I64:
+        """Where flow points stand that are at the beginning or the end of their slice."""
+        slices = self._tables["slices"]
+        numbers, rows = slices.array("row"), flows.array("slice")
+        index = np.minimum(np.searchsorted(numbers, rows), numbers.size - 1)
+        known = (rows >= 0) & (numbers[index] == rows)
+        begin, end = self._begin_end[:, index]
+        time = flows.array("ts")
+        starts = slices.array("ts")[index]
+        at_end = known & (end >= 0) & (time == starts + slices.array("dur")[index])
+        sequence = np.where(at_end, end - 1, LAST)
+        return np.where(known & (time == starts), begin + 1, sequence)
 
     def _sched(self, table: Table) -> list[_Block]:
         kinds = np.array([packing.LEGACY_SWITCH, packing.SWITCH, packing.WAKEUP], np.uint8)[
@@ -349,18 +380,16 @@ class Bulk:
         self.order, self.first = none, none
         if not time.size:
             return
-        depth = (
-            np.concatenate(
-                [np.broadcast_to(np.asarray(b.depth, np.int32), b.time.size) for b in self._blocks]
-            )
-            if len(self._blocks) > 1
-            else np.asarray(self._blocks[0].depth, np.int32)
-        )
-        if depth.size == 1 and time.size > 1:
-            depth = np.zeros(time.size, np.int32)
-        if packing.in_order.for_size(8 * time.size)(time, depth):
-            return
-        self.order = np.lexsort((depth, time))
+        if len(self._blocks) == 1:
+            depth = self._blocks[0].depth
+            depth = np.broadcast_to(depth, time.size) if depth.size == 1 else depth
+            if packing.in_order.for_size(8 * time.size)(time, np.ascontiguousarray(depth)):
+                return
+            self.order = np.lexsort((depth, time))
+        else:
+            depths = [np.broadcast_to(block.depth, block.time.size) for block in self._blocks]
+            sequences = [np.broadcast_to(block.sequence, block.time.size) for block in self._blocks]
+            self.order = np.lexsort((np.concatenate(depths), np.concatenate(sequences), time))
         counts = np.bincount(self.args.item, minlength=time.size)
         self.first = np.concatenate(([0], np.cumsum(counts)))
 
@@ -504,7 +533,7 @@ class Bulk:
     def _events(self) -> Iterator[memoryview]:
         items = self.items
         carried = np.zeros(2, np.int64)
-        dropped = np.zeros(2, np.int64)
+        dropped = np.zeros(3, np.int64)
         out = np.empty(BLOCK + packing.RECORD_WORDS + 1, np.int64)
         pack = packing.pack.for_size(32 * items.time.size)
         shift = self._shift()
@@ -516,6 +545,7 @@ class Bulk:
             yield memoryview(out[:words].view(np.uint8))  # type: ignore[arg-type]
         self._drop("arguments beyond 15 of a record", int(dropped[packing.D_ARGUMENTS]))
         self._drop("arguments that a record has no room for", int(dropped[packing.D_TOO_LARGE]))
+        self._drop("arguments of unknown types", int(dropped[packing.D_UNKNOWN]))
 
     def _shift(self) -> int:
         """What is added to times, so that none is negative."""
@@ -616,9 +646,9 @@ class _Block:
         self.item_of: I64 | None = None
         """Item of each row, where several rows make one item."""
         self.depth: NDArray[Any] = np.zeros(1, np.int32)
+        """Of a block that may stand alone, what comes first at one time."""
+        self.sequence: I64 = np.full(1, LAST, np.int64)
         """What comes first at one time."""
-        self.sequence: I64 = np.zeros(1, np.int64)
-        """What comes first of one time and depth."""
         self.rows: packing.Rows | None = None
         self.extra: list[_Extra] = []
         self.first = 0

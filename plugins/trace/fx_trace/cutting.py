@@ -58,7 +58,9 @@ def cut(
     within the stretch of time. ``options["open_slices"]``: slices that reach beyond the stretch
     are kept whole (``keep``), made to end at its bounds (``close``) or left out (``drop``).
 
-    Context switches are kept on all CPUs, as long as no category is asked for: a part of them
+    Of a flow all points within the time are kept, if its beginning is one of them and all are
+    wanted; else none: the others would join another flow of that id. Context switches are kept
+    on all CPUs, as long as no category is asked for: a part of them
     would say that threads ran which did not. What has neither time nor thread (blobs, unknown
     records) stays where only time is cut. Damage and padding are always left out.
 
@@ -177,8 +179,7 @@ class _Cut:
                 chunk.events, int(chunk.events.kind.size), times.events, passed.spans.dur,
                 chunk.first["slices"], self.start, self.last, self.how, self.chosen,
             )  # fmt: skip
-            if not self.selection.by_time_alone:
-                flows.append(self._flows(chunk, times))
+            flows.append(self._flows(chunk, times))
         self._choose_flows(flows)
         for chunk, times in self.raw.chunks():
             first = np.array([chunk.first[name] for name in ("slices", "ends", "flows")], np.int64)
@@ -194,30 +195,42 @@ class _Cut:
         return np.asarray((times >= self.start) & (times <= self.last))
 
     def _flows(self, chunk: Chunk, times: Times) -> tuple[NDArray[Any], ...]:
-        """Id, time, phase, and whether thread and category are wanted, of a chunk's flow rows."""
+        """Id, process, phase, time, and whether it is wanted, of a chunk's flow rows."""
         events = chunk.events
         rows = np.flatnonzero((events.kind >= 8) & (events.kind <= 10))
-        wanted = self.threads[events.thread[rows]] & self.categories[events.category[rows]]
-        return events.word[rows], times.events[rows], events.kind[rows], wanted
+        thread = events.thread[rows]
+        wanted = self.threads[thread] & self.categories[events.category[rows]]
+        pids = self.raw.passed.pids[thread].view(np.int64)
+        return events.word[rows], pids, events.kind[rows] - 8, times.events[rows], wanted
 
     def _choose_flows(self, parts: list[tuple[NDArray[Any], ...]]) -> None:
-        """Of a flow, keep all points or none: half a flow would join with another one."""
-        if not parts:
-            return
-        ids, times, phases, wanted = (np.concatenate(part) for part in zip(*parts, strict=True))
+        """Of a flow, keep what lies within the time from its beginning on, or nothing.
+
+        Points without their beginning, or without those of other threads, would join another flow
+        of the same id.
+        """
+        ids, pids, phases, times, wanted = (
+            np.concatenate(part) for part in zip(*parts, strict=True)
+        )
         if not ids.size:
             return
-        order = np.lexsort((times, ids))
-        begins = (phases[order] == layout.EventType.FLOW_BEGIN) | np.append(
-            True, np.diff(ids[order]) != 0
+        size = self.raw.passed.scanner.nbytes
+        flow = np.empty(ids.size, np.int64)
+        order = np.argsort(times, kind="stable")
+        flows = packing.follow_flows.for_size(size)(
+            order, ids, pids, phases, new_map(2 * int(ids.size)), flow
         )
-        flow = np.cumsum(begins) - 1
-        unwanted = (wanted[order] == 0) & self._within(times[order])
-        spoiled = np.bincount(flow, weights=unwanted) > 0
-        self.chosen.flows[order] = ~spoiled[flow]
+        within = self._within(times)
+        kept = np.zeros(flows + 1, np.bool_)
+        kept[-1] = True  # points that no flow began, which stay as they are
+        kept[flow[(phases == 0) & within]] = True
+        kept[flow[(wanted == 0) & within & (flow >= 0)]] = False
+        self.chosen.flows[: flow.size] = kept[flow]
 
     def _choose_others(self, chunk: Chunk, times: Times) -> None:
-        """Scheduling and log rows, which have no category."""
+        """Scheduling and log rows, which have no category; blobs and objects may be needed."""
+        for offsets in (chunk.blobs.offset, chunk.objects.offset):
+            self.mark[offsets >> 3] = packing.MAYBE
         if self.selection.categories:
             return
         sched = chunk.sched
@@ -247,6 +260,8 @@ class _Cut:
         word = events.offset >> 3
         sizes = self.raw.words[word] >> 4 & layout.SIZE.limit
         if begins.any():
+            first_tick = events.ticks.view(np.uint64) <= first
+            together = kept & ((kind == 2) | (kind == 4)) & first_tick
             starts = (kind == 2) | (kind == 4) | (kind == 5)
             depth = np.zeros(kind.size, np.int64)
             first_row = chunk.first["slices"]
@@ -254,7 +269,7 @@ class _Cut:
             depth[starts] = self.raw.passed.spans.depth[rows]
             threads = events.thread.astype(np.int64)
             columns = (word, threads, times.events, depth)
-            self.moved.append(np.array([column[begins] for column in columns]))
+            self.moved.append(np.array([column[together] for column in columns]))
         self.patches += [
             _Patch(word[begins] + 1, first[begins]),
             _Patch(word[ends] + 1, last[ends]),

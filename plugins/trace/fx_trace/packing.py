@@ -30,6 +30,8 @@ U8 = NDArray[Any]
 
 # --- Choosing events ---------------------------------------------------------------------------
 
+MAYBE = 2
+"""Mark of a sound blob, object or large record, of which ``needed`` decides."""
 KEEP, CLOSE, DROP = 0, 1, 2
 """What becomes of slices that reach beyond the stretch of time."""
 
@@ -44,7 +46,7 @@ class Chosen(NamedTuple):
     slices: U8
     """By slice row: 1 where the slice is kept; filled by ``choose_slices``."""
     flows: U8
-    """By flow row: 1 where the thread and the category of all of the flow are wanted."""
+    """By flow row: 1 where its flow is kept."""
 
 
 @kernel
@@ -114,6 +116,37 @@ def choose_events(events, count, time, ends, first, start, last, chosen, mark): 
             mark[events.offset[event] >> 3] = 1
             kept += 1
     return kept
+
+
+@kernel
+def follow_flows(order, ids, pids, phases, open_flows, flow):  # type: ignore[no-untyped-def]
+    """Number the flows that points belong to: ``flow`` is by point, -1 where none began.
+
+    ``order`` are points by time, ``phases`` 0 a begin, 1 a step, 2 an end. A point belongs to the
+    flow of its id that its own process began last and has not ended, or else any process.
+    ``open_flows`` (Map) has room for two entries a point.
+    """
+    flows = 0
+    for place in range(len(order)):
+        point = order[place]
+        pid = pids[point] | 1 << 62  # beside it, the key of any process
+        own = map_get(open_flows, pid, ids[point])
+        if phases[point] == 0:
+            if own <= 0:
+                flows += 1
+                own = flows
+                map_put(open_flows, pid, ids[point], flows)
+                map_put(open_flows, 0, ids[point], flows)
+            flow[point] = own - 1  # where it has begun already, this is a point of it
+            continue
+        found = own if own > 0 else map_get(open_flows, 0, ids[point])
+        flow[point] = max(found, 0) - 1
+        if phases[point] == 2 and found > 0:
+            if own > 0:
+                map_put(open_flows, pid, ids[point], 0)
+            if map_get(open_flows, 0, ids[point]) == found:
+                map_put(open_flows, 0, ids[point], 0)
+    return flows
 
 
 # --- What the kept records need ----------------------------------------------------------------
@@ -216,6 +249,24 @@ def wanted_thread(words, at, index, epoch, registered, identities, threads):  # 
         tid = words[found + 2] if found >= 0 else 0
     known = map_get(identities, pid, tid)
     return known >= 0 and threads[known] != 0
+
+
+@kernel
+def profiler_fits(word, size):  # type: ignore[no-untyped-def]
+    """Whether a profiler record's contents fit it."""
+    subtype = (word >> 16) & 15
+    inline = (word >> 20) & 0xFF == 0
+    need_words = 2
+    if subtype == 0:
+        need_words += (((word >> 44) & 0xFF) + 7) >> 3
+        need_words += (((word >> 52) & 0xFF) + 7) >> 3
+    elif subtype == 1:
+        need_words += 3
+    elif subtype == 2:
+        need_words += (word >> 28) & 0xFF
+    if inline:
+        need_words += 1 if subtype < 2 else 2  # of a module or a mapping one word may do
+    return need_words <= size
 
 
 @kernel
@@ -350,8 +401,10 @@ def needed(  # type: ignore[no-untyped-def]
         elif kind == 0:
             subtype = (word >> 16) & 15
             number = (word >> 20) & 0xFFFFFFFF
-            mark[pos] = 1
-            if subtype == 1 or subtype == 2:
+            fits = subtype != 1 or 1 + ((((word >> 52) & 0xFF) + 7) >> 3) <= size
+            if fits and (1 <= subtype <= 4 or other):
+                mark[pos] = 1
+            if fits and (subtype == 1 or subtype == 2):
                 known = map_get(registered.providers, number, EPOCH_OF)
                 again = subtype == 1 and map_get(registered.providers, number, INTRODUCED) > 0
                 if known < 0 or again:
@@ -390,8 +443,9 @@ def needed(  # type: ignore[no-untyped-def]
             if mark[pos]:
                 need((word >> 32) & 0xFF, registered.threads, epoch, registered.providers, mark)
         elif kind == 5:
-            if policy[P_BLOBS]:
-                mark[pos] = 1
+            if mark[pos] == MAYBE:
+                mark[pos] = policy[P_BLOBS]
+            if mark[pos]:
                 need((word >> 16) & 0xFFFF, registered.strings, epoch, registered.providers, mark)
         elif kind == 6 or kind == 7:
             name = (word >> 24) & 0xFFFF
@@ -411,7 +465,8 @@ def needed(  # type: ignore[no-untyped-def]
                             at += 1
                 else:
                     need(process, registered.threads, epoch, registered.providers, mark)
-            if at <= end and args_fit(words, at, end, count) >= 0:
+            if mark[pos] == MAYBE:
+                mark[pos] = 0
                 # What it refers to is kept whether or not it is: strings may be gone later on.
                 need(name, registered.strings, epoch, registered.providers, mark)
                 need_args(words, at, count, epoch, pid, registered, mark)
@@ -425,7 +480,7 @@ def needed(  # type: ignore[no-untyped-def]
         elif kind == 10:
             subtype = (word >> 16) & 15
             thread = (word >> 20) & 0xFF
-            keep = policy[P_PROFILER] != 0
+            keep = policy[P_PROFILER] != 0 and profiler_fits(word, size)
             if keep and subtype == 2:
                 now = words[pos + 1] ^ SIGN
                 clock = 2 * carried[C_CLOCK]
@@ -434,7 +489,7 @@ def needed(  # type: ignore[no-untyped-def]
                     keep = wanted_thread(
                         words, pos + 2, thread, epoch, registered, identities, threads
                     )
-            elif subtype > 2:
+            if subtype > 2:
                 keep = policy[P_OTHER] == 1
             if keep:
                 mark[pos] = 1
@@ -455,9 +510,11 @@ def needed(  # type: ignore[no-untyped-def]
                     at += ((category & 0x7FFF) + 7) >> 3
                 if name & 0x8000:
                     at += ((name & 0x7FFF) + 7) >> 3
-                keep = policy[P_BLOBS] != 0
-                if form == 0:
-                    keep = at + 3 <= end
+                keep = mark[pos] == MAYBE
+                mark[pos] = 0
+                if form == 1:
+                    keep = keep and policy[P_BLOBS] != 0
+                else:
                     if keep:
                         now = words[at] ^ SIGN
                         clock = 2 * carried[C_CLOCK]
@@ -514,8 +571,8 @@ RECORD_WORDS = 0xFFF
 ARGUMENTS = 15
 INLINE_BYTES = 8000
 """Bytes of a string that stands inline, because the string table is full; the rest is cut."""
-D_ARGUMENTS, D_TOO_LARGE = 0, 1
-"""What is counted as dropped: arguments beyond 15, and those that a record has no room for."""
+D_ARGUMENTS, D_TOO_LARGE, D_UNKNOWN = 0, 1, 2
+"""Arguments that are dropped: beyond 15, without room in a record, of types that are not ours."""
 
 
 class Items(NamedTuple):
@@ -627,8 +684,8 @@ def unfold(order, thread, time, dur, parent, told, nearest, below, top, rows, en
 
     ``order`` are rows by time, empty where they stand so; ``parent`` is the row of the slice that
     encloses one, or -1; ``told`` says how each is told, and may become APART. ``nearest`` and
-    ``below`` have room for all rows, ``top`` is -1 by thread id + 1. ``rows`` and ``ends`` (0 a
-    begin, 1 an end) take the events, in an order that holds within each thread; gives how many.
+    ``below`` have room for all rows, ``top`` is -1 by thread id + 1. ``rows`` and ``ends`` (1 an
+    end, 0 all else) take the events, in an order that holds within each thread; gives how many.
     """
     total = len(time)
     for row in range(total):
@@ -645,8 +702,6 @@ def unfold(order, thread, time, dur, parent, told, nearest, below, top, rows, en
         if outer >= 0 and told[outer] != PAIRED:
             outer = nearest[outer]
         nearest[row] = outer
-        if told[row] != PAIRED and told[row] != ALONE:
-            continue
         who = thread[row] + 1
         open_slice = top[who]
         # What does not enclose the slice ends before it begins, unless its time says otherwise.
@@ -837,7 +892,10 @@ def pack(items, args, rows, slotted, order, first, shift, carried, dropped, out)
             if count == ARGUMENTS:
                 dropped[D_ARGUMENTS] += 1
                 continue
-            if at + size - start >= RECORD_WORDS or kind_of_value > 10:
+            if kind_of_value > 10:
+                dropped[D_UNKNOWN] += 1
+                continue
+            if at + size - start >= RECORD_WORDS:
                 dropped[D_TOO_LARGE] += 1
                 continue
             header = kind_of_value | size << 4 | name << 16

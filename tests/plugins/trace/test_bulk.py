@@ -41,7 +41,7 @@ def table(which: str, pool: StringPool, count: int, /, **given: Any) -> Table:
             value = np.arange(count)
         elif value is None:
             value = np.full(count, -1) if column.name == "offset" else np.zeros(count)
-            if column.kind == "code" or column.name == "thread":
+            if column.kind == "code" or column.name in {"thread", "parent", "slice"}:
                 value = np.full(count, -1)
         elif column.kind == "code":
             value = [
@@ -98,7 +98,7 @@ def ordinary(capture: Capture) -> bool:
         if name == "slices" and len(found) and found["dur"].max() >= high:
             return False
     capture.scan()
-    return not {"FXT0105", "FXT0301", "FXT0303", "FXT0304", "FXT0305"} & set(
+    return not {"FXT0105", "FXT0110", "FXT0301", "FXT0303", "FXT0304", "FXT0305"} & set(
         capture.diagnostics.counts
     )
 
@@ -242,6 +242,7 @@ def test_what_encloses_comes_first() -> None:
     pool = StringPool()
     slices = table(
         "slices", pool, 3, ts=[0, 0, 5], dur=[5, 10, 5], depth=[1, 0, 1], kind=[3, 3, 3],
+        parent=[1, -1, 1],
         name=["inner", "outer", "last"],
     )  # fmt: skip
     data, _ = written({"slices": slices}, pool)

@@ -117,8 +117,10 @@ def check_times(data: bytes, selection: Selection) -> None:
         fxf.open(data, format="trace") as whole,
         fxf.open(small, format="trace") as mine,
     ):
-        expected = rows(whole.select(selection))
-        assert rows(mine) == expected
+        expected, found = rows(whole.select(selection)), rows(mine)
+        # Flows whose beginning lies outside have no meaning inside.
+        assert not Counter(found.pop("flows")) - Counter(expected.pop("flows"))
+        assert found == expected
         shown = [record.to_json() for record in mine.records()]
         assert all(record["record"] not in {"padding", "damaged"} for record in shown)
         assert losses(mine) <= losses(whole)
