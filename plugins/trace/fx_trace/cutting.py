@@ -195,13 +195,11 @@ class _Cut:
         return np.asarray((times >= self.start) & (times <= self.last))
 
     def _flows(self, chunk: Chunk, times: Times) -> tuple[NDArray[Any], ...]:
-        """Id, process, phase, time, and whether it is wanted, of a chunk's flow rows."""
+        """Id, phase, time, and whether it is wanted, of a chunk's flow rows."""
         events = chunk.events
         rows = np.flatnonzero((events.kind >= 8) & (events.kind <= 10))
-        thread = events.thread[rows]
-        wanted = self.threads[thread] & self.categories[events.category[rows]]
-        pids = self.raw.passed.pids[thread].view(np.int64)
-        return events.word[rows], pids, events.kind[rows] - 8, times.events[rows], wanted
+        wanted = self.threads[events.thread[rows]] & self.categories[events.category[rows]]
+        return events.word[rows], events.kind[rows] - 8, times.events[rows], wanted
 
     def _choose_flows(self, parts: list[tuple[NDArray[Any], ...]]) -> None:
         """Of a flow, keep what lies within the time from its beginning on, or nothing.
@@ -209,21 +207,16 @@ class _Cut:
         Points without their beginning, or without those of other threads, would join another flow
         of the same id.
         """
-        ids, pids, phases, times, wanted = (
-            np.concatenate(part) for part in zip(*parts, strict=True)
-        )
-        if not ids.size:
+        if not parts:
             return
-        size = self.raw.passed.scanner.nbytes
-        flow = np.empty(ids.size, np.int64)
+        ids, phases, times, wanted = (np.concatenate(part) for part in zip(*parts, strict=True))
+        flow, first = np.empty(ids.size, np.int64), np.empty(ids.size, np.int64)
+        follow = packing.follow_flows.for_size(self.raw.passed.scanner.nbytes)
         order = np.argsort(times, kind="stable")
-        flows = packing.follow_flows.for_size(size)(
-            order, ids, pids, phases, new_map(2 * int(ids.size)), flow
-        )
+        count = follow(order, ids, phases, new_map(int(ids.size)), flow, first)
         within = self._within(times)
-        kept = np.zeros(flows + 1, np.bool_)
-        kept[-1] = True  # points that no flow began, which stay as they are
-        kept[flow[(phases == 0) & within]] = True
+        kept = np.ones(count + 1, np.bool_)  # the last one: points that no flow began
+        kept[:count] = within[first[:count]]
         kept[flow[(wanted == 0) & within & (flow >= 0)]] = False
         self.chosen.flows[: flow.size] = kept[flow]
 
@@ -256,7 +249,9 @@ class _Cut:
         ends = kept & ((kind == 3) | (kind == 7)) & (times.events > self.last)
         complete = kept & (kind == 4)
         complete[complete] = times.finish()[complete] - 1 > self.last
-        first, last = times.by_clock(self._ticks(self.start), self._ticks(self.last + 1))
+        # A slice that was open when the stretch began is so at the first tick of it, and before.
+        opened = [max(tick - 1, 0) for tick in self._ticks(self.start + 1)]
+        first, last = times.by_clock(opened, self._ticks(self.last + 1))
         word = events.offset >> 3
         sizes = self.raw.words[word] >> 4 & layout.SIZE.limit
         if begins.any():

@@ -119,33 +119,26 @@ def choose_events(events, count, time, ends, first, start, last, chosen, mark): 
 
 
 @kernel
-def follow_flows(order, ids, pids, phases, open_flows, flow):  # type: ignore[no-untyped-def]
+def follow_flows(order, ids, phases, open_flows, flow, first):  # type: ignore[no-untyped-def]
     """Number the flows that points belong to: ``flow`` is by point, -1 where none began.
 
-    ``order`` are points by time, ``phases`` 0 a begin, 1 a step, 2 an end. A point belongs to the
-    flow of its id that its own process began last and has not ended, or else any process.
-    ``open_flows`` (Map) has room for two entries a point.
+    ``order`` are points by time, ``phases`` 0 a begin, 1 a step, 2 an end. A flow goes on, in
+    whatever process, until it ends; a begin of its id is a point of it till then. ``open_flows``
+    (Map) has room for an entry a point; ``first`` takes the point that began each flow. Gives how
+    many there are.
     """
     flows = 0
     for place in range(len(order)):
         point = order[place]
-        pid = pids[point] | 1 << 62  # beside it, the key of any process
-        own = map_get(open_flows, pid, ids[point])
-        if phases[point] == 0:
-            if own <= 0:
-                flows += 1
-                own = flows
-                map_put(open_flows, pid, ids[point], flows)
-                map_put(open_flows, 0, ids[point], flows)
-            flow[point] = own - 1  # where it has begun already, this is a point of it
-            continue
-        found = own if own > 0 else map_get(open_flows, 0, ids[point])
-        flow[point] = max(found, 0) - 1
-        if phases[point] == 2 and found > 0:
-            if own > 0:
-                map_put(open_flows, pid, ids[point], 0)
-            if map_get(open_flows, 0, ids[point]) == found:
-                map_put(open_flows, 0, ids[point], 0)
+        found = max(map_get(open_flows, 0, ids[point]), 0)
+        if phases[point] == 0 and found == 0:
+            first[flows] = point
+            flows += 1
+            found = flows
+        flow[point] = found - 1
+        if phases[point] == 2 and found:
+            found = 0
+        map_put(open_flows, 0, ids[point], found)
     return flows
 
 
