@@ -37,7 +37,7 @@ def test_ratios_for_programs() -> None:
     done = bench("--size", "1", "--runs", "1", "--json")
     assert (done.returncode, done.stderr) == (0, "")
     shown = json.loads(done.stdout)
-    (capture,) = shown["captures"]
+    capture, *_ = shown["captures"]
     measures = capture["measures"]
     assert [each["name"] for each in measures] == NAMES
     assert all(each["ratio"] > 0 for each in measures)

@@ -363,10 +363,7 @@ class _Cut:
             magic = (types == 0) & ((headers >> 16 & 15) == layout.MetadataType.TRACE_INFO)
             positions, headers, types = positions[~magic], headers[~magic], types[~magic]
         # A section in which nothing is kept: another provider speaks next.
-        speaks = (types == 0) & (
-            ((headers >> 16 & 15) == layout.MetadataType.PROVIDER_SECTION)
-            | ((headers >> 16 & 15) == layout.MetadataType.PROVIDER_INFO)
-        )
+        speaks = _speaks(headers)
         section = speaks & ((headers >> 16 & 15) == layout.MetadataType.PROVIDER_SECTION)
         idle = section & np.append(speaks[1:], True)
         positions, headers, types = positions[~idle], headers[~idle], types[~idle]
@@ -399,15 +396,19 @@ class _Cut:
             return slice(None)
         word, thread, time, depth = np.concatenate(self.moved, axis=1)
         at = np.searchsorted(positions, word)
-        speaks = np.cumsum(types == RecordType.METADATA)
-        slots = (types == RecordType.STRING) | (types == RecordType.THREAD)
-        registered = np.column_stack((speaks[slots], headers[slots] & 0x7FFFFF0F))
-        if len(np.unique(registered & ~np.int64(0xFFF0), axis=0)) < len(registered):
-            return slice(None)
+        speaks = np.cumsum(_speaks(headers))
         _, group = np.unique(np.column_stack((thread, speaks[at])), axis=0, return_inverse=True)
         group = group.reshape(-1)
-        last = np.zeros(int(group.max()) + 1, np.int64)
+        first = np.full(int(group.max()) + 1, positions.size)
+        last = np.zeros(first.size, np.int64)
+        np.minimum.at(first, group, at)
         np.maximum.at(last, group, at)
+        slots = np.flatnonzero((types == RecordType.STRING) | (types == RecordType.THREAD))
+        named = np.column_stack((speaks[slots], headers[slots] & _SLOT_OF_HEADER))
+        _, new = np.unique(named, axis=0, return_index=True)
+        again = np.delete(slots, new)
+        safe = np.searchsorted(again, first) == np.searchsorted(again, last)
+        at, group, time, depth = (column[safe[group]] for column in (at, group, time, depth))
         place = np.arange(positions.size)
         place[at] = last[group]
         rank = np.zeros(positions.size, np.int64)
@@ -471,6 +472,18 @@ class _Cut:
             if int(kinds[kind]):
                 out[name] = int(kinds[kind])
         return out
+
+
+_SLOT_OF_HEADER = 15 | 0x7FFF << 16
+"""Of the header of a string or thread record, its type and its index."""
+
+
+def _speaks(headers: I64) -> NDArray[np.bool_]:
+    """Which records say that another provider speaks."""
+    kinds = headers >> layout.METADATA_TYPE.low & layout.METADATA_TYPE.limit
+    info, section = layout.MetadataType.PROVIDER_INFO, layout.MetadataType.PROVIDER_SECTION
+    provider = (kinds == info) | (kinds == section)
+    return np.asarray(((headers & 15) == RecordType.METADATA) & provider)
 
 
 def _tick(clock: Clock, ns: int) -> int:

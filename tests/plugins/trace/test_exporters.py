@@ -19,7 +19,6 @@ from fx_trace.records import RecordEncoder
 from fxframework.errors import WriteRefusedError
 from fxframework.io.sink import Sink
 from fxframework.model.capture import Capture
-from fxframework.model.window import Window
 
 MAGIC = {"record": "metadata", "kind": "trace_info", "info_type": 0, "magic": "0x16547846"}
 T = [1000, 1001]
@@ -500,7 +499,7 @@ def test_a_stretch_of_time_is_exported_as_it_is(which: str) -> None:
         event("duration_end", 300, "outer", [("c", "int32", 3)]),
         event("duration_complete", 400, "late", end_timestamp=500),
     )
-    window = Window(fxf.open(data, format="trace"), 120, 350)
+    window = fxf.open(data, format="trace").between(120, 350)
     text = export(which, window)[0].decode()
     assert [name for name in ("outer", "early", "inner", "mid", "late") if name in text] == [
         "outer",

@@ -887,7 +887,7 @@ BAD: dict[str, tuple[str, Callable[[TraceWriter], Any]]] = {
     "thread koid": ("FXT0404", lambda w: w.register_thread(1, 1, -2)),
     "rate": ("FXT0404", lambda w: w.write(r.Initialization(ticks_per_second=0))),
     # Values of the wrong kind.
-    **bad_argument(object(), "FXT0403"),
+    **bad_argument(..., "FXT0403"),
     **bad_argument([1], "FXT0403"),
     **bad_argument(1j, "FXT0403"),
     **bad_argument(np.array([1, 2]), "FXT0403"),

@@ -1,0 +1,186 @@
+"""Fuzz what writes parts of traces and traces of tables: any bytes give a trace or a coded error.
+
+The budget is small, so that it always runs; ``FXF_FUZZ_SECONDS=600 pytest tests/fuzz`` goes on for
+that long. The kernels run as plain Python, which an index out of bounds stops.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import random
+import time
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
+
+from fx_trace.buffer import open_buffer
+from fx_trace.bulk import NAMES, TABLES, Bulk
+from fx_trace.composing import open_compose
+from fx_trace.cutting import OPEN_SLICES, cut
+from fx_trace.reader import TraceCapture, open_trace
+from fxframework.errors import FxError
+from fxframework.io.sink import Sink
+from fxframework.io.source import Source
+from fxframework.model.capture import Capture, OpenRequest
+from fxframework.model.window import Selection
+
+from ..plugins.trace.streams import any_bytes, damaged, fxt_streams
+from .target import LIMITS
+from .test_fuzz import Clock, mutated
+
+SECONDS = float(os.environ.get("FXF_FUZZ_SECONDS", "0"))
+SMALL = 2.0
+"""Seconds for each real capture where none are asked for."""
+FILES = Path(__file__).parents[1] / "conformance" / "trace" / "files"
+REAL = ("magic_trace_sample.fxt", "large_blob_4099_words.fxt")
+FUZZ = settings(
+    max_examples=10**9 if SECONDS else 40,
+    deadline=None,
+    suppress_health_check=list(HealthCheck),
+    phases=(Phase.explicit, Phase.reuse, Phase.generate, Phase.shrink),
+)
+pytestmark = pytest.mark.timeout(300 + 2 * SECONDS)
+CLOCKS: dict[str, Clock] = {}
+HUGE = 1 << 62
+
+
+def try_writing(data: bytes, chance: random.Random) -> None:
+    """Write parts and tables of a trace. Anything but a result or an FxError is a bug."""
+    for make in (open_trace, open_buffer):
+        source = Source.open(data, limits=LIMITS)
+        opened = functools.partial(make, source, OpenRequest(limits=LIMITS))
+        if make is open_trace:
+            some = selections(opened(), chance)
+            for selection in some:
+                for how in OPEN_SLICES:
+                    try_cut(opened(), selection, how)
+            try_tables(opened(), logs_as_instants=chance.random() < 0.5)
+            try_compose([opened(), opened().select(chance.choice(some)), opened()], chance)
+        else:
+            try_compose([opened(), opened().select(Selection(stop_ns=HUGE))], chance)
+
+
+def selections(capture: TraceCapture, chance: random.Random) -> list[Selection]:
+    """Everything, a stretch of time, threads, processes, categories, and some of them at once."""
+    times = [-HUGE, 0, HUGE]
+    categories = ["*", "?*"]
+    for name in ("slices", "instants", "counters", "flows"):
+        table = capture.table(name)
+        times += table.array("ts").tolist()[:50]
+        categories += [text for text in table.texts("category")[:20] if text]
+    for name in ("sched", "logs"):
+        times += capture.table(name).array("ts").tolist()[:20]
+    table = capture.table("threads")
+    people = [
+        f"{p}/{t}" for p, t in zip(table["pid"].tolist(), table["tid"].tolist(), strict=True)
+    ]
+    start, stop = sorted(chance.choice(times) + chance.choice((-1, 0, 0, 1)) for _ in range(2))
+    stretch = Selection(start_ns=start, stop_ns=stop)
+    out = [Selection(), stretch, Selection(start_ns=stop), Selection(stop_ns=start)]
+    out.append(Selection(categories=(chance.choice(categories),)))
+    if people:
+        person = chance.choice(people)
+        out += [
+            Selection(threads=(person,)),
+            Selection(processes=(person.partition("/")[0],)),
+            Selection(start_ns=start, threads=(person,), categories=(chance.choice(categories),)),
+        ]
+    return out
+
+
+def part(capture: TraceCapture, selection: Selection, how: str) -> bytes:
+    sink = Sink.memory()
+    cut(capture, selection, sink, {"open_slices": how})
+    return sink.getvalue()
+
+
+def try_cut(capture: TraceCapture, selection: Selection, how: str) -> None:
+    """Cut a part; the same part of the part is all of it."""
+    try:
+        once = part(capture, selection, how)
+    except FxError:
+        return
+    size = capture.source.size
+    assert len(once) <= size + 8
+    again = open_trace(Source.open(once), OpenRequest(limits=LIMITS))
+    assert part(again, Selection(), "keep") == once
+    try:
+        twice = part(again, selection, how)
+    except FxError:
+        return  # the last thread or process of that name is not in it
+    if how != "close":  # bounds fall between ticks
+        assert twice == once, (selection, how)
+
+
+def try_tables(capture: Capture, *, logs_as_instants: bool) -> None:
+    """Write the tables; what is written is sound."""
+    tables = {name: capture.table(name) for name in (*TABLES, *NAMES, "args", "blobs")}
+    sink = Sink.memory()
+    session = open_compose(sink, {"logs_as_instants": logs_as_instants})
+    try:
+        session._write_tables(capture)
+    except FxError:
+        return
+    session.close()
+    sound(sink.getvalue())
+    bulk = Bulk(tables, capture.strings, logs_as_instants=logs_as_instants)
+    assert sum(len(block) for block in bulk.blocks()) > 0
+
+
+def try_compose(captures: list[Capture], chance: random.Random) -> None:
+    """Write several captures into one archive."""
+    sink = Sink.memory()
+    session = open_compose(sink, {"logs_as_instants": chance.random() < 0.5})
+    for capture in captures:
+        try:
+            session.write(capture)
+        except FxError:
+            continue
+    session.close()
+    sound(sink.getvalue(), damaged=False)
+
+
+def sound(data: bytes, *, damaged: bool = True) -> None:
+    """Read it: no padding, no damage."""
+    capture = open_trace(Source.open(data), OpenRequest())
+    kinds = {record.record for record in capture.records()}
+    assert not damaged or not kinds & {"damaged", "padding"}
+
+
+def tried(name: str, data: bytes, seed: int) -> None:
+    clock = CLOCKS.setdefault(name, Clock(SECONDS / 4))
+    if clock.over:
+        pytest.skip("the seconds asked for are over, and nothing was found")
+    try_writing(data, random.Random(seed))
+
+
+@FUZZ
+@given(st.binary(max_size=400) | any_bytes(), st.integers(0, 9))
+def test_any_bytes(data: bytes, seed: int) -> None:
+    tried("any", data, seed)
+
+
+@FUZZ
+@given(fxt_streams() | damaged(fxt_streams()), st.integers(0, 99))
+def test_streams_and_damaged_streams(data: bytes, seed: int) -> None:
+    tried("streams", data, seed)
+
+
+@pytest.mark.parametrize("name", REAL)
+def test_damaged_real_captures(name: str) -> None:
+    seed = (FILES / name).read_bytes()[:4000]
+    chance = random.Random(time.time_ns() if SECONDS else name)
+    end = time.monotonic() + (SECONDS / 4 or SMALL)
+    rounds = 0
+    while time.monotonic() < end or rounds < 5:
+        data = mutated(seed, chance)
+        again = chance.randrange(1 << 30)
+        try:
+            try_writing(data, random.Random(again))
+        except Exception as error:
+            error.add_note(f"input: bytes.fromhex({data.hex()!r}), seed {again}")
+            raise
+        rounds += 1
