@@ -15,10 +15,18 @@ from types import ModuleType
 
 import pytest
 
+import fxframework as fxf
+from fxframework.errors import Severity
 from fxframework.registry import LIMIT_OPTIONS
 
 ROOT = Path(__file__).resolve().parents[2]
-PYTHON_PAGES = ("docs/python.md", "docs/tables.md", "docs/records.md", "README.md")
+PYTHON_PAGES = (
+    "docs/python.md",
+    "docs/tables.md",
+    "docs/records.md",
+    "docs/writing.md",
+    "README.md",
+)
 BLOCK = re.compile(r"^```python\n(?P<code>.*?)^```$", re.MULTILINE | re.DOTALL)
 NEEDED = re.compile(r"^(?:import|from) (?P<package>pyarrow|duckdb|polars|pandas)\b", re.MULTILINE)
 
@@ -185,6 +193,11 @@ def test_python_blocks_run(
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "argv", ["block"])
     exec(compile(code, f"{name}, block {number}", "exec"), {"__name__": "__main__"})
+    for made in tmp_path.glob("*.fxt*"):
+        with fxf.open(made) as capture:
+            capture.scan()
+            worst = capture.diagnostics.worst
+            assert worst is None or worst < Severity.WARNING, made.name
 
 
 @pytest.mark.slow

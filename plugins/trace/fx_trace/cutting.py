@@ -56,7 +56,9 @@ def cut(
 
     An event is kept where its time, thread and category are wanted, a slice where any of it lies
     within the stretch of time. ``options["open_slices"]``: slices that reach beyond the stretch
-    are kept whole (``keep``), made to end at its bounds (``close``) or left out (``drop``).
+    are kept whole (``keep``), made to end at its bounds (``close``) or left out (``drop``). Closed
+    ones that now begin together stand outer before inner, but where slots were used anew between
+    them: there they stay as they stood, and Perfetto may refuse to nest them.
 
     Of a flow all points within the time are kept, if its beginning is one of them and all are
     wanted; else none: the others would join another flow of that id. Context switches are kept

@@ -245,6 +245,21 @@ def wanted_thread(words, at, index, epoch, registered, identities, threads):  # 
 
 
 @kernel
+def event_fits(words, pos, end):  # type: ignore[no-untyped-def]
+    """Whether an event's strings and arguments fit it."""
+    word = words[pos]
+    at = pos + 2
+    if (word >> 24) & 0xFF == 0:
+        at += 2
+    if (word >> 47) & 1:
+        at += (((word >> 32) & 0x7FFF) + 7) >> 3
+    if (word >> 63) & 1:
+        at += (((word >> 48) & 0x7FFF) + 7) >> 3
+    count = (word >> 20) & 15
+    return at <= end and (count == 0 or args_fit(words, at, end, count) >= 0)
+
+
+@kernel
 def profiler_fits(word, size):  # type: ignore[no-untyped-def]
     """Whether a profiler record's contents fit it."""
     subtype = (word >> 16) & 15
@@ -326,6 +341,8 @@ def needed(  # type: ignore[no-untyped-def]
         end = pos + size
         if most and 8 * size > most:
             mark[pos] = 0  # over the limit max_record
+        elif kind == 4 and not event_fits(words, pos, end):
+            mark[pos] = 0  # of a type that is not ours: those that are have rows
         elif kind == 4:
             mark[pos] = 1
             thread = (word >> 24) & 0xFF
@@ -351,7 +368,7 @@ def needed(  # type: ignore[no-untyped-def]
                 mark[string_at[name] & WORD_MASK] = 1
             else:
                 need(name, registered.strings, epoch, registered.providers, mark)
-            if count and args_fit(words, at, end, count) >= 0:
+            if count:
                 plain = True
                 first = at
                 for _ in range(count):

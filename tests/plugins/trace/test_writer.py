@@ -8,14 +8,12 @@ import itertools
 import json
 import math
 import os
-import re
-import shutil
 import struct
 import sys
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -49,7 +47,6 @@ from fxframework.testing.cli import run_cli
 from .streams import fxt_streams
 from .test_two_decoders import agree
 
-ROOT = Path(__file__).parents[3]
 PLACE = {"offset", "nbytes", "refs"}
 STAGE = {"metadata", "initialization", "string", "thread"}
 """Records that say nothing by themselves."""
@@ -1531,29 +1528,3 @@ def test_convert_leaves_a_trace_as_it_is(with_large: Path, tmp_path: Path) -> No
         done = run_cli("convert", with_large, out, "--force", *option)
         assert done.exit_code == 0, done.stderr
         assert out.read_bytes() == with_large.read_bytes()
-
-
-# --- The page ----------------------------------------------------------------------------------
-
-PAGE = ROOT / "docs" / "writing.md"
-BLOCK = re.compile(r"^```python\n(?P<code>.*?)^```$", re.MULTILINE | re.DOTALL)
-
-
-def blocks() -> Iterator[str]:
-    return (found["code"] for found in BLOCK.finditer(PAGE.read_text(encoding="utf-8")))
-
-
-@pytest.mark.parametrize("number", range(len(list(blocks()))))
-def test_code_of_the_page_runs(
-    number: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    code = list(blocks())[number]
-    shutil.copytree(ROOT / "examples", tmp_path / "examples")
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(sys, "argv", ["block"])
-    exec(compile(code, f"{PAGE.name}, block {number}", "exec"), {"__name__": "__main__"})
-    for made in tmp_path.glob("*.fxt*"):
-        with fxf.open(made) as capture:
-            capture.scan()
-            worst = capture.diagnostics.worst
-            assert worst is None or worst < Severity.WARNING, made.name
