@@ -346,7 +346,14 @@ class _RawWriter:
         shown = record if isinstance(record, dict) else record.to_json()
         if shown.get("record") != "damaged":
             raise WriteRefusedError("only damaged records can be written without a format")
-        self._sink.write(bytes.fromhex(shown["raw"]))
+        try:
+            raw = bytes.fromhex(shown["raw"])
+        except (KeyError, TypeError, ValueError):
+            raise WriteRefusedError(
+                "a damaged record has its bytes in hex, as raw",
+                remedy="leave such records as they are",
+            ) from None
+        self._sink.write(raw)
 
     def close(self) -> None:
         """Nothing is held back."""

@@ -75,12 +75,20 @@ def thread_mask(selection: Selection, capture: Capture) -> NDArray[np.bool_] | N
 
 
 def category_mask(selection: Selection, pool: StringPool) -> NDArray[np.bool_] | None:
-    """By string code, whether it is a selected category; None where all are."""
+    """By string code, whether it is a selected category; None where all are.
+
+    Raises UsageError for a category that no string of the capture fits.
+    """
     if not selection.categories:
         return None
-    return np.array(
-        [Selection.matches(text, selection.categories) for text in pool.texts()], np.bool_
-    )
+    texts = pool.texts()
+    for pattern in selection.categories:
+        if not any(fnmatchcase(text, pattern) for text in texts):
+            raise UsageError(
+                f"there is no category {pattern!r}{did_you_mean(pattern, texts[:10_000])}",
+                remedy="`fxf cat --table slices` shows categories",
+            )
+    return np.array([Selection.matches(text, selection.categories) for text in texts], np.bool_)
 
 
 def _fitting(
@@ -248,7 +256,7 @@ class Window(Capture):
         codes, where = np.unique(table.array("category"), return_inverse=True)
         texts = [None if code < 0 else self.strings[code] for code in codes.tolist()]
         fits = [Selection.matches(text, self.selection.categories) for text in texts]
-        return np.array(fits, np.bool_)[where]
+        return np.array(fits, np.bool_)[where.reshape(-1)]
 
     def _args_mask(self, args: Table) -> NDArray[np.bool_]:
         mask = np.zeros(len(args), np.bool_)

@@ -939,6 +939,7 @@ class BufferWriter:
 
     def __init__(self, sink: Sink, *, image_size: int = 0) -> None:
         self._sink = sink
+        self._closed = False
         self._image_size = image_size
         self._encoder = RecordEncoder()
         self._header: BufferHeader | None = None
@@ -1008,7 +1009,10 @@ class BufferWriter:
         return raw
 
     def close(self) -> None:
-        """Write the image. Raises WriteRefusedError (FXT0411) where a buffer has too much."""
+        """Write the image, once. Raises WriteRefusedError (FXT0411) where a buffer has too much."""
+        if self._closed:
+            return
+        self._closed = True
         header = self._header
         if header is None:
             self._sink.write(self._loose)
@@ -1046,7 +1050,9 @@ def salvage(
 ) -> Iterator[Loss]:
     """Write the sound records of an image, as one of full size; give each loss as it is met.
 
-    Unused space, and what is stale in it, is no loss. Metadata, which has no effect, is left out.
+    Unused space, and what is stale in it, is no loss and stays. Metadata, which has no effect, is
+    left out. References to what was never registered stay too: a buffer may have no room to mend
+    them.
     """
     image = Image(capture.source.data)
     inside = [part for part in image.stretches if part.kind == RECORDS]
@@ -1054,6 +1060,10 @@ def salvage(
     for one in capture.records():
         record = cast("BufferHeader | TraceRecord", one)
         if isinstance(record, BufferHeader):
+            missing = record.total_size - capture.source.size
+            if missing > 0:
+                message = f"{missing} bytes of the image are missing; written as unused space"
+                yield Loss(capture.source.size, 0, record.record, message, "FXT0502")
             if any(record.reserved):
                 yield Loss(0, 0, record.record, "reserved bits were set; cleared", "FXT0509")
             writer.write(attrs.evolve(record, reserved=(0,) * len(BUFFER_HEADER)))
@@ -1061,7 +1071,9 @@ def salvage(
             if any(part.start <= record.offset < part.end for part in inside):
                 yield lost(record)
         elif isinstance(record, Damaged):
-            if record.code != "FXT0505":
+            if record.code == "FXT0505":
+                writer.write(record)
+            else:
                 yield lost(record)
         elif record.record == "metadata":
             message = "metadata has no place in a trace buffer; left out"

@@ -38,7 +38,7 @@ from fxframework.io.words import U64_MAX
 from fxframework.model.capture import OpenRequest
 from fxframework.model.target import Memory
 from fxframework.registry import Confidence
-from fxframework.testing import ReaderContract, Sample
+from fxframework.testing import ReaderContract, Sample, WriterContract
 from fxframework.testing.strategies import bit_flips, truncations
 
 VMO = Path(__file__).parents[2] / "conformance" / "trace" / "vmo"
@@ -804,7 +804,7 @@ def test_records_without_a_place_are_refused(
         (circular(200), []),
         (with_metadata(), ["FXT0507", "FXT0507"]),
         (stopped(event(1), bytes(8), event(2)), [""]),
-        (circular(60)[:3000], ["FXT0002"]),
+        (circular(60)[:3000], ["FXT0502", "FXT0002"]),
         (circular(60) + b"more", ["FXT0503"]),
     ],
 )
@@ -913,6 +913,26 @@ class TestBufferReader(ReaderContract):
         )
         yield Sample("empty.tbuf", b"", confidence=Confidence.POSSIBLE, sound=False)
         yield Sample("circular.tbuf", vector("circular_wrapped1.vmo"))
+
+
+class TestBufferWriter(WriterContract):
+    plugin = "fx_trace.plugin"
+    format = "trace-buffer"
+    examples = 40
+    # The record is whole: its time is out of range, or there may be no room to mend a reference.
+    salvage_leaves = frozenset({"FXT0208", "FXT0104", "FXT0105"})
+
+    def samples(self) -> Iterable[Sample]:
+        yield Sample("running.tbuf", circular(90, stop=False))
+        yield Sample("oneshot.tbuf", vector("oneshot_stopped.vmo"))
+        yield Sample("circular.tbuf", vector("circular_wrapped1.vmo"))
+        yield Sample("no_sum.tbuf", vector("sizes_dont_add_up.vmo"), sound=False)
+
+    def test_many_records_come_back(self) -> None:
+        pytest.skip("an image has an end")
+
+    def test_memory_does_not_grow_with_what_was_written(self) -> None:
+        pytest.skip("an image is put together before it is written")
 
 
 # --- Plain memory --------------------------------------------------------------------------------
