@@ -14,7 +14,6 @@ from fxframework.errors import UsageError, did_you_mean
 from fxframework.model.capture import Capture, Record, Summary
 from fxframework.model.clock import NS_MAX, NS_MIN
 from fxframework.model.schema import SLICE_KINDS, STANDARD_TABLES, TABLE_CODES
-from fxframework.model.strings import StringPool
 from fxframework.model.table import Table
 
 __all__ = ["Selection", "Window"]
@@ -45,7 +44,7 @@ class Selection:
     @staticmethod
     def matches(text: str | None, patterns: Iterable[str]) -> bool:
         """Whether a name fits one of the patterns."""
-        return text is not None and any(fnmatchcase(text, pattern) for pattern in patterns)
+        return text is not None and any(_fits(text, pattern) for pattern in patterns)
 
 
 def thread_mask(selection: Selection, capture: Capture) -> NDArray[np.bool_] | None:
@@ -74,21 +73,42 @@ def thread_mask(selection: Selection, capture: Capture) -> NDArray[np.bool_] | N
     return mask
 
 
-def category_mask(selection: Selection, pool: StringPool) -> NDArray[np.bool_] | None:
+def category_mask(selection: Selection, capture: Capture) -> NDArray[np.bool_] | None:
     """By string code, whether it is a selected category; None where all are.
 
-    Raises UsageError for a category that no string of the capture fits.
+    Raises UsageError for a pattern that no category of the capture fits; blobs may have some that
+    no table shows.
     """
     if not selection.categories:
         return None
-    texts = pool.texts()
+    hidden = "blobs" in capture.schemas and any(len(batch) for batch in capture.batches("blobs"))
+    used: set[int] = set()
+    for name, schema in capture.schemas.items():
+        if any(column.name == "category" for column in schema.columns):
+            for batch in capture.batches(name):
+                used.update(np.unique(batch.array("category")).tolist())
+    texts = capture.strings.texts()
+    known = sorted({texts[code] for code in used if code >= 0})
     for pattern in selection.categories:
-        if not any(fnmatchcase(text, pattern) for text in texts):
-            raise UsageError(
-                f"there is no category {pattern!r}{did_you_mean(pattern, texts[:10_000])}",
-                remedy="`fxf cat --table slices` shows categories",
-            )
-    return np.array([Selection.matches(text, selection.categories) for text in texts], np.bool_)
+        if not hidden and not any(_fits(text, pattern) for text in known):
+            raise _nothing("category", pattern, known)
+    mask = np.zeros(len(texts), np.bool_)
+    for code in used:
+        mask[code] = code >= 0 and Selection.matches(texts[code], selection.categories)
+    return mask
+
+
+def _fits(name: str, pattern: str) -> bool:
+    """Whether a name is what a pattern says, in which only ``*`` and ``?`` are special."""
+    return name == pattern or fnmatchcase(name, pattern.replace("[", "[[]"))
+
+
+def _nothing(what: str, pattern: str, known: Sequence[str]) -> UsageError:
+    some = ", ".join(known[:8]) + (", …" if len(known) > 8 else "")
+    return UsageError(
+        f"there is no {what} {pattern!r}{did_you_mean(pattern, known)}",
+        remedy=f"there are {some}" if some else "the capture names none",
+    )
 
 
 def _fitting(
@@ -97,14 +117,10 @@ def _fitting(
     """Which of the things that are called so fit a pattern; UsageError for one that none fits."""
     mask = np.zeros(len(called), np.bool_)
     for pattern in patterns:
-        fits = [any(fnmatchcase(name, pattern) for name in names) for names in called]
+        fits = [any(_fits(name, pattern) for name in names) for names in called]
         if not any(fits):
-            known = sorted({names[-1] if names[0] == "None" else names[0] for names in called})
-            some = ", ".join(known[:8]) + (", …" if len(known) > 8 else "")
-            raise UsageError(
-                f"there is no {what} {pattern!r}{did_you_mean(pattern, known)}",
-                remedy=f"there are {some}" if known else "the capture names none",
-            )
+            known = {names[-1] if names[0] == "None" else names[0] for names in called}
+            raise _nothing(what, pattern, sorted(known))
         mask |= np.array(fits, np.bool_)
     return mask
 
@@ -135,6 +151,7 @@ class Window(Capture):
         self.strings = whole.strings
         self._kept: dict[str, NDArray[np.int64]] = {}
         self._threads = thread_mask(selection, whole)
+        self._categories = category_mask(selection, whole)
         self._people: list[tuple[int, ...]] = []
         if self._threads is not None:
             table = whole.table("threads")
@@ -253,10 +270,10 @@ class Window(Capture):
             return None
         if "category" not in table:
             return np.zeros(len(table), np.bool_)
-        codes, where = np.unique(table.array("category"), return_inverse=True)
-        texts = [None if code < 0 else self.strings[code] for code in codes.tolist()]
-        fits = [Selection.matches(text, self.selection.categories) for text in texts]
-        return np.array(fits, np.bool_)[where.reshape(-1)]
+        codes = table.array("category")
+        assert self._categories is not None  # noqa: S101 (there are some)
+        known = np.append(self._categories, False)  # what -1 finds
+        return np.asarray(known[codes])
 
     def _args_mask(self, args: Table) -> NDArray[np.bool_]:
         mask = np.zeros(len(args), np.bool_)

@@ -175,13 +175,13 @@ def test_several_captures_in_one_archive(perfetto: Perfetto, traces: list[bytes]
     for trace in traces:
         with fxf.open(trace, format="trace") as capture:
             session.write(capture)
-    assert session.close() == {}
+    assert set(session.close()) <= {"padding"}
     found = compare.theirs(perfetto(sink.getvalue()))
     views = [compare.theirs(perfetto(trace)) for trace in traces]
     for what in ("counters", "wakeups"):
         assert sum(found[what].values()) == sum(sum(view[what].values()) for view in views)
     people = [{row[:2] for row in view["slices"]} for view in views]
-    if not set.intersection(*people):
+    if len(set().union(*people)) == sum(map(len, people)):
         names = Counter(row[4] for row in found["slices"].elements())
         each = itertools.chain.from_iterable(view["slices"].elements() for view in views)
         assert names == Counter(row[4] for row in each)

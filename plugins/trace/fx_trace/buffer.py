@@ -775,7 +775,7 @@ class BufferCapture(TraceCapture):
         Records stand in reading order. The provider has the name of the file; where records were
         dropped, an event says so.
         """
-        name = PurePath(self.name).stem.encode()[:255].decode(errors="ignore")
+        name = PurePath(self.name).name.encode()[:255].decode(errors="ignore")
         stage: list[TraceRecord] = [
             TraceInfo(info_type=0, magic=layout.MAGIC),
             ProviderInfo(id=1, name=name),

@@ -1,8 +1,8 @@
 """Bulk: tables in, the bytes of a provider's records out, without a Python object per event.
 
-What the standard tables hold becomes records: slices complete events (or begins, where they were
-never closed; asynchronous ones pairs), instants, counters, flows and context switches what they
-are, logs log records, names kernel objects. Times are written in nanoseconds.
+What the standard tables hold becomes records: slices that were recorded whole complete events,
+others begins and ends, so that they nest as they did; instants, counters, flows and context
+switches what they are, logs log records, names kernel objects. Times are written in nanoseconds.
 """
 
 from __future__ import annotations
@@ -30,6 +30,8 @@ I64 = NDArray[np.int64]
 TABLES = ("slices", "instants", "counters", "flows", "sched", "logs")
 """Tables that become records, in the order in which they are written where times are equal."""
 NAMES = ("processes", "threads")
+BLOB_NAME = 752
+"""Bytes of a blob's name that stand inline beside a payload of 32,000 bytes."""
 LAST = 1 << 62
 """Behind everything else of the same time."""
 BLOCK = 1 << 19
@@ -252,6 +254,10 @@ class Bulk:
             np.clip(table.array(name), 0, 255).astype(np.int64)
             for name in ("prev_priority", "next_priority")
         ]
+        self._drop("CPU numbers above 255", int((legacy & (cpu > 0xFF)).sum()))
+        given = [table.array(name) for name in ("prev_priority", "next_priority")]
+        clipped = [(legacy & ((column < 0) | (column > 0xFF))).sum() for column in given]
+        self._drop("priorities that 8 bits do not hold", int(sum(clipped)))
         # Fields of the headers (Context switch, Thread wakeup and Legacy context switch records).
         bits = np.where(
             legacy,
@@ -406,6 +412,8 @@ class Bulk:
                 parts.append(extra.items(block.first))
             if block.name == "counters":
                 parts += self._series(block, parts)
+            if block.name == "sched":
+                parts += self._weights(block, parts)
         if not parts:
             empty = np.zeros(0, np.int64)
             return packing.ArgumentItems(
@@ -486,6 +494,28 @@ class Bulk:
                 np.zeros(1, np.int32),
             )
         ]
+
+    def _weights(
+        self, block: _Block, parts: list[packing.ArgumentItems]
+    ) -> list[packing.ArgumentItems]:
+        """Of switches and wakeups that have no rows in `args`, the priorities as arguments."""
+        table = self._tables["sched"]
+        bare = np.ones(self.items.time.size, np.bool_)
+        for part in parts:
+            bare[part.item] = False
+        bare = bare[block.first : block.first + block.time.size]
+        found = []
+        for name, kind, column in (
+            (b"outgoing_weight", packing.SWITCH, "prev_priority"),
+            (b"incoming_weight", packing.SWITCH, "next_priority"),
+            (b"weight", packing.WAKEUP, "next_priority"),
+        ):
+            weights = table.array(column).astype(np.int64)
+            rows = np.flatnonzero(bare & (block.kind == kind) & (weights != -1))
+            if rows.size:
+                extra = _Extra(rows, self._pool.intern(name), ArgType.INT32, whole=weights[rows])
+                found.append(extra.items(block.first))
+        return found
 
     # --- Slots ---------------------------------------------------------------------------------
 
@@ -608,10 +638,13 @@ class Bulk:
         names = table.texts("name")
         kinds = table.array("type").tolist()
         for name, kind, (start, size) in zip(names, kinds, places, strict=True):
+            # Inline, beside a payload of 32,000 bytes.
+            short = (name or "").encode()[:BLOB_NAME].decode(errors="ignore")
+            self._drop("ends of long names", int(short != (name or "")))
             for at in range(0, size or 1, step):
                 payload = self._source[start + at : start + min(at + step, size)].tobytes()
                 blob_type = kind if 1 <= kind <= 255 else wire.BlobType.DATA
-                yield Blob(name=(name or "")[:8000], blob_type=blob_type, payload=payload).pack()
+                yield Blob(name=short, blob_type=blob_type, payload=payload).pack()
 
     def _drop(self, what: str, count: int) -> None:
         if count > 0:

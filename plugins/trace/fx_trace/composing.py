@@ -1,4 +1,4 @@
-"""Composing: captures of any format, several of them, as one trace archive with a loss report.
+"""Composing: captures of any format, several of them, as one trace archive, and what it dropped.
 
 Each capture becomes a provider. One that is a trace already keeps its records as they are, under
 provider ids that are free; of any other the tables are written (``fx_trace.bulk``).
@@ -11,11 +11,13 @@ from pathlib import PurePath
 from typing import Any
 
 from fx_trace import layout as wire
+from fx_trace import packing
 from fx_trace.buffer import BufferCapture
 from fx_trace.bulk import NAMES, TABLES, Bulk
-from fx_trace.cutting import free_provider, join
+from fx_trace.cutting import free_provider, join, open_slices
 from fx_trace.reader import TraceCapture
 from fx_trace.records import ProviderInfo, refusal
+from fxframework.errors import UsageError
 from fxframework.io.sink import Sink
 from fxframework.model.capture import Capture
 from fxframework.model.window import Selection, Window
@@ -32,8 +34,11 @@ MAX_NAME = 255
 class Composition:
     """Writes captures into one archive (``fxframework.registry.ExportSession``)."""
 
-    def __init__(self, sink: Sink, *, logs_as_instants: bool = False) -> None:
+    def __init__(
+        self, sink: Sink, *, logs_as_instants: bool = False, open_slices: int = packing.KEEP
+    ) -> None:
         self._sink = sink
+        self._open_slices = open_slices
         self._logs_as_instants = logs_as_instants
         self._providers: set[int] = set()
         self._dropped: dict[str, int] = {}
@@ -47,10 +52,10 @@ class Composition:
         if isinstance(whole, BufferCapture):
             with whole.as_archive() as archive:
                 self._begin(big_endian=False)
-                join(archive, selection, self._sink, self._providers, _name_of(whole))
+                self._join(archive, selection, _name_of(whole))
         elif isinstance(whole, TraceCapture):
             self._begin(big_endian=whole.big_endian)
-            join(whole, selection, self._sink, self._providers, _name_of(whole))
+            self._join(whole, selection, _name_of(whole))
         else:
             self._begin(big_endian=False)
             self._write_tables(capture)
@@ -67,6 +72,19 @@ class Composition:
             self._sink.write(wire.MAGIC_BYTES_BIG_ENDIAN if big_endian else wire.MAGIC_BYTES)
         elif self._big_endian != big_endian:
             raise refusal("FXT0413", "one capture is little-endian, another big-endian")
+
+    def _join(self, capture: TraceCapture, selection: Selection, name: str) -> None:
+        left_out = join(
+            capture,
+            selection,
+            self._sink,
+            taken=self._providers,
+            name=name,
+            how=self._open_slices,
+        )
+        for what in ("padding", "damaged stretches"):
+            if what in left_out:
+                self._dropped[what] = self._dropped.get(what, 0) + left_out[what]
 
     def _write_tables(self, capture: Capture) -> None:
         tables = {
@@ -95,8 +113,22 @@ class Composition:
 
 
 def open_compose(sink: Sink, options: Mapping[str, Any]) -> Composition:
-    """A composition. ``logs_as_instants``: logs become instant events with all their fields."""
-    return Composition(sink, logs_as_instants=bool(options.get("logs_as_instants", False)))
+    """A composition.
+
+    ``logs_as_instants``: logs of other formats become instant events with all their fields.
+    ``open_slices`` is for parts of traces. Raises UsageError for the options that are not.
+    """
+    for name in ("perfetto_safe", "big_endian"):
+        if options.get(name):
+            raise UsageError(
+                f"{name} does not act where captures are put together",
+                remedy="put them together first, and convert the archive then",
+            )
+    return Composition(
+        sink,
+        logs_as_instants=bool(options.get("logs_as_instants", False)),
+        open_slices=open_slices(options),
+    )
 
 
 def _name_of(capture: Capture) -> str:

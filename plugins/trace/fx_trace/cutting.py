@@ -66,30 +66,54 @@ def cut(
     would say that threads ran which did not. What has neither time nor thread (blobs, unknown
     records) stays where only time is cut. Damage and padding are always left out.
 
-    Raises UsageError where a name matches nothing.
+    Raises UsageError where a name matches nothing, and for options that do not act on a part.
     """
-    assert isinstance(capture, TraceCapture)  # noqa: S101 (the writer is asked for its own format)
+    if not isinstance(capture, TraceCapture):
+        raise UsageError(
+            f"a part is taken of a whole trace, not of a {type(capture).__name__}",
+            path=capture.name,
+            remedy="give the capture itself, and all that is to be chosen as one Selection",
+        )
+    big_endian = options.get("big_endian", capture.big_endian)
+    if options.get("perfetto_safe") or bool(big_endian) != capture.big_endian:
+        raise UsageError(
+            "a part has its records as they stand: perfetto_safe and big_endian change none",
+            path=capture.name,
+            remedy="take the part first, and convert it then",
+        )
+    how = open_slices(options)
+    work = _Cut(capture, selection, how)
+    work.choose()
+    work.complete()
+    return work.write(sink)
+
+
+def open_slices(options: Mapping[str, Any]) -> int:
+    """What the option says is to become of open slices; UsageError where it says nothing known."""
     how = str(options.get("open_slices", "keep"))
     if how not in OPEN_SLICES:
         raise UsageError(
             f"open_slices is {how!r}{did_you_mean(how, OPEN_SLICES)}",
             remedy=f"it is one of {', '.join(OPEN_SLICES)}",
         )
-    work = _Cut(capture, selection, OPEN_SLICES[how])
-    work.choose()
-    work.complete()
-    return work.write(sink)
+    return OPEN_SLICES[how]
 
 
 def join(
-    capture: TraceCapture, selection: Selection, sink: Sink, taken: set[int], name: str
+    capture: TraceCapture,
+    selection: Selection,
+    sink: Sink,
+    *,
+    taken: set[int],
+    name: str,
+    how: int = packing.KEEP,
 ) -> Mapping[str, int]:
     """Write the selected part behind others in one archive; gives what was left out.
 
     There is no magic number then, and its providers get ids that are not ``taken`` yet, which
     they are afterwards; records that stand before any provider get one of this ``name``.
     """
-    work = _Cut(capture, selection, packing.KEEP)
+    work = _Cut(capture, selection, how)
     work.choose()
     work.complete()
     return work.write(sink, _Providers(taken, name))
@@ -150,7 +174,7 @@ class _Cut:
         passed = self.raw.passed
         self.clocks = passed.scanner.clocks()
         threads = thread_mask(selection, capture)
-        categories = category_mask(selection, capture.strings)
+        categories = category_mask(selection, capture)
         self.threads: U8 = (
             np.ones(passed.pids.size, np.uint8) if threads is None else threads.astype(np.uint8)
         )
@@ -343,14 +367,10 @@ class _Cut:
 
     def _drop_large(self, large: I64) -> None:
         """Unmark large records of other categories."""
-        data = self.capture.raw().bytes
+        data = self.raw.bytes
         for position, start, nbytes in large.tolist():
             text = data[8 * start : 8 * start + nbytes].tobytes()
-            code = self.capture.strings.code(text)
-            wanted = code >= 0 and self.categories[code]
-            if code < 0:
-                wanted = Selection.matches(text.decode(errors="replace"), self.selection.categories)
-            if not wanted:
+            if not Selection.matches(text.decode(errors="replace"), self.selection.categories):
                 self.mark[position] = 0
 
     # --- The copy ------------------------------------------------------------------------------

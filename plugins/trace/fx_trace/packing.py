@@ -236,8 +236,9 @@ def process_of(words, at, index, epoch, registered):  # type: ignore[no-untyped-
 def wanted_thread(words, at, index, epoch, registered, identities, threads):  # type: ignore[no-untyped-def]
     """Whether the thread of a reference is wanted."""
     pid = process_of(words, at, index, epoch, registered)
-    tid = words[at + 1]
-    if index:
+    if index == 0:
+        tid = words[at + 1]
+    else:
         found = find(index, registered.threads, epoch, registered.providers)
         tid = words[found + 2] if found >= 0 else 0
     known = map_get(identities, pid, tid)
@@ -470,8 +471,10 @@ def needed(  # type: ignore[no-untyped-def]
                 if process == 0:
                     # One word or two: the record's size tells.
                     at += 1
-                    if args_fit(words, at, end, count) != end and at < end:
-                        if args_fit(words, at + 1, end, count) == end:
+                    after = args_fit(words, at, end, count) if at <= end else -1
+                    if after != end and at < end:
+                        other_end = args_fit(words, at + 1, end, count)
+                        if other_end == end or (after < 0 and other_end >= 0):
                             at += 1
                 else:
                     need(process, registered.threads, epoch, registered.providers, mark)
@@ -495,7 +498,7 @@ def needed(  # type: ignore[no-untyped-def]
                 now = words[pos + 1] ^ SIGN
                 clock = 2 * carried[C_CLOCK]
                 keep = now >= bounds[clock] and now < bounds[clock + 1]
-                if keep and size >= 4:
+                if keep and (thread or size >= 4):
                     keep = wanted_thread(
                         words, pos + 2, thread, epoch, registered, identities, threads
                     )
