@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fxframework.errors import MissingExtraError, UsageError, did_you_mean
-from fxframework.model.schema import TableSchema
+from fxframework.model.schema import Column, TableSchema
 from fxframework.model.strings import StringPool, TextColumn
 
 if TYPE_CHECKING:
@@ -19,6 +19,12 @@ __all__ = ["ColumnData", "Table"]
 
 ColumnData = NDArray[Any] | TextColumn
 """A column: a numpy array of shape (rows,), (rows, 2) for `bytes` and `array`, or a TextColumn."""
+
+
+_NULL = frozenset(
+    {"offset", "thread", "parent", "slice", "prev", "next", "prev_priority", "next_priority"}
+)
+"""Columns of numbers in which -1 says that there is none."""
 
 
 class Table(Mapping[str, ColumnData]):
@@ -43,6 +49,41 @@ class Table(Mapping[str, ColumnData]):
         self.pool = pool
         self._rows = rows
         self._columns = dict(columns)
+
+    @classmethod
+    def of(cls, schema: TableSchema, pool: StringPool, **given: Any) -> Table:
+        """A table of these columns; one that is not given is null, zero or empty in every row.
+
+        A column is anything that numpy makes an array of, or one value for all rows. A code
+        column may be given as texts (str, or bytes), None for null; a text column as texts.
+        Raises UsageError for a name that the schema does not have, ValueError for columns of
+        different lengths.
+        """
+        known = {column.name: column for column in schema.all_columns}
+        for name in given:
+            if name not in known:
+                raise UsageError(
+                    f"table {schema.name} has no column {name!r}{did_you_mean(name, known)}",
+                    remedy=f"it has {', '.join(known)}",
+                )
+        columns = {name: _column(known[name], value, pool) for name, value in given.items()}
+        lengths = {
+            len(column)
+            for column in columns.values()
+            if isinstance(column, TextColumn) or column.ndim
+        }
+        if len(lengths) > 1:
+            msg = f"table {schema.name}: columns of {sorted(lengths)} rows"
+            raise ValueError(msg)
+        rows = max(lengths, default=0)
+        for name, column in known.items():
+            if name not in columns:
+                columns[name] = _filler(column, rows)
+                continue
+            made = columns[name]
+            if not isinstance(made, TextColumn) and made.ndim == 0:
+                columns[name] = np.broadcast_to(made, rows)
+        return cls(schema, rows, columns, pool)
 
     @property
     def name(self) -> str:
@@ -173,3 +214,41 @@ def _arrow_column(column: ColumnData, kind: str, pool: Any) -> Any:
         flat = np.ascontiguousarray(column).reshape(-1)
         return pa.FixedSizeListArray.from_arrays(pa.array(flat), 2)
     return pa.array(np.ascontiguousarray(column))
+
+
+def _column(column: Column, value: Any, pool: StringPool) -> ColumnData:
+    """A column of a value for all rows (of shape ()) or of one a row."""
+    if column.kind == "text":
+        return value if isinstance(value, TextColumn) else TextColumn.of(value)
+    if column.kind == "code":
+        if isinstance(value, str | bytes | None):
+            return np.asarray(_code(value, pool), np.int32)
+        if not isinstance(value, np.ndarray):
+            value = [_code(each, pool) for each in value]
+        return np.asarray(value, np.int32)
+    return np.asarray(value, "i8" if column.kind in _PAIRS else column.kind)
+
+
+def _code(value: str | bytes | int | None, pool: StringPool) -> int:
+    if value is None:
+        return -1
+    if isinstance(value, str):
+        value = value.encode(errors="surrogateescape")
+    return pool.intern(value) if isinstance(value, bytes) else int(value)
+
+
+def _filler(column: Column, rows: int) -> ColumnData:
+    """A column that was not given."""
+    if column.name == "row":
+        return np.arange(rows, dtype=np.int64)
+    if column.kind == "text":
+        return TextColumn.of([""] * rows)
+    if column.kind in _PAIRS:
+        return np.zeros((rows, 2), np.int64)
+    if column.kind == "code":
+        return np.broadcast_to(np.int32(-1), rows)
+    value = -1 if column.name in _NULL else 0
+    return np.broadcast_to(np.asarray(value, column.kind), rows)
+
+
+_PAIRS = ("bytes", "array")

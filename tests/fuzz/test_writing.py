@@ -6,6 +6,7 @@ that long. The kernels run as plain Python, which an index out of bounds stops.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import os
 import random
@@ -58,7 +59,10 @@ def try_writing(data: bytes, chance: random.Random) -> None:
                 for how in OPEN_SLICES:
                     try_cut(opened(), selection, how)
             try_tables(opened(), logs_as_instants=chance.random() < 0.5)
-            try_compose([opened(), opened().select(chance.choice(some)), opened()], chance)
+            captures: list[Capture] = [opened(), opened()]
+            with contextlib.suppress(FxError):  # names that nothing has
+                captures.insert(1, opened().select(chance.choice(some)))
+            try_compose(captures, chance)
         else:
             try_compose([opened(), opened().select(Selection(stop_ns=HUGE))], chance)
 
@@ -74,9 +78,7 @@ def selections(capture: TraceCapture, chance: random.Random) -> list[Selection]:
     for name in ("sched", "logs"):
         times += capture.table(name).array("ts").tolist()[:20]
     table = capture.table("threads")
-    people = [
-        f"{p}/{t}" for p, t in zip(table["pid"].tolist(), table["tid"].tolist(), strict=True)
-    ]
+    people = [f"{p}/{t}" for p, t in zip(table["pid"].tolist(), table["tid"].tolist(), strict=True)]
     start, stop = sorted(chance.choice(times) + chance.choice((-1, 0, 0, 1)) for _ in range(2))
     stretch = Selection(start_ns=start, stop_ns=stop)
     out = [Selection(), stretch, Selection(start_ns=stop), Selection(stop_ns=start)]
@@ -98,7 +100,7 @@ def part(capture: TraceCapture, selection: Selection, how: str) -> bytes:
 
 
 def try_cut(capture: TraceCapture, selection: Selection, how: str) -> None:
-    """Cut a part; the same part of the part is all of it."""
+    """Cut a part; all of it is itself, and so is the same stretch of it."""
     try:
         once = part(capture, selection, how)
     except FxError:
@@ -107,12 +109,10 @@ def try_cut(capture: TraceCapture, selection: Selection, how: str) -> None:
     assert len(once) <= size + 8
     again = open_trace(Source.open(once), OpenRequest(limits=LIMITS))
     assert part(again, Selection(), "keep") == once
-    try:
-        twice = part(again, selection, how)
-    except FxError:
-        return  # the last thread or process of that name is not in it
-    if how != "close":  # bounds fall between ticks
-        assert twice == once, (selection, how)
+    # Bounds fall between ticks; and a thread that is wanted has its name kept, but may have
+    # nothing else that would make it known the second time.
+    if how != "close" and selection.by_time_alone:
+        assert part(again, selection, how) == once, (selection, how)
 
 
 def try_tables(capture: Capture, *, logs_as_instants: bool) -> None:

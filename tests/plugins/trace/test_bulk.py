@@ -18,7 +18,7 @@ from fxframework.io.sink import Sink
 from fxframework.model.capture import Capture
 from fxframework.model.clock import NS_MAX
 from fxframework.model.schema import STANDARD_TABLES, TABLE_CODES
-from fxframework.model.strings import StringPool, TextColumn
+from fxframework.model.strings import StringPool
 from fxframework.model.table import Table
 
 from .streams import fxt_streams
@@ -29,28 +29,8 @@ tried = settings(max_examples=100, deadline=None, suppress_health_check=list(Hea
 
 
 def table(which: str, pool: StringPool, count: int, /, **given: Any) -> Table:
-    """A table of which only some columns are given; texts stand for their codes."""
-    columns: dict[str, Any] = {}
-    for column in STANDARD_TABLES[which].all_columns:
-        value = given.pop(column.name, None)
-        if column.kind == "text":
-            columns[column.name] = TextColumn.of(value or [""] * count)
-            continue
-        dtype = "i4" if column.kind == "code" else column.kind
-        if column.name == "row":
-            value = np.arange(count)
-        elif value is None:
-            value = np.full(count, -1) if column.name == "offset" else np.zeros(count)
-            if column.kind == "code" or column.name in {"thread", "parent", "slice"}:
-                value = np.full(count, -1)
-        elif column.kind == "code":
-            value = [
-                pool.intern(x.encode(errors="surrogateescape")) if isinstance(x, str) else x
-                for x in value
-            ]
-        columns[column.name] = np.asarray(value, dtype)
-    assert not given, given
-    return Table(STANDARD_TABLES[which], count, columns, pool)
+    """A standard table of so many rows."""
+    return Table.of(STANDARD_TABLES[which], pool, **{"row": range(count), **given})
 
 
 def written(tables: dict[str, Table], pool: StringPool, **options: Any) -> tuple[bytes, Bulk]:
@@ -356,3 +336,24 @@ def test_an_empty_capture() -> None:
     sink.write(data)
     assert bulk.dropped == {}
     no_losses(data)
+
+
+def test_priorities_become_arguments_where_there_are_none() -> None:
+    pool = StringPool()
+    sched = table(
+        "sched", pool, 3, ts=[1, 2, 3], kind=[1, 2, 0], cpu=[300, 2, 300], prev=[0, -1, 0],
+        next=[1, 0, 1], prev_state=[3, 0, 3], prev_priority=[5, -1, 256], next_priority=[-7, 9, 24],
+    )  # fmt: skip
+    threads = table("threads", pool, 2, id=[0, 1], pid=[1, 1], tid=[11, 12])
+    data, bulk = written({"sched": sched, "threads": threads}, pool)
+    assert bulk.dropped == {"CPU numbers above 255": 1, "priorities that 8 bits do not hold": 1}
+    with fxf.open(data) as capture:
+        mine = capture.table("sched")
+        assert mine["prev_priority"].tolist() == [5, -1, 255]
+        assert mine["next_priority"].tolist() == [-7, 9, 24]
+        assert mine["cpu"].tolist() == [300, 2, 44]
+        assert capture.table("args").texts("name") == [
+            "outgoing_weight",
+            "incoming_weight",
+            "weight",
+        ]

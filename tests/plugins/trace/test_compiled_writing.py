@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -60,7 +59,7 @@ def needs_numba() -> None:
 
 
 @pytest.fixture
-def ran(monkeypatch: pytest.MonkeyPatch) -> Iterator[set[str]]:
+def ran(monkeypatch: pytest.MonkeyPatch) -> set[str]:
     """The kernels of writing that ran compiled."""
     names: set[str] = set()
     whole = Kernel.compiled
@@ -70,7 +69,7 @@ def ran(monkeypatch: pytest.MonkeyPatch) -> Iterator[set[str]]:
         return whole(self)
 
     monkeypatch.setattr(Kernel, "compiled", compiled)
-    yield names
+    return names
 
 
 def opened(data: bytes) -> TraceCapture:
@@ -163,14 +162,10 @@ def test_they_agree_on_several_streams_in_one(streams: list[bytes]) -> None:
 
 
 @agreeing
-@given(
-    st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3), st.integers(0, 2)), max_size=40)
-)
+@given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3), st.integers(0, 2)), max_size=40))
 def test_they_agree_on_flows(points: list[tuple[int, int, int]]) -> None:
     """``follow_flows`` by itself: ids come back after they ended."""
-    times, ids, phases = (
-        np.array([point[at] for point in points], np.int64) for at in range(3)
-    )
+    times, ids, phases = (np.array([point[at] for point in points], np.int64) for at in range(3))
     order = np.argsort(times, kind="stable")
     found = []
     for run in (packing.follow_flows.plain, packing.follow_flows.compiled()):

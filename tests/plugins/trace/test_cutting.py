@@ -15,6 +15,7 @@ import fxframework as fxf
 from fx_trace import reader
 from fx_trace.archive import Archive
 from fx_trace.cutting import cut
+from fx_trace.records import ProfilerBacktrace
 from fx_trace.values import Koid, Pointer
 from fxframework.errors import Severity, UsageError
 from fxframework.io.sink import Sink
@@ -371,3 +372,50 @@ def test_two_providers_with_the_same_slots() -> None:
         assert rows(mine) == rows(capture.select(selection))
         assert len(mine.table("instants")) > 3
         assert attrs.asdict(mine.summary())["facts"]["providers"][1]["ticks_per_second"] == 2000
+
+
+def test_only_stars_and_question_marks_are_special() -> None:
+    sink = Sink.memory()
+    with Archive(sink) as archive:
+        app = archive.provider(1, "app", ticks_per_second=1_000_000_000)
+        for tid, name in enumerate(("worker[0]", "worker[1]", "worker0"), start=1):
+            app.instant(name, name, thread=app.thread(1, tid, name), timestamp=tid)
+    for selection in (Selection(threads=("worker[0]",)), Selection(categories=("worker[0]",))):
+        with fxf.open(part(sink.getvalue(), selection)) as capture:
+            assert capture.table("instants").texts("name") == ["worker[0]"]
+
+
+def test_backtraces_of_other_threads_go() -> None:
+    sink = Sink.memory()
+    with Archive(sink) as archive:
+        app = archive.provider(1, "app", ticks_per_second=1_000_000_000)
+        for tid in (1, 2):
+            thread = app.thread(1, tid, f"t{tid}")
+            app.instant("c", "n", thread=thread, timestamp=tid)
+            for frames in ((), (5,), (5, 6)):
+                app.write(ProfilerBacktrace(timestamp=tid, thread=thread, frames=frames))
+    assert kinds(part(sink.getvalue(), Selection(threads=("t1",))))["profiler"] == 3
+
+
+@pytest.mark.parametrize("options", [{"perfetto_safe": True}, {"big_endian": True}])
+def test_options_that_do_not_act_on_a_part(options: dict[str, Any]) -> None:
+    with pytest.raises(UsageError, match="as they stand"):
+        part(story(), STRETCH, **options)
+
+
+def test_a_part_of_a_part_is_one_selection() -> None:
+    with fxf.open(story()) as capture, pytest.raises(UsageError, match="whole trace"):
+        cut(capture.select(STRETCH), STRETCH, Sink.memory(), {})
+
+
+def test_a_category_that_nothing_has() -> None:
+    with Archive(sink := Sink.memory()) as archive:
+        archive.provider(1, "app").instant("ui", "tick")
+    with pytest.raises(UsageError, match="no category 'tick'") as refused:
+        part(sink.getvalue(), Selection(categories=("tick",)))
+    assert refused.value.remedy == "there are ui"
+
+
+def test_the_part_of_a_part_is_the_same() -> None:
+    once = part(story(), STRETCH)
+    assert part(once, STRETCH) == once

@@ -1,4 +1,4 @@
-"""A writer over a trace buffer: what was written with True, and not written over, is what is read."""
+"""A writer over a trace buffer: what it took, and was not written over, is what is read."""
 
 from __future__ import annotations
 
@@ -150,8 +150,8 @@ def shown(record: Any) -> tuple[Any, ...]:
         )  # fmt: skip
     out = []
     for name in (
-        "timestamp", "cpu", "outgoing_tid", "incoming_tid", "waking_tid", "thread", "pointer", "koid",
-        "process", "category", "name", "message", "payload",
+        "timestamp", "cpu", "outgoing_tid", "incoming_tid", "waking_tid", "thread", "pointer",
+        "koid", "process", "category", "name", "message", "payload",
     ):  # fmt: skip
         value = getattr(record, name, None)
         if value is not None:
