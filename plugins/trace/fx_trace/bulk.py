@@ -561,12 +561,12 @@ class Bulk:
         yield from self._blobs()
 
     def _events(self) -> Iterator[memoryview]:
+        shift = self._shift()
         items = self.items
         carried = np.zeros(2, np.int64)
         dropped = np.zeros(3, np.int64)
         out = np.empty(BLOCK + packing.RECORD_WORDS + 1, np.int64)
         pack = packing.pack.for_size(32 * items.time.size)
-        shift = self._shift()
         while int(carried[0]) < items.time.size:
             words = pack(
                 items, self.args, self.rows, self.slotted, self.order, self.first, shift,
@@ -588,6 +588,10 @@ class Bulk:
                 "FXT0404", f"times from {least} ns to {int(time.max())} ns do not fit 63 bits"
             )
         self.dropped[f"the beginning of time: all times are later by {-least} ns"] = 1
+        if -least > NS_MAX:
+            # 2^63 is no int64; added to times that are all negative, it turns their bit 63.
+            self.items = self.items._replace(time=time ^ np.int64(least))
+            return 0
         return -least
 
     def _stage(self) -> Iterator[bytes]:

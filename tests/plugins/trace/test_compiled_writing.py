@@ -11,7 +11,7 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from fx_trace import packing
+from fx_trace import layout, packing
 from fx_trace.bulk import NAMES, TABLES, Bulk
 from fx_trace.columns import new_map
 from fx_trace.cutting import OPEN_SLICES, cut
@@ -23,7 +23,7 @@ from fxframework.io.jit import Kernel
 from fxframework.io.sink import Sink
 from fxframework.io.source import Source
 from fxframework.model.capture import OpenRequest
-from fxframework.model.clock import NS_MAX
+from fxframework.model.clock import NS_MAX, NS_MIN
 from fxframework.model.window import Selection
 
 from .streams import damaged as damaged_streams
@@ -173,3 +173,17 @@ def test_they_agree_on_flows(points: list[tuple[int, int, int]]) -> None:
         count = run(order, ids, phases, new_map(int(ids.size)), flow, first)
         found.append((count, flow.tolist(), first[:count].tolist()))
     assert found[0] == found[1]
+
+
+def test_times_at_the_very_beginning() -> None:
+    """They are written 2^63 ns later, which is no int64; nor is a bound before all times."""
+    rate, base = 1000, (1 << 64) - 1
+    words = [
+        layout.MAGIC_WORD, 1 | 4 << 4, rate, base, 0,
+        3 | 3 << 4 | 1 << 16, 1, 2,
+        4 | 2 << 4 | 1 << 24, 0, 4 | 2 << 4 | 1 << 24, 5,
+    ]  # fmt: skip
+    data = b"".join(word.to_bytes(8, "little") for word in words)
+    with opened(data) as capture:
+        assert capture.table("instants")["ts"].tolist() == [NS_MIN, NS_MIN]
+    check(data)
