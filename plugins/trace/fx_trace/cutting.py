@@ -162,8 +162,9 @@ class _Cut:
         self.capture = capture
         self.selection = selection
         self.raw: Raw = capture.raw()
-        self.start = NS_MIN if selection.start_ns is None else selection.start_ns
-        self.last = NS_MAX if selection.stop_ns is None else selection.stop_ns - 1
+        # Kernels take 64 bits; no time lies beyond them.
+        self.start = NS_MIN if selection.start_ns is None else _clamped(selection.start_ns)
+        self.last = NS_MAX if selection.stop_ns is None else _clamped(selection.stop_ns - 1)
         self.how = how
         self.mark: U8 = np.zeros(self.raw.words.size + 1, np.uint8)
         self.patches: list[_Patch] = []
@@ -336,16 +337,19 @@ class _Cut:
         recent.strings[0] = total
         state = passed.scanner.state
         large = np.zeros(3 * 64, np.int64)
+        links = np.zeros(4 * packing.ROOM_FOR_LINKS, np.int64)
         run = packing.needed.for_size(passed.scanner.nbytes)
         while int(carried[packing.C_POS]) < total:
             run(
                 self.raw.words, total, self.mark, recent, registered, state.identities,
-                state.clock_map, self.threads, bounds, policy, large, carried,
+                state.clock_map, self.threads, bounds, policy, large, links, carried,
             )  # fmt: skip
             if 3 * int(carried[packing.C_LARGE]) + 3 > large.size:
                 large = np.concatenate((large, np.zeros(large.size, np.int64)))
+            if int(links[0]) + packing.ROOM_FOR_LINKS > links.size:
+                links = np.concatenate((links, np.zeros(links.size, np.int64)))
             larger = {
-                name: grown_map(table, 4 * packing.ROOM + int(table.used[0]), passed.scanner.nbytes)
+                name: grown_map(table, 4 * packing.ROOM, passed.scanner.nbytes)
                 for name, table in registered._asdict().items()
                 if name != "people"
             }
@@ -360,9 +364,9 @@ class _Cut:
         koids = np.concatenate((passed.pids[wanted], passed.tids[wanted])).view(np.int64)
         koids = np.unique(np.concatenate((koids, self.running)))
         people = new_map(int(koids.size + self.running.size))
+        enter = packing.enter.for_size(8 * int(koids.size + self.running.size))
         for key, numbers in enumerate((koids, self.running)):
-            for koid in numbers.tolist():
-                k.map_put.plain(people, key, koid, 0)
+            enter(people, key, numbers)
         return people
 
     def _drop_large(self, large: I64) -> None:
@@ -417,6 +421,8 @@ class _Cut:
         if not self.moved:
             return slice(None)
         word, thread, time, depth = np.concatenate(self.moved, axis=1)
+        if not word.size:
+            return slice(None)  # of what begins earlier, only asynchronous slices are kept
         at = np.searchsorted(positions, word)
         speaks = np.cumsum(_speaks(headers))
         _, group = np.unique(np.column_stack((thread, speaks[at])), axis=0, return_inverse=True)
@@ -510,6 +516,10 @@ def _speaks(headers: I64) -> NDArray[np.bool_]:
 
 def _tick(clock: Clock, ns: int) -> int:
     return min(max(clock.ticks(ns), 0), U64_MAX)
+
+
+def _clamped(ns: int) -> int:
+    return min(max(ns, NS_MIN), NS_MAX)
 
 
 def _signed(tick: int) -> int:

@@ -887,6 +887,8 @@ def scan(file, total, limit, events, args, sched, logs, blobs, objects, sparse, 
                     if has_word:
                         value = words[at & NOT_NEGATIVE]
                     ticks = words[(pos & NOT_NEGATIVE) + 1]
+                    if ticks < 0 or (subtype == 4 and value < 0):
+                        scalars[LARGE_TICKS] = 1
                     events.kind[event] = subtype
                     events.thread[event] = thread_entry & LOW32
                     events.category[event] = category_entry & LOW32

@@ -153,6 +153,8 @@ P_OBJECTS, P_BLOBS, P_OTHER, P_PROFILER = 0, 1, 2, 3
 POLICIES = 4
 """Of each kind of record that has no row: 0 dropped, 1 kept. Behind them stands max_record."""
 WORD_MASK = (1 << 40) - 1
+ROOM_FOR_LINKS = 1 + 2 * 32
+"""Elements of ``links`` that one object can take: two for each of 15 arguments, and two more."""
 ROOM = 64
 """Entries that one record can put into a map."""
 
@@ -180,6 +182,13 @@ class Recent(NamedTuple):
 
     strings: I64
     threads: I64
+
+
+@kernel
+def enter(table, key, numbers):  # type: ignore[no-untyped-def]
+    """Put all numbers into a map, under one key."""
+    for place in range(len(numbers)):
+        map_put(table, key, numbers[place], 0)
 
 
 @kernel
@@ -220,6 +229,42 @@ def need_args(words, at, count, epoch, pid, registered, mark):  # type: ignore[n
             found = map_get(registered.objects, owner, words[value])
             if found >= 0:
                 mark[found] = 1
+        at += (word >> 4) & 0xFFF
+
+
+@kernel
+def link(owner, at, links):  # type: ignore[no-untyped-def]
+    """Note that the record at word ``owner`` needs the one at word ``at``, if that is any."""
+    if at >= 0:
+        count = links[0]
+        links[count + 1] = owner
+        links[count + 2] = at
+        links[0] = count + 2
+
+
+@kernel
+def link_string(owner, index, epoch, registered, links):  # type: ignore[no-untyped-def]
+    """Note that a record needs the string at an index."""
+    if index != 0 and index < 0x8000:
+        link(owner, find(index, registered.strings, epoch, registered.providers), links)
+
+
+@kernel
+def link_args(owner, words, at, count, epoch, pid, registered, links):  # type: ignore[no-untyped-def]
+    """Note what the arguments of a record need, as ``need_args`` marks it."""
+    for _ in range(count):
+        word = words[at]
+        name = (word >> 16) & 0xFFFF
+        link_string(owner, name, epoch, registered, links)
+        kind = word & 15
+        if kind == 6:
+            link_string(owner, (word >> 32) & 0xFFFF, epoch, registered, links)
+        elif kind == 7 or kind == 8:
+            value = at + 1
+            if name & 0x8000:
+                value += ((name & 0x7FFF) + 7) >> 3
+            whose = 0 if kind == 8 else pid ^ SIGN
+            link(owner, map_get(registered.objects, whose, words[value]), links)
         at += (word >> 4) & 0xFFF
 
 
@@ -291,6 +336,7 @@ def needed(  # type: ignore[no-untyped-def]
     bounds,
     policy,
     large,
+    links,
     carried,
 ):
     """Mark what the marked records need, and the records without a row that are to be kept.
@@ -298,8 +344,9 @@ def needed(  # type: ignore[no-untyped-def]
     ``mark`` has one element more than there are words, for what needs nothing. ``bounds`` holds,
     by clock, the first tick of the stretch and the first one after it, with bit
     63 turned so that they compare as signed. ``large`` takes, of each large record kept, its
-    word, the word of its category's bytes and their number. Stops where a map is full; call again
-    with larger ones until ``carried[C_POS]`` reaches ``total``.
+    word, the word of its category's bytes and their number. ``links`` takes, behind their count,
+    pairs of words: an object and a record that it needs, if it is kept in the end. Stops where
+    one of them is full; call again with larger ones until ``carried[C_POS]`` reaches ``total``.
     """
     pos = carried[C_POS]
     epoch = carried[C_EPOCH]
@@ -328,6 +375,7 @@ def needed(  # type: ignore[no-untyped-def]
             or 2 * (registered.objects.used[0] + ROOM) > len(registered.objects.value)
             or 2 * (registered.providers.used[0] + ROOM) > len(registered.providers.value)
             or 3 * carried[C_LARGE] + 3 > len(large)
+            or links[0] + ROOM_FOR_LINKS > len(links)
         ):
             break
         least = minimum(kind)
@@ -459,6 +507,10 @@ def needed(  # type: ignore[no-untyped-def]
             if mark[pos]:
                 need((word >> 16) & 0xFFFF, registered.strings, epoch, registered.providers, mark)
         elif kind == 6 or kind == 7:
+            if mark[pos] != MAYBE:
+                pos = end  # its contents do not fit it
+                continue
+            mark[pos] = 0
             name = (word >> 24) & 0xFFFF
             count = (word >> 40) & 15
             process = (word >> 16) & 0xFF
@@ -477,19 +529,17 @@ def needed(  # type: ignore[no-untyped-def]
                         if other_end == end or (after < 0 and other_end >= 0):
                             at += 1
                 else:
-                    need(process, registered.threads, epoch, registered.providers, mark)
-            if mark[pos] == MAYBE:
-                mark[pos] = 0
-                # What it refers to is kept whether or not it is: strings may be gone later on.
-                need(name, registered.strings, epoch, registered.providers, mark)
-                need_args(words, at, count, epoch, pid, registered, mark)
-                owner = 0 if kind == 7 else pid ^ SIGN
-                map_put(registered.objects, owner, words[pos + 1], pos)
-                objects += 1
-                if policy[P_OBJECTS] == 1 or (
-                    kind == 7 and map_get(registered.people, 0, words[pos + 1]) >= 0
-                ):
-                    mark[pos] = 1
+                    link(pos, find(process, registered.threads, epoch, registered.providers), links)
+            # Whether it is kept shows later on, when strings may be gone.
+            link_string(pos, name, epoch, registered, links)
+            link_args(pos, words, at, count, epoch, pid, registered, links)
+            owner = 0 if kind == 7 else pid ^ SIGN
+            map_put(registered.objects, owner, words[pos + 1], pos)
+            objects += 1
+            if policy[P_OBJECTS] == 1 or (
+                kind == 7 and map_get(registered.people, 0, words[pos + 1]) >= 0
+            ):
+                mark[pos] = 1
         elif kind == 10:
             subtype = (word >> 16) & 15
             thread = (word >> 20) & 0xFF
@@ -499,7 +549,7 @@ def needed(  # type: ignore[no-untyped-def]
                 clock = 2 * carried[C_CLOCK]
                 keep = now >= bounds[clock] and now < bounds[clock + 1]
                 if keep and (thread or size >= 4):
-                    keep = wanted_thread(
+                    keep = policy[P_OBJECTS] != 0 or wanted_thread(
                         words, pos + 2, thread, epoch, registered, identities, threads
                     )
             if subtype > 2:
@@ -533,7 +583,7 @@ def needed(  # type: ignore[no-untyped-def]
                         clock = 2 * carried[C_CLOCK]
                         keep = now >= bounds[clock] and now < bounds[clock + 1]
                     if keep:
-                        keep = wanted_thread(
+                        keep = policy[P_OBJECTS] != 0 or wanted_thread(
                             words, at + 1, thread, epoch, registered, identities, threads
                         )
                 if keep:
@@ -562,6 +612,11 @@ def needed(  # type: ignore[no-untyped-def]
             mark[pos] = 1
         pos = end
     carried[C_POS] = pos
+    if pos >= total:
+        # What an object needs stands before it, so that from the end each is settled in one go.
+        for place in range(links[0] - 1, 0, -2):
+            if mark[links[place]]:
+                mark[links[place + 1]] = 1
 
 
 @kernel

@@ -338,8 +338,13 @@ class Times:
     def by_clock(self, *columns: list[int]) -> Iterator[NDArray[np.uint64]]:
         """For each column, given by clock, its value for each event, shape (events,)."""
         for column in columns:
-            out = np.empty(self._chunk.events.ticks.size, np.uint64)
-            for clock, start, stop in self._parts(out.size, 1):
+            rows = self._chunk.events.ticks.size
+            parts = self._parts(rows, 1)
+            if len(parts) == 1:
+                yield np.broadcast_to(np.uint64(column[parts[0][0]]), rows)
+                continue
+            out = np.empty(rows, np.uint64)
+            for clock, start, stop in parts:
                 out[start:stop] = column[clock]
             yield out
 

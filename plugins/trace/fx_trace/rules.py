@@ -472,11 +472,12 @@ RULES = Catalogue(
         _rule(
             "FXT0409",
             ERROR,
-            "two fields contradict each other",
+            "it contradicts something else",
             "Userspace object record",
-            "A process and its thread, where both are given, agree.",
+            "A process and its thread, where both are given, agree; the id of a provider, and an "
+            "index of a trace buffer, are given once.",
             ours="Refused.",
-            remedy="Change both, or remove one.",
+            remedy="Change both, remove one, or take another id or index.",
         ),
         _rule(
             "FXT0410",

@@ -93,6 +93,10 @@ class Slots(Generic[K]):
 
         self._undo.append(back)
 
+    def at(self, index: int) -> K | None:
+        """What stands at an index now; None where nothing does."""
+        return self._value.get(index)
+
     def close(self) -> None:
         """Give no more slots; those given stay."""
         self.policy = "inline"

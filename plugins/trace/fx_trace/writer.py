@@ -425,6 +425,12 @@ class TraceWriter:
         value: Any = getattr(record, "value", None)
         if isinstance(record, r.ThreadRecord):
             slots, value = self.threads, (record.pid, record.tid)
+        if not self._destination.keeps_order and slots.at(record.index) not in (None, value):
+            raise refusal(
+                "FXT0409",
+                f"{record.record}: index {record.index} has another value already, and in a "
+                "buffer whose strings and threads are read first it would have had this one before",
+            )
         if not self._put(data, durable=True):
             return False
         if record.index:

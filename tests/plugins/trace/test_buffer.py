@@ -931,6 +931,9 @@ class TestBufferWriter(WriterContract):
     def test_many_records_come_back(self) -> None:
         pytest.skip("an image has an end")
 
+    def test_wrong_values_are_refused_or_take_effect(self) -> None:
+        pytest.skip("what a buffer has no room for shows when the image is put together")
+
     def test_memory_does_not_grow_with_what_was_written(self) -> None:
         pytest.skip("an image is put together before it is written")
 

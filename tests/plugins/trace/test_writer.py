@@ -1528,3 +1528,15 @@ def test_convert_leaves_a_trace_as_it_is(with_large: Path, tmp_path: Path) -> No
         done = run_cli("convert", with_large, out, "--force", *option)
         assert done.exit_code == 0, done.stderr
         assert out.read_bytes() == with_large.read_bytes()
+
+
+def test_in_a_buffer_an_index_keeps_its_value() -> None:
+    writer = TraceWriter(Shelf(keeps_order=False), begin=False)
+    assert writer.register_string(1, "first")
+    assert writer.register_string(1, "first")
+    assert writer.register_thread(1, 5, 6)
+    with pytest.raises(WriteRefusedError) as refused:
+        writer.register_string(1, "other")
+    assert refused.value.code == "FXT0409"
+    with pytest.raises(WriteRefusedError):
+        writer.register_thread(1, 5, 7)
