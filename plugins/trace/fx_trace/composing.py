@@ -11,7 +11,7 @@ from pathlib import PurePath
 from typing import Any
 
 from fx_trace import layout as wire
-from fx_trace import packing
+from fx_trace import marking
 from fx_trace.buffer import BufferCapture
 from fx_trace.bulk import NAMES, TABLES, Bulk
 from fx_trace.cutting import free_provider, join, open_slices
@@ -35,7 +35,7 @@ class Composition:
     """Writes captures into one archive (``fxframework.registry.ExportSession``)."""
 
     def __init__(
-        self, sink: Sink, *, logs_as_instants: bool = False, open_slices: int = packing.KEEP
+        self, sink: Sink, *, logs_as_instants: bool = False, open_slices: int = marking.KEEP
     ) -> None:
         self._sink = sink
         self._open_slices = open_slices

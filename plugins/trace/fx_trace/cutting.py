@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fx_trace import kernels as k
-from fx_trace import layout, packing
+from fx_trace import layout, marking
 from fx_trace.columns import Chunk, grown_map, new_map
 from fx_trace.layout import RecordType
 from fx_trace.reader import Raw, Times, TraceCapture
@@ -30,7 +30,7 @@ __all__ = ["OPEN_SLICES", "cut"]
 
 U8 = NDArray[np.uint8]
 I64 = NDArray[np.int64]
-OPEN_SLICES = {"keep": packing.KEEP, "close": packing.CLOSE, "drop": packing.DROP}
+OPEN_SLICES = {"keep": marking.KEEP, "close": marking.CLOSE, "drop": marking.DROP}
 """What becomes of slices that begin before the stretch of time or end after it."""
 BLOCK = 1 << 19
 """Words copied at a time."""
@@ -106,7 +106,7 @@ def join(
     *,
     taken: set[int],
     name: str,
-    how: int = packing.KEEP,
+    how: int = marking.KEEP,
 ) -> Mapping[str, int]:
     """Write the selected part behind others in one archive; gives what was left out.
 
@@ -185,7 +185,7 @@ class _Cut:
             else categories.astype(np.uint8)
         )
         rows = passed.row_counts()
-        self.chosen = packing.Chosen(
+        self.chosen = marking.Chosen(
             self.threads,
             self.categories,
             np.zeros(max(1, rows["slices"]), np.uint8),
@@ -199,8 +199,8 @@ class _Cut:
         passed = self.raw.passed
         flows: list[tuple[NDArray[Any], ...]] = []
         size = passed.scanner.nbytes
-        by_slice = packing.choose_slices.for_size(size)
-        by_event = packing.choose_events.for_size(size)
+        by_slice = marking.choose_slices.for_size(size)
+        by_event = marking.choose_events.for_size(size)
         for chunk, times in self.raw.chunks():
             by_slice(
                 chunk.events, int(chunk.events.kind.size), times.events, passed.spans.dur,
@@ -215,7 +215,7 @@ class _Cut:
                 first, self.start, self.last, self.chosen, self.mark,
             )  # fmt: skip
             self._choose_others(chunk, times)
-            if self.how == packing.CLOSE:
+            if self.how == marking.CLOSE:
                 self._close(chunk, times)
 
     def _within(self, times: I64) -> NDArray[np.bool_]:
@@ -238,7 +238,7 @@ class _Cut:
             return
         ids, phases, times, wanted = (np.concatenate(part) for part in zip(*parts, strict=True))
         flow, first = np.empty(ids.size, np.int64), np.empty(ids.size, np.int64)
-        follow = packing.follow_flows.for_size(self.raw.passed.scanner.nbytes)
+        follow = marking.follow_flows.for_size(self.raw.passed.scanner.nbytes)
         order = np.argsort(times, kind="stable")
         count = follow(order, ids, phases, new_map(int(ids.size)), flow, first)
         within = self._within(times)
@@ -250,7 +250,7 @@ class _Cut:
     def _choose_others(self, chunk: Chunk, times: Times) -> None:
         """Scheduling and log rows, which have no category; blobs and objects may be needed."""
         for offsets in (chunk.blobs.offset, chunk.objects.offset):
-            self.mark[offsets >> 3] = packing.MAYBE
+            self.mark[offsets >> 3] = marking.MAYBE
         if self.selection.categories:
             return
         sched = chunk.sched
@@ -329,33 +329,33 @@ class _Cut:
             ],
             np.int64,
         )
-        carried = np.zeros(packing.CARRIED, np.int64)
-        registered = packing.Registered(*(new_map(packing.ROOM) for _ in range(5)))
-        k.map_put.plain(registered.providers, 0, packing.EPOCH_OF, 0)
+        carried = np.zeros(marking.CARRIED, np.int64)
+        registered = marking.Registered(*(new_map(marking.ROOM) for _ in range(5)))
+        k.map_put.plain(registered.providers, 0, marking.EPOCH_OF, 0)
         registered = registered._replace(people=self._people())
-        recent = packing.Recent(np.full(1 << 15, -1, np.int64), np.full(1 << 8, -1, np.int64))
+        recent = marking.Recent(np.full(1 << 15, -1, np.int64), np.full(1 << 8, -1, np.int64))
         recent.strings[0] = total
         state = passed.scanner.state
         large = np.zeros(3 * 64, np.int64)
-        links = np.zeros(4 * packing.ROOM_FOR_LINKS, np.int64)
-        run = packing.needed.for_size(passed.scanner.nbytes)
-        while int(carried[packing.C_POS]) < total:
+        links = np.zeros(4 * marking.ROOM_FOR_LINKS, np.int64)
+        run = marking.needed.for_size(passed.scanner.nbytes)
+        while int(carried[marking.C_POS]) < total:
             run(
                 self.raw.words, total, self.mark, recent, registered, state.identities,
                 state.clock_map, self.threads, bounds, policy, large, links, carried,
             )  # fmt: skip
-            if 3 * int(carried[packing.C_LARGE]) + 3 > large.size:
+            if 3 * int(carried[marking.C_LARGE]) + 3 > large.size:
                 large = np.concatenate((large, np.zeros(large.size, np.int64)))
-            if int(links[0]) + packing.ROOM_FOR_LINKS > links.size:
+            if int(links[0]) + marking.ROOM_FOR_LINKS > links.size:
                 links = np.concatenate((links, np.zeros(links.size, np.int64)))
             larger = {
-                name: grown_map(table, 4 * packing.ROOM, passed.scanner.nbytes)
+                name: grown_map(table, 4 * marking.ROOM, passed.scanner.nbytes)
                 for name, table in registered._asdict().items()
                 if name != "people"
             }
             registered = registered._replace(**larger)
         if self.selection.categories:
-            self._drop_large(large[: 3 * int(carried[packing.C_LARGE])].reshape(-1, 3))
+            self._drop_large(large[: 3 * int(carried[marking.C_LARGE])].reshape(-1, 3))
 
     def _people(self) -> k.Map:
         """Koids of the wanted threads and of their processes, and who runs."""
@@ -364,7 +364,7 @@ class _Cut:
         koids = np.concatenate((passed.pids[wanted], passed.tids[wanted])).view(np.int64)
         koids = np.unique(np.concatenate((koids, self.running)))
         people = new_map(int(koids.size + self.running.size))
-        enter = packing.enter.for_size(8 * int(koids.size + self.running.size))
+        enter = marking.enter.for_size(8 * int(koids.size + self.running.size))
         for key, numbers in enumerate((koids, self.running)):
             enter(people, key, numbers)
         return people
@@ -457,7 +457,7 @@ class _Cut:
         """The bytes of the records, in order."""
         ends = np.cumsum(sizes)
         places, values = self._patches(positions, ends - sizes)
-        copy = packing.copy_records.for_size(8 * int(ends[-1]) if ends.size else 0)
+        copy = marking.copy_records.for_size(8 * int(ends[-1]) if ends.size else 0)
         out = np.empty(BLOCK, np.int64)
         first = 0
         while first < positions.size:

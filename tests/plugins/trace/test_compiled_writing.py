@@ -11,7 +11,7 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from fx_trace import layout, packing
+from fx_trace import layout, marking
 from fx_trace.bulk import NAMES, TABLES, Bulk
 from fx_trace.columns import new_map
 from fx_trace.cutting import OPEN_SLICES, cut
@@ -168,7 +168,7 @@ def test_they_agree_on_flows(points: list[tuple[int, int, int]]) -> None:
     times, ids, phases = (np.array([point[at] for point in points], np.int64) for at in range(3))
     order = np.argsort(times, kind="stable")
     found = []
-    for run in (packing.follow_flows.plain, packing.follow_flows.compiled()):
+    for run in (marking.follow_flows.plain, marking.follow_flows.compiled()):
         flow, first = np.full(ids.size, -5), np.full(ids.size, -5)
         count = run(order, ids, phases, new_map(int(ids.size)), flow, first)
         found.append((count, flow.tolist(), first[:count].tolist()))
