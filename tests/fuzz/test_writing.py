@@ -17,10 +17,10 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from fx_trace.buffer import open_buffer
 from fx_trace.bulk import NAMES, TABLES, Bulk
 from fx_trace.composing import open_compose
 from fx_trace.cutting import OPEN_SLICES, cut
+from fx_trace.image import open_buffer
 from fx_trace.reader import TraceCapture, open_trace
 from fxframework.errors import FxError
 from fxframework.io.sink import Sink

@@ -12,9 +12,9 @@ from typing import Any
 
 from fx_trace import layout as wire
 from fx_trace import marking
-from fx_trace.buffer import BufferCapture
 from fx_trace.bulk import NAMES, TABLES, Bulk
 from fx_trace.cutting import free_provider, join, open_slices
+from fx_trace.image import BufferCapture
 from fx_trace.reader import TraceCapture
 from fx_trace.records import ProviderInfo, refusal
 from fxframework.errors import UsageError

@@ -97,10 +97,10 @@ def fx_readers() -> Iterable[Reader]:
             title="Fuchsia trace buffer image",
             suffixes=BUFFER_SUFFIXES,
             sniff=sniff_buffer,
-            open=lazy("fx_trace.buffer:open_buffer"),
+            open=lazy("fx_trace.image:open_buffer"),
             rules=_rules,
             explain=lazy("fx_trace.explain:explain_buffer"),
-            sample=lazy("fx_trace.buffer:sample"),
+            sample=lazy("fx_trace.image:sample"),
         ),
     ]
 
@@ -151,8 +151,8 @@ def fx_writers() -> Iterable[Writer]:
             format="trace-buffer",
             title="Fuchsia trace buffer image",
             suffixes=BUFFER_SUFFIXES,
-            open=lazy("fx_trace.buffer:open_buffer_writer"),
-            salvage=lazy("fx_trace.buffer:salvage"),
+            open=lazy("fx_trace.image:open_buffer_writer"),
+            salvage=lazy("fx_trace.image:salvage"),
             options=(
                 Option(
                     name="image_size",

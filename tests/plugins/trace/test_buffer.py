@@ -16,17 +16,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fx_trace import exporters, layout
-from fx_trace.buffer import (
-    BufferCapture,
-    BufferHeader,
-    BufferWriter,
-    Image,
-    TraceBuffer,
-    open_buffer,
-    salvage,
-    sample,
-)
+from fx_trace.buffer import BufferHeader, Image, TraceBuffer
 from fx_trace.exporters import open_json, open_text
+from fx_trace.image import BufferCapture, BufferWriter, open_buffer, salvage, sample
 from fx_trace.layout import BUFFER_HEADER_BYTES, BufferingMode
 from fx_trace.records import RecordEncoder, frames
 from fxframework.errors import Severity, WriteRefusedError

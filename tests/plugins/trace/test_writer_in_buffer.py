@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from fx_trace import layout
 from fx_trace import records as r
-from fx_trace.buffer import BufferHeader, TraceBuffer, open_buffer
+from fx_trace.buffer import BufferHeader, TraceBuffer
+from fx_trace.image import open_buffer
 from fx_trace.values import Koid, Pointer
 from fx_trace.writer import TraceWriter
 from fxframework.errors import Severity, WriteRefusedError
