@@ -70,7 +70,9 @@ class Perfetto:
             trace = path
         return LoadedTrace(self, trace)
 
-    def ask(self, trace: Path, queries: Mapping[str, str]) -> dict[str, list[Row]]:
+    def ask(
+        self, trace: Path, queries: Mapping[str, str], *, again: bool = False
+    ) -> dict[str, list[Row]]:
         """The rows of each query over one trace. Raises PerfettoError where it has none."""
         request: dict[str, Any] = {"queries": dict(queries)}
         if self.loaded != trace:
@@ -80,6 +82,10 @@ class Perfetto:
         if not line:  # it crashed: the next trace gets a new one
             raise PerfettoError(f"the engine stopped with status {self._stop()}")
         answer = json.loads(line)
+        if "crashed" in answer.get("error", "") and not again:
+            # After some hundred traces its memory is spent; a trace of its own may crash it twice.
+            self._stop()
+            return self.ask(trace, queries, again=True)
         if "error" in answer:
             raise PerfettoError(answer["error"])
         self.loaded = trace
