@@ -25,7 +25,7 @@ from fxframework.io import arena
 from fxframework.io.source import Source
 from fxframework.io.words import U64_MAX
 from fxframework.model.capture import Capture, OpenRequest, Record, Summary
-from fxframework.model.clock import NS_MAX, NS_MIN
+from fxframework.model.clock import NS_MAX, NS_MIN, NS_PER_SECOND
 from fxframework.model.diagnostics import Diagnostics
 from fxframework.model.schema import NAME, STANDARD_TABLES, Column, TableSchema
 from fxframework.model.strings import TextColumn
@@ -312,6 +312,16 @@ class Times:
         self._small = not int(scanner.state.scalars[k.LARGE_TICKS])
         self.events, self.lost = self._ns(chunk.events.ticks, 1)
 
+    def may_be_lost(self) -> bool:
+        """Whether a time of any row may be none that fits; it is where one of an event is."""
+        if self.lost or not self._small:
+            return True
+        slowest = min(clock.ticks_per_second for clock in self._clocks)
+        bound = NS_MAX * slowest // NS_PER_SECOND
+        farthest = max(clock.base_ticks for clock in self._clocks)
+        rows = (self._chunk.sched.ticks, self._chunk.logs.ticks)
+        return any(ticks.size and max(int(ticks.max()), farthest) > bound for ticks in rows)
+
     def _ns(self, ticks: I64, field: int) -> tuple[I64, int]:
         unsigned = ticks.view(np.uint64)
         parts = self._parts(ticks.size, field)
@@ -563,7 +573,7 @@ class _Pass:
         """Settle what needs the whole file: sorted matching, threads, names."""
         self._match_kept()
         state = self.scanner.state
-        if self.chunk is not None and (self.times.lost or int(state.scalars[k.LARGE_TICKS])):
+        if self.chunk is not None and self.times.may_be_lost():
             self._range(self.chunk, self.times)
         self.tail = size % 8
         if self.tail and not int(state.scalars[k.CUT]):

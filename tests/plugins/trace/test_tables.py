@@ -558,3 +558,15 @@ def test_findings_are_counted_beyond_those_that_are_kept() -> None:
     capture = opened(*(event("duration_end", i) for i in range(20)), max_findings=3)
     assert codes(capture) == {"FXT0302": 20}
     assert [found.code for found in capture.diagnostics].count("FXT0302") == 3
+
+
+def test_a_switch_beyond_all_nanoseconds_is_told_whoever_asks() -> None:
+    records: list[dict[str, Any]] = [
+        {"record": "initialization", "ticks_per_second": 1},
+        {"record": "scheduling", "kind": "context_switch", "cpu": 0, "timestamp": 9_223_372_037,
+         "outgoing_state": 3, "outgoing_tid": 1, "incoming_tid": 2, "args": []},
+    ]  # fmt: skip
+    with opened(*records) as whole, opened(*records) as batches:
+        assert whole.table("sched")["ts"].tolist() == [NS_MAX]
+        assert len(list(batches.batches("sched", 1))) == 1
+        assert whole.diagnostics.counts == batches.diagnostics.counts == {"FXT0208": 1}
