@@ -270,33 +270,31 @@ class _Cut:
     def _close(self, chunk: Chunk, times: Times) -> None:
         """Patch the times of kept slices that reach beyond the stretch."""
         events = chunk.events
-        kept = self.mark[events.offset >> 3] != 0
-        kind = events.kind
-        begins = kept & ((kind == 2) | (kind == 4) | (kind == 5)) & (times.events < self.start)
-        ends = kept & ((kind == 3) | (kind == 7)) & (times.events > self.last)
-        complete = kept & (kind == 4)
-        complete[complete] = times.finish()[complete] - 1 > self.last
+        rows = np.flatnonzero(self.mark[events.offset >> 3])
+        kind, time, word = events.kind[rows], times.events[rows], events.offset[rows] >> 3
         # A slice that was open when the stretch began is so at the first tick of it, and before.
         opened = [max(tick - 1, 0) for tick in self._ticks(self.start + 1)]
-        first, last = times.by_clock(opened, self._ticks(self.last + 1))
-        word = events.offset >> 3
-        sizes = self.raw.words[word] >> 4 & layout.SIZE.limit
-        if begins.any():
-            first_tick = events.ticks.view(np.uint64) <= first
-            together = kept & ((kind == 2) | (kind == 4)) & first_tick
-            starts = (kind == 2) | (kind == 4) | (kind == 5)
-            depth = np.zeros(kind.size, np.int64)
-            first_row = chunk.first["slices"]
-            rows = slice(first_row, first_row + int(np.count_nonzero(starts)))
-            depth[starts] = self.raw.passed.spans.depth[rows]
-            threads = events.thread.astype(np.int64)
-            columns = (word, threads, times.events, depth)
-            self.moved.append(np.array([column[together] for column in columns]))
+        bounds = times.by_clock(opened, self._ticks(self.last + 1))
+        first, last = (column[rows] for column in bounds)
+        begins = ((kind == 2) | (kind == 4) | (kind == 5)) & (time < self.start)
+        ends = ((kind == 3) | (kind == 7)) & (time > self.last)
+        complete = (kind == 4) & (times.finish()[rows] - 1 > self.last)
+        sizes = self.raw.words[word[complete]] >> 4 & layout.SIZE.limit
         self.patches += [
             _Patch(word[begins] + 1, first[begins]),
             _Patch(word[ends] + 1, last[ends]),
-            _Patch(word[complete] + sizes[complete] - 1, last[complete]),
+            _Patch(word[complete] + sizes - 1, last[complete]),
         ]
+        if not begins.any():
+            return
+        together = ((kind == 2) | (kind == 4)) & (events.ticks[rows].view(np.uint64) <= first)
+        number = np.searchsorted(
+            np.flatnonzero((events.kind == 2) | (events.kind == 4) | (events.kind == 5)),
+            rows[together],
+        )
+        depth = self.raw.passed.spans.depth[chunk.first["slices"] + number]
+        columns = (word[together], events.thread[rows[together]], time[together], depth)
+        self.moved.append(np.array(columns, np.int64))
 
     def _ticks(self, ns: int) -> list[int]:
         """By clock, the first tick that is not before ``ns``."""
