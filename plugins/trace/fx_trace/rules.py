@@ -23,7 +23,7 @@ RULES = Catalogue(
             "A record is at least one word long, its header.",
             readers="Perfetto and the 2022 C++ reader stop there; the Rust crate goes on.",
             ours="The words up to the next place where three sound records follow are `damaged`.",
-            remedy="`fxf convert` writes what is sound; `fxf cat --records` shows the bytes.",
+            remedy="`fxf salvage` writes what is sound; `fxf cat --records` shows the bytes.",
         ),
         _rule(
             "FXT0002",
