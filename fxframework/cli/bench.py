@@ -91,10 +91,9 @@ def measure(host: Host, path: str, *, format: str | None, runs: int) -> list[Mea
             rows = touch(capture, tables)
 
     def lines() -> None:
-        from fxframework.exporters.records import record_lines
 
         with host.open(path, format=format) as capture:
-            for _ in record_lines(capture):
+            for _ in capture.records_json():
                 pass
 
     tables_seconds = _best(runs, decode)

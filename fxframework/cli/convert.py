@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from fxframework.host import Host
     from fxframework.io.sink import Sink
     from fxframework.model.capture import Capture
-    from fxframework.model.diagnostics import Diagnostics
     from fxframework.model.window import Selection
 
 Target = Writer | Exporter
@@ -325,7 +324,6 @@ def _rewrite(
 ) -> ExitCode:
     """Write a capture's records in its own format."""
     from fxframework.io.source import CHUNK
-    from fxframework.model.diagnostics import Diagnostics
 
     usual = {option.name: option.default for option in writer.options}
     if capture.source.rebuilt and options == {**usual, **capture.writer_options}:
@@ -334,35 +332,62 @@ def _rewrite(
             sink.write(capture.source.read(at, CHUNK))
         capture.scan()
         return ExitCode.OK
-    reader = session.host.readers.get(writer.format)
-    rules = Catalogue([]) if reader is None or reader.rules is None else reader.rules()
-    found = Diagnostics(rules, strict=session.settings.strict, path=sink.name)
-    target = writer.open(sink, options, found)
+    target = RecordTarget(session, capture, writer, options, sink)
     for record in capture.records():
+        target.write(record)
+    return target.close()
+
+
+class RecordTarget:
+    """A writer of a capture's records: a refusal says where the record stood."""
+
+    def __init__(
+        self,
+        session: Session,
+        capture: Capture,
+        writer: Writer,
+        options: Mapping[str, Any],
+        sink: Sink,
+    ) -> None:
+        from fxframework.model.diagnostics import Diagnostics
+
+        reader = session.host.readers.get(writer.format)
+        rules = Catalogue([]) if reader is None or reader.rules is None else reader.rules()
+        self._session = session
+        self._capture = capture
+        self._found = Diagnostics(rules, strict=session.settings.strict, path=sink.name)
+        self._target = writer.open(sink, options, self._found)
+
+    def write(self, record: Any) -> None:
+        """Write a record; WriteRefusedError where the format cannot hold it."""
         try:
-            target.write(record)
+            self._target.write(record)
         except WriteRefusedError as error:
-            error.path = error.path or capture.name
+            error.path = error.path or self._capture.name
             error.offset = record.offset if error.offset is None else error.offset
             raise
-    target.close()
-    return tell_findings(session, found)
+
+    def close(self) -> ExitCode:
+        """Write what is held back, and tell what the writer found."""
+        self._target.close()
+        found = self._found
+        for finding in found:
+            if finding.severity >= Severity.WARNING:
+                self._session.screen.warn(finding.code, finding.message)
+        lost = found.worst is not None and found.worst >= Severity.DATA_LOSS
+        return ExitCode.FINDINGS if lost else ExitCode.OK
 
 
-def tell_findings(session: Session, found: Diagnostics) -> ExitCode:
-    """Tell what the writer found."""
-    for finding in found:
-        if finding.severity >= Severity.WARNING:
-            session.screen.warn(finding.code, finding.message)
-    lost = found.worst is not None and found.worst >= Severity.DATA_LOSS
-    return ExitCode.FINDINGS if lost else ExitCode.OK
+def tell_dropped(session: Session, name: str, dropped: Mapping[str, int]) -> None:
+    """Tell what a form had no place for."""
+    if dropped:
+        some = ", ".join(f"{what} ({count:,})" for what, count in dropped.items())
+        session.screen.note(f"{name} has no place for: {some}")
 
 
 def _report(session: Session, captures: Sequence[Capture], target: Target, result: _Result) -> None:
     screen = session.screen
-    if result.dropped:
-        dropped = ", ".join(f"{what} ({count:,})" for what, count in result.dropped.items())
-        screen.note(f"{_name(target)} has no place for: {dropped}")
+    tell_dropped(session, _name(target), result.dropped)
     if result.left_out:
         rest = ", ".join(f"{count:,} {what}" for what, count in result.left_out.items())
         screen.detail(f"outside of the part: {rest}")

@@ -8,16 +8,20 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from fxframework.cli.app import command as _command
-from fxframework.cli.convert import by_suffix, option_names, target_options, tell_findings
+from fxframework.cli.convert import (
+    RecordTarget,
+    by_suffix,
+    option_names,
+    target_options,
+    tell_dropped,
+)
 from fxframework.cli.render import amount, printable
 from fxframework.cli.session import Session, require_readable, worst
 from fxframework.errors import (
     FRAMEWORK_RULES,
-    Catalogue,
     ExitCode,
     Severity,
     UsageError,
-    WriteRefusedError,
 )
 
 if TYPE_CHECKING:
@@ -150,7 +154,11 @@ def _write(
     if writer.salvage is not None:
         yield from writer.salvage(capture, sink, options)
     else:
-        yield from _by_record(session, capture, writer, options, sink, result)
+        from fxframework.model.salvage import salvage_records
+
+        target = RecordTarget(session, capture, writer, options, sink)
+        yield from salvage_records(capture, target.write)
+        result.status = target.close()
 
 
 def _found(capture: Capture, *, everything: bool) -> Iterator[Loss]:
@@ -164,36 +172,6 @@ def _found(capture: Capture, *, everything: bool) -> Iterator[Loss]:
             yield Loss(finding.offset or 0, 0, "finding", finding.message, finding.code)
 
 
-def _by_record(
-    session: Session,
-    capture: Capture,
-    writer: Writer,
-    options: Mapping[str, Any],
-    sink: Sink,
-    result: _Result,
-) -> Iterator[Loss]:
-    """Write record by record: what a format does that has no salvage of its own."""
-    from fxframework.model.diagnostics import Diagnostics
-    from fxframework.model.salvage import salvage_records
-
-    reader = session.host.readers.get(writer.format)
-    rules = Catalogue([]) if reader is None or reader.rules is None else reader.rules()
-    found = Diagnostics(rules, strict=session.settings.strict, path=sink.name)
-    target = writer.open(sink, options, found)
-
-    def write(record: Any) -> None:
-        try:
-            target.write(record)
-        except WriteRefusedError as error:
-            error.path = error.path or capture.name
-            error.offset = record.offset if error.offset is None else error.offset
-            raise
-
-    yield from salvage_records(capture, write)
-    target.close()
-    result.status = tell_findings(session, found)
-
-
 # --- telling -----------------------------------------------------------------------------------
 
 
@@ -203,9 +181,7 @@ def _report(session: Session, capture: Capture, result: _Result) -> None:
         screen.json("salvage", _document(capture, result))
     if session.settings.json or session.settings.quiet:
         return
-    if result.dropped:
-        dropped = ", ".join(f"{what} ({count:,})" for what, count in result.dropped.items())
-        screen.note(f"{result.writer.format} has no place for: {dropped}")
+    tell_dropped(session, result.writer.format, result.dropped)
     if result.count:
         screen.note(f"{capture.name}: {amount(result.count, 'loss', 'losses')}")
     for loss, _ in result.losses:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import attrs
@@ -29,8 +29,6 @@ __all__ = ["VERSION", "OpaqueCapture", "open_export", "open_raw_writer", "open_r
 
 VERSION = 1
 """Of the records file: the header line says it."""
-LINES = 512
-"""Lines made before they are written."""
 BAD_LINE = "FXF0103"
 MISFITS = ArithmeticError, AttributeError, LookupError, TypeError, ValueError, struct.error
 """What a writer raises beside a refusal: people edit these files, so that a field may be missing,
@@ -62,7 +60,7 @@ class _RecordsExport:
         self._used = True
         if self._header:
             self._sink.write(_header(capture))
-        for chunk in record_lines(capture):
+        for chunk in capture.records_json():
             self._sink.write(chunk)
 
     def close(self) -> Mapping[str, int]:
@@ -79,25 +77,6 @@ def _header(capture: Capture) -> bytes:
     if capture.writer_options:
         header["options"] = dict(capture.writer_options)
     return orjson.dumps(header) + b"\n"
-
-
-def record_lines(capture: Capture) -> Iterator[bytes]:
-    """Chunks of whole lines: the capture's own where it makes them in bulk."""
-    bulk: Callable[[], Iterator[bytes]] | None = getattr(capture, "records_json", None)
-    if bulk is not None:
-        yield from bulk()
-        return
-    dumps = orjson.dumps
-    some: list[bytes] = []
-    for record in capture.records():
-        some.append(dumps(record.to_json()))
-        if len(some) == LINES:
-            some.append(b"")
-            yield b"\n".join(some)
-            some.clear()
-    if some:
-        some.append(b"")
-        yield b"\n".join(some)
 
 
 # --- Back --------------------------------------------------------------------------------------

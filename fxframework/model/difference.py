@@ -10,7 +10,7 @@ import hashlib
 import math
 import re
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 import attrs
@@ -48,7 +48,6 @@ PEOPLE = {"processes": ("pid",), "threads": ("pid", "tid")}
 """The tables of who acts, and the columns of their numbers."""
 PIECE = 1 << 20
 """Records, or bytes, that are looked at in one go."""
-LINES = 512
 
 U64 = NDArray[np.uint64]
 I64 = NDArray[np.int64]
@@ -260,27 +259,10 @@ def _support(capture: Capture) -> frozenset[bytes]:
     return frozenset(kind.encode() for kind in whole.support_records)
 
 
-def _chunks(capture: Capture) -> Iterator[bytes]:
-    """The record JSON in chunks of whole lines, in bulk where the capture does that."""
-    import orjson
-
-    bulk: Callable[[], Iterator[bytes]] | None = getattr(capture, "records_json", None)
-    if bulk is not None:
-        yield from bulk()
-        return
-    some: list[bytes] = []
-    for record in capture.records():
-        some.append(orjson.dumps(record.to_json()))
-        if len(some) == LINES:
-            yield b"\n".join(some)
-            some.clear()
-    yield b"\n".join(some)
-
-
 def _digests(capture: Capture, support: Collection[bytes]) -> U64:
     """What each record says, as 64 bits; those that only support others are left out."""
     parts = [np.zeros(0, np.uint64)]
-    for chunk in _chunks(capture):
+    for chunk in capture.records_json():
         made = bytearray()
         text = _REFS.sub(b"", _PLACE.sub(b"", chunk))
         marks = [mark for mark in _ODD if mark in text]
@@ -379,7 +361,7 @@ def _picked(
     shown: list[ShownRecord] = []
     one = None
     at = 0
-    for chunk in _chunks(capture):
+    for chunk in capture.records_json():
         for line in chunk.split(b"\n"):
             if not line:
                 continue

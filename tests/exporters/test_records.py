@@ -23,6 +23,7 @@ from fxframework.exporters import plugin as exporters
 from fxframework.exporters import records as records_module
 from fxframework.host import Host
 from fxframework.io.sink import Sink
+from fxframework.model import capture as capture_module
 from fxframework.model.capture import Capture
 from fxframework.registry import parse_options
 
@@ -122,7 +123,7 @@ def test_the_bulk_way_is_taken_where_a_capture_has_one(
 
 
 def test_many_records_are_written_in_whole_lines(host: Host) -> None:
-    count = 3 * records_module.LINES + 7
+    count = 3 * capture_module.LINES + 7
     data = toy.toy(*(toy.mark("m", at) for at in range(count)))
     lines = export(host, host.open(data), header="no")
     assert lines.endswith(b"\n")

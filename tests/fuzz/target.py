@@ -10,7 +10,6 @@ import orjson
 from fx_trace.explain import explain
 from fx_trace.reader import TraceCapture, open_trace
 from fxframework.errors import FxError, Severity, StrictError
-from fxframework.exporters.records import record_lines
 from fxframework.host import Host
 from fxframework.io.limits import Limits
 from fxframework.io.sink import Sink
@@ -124,6 +123,6 @@ def exported(opened: Opening, source: Source) -> None:
             continue
         if name == "records":
             lines = sink.getvalue()
-            assert lines.split(b"\n", 1)[1] == b"".join(record_lines(opened()))
+            assert lines.split(b"\n", 1)[1] == b"".join(opened().records_json())
             with host().open(lines) as again:
                 assert again.source.read(0, again.source.size) == source.data.tobytes()

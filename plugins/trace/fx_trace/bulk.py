@@ -39,7 +39,6 @@ BLOCK = 1 << 19
 _NONE = np.zeros(1, np.int64)
 COMPLETE, ASYNC = 1, 2
 """Kinds of slices (`model.schema.SLICE_KINDS`); the others nest by begins and ends."""
-_WHOLE_TYPES = tuple(t for t in ArgType if t not in (ArgType.DOUBLE, ArgType.STRING, ArgType.BLOB))
 
 
 class Bulk:
@@ -85,7 +84,6 @@ class Bulk:
     def _threads(self) -> None:
         """Koids by thread id + 1; more threads are added for logs that name others."""
         pids, tids = np.zeros(1, np.int64), np.zeros(1, np.int64)
-        self._known: dict[tuple[int, int], int] = {}
         if "threads" in self._tables:
             table = self._tables["threads"]
             ids = table.array("id")
@@ -250,13 +248,10 @@ class Bulk:
         legacy = kinds == packing.LEGACY_SWITCH
         cpu, state = table.array("cpu").astype(np.int64), table.array("prev_state").astype(np.int64)
         state = np.where(kinds == packing.WAKEUP, 0, np.minimum(state, 15))
-        priorities = [
-            np.clip(table.array(name), 0, 255).astype(np.int64)
-            for name in ("prev_priority", "next_priority")
-        ]
-        self._drop("CPU numbers above 255", int((legacy & (cpu > 0xFF)).sum()))
         given = [table.array(name) for name in ("prev_priority", "next_priority")]
-        clipped = [(legacy & ((column < 0) | (column > 0xFF))).sum() for column in given]
+        priorities = [np.clip(column, 0, 0xFF).astype(np.int64) for column in given]
+        clipped = [(legacy & (a != b)).sum() for a, b in zip(given, priorities, strict=True)]
+        self._drop("CPU numbers above 255", int((legacy & (cpu > 0xFF)).sum()))
         self._drop("priorities that 8 bits do not hold", int(sum(clipped)))
         # Fields of the headers (Context switch, Thread wakeup and Legacy context switch records).
         bits = np.where(

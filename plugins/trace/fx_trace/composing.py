@@ -6,6 +6,7 @@ provider ids that are free; of any other the tables are written (``fx_trace.bulk
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from pathlib import PurePath
 from typing import Any
@@ -13,7 +14,7 @@ from typing import Any
 from fx_trace import layout as wire
 from fx_trace import marking
 from fx_trace.bulk import NAMES, TABLES, Bulk
-from fx_trace.cutting import free_provider, join, open_slices
+from fx_trace.cutting import ProviderIds, join, open_slices
 from fx_trace.image import BufferCapture
 from fx_trace.reader import TraceCapture
 from fx_trace.records import ProviderInfo, refusal
@@ -22,10 +23,8 @@ from fxframework.io.sink import Sink
 from fxframework.model.capture import Capture
 from fxframework.model.window import Selection, Window
 
-__all__ = ["ACCEPTS", "Composition", "open_compose"]
+__all__ = ["Composition", "open_compose"]
 
-ACCEPTS = frozenset(TABLES)
-"""Tables of which a capture must have one."""
 _BESIDE = ("args", "blobs", "diagnostics")
 MAX_NAME = 255
 """Bytes of a provider's name."""
@@ -40,8 +39,8 @@ class Composition:
         self._sink = sink
         self._open_slices = open_slices
         self._logs_as_instants = logs_as_instants
-        self._providers: set[int] = set()
-        self._dropped: dict[str, int] = {}
+        self._providers = ProviderIds()
+        self._dropped: Counter[str] = Counter()
         self._big_endian: bool | None = None
 
     def write(self, capture: Capture) -> None:
@@ -78,13 +77,12 @@ class Composition:
             capture,
             selection,
             self._sink,
-            taken=self._providers,
+            providers=self._providers,
             name=name,
             how=self._open_slices,
         )
-        for what in ("padding", "damaged stretches"):
-            if what in left_out:
-                self._dropped[what] = self._dropped.get(what, 0) + left_out[what]
+        damage = ("padding", "damaged stretches")
+        self._dropped.update({what: left_out[what] for what in damage if what in left_out})
 
     def _write_tables(self, capture: Capture) -> None:
         tables = {
@@ -98,12 +96,11 @@ class Composition:
             source=capture.source.data,
             logs_as_instants=self._logs_as_instants,
         )
-        provider = free_provider(self._providers)
+        provider = self._providers.free()
         self._sink.write(ProviderInfo(id=provider, name=_name_of(capture)).pack())
         for block in bulk.blocks():
             self._sink.write(block)
-        for what, count in bulk.dropped.items():
-            self._dropped[what] = self._dropped.get(what, 0) + count
+        self._dropped.update(bulk.dropped)
         for name in capture.tables:
             if name in tables or name in _BESIDE:
                 continue

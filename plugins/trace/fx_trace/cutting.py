@@ -81,11 +81,7 @@ def cut(
             path=capture.name,
             remedy="take the part first, and convert it then",
         )
-    how = open_slices(options)
-    work = _Cut(capture, selection, how)
-    work.choose()
-    work.complete()
-    return work.write(sink)
+    return _Cut(capture, selection, open_slices(options)).run(sink)
 
 
 def open_slices(options: Mapping[str, Any]) -> int:
@@ -104,46 +100,52 @@ def join(
     selection: Selection,
     sink: Sink,
     *,
-    taken: set[int],
+    providers: ProviderIds,
     name: str,
     how: int = marking.KEEP,
 ) -> Mapping[str, int]:
     """Write the selected part behind others in one archive; gives what was left out.
 
-    There is no magic number then, and its providers get ids that are not ``taken`` yet, which
-    they are afterwards; records that stand before any provider get one of this ``name``.
+    There is no magic number then, and its providers get ids that are not taken yet, which they
+    are afterwards; records that stand before any provider get one of this ``name``.
     """
-    work = _Cut(capture, selection, how)
-    work.choose()
-    work.complete()
-    return work.write(sink, _Providers(taken, name))
+    return _Cut(capture, selection, how).run(sink, _Providers(providers, name))
 
 
-def free_provider(taken: set[int]) -> int:
-    """The least id from 1 on that is not taken; it is then."""
-    number = 1
-    while number in taken:
-        number += 1
-    taken.add(number)
-    return number
+class ProviderIds:
+    """Ids of providers that an archive has already."""
+
+    def __init__(self) -> None:
+        self._taken: set[int] = set()
+        self._next = 1
+
+    def free(self) -> int:
+        """The least id from 1 on that is not taken; it is then."""
+        while self._next in self._taken:
+            self._next += 1
+        self._taken.add(self._next)
+        return self._next
+
+    def claim(self, id: int) -> int:
+        """The id itself, where it is free, or else one that is; it is taken then."""
+        if id in self._taken:
+            return self.free()
+        self._taken.add(id)
+        return id
 
 
 @attrs.define
 class _Providers:
     """Ids for the providers of a capture that is joined to others."""
 
-    taken: set[int]
+    archive: ProviderIds
     name: str
     ids: dict[int, int] = attrs.field(factory=dict)
 
     def id(self, old: int) -> int:
         """The id under which a provider is written: its own where that is free."""
         if old not in self.ids:
-            if old in self.taken:
-                self.ids[old] = free_provider(self.taken)
-            else:
-                self.taken.add(old)
-                self.ids[old] = old
+            self.ids[old] = self.archive.claim(old)
         return self.ids[old]
 
 
@@ -191,6 +193,12 @@ class _Cut:
             np.zeros(max(1, rows["slices"]), np.uint8),
             np.ones(max(1, rows["flows"]), np.uint8),
         )
+
+    def run(self, sink: Sink, providers: _Providers | None = None) -> Mapping[str, int]:
+        """All of it; gives what was left out."""
+        self.choose()
+        self.complete()
+        return self.write(sink, providers)
 
     # --- The rows of the part ------------------------------------------------------------------
 

@@ -64,9 +64,6 @@ __all__ = [
 I64 = NDArray[np.int64]
 U8 = NDArray[np.uint8]
 
-LINES = 512
-"""Lines of record JSON that are made before they are given."""
-
 # --- Reading -----------------------------------------------------------------------------------
 
 
@@ -240,18 +237,8 @@ class BufferCapture(TraceCapture):
             record.raw = view[at:end].tobytes()
         return record
 
-    def records_json(self) -> Iterator[bytes]:
-        """The same as JSON lines, in chunks."""
-        import orjson
-
-        lines: list[bytes] = []
-        for record in self.records():
-            lines.append(orjson.dumps(record.to_json()))
-            if len(lines) == LINES:
-                yield b"\n".join(lines) + b"\n"
-                lines.clear()
-        if lines:
-            yield b"\n".join(lines) + b"\n"
+    # The bulk way reads archives, from one end to the other.
+    records_json = Capture.records_json
 
     # --- Tables ---
 

@@ -76,7 +76,6 @@ def choose_slices(events, count, time, dur, first, start, last, how, chosen):  #
             and chosen.categories[events.category[event] & NOT_NEGATIVE] != 0
         )
         row += 1
-    return row
 
 
 @kernel
@@ -84,12 +83,11 @@ def choose_events(events, count, time, ends, first, start, last, chosen, mark): 
     """Mark the records of the events that are kept: ``mark`` is by word of the file.
 
     ``ends`` is the slice that each end event closes; ``first`` holds the first slice row, end and
-    flow row here. Gives how many are kept.
+    flow row here.
     """
     row = first[0]
     end = first[1]
     flow = first[2]
-    kept = 0
     for event in range(count):
         kind = events.kind[event]
         keep = False
@@ -113,8 +111,6 @@ def choose_events(events, count, time, ends, first, start, last, chosen, mark): 
             keep = chosen.slices[closed & NOT_NEGATIVE] != 0 if closed >= 0 else inside
         if keep:
             mark[events.offset[event] >> 3] = 1
-            kept += 1
-    return kept
 
 
 @kernel
@@ -211,59 +207,43 @@ def need(index, table, epoch, providers, mark):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def need_args(words, at, count, epoch, pid, registered, mark):  # type: ignore[no-untyped-def]
-    """Mark what arguments refer to: strings, and the objects of their pointers and koids."""
-    for _ in range(count):
-        word = words[at]
-        need((word >> 16) & 0xFFFF, registered.strings, epoch, registered.providers, mark)
-        kind = word & 15
-        if kind == 6:
-            need((word >> 32) & 0xFFFF, registered.strings, epoch, registered.providers, mark)
-        elif kind == 7 or kind == 8:
-            value = at + 1
-            name = (word >> 16) & 0xFFFF
-            if name & 0x8000:
-                value += ((name & 0x7FFF) + 7) >> 3
-            owner = 0 if kind == 8 else pid ^ SIGN
-            found = map_get(registered.objects, owner, words[value])
-            if found >= 0:
-                mark[found] = 1
-        at += (word >> 4) & 0xFFF
+def refer(owner, at, mark, links):  # type: ignore[no-untyped-def]
+    """Mark the record at word ``at`` where that at ``owner`` is marked; else note the need."""
+    if at < 0:
+        return
+    if mark[owner]:
+        mark[at] = 1
+        return
+    count = links[0]
+    links[count + 1] = owner
+    links[count + 2] = at
+    links[0] = count + 2
 
 
 @kernel
-def link(owner, at, links):  # type: ignore[no-untyped-def]
-    """Note that the record at word ``owner`` needs the one at word ``at``, if that is any."""
-    if at >= 0:
-        count = links[0]
-        links[count + 1] = owner
-        links[count + 2] = at
-        links[0] = count + 2
-
-
-@kernel
-def link_string(owner, index, epoch, registered, links):  # type: ignore[no-untyped-def]
-    """Note that a record needs the string at an index."""
+def refer_string(owner, index, epoch, registered, mark, links):  # type: ignore[no-untyped-def]
+    """Mark or note the string at an index."""
     if index != 0 and index < 0x8000:
-        link(owner, find(index, registered.strings, epoch, registered.providers), links)
+        at = find(index, registered.strings, epoch, registered.providers)
+        refer(owner, at, mark, links)
 
 
 @kernel
-def link_args(owner, words, at, count, epoch, pid, registered, links):  # type: ignore[no-untyped-def]
-    """Note what the arguments of a record need, as ``need_args`` marks it."""
+def refer_args(owner, words, at, count, epoch, pid, registered, mark, links):  # type: ignore[no-untyped-def]
+    """Mark or note what arguments need: strings, and the objects of their pointers and koids."""
     for _ in range(count):
         word = words[at]
         name = (word >> 16) & 0xFFFF
-        link_string(owner, name, epoch, registered, links)
+        refer_string(owner, name, epoch, registered, mark, links)
         kind = word & 15
         if kind == 6:
-            link_string(owner, (word >> 32) & 0xFFFF, epoch, registered, links)
+            refer_string(owner, (word >> 32) & 0xFFFF, epoch, registered, mark, links)
         elif kind == 7 or kind == 8:
             value = at + 1
             if name & 0x8000:
                 value += ((name & 0x7FFF) + 7) >> 3
             whose = 0 if kind == 8 else pid ^ SIGN
-            link(owner, map_get(registered.objects, whose, words[value]), links)
+            refer(owner, map_get(registered.objects, whose, words[value]), mark, links)
         at += (word >> 4) & 0xFFF
 
 
@@ -442,7 +422,7 @@ def needed(  # type: ignore[no-untyped-def]
                     at += (head >> 4) & 0xFFF
                 if not plain:
                     pid = process_of(words, pos + 2, thread, epoch, registered)
-                    need_args(words, first, count, epoch, pid, registered, mark)
+                    refer_args(pos, words, first, count, epoch, pid, registered, mark, links)
         elif kind == 2:
             index = (word >> 16) & 0x7FFF
             length = (word >> 32) & 0x7FFF
@@ -496,7 +476,7 @@ def needed(  # type: ignore[no-untyped-def]
                     need((word >> 36) & 0xFF, registered.threads, epoch, registered.providers, mark)
                 elif subtype <= 2:
                     at = pos + (4 if subtype == 1 else 3)
-                    need_args(words, at, (word >> 16) & 15, epoch, 0, registered, mark)
+                    refer_args(pos, words, at, (word >> 16) & 15, epoch, 0, registered, mark, links)
         elif kind == 9:
             if mark[pos]:
                 need((word >> 32) & 0xFF, registered.threads, epoch, registered.providers, mark)
@@ -528,10 +508,15 @@ def needed(  # type: ignore[no-untyped-def]
                         if other_end == end or (after < 0 and other_end >= 0):
                             at += 1
                 else:
-                    link(pos, find(process, registered.threads, epoch, registered.providers), links)
+                    refer(
+                        pos,
+                        find(process, registered.threads, epoch, registered.providers),
+                        mark,
+                        links,
+                    )
             # Whether it is kept shows later on, when strings may be gone.
-            link_string(pos, name, epoch, registered, links)
-            link_args(pos, words, at, count, epoch, pid, registered, links)
+            refer_string(pos, name, epoch, registered, mark, links)
+            refer_args(pos, words, at, count, epoch, pid, registered, mark, links)
             owner = 0 if kind == 7 else pid ^ SIGN
             map_put(registered.objects, owner, words[pos + 1], pos)
             objects += 1
@@ -606,7 +591,7 @@ def needed(  # type: ignore[no-untyped-def]
                         at += 1 if thread else 3
                         count = (head >> 32) & 15
                         if args_fit(words, at, end, count) >= 0:
-                            need_args(words, at, count, epoch, pid, registered, mark)
+                            refer_args(pos, words, at, count, epoch, pid, registered, mark, links)
         elif policy[P_OTHER] == 1:
             mark[pos] = 1
         pos = end

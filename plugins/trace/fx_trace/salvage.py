@@ -30,7 +30,7 @@ from fx_trace.writer import open_writer
 from fxframework.errors import WriteRefusedError
 from fxframework.io.sink import Sink
 from fxframework.model.capture import Capture
-from fxframework.model.salvage import Loss
+from fxframework.model.salvage import Loss, lost
 from fxframework.registry import RecordWriter
 
 __all__ = ["salvage"]
@@ -72,13 +72,11 @@ def _is_magic(record: TraceRecord) -> bool:
 
 
 def _left_out(record: Padding | Damaged) -> Loss:
-    if isinstance(record, Padding):
-        code, what = "FXT0006", "are zero words between records"
-    else:
-        code, what = record.code, "are no record"
-    return Loss(
-        record.offset, record.nbytes, record.record, f"{record.nbytes} bytes {what}; left out", code
-    )
+    loss = lost(record)
+    if isinstance(record, Damaged):
+        return loss
+    message = f"{record.nbytes} bytes are zero words between records; left out"
+    return attrs.evolve(loss, message=message, code="FXT0006")
 
 
 @attrs.define
