@@ -20,7 +20,7 @@ from fxframework.errors import ExitCode, FxError, UsageError, did_you_mean
 if TYPE_CHECKING:
     from fxframework.host import Host
 
-__all__ = ["COMMANDS", "Command", "Fxf", "command", "run"]
+__all__ = ["COMMANDS", "Command", "Fxf", "GroupedOption", "command", "run"]
 
 COMMANDS = {
     "info": "Say what captures hold.",
@@ -104,15 +104,26 @@ class _WithGlobalOptions(click.Command):
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the command's own options, and then those that all commands take."""
-        shown = [(param, param.get_help_record(ctx)) for param in self.get_params(ctx)]
         common = set(self.params[self._own :])
-        for title, some in (
-            ("Options", [record for param, record in shown if record and param not in common]),
-            ("Everywhere", [record for param, record in shown if record and param in common]),
-        ):
-            if some:
+        sections: dict[str, list[tuple[str, str]]] = {"Options": []}
+        for param in self.get_params(ctx):
+            record = param.get_help_record(ctx)
+            title = "Everywhere" if param in common else getattr(param, "group", "Options")
+            if record:
+                sections.setdefault(title, []).append(record)
+        sections["Everywhere"] = sections.pop("Everywhere", [])
+        for title, records in sections.items():
+            if records:
                 with formatter.section(title):
-                    formatter.write_dl(some)
+                    formatter.write_dl(records)
+
+
+class GroupedOption(click.Option):
+    """An option that stands under a title of its own in the help."""
+
+    def __init__(self, *arguments: Any, group: str, **settings: Any) -> None:
+        super().__init__(*arguments, **settings)
+        self.group = group
 
 
 class Command(_WithGlobalOptions):

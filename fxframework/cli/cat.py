@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from fxframework.cli.app import command as _command
+from fxframework.cli.filters import part_options
 from fxframework.cli.render import TerminalFile, aligned, printable
 from fxframework.cli.session import Session, require_readable
 from fxframework.errors import ExitCode, UsageError
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
     from fxframework.io.sink import Sink
     from fxframework.model.capture import Capture
     from fxframework.model.table import Table
+    from fxframework.model.window import Selection
+    from fxframework.registry import ExportSession
 
 LINES = 4096
 """Rows printed at a time."""
@@ -28,14 +31,30 @@ LINES = 4096
 @_command(name="cat", short_help="Print a capture: as text, as records, or one of its tables.")
 @click.option("--records", is_flag=True, help="Every record, lossless, one JSON object per line.")
 @click.option("--table", metavar="NAME", help="One table: aligned on a terminal, else by tabs.")
+@click.option(
+    "-F",
+    "--follow",
+    is_flag=True,
+    help="Print what is appended to FILE, too, until interrupted.",
+)
 @click.argument("file")
 @click.argument("selectors", nargs=-1, metavar="[SELECTOR...]")
+@part_options
 def command(
-    session: Session, records: bool, table: str | None, file: str, selectors: tuple[str, ...]
+    session: Session,
+    records: bool,
+    table: str | None,
+    follow: bool,
+    file: str,
+    selectors: tuple[str, ...],
+    names: Selection,
 ) -> ExitCode:
     """Print a capture: as text, one line per record; as records; or one of its tables.
 
     With --json tables are JSON too, one object per row, and text is records.
+
+    --since, --until and the options under Parts and Log options print a part of it. Options of
+    one name add up; of several names, all must fit.
     """
     if selectors:
         raise UsageError(
@@ -44,8 +63,10 @@ def command(
         )
     if records and table is not None:
         raise UsageError("--records and --table exclude each other", remedy="choose one")
+    if follow:
+        return _follow(session, file, names, table=table, records=records)
     with session.open(file, also=_text_options(session)) as whole:
-        capture = session.window(whole)
+        capture = session.window(whole, names)
         if table is not None:
             _print_table(session, capture, table)
         elif records or session.settings.json:
@@ -72,6 +93,14 @@ def _text_options(session: Session) -> set[str]:
 
 def _export(session: Session, capture: Capture, name: str) -> None:
     """Send a capture through an exporter to stdout."""
+    with _stdout(session.screen) as sink:
+        export = _opened(session, capture, name, sink)
+        export.write(capture)
+        export.close()
+
+
+def _opened(session: Session, capture: Capture, name: str, sink: Sink) -> ExportSession:
+    """An exporter for a capture, with the options that were given for it."""
     exporter = session.host.exporter(name, format=capture.format, tables=capture.tables)
     given = {
         key: value
@@ -81,10 +110,7 @@ def _export(session: Session, capture: Capture, name: str) -> None:
     if name == "records":
         given = {"header": "no"}
     options = parse_options(given, exporter.options, whose=f"exporter {name!r}")
-    with _stdout(session.screen) as sink:
-        export = exporter.open(sink, options)
-        export.write(capture)
-        export.close()
+    return exporter.open(sink, options)
 
 
 def _stdout(screen: Screen) -> Sink:
@@ -94,6 +120,40 @@ def _stdout(screen: Screen) -> Sink:
         return Sink.open("-")
     file: Any = TerminalFile(sys.stdout.buffer)
     return Sink(file, name="<stdout>")
+
+
+def _follow(
+    session: Session, file: str, names: Selection, *, table: str | None, records: bool
+) -> ExitCode:
+    """Print a capture, and what is appended to it, until interrupted."""
+    from fxframework.cli import follow
+
+    for given, option in ((table is not None, "--table"), (session.settings.json, "--json")):
+        if given:
+            raise UsageError(
+                f"--follow prints lines as they come, and {option} a whole",
+                remedy="--follow goes with text and with --records",
+            )
+    with _stdout(session.screen) as sink:
+        opened: list[ExportSession] = []
+
+        def show(capture: Capture) -> None:
+            if records:
+                for chunk in capture.records_json():
+                    sink.write(chunk)
+                return
+            if not opened:
+                opened.append(_opened(session, capture, "text", sink))
+            opened[0].write(capture)
+
+        follow.follow(
+            session,
+            file,
+            lambda whole: session.selection(whole, names),
+            show,
+            also=_text_options(session),
+        )
+    return ExitCode.OK
 
 
 # --- tables ------------------------------------------------------------------------------------

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from fxframework.cli.app import command as _command
+from fxframework.cli.filters import part_options
 from fxframework.cli.render import amount
 from fxframework.cli.session import LIMIT_NAMES, Session, require_readable, worst
 from fxframework.errors import (
@@ -34,36 +35,10 @@ T = TypeVar("T", Writer, Exporter)
 @_command(name="convert", short_help="Put captures into another form.")
 @click.option("-t", "--to", metavar="EXPORTER", help="Exporter or format, instead of OUT's suffix.")
 @click.option("--force", is_flag=True, help="Replace OUT; print binary output to a terminal.")
-@click.option(
-    "--thread",
-    "threads",
-    multiple=True,
-    metavar="NAME",
-    help="Only this thread: its name, id or PID/TID, or a pattern (*, ?); repeatable.",
-)
-@click.option(
-    "--process",
-    "processes",
-    multiple=True,
-    metavar="NAME",
-    help="Only this process: its name, id or a pattern; repeatable.",
-)
-@click.option(
-    "--category",
-    "categories",
-    multiple=True,
-    metavar="NAME",
-    help="Only events of this category, or of those that fit a pattern; repeatable.",
-)
 @click.argument("paths", nargs=-1, required=True, metavar="IN... OUT")
+@part_options
 def command(
-    session: Session,
-    to: str | None,
-    force: bool,
-    threads: tuple[str, ...],
-    processes: tuple[str, ...],
-    categories: tuple[str, ...],
-    paths: tuple[str, ...],
+    session: Session, to: str | None, force: bool, paths: tuple[str, ...], names: Selection
 ) -> ExitCode:
     """Put captures into another form, which OUT's suffix or -t names.
 
@@ -71,11 +46,9 @@ def command(
     exporter (`fxf plugins` lists both). - is standard input or output. OUT appears whole or not
     at all, compressed where it ends in .gz, and never over an existing file without --force.
 
-    --since, --until, --thread, --process and --category take a part of each capture; in a
-    capture's own format, the part comes with all that it needs.
+    --since, --until and the options under Parts and Log options take a part of each capture; in
+    a capture's own format, the part comes with all that it needs.
     """
-    from fxframework.model.window import Selection
-
     *inputs, out = paths
     if not inputs:
         raise UsageError(
@@ -93,7 +66,6 @@ def command(
         ]
         target = _target(session.host, wholes, out, to)
         options = target_options(session, wholes, target)
-        names = Selection(threads=threads, processes=processes, categories=categories)
         parts = [session.selection(whole, names) for whole in wholes]
         _check(session, wholes, parts, target, out, force=force)
         result = _convert(session, wholes, parts, target, options, out, force=force)
@@ -247,8 +219,11 @@ def _check(
             f"{_name(target)} is binary, and standard output is a terminal",
             remedy="send it to a file or a pipe, or give --force",
         )
+    for capture, part in zip(captures, parts, strict=True):
+        if part is not None and part.by_logs:
+            _check_logs(capture, part, target)
     if isinstance(target, Writer) and _keeps_format(captures, target):
-        if parts[0] is not None and target.cut is None:
+        if parts[0] is not None and target.cut is None and captures[0].row_table is None:
             raise UsageError(
                 f"a {target.format} file cannot be cut: what the records of a part depend on "
                 "would be missing",
@@ -276,6 +251,18 @@ def _check(
             require_readable(capture)
 
 
+def _check_logs(capture: Capture, part: Selection, target: Target) -> None:
+    """Refuse where logs are chosen and there are none, or the records could not follow."""
+    capture.select(part)
+    if isinstance(target, Writer) and target.cut is not None and capture.row_table is None:
+        raise UsageError(
+            f"what a part of a {capture.format} capture has as {target.format} cannot be chosen "
+            "by its logs",
+            path=capture.name,
+            remedy="leave out the log options, or choose an exporter, such as -t csv",
+        )
+
+
 def _keeps_format(captures: Sequence[Capture], target: Writer) -> bool:
     """Whether one capture is written in its own format, so that its records are."""
     return len(captures) == 1 and captures[0].format == target.format
@@ -298,11 +285,15 @@ def _convert(
         with session.screen.working(f"converting {names}", "written") as working:
             working.watch(lambda: sink.written)
             if isinstance(target, Writer) and _keeps_format(captures, target):
-                if parts[0] is None:
-                    result.status = _rewrite(session, captures[0], target, options, sink)
+                whole, part = captures[0], parts[0]
+                if part is None:
+                    result.status = _rewrite(session, whole, target, options, sink)
+                elif target.cut is not None:
+                    result.left_out = target.cut(whole, part, sink, options)
                 else:
-                    assert target.cut is not None  # noqa: S101 (`_check` has asked)
-                    result.left_out = target.cut(captures[0], parts[0], sink, options)
+                    window = whole.select(part)
+                    result.status = _write_records(session, window, target, options, sink)
+                    result.left_out = _rows_left_out(whole, window)
             else:
                 open_export = target.compose if isinstance(target, Writer) else target.open
                 assert open_export is not None  # noqa: S101 (`_check` has asked)
@@ -332,10 +323,25 @@ def _rewrite(
             sink.write(capture.source.read(at, CHUNK))
         capture.scan()
         return ExitCode.OK
+    return _write_records(session, capture, writer, options, sink)
+
+
+def _write_records(
+    session: Session, capture: Capture, writer: Writer, options: Mapping[str, Any], sink: Sink
+) -> ExitCode:
+    """Write a capture's records through a writer."""
     target = RecordTarget(session, capture, writer, options, sink)
     for record in capture.records():
         target.write(record)
     return target.close()
+
+
+def _rows_left_out(whole: Capture, window: Capture) -> dict[str, int]:
+    """How many of the rows that the records have are outside of a part."""
+    name = whole.row_table
+    assert name is not None  # noqa: S101 (`_check` has asked)
+    rows, kept = (sum(len(batch) for batch in capture.batches(name)) for capture in (whole, window))
+    return {name: rows - kept} if rows > kept else {}
 
 
 class RecordTarget:

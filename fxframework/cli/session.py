@@ -137,13 +137,18 @@ class Session:
 
     @contextlib.contextmanager
     def open(
-        self, text: str, *, also: Collection[str] = (), several: bool = False
+        self,
+        text: str,
+        *,
+        also: Collection[str] = (),
+        several: bool = False,
+        strict: bool | None = None,
     ) -> Iterator[Capture]:
         """Open an input as the settings say, and close it.
 
         ``also`` are option names that the caller takes care of. With ``several`` inputs an option
-        of another installed reader is passed over; otherwise it is a UsageError. Raises what
-        ``Host.open`` raises.
+        of another installed reader is passed over; otherwise it is a UsageError. ``strict`` is
+        what the settings say, unless it is given. Raises what ``Host.open`` raises.
         """
         host = self.host
         format, path = self.named(text)
@@ -156,7 +161,8 @@ class Session:
             own = {option.name for option in reader.options} | LIMIT_NAMES
             self.check_options(own | set(also), f"a {reader.format} capture", several=several)
             mine = {name: value for name, value in given.items() if name in own}
-            capture = host.read(source, reader, strict=self.settings.strict, options=mine)
+            strict = self.settings.strict if strict is None else strict
+            capture = host.read(source, reader, strict=strict, options=mine)
         except BaseException:
             source.close()
             raise
@@ -212,9 +218,12 @@ class Session:
             raise UsageError("--until is before --since", remedy="exchange them")
         return attrs.evolve(names, start_ns=first, stop_ns=last)
 
-    def window(self, capture: Capture) -> Capture:
-        """The capture as ``--since`` and ``--until`` cut it; UsageError where it has no times."""
-        selection = self.selection(capture)
+    def window(self, capture: Capture, names: Selection | None = None) -> Capture:
+        """The part of a capture that ``--since``, ``--until`` and ``names`` choose.
+
+        Raises UsageError where it has no times, threads, processes or logs to choose by.
+        """
+        selection = self.selection(capture, names)
         return capture if selection is None else capture.select(selection)
 
     # --- outcomes ---

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import attrs
@@ -13,6 +13,7 @@ from fxframework.errors import (
     FxError,
     NoReaderError,
     UnreadableError,
+    UsageError,
     WriteRefusedError,
     did_you_mean,
 )
@@ -23,7 +24,7 @@ from fxframework.io.source import CHUNK, Source, spool_file
 from fxframework.model.capture import Capture, OpenRequest, Record, Summary
 from fxframework.model.diagnostics import Diagnostics
 from fxframework.model.table import Table
-from fxframework.registry import ExportSession, RecordWriter, parse_options
+from fxframework.registry import ExportSession, Option, RecordWriter
 
 __all__ = ["VERSION", "OpaqueCapture", "open_export", "open_raw_writer", "open_records"]
 
@@ -76,7 +77,24 @@ def _header(capture: Capture) -> bytes:
     }
     if capture.writer_options:
         header["options"] = dict(capture.writer_options)
+    reading = _reading(capture)
+    if reading:
+        header["reading"] = reading
     return orjson.dumps(header) + b"\n"
+
+
+def _reading(capture: Capture) -> dict[str, Any]:
+    """The options that a capture was read with, where they are not the reader's usual ones."""
+    given = capture.request.options
+    if not given:
+        return {}
+    host: Host = capture.request.host or default_host()
+    reader = host.readers.get(capture.format)
+    return {
+        option.name: given[option.name]
+        for option in (() if reader is None else reader.options)
+        if option.name in given and given[option.name] != option.default
+    }
 
 
 # --- Back --------------------------------------------------------------------------------------
@@ -86,7 +104,7 @@ def open_records(source: Source, request: OpenRequest) -> Capture:
     """Open a records file as the capture that its records came from.
 
     The records are written, by their format's writer, as the bytes that they stand for, and these
-    are opened by that format's reader. Lines that make no sense are findings. Bytes without a
+    are opened by that format's reader, both with the options that the header has. Lines that make no sense are findings. Bytes without a
     header line are an ``OpaqueCapture``, unless the option ``format`` says what they are.
 
     Raises NoReaderError for a format that cannot be read and written here, UnreadableError for a
@@ -126,17 +144,8 @@ def _rebuilt(
             remedy="`fxf plugins` lists what is installed",
         )
     bad = _BadLines(request.limits.max_findings or 1 << 62)
-    options = header.get("options", {})
-    known = {option.name for option in writer.options}
-    if not isinstance(options, dict):
-        options = {}
-    for name in options.keys() - known:
-        bad.add(0, 1, f"the header's option {name!r} is unknown")
-    settings = parse_options(
-        {name: value for name, value in options.items() if name in known},
-        writer.options,
-        whose=f"the writer of {format}",
-    )
+    settings = _settings(header, "options", writer.options, bad)
+    reading = _settings(header, "reading", reader.options, bad)
     with spool_file() as spool:
         # What the writer finds is found again, in its place, when the bytes are read.
         unused = Diagnostics(reader.rules() if reader.rules else {}, limit=1)
@@ -158,14 +167,31 @@ def _rebuilt(
         rebuilt = Source.spooled(spool, name=source.name)
     rebuilt.faults = source.faults
     rebuilt.rebuilt = True
-    defaults = {option.name: option.default for option in reader.options}
-    capture = reader.open(rebuilt, attrs.evolve(request, options=defaults))
+    capture = reader.open(rebuilt, attrs.evolve(request, options=reading))
     try:
         bad.report(capture.diagnostics)
     except BaseException:
         capture.close()
         raise
     return capture
+
+
+def _settings(
+    header: Mapping[str, Any], key: str, known: Iterable[Option], bad: _BadLines
+) -> dict[str, Any]:
+    """The options that a header has under a key; those that make no sense are findings."""
+    options = {option.name: option for option in known}
+    settings = {name: option.default for name, option in options.items()}
+    given = header.get(key, {})
+    for name, value in (given if isinstance(given, dict) else {}).items():
+        if name not in options:
+            bad.add(0, 1, f"the header's option {name!r} is unknown")
+            continue
+        try:
+            settings[name] = options[name].accept(value)
+        except UsageError as error:
+            bad.add(0, 1, f"in the header, {error.message}")
+    return settings
 
 
 def _parse(line: bytes) -> Any:

@@ -6,8 +6,8 @@ kernel (through ``low`` and ``limit``, plain ints) and a person (through ``WordL
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, overload
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any, Literal, overload
 
 import attrs
 
@@ -15,11 +15,23 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-__all__ = ["U64_MAX", "WORD", "Bits", "FieldView", "WordLayout", "pad8", "padding", "to_i64"]
+__all__ = [
+    "U64_MAX",
+    "WORD",
+    "Bits",
+    "FieldView",
+    "WordLayout",
+    "explain_stretch",
+    "pad8",
+    "padding",
+    "to_i64",
+]
 
 WORD = 8
 """Bytes in a word."""
 U64_MAX = (1 << 64) - 1
+SHOWN_WORDS = 64
+"""Words of a payload, of padding or of damage that are explained, around the byte asked for."""
 
 
 def padding(nbytes: int) -> int:
@@ -165,3 +177,47 @@ class WordLayout:
             value, meaning = stray >> low, "should be zero"
             views.append(FieldView(offset, low, high, "reserved", value, meaning, self.section))
         return sorted(views, key=lambda view: view.low)
+
+
+def explain_stretch(
+    data: memoryview,
+    at: int,
+    end: int,
+    name: str,
+    section: str,
+    *,
+    wanted: int,
+    meaning: str | None = None,
+    order: Literal["big", "little"] = "little",
+) -> Iterator[FieldView]:
+    """Bytes ``at`` to ``end`` without fields, a word at a time; the last may be less than one.
+
+    Bytes are their own ``meaning`` where none is given. Of a long stretch the words around byte
+    ``wanted`` are given, and what stands for the others, its value their number.
+    """
+    first, last = at, end
+    if end - at > SHOWN_WORDS * WORD:
+        inside = at <= wanted < end
+        near = wanted - wanted % WORD - SHOWN_WORDS // 2 * WORD if inside else at
+        first = max(at, near)
+        last = min(end, first + SHOWN_WORDS * WORD)
+
+    def left_out(start: int, stop: int) -> FieldView:
+        count = -(-(stop - start) // WORD)
+        return FieldView(start, 0, 63, name, count, f"{count} words, not listed", section)
+
+    if at < first:
+        yield left_out(at, first)
+    for here in range(first, last, WORD):
+        word = data[here : min(here + WORD, end)].tobytes()
+        yield FieldView(
+            here,
+            0,
+            8 * len(word) - 1,
+            name,
+            int.from_bytes(word, order),
+            repr(word)[1:] if meaning is None else meaning,
+            section,
+        )
+    if last < end:
+        yield left_out(last, end)

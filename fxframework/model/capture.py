@@ -32,7 +32,8 @@ class Record(Protocol):
     """One record, lossless: an object of the format's own with its place in the file.
 
     A record that has a time may have it as ``ns`` (int), nanoseconds on the capture's clock; see
-    ``Capture.timed_records``.
+    ``Capture.timed_records``. One that is nothing without another may have that one's offset as
+    ``row_offset`` (int); see ``Capture.row_table``.
     """
 
     @property
@@ -97,6 +98,10 @@ class Capture(abc.ABC):
     """The tables that the format fills, beside `diagnostics`."""
     timed_records: ClassVar[bool] = False
     """Whether every record that has a time says it (``ns``), so that records can be cut by it."""
+    row_table: ClassVar[str | None] = None
+    """The table that has a row, at the record's offset, for every record that says something by
+    itself; None where there is none. A part of such a capture has the records of its rows, and
+    those that have no row, so that its own writer can write it."""
     support_records: ClassVar[frozenset[str]] = frozenset()
     """Kinds of records that say nothing by themselves: others refer to them, and show what they
     say. Captures that differ in these alone say the same."""
@@ -118,6 +123,20 @@ class Capture(abc.ABC):
     def writer_options(self) -> Mapping[str, Any]:
         """Options with which the format's writer gives the same bytes again."""
         return {}
+
+    @property
+    def utc_offset_ns(self) -> int | None:
+        """Nanoseconds since the Unix epoch at time 0 of the capture's clock; None: not known."""
+        return None
+
+    def resume(self) -> tuple[int, bytes] | None:
+        """Where to go on reading once the file has grown, for what follows one.
+
+        Gives the offset up to which there are whole records, and the bytes that must stand before
+        what follows there so that it reads as it would in the file. None for a format in which
+        that cannot be done, which is how it is unless a capture says otherwise.
+        """
+        return None
 
     @property
     def tables(self) -> tuple[str, ...]:
@@ -213,7 +232,8 @@ class Capture(abc.ABC):
         """The same capture with the rows and records of a part of it.
 
         See ``fxframework.model.window.Window`` for what belongs to a part. Raises UsageError where
-        a thread or process is named that it does not have.
+        a thread or process is named that it does not have, and where logs are chosen of a format
+        that has none.
         """
         from fxframework.model.window import Window
 

@@ -38,6 +38,9 @@ class TableSchema:
     columns: tuple[Column, ...]
     plain: bool = False
     """True where rows have no ``row`` and ``offset`` of their own (`diagnostics`)."""
+    parent_table: str | None = None
+    """The table whose rows the column ``parent`` numbers, where a row here is a detail of the row
+    there, and goes where that goes. (What `args` belong to, each of them says by itself.)"""
 
     @property
     def all_columns(self) -> tuple[Column, ...]:
@@ -79,6 +82,15 @@ ARG_TYPES = {
     10: "blob",
 }
 
+LOG_LEVELS = {
+    "TRACE": 0x10,
+    "DEBUG": 0x20,
+    "INFO": 0x30,
+    "WARN": 0x40,
+    "ERROR": 0x50,
+    "FATAL": 0x60,
+}
+"""Levels of the ``severity`` of `logs`: a log of one has this byte, a more severe one a greater."""
 SEVERITIES = {0: "info", 1: "warning", 2: "data_loss", 3: "error"}
 _NAMES = (
     "processes",

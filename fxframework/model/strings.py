@@ -12,6 +12,7 @@ from typing import Any, NamedTuple, overload
 import numpy as np
 from numpy.typing import NDArray
 
+from fxframework.io import arena
 from fxframework.io.jit import kernel
 
 __all__ = ["PoolArrays", "StringPool", "TextColumn", "intern_words", "rehash"]
@@ -103,6 +104,22 @@ def rehash(pool):  # type: ignore[no-untyped-def]
         while pool.slots[slot] >= 0:
             slot = (slot + 1) & mask
         pool.slots[slot] = code
+
+
+@kernel
+def copy_stretches(source, starts, offsets, out):  # type: ignore[no-untyped-def]
+    """Copy stretches of ``source`` to where ``offsets`` says; whether all lie within it."""
+    for row in range(len(starts)):
+        size = offsets[row + 1] - offsets[row]
+        if size <= 0:
+            continue
+        start = starts[row]
+        if start < 0 or size > len(source) - start:
+            return False
+        to = offsets[row]
+        for index in range(size):
+            out[to + index] = source[start + index]
+    return True
 
 
 class StringPool(Sequence[str]):
@@ -224,13 +241,24 @@ class TextColumn(Sequence[str]):
     def gather(
         cls, source: NDArray[np.uint8], starts: NDArray[np.int64], lengths: NDArray[np.int64]
     ) -> TextColumn:
-        """A column of stretches of ``source``, copied together in order."""
+        """A column of stretches of ``source``, copied together in order.
+
+        Raises IndexError where one of them lies outside of it.
+        """
+        starts, lengths = (np.ascontiguousarray(part, np.int64) for part in (starts, lengths))
         offsets = np.zeros(starts.size + 1, np.int64)
         np.cumsum(lengths, out=offsets[1:])
         total = int(offsets[-1])
-        index = np.arange(total, dtype=np.int64)
-        index += np.repeat(starts - offsets[:-1], lengths)
-        return cls(offsets, source[index])
+        copy = copy_stretches.for_size(total)
+        if copy == copy_stretches.plain:  # numpy is faster at it than a loop of Python
+            index = np.arange(total, dtype=np.int64)
+            index += np.repeat(starts - offsets[:-1], lengths)
+            return cls(offsets, source[index])
+        data = arena.empty(total, np.uint8)
+        if not copy(np.ascontiguousarray(source), starts, offsets, data):
+            msg = f"a stretch lies outside of {source.size} bytes"
+            raise IndexError(msg)
+        return cls(offsets, data)
 
     def bytes_of(self, row: int) -> bytes:
         """The bytes of a row."""

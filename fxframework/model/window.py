@@ -1,7 +1,9 @@
-"""Window: a capture as it looks through a stretch of time."""
+"""Window: a capture as it looks through a selection: a stretch of time, or some of its rows."""
 
 from __future__ import annotations
 
+import abc
+import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 from typing import Any
@@ -13,21 +15,30 @@ from numpy.typing import NDArray
 from fxframework.errors import UsageError, did_you_mean
 from fxframework.model.capture import Capture, Record, Summary
 from fxframework.model.clock import NS_MAX, NS_MIN
+from fxframework.model.logs import LogFilter, RowMarks, severity_byte
 from fxframework.model.schema import SLICE_KINDS, STANDARD_TABLES, TABLE_CODES
 from fxframework.model.table import Table
 
-__all__ = ["Selection", "Window"]
+__all__ = ["Selection", "View", "Window"]
 
+Bools = NDArray[np.bool_]
 COMPLETE = next(number for number, name in SLICE_KINDS.items() if name == "complete")
+
+RECORDS = 512
+"""Records that are looked up together."""
 
 
 @attrs.frozen(kw_only=True)
 class Selection:
-    """A part of a capture: a stretch of time, and which threads, processes and categories.
+    """A part of a capture: a stretch of time; threads, processes and categories; or logs.
 
     Times are nanoseconds on the capture's clock, ``start_ns <= time < stop_ns``, None open-ended.
     Threads and processes are chosen by name, or by number: a thread's id, or ``pid/tid``.
     ``*`` and ``?`` in a name stand for any letters. No names at all choose everything.
+
+    Logs are chosen by what they say. Of several values of one field any will do; what several
+    fields ask for must all hold. Case counts only with ``case_sensitive``. Where logs are chosen,
+    rows of other tables that have a time do not belong.
     """
 
     start_ns: int | None = None
@@ -35,11 +46,49 @@ class Selection:
     threads: tuple[str, ...] = ()
     processes: tuple[str, ...] = ()
     categories: tuple[str, ...] = ()
+    min_severity: int | None = attrs.field(
+        default=None, converter=attrs.converters.optional(severity_byte)
+    )
+    """Logs of at least this severity: a byte, or the name of a level (UsageError for none)."""
+    tags: tuple[str, ...] = ()
+    """Logs that have one of these tags."""
+    exclude_tags: tuple[str, ...] = ()
+    """Logs that have none of these tags."""
+    components: tuple[str, ...] = ()
+    """Logs of components whose moniker or url holds one of these."""
+    filters: tuple[str, ...] = ()
+    """Logs whose message, moniker or url holds one of these."""
+    excludes: tuple[str, ...] = ()
+    """Logs whose message, moniker and url hold none of these."""
+    case_sensitive: bool = False
+    kernel: bool = False
+    """Logs of the kernel: their component, or a tag, is ``klog``."""
+    pids: tuple[int, ...] = ()
+    tids: tuple[int, ...] = ()
 
     @property
     def by_time_alone(self) -> bool:
-        """Whether it names no thread, process or category."""
-        return not (self.threads or self.processes or self.categories)
+        """Whether it names no thread, process or category, and chooses no logs."""
+        return not (self.threads or self.processes or self.categories or self.by_logs)
+
+    @property
+    def by_logs(self) -> bool:
+        """Whether it chooses logs by what they say."""
+        return (
+            self.min_severity is not None
+            or self.kernel
+            or any(
+                (
+                    self.tags,
+                    self.exclude_tags,
+                    self.components,
+                    self.filters,
+                    self.excludes,
+                    self.pids,
+                    self.tids,
+                )
+            )
+        )
 
     @staticmethod
     def matches(text: str | None, patterns: Iterable[str]) -> bool:
@@ -47,13 +96,22 @@ class Selection:
         return text is not None and any(_fits(text, pattern) for pattern in patterns)
 
 
-def thread_mask(selection: Selection, capture: Capture) -> NDArray[np.bool_] | None:
+def thread_mask(selection: Selection, capture: Capture) -> Bools | None:
     """By thread id, whether the thread is selected; None where all are.
 
-    Raises UsageError where a name matches no thread or process.
+    Raises UsageError where a name matches no thread or process, and where the capture knows none.
     """
     if not (selection.threads or selection.processes):
         return None
+    for name, asked in (("threads", selection.threads), ("processes", selection.processes)):
+        if asked and not {name, "threads"} <= capture.schemas.keys():
+            raise UsageError(
+                f"a {capture.format} capture has no table of {name}",
+                path=capture.name,
+                remedy="choose its logs by number, with --pid and --tid"
+                if "logs" in capture.schemas
+                else f"it has {', '.join(capture.tables)}",
+            )
     table = capture.table("threads")
     ids, pids, tids = (table.array(name).tolist() for name in ("id", "pid", "tid"))
     mask = np.zeros(max(ids, default=-1) + 1, np.bool_)
@@ -73,7 +131,7 @@ def thread_mask(selection: Selection, capture: Capture) -> NDArray[np.bool_] | N
     return mask
 
 
-def category_mask(selection: Selection, capture: Capture) -> NDArray[np.bool_] | None:
+def category_mask(selection: Selection, capture: Capture) -> Bools | None:
     """By string code, whether it is a selected category; None where all are.
 
     Raises UsageError for a pattern that no category of the capture fits; blobs may have some that
@@ -111,9 +169,7 @@ def _nothing(what: str, pattern: str, known: Sequence[str]) -> UsageError:
     )
 
 
-def _fitting(
-    what: str, patterns: Sequence[str], called: Sequence[tuple[str, ...]]
-) -> NDArray[np.bool_]:
+def _fitting(what: str, patterns: Sequence[str], called: Sequence[tuple[str, ...]]) -> Bools:
     """Which of the things that are called so fit a pattern; UsageError for one that none fits."""
     mask = np.zeros(len(called), np.bool_)
     for pattern in patterns:
@@ -125,31 +181,74 @@ def _fitting(
     return mask
 
 
-class Window(Capture):
-    """The rows and records of another capture that belong to a selection.
+class View(Capture):
+    """A capture that is looked at through another, which shows some of its rows."""
 
-    A slice belongs where any part of it is within the time, every other row with a ``ts`` by
-    that. With threads or processes, rows of others do not belong (a context switch does where one
-    of its two threads does), nor do, with categories, rows of others or of none. `args` follow
-    the rows that they are arguments of. Other tables (`blobs`, `diagnostics`, …) and records
-    without a time stay whole. ``row`` keeps the numbers of the whole capture, so that references
-    between rows hold.
-    """
-
-    def __init__(self, whole: Capture, selection: Selection) -> None:
+    def __init__(self, whole: Capture) -> None:
         self.whole = whole
-        self.selection = selection
-        self.start_ns = NS_MIN if selection.start_ns is None else selection.start_ns
-        self.stop_ns = NS_MAX + 1 if selection.stop_ns is None else selection.stop_ns
-        # Of the class elsewhere; a window is of the class that it looks into.
+        # Of the class elsewhere; a view is of the class that it looks at.
         self.format = whole.format  # type: ignore[misc]
         self.schemas = whole.schemas  # type: ignore[misc]
+        self.timed_records = whole.timed_records  # type: ignore[misc]
+        self.row_table = whole.row_table  # type: ignore[misc]
+        self.support_records = whole.support_records  # type: ignore[misc]
         # The whole capture's own, shared: nothing is added to them here.
         self.source = whole.source
         self.request = whole.request
         self.diagnostics = whole.diagnostics
         self.strings = whole.strings
-        self._kept: dict[str, NDArray[np.int64]] = {}
+
+    @property
+    def writer_options(self) -> Mapping[str, Any]:
+        """Those of the whole capture."""
+        return self.whole.writer_options
+
+    @property
+    def utc_offset_ns(self) -> int | None:
+        """That of the whole capture."""
+        return self.whole.utc_offset_ns
+
+    def scan(self) -> None:
+        """Read the whole capture."""
+        self.whole.scan()
+
+    def close(self) -> None:
+        """Close the whole capture."""
+        self.whole.close()
+
+    @abc.abstractmethod
+    def _part(self, table: Table) -> Table:
+        """The rows of a table, or of a batch of it, that are shown; itself where all are."""
+
+    def _table(self, name: str) -> Table:
+        return self._part(self.whole.table(name))
+
+    def _batches(self, name: str, rows: int) -> Iterator[Table]:
+        for batch in self.whole.batches(name, rows):
+            part = self._part(batch)
+            if part is batch or len(part):
+                yield part
+
+
+class Window(View):
+    """The rows and records of another capture that belong to a selection.
+
+    A slice belongs where any part of it is within the time, every other row with a ``ts`` by
+    that. With threads or processes, rows of others do not belong (a context switch does where one
+    of its two threads does), nor do, with categories, rows of others or of none, nor, where logs
+    are chosen, any others. `args` follow the rows that they are arguments of, and so do the rows
+    of a table that has details of another's (``TableSchema.parent_table``). Other tables (`blobs`,
+    `diagnostics`, …) and records without a time stay whole. ``row`` keeps the numbers of the
+    whole capture, so that references between rows hold.
+    """
+
+    def __init__(self, whole: Capture, selection: Selection) -> None:
+        super().__init__(whole)
+        self.selection = selection
+        self.start_ns = NS_MIN if selection.start_ns is None else selection.start_ns
+        self.stop_ns = NS_MAX + 1 if selection.stop_ns is None else selection.stop_ns
+        self._kept: dict[str, RowMarks] = {}
+        self._logs = LogFilter(selection, whole) if selection.by_logs else None
         self._threads = thread_mask(selection, whole)
         self._categories = category_mask(selection, whole)
         self._people: list[tuple[int, ...]] = []
@@ -159,17 +258,18 @@ class Window(Capture):
             koids = [table.array(name)[chosen].tolist() for name in ("pid", "tid")]
             self._people = list(zip(*koids, strict=True))
 
-    @property
-    def writer_options(self) -> Mapping[str, Any]:
-        """Those of the whole capture."""
-        return self.whole.writer_options
-
     def records(self) -> Iterator[Record]:
-        """The records whose time belongs, and those that have none.
+        """The records that belong.
 
-        Raises UsageError where the format's records do not say their time, or where threads,
-        processes or categories are chosen.
+        Where the capture has a ``row_table``, those of its rows that belong, and those that have
+        no row; where a record has a ``row_offset``, it goes where the record at that offset goes.
+        Elsewhere, the records whose time belongs, and those that have none.
+
+        Raises UsageError where the format's records say neither their row nor their time, and
+        where they say their time alone and anything else is chosen.
         """
+        if self.whole.row_table is not None:
+            return self._records_of_rows(self.whole.row_table)
         if not self.whole.timed_records:
             raise UsageError(
                 f"records of a {self.format} capture cannot be chosen by time",
@@ -177,17 +277,36 @@ class Window(Capture):
             )
         if not self.selection.by_time_alone:
             raise UsageError(
-                "records cannot be chosen by thread, process or category",
+                "records cannot be chosen by thread, process or category, nor by what logs say",
                 remedy="cut the capture first: `fxf convert IN OUT` with OUT in its own format",
             )
-        return self._records()
+        return self._timed_records()
 
-    def _records(self) -> Iterator[Record]:
+    def _timed_records(self) -> Iterator[Record]:
         start, stop = self.start_ns, self.stop_ns
         for record in self.whole.records():
             ns = getattr(record, "ns", None)
             if ns is None or start <= ns < stop:
                 yield record
+
+    def _records_of_rows(self, name: str) -> Iterator[Record]:
+        left_out = self._left_out(name)
+        records = self.whole.records()
+        while some := list(itertools.islice(records, RECORDS)):
+            offsets = np.array([_row_offset(record) for record in some], np.int64)
+            near = np.searchsorted(left_out, offsets)
+            near = np.minimum(near, left_out.size - 1)
+            keep = left_out[near] != offsets
+            yield from itertools.compress(some, keep.tolist())
+
+    def _left_out(self, name: str) -> NDArray[np.int64]:
+        """Offsets of the rows that do not belong, in order, and one that is none at the end."""
+        parts = [np.array([NS_MAX], np.int64)]
+        for batch in self.whole.batches(name):
+            mask = self._mask(batch)
+            if mask is not None:
+                parts.append(batch.array("offset")[~mask])
+        return np.sort(np.concatenate(parts))
 
     def summary(self) -> Summary:
         """The whole capture's, with the rows and the times of this stretch."""
@@ -201,39 +320,32 @@ class Window(Capture):
             timeline=(),
         )
 
-    def scan(self) -> None:
-        """Read the whole capture."""
-        self.whole.scan()
+    def _part(self, table: Table) -> Table:
+        mask = self._mask(table)
+        return table if mask is None else table.select(mask)
 
-    def close(self) -> None:
-        """Close the whole capture."""
-        self.whole.close()
-
-    def _table(self, name: str) -> Table:
-        whole = self.whole.table(name)
-        mask = self._mask(whole)
-        return whole if mask is None else whole.select(mask)
-
-    def _batches(self, name: str, rows: int) -> Iterator[Table]:
-        for batch in self.whole.batches(name, rows):
-            mask = self._mask(batch)
-            if mask is None:
-                yield batch
-            elif mask.any():
-                yield batch.select(mask)
-
-    def _mask(self, table: Table) -> NDArray[np.bool_] | None:
+    def _mask(self, table: Table) -> Bools | None:
         """Which rows belong; None where all do."""
         if table.name == "args":
             return self._args_mask(table)
+        if table.name in self._kept:  # it has been decided
+            return self._kept[table.name].of(table.array("row"))
+        parents = table.schema.parent_table
+        if parents is not None and parents in self.schemas:
+            return self._rows_kept(parents).of(table.array("parent"))
         masks = [
             mask
-            for mask in (self._time_mask(table), self._thread_mask(table), self._category(table))
+            for mask in (
+                self._time_mask(table),
+                self._thread_mask(table),
+                self._category(table),
+                self._log_mask(table),
+            )
             if mask is not None
         ]
         return np.asarray(np.logical_and.reduce(masks)) if masks else None
 
-    def _time_mask(self, table: Table) -> NDArray[np.bool_] | None:
+    def _time_mask(self, table: Table) -> Bools | None:
         if "ts" not in table or (self.selection.start_ns is self.selection.stop_ns is None):
             return None
         ts = table.array("ts")
@@ -248,7 +360,7 @@ class Window(Capture):
         touches = (dur < 0) | (end > self.start_ns) | (ts >= self.start_ns)
         return np.asarray(touches & (ts < self.stop_ns))
 
-    def _thread_mask(self, table: Table) -> NDArray[np.bool_] | None:
+    def _thread_mask(self, table: Table) -> Bools | None:
         threads = self._threads
         if threads is None:
             return None
@@ -265,7 +377,7 @@ class Window(Capture):
         fits = [tuple(koids) in chosen for koids in each.tolist()]
         return np.array(fits, np.bool_)[where.reshape(-1)]
 
-    def _category(self, table: Table) -> NDArray[np.bool_] | None:
+    def _category(self, table: Table) -> Bools | None:
         if not self.selection.categories or "ts" not in table:
             return None
         if "category" not in table:
@@ -275,20 +387,31 @@ class Window(Capture):
         known = np.append(self._categories, False)  # what -1 finds
         return np.asarray(known[codes])
 
-    def _args_mask(self, args: Table) -> NDArray[np.bool_]:
+    def _log_mask(self, table: Table) -> Bools | None:
+        if self._logs is None or "ts" not in table:
+            return None
+        return self._logs.mask(table) if table.name == "logs" else np.zeros(len(table), np.bool_)
+
+    def _args_mask(self, args: Table) -> Bools:
         mask = np.zeros(len(args), np.bool_)
         codes, parents = args.array("table"), args.array("parent")
         for name, code in TABLE_CODES.items():
             mine = codes == code
             if name in self.schemas and name != "args" and mine.any():
-                mask[mine] = np.isin(parents[mine], self._rows_kept(name))
+                mask[mine] = self._rows_kept(name).of(parents[mine])
         return mask
 
-    def _rows_kept(self, name: str) -> NDArray[np.int64]:
-        """Row numbers of a table that belong."""
+    def _rows_kept(self, name: str) -> RowMarks:
+        """Marks on the rows of a table that belong."""
         kept = self._kept.get(name)
         if kept is None:
-            parts = [batch.array("row") for batch in self.batches(name)]
-            kept = np.concatenate(parts) if parts else np.zeros(0, np.int64)
+            kept = RowMarks()
+            for batch in self.batches(name):
+                kept.add(batch.array("row"))
             self._kept[name] = kept
         return kept
+
+
+def _row_offset(record: Record) -> int:
+    own: int = getattr(record, "row_offset", record.offset)
+    return own

@@ -30,12 +30,9 @@ from fx_trace.records import (
 from fx_trace.rules import RULES
 from fxframework.errors import UsageError
 from fxframework.io.source import Source
-from fxframework.io.words import WORD, FieldView, WordLayout
+from fxframework.io.words import WORD, FieldView, WordLayout, explain_stretch
 
 __all__ = ["explain", "explain_buffer"]
-
-SHOWN_WORDS = 64
-"""Words of a payload, of padding or of damage that are listed, around the byte asked for."""
 
 
 def explain(source: Source, offset: int) -> list[FieldView]:
@@ -187,29 +184,13 @@ class _Explainer:
         self, at: int, end: int, name: str, section: str, meaning: str | None = None
     ) -> Iterator[FieldView]:
         """Words without fields, or the odd bytes of the last one; bytes are their own meaning."""
-        first, last = at, end
-        if end - at > SHOWN_WORDS * WORD:
-            inside = at <= self.wanted < end
-            near = self.wanted - self.wanted % WORD - SHOWN_WORDS // 2 * WORD if inside else at
-            first = max(at, near)
-            last = min(end, first + SHOWN_WORDS * WORD)
-        if at < first:
-            yield self.left_out(at, first, name, section)
-        for here in range(first, last, WORD):
-            data = self.data[here : min(here + WORD, end)].tobytes()
-            yield FieldView(
-                here,
-                0,
-                8 * len(data) - 1,
-                name,
-                int.from_bytes(data, self.order),
-                repr(data)[1:] if meaning is None else meaning,
-                section,
-            )
-        if last < end:
-            yield self.left_out(last, end, name, section)
-
-    def left_out(self, at: int, end: int, name: str, section: str) -> FieldView:
-        """What stands for words that are not listed; the value is their number."""
-        count = -(-(end - at) // WORD)
-        return FieldView(at, 0, 63, name, count, f"{count} words, not listed", section)
+        return explain_stretch(
+            self.data,
+            at,
+            end,
+            name,
+            section,
+            wanted=self.wanted,
+            meaning=meaning,
+            order=self.order,
+        )

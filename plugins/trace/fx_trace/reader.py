@@ -137,6 +137,12 @@ class TraceCapture(Capture):
         """What the writer has to know to write these records as the same bytes."""
         return {"big_endian": True} if self.big_endian else {}
 
+    @property
+    def utc_offset_ns(self) -> int | None:
+        """As the first clock that says it has it (document 002, `Initialization`)."""
+        clocks = self._pass(whole=self._fits_memory).scanner.clocks()
+        return next((c.base_wall_ns for c in clocks if c.base_wall_ns is not None), None)
+
     def places(self, offsets: I64) -> I64:
         """For offsets of records, numbers that are in the order of reading, same shape."""
         return offsets

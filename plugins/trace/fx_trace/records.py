@@ -32,6 +32,17 @@ from fxframework.io.limits import Limits
 from fxframework.io.words import U64_MAX, WORD, Bits, WordLayout, pad8, padding, to_i64
 from fxframework.model.clock import Clock
 from fxframework.model.diagnostics import Diagnostics
+from fxframework.model.forms import (
+    CANONICAL_NAN,
+    Form,
+    bits_of,
+    double_of,
+    exactly,
+    show_double,
+    show_text,
+    shown_text,
+    unfit,
+)
 
 if TYPE_CHECKING:
     import numpy as np
@@ -81,10 +92,7 @@ Value = None | bool | int | float | str | bytes
 Finding = tuple[str, str, int]
 """Code, message and byte offset."""
 
-CANONICAL_NAN = 0x7FF8000000000000
 UNREGISTERED_THREAD = re.compile(r"<thr#(\d{1,3})>")
-NOT_FINITE = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
-_F64 = struct.Struct("<d")
 _U64 = struct.Struct("<Q")
 
 
@@ -97,9 +105,8 @@ def refusal(code: str, message: str) -> WriteRefusedError:
     return WriteRefusedError(message, code=code, remedy=RULES[code].remedy)
 
 
-def _unfit(what: str, name: str, value: int, least: int, most: int) -> WriteRefusedError:
-    found = reprlib.repr(value)
-    return refusal("FXT0404", f"{what}: {name} is {found}, but its field holds {least} to {most}")
+def _refuse(number: str, message: str) -> WriteRefusedError:
+    return refusal(f"FXT{number}", message)
 
 
 def string_marker(index: int) -> str:
@@ -110,26 +117,6 @@ def string_marker(index: int) -> str:
 def thread_marker(index: int) -> str:
     """What stands for a thread that was never registered."""
     return f"<thr#{index}>"
-
-
-def shown_text(text: str) -> str:
-    """The text as JSON shows it: U+FFFD where bytes are not UTF-8."""
-    return text.encode(errors="surrogateescape").decode(errors="replace")
-
-
-def _double_of(bits: int) -> float:
-    value: float = _F64.unpack(_U64.pack(bits))[0]
-    return value
-
-
-def _bits_of(value: float) -> int:
-    bits: int = _U64.unpack(_F64.pack(value))[0]
-    return bits
-
-
-def _exactly(value: Value) -> Value:
-    """What makes two argument values the same: of doubles the bits, so that -0.0 is not 0.0."""
-    return _F64.pack(value) if isinstance(value, float) else value
 
 
 # --- State: what earlier records say about later ones ------------------------------------------
@@ -314,7 +301,7 @@ class _Builder:
 
     def unfit(self, name: str, value: int, least: int, most: int) -> WriteRefusedError:
         """The refusal of a number that does not fit."""
-        return _unfit(self.what, name, value, least, most)
+        return unfit(_refuse, self.what, name, value, least, most)
 
     def u64(self, name: str, value: int) -> None:
         """Append a word."""
@@ -360,60 +347,11 @@ def _encoded(what: str, name: str, text: str) -> bytes:
 # --- JSON on its way in ------------------------------------------------------------------------
 
 
-class _Form:
-    """A JSON object being taken apart. Refuses by name what is missing, odd or unknown."""
+class _Form(Form):
+    """A JSON object of a trace being taken apart."""
 
     def __init__(self, what: str, given: Mapping[str, Any]) -> None:
-        self.what = what
-        self.given = given
-        self.used: set[str] = set()
-
-    def __contains__(self, key: str) -> bool:
-        return key in self.given
-
-    def wrong(self, key: str, wanted: str) -> WriteRefusedError:
-        """The refusal of a value of the wrong kind."""
-        found = reprlib.repr(self.given[key])
-        return refusal("FXT0403", f"{self.what}: {key} must be {wanted}, not {found}")
-
-    def need(self, key: str) -> Any:
-        """The value of a key that must be there."""
-        self.used.add(key)
-        try:
-            return self.given[key]
-        except KeyError:
-            raise refusal("FXT0402", f"{self.what}: {key} is missing") from None
-
-    def number(self, key: str) -> int:
-        """A whole number."""
-        value = self.need(key)
-        if type(value) is not int:
-            raise self.wrong(key, "a whole number")
-        return value
-
-    def text(self, key: str) -> str:
-        """A text; its bytes beside it count where they are those of the text shown."""
-        text = self.need(key)
-        if not isinstance(text, str):
-            raise self.wrong(key, "a text")
-        try:
-            text.encode()
-        except UnicodeEncodeError:
-            raise self.wrong(key, "a text without lone surrogates") from None
-        beside = f"{key}_bytes_hex"
-        if beside in self.given:
-            data = self.octets(beside)
-            if data.decode(errors="replace") == text:
-                return data.decode(errors="surrogateescape")
-        return text
-
-    def octets(self, key: str) -> bytes:
-        """Bytes in hex."""
-        value = self.need(key)
-        try:
-            return bytes.fromhex(value)
-        except (TypeError, ValueError):
-            raise self.wrong(key, "bytes in hex") from None
+        super().__init__(what, given, _refuse)
 
     def koids(self, key: str) -> Koids:
         """A thread: two koids, or the marker of an index that was never registered."""
@@ -425,21 +363,6 @@ class _Form:
         elif isinstance(value, list | tuple) and [type(koid) for koid in value] == [int, int]:
             return (value[0], value[1])
         raise self.wrong(key, "[process koid, thread koid] or '<thr#N>'")
-
-    def one_of(self, key: str, numbers: Mapping[str, int], limit: int) -> str | int:
-        """A name, or a number that has none."""
-        value = self.need(key)
-        if isinstance(value, str):
-            if value in numbers:
-                return value
-            raise refusal(
-                "FXT0401", f"{self.what}: no {key} {value!r}{did_you_mean(value, numbers)}"
-            )
-        if type(value) is not int:
-            raise self.wrong(key, "a name or a whole number")
-        if not 0 <= value <= limit:
-            raise _unfit(self.what, key, value, 0, limit)
-        return next((name for name, number in numbers.items() if number == value), value)
 
     def indexes(self, parts: tuple[Part, ...]) -> dict[str, int] | None:
         """The ``refs`` of an object whose parts these are."""
@@ -455,13 +378,6 @@ class _Form:
                     "FXT0402", f"{self.what}: refs has {name!r}, which is no reference here"
                 )
         return dict(refs) or None
-
-    def finish(self) -> None:
-        """Refuse keys that nothing asked for."""
-        for key in self.given:
-            if key not in self.used:
-                hint = did_you_mean(key, self.used)
-                raise refusal("FXT0402", f"{self.what} has no field {key!r}{hint}")
 
 
 # --- Parts: the kinds of field that records are made of ----------------------------------------
@@ -571,9 +487,7 @@ class _Flag(_Number):
         b.put(self, int(getattr(record, self.name)))
 
     def parse(self, form: _Form, values: dict[str, Any]) -> None:
-        value = values[self.name] = form.need(self.name)
-        if not isinstance(value, bool):
-            raise form.wrong(self.name, "true or false")
+        values[self.name] = form.flag(self.name)
 
 
 class _Named(_Field):
@@ -617,15 +531,7 @@ class _Magic(_Number):
     def parse(self, form: _Form, values: dict[str, Any]) -> None:
         values[self.name] = None
         if values["info_type"] == 0:
-            values[self.name] = _hex_number(form, self.name)
-
-
-def _hex_number(form: _Form, key: str) -> int:
-    value = form.need(key)
-    try:
-        return value if type(value) is int else int(value, 16)
-    except (TypeError, ValueError):
-        raise form.wrong(key, "a number in hex") from None
+            values[self.name] = form.hex_number(self.name)
 
 
 class _Word(_Value):
@@ -662,7 +568,7 @@ class _Double(_Word):
 
     def read(self, c: Cursor, values: dict[str, Any]) -> None:
         word = c.u64()
-        value = values[self.name] = _double_of(word)
+        value = values[self.name] = double_of(word)
         if math.isnan(value):
             values[self.name] = math.nan
             values["bits"] = None if word == CANONICAL_NAN else word
@@ -672,35 +578,15 @@ class _Double(_Word):
         if math.isnan(value):
             b.u64(self.name, CANONICAL_NAN if record.bits is None else record.bits)
         else:
-            b.u64(self.name, _bits_of(value))
+            b.u64(self.name, bits_of(value))
 
     def show(self, record: Any, out: dict[str, Any]) -> None:
-        value = getattr(record, self.name)
-        if math.isfinite(value):
-            out[self.name] = value
-            return
-        out[self.name] = "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
-        if record.bits is not None:
-            out[f"{self.name}_bits"] = f"0x{record.bits:016x}"
+        show_double(out, self.name, getattr(record, self.name), record.bits)
 
     def parse(self, form: _Form, values: dict[str, Any]) -> None:
-        value = form.need(self.name)
-        if isinstance(value, str):
-            value = NOT_FINITE.get(value)
-        if type(value) not in (int, float):
-            raise form.wrong(self.name, "a number, 'NaN', 'Infinity' or '-Infinity'")
-        try:
-            value = values[self.name] = float(value)
-        except OverflowError:
-            raise form.wrong(self.name, "a number that a double holds") from None
-        beside = f"{self.name}_bits"
-        if beside in form:
-            bits = _hex_number(form, beside)
-            nan = 0 <= bits <= U64_MAX and math.isnan(_double_of(bits))
-            if math.isnan(value) and nan and bits != CANONICAL_NAN:
-                values["bits"] = bits
-        if math.isnan(value):
-            values[self.name] = math.nan
+        values[self.name], bits = form.double(self.name)
+        if bits is not None:
+            values["bits"] = bits
 
 
 class _Words(_Field):
@@ -826,16 +712,6 @@ class _Nothing(_Value):
             raise form.wrong(self.name, "null")
 
 
-def _show_text(out: dict[str, Any], key: str, text: str) -> None:
-    out[key] = text
-    if not text.isascii():
-        try:
-            text.encode()
-        except UnicodeEncodeError:
-            out[key] = shown_text(text)
-            out[f"{key}_bytes_hex"] = text.encode(errors="surrogateescape").hex()
-
-
 class _Text(_Stream):
     """A text whose number of bytes the header has."""
 
@@ -848,7 +724,7 @@ class _Text(_Stream):
         b.put(self, len(data))
 
     def show(self, record: Any, out: dict[str, Any]) -> None:
-        _show_text(out, self.name, getattr(record, self.name))
+        show_text(out, self.name, getattr(record, self.name))
 
     def parse(self, form: _Form, values: dict[str, Any]) -> None:
         values[self.name] = form.text(self.name)
@@ -908,7 +784,7 @@ class StringReference(Reference):
             b.header |= (wire.INLINE_STRING | len(data)) << self.low
 
     def show(self, record: Any, out: dict[str, Any]) -> None:
-        _show_text(out, self.name, getattr(record, self.name))
+        show_text(out, self.name, getattr(record, self.name))
 
     def parse(self, form: _Form, values: dict[str, Any]) -> None:
         values[self.name] = form.text(self.name)
@@ -1306,7 +1182,7 @@ class Argument:
 
     name: str
     type: str | int
-    value: Value = attrs.field(eq=_exactly)
+    value: Value = attrs.field(eq=exactly)
     refs: dict[str, int] | None = None
     """Indexes of ``name`` and, of a string, ``value``, where they are indexed."""
     bits: int | None = None

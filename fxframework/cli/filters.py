@@ -1,0 +1,95 @@
+"""Filters: the options that choose a part of a capture, for every command that takes one."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import click
+
+from fxframework.cli.app import GroupedOption
+from fxframework.errors import UsageError
+
+__all__ = ["part_options"]
+
+LOGS = "Log options"
+PLACES = "Parts"
+_KOIDS = 1 << 64
+
+
+def part_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Give a command these options; it gets them as one argument ``names``, a Selection."""
+
+    @functools.wraps(command)
+    def with_names(*arguments: Any, **given: Any) -> Any:
+        from fxframework.model.window import Selection
+
+        fields = {field: given.pop(field) for field, _ in _OPTIONS}
+        return command(*arguments, **given, names=Selection(**fields))
+
+    for _, option in reversed(_OPTIONS):
+        with_names = option(with_names)
+    return with_names
+
+
+def _severity(text: str) -> int:
+    from fxframework.model.logs import severity_byte
+
+    return severity_byte(text)
+
+
+def _koid(text: str) -> int:
+    try:
+        number = int(text, 0)
+    except ValueError:
+        number = -1
+    if not 0 <= number < _KOIDS:
+        raise UsageError(
+            f"{text!r} is no number of a process or a thread", remedy="give a koid, such as 1234"
+        )
+    return number
+
+
+def _option(
+    name: str, field: str, text: str, *, group: str = LOGS, **settings: Any
+) -> tuple[str, Callable[[Callable[..., Any]], Callable[..., Any]]]:
+    """A field of Selection, and what gives a command the option for it."""
+    option = click.option(name, field, cls=GroupedOption, group=group, help=text, **settings)
+    return field, option
+
+
+_OPTIONS = (
+    _option("--thread", "threads",
+            "Only this thread: its name, id or PID/TID, or a pattern (*, ?); repeatable.",
+            group=PLACES, multiple=True, metavar="NAME"),
+    _option("--process", "processes",
+            "Only this process: its name, id or a pattern; repeatable.",
+            group=PLACES, multiple=True, metavar="NAME"),
+    _option("--category", "categories",
+            "Only events of this category, or of those that fit a pattern; repeatable.",
+            group=PLACES, multiple=True, metavar="NAME"),
+    _option("--severity", "min_severity",
+            "Only logs of this severity and above: trace, debug, info, warn, error, fatal, or a "
+            "number up to 255.",
+            type=_severity, metavar="LEVEL"),
+    _option("--tag", "tags", "Only logs with this tag; repeatable.", multiple=True, metavar="TAG"),
+    _option("--exclude-tags", "exclude_tags", "No logs with this tag; repeatable.",
+            multiple=True, metavar="TAG"),
+    _option("--component", "components",
+            "Only logs of components whose moniker or url holds this; repeatable.",
+            multiple=True, metavar="TEXT"),
+    _option("--filter", "filters",
+            "Only logs whose message, moniker or url holds this; repeatable.",
+            multiple=True, metavar="TEXT"),
+    _option("--exclude", "excludes",
+            "No logs whose message, moniker or url holds this; repeatable.",
+            multiple=True, metavar="TEXT"),
+    _option("--case-sensitive", "case_sensitive", "Tell upper case from lower in all of these.",
+            is_flag=True),
+    _option("--kernel", "kernel", "Only logs of the kernel.", is_flag=True),
+    _option("--pid", "pids", "Only logs of this process; repeatable.",
+            type=_koid, multiple=True, metavar="KOID"),
+    _option("--tid", "tids", "Only logs of this thread; repeatable.",
+            type=_koid, multiple=True, metavar="KOID"),
+)  # fmt: skip

@@ -1,0 +1,267 @@
+"""Following: a capture that grows is read on from where its last whole record ended."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Collection, Iterator
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any
+
+import attrs
+import numpy as np
+
+from fxframework.cli.session import Session
+from fxframework.errors import Severity, StrictError, UnreadableError, UsageError
+from fxframework.io.source import Source
+from fxframework.model.capture import Capture, Record
+from fxframework.model.table import Table
+from fxframework.model.window import View
+
+if TYPE_CHECKING:
+    from fxframework.model.window import Selection
+
+__all__ = ["Appended", "follow", "pause"]
+
+POLL = 0.25
+"""Seconds between two looks at the file."""
+PIECE = 1 << 24
+"""Bytes that are read on at a time; twice as many where no whole record is in them."""
+LISTED = 5
+"""Losses that are told of one piece; more are counted."""
+
+Choose = Callable[[Capture], "Selection | None"]
+
+
+def pause() -> None:
+    """Wait until it is time to look at the file again."""
+    time.sleep(POLL)
+
+
+def follow(
+    session: Session,
+    text: str,
+    choose: Choose,
+    show: Callable[[Capture], None],
+    *,
+    also: Collection[str] = (),
+    wait: Callable[[], None] | None = None,
+) -> None:
+    """Show what stands in a file, and then what is appended to it, until something is raised.
+
+    ``choose`` gives the selection of a whole capture, ``show`` is called with each piece of what
+    it selects, ``wait`` between two looks at the file; ``also`` is as in ``Session.open``. A
+    record that is not whole yet waits for its rest. A file that was replaced or cut short is
+    told, and shown from its beginning.
+
+    Raises UsageError for what cannot be followed, StrictError for a loss with ``--strict``, and
+    what opening raises.
+    """
+    path = _path_of(session, text)
+    wait = wait or pause
+    while True:
+        try:
+            file = path.open("rb")
+        except OSError as error:
+            raise UnreadableError(
+                f"cannot open it: {error.strerror or error}",
+                path=str(path),
+                remedy="check the path and its permissions",
+            ) from error
+        with file:
+            reading = _Reading(session, file, str(path), show)
+            with session.open(text, also=also, strict=False) as whole:
+                # A new file is of the same format, however little of it stands there yet.
+                text = f"{whole.format}:{path}"
+                reading.begin(whole, choose(whole))
+            session.screen.flush()
+            why = None
+            while why is None:
+                wait()
+                reading.go_on()
+                session.screen.flush()
+                why = reading.ended(path)
+                while why == MISSING:
+                    wait()
+                    why = reading.ended(path)
+        session.screen.note(f"{path} {why}: it is shown from its beginning")
+
+
+MISSING = "is gone"
+
+
+def _path_of(session: Session, text: str) -> Path:
+    """The path of what is to be followed; UsageError where it is no plain file."""
+    path = session.named(text)[1]
+    if path == "-" or "://" in path or (Path(path).exists() and not Path(path).is_file()):
+        raise UsageError(
+            f"--follow reads a file that grows, and {path!r} is none",
+            remedy="name a file; without --follow, a pipe is read to its end",
+        )
+    return Path(path)
+
+
+class _Reading:
+    """How far one file has been read and shown."""
+
+    def __init__(
+        self, session: Session, file: IO[bytes], name: str, show: Callable[[Capture], None]
+    ) -> None:
+        self._session = session
+        self._file = file
+        self._name = name
+        self._show = show
+        self._open: Callable[[Source], Capture] | None = None
+        self._selection: Selection | None = None
+        self._at = 0
+        """Offset in the file up to which there are whole records, which were shown."""
+        self._before = b""
+        """What must stand before what follows there."""
+        self._tried = 0
+        """Size of the file when it was last read."""
+        self._piece = PIECE
+
+    def begin(self, whole: Capture, selection: Selection | None) -> None:
+        """Show what there is."""
+        session = self._session
+        if whole.source.unpacked or whole.source.rebuilt:
+            raise UsageError(
+                "what is packed, or a records file, cannot be followed",
+                path=whole.name,
+                remedy="follow the file that its writer writes",
+            )
+        reader = session.host.reader(whole.format)
+        # A record that is not whole yet is no loss, so that losses are looked at here.
+        request = attrs.evolve(whole.request, strict=False)
+        self._open = lambda source: reader.open(source, request)
+        self._selection = selection
+        self._tried = whole.source.size
+        self._piece_shown(whole, 0)
+
+    def go_on(self) -> None:
+        """Show what was appended since the last look, if any of it is whole."""
+        size = os.fstat(self._file.fileno()).st_size
+        while self._tried < size:
+            assert self._open is not None  # noqa: S101 (it has begun)
+            self._file.seek(self._at)
+            data = self._file.read(min(size - self._at, self._piece))
+            self._tried = self._at + len(data)
+            before = self._at
+            # Not Source.open: bytes of a record may look like gzip.
+            joined = np.frombuffer(self._before + data, np.uint8)
+            with self._open(Source(joined, name=self._name)) as capture:
+                self._piece_shown(capture, len(self._before))
+            if self._at > before:
+                self._piece = PIECE
+            elif self._tried < size and data:
+                self._piece *= 2
+                self._tried = self._at
+            else:
+                return
+
+    def ended(self, path: Path) -> str | None:
+        """What has become of the file, where it is not the one that was opened."""
+        mine = os.fstat(self._file.fileno())
+        if mine.st_size < self._tried:
+            return "was cut short"
+        try:
+            there = path.stat()
+        except OSError:
+            return MISSING
+        return None if os.path.samestat(mine, there) else "was replaced"
+
+    def _piece_shown(self, capture: Capture, first: int) -> None:
+        """Show the whole records of a piece from byte ``first`` on, and tell its losses."""
+        resumed = capture.resume()
+        if resumed is None:
+            raise UsageError(
+                f"a {capture.format} capture cannot be followed: what is appended to it cannot be "
+                "read by itself",
+                path=capture.name,
+                remedy="leave out --follow",
+            )
+        stop, before = resumed
+        shift = self._at - first
+        if stop > first:
+            part = Appended(capture, first, stop, shift)
+            self._show(part if self._selection is None else part.select(self._selection))
+        capture.scan()
+        self._tell_losses(capture, first, stop, shift)
+        self._at = max(stop, first) + shift
+        self._before = before
+
+    def _tell_losses(self, capture: Capture, first: int, stop: int, shift: int) -> None:
+        losses = [
+            found
+            for found in capture.diagnostics.sorted()
+            if found.severity >= Severity.DATA_LOSS
+            and found.offset is not None
+            and first <= found.offset < stop
+        ]
+        screen = self._session.screen
+        for found in losses[:LISTED]:
+            offset = (found.offset or 0) + shift
+            if self._session.settings.strict:
+                raise StrictError(
+                    f"{found.code}: {found.message}",
+                    path=self._name,
+                    offset=offset,
+                    remedy="leave out --strict to go on behind the loss",
+                )
+            screen.warn(found.code, f"{self._name} @ 0x{offset:08x}: {found.message}")
+        if len(losses) > LISTED:
+            screen.note(f"{self._name}: {len(losses) - LISTED:,} losses more")
+
+
+class Appended(View):
+    """The rows and records of a stretch of a capture's bytes, with the offsets of the file.
+
+    Those from byte ``first`` up to ``stop`` of the capture, which stand ``shift`` bytes further
+    in the file.
+    """
+
+    def __init__(self, whole: Capture, first: int, stop: int, shift: int) -> None:
+        super().__init__(whole)
+        self._first = first
+        self._stop = stop
+        self._shift = shift
+
+    def records(self) -> Iterator[Record]:
+        """The records that begin in the stretch."""
+        for record in self.whole.records():
+            if record.offset >= self._stop:
+                return
+            if record.offset >= self._first:
+                yield _Shifted(record, self._shift) if self._shift else record
+
+    def summary(self) -> Any:
+        """That of the whole capture, with the rows of the stretch."""
+        rows = {name: sum(len(batch) for batch in self.batches(name)) for name in self.schemas}
+        return attrs.evolve(self.whole.summary(), rows=rows, timeline=())
+
+    def _part(self, table: Table) -> Table:
+        if "offset" not in table or table.schema.plain:
+            return table
+        offsets = table.array("offset")
+        part = table.select((offsets >= self._first) & (offsets < self._stop))
+        if not self._shift:
+            return part
+        columns: dict[str, Any] = {name: lambda name=name: part[name] for name in part}
+        columns["offset"] = part.array("offset") + self._shift
+        return Table(part.schema, len(part), columns, part.pool)
+
+
+class _Shifted:
+    """A record with its place in the file."""
+
+    def __init__(self, record: Record, shift: int) -> None:
+        self._record = record
+        self._shift = shift
+        self.offset = record.offset + shift
+        self.nbytes = record.nbytes
+        self.ns: int | None = getattr(record, "ns", None)
+        self.row_offset: int = getattr(record, "row_offset", record.offset) + shift
+
+    def to_json(self) -> dict[str, Any]:
+        """As the record itself, but for the offset."""
+        return {**self._record.to_json(), "offset": self.offset}

@@ -1,0 +1,218 @@
+"""Forms: values as record JSON shows them (CONTRACTS §3), and JSON objects taken apart again.
+
+What every format's records have in common, each in one place: texts that are not UTF-8, doubles
+that JSON cannot hold, and the refusals of people's edits by the name of the field.
+"""
+
+from __future__ import annotations
+
+import math
+import reprlib
+import struct
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from fxframework.errors import WriteRefusedError, did_you_mean
+from fxframework.io.words import U64_MAX
+
+__all__ = [
+    "CANONICAL_NAN",
+    "Form",
+    "Refuse",
+    "bits_of",
+    "double_of",
+    "exactly",
+    "show_double",
+    "show_text",
+    "shown_text",
+    "unfit",
+]
+
+Refuse = Callable[[str, str], WriteRefusedError]
+"""The refusal with the number of a code, such as ``0402``, and a message; a format's own."""
+CANONICAL_NAN = 0x7FF8000000000000
+NOT_FINITE = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
+_F64 = struct.Struct("<d")
+_U64 = struct.Struct("<Q")
+
+
+def double_of(bits: int) -> float:
+    """The double with these 64 bits."""
+    value: float = _F64.unpack(_U64.pack(bits))[0]
+    return value
+
+
+def bits_of(value: float) -> int:
+    """The 64 bits of a double."""
+    bits: int = _U64.unpack(_F64.pack(value))[0]
+    return bits
+
+
+def exactly(value: Any) -> Any:
+    """What makes two values the same: of doubles the bits, so that -0.0 is not 0.0."""
+    return _F64.pack(value) if isinstance(value, float) else value
+
+
+def unfit(
+    refuse: Refuse, what: str, name: str, value: int, least: int, most: int
+) -> WriteRefusedError:
+    """The refusal of a number that its field cannot hold."""
+    found = reprlib.repr(value)
+    return refuse("0404", f"{what}: {name} is {found}, but its field holds {least} to {most}")
+
+
+# --- Out -----------------------------------------------------------------------------------------
+
+
+def shown_text(text: str) -> str:
+    """The text as JSON shows it: U+FFFD where bytes are not UTF-8 (surrogate escapes here)."""
+    return text.encode(errors="surrogateescape").decode(errors="replace")
+
+
+def show_text(out: dict[str, Any], key: str, text: str) -> None:
+    """Put a text into JSON, with its bytes beside it where they are not UTF-8."""
+    out[key] = text
+    if not text.isascii():
+        try:
+            text.encode()
+        except UnicodeEncodeError:
+            out[key] = shown_text(text)
+            out[f"{key}_bytes_hex"] = text.encode(errors="surrogateescape").hex()
+
+
+def show_double(out: dict[str, Any], key: str, value: float, bits: int | None) -> None:
+    """Put a double into JSON; ``bits`` are those of a NaN that is not the usual one, or None."""
+    if math.isfinite(value):
+        out[key] = value
+        return
+    out[key] = "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
+    if bits is not None:
+        out[f"{key}_bits"] = f"0x{bits:016x}"
+
+
+# --- Back ----------------------------------------------------------------------------------------
+
+
+class Form:
+    """A JSON object being taken apart. Refuses by name what is missing, odd or unknown.
+
+    The refusals have the numbers 0401 (no such name), 0402 (missing or unknown), 0403 (of the
+    wrong kind) and 0404 (does not fit), which all formats' catalogues have.
+    """
+
+    def __init__(self, what: str, given: Mapping[str, Any], refuse: Refuse) -> None:
+        self.what = what
+        self.given = given
+        self.refuse = refuse
+        self.used: set[str] = set()
+
+    def __contains__(self, key: str) -> bool:
+        return key in self.given
+
+    def wrong(self, key: str, wanted: str) -> WriteRefusedError:
+        """The refusal of a value of the wrong kind."""
+        found = reprlib.repr(self.given[key])
+        return self.refuse("0403", f"{self.what}: {key} must be {wanted}, not {found}")
+
+    def need(self, key: str) -> Any:
+        """The value of a key that must be there."""
+        self.used.add(key)
+        try:
+            return self.given[key]
+        except KeyError:
+            raise self.refuse("0402", f"{self.what}: {key} is missing") from None
+
+    def number(self, key: str) -> int:
+        """A whole number."""
+        value = self.need(key)
+        if type(value) is not int:
+            raise self.wrong(key, "a whole number")
+        return value
+
+    def within(self, key: str, least: int, most: int) -> int:
+        """A whole number of a range."""
+        value = self.number(key)
+        if not least <= value <= most:
+            raise unfit(self.refuse, self.what, key, value, least, most)
+        return value
+
+    def flag(self, key: str) -> bool:
+        """True or false."""
+        value = self.need(key)
+        if not isinstance(value, bool):
+            raise self.wrong(key, "true or false")
+        return value
+
+    def text(self, key: str) -> str:
+        """A text; its bytes beside it count where they are those of the text shown."""
+        text = self.need(key)
+        if not isinstance(text, str):
+            raise self.wrong(key, "a text")
+        try:
+            text.encode()
+        except UnicodeEncodeError:
+            raise self.wrong(key, "a text without lone surrogates") from None
+        beside = f"{key}_bytes_hex"
+        if beside in self.given:
+            data = self.octets(beside)
+            if data.decode(errors="replace") == text:
+                return data.decode(errors="surrogateescape")
+        return text
+
+    def octets(self, key: str) -> bytes:
+        """Bytes in hex."""
+        value = self.need(key)
+        try:
+            return bytes.fromhex(value)
+        except (TypeError, ValueError):
+            raise self.wrong(key, "bytes in hex") from None
+
+    def hex_number(self, key: str) -> int:
+        """A number in hex."""
+        value = self.need(key)
+        try:
+            return value if type(value) is int else int(value, 16)
+        except (TypeError, ValueError):
+            raise self.wrong(key, "a number in hex") from None
+
+    def double(self, key: str) -> tuple[float, int | None]:
+        """A double, and the bits of a NaN that is not the usual one, or None."""
+        value = self.need(key)
+        if isinstance(value, str):
+            value = NOT_FINITE.get(value)
+        if type(value) not in (int, float):
+            raise self.wrong(key, "a number, 'NaN', 'Infinity' or '-Infinity'")
+        try:
+            value = float(value)
+        except OverflowError:
+            raise self.wrong(key, "a number that a double holds") from None
+        beside = f"{key}_bits"
+        payload = None
+        if beside in self:
+            bits = self.hex_number(beside)
+            nan = 0 <= bits <= U64_MAX and math.isnan(double_of(bits))
+            if math.isnan(value) and nan and bits != CANONICAL_NAN:
+                payload = bits
+        return (math.nan, payload) if math.isnan(value) else (value, None)
+
+    def one_of(self, key: str, numbers: Mapping[str, int], limit: int) -> str | int:
+        """A name, or a number that has none."""
+        value = self.need(key)
+        if isinstance(value, str):
+            if value in numbers:
+                return value
+            raise self.refuse(
+                "0401", f"{self.what}: no {key} {value!r}{did_you_mean(value, numbers)}"
+            )
+        if type(value) is not int:
+            raise self.wrong(key, "a name or a whole number")
+        if not 0 <= value <= limit:
+            raise unfit(self.refuse, self.what, key, value, 0, limit)
+        return next((name for name, number in numbers.items() if number == value), value)
+
+    def finish(self) -> None:
+        """Refuse keys that nothing asked for."""
+        for key in self.given:
+            if key not in self.used:
+                hint = did_you_mean(key, self.used)
+                raise self.refuse("0402", f"{self.what} has no field {key!r}{hint}")

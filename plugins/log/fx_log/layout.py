@@ -1,0 +1,155 @@
+"""Words, limits and names of Fuchsia's log formats, each with the section that declares it.
+
+"003" is the founding document on structured records; "notes" is what corrects it and adds what it
+leaves out: tags, attribution, legacy packets, rings. All integers are little endian.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import IntEnum
+from typing import Final
+
+from fxframework.io.words import Bits, WordLayout
+
+__all__ = [
+    "ARGUMENT",
+    "ARG_NAMES",
+    "CONTROL",
+    "HEADER",
+    "INLINE",
+    "LEGACY_SEVERITIES",
+    "MAX_PACKET",
+    "MAX_RECORD_WORDS",
+    "MAX_STRING",
+    "RECORD_TYPE",
+    "ArgType",
+]
+
+# --- Structured records (003 "Records"; notes §1.1) --------------------------------------------
+
+RECORD_TYPE: Final = 9
+MIN_RECORD_WORDS: Final = 2
+"""Header and time."""
+MAX_RECORD_WORDS: Final = 4095
+SOUND_RUN: Final = 3
+"""Plausible records in a row after which reading goes on behind damage (notes §1.6)."""
+
+TYPE = Bits("type", 0, 3, "record type", values={9: "log record"})
+SIZE = Bits("size_words", 4, 15, "words in the record, this one included")
+TAG = Bits("tag", 16, 46, "id of the component, which a manifest names")
+CONTROL_BIT = Bits("control", 47, 47, "a control record: a manifest, or logs rolled out")
+TAG_BITS = Bits("tag_bits", 16, 47, "tag and control bit")
+SEVERITY = Bits("severity", 56, 63, "severity")
+HEADER = WordLayout(
+    "record header",
+    "003, Records; notes §1.1",
+    (TYPE, SIZE, TAG, CONTROL_BIT, Bits("reserved", 48, 55, reserved=True), SEVERITY),
+)
+CONTROL: Final = 1 << 31
+"""Of ``tag_bits``: a control record (notes §1.1, LOG_CONTROL_BIT)."""
+
+# --- Arguments (003 "Argument header"; notes §1.2) ---------------------------------------------
+
+
+class ArgType(IntEnum):
+    """Types of arguments that logs have; the others are the trace format's, or nobody's."""
+
+    NULL = 0
+    INT64 = 3
+    UINT64 = 4
+    DOUBLE = 5
+    STRING = 6
+    BOOL = 9
+
+
+ARG_NAMES: Final[Mapping[int, str]] = {int(type): type.name.lower() for type in ArgType}
+TRACE_TYPES: Final = frozenset({1, 2, 7, 8})
+"""Types that only the trace format has (notes §1.2): the reference parser says Unsupported."""
+
+ARG_TYPE = Bits("type", 0, 3, "argument type", values=ARG_NAMES)
+ARG_SIZE = Bits("size_words", 4, 15, "words in the argument, this one included")
+NAME_REF = Bits("name_ref", 16, 31, "string reference of the name")
+VALUE_REF = Bits("value_ref", 32, 47, "string reference of the value")
+BOOL_VALUE = Bits("value", 32, 32, "the value")
+ARGUMENT = WordLayout("argument header", "003, Argument header", (ARG_TYPE, ARG_SIZE, NAME_REF))
+ARGUMENT_LAYOUTS: Final[Mapping[int, WordLayout]] = {
+    ArgType.STRING: WordLayout(
+        "string argument", "003, String argument", (ARG_TYPE, ARG_SIZE, NAME_REF, VALUE_REF)
+    ),
+    ArgType.BOOL: WordLayout(
+        "bool argument", "003, Boolean argument", (ARG_TYPE, ARG_SIZE, NAME_REF, BOOL_VALUE)
+    ),
+}
+"""Headers of the types that have more than the plain one."""
+
+INLINE: Final = 0x8000
+"""Of a string reference: the bytes follow (notes §1.3). Without it anything but 0 is reserved."""
+MAX_STRING: Final = 0x7FFF
+"""Bytes in a string."""
+
+# --- Well-known arguments (notes §2, §1.5) ------------------------------------------------------
+
+MONIKER: Final = "$__moniker"
+URL: Final = "$__url"
+ROLLED_OUT: Final = "$__rolled_out"
+MANIFEST_MONIKER: Final = "moniker"
+MANIFEST_URL: Final = "url"
+CONTROL_ROLLED_OUT: Final = "rolled_out"
+UNKNOWN_COMPONENT: Final = "UNKNOWN"
+"""Moniker of a tag that no manifest names."""
+WELL_KNOWN: Final[Mapping[str, ArgType]] = {
+    "pid": ArgType.UINT64,
+    "tid": ArgType.UINT64,
+    "tag": ArgType.STRING,
+    "num_dropped": ArgType.UINT64,
+    "dropped_logs": ArgType.UINT64,
+    "message": ArgType.STRING,
+    "file": ArgType.STRING,
+    "line": ArgType.UINT64,
+    "verbosity": ArgType.INT64,
+}
+"""Arguments with a place of their own, and the only type that counts as such."""
+PRINTF: Final = "printf"
+"""The first argument of a structured printf of 2022 (notes §2.4)."""
+
+# --- Limits of the FIDL reference API, not of the wire (notes §1.4) -----------------------------
+
+FIDL_ARGUMENTS: Final = 15
+FIDL_NAME_BYTES: Final = 256
+
+# --- The suffix of 2025 (notes §1.5) -------------------------------------------------------------
+
+SUFFIX_BYTES: Final = 16
+"""u32 bytes of the moniker, u32 bytes of the url, u64 logs rolled out; both texts follow."""
+
+# --- Legacy packets (notes §3) -------------------------------------------------------------------
+
+PACKET_HEADER: Final = 32
+"""pid, tid u64; time i64 ns; severity i32; dropped_logs u32."""
+MIN_PACKET: Final = 33
+MAX_PACKET: Final = 32768
+MAX_TAGS: Final = 5
+MAX_TAG_BYTES: Final = 63
+LEGACY_SEVERITIES: Final = range(-10, 0x80)
+"""What severities of either era lie within (notes §1.6)."""
+
+# --- Our container of legacy packets -------------------------------------------------------------
+
+STREAM_MAGIC: Final = b"\x89FXLLOG\n"
+"""Begins as no text does, and ends in what a text-mode copy would change."""
+STREAM_VERSION: Final = 1
+STREAM_HEADER: Final = 16
+"""Magic, u32 version, u32 zero. Then entries: u32 bytes of the packet, the packet."""
+STREAM_LENGTH: Final = 4
+
+# --- The IOBuffer ring (notes §1.5) ---------------------------------------------------------------
+
+RING_PAGE: Final = 4096
+"""Page 0: u64 head, u64 tail, which never wrap; the ring begins at page 1."""
+RING_MINIMUM: Final = 65536
+"""Bytes of the smallest ring; a capacity is a whole number of pages."""
+RING_ENTRY: Final = 16
+"""u64 tag, u64 bytes of the payload; the payload follows, up to a multiple of 8 bytes."""
+RING_MAX_ENTRY: Final = 65536
+"""Bytes of the largest entry, its 16 included."""

@@ -1,0 +1,247 @@
+"""Hook implementations of the log formats. Light: what reads and writes loads when it is used."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from fxframework import hookimpl
+from fxframework.errors import Catalogue
+from fxframework.registry import Confidence, Option, Probe, Reader, lazy
+
+SUFFIXES = (".fxlog",)
+RING_SUFFIXES = (".fxring",)
+STREAM_SUFFIXES = (".fxllog",)
+FORMATS = ("log", "log-legacy", "log-legacy-stream", "log-ring")
+
+# --- Recognising -------------------------------------------------------------------------
+
+ENOUGH = 3
+"""Records after which a file without a magic number is taken for logs (notes §1.6)."""
+
+
+def sniff(probe: Probe) -> Confidence:
+    """LIKELY for three sound records in a row, or for fewer that end where the file does.
+
+    POSSIBLE for a file of that name that is empty or begins with one. Never CERTAIN: logs have no
+    magic number, and traces have records of type 9 too, whose severity byte is 0.
+    """
+    named = probe.has_suffix(SUFFIXES)
+    if not probe.size:
+        return Confidence.POSSIBLE if named else Confidence.NONE
+    at = found = 0
+    while found < ENOUGH:
+        size = _record(probe.head, at, probe.size)
+        if not size:
+            break
+        found += 1
+        at += size
+        if at == probe.size:
+            return Confidence.LIKELY
+    if found == ENOUGH:
+        return Confidence.LIKELY
+    return Confidence.POSSIBLE if named and found else Confidence.NONE
+
+
+def _record(head: bytes, at: int, size: int) -> int:
+    """Bytes of the sound record at byte ``at``; 0 where there is none that fits the file.
+
+    The arguments must fit too, as far as ``head`` shows them.
+    """
+    from fx_log import layout
+
+    word = int.from_bytes(head[at : at + 8], "little")
+    nbytes = 8 * layout.SIZE.get(word)
+    if (
+        len(head) < at + 8
+        or layout.TYPE.get(word) != layout.RECORD_TYPE
+        or not 16 <= nbytes <= size - at
+        or word & layout.HEADER.reserved_mask
+        or not 1 <= layout.SEVERITY.get(word) <= 0x7F
+    ):
+        return 0
+    argument, end = at + 16, at + nbytes
+    while argument < end:
+        if argument + 8 > len(head):
+            break
+        step = _argument(int.from_bytes(head[argument : argument + 8], "little"))
+        if not step or argument + step > end:
+            return 0
+        argument += step
+    return nbytes
+
+
+def _argument(header: int) -> int:
+    """Bytes of the argument with this header; 0 where there is no such argument."""
+    from fx_log import layout
+
+    number = layout.ARG_TYPE.get(header)
+    references = [layout.NAME_REF.get(header)]
+    if number == layout.ArgType.STRING:
+        references.append(layout.VALUE_REF.get(header))
+    if number not in layout.ARG_NAMES:
+        return 0
+    step = (
+        16 if number in {layout.ArgType.INT64, layout.ArgType.UINT64, layout.ArgType.DOUBLE} else 8
+    )
+    for reference in references:
+        if reference and not reference & layout.INLINE:
+            return 0
+        step += -(-(reference & layout.MAX_STRING) // 8) * 8
+    return step
+
+
+def sniff_ring(probe: Probe) -> Confidence:
+    """LIKELY for a first page that holds a sound head and tail only, in a ring of a legal size.
+
+    And where the oldest entry lies within what is at hand, a log record in it. Else POSSIBLE with
+    the suffix.
+    """
+    from fx_log import layout
+
+    capacity = probe.size - layout.RING_PAGE
+    head = int.from_bytes(probe.head[:8], "little")
+    tail = int.from_bytes(probe.head[8:16], "little")
+    sound = (
+        capacity >= layout.RING_MINIMUM
+        and not capacity % layout.RING_PAGE
+        and not (head % 8 or tail % 8)
+        and 0 <= head - tail <= capacity
+        and not any(probe.head[16 : layout.RING_PAGE])
+    )
+    named = probe.has_suffix(RING_SUFFIXES)
+    if sound and head > tail:
+        entry = layout.RING_PAGE + tail % capacity
+        words = probe.head[entry : entry + 24]
+        length = int.from_bytes(words[8:16], "little")
+        word = int.from_bytes(words[16:24], "little")
+        at_hand = len(words) == 24
+        fits = length <= head - tail - layout.RING_ENTRY
+        if at_hand and fits and layout.TYPE.get(word) == layout.RECORD_TYPE:
+            return Confidence.LIKELY
+    return Confidence.POSSIBLE if named and (sound or not probe.size) else Confidence.NONE
+
+
+def sniff_packet(probe: Probe) -> Confidence:
+    """POSSIBLE for a file that is one packet: a plausible severity, tags, a zero byte at the end.
+
+    A packet has no signature.
+    """
+    from fx_log import layout
+
+    head = probe.head
+    if not layout.MIN_PACKET < len(head) == probe.size <= layout.MAX_PACKET or head[-1]:
+        return Confidence.NONE
+    if int.from_bytes(head[24:28], "little", signed=True) not in layout.LEGACY_SEVERITIES:
+        return Confidence.NONE
+    at, tags = layout.PACKET_HEADER, 0
+    while at < len(head) and head[at]:
+        if head[at] > layout.MAX_TAG_BYTES or tags == layout.MAX_TAGS:
+            return Confidence.NONE
+        at += 1 + head[at]
+        tags += 1
+    # Behind the tags stands text with a zero byte at its end, and no other.
+    text = head[at + 1 : -1]
+    if at + 1 >= len(head) or 0 in text or not any(head[:24]):
+        return Confidence.NONE
+    return Confidence.POSSIBLE
+
+
+def sniff_stream(probe: Probe) -> Confidence:
+    """CERTAIN for the magic and version of our container, LIKELY for the magic alone.
+
+    An empty file of that name is POSSIBLE.
+    """
+    from fx_log import layout
+
+    if not probe.size and probe.has_suffix(STREAM_SUFFIXES):
+        return Confidence.POSSIBLE
+    if not probe.head.startswith(layout.STREAM_MAGIC):
+        return Confidence.NONE
+    version = int.from_bytes(probe.head[8:16].ljust(8, b"\0"), "little")
+    sound = len(probe.head) >= layout.STREAM_HEADER and version == layout.STREAM_VERSION
+    return Confidence.CERTAIN if sound else Confidence.LIKELY
+
+
+# --- Options -----------------------------------------------------------------------------
+
+CLOCKS = (
+    Option(
+        name="clock",
+        type=str,
+        default="",
+        help="what the times are counted by: boot or monotonic; the bytes do not say",
+    ),
+    Option(
+        name="utc_offset_ns",
+        type=int,
+        default=0,
+        help="nanoseconds from the Unix epoch to time 0 of the clock; 0 is not known",
+    ),
+)
+ERA = Option(
+    name="severity_era",
+    type=str,
+    default="current",
+    help="how severities are taken: current, or 2022, when packets had -10 to 3",
+)
+STRUCTURED = (
+    ERA,
+    Option(
+        name="printf",
+        type=bool,
+        default=False,
+        help="put the values of a structured printf (2022) into its message",
+    ),
+    Option(
+        name="fidl_limits",
+        type=bool,
+        default=False,
+        help="report what the FIDL record type cannot hold: 15 arguments, names of 256 bytes",
+    ),
+)
+SUFFIX = Option(
+    name="suffix",
+    type=bool,
+    default=False,
+    help="each record is followed by its moniker and url, as written in 2025",
+)
+
+
+def _rules() -> Catalogue:
+    from fx_log.rules import RULES
+
+    return RULES
+
+
+# --- Hooks -------------------------------------------------------------------------------
+
+
+@hookimpl
+def fx_readers() -> Iterable[Reader]:
+    """Structured records, rings of them, and legacy packets, bare or in our container."""
+    forms = (
+        ("log", "Fuchsia structured log records", SUFFIXES, sniff, (*CLOCKS, *STRUCTURED, SUFFIX)),
+        ("log-legacy", "Fuchsia legacy log packet", (), sniff_packet, (*CLOCKS, ERA)),
+        (
+            "log-legacy-stream",
+            "Fuchsia legacy log packets",
+            STREAM_SUFFIXES,
+            sniff_stream,
+            (*CLOCKS, ERA),
+        ),
+        ("log-ring", "Fuchsia log ring image", RING_SUFFIXES, sniff_ring, (*CLOCKS, *STRUCTURED)),
+    )
+    return [
+        Reader(
+            format=format,
+            title=title,
+            suffixes=suffixes,
+            sniff=sniffer,
+            open=lazy(f"fx_log.reader:open_{format.replace('-', '_')}"),
+            options=options,
+            rules=_rules,
+            explain=lazy(f"fx_log.explain:explain_{format.replace('-', '_')}"),
+            sample=lazy("fx_log.sample:sample") if format == "log" else None,
+        )
+        for format, title, suffixes, sniffer, options in forms
+    ]

@@ -1,0 +1,90 @@
+"""Typical structured logs of any size, made at once: what benchmarks decode."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fx_log import layout
+from fx_log.layout import ArgType
+from fx_log.severity import Level
+from fxframework.io.words import pad8
+
+__all__ = ["SHAPES", "TAGS", "sample"]
+
+TAGS = tuple(
+    ("netstack", "wlanstack", "sysmem", "driver_manager", "bt-host")[n % 5] + str(n)
+    for n in range(20)
+)
+SHAPES = 140
+"""Records of different shape, after which they begin again with other numbers."""
+KEYS = ("count", "elapsed_us", "channel", "retries", "bytes_transferred")
+VERBS = ("opened", "closed", "took over", "gave up on", "is waiting for", "answered", "dropped")
+LEVELS = (*[Level.INFO] * 12, *[Level.DEBUG] * 5, Level.WARN, Level.WARN, Level.ERROR)
+STEP_NS = 1_250
+"""Nanoseconds from a record to the next."""
+DIGITS = 8
+
+
+def sample(nbytes: int) -> bytes:
+    """About ``nbytes`` of logs: pid, tid, tag, message and an int64 key, about 150 bytes each.
+
+    There are 20 tags; times are in order; every message has a number of its own.
+    """
+    shapes, starts, numbers, keys = _shapes()
+    rounds = max(1, round(nbytes / (8 * shapes.size)))
+    words = np.tile(shapes, rounds)
+    begin = np.repeat(np.arange(rounds) * shapes.size, SHAPES)
+    number = np.arange(rounds * SHAPES, dtype=np.int64)
+    words[begin + np.tile(starts, rounds) + 1] = 1_000_000_000 + STEP_NS * number
+    words[begin + np.tile(numbers, rounds)] = _digits(number)
+    words[begin + np.tile(keys, rounds)] = number * 7919 % 100_003
+    return words.tobytes()
+
+
+@cache
+def _shapes() -> tuple[NDArray[np.int64], ...]:
+    """The words of all shapes; of each its start, its message's number and its key's value."""
+    pieces: list[bytes] = []
+    places: list[tuple[int, int, int]] = []
+    at = 0
+    for shape in range(SHAPES):
+        tag = TAGS[shape % len(TAGS)]
+        text = f"request {'0' * DIGITS} {VERBS[shape % len(VERBS)]} {'a peer ' * (shape % 3)}"
+        head = _number("pid", 1000 + shape % 12) + _number("tid", 2000 + shape % 40)
+        head += _string("tag", tag)
+        message = _string("message", text.strip())
+        key = _number(KEYS[shape % len(KEYS)], 0, ArgType.INT64)
+        words = 2 + (len(head) + len(message) + len(key)) // 8
+        header = layout.RECORD_TYPE | words << 4 | LEVELS[shape % len(LEVELS)] << 56
+        pieces += [header.to_bytes(8, "little"), bytes(8), head, message, key]
+        # The number is the second word of the message: behind its header, its name and "request ".
+        places.append((at, at + 2 + len(head) // 8 + 3, at + words - 1))
+        at += words
+    starts, numbers, keys = np.array(places, np.int64).T
+    return np.frombuffer(b"".join(pieces), "<i8"), starts, numbers, keys
+
+
+def _digits(number: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The last eight decimal digits of each number, as a word of text."""
+    word = np.zeros_like(number)
+    for place in range(DIGITS):
+        word |= (48 + number // 10 ** (DIGITS - 1 - place) % 10) << (8 * place)
+    return word
+
+
+def _argument(name: str, value: bytes, kind: int, value_ref: int = 0) -> bytes:
+    body = pad8(name.encode()) + value
+    words = 1 + len(body) // 8
+    header = kind | words << 4 | (layout.INLINE | len(name)) << 16 | value_ref << 32
+    return header.to_bytes(8, "little") + body
+
+
+def _number(name: str, value: int, kind: ArgType = ArgType.UINT64) -> bytes:
+    return _argument(name, value.to_bytes(8, "little"), kind)
+
+
+def _string(name: str, value: str) -> bytes:
+    return _argument(name, pad8(value.encode()), ArgType.STRING, layout.INLINE | len(value))

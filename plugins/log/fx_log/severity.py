@@ -1,0 +1,111 @@
+"""Severities: the names of severity bytes in both eras, and what they are to other log systems."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import IntEnum
+from typing import Final
+
+from fxframework.errors import UsageError, did_you_mean
+
+__all__ = ["ERAS", "Level", "legacy_level", "level_of", "otel_number", "parse_level"]
+
+ERAS: Final = ("current", "2022")
+"""How legacy packets' severities are taken: clamped to a byte, or as readers of 2022 did."""
+CONTROL_INFO: Final = 0x30
+
+
+class Level(IntEnum):
+    """The six severities (notes §2.2)."""
+
+    TRACE = 0x10
+    DEBUG = 0x20
+    INFO = 0x30
+    WARN = 0x40
+    ERROR = 0x50
+    FATAL = 0x60
+
+
+SYSLOG: Final[Mapping[Level, int]] = {
+    Level.TRACE: 7,
+    Level.DEBUG: 7,
+    Level.INFO: 6,
+    Level.WARN: 4,
+    Level.ERROR: 3,
+    Level.FATAL: 2,
+}
+"""Priority of syslog and journald (notes §8)."""
+PYTHON: Final[Mapping[Level, int]] = {
+    Level.TRACE: 5,
+    Level.DEBUG: 10,
+    Level.INFO: 20,
+    Level.WARN: 30,
+    Level.ERROR: 40,
+    Level.FATAL: 50,
+}
+"""Level number of Python's logging (notes §8)."""
+_ALIASES = {"WARNING": Level.WARN}
+
+
+def level_of(severity: int) -> Level:
+    """The level in whose band a severity byte lies; the upper bound belongs to it (notes §2.2)."""
+    for level in Level:
+        if severity <= level:
+            return level
+    return Level.FATAL
+
+
+LEVELS: Final = tuple(level_of(severity) for severity in range(256))
+"""``level_of`` of every byte."""
+
+
+def legacy_level(severity: int) -> tuple[int, int]:
+    """Severity byte and verbosity (0 none) that readers of 2022 took a packet's severity as.
+
+    -10 to -3 were verbosities, -2 to 3 the levels from TRACE on, 0x21 to 0x2f verbosities below
+    INFO (notes §3). What they refused is clamped to a byte, as readers do today.
+    """
+    if -10 <= severity <= -3:
+        return Level.DEBUG, -severity - 2
+    if -2 <= severity <= 3:
+        return Level.TRACE + 0x10 * (severity + 2), 0
+    if Level.DEBUG < severity < Level.INFO:
+        return Level.DEBUG, Level.INFO - severity
+    return min(max(severity, 0), 255), 0
+
+
+def otel_number(severity: int) -> int:
+    """OpenTelemetry's severity number: exact at the levels, monotonic between them (notes §8)."""
+    return min(max(1 + (severity - Level.TRACE) // 4, 1), 24)
+
+
+def python_level(severity: int) -> int:
+    """Python's level number: exact at the levels, interpolated between them (notes §8)."""
+    if severity <= Level.TRACE:
+        return PYTHON[Level.TRACE]
+    if severity >= Level.FATAL:
+        return PYTHON[Level.FATAL]
+    below = Level(severity & 0xF0)
+    if severity == below:
+        return PYTHON[below]
+    above = Level(below + 0x10)
+    step = PYTHON[above] - PYTHON[below]
+    return PYTHON[below] + step * (severity - below) // 0x10
+
+
+def parse_level(text: str) -> int:
+    """The severity byte of a name, in any case, or of a number 0 to 255; UsageError for neither."""
+    name = text.strip().upper()
+    level = _ALIASES.get(name) or Level.__members__.get(name)
+    if level is not None:
+        return int(level)
+    try:
+        number = int(name, 0)
+    except ValueError:
+        number = -1
+    if 0 <= number <= 255:
+        return number
+    raise UsageError(
+        f"{text!r} is no severity{did_you_mean(name, Level.__members__)}",
+        remedy=f"there are {', '.join(Level.__members__)}, and the bytes 0 to 255",
+    )

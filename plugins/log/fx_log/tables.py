@@ -1,0 +1,28 @@
+"""The tables of a log capture: the standard `logs` and `args`, and what only logs have."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from fxframework.model.schema import NAME, STANDARD_TABLES, Column, TableSchema
+
+__all__ = ["GIVEN_LINE", "GIVEN_MESSAGE", "GIVEN_PID", "GIVEN_TID", "LOGS", "LOG_TAGS"]
+
+GIVEN_MESSAGE: Final = 1
+GIVEN_PID: Final = 2
+GIVEN_TID: Final = 4
+GIVEN_LINE: Final = 8
+
+LOGS = STANDARD_TABLES["logs"].extended(
+    Column("log_url", "code", "url of the component"),
+    Column("log_tag", "u8", "tag bits of the record; of a ring, the entry's whole tag"),
+    Column("log_rolled_out", "u8", "logs rolled out of the buffer before this one"),
+    Column("log_verbosity", "i8", "verbosity, as writers of 2022 gave it; 0 not given"),
+    Column("log_given", "u1", "what the record has, added: 1 message, 2 pid, 4 tid, 8 line"),
+)
+LOG_TAGS = TableSchema(
+    "log_tags",
+    "a tag of a log; they are in the order of the record",
+    (Column("parent", "i8", "row of `logs`"), NAME),
+    parent_table="logs",
+)

@@ -1,0 +1,270 @@
+"""Values: what type an argument gets from a Python value, and the bytes of arguments and records.
+
+A plain int becomes int64 where that holds it, else uint64; bool, float and str become bool, double
+and string; numbers of numpy go by their dtype. What must be of a certain type is wrapped:
+``Uint64(7)``. None becomes the string "null", as the reference writer has it: its reader takes a
+null argument for the number 1. ``Null()`` is such an argument all the same.
+"""
+
+from __future__ import annotations
+
+import operator
+import reprlib
+import struct
+from collections.abc import Iterable, Mapping
+from typing import Any, ClassVar
+
+import attrs
+
+from fx_log import layout as wire
+from fx_log.layout import ArgType
+from fx_log.rules import RULES
+from fxframework.errors import WriteRefusedError
+
+__all__ = [
+    "Arguments",
+    "Double",
+    "Int64",
+    "Null",
+    "String",
+    "Typed",
+    "Uint64",
+    "Value",
+    "argument_bytes",
+    "pairs",
+    "record_bytes",
+    "shortened",
+    "type_of",
+]
+
+
+@attrs.frozen
+class Typed:
+    """A value with the argument type that it is to have."""
+
+    value: Any
+    type: ClassVar[ArgType]
+
+
+class Int64(Typed):
+    """A whole number from -2^63 to 2^63-1."""
+
+    type = ArgType.INT64
+
+
+class Uint64(Typed):
+    """A whole number from 0 to 2^64-1."""
+
+    type = ArgType.UINT64
+
+
+class Double(Typed):
+    """A number as a double."""
+
+    type = ArgType.DOUBLE
+
+
+class String(Typed):
+    """A text of at most 32,767 bytes of UTF-8, or such bytes."""
+
+    type = ArgType.STRING
+
+
+@attrs.frozen
+class Null(Typed):
+    """No value: an argument of the type null."""
+
+    value: Any = None
+    type = ArgType.NULL
+
+
+Value = None | bool | int | float | str | Typed
+"""What an argument may be; numpy's numbers too."""
+Arguments = Mapping[str, Value] | Iterable[tuple[str, Value]]
+"""Names and values; pairs where a name comes more than once."""
+
+NULL_TEXT = b"null"
+"""What None becomes."""
+CUT = b"..."
+"""What stands at the end of a text that was cut."""
+MAX_VALUE_WORDS = wire.MAX_RECORD_WORDS - wire.MIN_RECORD_WORDS
+"""Words that all arguments of a record have."""
+MAX_TIME = (1 << 63) - 1
+
+_RANGES = {
+    ArgType.INT64: (-(1 << 63), (1 << 63) - 1),
+    ArgType.UINT64: (0, (1 << 64) - 1),
+}
+_OF_NUMPY = {
+    "b1": ArgType.BOOL,
+    "i1": ArgType.INT64,
+    "i2": ArgType.INT64,
+    "i4": ArgType.INT64,
+    "i8": ArgType.INT64,
+    "u1": ArgType.UINT64,
+    "u2": ArgType.UINT64,
+    "u4": ArgType.UINT64,
+    "u8": ArgType.UINT64,
+    "f2": ArgType.DOUBLE,
+    "f4": ArgType.DOUBLE,
+    "f8": ArgType.DOUBLE,
+}
+_WORD = struct.Struct("<Q").pack
+_HEADER = struct.Struct("<Qq").pack
+_PACKS = {
+    ArgType.INT64: struct.Struct("<q").pack,
+    ArgType.UINT64: struct.Struct("<Q").pack,
+    ArgType.DOUBLE: struct.Struct("<d").pack,
+}
+PADDING = tuple(bytes(-n % 8) for n in range(8))
+"""Zero bytes behind a text whose length leaves this rest by 8."""
+
+
+def refusal(code: str, message: str) -> WriteRefusedError:
+    """The refusal of something that cannot be written, with the catalogue's remedy."""
+    return WriteRefusedError(message, code=code, remedy=RULES[code].remedy)
+
+
+def type_of(value: Any) -> tuple[ArgType, Any] | None:
+    """The type that a value gets, and the value as Python has it; None where it gets none."""
+    if isinstance(value, Typed):
+        return value.type, value.value
+    if value is None:
+        return ArgType.STRING, NULL_TEXT
+    if isinstance(value, bool):
+        return ArgType.BOOL, value
+    if isinstance(value, int):
+        number = int(value)
+        return (ArgType.UINT64 if number > _RANGES[ArgType.INT64][1] else ArgType.INT64), number
+    if isinstance(value, float):
+        return ArgType.DOUBLE, float(value)
+    if isinstance(value, str):
+        return ArgType.STRING, str(value)
+    kind_of_numpy = getattr(getattr(value, "dtype", None), "str", "")[1:]
+    if kind_of_numpy in _OF_NUMPY and getattr(value, "shape", None) == ():
+        return _OF_NUMPY[kind_of_numpy], value.item()
+    return None
+
+
+def pairs(args: Arguments) -> list[tuple[str, Value]]:
+    """Arguments as a list, since those of an iterator can be had but once.
+
+    Raises WriteRefusedError where they are no names and values.
+    """
+    if isinstance(args, Mapping):
+        args = args.items()
+    try:
+        return [(name, value) for name, value in args]
+    except (TypeError, ValueError) as error:
+        raise refusal("FXL0403", f"keys are names and values, not {reprlib.repr(args)}") from error
+
+
+def octets(what: str, text: Any) -> bytes:
+    """A text as UTF-8, bytes as they are; surrogate escapes become the bytes that they stand for.
+
+    Raises WriteRefusedError for anything else (FXL0403).
+    """
+    if isinstance(text, bytes):
+        return text
+    if not isinstance(text, str):
+        raise refusal("FXL0403", f"{what} must be a text, not {reprlib.repr(text)}")
+    try:
+        return text.encode(errors="surrogateescape")
+    except UnicodeEncodeError as error:
+        raise refusal("FXL0403", f"{what} holds a lone surrogate: {error}") from None
+
+
+def whole_number(what: str, value: Any, least: int, most: int) -> int:
+    """A whole number within bounds; WriteRefusedError for others (FXL0403, FXL0404)."""
+    try:
+        number = operator.index(value)
+    except TypeError:
+        raise refusal("FXL0403", f"{what} is a whole number, not {reprlib.repr(value)}") from None
+    if not least <= number <= most:
+        raise refusal("FXL0404", f"{what} is {reprlib.repr(number)}, not {least} to {most}")
+    return number
+
+
+def shortened(data: bytes, limit: int) -> bytes:
+    """UTF-8 of at most ``limit`` bytes: where it is cut, no character is, and "..." follows."""
+    if len(data) <= limit:
+        return data
+    end = max(0, limit - len(CUT))
+    for _ in range(3):  # the continuation bytes of a character
+        if end and data[end] & 0xC0 == 0x80:
+            end -= 1
+    return data[:end] + CUT[: max(0, limit)]
+
+
+def name_head(name: str | bytes) -> tuple[int, bytes]:
+    """What an argument's name puts into its header, with the header's first word, and its bytes.
+
+    Raises WriteRefusedError for a name over 32,767 bytes (FXL0405).
+    """
+    data = octets("a key", name)
+    length = len(data)
+    if length > wire.MAX_STRING:
+        raise refusal(
+            "FXL0405", f"a key has {length} bytes, at most {wire.MAX_STRING}: {reprlib.repr(name)}"
+        )
+    size = 1 + (length + 7 >> 3)
+    if size > MAX_VALUE_WORDS:
+        raise refusal("FXL0407", f"a key has {length} bytes, which leaves it no room in a record")
+    ref = wire.INLINE | length if length else 0
+    return ref << 16 | size << 4, data + PADDING[length & 7]
+
+
+def argument_bytes(name: str | bytes, kind: int, value: Any) -> bytes:
+    """An argument's bytes. ``kind`` is one of ``ArgType``; a string may be given as bytes.
+
+    Raises WriteRefusedError (FXL0403 to FXL0405, FXL0407, FXL0410).
+    """
+    head, data = name_head(name)
+    if kind == ArgType.STRING:
+        what = f"the value of {reprlib.repr(name)}"
+        value = octets(what, value)
+        length = len(value)
+        if length > wire.MAX_STRING:
+            raise refusal("FXL0405", f"{what} has {length} bytes, at most {wire.MAX_STRING}")
+        size = (head >> 4 & 0xFFF) + (length + 7 >> 3)
+        if size > MAX_VALUE_WORDS:
+            raise refusal(
+                "FXL0407", f"{what}: with its name it needs {size} words of {MAX_VALUE_WORDS}"
+            )
+        ref = wire.INLINE | length if length else 0
+        header = (head & ~0xFFF0) | size << 4 | ref << 32 | ArgType.STRING
+        return _WORD(header) + data + value + PADDING[length & 7]
+    if kind == ArgType.BOOL:
+        return _WORD(head | ArgType.BOOL | bool(value) << 32) + data
+    if kind == ArgType.NULL:
+        return _WORD(head) + data
+    if (head >> 4 & 0xFFF) >= MAX_VALUE_WORDS:
+        raise refusal("FXL0407", f"the name of {reprlib.repr(name)} leaves no room for a value")
+    pack = _PACKS.get(kind)  # type: ignore[call-overload]
+    if pack is None:
+        raise refusal("FXL0410", f"logs have no arguments of type {reprlib.repr(kind)}")
+    if kind == ArgType.DOUBLE:
+        try:
+            packed = pack(value)
+        except (struct.error, OverflowError, TypeError):
+            raise refusal(
+                "FXL0403", f"the value of {reprlib.repr(name)} is no double: {reprlib.repr(value)}"
+            ) from None
+    else:
+        what = f"{reprlib.repr(name)}, {wire.ARG_NAMES[kind]},"
+        packed = pack(whole_number(what, value, *_RANGES[ArgType(kind)]))
+    return _WORD((head | kind) + 0x10) + data + packed
+
+
+def record_bytes(severity: int, time: int, arguments: bytes, *, tag_bits: int = 0) -> bytes:
+    """A structured record of these arguments' bytes, which are whole words.
+
+    Raises WriteRefusedError over 4,095 words (FXL0407).
+    """
+    size = wire.MIN_RECORD_WORDS + (len(arguments) >> 3)
+    if size > wire.MAX_RECORD_WORDS:
+        raise refusal(
+            "FXL0407", f"the record needs {size} words, one has {wire.MAX_RECORD_WORDS} at most"
+        )
+    header = wire.RECORD_TYPE | size << 4 | tag_bits << 16 | severity << 56
+    return _HEADER(header, time) + arguments
