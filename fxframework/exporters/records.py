@@ -104,8 +104,9 @@ def open_records(source: Source, request: OpenRequest) -> Capture:
     """Open a records file as the capture that its records came from.
 
     The records are written, by their format's writer, as the bytes that they stand for, and these
-    are opened by that format's reader, both with the options that the header has. Lines that make no sense are findings. Bytes without a
-    header line are an ``OpaqueCapture``, unless the option ``format`` says what they are.
+    are opened by that format's reader, both with the options that the header has. Lines that make
+    no sense are findings. Bytes without a header line are an ``OpaqueCapture``, unless the option
+    ``format`` says what they are.
 
     Raises NoReaderError for a format that cannot be read and written here, UnreadableError for a
     records file of a later version.

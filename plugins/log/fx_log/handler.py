@@ -65,11 +65,11 @@ class LogHandler(logging.Handler):
     ``name_as_tag``; the root logger's is none. ``clock`` gives the time, by default that since
     this machine's boot, when the record is handled.
 
-    A record has the process and the thread that logged it, by their native ids, file and line always, the message
-    with the traceback behind it, and as keys what the program gave as ``extra``: numbers, texts
-    and booleans as they are, anything else by its repr. A key whose name readers take for
-    something else (such as ``tag``, ``file``) gets an underscore at its end. What is too large is
-    cut, and the record kept.
+    A record has the process and the thread that logged it, by their native ids, file and line
+    always, the message with the traceback behind it, and as keys what the program gave as
+    ``extra``: numbers, texts and booleans as they are, anything else by its repr. A key whose name
+    readers take for something else (such as ``tag``, ``file``) gets an underscore at its end. What
+    is too large is cut, and the record kept.
 
     It never raises into the program: what goes wrong goes to ``handleError``, as in any handler.
     """

@@ -18,7 +18,6 @@ from fx_log.presentation import (
     Batch,
     Head,
     Made,
-    leaf,
     left_out,
     nothing_to_write,
     special_double,
@@ -45,6 +44,10 @@ FIELD_NAME: Final = 64
 """Bytes in the name of a field."""
 FIELDS: Final = 1000
 """Fields of an entry; importers refuse the whole file for one of more than 1024."""
+ROW_FIELDS: Final = 9
+"""Fields that an entry may have beside those of its head and its arguments."""
+HEAD_FIELDS: Final = 900
+"""Fields of these and of a head, which may have very many tags, that come out."""
 KEY: Final = "KEY_"
 """What the name of a log's own key begins with where without it it would be another's, or none."""
 OWN_FIELDS: Final = frozenset(
@@ -63,7 +66,7 @@ OWN_FIELDS: Final = frozenset(
 OWN_PREFIX: Final = "FUCHSIA_"
 NO_OFFSET: Final = "wall times: the offset from UTC is not known (-o utc_offset_ns=NS)"
 CLAMPED: Final = "times that the journal cannot hold"
-TOO_MANY: Final = "arguments of logs of more than 1000 fields"
+TOO_MANY: Final = "tags and arguments of logs of more than 1000 fields"
 _CONTROL: Final = re.compile(rb"[\x00-\x1f\x7f]")
 _BOOT_ID: Final = re.compile(r"[0-9a-f]{32}")
 
@@ -160,9 +163,7 @@ class _Entries:
     def fields(self, args: Table) -> list[bytes]:
         """The fields that arguments make."""
         names = self._names
-        return [
-            _field(names[name], self._value(kind, value)) for name, kind, value in values(args)
-        ]
+        return [_field(names[name], self._value(kind, value)) for name, kind, value in values(args)]
 
     def of(self, batch: Batch[bytes], offset: int, origin: bytes) -> list[bytes]:
         """The entry of each row."""
@@ -197,9 +198,10 @@ class _Entries:
                 entry += b"FUCHSIA_ROLLED_OUT=%d\n" % rolled_out
             if verbosity:
                 entry += b"VERBOSITY=%d\n" % verbosity
-            if count + len(args) > FIELDS:
-                self._dropped[TOO_MANY] += count + len(args) - FIELDS
-                args = args[: max(FIELDS - count, 0)]
+            if count + len(args) > FIELDS or count > HEAD_FIELDS:
+                room = FIELDS - min(count, HEAD_FIELDS)
+                self._dropped[TOO_MANY] += max(count - HEAD_FIELDS, 0) + max(len(args) - room, 0)
+                args = args[:room]
             out.append(b"%b%b\n" % (entry, b"".join(args)))
         return out
 
@@ -210,7 +212,10 @@ class _Entries:
         fields = []
         if head.level >= 0:
             level = LEVELS[head.severity]
-            fields += [(b"PRIORITY", b"%d" % SYSLOG[level]), (b"FUCHSIA_SEVERITY", level.name.encode())]
+            fields += [
+                (b"PRIORITY", b"%d" % SYSLOG[level]),
+                (b"FUCHSIA_SEVERITY", level.name.encode()),
+            ]
             if head.severity != level:
                 fields.append((b"FUCHSIA_SEVERITY_RAW", b"%d" % head.severity))
         identifier = head.tags[0] if head.tags else moniker.rpartition(b"/")[2]
@@ -228,10 +233,8 @@ class _Entries:
             fields.append((b"FUCHSIA_MONIKER", moniker))
         if head.url >= 0:
             fields.append((b"FUCHSIA_COMPONENT_URL", self._strings[head.url]))
-        tags = head.tags[:TAGS]
-        self._dropped[TOO_MANY] += len(head.tags) - len(tags)
-        fields += [(b"FUCHSIA_TAG", tag) for tag in tags]
-        made = b"".join([_field(*field) for field in fields])
+        fields += [(b"FUCHSIA_TAG", tag) for tag in head.tags]
+        made = b"".join([_field(*field) for field in fields[: HEAD_FIELDS - ROW_FIELDS]])
         return made, len(fields) + ROW_FIELDS, bool(head.given & GIVEN_MESSAGE)
 
     def _value(self, kind: int, value: Any) -> bytes:

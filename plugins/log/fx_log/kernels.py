@@ -42,15 +42,15 @@ WORD_PID, WORD_TID, WORD_TAG, WORD_MESSAGE = (
 # --- Argument types, as layout.ArgType has them --------------------------------------------------
 NULL, INT64, UINT64, DOUBLE, STRING, BOOL = 0, 3, 4, 5, 6, 9
 
-# --- Bits of `given`; the last never leaves the reader --------------------------------------------
-GIVEN_MESSAGE, GIVEN_PID, GIVEN_TID, GIVEN_LINE, IS_PRINTF = 1, 2, 4, 8, 128
+# --- Bits of `given`; the last two never leave the reader ------------------------------------------
+GIVEN_MESSAGE, GIVEN_PID, GIVEN_TID, GIVEN_LINE, HAS_VERBOSITY, IS_PRINTF = 1, 2, 4, 8, 64, 128
 
 # --- Scalars of the state ------------------------------------------------------------------------
 POS, RECORD, N_LOGS, N_ARGS, N_TAGS, N_POSITIONAL, T_LOGS = 0, 1, 2, 3, 4, 5, 6
 LAST_NS, FIRST_NS, FINAL_NS, TYPES_SEEN, ROOM_STRINGS, ROOM_FINDINGS = 7, 8, 9, 10, 11, 12
 DROPPED_LOW, DROPPED_HIGH, ROLLED_LOW, ROLLED_HIGH = 13, 14, 15, 16
 MAX_RECORD, SUFFIXED, WITH_PRINTF, WITH_LIMITS, ERA_2022 = 17, 18, 19, 20, 21
-BASE, WRAP, CAPACITY, ENTRIES = 22, 23, 24, 25
+BASE, WRAP, CAPACITY, ENTRIES, T_ARGS, T_TAGS = 22, 23, 24, 25, 26, 27
 SCALARS = 32
 """BASE, WRAP, CAPACITY: word w stands at byte 8w + BASE of the file; from WRAP on CAPACITY less."""
 
@@ -70,6 +70,12 @@ CODES = 1000
 RECORD_FINDINGS = 12
 WORD_FINDINGS = 8
 """Findings that a record can have: so many, and so many a word."""
+ENTRY_WORDS = 8192
+"""Words of the largest entry of a ring."""
+PACKET_TAGS = 5
+PACKET_STRINGS = 16
+"""More than a packet enters: strings, and their words by its square."""
+DEBUG, INFO = 0x20, 0x30
 CACHE = 1 << 12
 """Places of the cache of strings met lately."""
 SCATTER = -7046029254386353131
@@ -101,7 +107,7 @@ class Logs(NamedTuple):
     offset: I64
     ns: I64
     start: I64
-    length: I32
+    length: I64
     severity: U8
     given: U8
     pid: I64
@@ -460,6 +466,60 @@ def frame_log(words, nbytes, frames, state):  # type: ignore[no-untyped-def]
 
 
 @kernel
+def frame_ring(words, used, frames, state):  # type: ignore[no-untyped-def]
+    """Frame the entries in the first ``used`` words; gives how many hold a record.
+
+    Stops where there is no room for another one, or for findings.
+    """
+    scalars = state.scalars
+    notes = state.notes
+    at = scalars[POS]
+    record = scalars[RECORD]
+    count = 0
+    while at < used and count < len(frames.start):
+        if notes.counts[0] + RECORD_FINDINGS > scalars[ROOM_FINDINGS]:
+            break
+        offset = 8 * at + scalars[BASE]
+        if at >= scalars[WRAP]:
+            offset -= scalars[CAPACITY]
+        length = 0
+        if used - at >= 2:
+            length = words[at + 1]
+        size = 2 + (length >> 3) + (1 if length & 7 else 0)
+        if used - at < 2 or length < 0 or size > used - at or size > ENTRY_WORDS:
+            note(notes, 802 if used - at < 2 else 803, offset, record, length)
+            state.kinds[KIND_DAMAGED] += 1
+            record += 1
+            at = used
+            break
+        start = at + 2
+        end = at + size
+        words_in = 0
+        if length >= 16 and words[start] & 15 == 9:
+            words_in = (words[start] >> 4) & 0xFFF
+        if words_in < 2 or 8 * words_in > length:
+            note(notes, 805, offset, record, length)
+        else:
+            if 8 * words_in < length:
+                note(notes, 806, offset, record, length - 8 * words_in)
+            frames.start[count] = start
+            frames.size[count] = words_in
+            frames.offset[count] = offset
+            frames.record[count] = record
+            frames.tag[count] = words[at]
+            frames.suffix[count] = -1
+            count += 1
+        if length & 7 and words[end - 1] >> (8 * (length & 7)):
+            note(notes, 807, offset, record, 0)
+        state.kinds[KIND_RING_ENTRY] += 1
+        record += 1
+        at = end
+    scalars[POS] = at
+    scalars[RECORD] = record
+    return count
+
+
+@kernel
 def misplaced(first, end, args, record, notes):  # type: ignore[no-untyped-def]
     """Report rows of `args` that would be attribution, were they at the end of their record."""
     for row in range(first, end):
@@ -467,11 +527,10 @@ def misplaced(first, end, args, record, notes):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def forget_meaning(kept, notes):  # type: ignore[no-untyped-def]
-    """Take back what was found about the arguments' meaning, beyond the first ``kept`` findings.
+def forget_meaning(kept, otherwise, twice, elsewhere, notes):  # type: ignore[no-untyped-def]
+    """Take back what was found about the meaning of a manifest's arguments: it has another.
 
-    Those of a manifest mean something else. Where so many were found that none is kept any more,
-    their number is kept in the counts that stand behind those of the codes.
+    ``kept`` findings had been kept before, and so many had the codes 201, 202 and 207.
     """
     counts = notes.counts
     end = kept
@@ -482,6 +541,9 @@ def forget_meaning(kept, notes):  # type: ignore[no-untyped-def]
                 notes.findings[4 * end + field] = notes.findings[4 * row + field]
             end += 1
     counts[0] = end
+    counts[201 + 2] = otherwise
+    counts[202 + 2] = twice
+    counts[207 + 2] = elsewhere
 
 
 @kernel
@@ -553,7 +615,11 @@ def decode(  # type: ignore[no-untyped-def]
 
         word = words[start]
         control = (word >> 47) & 1
+        # What a manifest, should it be one, takes back.
         kept = notes.counts[0]
+        otherwise = notes.counts[201 + 2]
+        twice = notes.counts[202 + 2]
+        elsewhere = notes.counts[207 + 2]
         severity = (word >> 56) & 0xFF
         ns = words[start + 1]
         odd = False
@@ -774,7 +840,7 @@ def decode(  # type: ignore[no-untyped-def]
 
         # Whose it is.
         if control and not (known >> ROLLED_OUT) & 1:
-            forget_meaning(kept, notes)
+            forget_meaning(kept, otherwise, twice, elsewhere, notes)
             manifest(words[start], first_arg, n_args, offset, record, args, components, notes)
             n_args = first_arg
             n_tags = first_tag
@@ -819,17 +885,22 @@ def decode(  # type: ignore[no-untyped-def]
                     components.state[slot] = 1
                     components.tag[slot] = ident
                     components.used[0] += 1
-        joined_tags = -1
+        all_tags = -1
         if n_tags > first_tag:
-            joined_tags = tags.name[first_tag]
+            all_tags = tags.name[first_tag]
             if n_tags > first_tag + 1:
-                joined_tags = joined(first_tag, n_tags - first_tag, tags, texts, pool)
+                all_tags = joined(first_tag, n_tags - first_tag, tags, texts, pool)
             for place in range(first_tag, n_tags):
                 texts.by_tag[tags.name[place]] += 1
         given |= (known >> MESSAGE) & 1
         given |= ((known >> PID) & 1) << 1
         given |= ((known >> TID) & 1) << 2
         given |= ((known >> LINE) & 1) << 3
+        shown = severity
+        if (known >> VERBOSITY) & 1:
+            given |= HAS_VERBOSITY
+            if scalars[ERA_2022]:
+                shown = DEBUG
         logs.offset[n_logs] = offset
         logs.ns[n_logs] = ns
         logs.start[n_logs] = message_at
@@ -838,7 +909,7 @@ def decode(  # type: ignore[no-untyped-def]
         logs.given[n_logs] = given
         logs.pid[n_logs] = pid
         logs.tid[n_logs] = tid
-        logs.tags[n_logs] = joined_tags
+        logs.tags[n_logs] = all_tags
         logs.component[n_logs] = moniker
         logs.url[n_logs] = url
         logs.file[n_logs] = file
@@ -848,13 +919,192 @@ def decode(  # type: ignore[no-untyped-def]
         logs.rolled_out[n_logs] = rolled_out
         logs.verbosity[n_logs] = verbosity
         n_logs += 1
-        count_row(ns, severity, dropped, rolled_out, moniker, offset, record, state)
+        count_row(ns, shown, dropped, rolled_out, moniker, offset, record, state)
     scalars[N_LOGS] = n_logs
     scalars[N_ARGS] = n_args
     scalars[N_TAGS] = n_tags
     scalars[N_POSITIONAL] = n_positional
     scalars[TYPES_SEEN] = types
     return index
+
+
+# --- Legacy packets -------------------------------------------------------------------------------
+
+
+@kernel
+def number_at(data, at, nbytes):  # type: ignore[no-untyped-def]
+    """The signed little-endian number of so many bytes."""
+    value = 0 + data[at + nbytes - 1]
+    if value >= 128:
+        value -= 256
+    for place in range(nbytes - 2, -1, -1):
+        value = (value << 8) | (0 + data[at + place])
+    return value
+
+
+@kernel
+def frame_stream(data, frames, state):  # type: ignore[no-untyped-def]
+    """Frame the packets of a container from where it stands; gives how many there are."""
+    scalars = state.scalars
+    at = scalars[POS]
+    record = scalars[RECORD]
+    count = 0
+    while at < len(data) and count < len(frames.start):
+        start = at + 4
+        left = len(data) - start
+        size = 0
+        if left >= 0:
+            size = number_at(data, at, 4) & LOW32
+        if size > left:
+            note(state.notes, 701, at, record, size)
+            state.kinds[KIND_DAMAGED] += 1
+            at = len(data)
+        else:
+            frames.start[count] = start
+            frames.size[count] = size
+            frames.offset[count] = at
+            frames.record[count] = record
+            count += 1
+            at = start + size
+        record += 1
+    scalars[POS] = at
+    scalars[RECORD] = record
+    return count
+
+
+@kernel
+def packet_fault(data, at, end):  # type: ignore[no-untyped-def]
+    """The finding that says why a packet cannot be read; 0 where it can."""
+    if end - at < 33:
+        return 601
+    if data[end - 1]:
+        return 602
+    at += 32
+    tags = 0
+    while True:
+        if at >= end:
+            return 605
+        size = data[at]
+        at += 1
+        if size == 0:
+            break
+        if tags == PACKET_TAGS:
+            return 603
+        if size > 63:
+            return 604
+        if at + size > end:
+            return 605
+        tags += 1
+        at += size
+    return 605 if at >= end else 0
+
+
+@kernel
+def decode_packets(data, frames, first, count, logs, tags, state, pool):  # type: ignore[no-untyped-def]
+    """Decode packets ``first`` to ``count`` as far as there is room; gives the first one left."""
+    scalars = state.scalars
+    notes = state.notes
+    texts = state.texts
+    n_logs = scalars[N_LOGS]
+    n_tags = scalars[N_TAGS]
+    base = scalars[T_LOGS] - n_logs
+    index = first
+    while index < count:
+        if (
+            n_logs >= len(logs.ns)
+            or n_tags + PACKET_TAGS > len(tags.name)
+            or pool.used[0] + PACKET_STRINGS > scalars[ROOM_STRINGS]
+            or pool.used[1] + PACKET_STRINGS * PACKET_STRINGS > len(pool.words)
+            or notes.counts[0] + RECORD_FINDINGS > scalars[ROOM_FINDINGS]
+        ):
+            break
+        at = frames.start[index]
+        size = frames.size[index]
+        offset = frames.offset[index]
+        record = frames.record[index]
+        end = at + size
+        index += 1
+        fault = packet_fault(data, at, end)
+        if fault:
+            note(notes, fault, offset, record, size)
+            state.kinds[KIND_DAMAGED] += 1
+            continue
+        state.kinds[KIND_PACKET] += 1
+        ns = number_at(data, at + 16, 8)
+        given_severity = number_at(data, at + 24, 4)
+        dropped = number_at(data, at + 28, 4) & LOW32
+        row = base + n_logs
+        first_tag = n_tags
+        place = at + 32
+        sound = True
+        while data[place]:
+            nbytes = 0 + data[place]
+            for byte in range(nbytes):
+                texts.bytes[byte] = data[place + 1 + byte]
+            name = recall(texts.scratch, texts.bytes, 0, nbytes, texts, pool)
+            if not texts.valid[name]:
+                sound = False
+            texts.by_tag[name] += 1
+            tags.parent[n_tags] = row
+            tags.offset[n_tags] = place
+            tags.name[n_tags] = name
+            n_tags += 1
+            place += 1 + nbytes
+        all_tags = -1
+        if n_tags > first_tag:
+            all_tags = tags.name[first_tag]
+            if n_tags > first_tag + 1:
+                all_tags = joined(first_tag, n_tags - first_tag, tags, texts, pool)
+        message_at = place + 1
+        message_end = message_at
+        while data[message_end]:
+            message_end += 1
+        if size > 32768:
+            note(notes, 609, offset, record, size)
+        if given_severity & 15 or given_severity < 0x10 or given_severity > 0x60:
+            note(notes, 606, offset, record, given_severity)
+        if message_end + 1 < end:
+            note(notes, 607, offset, record, end - message_end - 1)
+        if not utf8_valid(data, message_at, message_end - message_at):
+            sound = False
+        if not sound:
+            note(notes, 608, offset, record, 0)
+        severity = min(max(given_severity, 0), 255)
+        verbosity = 0
+        if scalars[ERA_2022]:
+            if -10 <= given_severity <= -3:
+                severity = DEBUG
+                verbosity = -given_severity - 2
+            elif -2 <= given_severity <= 3:
+                severity = 0x10 + 0x10 * (given_severity + 2)
+            elif DEBUG < given_severity < INFO:
+                severity = DEBUG
+                verbosity = INFO - given_severity
+        logs.offset[n_logs] = offset
+        logs.ns[n_logs] = ns
+        logs.start[n_logs] = message_at
+        logs.length[n_logs] = message_end - message_at
+        logs.severity[n_logs] = severity
+        logs.given[n_logs] = GIVEN_MESSAGE | GIVEN_PID | GIVEN_TID
+        logs.pid[n_logs] = number_at(data, at, 8)
+        logs.tid[n_logs] = number_at(data, at + 8, 8)
+        logs.tags[n_logs] = all_tags
+        logs.component[n_logs] = -1
+        logs.url[n_logs] = -1
+        logs.file[n_logs] = -1
+        logs.line[n_logs] = 0
+        logs.dropped[n_logs] = dropped
+        logs.tag[n_logs] = 0
+        logs.rolled_out[n_logs] = 0
+        logs.verbosity[n_logs] = verbosity
+        n_logs += 1
+        count_row(ns, severity, dropped, 0, -1, offset, record, state)
+    scalars[N_LOGS] = n_logs
+    scalars[N_TAGS] = n_tags
+    return index
+
+
+# --- Columns ---------------------------------------------------------------------------------------
 
 
 @kernel

@@ -7,6 +7,7 @@ our container of legacy packets, ``PacketWriter`` writes such packets a call at 
 
 from __future__ import annotations
 
+import contextlib
 import os
 import reprlib
 import struct
@@ -17,9 +18,12 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Literal, Protocol, Self
 
+import attrs
+
 from fx_log import layout as wire
+from fx_log.records import LegacyPacket, StreamHeader, refusal
 from fx_log.severity import Level, parse_level
-from fx_log.values import MAX_TIME, octets, refusal, shortened, whole_number
+from fx_log.values import CUT, MAX_TIME, octets, shortened, whole_number
 from fxframework.errors import UsageError
 from fxframework.io.sink import Sink
 from fxframework.io.words import U64_MAX, WORD, pad8
@@ -64,10 +68,9 @@ Where = str | os.PathLike[str] | Writable | Putting | DatagramSink
 BUFFER = 1 << 16
 """Bytes gathered before they go to a file that the output opened."""
 _LEVEL_NAMES: dict[str, int] = {}
-_PACKET = struct.Struct("<QQqiI")
 _LENGTH = struct.Struct("<I").pack
 _ENTRY = struct.Struct("<QQ").pack
-REPLACEMENT = "\N{REPLACEMENT CHARACTER}".encode()
+REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
 """What stands for a zero byte, which would end a message."""
 MAX_DROPPED = (1 << 32) - 1
 
@@ -235,19 +238,14 @@ class Closing:
 # --- Legacy packets ------------------------------------------------------------------------------
 
 
-def stream_header() -> bytes:
-    """The first bytes of our container of legacy packets."""
-    return wire.STREAM_MAGIC + struct.pack("<II", wire.STREAM_VERSION, 0)
-
-
 class PacketStream(Closing):
-    """A file of legacy packets (``log-legacy-stream``), which takes them as a ``DatagramSink`` does.
+    """A file of legacy packets (``log-legacy-stream``), which takes them as a socket does.
 
     ``where`` is a path, a ``Sink`` or a file; the header is written at once.
     """
 
     def __init__(self, where: str | os.PathLike[str] | Writable, *, force: bool = False) -> None:
-        self._output = Output(where, force=force, head=stream_header(), framed=True)
+        self._output = Output(where, force=force, head=StreamHeader().pack(), framed=True)
 
     def send(self, packet: bytes) -> bool:
         """Add a packet, whatever is in it; True, since a file drops none."""
@@ -259,8 +257,8 @@ class PacketWriter(Closing):
 
     ``where`` is a ``DatagramSink``, which gets packets as they are, or what ``PacketStream``
     takes, which gets them in our container. ``tags`` are those of every packet, before those of
-    the call. Without ``tid`` it is 0, as in Go. ``file`` and ``line`` have no place in a packet: for
-    ERROR and above, or with ``always_file_line``, the message begins with ``file(line): ``.
+    the call. Without ``tid`` it is 0, as in Go. ``file`` and ``line`` have no place in a packet:
+    for ERROR and above, or with ``always_file_line``, the message begins with ``file(line): ``.
 
     A packet that a datagram sink drops is counted, and the next one that is sent says how many
     were (``dropped_logs``). With ``on_too_large="cut"`` a message is cut to what a packet holds
@@ -282,7 +280,7 @@ class PacketWriter(Closing):
         force: bool = False,
     ) -> None:
         self._cut = cuts(on_too_large)
-        self._tags = tag_bytes(tags)
+        self._tags = texts(tags)
         self._pid = whole_number("pid", os.getpid() if pid is None else pid, 0, U64_MAX)
         self._tid = whole_number("tid", tid, 0, U64_MAX)
         self._now = time_of(clock)
@@ -293,9 +291,9 @@ class PacketWriter(Closing):
         """Packets dropped that no packet has told of yet."""
         self.cut = 0
         """Packets of which something was cut."""
-        if not self._cut:
-            packet_bytes(0, 0, 0, 0, self._tags, b"")
-        self._output = Output(where, force=force, head=stream_header(), framed=True)
+        if not self._cut:  # refused now, and not at every packet
+            LegacyPacket(pid=0, tid=0, timestamp=0, severity=0, tags=self._tags).pack()
+        self._output = Output(where, force=force, head=StreamHeader().pack(), framed=True)
 
     def write(
         self,
@@ -320,36 +318,50 @@ class PacketWriter(Closing):
         severity = whole_number("severity", severity, wire.LEGACY_SEVERITIES.start, 255)
         if severity < self.minimum:
             return False
-        text = octets("the message", message)
+        text = octets("the message", message).decode(errors="surrogateescape")
         if file is not None and (severity >= Level.ERROR or self._always_file_line):
-            place = octets("file", file).rpartition(b"../")[2]
-            text = b"%s(%d): %s" % (place, whole_number("line", line or 0, 0, U64_MAX), text)
-        every = self._tags + tag_bytes(tags)
-        when = whole_number("time", self._now() if time is None else time, -MAX_TIME - 1, MAX_TIME)
-        pid = self._pid if pid is None else whole_number("pid", pid, 0, U64_MAX)
-        tid = self._tid if tid is None else whole_number("tid", tid, 0, U64_MAX)
+            place = octets("file", file).decode(errors="surrogateescape").rpartition("../")[2]
+            text = f"{place}({whole_number('line', line or 0, 0, U64_MAX)}): {text}"
+        every = (*self._tags, *texts(tags))
+        whole = LegacyPacket(
+            pid=self._pid if pid is None else whole_number("pid", pid, 0, U64_MAX),
+            tid=self._tid if tid is None else whole_number("tid", tid, 0, U64_MAX),
+            timestamp=whole_number(
+                "time", self._now() if time is None else time, -MAX_TIME - 1, MAX_TIME
+            ),
+            severity=severity,
+            tags=every,
+            message=text,
+        )
+        packet = fitted(whole) if self._cut else whole
         more = whole_number("dropped", dropped, 0, U64_MAX)
-        fitted = self._fitted(every, text) if self._cut else (every, text)
         with self._lock:
-            count = min(self.dropped + more, MAX_DROPPED)
-            packet = packet_bytes(pid, tid, when, severity, *fitted, dropped=count)
-            if not self._output.send(packet):
-                self.dropped = count + 1
+            packet.dropped_logs = min(self.dropped + more, MAX_DROPPED)
+            if not self._output.send(packet.pack()):
+                self.dropped += more + 1
                 return False
             self.dropped = 0
-            self.cut += fitted != (every, text)
+            self.cut += packet is not whole
             return True
 
-    @staticmethod
-    def _fitted(tags: list[bytes], text: bytes) -> tuple[list[bytes], bytes]:
-        """Tags and message as a packet can hold them."""
-        # No "..." in a tag: it is a name, by which people filter.
-        kept = [
-            tag if len(tag) <= wire.MAX_TAG_BYTES else shortened(tag, wire.MAX_TAG_BYTES + 3)[:-3]
-            for tag in tags[: wire.MAX_TAGS]
-        ]
-        room = wire.MAX_PACKET - wire.PACKET_HEADER - sum(map(len, kept)) - len(kept) - 2
-        return kept, shortened(text.replace(b"\0", REPLACEMENT), room)
+
+def fitted(packet: LegacyPacket) -> LegacyPacket:
+    """The packet, or one that holds what fits of it: fewer tags, shorter ones, a cut message."""
+    # No "..." in a tag: it is a name, by which people filter.
+    tags = tuple(
+        _shorter(tag, wire.MAX_TAG_BYTES, mark=b"") for tag in packet.tags[: wire.MAX_TAGS] if tag
+    )
+    room = wire.MAX_PACKET - wire.PACKET_HEADER - len(tags) - 2
+    room -= sum(len(octets("a tag", tag)) for tag in tags)
+    message = _shorter(packet.message.replace("\0", REPLACEMENT), room)
+    if (tags, message) == (packet.tags, packet.message):
+        return packet
+    return attrs.evolve(packet, tags=tags, message=message, raw=None)
+
+
+def _shorter(text: str, limit: int, mark: bytes = CUT) -> str:
+    data = octets("a text", text)
+    return shortened(data, limit, mark).decode(errors="surrogateescape")
 
 
 def cuts(on_too_large: str) -> bool:
@@ -359,45 +371,15 @@ def cuts(on_too_large: str) -> bool:
     return on_too_large == "cut"
 
 
-def tag_bytes(tags: Iterable[str]) -> list[bytes]:
-    """Tags as bytes; WriteRefusedError for a text in place of several (FXL0403)."""
-    if isinstance(tags, str | bytes):
-        raise refusal("FXL0403", f"tags are several texts, not {reprlib.repr(tags)}")
-    try:
-        return [octets("a tag", tag) for tag in tags]
-    except TypeError:
-        raise refusal("FXL0403", f"tags are texts, not {reprlib.repr(tags)}") from None
-
-
-def packet_bytes(
-    pid: int,
-    tid: int,
-    time: int,
-    severity: int,
-    tags: Iterable[bytes],
-    message: bytes,
-    *,
-    dropped: int = 0,
-) -> bytes:
-    """A legacy packet. Raises WriteRefusedError (FXL0403 to FXL0407)."""
-    tags = list(tags)
-    if len(tags) > wire.MAX_TAGS:
-        raise refusal("FXL0406", f"a packet has at most {wire.MAX_TAGS} tags, not {len(tags)}")
-    parts = []
-    for tag in tags:
-        if not 0 < len(tag) <= wire.MAX_TAG_BYTES:
-            code = "FXL0405" if tag else "FXL0403"
-            raise refusal(code, f"a tag has 1 to {wire.MAX_TAG_BYTES} bytes, not {len(tag)}")
-        parts.append(bytes((len(tag),)) + tag)
-    if b"\0" in message:
-        raise refusal("FXL0403", "the message holds a zero byte, which would end it")
-    head = _PACKET.pack(pid, tid, time, severity, dropped)
-    packet = b"".join((head, *parts, b"\0", message, b"\0"))
-    if len(packet) > wire.MAX_PACKET:
-        raise refusal(
-            "FXL0407", f"the packet has {len(packet)} bytes, one has {wire.MAX_PACKET} at most"
-        )
-    return packet
+def texts(given: Iterable[str], what: str = "tags") -> tuple[str, ...]:
+    """Several texts; WriteRefusedError for one text, whose letters they would be (FXL0403)."""
+    several: tuple[Any, ...] = ()
+    if not isinstance(given, str | bytes):
+        with contextlib.suppress(TypeError):
+            several = tuple(given)
+            if all(isinstance(text, str) for text in several):
+                return several
+    raise refusal("FXL0403", f"{what} are several texts, not {reprlib.repr(given)}")
 
 
 # --- The ring of an IOBuffer ---------------------------------------------------------------------

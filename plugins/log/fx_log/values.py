@@ -18,8 +18,7 @@ import attrs
 
 from fx_log import layout as wire
 from fx_log.layout import ArgType
-from fx_log.rules import RULES
-from fxframework.errors import WriteRefusedError
+from fx_log.records import refusal
 
 __all__ = [
     "Arguments",
@@ -120,11 +119,6 @@ PADDING = tuple(bytes(-n % 8) for n in range(8))
 """Zero bytes behind a text whose length leaves this rest by 8."""
 
 
-def refusal(code: str, message: str) -> WriteRefusedError:
-    """The refusal of something that cannot be written, with the catalogue's remedy."""
-    return WriteRefusedError(message, code=code, remedy=RULES[code].remedy)
-
-
 def type_of(value: Any) -> tuple[ArgType, Any] | None:
     """The type that a value gets, and the value as Python has it; None where it gets none."""
     if isinstance(value, Typed):
@@ -185,15 +179,15 @@ def whole_number(what: str, value: Any, least: int, most: int) -> int:
     return number
 
 
-def shortened(data: bytes, limit: int) -> bytes:
-    """UTF-8 of at most ``limit`` bytes: where it is cut, no character is, and "..." follows."""
+def shortened(data: bytes, limit: int, mark: bytes = CUT) -> bytes:
+    """UTF-8 of at most ``limit`` bytes: where it is cut, no character is, and ``mark`` follows."""
     if len(data) <= limit:
         return data
-    end = max(0, limit - len(CUT))
+    end = max(0, limit - len(mark))
     for _ in range(3):  # the continuation bytes of a character
         if end and data[end] & 0xC0 == 0x80:
             end -= 1
-    return data[:end] + CUT[: max(0, limit)]
+    return data[:end] + mark[: max(0, limit)]
 
 
 def name_head(name: str | bytes) -> tuple[int, bytes]:

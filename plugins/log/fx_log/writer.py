@@ -12,11 +12,14 @@ import os
 import reprlib
 import struct
 import threading
-from collections.abc import Callable, Iterable
-from typing import Any, Protocol
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
 
 from fx_log import layout as wire
+from fx_log.converting import AttributionConverter
 from fx_log.layout import ArgType
+from fx_log.records import LogFileRecord, RecordEncoder, from_json, refusal
+from fx_log.redaction import Redactor
 from fx_log.severity import Level
 from fx_log.sinks import (
     Closing,
@@ -25,6 +28,7 @@ from fx_log.sinks import (
     Where,
     cuts,
     severity_of,
+    texts,
     time_of,
 )
 from fx_log.values import (
@@ -38,17 +42,28 @@ from fx_log.values import (
     octets,
     pairs,
     record_bytes,
-    refusal,
     shortened,
     type_of,
     whole_number,
 )
 from fxframework.errors import WriteRefusedError
-from fxframework.io.words import U64_MAX, pad8
+from fxframework.io.sink import Sink
+from fxframework.io.words import U64_MAX
+from fxframework.model.diagnostics import Diagnostics
 from fxframework.model.target import Clock
 
-__all__ = ["LogWriter", "add_dropped_count"]
+__all__ = [
+    "LogWriter",
+    "RecordRewriter",
+    "add_dropped_count",
+    "open_legacy_writer",
+    "open_ring_writer",
+    "open_stream_writer",
+    "open_writer",
+]
 
+BUFFER = 1 << 20
+"""Bytes gathered before they go to the sink."""
 CACHED = 4096
 """Names, threads and tags whose bytes are kept."""
 SHORT = 16_384
@@ -116,7 +131,7 @@ class LogWriter(Closing):
         self._names: dict[str, tuple[int, bytes]] = {}
         self._starts: dict[tuple[int, int], bytes] = {}
         self._tag_bytes: dict[str, bytes] = {}
-        self._tags = _several("tags", tags)
+        self._tags = texts(tags)
         self._end = b"".join(map(self._tag, self._tags))
         self._output = Output(where, force=force)
 
@@ -170,8 +185,8 @@ class LogWriter(Closing):
         """Write a record; False where it was dropped, or is below the minimum.
 
         ``severity`` is a byte or a level's name, ``time`` in nanoseconds. ``target`` is a tag that
-        stands before the message. Of ``file`` the part behind the last "../" is written. ``dropped``
-        is added to what this writer counted. ``tag_bits`` name the component, where a manifest
+        stands before the message. Of ``file`` the part behind the last "../" is written.
+        ``dropped`` is added to what this writer counted. ``tag_bits`` name the component, where a manifest
         says which it is. A key called as a well-known argument, and of its type, is read as that.
         """
         if type(severity) is not int or not 0 <= severity <= 255:
@@ -189,7 +204,7 @@ class LogWriter(Closing):
         if type(keys) is not dict and keys:
             keys = pairs(keys)
         if tags:
-            tags = _several("tags", tags)
+            tags = texts(tags)
         start = self._start(pid, tid)
         try:
             parts = []
@@ -407,16 +422,6 @@ def _place(file: str, line: int | None) -> bytes:
     return place
 
 
-def _several(what: str, texts: Iterable[str]) -> tuple[str, ...]:
-    """Texts, but not one text, whose letters they would be."""
-    if isinstance(texts, str | bytes):
-        raise refusal("FXL0403", f"{what} are several texts, not {reprlib.repr(texts)}")
-    try:
-        return tuple(texts)
-    except TypeError:
-        raise refusal("FXL0403", f"{what} are texts, not {reprlib.repr(texts)}") from None
-
-
 def _typed(name: Any, value: Any) -> tuple[int, Any]:
     typed = type_of(value)
     if typed is None:
@@ -531,4 +536,118 @@ def add_dropped_count(record: bytes, count: int) -> bytes | None:
     if size > wire.MAX_RECORD_WORDS:
         return None
     header = header & ~wire.SIZE.mask | wire.SIZE.put(size)
-    return pad8(_WORD(header) + record[8:] + _DROPPED_HEAD + _WORD(count))
+    return _WORD(header) + record[8:] + _DROPPED_HEAD + _WORD(count)
+
+
+class RecordRewriter:
+    """Puts one record after the other into a sink (``fxframework.registry.RecordWriter``).
+
+    ``attribution`` moves who logged (``fx_log.converting``), ``redactor`` takes out what is not to
+    be passed on (``fx_log.redaction``).
+    """
+
+    def __init__(
+        self,
+        sink: Sink,
+        form: str,
+        *,
+        attribution: AttributionConverter | None = None,
+        redactor: Redactor | None = None,
+    ) -> None:
+        self._sink = sink
+        self._encoder = RecordEncoder(form)
+        self._buffer = bytearray()
+        self._attribution = attribution
+        self._redactor = redactor
+
+    @property
+    def lost(self) -> Mapping[str, int]:
+        """What the moving of attribution had no place for."""
+        return {} if self._attribution is None else self._attribution.lost
+
+    @property
+    def redacted(self) -> Mapping[str, int]:
+        """What was taken out."""
+        return {} if self._redactor is None else self._redactor.counts
+
+    def write(self, record: LogFileRecord | Mapping[str, Any]) -> None:
+        """Write a record. Raises WriteRefusedError (FXL0401 to FXL0409), nothing of it written."""
+        if self._attribution is None and self._redactor is None:
+            self._buffer += self._encoder.encode(record)
+        else:
+            if isinstance(record, Mapping):
+                record = from_json(record)
+            # First as it is read, so that a refusal changes nothing.
+            records = [record] if self._attribution is None else self._attribution.feed(record)
+            self._put(records)
+        if len(self._buffer) >= BUFFER:
+            self._flush()
+
+    def close(self) -> None:
+        """Put what is still held back into the sink, which stays open."""
+        if self._attribution is not None:
+            self._put(self._attribution.finish())
+        self._buffer += self._encoder.close()
+        self._flush()
+
+    def _put(self, records: Iterable[LogFileRecord]) -> None:
+        for record in records:
+            kept = record if self._redactor is None else self._redactor.redact(record)
+            if kept is not None:
+                self._buffer += self._encoder.encode(kept)
+
+    def _flush(self) -> None:
+        self._sink.write(self._buffer)
+        self._buffer = bytearray()
+
+
+def open_writer(
+    sink: Sink,
+    options: Mapping[str, Any],
+    diagnostics: Diagnostics,  # noqa: ARG001 (findings are the reader's; this one refuses)
+) -> RecordRewriter:
+    """A writer of structured records.
+
+    Of the options, ``attribution`` says where who logged is to be said (keep, manifest, in_record,
+    none), ``redact_keys`` and ``redact_pattern`` what is not to be passed on. Raises UsageError
+    for a value that makes no sense.
+    """
+    return RecordRewriter(
+        sink, "log", attribution=attribution_of(options), redactor=Redactor.of(options)
+    )
+
+
+def open_legacy_writer(
+    sink: Sink,
+    options: Mapping[str, Any],
+    diagnostics: Diagnostics,  # noqa: ARG001
+) -> RecordRewriter:
+    """A writer of one legacy packet as a file; its options are those of redaction."""
+    return RecordRewriter(sink, "log-legacy", redactor=Redactor.of(options))
+
+
+def open_stream_writer(
+    sink: Sink,
+    options: Mapping[str, Any],
+    diagnostics: Diagnostics,  # noqa: ARG001
+) -> RecordRewriter:
+    """A writer of our container of legacy packets; its options are those of redaction."""
+    return RecordRewriter(sink, "log-legacy-stream", redactor=Redactor.of(options))
+
+
+def open_ring_writer(
+    sink: Sink,
+    options: Mapping[str, Any],
+    diagnostics: Diagnostics,  # noqa: ARG001
+) -> RecordRewriter:
+    """A writer of the image of a ring, which it puts together at the end.
+
+    Its options are those of redaction.
+    """
+    return RecordRewriter(sink, "log-ring", redactor=Redactor.of(options))
+
+
+def attribution_of(options: Mapping[str, Any]) -> AttributionConverter | None:
+    """The converter that a writer's option ``attribution`` asks for; None for ``keep``."""
+    to = options.get("attribution") or "keep"
+    return None if to == "keep" else AttributionConverter(to)

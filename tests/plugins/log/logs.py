@@ -1,0 +1,78 @@
+"""Log files made by hand: structured records, packets, containers and rings, as bytes."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterable
+from typing import Any
+
+from fx_log import layout as wire
+from fx_log import records as fx
+
+
+def argument(name: str, type: str, value: Any = None) -> fx.Argument:
+    return fx.Argument(name=name, type=type, value=value)
+
+
+def log(
+    *args: tuple[str, str, Any],
+    time: int = 1000,
+    severity: int = 0x30,
+    tag_bits: int = 0,
+) -> bytes:
+    """A structured record with (name, type, value) arguments."""
+    arguments = tuple(argument(*each) for each in args)
+    return fx.LogRecord(timestamp=time, severity=severity, tag_bits=tag_bits, args=arguments).pack()
+
+
+def text_log(message: str, **more: Any) -> bytes:
+    """A structured record with a message."""
+    return log(("message", "string", message), **more)
+
+
+def manifest(tag: int, moniker: str, url: str) -> bytes:
+    """The record that names a tag."""
+    return log(
+        ("moniker", "string", moniker),
+        ("url", "string", url),
+        time=0,
+        tag_bits=wire.CONTROL | tag,
+    )
+
+
+def packet(message: str, *tags: str, time: int = 1000, severity: int = 0x30, **more: Any) -> bytes:
+    """A legacy packet."""
+    return fx.LegacyPacket(
+        **{"pid": 1, "tid": 2, **more},
+        timestamp=time,
+        severity=severity,
+        tags=tags,
+        message=message,
+    ).pack()
+
+
+def stream(packets: Iterable[bytes]) -> bytes:
+    """Our container of packets."""
+    framed = (struct.pack("<I", len(each)) + each for each in packets)
+    return fx.StreamHeader().pack() + b"".join(framed)
+
+
+def entry(payload: bytes, tag: int = 7) -> bytes:
+    """An entry of a ring."""
+    data = struct.pack("<QQ", tag, len(payload)) + payload
+    return data + bytes(-len(data) % 8)
+
+
+def ring(
+    entries: Iterable[bytes],
+    *,
+    tail: int = 0,
+    capacity: int = wire.RING_MINIMUM,
+    rest: bytes = b"\0",
+) -> bytes:
+    """The image of a ring whose entries begin at ``tail``; ``rest`` fills what is not used."""
+    used = b"".join(entries)
+    line = used + (rest * capacity)[: capacity - len(used)]
+    start = tail % capacity
+    page = struct.pack("<QQ", tail + len(used), tail).ljust(wire.RING_PAGE, b"\0")
+    return page + line[capacity - start :] + line[: capacity - start]
