@@ -326,26 +326,87 @@ RECORDS: tuple[dict[str, Any], ...] = (
 """One trace record of every kind: written, read again, and shown as it was read."""
 
 
-def record_text(host: Host) -> str:
-    """One example of each kind of trace record, as it comes out of the bytes."""
-    writer = host.writer("trace")
+LOGS: tuple[tuple[str, dict[str, Any], tuple[dict[str, Any], ...]], ...] = (
+    (
+        "log",
+        {"suffix": True},
+        (
+            {"record": "log", "timestamp": 1000, "severity": 48, "tag_bits": 3, "args": [
+                {"name": "pid", "type": "uint64", "value": 1001},
+                {"name": "message", "type": "string", "value": "it is open"},
+                {"name": "tag", "type": "string", "value": "io"},
+                {"name": "a", "type": "int64", "value": -1},
+                {"name": "b", "type": "double", "value": 0.5},
+                {"name": "c", "type": "bool", "value": True},
+                {"name": "d", "type": "null", "value": None},
+                {"name": "e", "type": 7, "value": "0010000000000000"},
+                {"name": "", "type": "damaged", "code": "FXL0109", "value": "2400040000000000"
+                 "0000000000000000"}]},
+            {"record": "attribution", "moniker": "core/io", "url": "fuchsia-pkg://io",
+             "rolled_out": 0},
+            {"record": "padding", "nbytes": 8},
+            {"record": "damaged", "code": "FXL0004", "raw": "ffff"},
+        ),
+    ),
+    (
+        "log-legacy-stream",
+        {},
+        (
+            {"record": "stream_header", "version": 1},
+            {"record": "legacy_packet", "pid": 1001, "tid": 1002, "timestamp": 1000,
+             "severity": -1, "dropped_logs": 0, "tags": ["io"], "message": "it is open"},
+        ),
+    ),
+    (
+        "log-ring",
+        {},
+        (
+            {"record": "ring_header", "head": 56, "tail": 0},
+            {"record": "ring_entry", "tag": 7, "log": {"timestamp": 1000, "severity": 48,
+                                                       "tag_bits": 0, "args": []}},
+            {"record": "ring_entry", "tag": 7, "payload_hex": "0102030405060708"},
+            {"record": "padding", "nbytes": 65480},
+        ),
+    ),
+)  # fmt: skip
+"""A record of every kind that the formats of logs have."""
+
+
+def shown(
+    host: Host, format: str, records: Iterable[dict[str, Any]], reading: Mapping[str, Any]
+) -> Iterator[dict[str, Any]]:
+    """Records of a format, as they come out of the bytes that they are written as."""
+    writer = host.writer(format)
     sink = Sink.memory()
-    rules = host.reader("trace").rules
+    rules = host.reader(format).rules
     assert rules is not None  # noqa: S101 (the format has a catalogue)
     session = writer.open(
         sink, parse_options({}, writer.options, whose="writer"), Diagnostics(rules())
     )
-    for record in RECORDS:
+    for record in records:
         session.write(record)
     session.close()
-    with host.open(sink.getvalue(), format="trace") as capture:
-        shown = [record.to_json() for record in capture.records()]
+    with host.open(sink.getvalue(), format=format, **reading) as capture:
+        yield from (record.to_json() for record in capture.records())
+
+
+def record_text(records: Iterable[dict[str, Any]]) -> str:
+    """Examples of records, by their kind."""
     parts: dict[str, list[str]] = {}
-    for record in shown:
+    for record in records:
         parts.setdefault(record["record"], []).append(json.dumps(record, ensure_ascii=False))
     return "\n".join(
         f"### `{kind}`\n\n{fenced(chr(10).join(lines), 'json')}" for kind, lines in parts.items()
     )
+
+
+def log_records(host: Host) -> Iterator[dict[str, Any]]:
+    """An example of each kind of record that the formats of logs have."""
+    kinds: set[str] = set()
+    for format, reading, records in LOGS:
+        some = list(shown(host, format, records, reading))
+        yield from (record for record in some if record["record"] not in kinds)
+        kinds.update(record["record"] for record in some)
 
 
 # --- Differences from Perfetto -------------------------------------------------------------------
@@ -379,11 +440,18 @@ def parts() -> dict[str, Callable[[], str]]:
         "limits": limit_table,
         "hooks": hook_text,
         "commands": lambda: command_text(host),
-        "records trace": lambda: record_text(host),
+        "records trace": lambda: record_text(shown(host, "trace", RECORDS, {})),
+        "records log": lambda: record_text(log_records(host)),
         "divergences trace": divergence_table,
     }
+    first: dict[int, str] = {}
     for format, rules in catalogues(host).items():
-        made[f"rules {format}"] = lambda rules=rules: rule_table(rules)  # type: ignore[misc]
+        other = first.setdefault(id(rules), format)
+        made[f"rules {format}"] = lambda rules=rules, format=format, other=other: (  # type: ignore[misc]
+            rule_table(rules)
+            if other == format
+            else f"The catalogue is that of [`{other}`]({other}.md#findings).\n"
+        )
     for format in host.readers:
         made[f"tables {format}"] = lambda format=format: tables_of(  # type: ignore[misc]
             schemas(host, format)

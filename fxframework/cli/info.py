@@ -22,6 +22,9 @@ LISTED = 12
 """Entries of a list that are shown without -v."""
 WALL = "wall_ns"
 """What the name of a fact ends in that is nanoseconds since the Unix epoch."""
+OFFSET = "utc_offset"
+"""What the name of a fact ends in that is what a clock lacks to nanoseconds since that epoch."""
+NOTHING = "–"
 LABEL = 20
 """Columns of a timeline row's name at most."""
 
@@ -127,32 +130,47 @@ def _counts(counts: Mapping[str, int], before: str = "") -> str:
 
 
 def _fact(name: str, value: Any, limit: int | None) -> list[tuple[str, str]]:
-    """A fact as one line, or a list of them as one line each."""
+    """A fact as one line, or a list of them as one line each; nothing of what is empty."""
     label = name.replace("_", " ")
+    if value in ([], {}):
+        return []
     if not isinstance(value, list):
         return [(label, _value(name, value))]
-    lines = [(label if not at else "", _words(entry)) for at, entry in enumerate(value[:limit])]
+    lines = [(label if not at else "", _entry(name, each)) for at, each in enumerate(value[:limit])]
     if limit is not None and len(value) > limit:
         lines.append(("", f"… and {amount(len(value) - limit)} more (-v shows all)"))
     return lines
 
 
+def _entry(name: str, value: Any) -> str:
+    """One of a list; what it begins with needs no name where the list is named after it."""
+    if isinstance(value, Mapping) and value and name == f"{next(iter(value))}s":
+        first, *rest = value.items()
+        return ", ".join([_value(*first), *([_words(dict(rest))] if rest else [])])
+    return _words(value)
+
+
 def _value(name: str, value: Any) -> str:
-    return _date(value) if name.endswith(WALL) and isinstance(value, int) else _words(value)
+    if isinstance(value, int) and not isinstance(value, bool):
+        if name.endswith(WALL):
+            return _date(value)
+        if name.endswith(OFFSET):
+            return f"{value} ns: time 0 is {_date(value)}"
+    return _words(value)
 
 
 def _words(value: Any) -> str:
     if isinstance(value, Mapping):
-        return ", ".join(
-            f"{name.replace('_', ' ')} {_value(name, entry)}"
-            for name, entry in value.items()
-            if entry is not None
-        )
+        told = {name: entry for name, entry in value.items() if entry is not None}
+        words = (f"{name.replace('_', ' ')} {_value(name, entry)}" for name, entry in told.items())
+        return ", ".join(words)
+    if isinstance(value, list):
+        return "; ".join(map(_words, value))
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, int):
         return amount(value)
-    return "–" if value is None else str(value)
+    return NOTHING if value is None or value == "" else str(value)
 
 
 def _date(ns: int) -> str:

@@ -194,7 +194,7 @@ def test_much_at_once_is_read_in_pieces(
 
 
 def test_strict_stops_at_a_loss_and_not_at_half_a_record(path: Path, followed: Follow) -> None:
-    result, looks = followed(log("second", 2)[:5], log("second", 2)[5:] + b"damage\n",
+    result, _ = followed(log("second", 2)[:5], log("second", 2)[5:] + b"damage\n",
                              options=["--strict"])  # fmt: skip
     assert result.exit_code == ExitCode.FAILED
     assert "FXF0004" in result.stderr

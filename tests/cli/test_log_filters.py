@@ -214,5 +214,34 @@ def test_ways_of_reading_that_make_no_sense(host: Host, logs: Path, tmp_path: Pa
             assert capture.utc_offset_ns is None
 
 
+FACTS = {
+    "clock": "boot (stated)",
+    "utc_offset": 1_700_000_000_000_000_005,
+    "severities": {"FATAL": 1, "INFO": 1500},
+    "components": [{"component": "core/app", "logs": 1500}, {"component": None, "logs": 1}],
+    "tags": [],
+    "dropped": 0,
+    "ranges": {"seen": [1, 2]},
+}
+
+
+def test_facts_of_logs_read_well(host: Host, logs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    made = toy_log.LogToy.summary
+    monkeypatch.setattr(
+        toy_log.LogToy, "summary", lambda self: attrs.evolve(made(self), facts=FACTS)
+    )
+    lines = run_cli("info", logs, host=host).text.splitlines()
+    at = next(at for at, line in enumerate(lines) if "clock" in line)
+    assert lines[at:-1] == [
+        "  clock       boot (stated)",
+        "  utc offset  1700000000000000005 ns: time 0 is 2023-11-14 22:13:20.000000005 UTC",
+        "  severities  FATAL 1, INFO 1,500",
+        "  components  core/app, logs 1,500",
+        "              –, logs 1",
+        "  dropped     0",
+        "  ranges      seen 1; 2",
+    ]
+
+
 def test_toys_know_no_other_clock(host: Host) -> None:
     assert host.open(toy.SAMPLE).utc_offset_ns is None

@@ -225,25 +225,32 @@ class Decoder:
 
     def _run(self) -> None:
         """Frame and decode some more; where nothing moves for want of room, make it."""
-        notes, scalars = self.state.notes, self.state.scalars
-        room = notes.findings.size // k.FINDING_FIELDS - SPARE_FINDINGS
-        scalars[k.ROOM_FINDINGS] = room
+        if self._next == self._framed:
+            self._run_framing()
+            if not self._framed:
+                return
+        self._say_room()
+        before = self._next
+        self._next = self._decode_more()
+        if self._next == before:
+            self._make_room()
+
+    def _run_framing(self) -> None:
+        self._say_room()
+        before = int(self.state.scalars[k.POS])
+        self._next, self._framed = 0, self._frame_more()
+        if not self._framed and int(self.state.scalars[k.POS]) == before:
+            self._make_room()
+
+    def _say_room(self) -> None:
+        """Tell the kernels for how many findings and strings there is room."""
+        scalars, findings = self.state.scalars, self.state.notes.findings
+        scalars[k.ROOM_FINDINGS] = findings.size // k.FINDING_FIELDS - SPARE_FINDINGS
         scalars[k.ROOM_STRINGS] = min(
             self.pool.arrays.starts.size,
             self.pool.arrays.slots.size // 2,
             self.state.texts.valid.size,
         )
-        if self._next == self._framed:
-            before = int(scalars[k.POS])
-            self._next, self._framed = 0, self._frame_more()
-            if not self._framed:
-                if int(scalars[k.POS]) == before:
-                    self._make_room()
-                return
-        before = self._next
-        self._next = self._decode_more()
-        if self._next == before:
-            self._make_room()
 
     def _make_room(self, rows: int = 0) -> None:
         """Room for a step more of everything, and half as much again of what is in use."""
@@ -300,6 +307,23 @@ class Decoder:
         return Chunk(
             parts[k.Logs], parts[k.Args], parts[k.Tags], parts[k.Positional], self.data, first
         )
+
+    def framed(self) -> Iterator[k.Frames]:
+        """All frames, undecoded, some at a time; views that hold until the next ones."""
+        while not self.done:
+            self._next = self._framed
+            if not self.done:
+                self._run_framing()
+                yield k.Frames(*(column[: self._framed] for column in self.frames))
+
+    def frame_end(self, frame: int) -> int:
+        """The byte behind one of the frames, and behind its attribution."""
+        size, suffix = int(self.frames.size[frame]), int(self.frames.suffix[frame])
+        if self._unit == 1 or suffix < 0:
+            return self._unit * (int(self.frames.start[frame]) + size)
+        lengths = int(self.words[suffix]) & U64_MAX
+        texts = -(-(lengths & k.LOW32) // 8) + -(-(lengths >> 32) // 8)
+        return 8 * (suffix + 2 + texts)
 
     # --- What was counted --------------------------------------------------------------------------
 

@@ -151,6 +151,12 @@ def _rows(capture: Capture, dropped: Counter[str]) -> Iterator[_Row]:
         )
 
 
+def _is_bare(row: _Row) -> bool:
+    """Whether it says that logs were rolled out, and nothing else: it was a control record."""
+    head = row.head
+    return bool(row.rolled_out) and not (head.given or row.keys or head.tags or head.file >= 0)
+
+
 def _severity(head: Head) -> int:
     """The byte; where the format of the capture has no severities, that of INFO."""
     return head.severity if head.level >= 0 else int(Level.INFO)
@@ -196,8 +202,7 @@ class Composition(_Base):
     def _row(self, row: _Row) -> None:
         head = row.head
         who = self._who(head)
-        # A control record that says nothing else is one again.
-        bare = bool(row.rolled_out) and not (head.given or row.keys or head.tags or head.file >= 0)
+        bare = _is_bare(row)
         tag, tail, count = self._place(who, row, bare=bare)
         if count:
             body = argument_bytes(wire.CONTROL_ROLLED_OUT, ArgType.UINT64, count)
@@ -395,6 +400,9 @@ class PacketComposition(_Base):
         self._buffer += self._encoder.encode(StreamHeader())
 
     def _row(self, row: _Row) -> None:
+        if _is_bare(row):
+            self._dropped["counts of logs rolled out"] += 1
+            return
         packet = to_legacy(self._entry(row), self._dropped, fold=self._fold)
         kept = packet if self._redactor is None else self._redactor.redact(packet)
         if kept is not None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, Final, Literal, TypeVar
+from typing import Any, Final
 
 import attrs
 
@@ -44,10 +44,8 @@ __all__ = [
 
 Lost = Counter[str]
 """What had no place, by name, with counts."""
-Kind = Literal["manifest", "in_record", "none"]
 ATTRIBUTIONS: Final = ("keep", "manifest", "in_record", "none")
 """Where records say who logged; ``keep`` leaves it where it is."""
-E = TypeVar("E")
 
 # --- Legacy packets and structured records --------------------------------------------------------
 
@@ -218,7 +216,7 @@ class AttributionConverter:
     moved. ``lost`` counts what had no place.
     """
 
-    def __init__(self, to: Kind, lost: Lost | None = None) -> None:
+    def __init__(self, to: str, lost: Lost | None = None) -> None:
         if to not in ATTRIBUTIONS[1:]:
             raise UsageError(
                 f"attribution goes to {to!r}",
@@ -368,7 +366,7 @@ class AttributionConverter:
 
 
 def convert_attribution(
-    records: Iterable[LogFileRecord], to: Kind, lost: Lost | None = None
+    records: Iterable[LogFileRecord], to: str, lost: Lost | None = None
 ) -> Iterator[LogFileRecord]:
     """Records of a ``log`` file with who logged elsewhere; see ``AttributionConverter``."""
     converter = AttributionConverter(to, lost)

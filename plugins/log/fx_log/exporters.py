@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import abc
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from operator import itemgetter
@@ -10,11 +11,11 @@ from typing import Any, Final
 import numpy as np
 import orjson
 
-from fx_log.layout import UNKNOWN_COMPONENT, ArgType
+from fx_log.layout import UNKNOWN_COMPONENT
 from fx_log.presentation import (
-    BYTES,
     I64,
     Batch,
+    Forms,
     Head,
     Made,
     Texts,
@@ -23,10 +24,11 @@ from fx_log.presentation import (
     left_out,
     nothing_to_write,
     rust_double,
+    shown_values,
     special_double,
     utc_offset,
-    values,
     walk,
+    wall_moments,
     wall_seconds,
 )
 from fx_log.severity import LEVELS, Level
@@ -39,7 +41,7 @@ from fxframework.registry import ExportSession
 __all__ = ["open_json", "open_text"]
 
 Member = tuple[str, str]
-"""Name and value of an argument, as they come out."""
+"""The name of an argument as it comes out, and the whole of it."""
 Members = Sequence[Member]
 VERBOSITY: Final = "verbosity"
 """The key that shows what writers of 2022 gave apart from the severity."""
@@ -72,13 +74,12 @@ def open_json(sink: Sink, options: Mapping[str, Any]) -> ExportSession:
     return _JsonExport(sink, options)
 
 
-class _LineExport:
+class _LineExport(abc.ABC):
     """Writes a line for each log, of one capture after another."""
 
     def __init__(self, sink: Sink) -> None:
         self._sink = sink
         self._dropped: Counter[str] = Counter()
-        self._texts = Texts(self._dropped)
 
     def write(self, capture: Capture) -> None:
         """Write the logs of one capture.
@@ -98,11 +99,11 @@ class _LineExport:
         """What was left out, by name."""
         return {what: count for what, count in self._dropped.items() if count > 0}
 
+    @abc.abstractmethod
     def _lines(
         self, capture: Capture
     ) -> tuple[Callable[[Table], Sequence[Member]], Callable[[Batch[Member]], list[str]]]:
         """What makes members of arguments, and lines of logs."""
-        raise NotImplementedError
 
 
 # --- Text ----------------------------------------------------------------------------------------
@@ -138,32 +139,47 @@ class _TextExport(_LineExport):
     def _lines(
         self, capture: Capture
     ) -> tuple[Callable[[Table], Sequence[Member]], Callable[[Batch[Member]], list[str]]]:
-        pool = capture.strings
-        names = self._texts.pooled(pool, plain)
-        heads: Made[tuple[Any, ...], str] = Made(_HeadText(self._options, names, self._texts))
+        texts = Texts(capture.strings, self._dropped)
+        names = texts.pooled(plain)
+        heads: Made[tuple[Any, ...], str] = Made(_HeadText(self._options, names, texts))
         times = self._times(capture)
 
+        forms = Forms(
+            string=names,
+            integer=str,
+            double=rust_double,
+            data=lambda data: f"[{data.hex()}]",
+            true="true",
+            false="false",
+            null="null",
+        )
+
         def render(args: Table) -> list[Member]:
-            return [
-                (names[name], _shown(kind, value, names, args))
-                for name, kind, value in values(args)
-            ]
+            keys = [names[code] for code in args.array("name").tolist()]
+            shown = shown_values(args, forms)
+            return [(key, f" {key}={value}") for key, value in zip(keys, shown, strict=True)]
 
         def lines(batch: Batch[Member]) -> list[str]:
             out = []
             for time, head, message, args, dropped, rolled_out, verbosity in zip(
                 times(batch.ts),
                 [heads[head] for head in batch.heads],
-                batch.messages.shown(self._message, self._texts),
+                batch.messages.shown(self._message, texts),
                 batch.args,
                 batch.dropped,
                 batch.rolled_out,
                 batch.verbosity,
                 strict=True,
             ):
-                line = f"{time}{head}{message}"
-                if args or verbosity:
-                    line += _keys(args, verbosity)
+                if verbosity:
+                    args = [*args, (VERBOSITY, f" {VERBOSITY}={verbosity}")]
+                if not args:
+                    line = f"{time}{head}{message}"
+                elif len(args) == 1:
+                    line = f"{time}{head}{message}{args[0][1]}"
+                else:
+                    ordered = sorted(args, key=itemgetter(0))
+                    line = f"{time}{head}{message}{''.join([shown for _, shown in ordered])}"
                 if dropped:
                     line += self._lost(f" [dropped={dropped}]")
                 if rolled_out:
@@ -205,50 +221,37 @@ class _TextExport(_LineExport):
         moments: Made[int, str] = Made(wall_seconds(self._zone))
 
         def shown(ts: I64) -> list[str]:
-            out = []
-            for ns in ts.tolist():
-                seconds, rest = divmod(ns + offset, 1_000_000_000)
-                out.append(f"[{moments[seconds]}.{rest // 1_000_000:03d}]")
-            return out
+            seconds, millis = wall_moments(ts, offset)
+            return [
+                f"[{moments[second]}.{milli:03d}]"
+                for second, milli in zip(seconds, millis, strict=True)
+            ]
 
         return shown
 
 
 def _seconds(ts: I64) -> list[str]:
-    """Times in seconds, to the microsecond; before the clock began there is only 0."""
-    seconds, micros = np.divmod(np.maximum(ts, 0) // 1000, 1_000_000)
-    return [
-        f"[{second:05d}.{micro:06d}]"
-        for second, micro in zip(seconds.tolist(), micros.tolist(), strict=True)
-    ]
+    """Times in seconds, to the microsecond; before the clock began there is only 0.
 
-
-def _keys(args: Members, verbosity: int) -> str:
-    """`` name=value`` of each argument, in order of the names."""
-    if verbosity:
-        args = [(VERBOSITY, str(verbosity)), *args]
-    if len(args) > 1:
-        args = sorted(args, key=itemgetter(0))
-    return "".join([f" {name}={value}" for name, value in args])
-
-
-def _shown(kind: int, value: Any, texts: Mapping[int, str], args: Table) -> str:
-    """A value as ffx shows it; bytes as hex in brackets."""
-    if kind == ArgType.STRING:
-        return texts[value]
-    if kind == ArgType.DOUBLE:
-        return rust_double(value)
-    if kind == ArgType.BOOL:
-        return "true" if value else "false"
-    if kind == ArgType.NULL:
-        return "null"
-    if kind == BYTES:
-        return f"[{_hex(value, args)}]"
-    return str(value)
-
-
-def _hex(code: int, args: Table) -> str:
-    return args.pool.bytes_of(code).hex() if code >= 0 else ""
+    Seconds have five digits at least. The digits are made of all times together, as far as they
+    are as long as each other.
+    """
+    micros = np.maximum(ts, 0) // 1000
+    least, most = (max(int(edge) // 1_000_000, 10_000) for edge in (micros.min(), micros.max()))
+    digits = len(str(most))
+    if len(str(least)) < digits:
+        long = micros >= 10 ** (digits + 5)
+        out = np.empty(ts.size, object)
+        out[long], out[~long] = _seconds(ts[long]), _seconds(ts[~long])
+        return out.tolist()
+    width = digits + len("[.000000]")
+    letters = np.empty((ts.size, width), np.uint8)
+    letters[:, [0, digits + 1, -1]] = np.frombuffer(b"[.]", np.uint8)
+    for place in (*range(width - 2, digits + 1, -1), *range(digits, 0, -1)):
+        micros, digit = np.divmod(micros, 10)
+        letters[:, place] = digit + ord("0")
+    whole = letters.tobytes().decode("ascii")
+    return [whole[at : at + width] for at in range(0, len(whole), width)]
 
 
 class _HeadText:
@@ -314,28 +317,34 @@ class _JsonExport(_LineExport):
     def _lines(
         self, capture: Capture
     ) -> tuple[Callable[[Table], Sequence[Member]], Callable[[Batch[Member]], list[str]]]:
-        strings = self._texts.pooled(capture.strings, quoted)
+        texts = Texts(capture.strings, self._dropped)
+        strings = texts.pooled(quoted)
         heads: Made[tuple[Any, ...], tuple[str, str, bool]] = Made(
-            _HeadJson(strings, self._texts, self._before)
+            _HeadJson(strings, texts, self._before)
         )
-        after = f'}},"version":1}}{self._after}'
+        after = f'}}}},"version":1}}{self._after}'
+
+        forms = Forms(
+            string=strings,
+            integer=str,
+            double=self._double,
+            data=lambda data: f'"{data.hex()}"',
+            true="true",
+            false="false",
+            null="null",
+        )
 
         def render(args: Table) -> list[Member]:
-            return [
-                (strings[name], self._value(kind, value, strings, args))
-                for name, kind, value in values(args)
-            ]
+            keys = [strings[code] for code in args.array("name").tolist()]
+            shown = shown_values(args, forms)
+            return [(key, f"{key}:{value}") for key, value in zip(keys, shown, strict=True)]
 
         def lines(batch: Batch[Member]) -> list[str]:
             out = []
-            for ns, (
-                metadata,
-                payload,
-                given,
-            ), message, args, dropped, rolled_out, verbosity in zip(
+            for ns, (before, behind, given), message, args, dropped, rolled_out, verbosity in zip(
                 batch.ts.tolist(),
                 [heads[head] for head in batch.heads],
-                batch.messages.shown(unquoted, self._texts, special='"\\'),
+                batch.messages.shown(unquoted, texts, special='"\\'),
                 batch.args,
                 batch.dropped,
                 batch.rolled_out,
@@ -343,39 +352,32 @@ class _JsonExport(_LineExport):
                 strict=True,
             ):
                 errors = _errors(dropped, rolled_out) if dropped or rolled_out else ""
-                keys = self._keys(args, verbosity) if args or verbosity else ""
+                if verbosity:
+                    args = [(f'"{VERBOSITY}"', f'"{VERBOSITY}":{verbosity}'), *args]
+                if not args:
+                    keys = ""
+                elif len(args) == 1:
+                    keys = f'"keys":{{{args[0][1]}}},'
+                else:
+                    keys = f'"keys":{{{self._joined(args)}}},'
                 shown = f'{{"value":"{message}"}}' if given else "{}"
-                out.append(f'{metadata}{ns}{errors}{payload}{keys}"message":{shown}}}{after}')
+                out.append(f'{before}{ns}{errors}{behind}{keys}"message":{shown}{after}')
             return out
 
         return render, lines
 
-    def _value(self, kind: int, value: Any, strings: Mapping[int, str], args: Table) -> str:
-        if kind == ArgType.STRING:
-            return strings[value]
-        if kind == ArgType.DOUBLE:
-            special = special_double(value)
-            if special:
-                return f'"{special}"' if self._names_of_specials else "null"
-            return repr(value)
-        if kind == ArgType.BOOL:
-            return "true" if value else "false"
-        if kind == ArgType.NULL:
-            return "null"
-        if kind == BYTES:
-            return f'"{_hex(value, args)}"'
-        return str(value)
+    def _double(self, value: float) -> str:
+        special = special_double(value)
+        if special:
+            return f'"{special}"' if self._names_of_specials else "null"
+        return repr(value)
 
-    def _keys(self, args: Members, verbosity: int) -> str:
-        """``"keys":{…},`` in order of the names; of one name the first."""
-        if verbosity:
-            args = [(f'"{VERBOSITY}"', str(verbosity)), *args]
-        if len(args) > 1:
-            members = dict(reversed(args))
-            self._dropped[SAME_NAME] += len(args) - len(members)
-            # Of the texts, not of their JSON: an escape begins with a late character.
-            args = sorted(members.items(), key=lambda member: orjson.loads(member[0]))
-        return '"keys":{' + ",".join([f"{name}:{value}" for name, value in args]) + "},"
+    def _joined(self, args: Members) -> str:
+        """Members in order of their names; of one name the first."""
+        members = dict(reversed(args))
+        self._dropped[SAME_NAME] += len(args) - len(members)
+        # Of the texts, not of their JSON, in which an escape begins with a late character.
+        return ",".join([members[name] for name in sorted(members, key=orjson.loads)])
 
 
 def _errors(dropped: int, rolled_out: int) -> str:

@@ -120,7 +120,7 @@ class LogHandler(logging.Handler):
     def _write(self, record: logging.LogRecord) -> None:
         tag = self._name_as_tag and record.name != "root" and record.name
         self.writer.write(
-            severity_of_level(record.levelno),
+            severity_of_level(record.levelno or 0),
             _utf8(self._message(record)),
             {_free(name): _value(value) for name, value in _extra(record)},
             tags=(_utf8(tag),) if tag else (),
@@ -132,9 +132,11 @@ class LogHandler(logging.Handler):
 
     def _message(self, record: logging.LogRecord) -> str:
         """The message, formatted as the program asks, or with what was raised behind it."""
-        if self.formatter is not None:
-            return self.formatter.format(record)
-        return _PLAIN.format(record)
+        formatter = self.formatter
+        # What basicConfig gives any handler repeats in the message what a record has beside it.
+        if formatter is None or getattr(formatter, "_fmt", None) == logging.BASIC_FORMAT:
+            formatter = _PLAIN
+        return formatter.format(record)
 
     def _shut(self) -> None:
         if self._file is not None:

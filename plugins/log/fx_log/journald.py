@@ -12,17 +12,17 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Any, Final
 
-from fx_log.layout import ArgType
 from fx_log.presentation import (
-    BYTES,
     Batch,
+    Forms,
     Head,
     Made,
+    Messages,
     left_out,
     nothing_to_write,
+    shown_values,
     special_double,
     utc_offset,
-    values,
     walk,
 )
 from fx_log.severity import LEVELS, SYSLOG
@@ -106,7 +106,7 @@ class _JournaldExport:
         entries = _Entries(capture.strings, self._fields, self._dropped)
         count = 0
         for batch in walk(capture, entries.fields, self._dropped):
-            self._sink.write(b"".join(entries.of(batch, offset or 0, self._origin)))
+            self._sink.write(b"".join(entries.of(batch, offset, self._origin)))
             count += len(batch)
         if not count:
             raise nothing_to_write(capture)
@@ -152,36 +152,47 @@ class _Entries:
     """Makes entries of the rows of a capture."""
 
     def __init__(self, pool: StringPool, names: _FieldNames, dropped: Counter[str]) -> None:
-        self._pool = pool
         self._dropped = dropped
         self._strings: Made[int, bytes] = Made(
             lambda code: pool.bytes_of(code) if code >= 0 else b"", 0
         )
         self._names: Made[int, bytes] = Made(lambda code: names.of(self._strings[code]), 0)
+        endings: Made[int, bytes] = Made(lambda code: _ending(self._strings[code]), 0)
+        self._forms = Forms(
+            string=endings,
+            integer=lambda value: b"=%d\n" % value,
+            double=_double,
+            data=_ending,
+            true=b"=true\n",
+            false=b"=false\n",
+            null=b"=null\n",
+        )
         self._heads: Made[tuple[Any, ...], tuple[bytes, int, bool]] = Made(self._head)
 
     def fields(self, args: Table) -> list[bytes]:
         """The fields that arguments make."""
-        names = self._names
-        return [_field(names[name], self._value(kind, value)) for name, kind, value in values(args)]
+        names = [self._names[code] for code in args.array("name").tolist()]
+        shown = shown_values(args, self._forms)
+        return [name + value for name, value in zip(names, shown, strict=True)]
 
-    def of(self, batch: Batch[bytes], offset: int, origin: bytes) -> list[bytes]:
+    def of(self, batch: Batch[bytes], offset: int | None, origin: bytes) -> list[bytes]:
         """The entry of each row."""
         out = []
         for ns, (own, count, given), message, args, dropped, rolled_out, verbosity in zip(
             batch.ts.tolist(),
             [self._heads[head] for head in batch.heads],
-            batch.messages.raw(),
+            _messages(batch.messages),
             batch.args,
             batch.dropped,
             batch.rolled_out,
             batch.verbosity,
             strict=True,
         ):
-            real, boot = (ns + offset) // 1000, ns // 1000
+            real, boot = (ns + (offset or 0)) // 1000, ns // 1000
             if not (1 <= real <= LATEST and boot >= 0):
                 # Before 1970, or before the clock began: FUCHSIA_BOOT_TIME_NS has it as it is.
-                self._dropped[CLAMPED] += 1
+                if offset is not None or boot < 0:
+                    self._dropped[CLAMPED] += 1
                 real, boot = min(max(real, 1), LATEST), max(boot, 0)
             entry = b"__REALTIME_TIMESTAMP=%d\n__MONOTONIC_TIMESTAMP=%d\n%b%b" % (
                 real,
@@ -190,7 +201,7 @@ class _Entries:
                 own,
             )
             if given:
-                entry += _field(b"MESSAGE", message)
+                entry += b"MESSAGE" + message
             entry += b"FUCHSIA_BOOT_TIME_NS=%d\n" % ns
             if dropped:
                 entry += b"FUCHSIA_DROPPED=%d\n" % dropped
@@ -237,23 +248,27 @@ class _Entries:
         made = b"".join([_field(*field) for field in fields[: HEAD_FIELDS - ROW_FIELDS]])
         return made, len(fields) + ROW_FIELDS, bool(head.given & GIVEN_MESSAGE)
 
-    def _value(self, kind: int, value: Any) -> bytes:
-        if kind in {ArgType.STRING, BYTES}:
-            return self._strings[value]
-        if kind == ArgType.DOUBLE:
-            return (special_double(value) or repr(value)).encode()
-        if kind == ArgType.BOOL:
-            return b"true" if value else b"false"
-        if kind == ArgType.NULL:
-            return b"null"
-        return b"%d" % value
-
 
 def _field(name: bytes, value: bytes) -> bytes:
-    """A field as a line, or with its length where the value is not a line of text."""
+    return name + _ending(value)
+
+
+def _ending(value: bytes) -> bytes:
+    """What comes behind the name of a field: a line, or where it is no text the bytes' length."""
     if _CONTROL.search(value) is None and (value.isascii() or _is_text(value)):
-        return b"%b=%b\n" % (name, value)
-    return b"%b\n%b%b\n" % (name, len(value).to_bytes(8, "little"), value)
+        return b"=%b\n" % value
+    return b"\n%b%b\n" % (len(value).to_bytes(8, "little"), value)
+
+
+def _messages(messages: Messages) -> list[bytes]:
+    """Each message as what comes behind the name of its field."""
+    if messages.data.isascii() and _CONTROL.search(messages.data) is None:
+        return [b"=%b\n" % message for message in messages.raw()]
+    return list(map(_ending, messages.raw()))
+
+
+def _double(value: float) -> bytes:
+    return f"={special_double(value) or repr(value)}\n".encode()
 
 
 def _is_text(value: bytes) -> bool:

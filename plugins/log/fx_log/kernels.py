@@ -342,7 +342,7 @@ def count_row(ns, severity, dropped, rolled_out, component, offset, record, stat
     scalars = state.scalars
     notes = state.notes
     if scalars[T_LOGS] and ns < scalars[LAST_NS]:
-        note(notes, 203, offset, record, scalars[LAST_NS] - ns)
+        note(notes, 203, offset, record, scalars[LAST_NS])
     scalars[LAST_NS] = ns
     scalars[FIRST_NS] = min(scalars[FIRST_NS], ns)
     scalars[FINAL_NS] = max(scalars[FINAL_NS], ns)
@@ -610,6 +610,9 @@ def decode(  # type: ignore[no-untyped-def]
             break
         record = frames.record[index]
         offset = frames.offset[index]
+        spot = 8 * start + scalars[BASE]  # in a ring it stands within an entry
+        if start >= scalars[WRAP]:
+            spot -= scalars[CAPACITY]
         tag = frames.tag[index]
         index += 1
 
@@ -625,12 +628,12 @@ def decode(  # type: ignore[no-untyped-def]
         odd = False
         unpadded = False
         if (word >> 48) & 0xFF:
-            note(notes, 101, offset, record, word)
+            note(notes, 101, spot, record, word)
             odd = True
         if (word >> 16) & LOW32 and notes.counts[105 + 2] == 0:
-            note(notes, 105, offset, record, (word >> 16) & LOW32)
+            note(notes, 105, spot, record, (word >> 16) & LOW32)
         if severity & 15 or severity < 0x10 or severity > 0x60:
-            note(notes, 106, offset, record, severity)
+            note(notes, 106, spot, record, severity)
 
         row = base + n_logs
         first_arg = n_args
@@ -836,12 +839,12 @@ def decode(  # type: ignore[no-untyped-def]
             args.value[n_args] = value
             n_args += 1
         if scalars[WITH_LIMITS] and nargs > 15:
-            note(notes, 301, offset, record, nargs)
+            note(notes, 301, spot, record, nargs)
 
         # Whose it is.
         if control and not (known >> ROLLED_OUT) & 1:
             forget_meaning(kept, otherwise, twice, elsewhere, notes)
-            manifest(words[start], first_arg, n_args, offset, record, args, components, notes)
+            manifest(words[start], first_arg, n_args, spot, record, args, components, notes)
             n_args = first_arg
             n_tags = first_tag
             n_positional = first_positional

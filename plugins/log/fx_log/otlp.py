@@ -14,19 +14,18 @@ from typing import Any, Final
 
 import orjson
 
-from fx_log.layout import ArgType
 from fx_log.presentation import (
-    BYTES,
     Batch,
+    Forms,
     Head,
     Made,
     Texts,
     leaf,
     left_out,
     nothing_to_write,
+    shown_values,
     special_double,
     utc_offset,
-    values,
     walk,
 )
 from fx_log.severity import LEVELS, otel_number
@@ -36,7 +35,6 @@ from fxframework.io.sink import Sink
 from fxframework.io.words import U64_MAX
 from fxframework.model.capture import Capture
 from fxframework.model.clock import NS_MAX
-from fxframework.model.strings import StringPool
 from fxframework.model.table import Table
 from fxframework.registry import ExportSession
 
@@ -137,31 +135,31 @@ class _Records:
     def __init__(
         self, capture: Capture, offset: int | None, observed: int, dropped: Counter[str]
     ) -> None:
-        texts = Texts(dropped)
+        texts = Texts(capture.strings, dropped)
         self._texts = texts
         self._offset = offset
         self._between = f'","observedTimeUnixNano":"{observed}"'
-        self._pool = capture.strings
-        self._names = texts.pooled(self._pool, _key)
-        self._strings = texts.pooled(self._pool, _string)
-        self._heads: Made[tuple[Any, ...], tuple[str, str, str, bool]] = Made(
-            _HeadJson(texts, self._pool)
+        self._names = texts.pooled(_key)
+        self._forms = Forms(
+            string=texts.pooled(_string),
+            integer=_int,
+            double=_double,
+            data=_data,
+            true='{"boolValue":true}',
+            false='{"boolValue":false}',
+            null="{}",
         )
+        self._heads: Made[tuple[Any, ...], tuple[str, str, str, bool]] = Made(_HeadJson(texts))
 
     def attributes(self, args: Table) -> list[Attribute]:
         """The attributes that arguments make."""
-        names = self._names
-        return [(names[name], self._value(kind, value)) for name, kind, value in values(args)]
+        keys = [self._names[code] for code in args.array("name").tolist()]
+        return list(zip(keys, shown_values(args, self._forms), strict=True))
 
     def of(self, batch: Batch[Attribute]) -> list[tuple[str, str]]:
         """Resource and record of each row."""
         out = []
-        for ns, (
-            resource,
-            severity,
-            own,
-            given,
-        ), message, args, dropped, rolled_out, verbosity in zip(
+        for ns, (resource, level, own, given), message, args, dropped, rolled, verbosity in zip(
             batch.ts.tolist(),
             [self._heads[head] for head in batch.heads],
             batch.messages.shown(_unquoted, self._texts, special='"\\'),
@@ -177,8 +175,8 @@ class _Records:
                 own += _member(BOOT_TIME, _int(ns))
             if dropped:
                 own += _member("fuchsia.dropped", _int(dropped))
-            if rolled_out:
-                own += _member("fuchsia.rolled_out", _int(rolled_out))
+            if rolled:
+                own += _member("fuchsia.rolled_out", _int(rolled))
             if verbosity:
                 own += _member(VERBOSITY, _int(verbosity))
             if args:
@@ -190,33 +188,18 @@ class _Records:
             out.append(
                 (
                     resource,
-                    f'{{"timeUnixNano":"{moment}{self._between}{severity}{body}{attributes}}}',
+                    f'{{"timeUnixNano":"{moment}{self._between}{level}{body}{attributes}}}',
                 )
             )
         return out
-
-    def _value(self, kind: int, value: Any) -> str:
-        if kind == ArgType.STRING:
-            return self._strings[value]
-        if kind == ArgType.DOUBLE:
-            special = special_double(value)
-            return f'{{"doubleValue":"{special}"}}' if special else f'{{"doubleValue":{value!r}}}'
-        if kind == ArgType.BOOL:
-            return '{"boolValue":true}' if value else '{"boolValue":false}'
-        if kind == ArgType.NULL:
-            return "{}"
-        if kind == BYTES:
-            data = self._pool.bytes_of(value) if value >= 0 else b""
-            return f'{{"bytesValue":"{base64.b64encode(data).decode()}"}}'
-        return _int(value)
 
 
 class _HeadJson:
     """Makes of a head its resource, its severity, its attributes, and whether it has a message."""
 
-    def __init__(self, texts: Texts, pool: StringPool) -> None:
-        self._plain = texts.pooled(pool, str)
-        self._strings = texts.pooled(pool, _string)
+    def __init__(self, texts: Texts) -> None:
+        self._plain = texts.pooled(str)
+        self._strings = texts.pooled(_string)
         self._tags = texts.tags(_string)
 
     def __call__(self, key: tuple[Any, ...]) -> tuple[str, str, str, bool]:
@@ -287,6 +270,15 @@ def _string(text: str) -> str:
 def _int(value: int) -> str:
     """An integer; above what 64 bits hold with a sign it stands as a text."""
     return f'{{"intValue":"{value}"}}' if value <= NS_MAX else f'{{"stringValue":"{value}"}}'
+
+
+def _double(value: float) -> str:
+    special = special_double(value)
+    return f'{{"doubleValue":"{special}"}}' if special else f'{{"doubleValue":{value!r}}}'
+
+
+def _data(data: bytes) -> str:
+    return f'{{"bytesValue":"{base64.b64encode(data).decode()}"}}'
 
 
 def _member(key: str, value: str) -> str:

@@ -22,27 +22,28 @@ from fx_log.layout import UNKNOWN_COMPONENT, ArgType
 from fx_log.tables import GIVEN_LINE, GIVEN_MESSAGE, GIVEN_PID, GIVEN_TID, LOGS
 from fxframework.errors import UsageError, WriteRefusedError, did_you_mean
 from fxframework.model.capture import Capture
-from fxframework.model.clock import NS_MAX
+from fxframework.model.clock import NS_MAX, NS_MIN, NS_PER_SECOND
 from fxframework.model.schema import TABLE_CODES
 from fxframework.model.strings import StringPool, TextColumn
 from fxframework.model.table import Table
 
 __all__ = [
     "Batch",
+    "Forms",
     "Head",
     "Made",
     "Messages",
     "Texts",
-    "Value",
     "choice",
     "leaf",
     "left_out",
     "nothing_to_write",
     "rust_double",
+    "shown_values",
     "special_double",
     "utc_offset",
-    "values",
     "walk",
+    "wall_moments",
     "wall_seconds",
 ]
 
@@ -63,8 +64,7 @@ EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 SIGNED: Final = frozenset({3, 1})
 UNSIGNED: Final = frozenset({4, 2, 7, 8})
 """Types of integers, those of the trace format included (`ARG_TYPES` of the standard tables)."""
-BYTES: Final = -1
-"""What ``values`` calls every type whose value is uninterpreted bytes."""
+NULL, DOUBLE, STRING, BOOL = map(int, (ArgType.NULL, ArgType.DOUBLE, ArgType.STRING, ArgType.BOOL))
 
 
 class Made(dict[K, V]):
@@ -86,10 +86,16 @@ class Made(dict[K, V]):
 
 
 class Texts:
-    """Strings as text; what is not UTF-8 becomes U+FFFD, each such string counted as dropped."""
+    """Strings of a capture as text; what is not UTF-8 becomes U+FFFD, and counts as dropped.
 
-    def __init__(self, dropped: Counter[str]) -> None:
+    A pooled string counts once, a message each time.
+    """
+
+    def __init__(self, pool: StringPool, dropped: Counter[str]) -> None:
         self._dropped = dropped
+        self._decoded: Made[int, str] = Made(
+            lambda code: self.decoded(pool.bytes_of(code)) if code >= 0 else "", 0
+        )
 
     def decoded(self, data: bytes) -> str:
         """The text of some bytes."""
@@ -99,9 +105,9 @@ class Texts:
             self._dropped[NOT_UTF8] += 1
             return data.decode("utf-8", "replace")
 
-    def pooled(self, pool: StringPool, make: Callable[[str], V]) -> Made[int, V]:
-        """What is made of the strings of a pool, by code; null is the empty string."""
-        return Made(lambda code: make(self.decoded(pool.bytes_of(code)) if code >= 0 else ""), 0)
+    def pooled(self, make: Callable[[str], V]) -> Made[int, V]:
+        """What is made of the strings of the pool, by code; null is the empty string."""
+        return Made(lambda code: make(self._decoded[code]), 0)
 
     def tags(self, make: Callable[[str], V]) -> Made[bytes, V]:
         """What is made of tags."""
@@ -307,19 +313,26 @@ class _Joined:
 # --- Arguments -----------------------------------------------------------------------------------
 
 
-class Value(NamedTuple):
-    """An argument: codes of its name and, of a string or of bytes, of its value."""
+@attrs.frozen(kw_only=True)
+class Forms(Generic[V]):
+    """How the values of arguments come out, by what they are."""
 
-    name: int
-    kind: int
-    """NULL, INT64, UINT64, DOUBLE, STRING, BOOL of ``ArgType``, or BYTES for anything else."""
-    value: Any
+    string: Mapping[int, V]
+    """By code."""
+    integer: Callable[[int], V]
+    double: Callable[[float], V]
+    data: Callable[[bytes], V]
+    """Of a type that logs do not have: the words as they stood."""
+    true: V
+    false: V
+    null: V
 
 
-def values(args: Table) -> Iterator[tuple[int, int, Any]]:
-    """Each row of `args`, as the fields of a ``Value``."""
-    for name, kind, signed, unsigned, real, code in zip(
-        args.array("name").tolist(),
+def shown_values(args: Table, forms: Forms[V]) -> list[V]:
+    """The value of each row of `args`, in a form of the caller's."""
+    out: list[V] = []
+    string, integer = forms.string, forms.integer
+    for kind, signed, unsigned, real, code in zip(
         args.array("type").tolist(),
         args.array("int").tolist(),
         args.array("uint").tolist(),
@@ -327,20 +340,21 @@ def values(args: Table) -> Iterator[tuple[int, int, Any]]:
         args.array("str").tolist(),
         strict=True,
     ):
-        if kind == ArgType.STRING:
-            yield name, kind, code
-        elif kind in SIGNED and code < 0:
-            yield name, ArgType.INT64, signed
+        if kind == STRING:
+            out.append(string[code])
         elif kind in UNSIGNED and code < 0:
-            yield name, ArgType.UINT64, unsigned
-        elif kind == ArgType.BOOL:
-            yield name, kind, bool(signed)
-        elif kind == ArgType.DOUBLE:
-            yield name, kind, real
-        elif kind == ArgType.NULL:
-            yield name, kind, None
-        else:  # a type that logs do not have: the words as they stood
-            yield name, BYTES, code
+            out.append(integer(unsigned))
+        elif kind in SIGNED and code < 0:
+            out.append(integer(signed))
+        elif kind == BOOL:
+            out.append(forms.true if signed else forms.false)
+        elif kind == DOUBLE:
+            out.append(forms.double(real))
+        elif kind == NULL:
+            out.append(forms.null)
+        else:
+            out.append(forms.data(args.pool.bytes_of(code) if code >= 0 else b""))
+    return out
 
 
 def special_double(value: float) -> str:
@@ -378,6 +392,14 @@ def utc_offset(options: Mapping[str, Any], capture: Capture) -> int | None:
             remedy="it is the time since 1970 in UTC, less the time on the capture's clock",
         )
     return given or capture.utc_offset_ns
+
+
+def wall_moments(ts: I64, offset: int) -> tuple[list[int], list[int]]:
+    """Whole seconds since the epoch, and the milliseconds behind them, of times of a capture."""
+    edges = (offset, int(ts.min()) + offset, int(ts.max()) + offset)
+    fits = NS_MIN <= min(edges) <= max(edges) <= NS_MAX
+    moments = (ts if fits else ts.astype(object)) + offset
+    return (moments // NS_PER_SECOND).tolist(), (moments % NS_PER_SECOND // 1_000_000).tolist()
 
 
 def wall_seconds(tz: str) -> Callable[[int], str]:

@@ -122,6 +122,13 @@ def severity_of(severity: Any) -> int:
     return whole_number("severity", severity, 0, 255)
 
 
+def packet_severity_of(severity: Any) -> int:
+    """What stands for a severity in a packet: also -10 to -1, of before there were bytes."""
+    if isinstance(severity, str):
+        return severity_of(severity)
+    return whole_number("severity", severity, wire.LEGACY_SEVERITIES.start, 255)
+
+
 class Output:
     """One way to hand over records, whatever takes them.
 
@@ -274,7 +281,7 @@ class PacketWriter(Closing):
         tid: int = 0,
         tags: Iterable[str] = (),
         clock: Clock | Callable[[], int] | None = None,
-        minimum: int | str = 0,
+        minimum: int | str = wire.LEGACY_SEVERITIES.start,
         always_file_line: bool = False,
         on_too_large: OnTooLarge = "refuse",
         force: bool = False,
@@ -284,7 +291,7 @@ class PacketWriter(Closing):
         self._pid = whole_number("pid", os.getpid() if pid is None else pid, 0, U64_MAX)
         self._tid = whole_number("tid", tid, 0, U64_MAX)
         self._now = time_of(clock)
-        self.minimum = severity_of(minimum)
+        self.minimum = packet_severity_of(minimum)
         self._always_file_line = always_file_line
         self._lock = threading.Lock()
         self.dropped = 0
@@ -313,9 +320,7 @@ class PacketWriter(Closing):
         ``severity`` is a level, its name, or what stands in the packet: -10 to 255. ``dropped`` is
         added to what this writer counted. Raises WriteRefusedError (FXL0403 to FXL0407).
         """
-        if isinstance(severity, str):
-            severity = severity_of(severity)
-        severity = whole_number("severity", severity, wire.LEGACY_SEVERITIES.start, 255)
+        severity = packet_severity_of(severity)
         if severity < self.minimum:
             return False
         text = octets("the message", message).decode(errors="surrogateescape")

@@ -227,7 +227,7 @@ def argument_bytes(name: str | bytes, kind: int, value: Any) -> bytes:
             )
         ref = wire.INLINE | length if length else 0
         header = (head & ~0xFFF0) | size << 4 | ref << 32 | ArgType.STRING
-        return _WORD(header) + data + value + PADDING[length & 7]
+        return b"".join((_WORD(header), data, value, PADDING[length & 7]))
     if kind == ArgType.BOOL:
         return _WORD(head | ArgType.BOOL | bool(value) << 32) + data
     if kind == ArgType.NULL:
@@ -247,7 +247,7 @@ def argument_bytes(name: str | bytes, kind: int, value: Any) -> bytes:
     else:
         what = f"{reprlib.repr(name)}, {wire.ARG_NAMES[kind]},"
         packed = pack(whole_number(what, value, *_RANGES[ArgType(kind)]))
-    return _WORD((head | kind) + 0x10) + data + packed
+    return b"".join((_WORD((head | kind) + 0x10), data, packed))
 
 
 def record_bytes(severity: int, time: int, arguments: bytes, *, tag_bits: int = 0) -> bytes:

@@ -186,8 +186,9 @@ class LogWriter(Closing):
 
         ``severity`` is a byte or a level's name, ``time`` in nanoseconds. ``target`` is a tag that
         stands before the message. Of ``file`` the part behind the last "../" is written.
-        ``dropped`` is added to what this writer counted. ``tag_bits`` name the component, where a manifest
-        says which it is. A key called as a well-known argument, and of its type, is read as that.
+        ``dropped`` is added to what this writer counted. ``tag_bits`` name the component, where a
+        manifest says which it is. A key that has the name of a well-known argument, and its type,
+        is read as that.
         """
         if type(severity) is not int or not 0 <= severity <= 255:
             severity = severity_of(severity)
@@ -577,7 +578,6 @@ class RecordRewriter:
         else:
             if isinstance(record, Mapping):
                 record = from_json(record)
-            # First as it is read, so that a refusal changes nothing.
             records = [record] if self._attribution is None else self._attribution.feed(record)
             self._put(records)
         if len(self._buffer) >= BUFFER:

@@ -6,7 +6,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, ClassVar
 
 import attrs
+from hypothesis import strategies as st
 
+from fx_log import plugin
 from fx_log.layout import ArgType
 from fx_log.severity import LEVELS
 from fx_log.tables import GIVEN_LINE, GIVEN_MESSAGE, GIVEN_PID, GIVEN_TID, LOG_TAGS, LOGS
@@ -169,3 +171,49 @@ def export(
         session.write(capture)
     dropped = session.close()
     return sink.getvalue(), dropped
+
+
+def exporter(name: str, accepts: str | None = "log") -> Exporter:
+    """An exporter of the plugin, by its name and by the format or, None, tables that it takes."""
+    return next(
+        one
+        for one in plugin.fx_exporters()
+        if one.name == name and one.accepts in {accepts, frozenset({"logs"})}
+    )
+
+
+# --- Any logs ------------------------------------------------------------------------------------
+
+TEXTS = ["", "a", "b", "Zoë", "two\nlines", 'say "\\hi"', "\x00\x7f\u202e", b"caf\xe9", "😀", "k#2"]
+I64 = st.integers(-(1 << 63), (1 << 63) - 1)
+U64 = st.one_of(st.integers(0, 9), st.sampled_from([(1 << 63) - 1, 1 << 63, (1 << 64) - 1]))
+texts = st.sampled_from(TEXTS) | st.text(max_size=6) | st.binary(max_size=6)
+optional_texts = st.none() | texts
+args = st.one_of(
+    st.builds(Arg, name=texts, value=st.none() | st.booleans() | I64 | U64 | st.floats() | texts),
+    st.builds(
+        Arg, name=texts, value=st.binary(max_size=9), type=st.sampled_from([1, 2, 7, 8, 10, 15])
+    ),
+)
+logs = st.builds(
+    Log,
+    ts=st.one_of(st.integers(-5, 5), st.integers(0, 10**15), I64),
+    severity=st.integers(0, 255) | st.sampled_from([0x10, 0x20, 0x30, 0x40, 0x50, 0x60]),
+    pid=st.none() | U64,
+    tid=st.none() | U64,
+    tags=st.lists(texts, max_size=3),
+    component=optional_texts | st.just("core/network/netstack"),
+    url=optional_texts,
+    message=optional_texts,
+    file=optional_texts,
+    line=st.none() | st.integers(0, (1 << 32) - 1),
+    dropped=U64,
+    rolled_out=U64,
+    verbosity=st.integers(-2, 2),
+    args=st.lists(args, max_size=5),
+)
+
+
+def text(value: str | bytes) -> str:
+    """A string as the exporters that need text have it."""
+    return value if isinstance(value, str) else value.decode("utf-8", "replace")

@@ -1,0 +1,237 @@
+"""The two decoders held against each other: ``records.py`` and ``entries.py``, and the kernels.
+
+They share nothing but layout constants. Whatever the bytes, their records count the same, their
+rows hold the same values, and they find the same faults in the same places.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections import Counter
+from collections.abc import Callable
+from typing import Any
+
+import hypothesis
+import numpy as np
+import pytest
+from hypothesis import strategies as st
+
+from fx_log import columns, layout, reader
+from fx_log.entries import Entry, Meaning
+from fx_log.records import Argument, RecordDecoder
+from fxframework.errors import Severity
+from fxframework.io.limits import Limits
+from fxframework.io.source import Source
+from fxframework.model.capture import Capture, OpenRequest
+from fxframework.model.table import Table
+
+from .streams import damaged, log_files, packet_files, packets, ring_images
+
+OPEN: dict[str, Callable[[Source, OpenRequest], reader.LogCapture]] = {
+    "log": reader.open_log,
+    "log-ring": reader.open_ring,
+    "log-legacy": reader.open_legacy,
+    "log-legacy-stream": reader.open_stream,
+}
+FILES = {
+    "log": log_files(),
+    "log-ring": ring_images(),
+    "log-legacy": packets(),
+    "log-legacy-stream": packet_files(),
+}
+NUMBERS = {name: number for number, name in layout.ARG_NAMES.items()}
+Row = tuple[Any, ...]
+SLOW = {"deadline": None, "suppress_health_check": list(hypothesis.HealthCheck)}
+MANY = hypothesis.settings(max_examples=120, **SLOW)
+options = st.fixed_dictionaries(
+    {},
+    optional={
+        "severity_era": st.sampled_from(["current", "2022"]),
+        "printf": st.booleans(),
+        "fidl_limits": st.booleans(),
+    },
+)
+
+
+def opened(format: str, data: bytes, given: dict[str, Any], **limits: int) -> reader.LogCapture:
+    request = OpenRequest(options=given, limits=Limits(**limits))
+    return OPEN[format](Source.open(data), request)
+
+
+def octets(text: str) -> bytes:
+    return text.encode(errors="surrogateescape")
+
+
+def value_of(argument: Argument) -> Row:
+    """What the columns int, uint, float (as bits) and str hold of an argument."""
+    value = argument.value
+    whole, real, text = 0, 0, None
+    if isinstance(value, float):
+        (real,) = struct.unpack("<Q", struct.pack("<d", value))
+        if argument.bits is not None:
+            real = argument.bits
+    elif isinstance(value, int):
+        whole = int(value) & (1 << 64) - 1
+    elif value is not None:
+        text = value if isinstance(value, bytes) else octets(value)
+    return whole, real, text
+
+
+def optional(text: str | None) -> bytes | None:
+    return None if text is None else octets(text)
+
+
+def log_row(offset: int, entry: Entry) -> Row:
+    given = sum(
+        bit
+        for bit, value in ((1, entry.message), (2, entry.pid), (4, entry.tid), (8, entry.line))
+        if value is not None
+    )
+    return (
+        offset, entry.ts, entry.severity, entry.severity_name.encode(), entry.pid or 0,
+        entry.tid or 0, octets(",".join(entry.tags)) if entry.tags else None,
+        optional(entry.component), octets(entry.message or ""), optional(entry.file),
+        min(entry.line or 0, (1 << 32) - 1), entry.dropped, optional(entry.url), entry.tag,
+        entry.rolled_out, entry.verbosity or 0, given,
+    )  # fmt: skip
+
+
+LOG_COLUMNS = (
+    "offset", "ts", "severity", "severity_name", "pid", "tid", "tags", "component", "message",
+    "file", "line", "dropped", "log_url", "log_tag", "log_rolled_out", "log_verbosity",
+    "log_given",
+)  # fmt: skip
+
+
+def expected(format: str, data: bytes, given: dict[str, Any], limits: Limits) -> dict[str, Any]:
+    """The rows that the records of a file make, and their kinds."""
+    meaning = Meaning(format, given)
+    rows: dict[str, Any] = {"logs": [], "args": [], "log_tags": [], "kinds": Counter()}
+    for record in RecordDecoder(format, limits=limits, options=given).records(data):
+        rows["kinds"][record.record] += 1
+        entry = meaning.entry(record, lambda *_: None)
+        if entry is None:
+            continue
+        parent = len(rows["logs"])
+        rows["logs"].append(log_row(record.offset, entry))
+        rows["log_tags"] += [(parent, octets(tag)) for tag in entry.tags]
+        rows["args"] += [
+            (
+                each.offset, parent, octets(each.name),
+                NUMBERS[each.type] if isinstance(each.type, str) else each.type, *value_of(each),
+            )
+            for each in entry.args
+        ]  # fmt: skip
+    return rows
+
+
+def cells(table: Table, column: str) -> list[Any]:
+    """A column, strings as bytes, numbers as they are."""
+    kind = table.schema.column(column).kind
+    values: Any = table[column]
+    if kind == "text":
+        return [values.bytes_of(row) for row in range(len(table))]
+    if kind == "code":
+        return [None if code < 0 else table.pool.bytes_of(code) for code in values.tolist()]
+    if kind == "f8":
+        return values.view(np.uint64).tolist()  # type: ignore[no-any-return]
+    return values.tolist()  # type: ignore[no-any-return]
+
+
+def rows_of(table: Table, *wanted: str) -> list[Row]:
+    return list(zip(*(cells(table, column) for column in wanted), strict=True))
+
+
+def found(capture: Capture) -> dict[str, Any]:
+    return {
+        "logs": rows_of(capture.table("logs"), *LOG_COLUMNS),
+        "args": rows_of(
+            capture.table("args"), "offset", "parent", "name", "type", "uint", "float", "str"
+        ),
+        "log_tags": rows_of(capture.table("log_tags"), "parent", "name"),
+        "kinds": capture.summary().kinds,
+    }
+
+
+def findings(capture: Capture) -> Counter[tuple[str, int | None, int | None, Severity]]:
+    return Counter(
+        (each.code, each.offset, each.record, each.severity) for each in capture.diagnostics
+    )
+
+
+def agree(format: str, data: bytes, given: dict[str, Any], **limits: int) -> None:
+    by_records = opened(format, data, given, **limits)
+    records = list(by_records.records())
+    assert sum(record.nbytes for record in records) == len(data)
+    by_tables = opened(format, data, given, **limits)
+    got = found(by_tables)
+    assert by_tables.summary().records == len(records)
+    for name, rows in expected(format, data, given, by_records.request.limits).items():
+        assert got[name] == rows, name
+    assert findings(by_tables) == findings(by_records)
+    assert by_tables.diagnostics.counts == by_records.diagnostics.counts
+
+
+@pytest.mark.parametrize("format", OPEN)
+@MANY
+@hypothesis.given(data=st.data(), given=options)
+def test_agree_on_sound_files(format: str, data: st.DataObject, given: dict[str, Any]) -> None:
+    agree(format, data.draw(FILES[format]), given)
+
+
+@pytest.mark.parametrize("format", OPEN)
+@MANY
+@hypothesis.given(data=st.data(), given=options)
+def test_agree_on_damaged_files(format: str, data: st.DataObject, given: dict[str, Any]) -> None:
+    agree(format, data.draw(damaged(FILES[format])), given)
+
+
+@pytest.mark.parametrize("format", OPEN)
+@MANY
+@hypothesis.given(data=st.binary(max_size=200), given=options)
+def test_agree_on_any_bytes(format: str, data: bytes, given: dict[str, Any]) -> None:
+    agree(format, data, given)
+
+
+@MANY
+@hypothesis.given(data=log_files(suffixed=True) | damaged(log_files(suffixed=True)), given=options)
+def test_agree_on_suffixes(data: bytes, given: dict[str, Any]) -> None:
+    agree("log", data, {**given, "suffix": True})
+
+
+@hypothesis.settings(max_examples=40, **SLOW)
+@hypothesis.given(data=log_files() | damaged(log_files()), limit=st.integers(0, 80))
+def test_agree_within_limits(data: bytes, limit: int) -> None:
+    agree("log", data, {}, max_record=limit, max_findings=1 + limit % 3)
+
+
+@pytest.mark.parametrize("format", ["log", "log-legacy", "log-legacy-stream"])
+@hypothesis.settings(max_examples=8, **SLOW)
+@hypothesis.given(data=st.data())
+def test_agree_at_every_truncation(format: str, data: st.DataObject) -> None:
+    whole = data.draw(FILES[format])
+    for length in range(min(len(whole), 500)):
+        agree(format, whole[:length], {})
+
+
+@pytest.mark.parametrize("format", OPEN)
+@hypothesis.settings(max_examples=30, **SLOW)
+@hypothesis.given(data=st.data(), rows=st.sampled_from([1, 2, 7, 1000]), given=options)
+def test_batches_are_the_table_wherever_they_break(
+    format: str, data: st.DataObject, rows: int, given: dict[str, Any]
+) -> None:
+    octets = data.draw(FILES[format] | damaged(FILES[format]))
+    whole, streamed = opened(format, octets, given), opened(format, octets, given)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(reader, "CHUNK_ROWS", rows)
+        patch.setattr(columns, "STEP", 1)
+        patch.setattr(columns, "FRAMES", 2)
+        batches = {name: list(streamed.batches(name, rows)) for name in streamed.schemas}
+    for name in whole.schemas:
+        table = whole.table(name)
+        assert all(len(batch) <= rows for batch in batches[name])
+        for column in table:
+            got = [cell for batch in batches[name] for cell in cells(batch, column)]
+            assert got == cells(table, column), (name, column)
+    assert findings(streamed) == findings(whole)
+    assert streamed.summary().facts == whole.summary().facts
