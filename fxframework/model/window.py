@@ -269,7 +269,7 @@ class Window(View):
         where they say their time alone and anything else is chosen.
         """
         if self.whole.row_table is not None:
-            return self._records_of_rows(self.whole.row_table)
+            return self._records_of_rows()
         if not self.whole.timed_records:
             raise UsageError(
                 f"records of a {self.format} capture cannot be chosen by time",
@@ -289,20 +289,23 @@ class Window(View):
             if ns is None or start <= ns < stop:
                 yield record
 
-    def _records_of_rows(self, name: str) -> Iterator[Record]:
-        left_out = self._left_out(name)
+    def _records_of_rows(self) -> Iterator[Record]:
+        # One offset that no record has, so that there always is a nearest one.
+        left_out = np.append(self.offsets_left_out(), NS_MAX)
         records = self.whole.records()
         while some := list(itertools.islice(records, RECORDS)):
             offsets = np.array([_row_offset(record) for record in some], np.int64)
-            near = np.searchsorted(left_out, offsets)
-            near = np.minimum(near, left_out.size - 1)
-            keep = left_out[near] != offsets
+            keep = left_out[np.searchsorted(left_out, offsets)] != offsets
             yield from itertools.compress(some, keep.tolist())
 
-    def _left_out(self, name: str) -> NDArray[np.int64]:
-        """Offsets of the rows that do not belong, in order, and one that is none at the end."""
-        parts = [np.array([NS_MAX], np.int64)]
-        for batch in self.whole.batches(name):
+    def offsets_left_out(self) -> NDArray[np.int64]:
+        """Offsets of the records whose rows do not belong, int64 of shape (n,), in order.
+
+        For a capture that has a ``row_table``: what writes a part of it leaves these out.
+        """
+        assert self.whole.row_table is not None  # noqa: S101 (who asks knows)
+        parts = [np.zeros(0, np.int64)]
+        for batch in self.whole.batches(self.whole.row_table):
             mask = self._mask(batch)
             if mask is not None:
                 parts.append(batch.array("offset")[~mask])

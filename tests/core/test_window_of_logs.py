@@ -18,7 +18,7 @@ from fxframework.host import Host
 from fxframework.model import logs as logs_module
 from fxframework.model.capture import Capture
 from fxframework.model.logs import RowMarks, severity_byte
-from fxframework.model.window import Selection
+from fxframework.model.window import Selection, Window
 
 LINES = (
     log("started", 10, severity=0x30, component="core/App", tags=["net", "a,b"], pid=1, tid=2,
@@ -134,6 +134,14 @@ def test_a_record_that_belongs_to_another_goes_with_it(host: Host) -> None:
     with host.open(data, format="toylog") as capture:
         kept = [record.offset for record in capture.between(2, None).records()]
         assert kept == [len(first) + 13, len(data) - 14]
+
+
+def test_offsets_that_are_left_out(capture: Capture) -> None:
+    window = capture.select(Selection(excludes=("fatal", "own")))
+    assert isinstance(window, Window)
+    starts = [sum(map(len, LINES[:at])) for at in range(len(LINES))]
+    assert window.offsets_left_out().tolist() == [starts[1], starts[5], starts[7]]
+    assert not Window(capture, Selection()).offsets_left_out().size
 
 
 def test_a_window_of_a_window(capture: Capture) -> None:

@@ -108,7 +108,7 @@ class Decoder:
             ),
             texts=k.Texts(
                 valid=_longer(valid, size, fill=1),
-                cache=np.full(k.CACHE, -1, np.int32),
+                met=np.zeros(4 * k.MET, np.int64),
                 scratch=scratch,
                 bytes=scratch.view(np.uint8),
                 by_component=np.zeros(size, np.int64),
@@ -117,7 +117,8 @@ class Decoder:
         )
         self.state.notes.counts[1] = limits.max_findings or 1 << 62
         scalars = self.state.scalars
-        scalars[k.FIRST_NS], scalars[k.FINAL_NS] = NS_MAX, NS_MIN
+        scalars[k.FIRST_NS] = NS_MAX
+        scalars[k.LAST_NS] = scalars[k.FINAL_NS] = NS_MIN
         scalars[k.MAX_RECORD] = min(limits.max_record, 1 << 62)
         scalars[k.SUFFIXED] = bool(options.get("suffix"))
         scalars[k.WITH_PRINTF] = bool(options.get("printf"))

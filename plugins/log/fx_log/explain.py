@@ -28,7 +28,7 @@ from fxframework.errors import UsageError
 from fxframework.io.source import Source
 from fxframework.io.words import WORD, FieldView, explain_stretch, padding
 
-__all__ = ["explain_log", "explain_log_legacy", "explain_log_legacy_stream", "explain_log_ring"]
+__all__ = ["explain_legacy", "explain_log", "explain_ring", "explain_stream"]
 
 RECORDS = "003, Records"
 PACKETS = "notes §3"
@@ -44,17 +44,17 @@ def explain_log(source: Source, offset: int) -> list[FieldView]:
     return _explain("log", source, offset)
 
 
-def explain_log_legacy(source: Source, offset: int) -> list[FieldView]:
+def explain_legacy(source: Source, offset: int) -> list[FieldView]:
     """The same for a bare packet."""
     return _explain("log-legacy", source, offset)
 
 
-def explain_log_legacy_stream(source: Source, offset: int) -> list[FieldView]:
+def explain_stream(source: Source, offset: int) -> list[FieldView]:
     """The same for a packet of our container, or its header."""
     return _explain("log-legacy-stream", source, offset)
 
 
-def explain_log_ring(source: Source, offset: int) -> list[FieldView]:
+def explain_ring(source: Source, offset: int) -> list[FieldView]:
     """The same for an entry of a ring, its first page, or unused space."""
     return _explain("log-ring", source, offset)
 

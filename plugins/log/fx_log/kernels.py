@@ -76,8 +76,9 @@ PACKET_TAGS = 5
 PACKET_STRINGS = 16
 """More than a packet enters: strings, and their words by its square."""
 DEBUG, INFO = 0x20, 0x30
-CACHE = 1 << 12
-"""Places of the cache of strings met lately."""
+MET = 1 << 10
+"""Places for strings met lately."""
+NOT_ASCII = -9187201950435737472
 SCATTER = -7046029254386353131
 """An odd factor whose products differ most in their high bits."""
 LATEST = 0x7FFFFFFFFFFFFFFF
@@ -177,8 +178,8 @@ class Texts(NamedTuple):
 
     valid: U8
     """By string code: 1 where it is UTF-8."""
-    cache: I32
-    """Codes of strings met lately, by a hash of them; -1 none."""
+    met: I64
+    """Strings of up to 16 bytes met lately, all of them UTF-8: two words, the bytes, the code."""
     scratch: I64
     bytes: U8
     """The same memory as ``scratch``."""
@@ -262,37 +263,55 @@ def utf8_valid(data, start, nbytes):  # type: ignore[no-untyped-def]
 
 
 @kernel
+def ascii_words(words, start, end):  # type: ignore[no-untyped-def]
+    """Whether words are ASCII, and what pads them is."""
+    every = 0
+    for at in range(start, end):
+        every |= words[at]
+    return every & NOT_ASCII == 0
+
+
+@kernel
+def met_lately(words, start, nbytes, met):  # type: ignore[no-untyped-def]
+    """Code of the 1 to 16 bytes at word ``start``, where they were met lately; else - 1 - place.
+
+    The place is where ``recall`` keeps them. A kernel that hands over few arrays is quickly called.
+    """
+    first = words[start]
+    second = 0
+    if nbytes < 8:
+        first &= (1 << (8 * nbytes)) - 1
+    elif nbytes > 8:
+        second = words[start + 1]
+        if nbytes < 16:
+            second &= (1 << (8 * nbytes - 64)) - 1
+    mixed = (first ^ (second >> 5) ^ (second << 7 & LOW32) ^ nbytes) * SCATTER
+    place = ((mixed >> 54) & (MET - 1)) * 4
+    if met[place] == first and met[place + 1] == second and met[place + 2] == nbytes:
+        return met[place + 3]
+    return -1 - place
+
+
+@kernel
 def recall(words, data, start, nbytes, texts, pool):  # type: ignore[no-untyped-def]
-    """Code of the bytes at word ``start``: one met lately, or entered where it is new.
+    """Code of the bytes at word ``start``, which are entered where they are new.
 
     ``data`` are the bytes of ``words``.
     """
     if nbytes == 0:
         return EMPTY
-    whole = nbytes >> 3
-    rest = nbytes & 7
-    tail = 0
-    if rest:
-        tail = words[start + whole] & ((1 << (8 * rest)) - 1)
-    mixed = nbytes ^ tail
-    if whole:
-        mixed ^= words[start] ^ (words[start + whole - 1] >> 7)
-    slot = ((mixed * SCATTER) >> 52) & (CACHE - 1)
-    code = texts.cache[slot]
-    if code >= 0 and pool.lengths[code] == nbytes:
-        at = pool.starts[code]
-        same = rest == 0 or pool.words[at + whole] == tail
-        for index in range(whole):
-            if pool.words[at + index] != words[start + index]:
-                same = False
-                break
-        if same:
-            return code
     known = pool.used[0]
     code = intern_words(words, start, nbytes, pool)
     if code >= known:
         texts.valid[code] = 1 if utf8_valid(data, 8 * start, nbytes) else 0
-    texts.cache[slot] = code
+    if nbytes <= 16 and texts.valid[code]:
+        place = -1 - met_lately(words, start, nbytes, texts.met)
+        if place >= 0:
+            at = pool.starts[code]
+            texts.met[place] = pool.words[at]
+            texts.met[place + 1] = pool.words[at + 1] if nbytes > 8 else 0
+            texts.met[place + 2] = nbytes
+            texts.met[place + 3] = code
     return code
 
 
@@ -337,19 +356,11 @@ def joined(first, count, tags, texts, pool):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def count_row(ns, severity, dropped, rolled_out, component, offset, record, state):  # type: ignore[no-untyped-def]
-    """Take a row of `logs` into the sums, and report what is odd about it as one of many."""
-    scalars = state.scalars
-    notes = state.notes
-    if scalars[T_LOGS] and ns < scalars[LAST_NS]:
+def odd_row(ns, dropped, rolled_out, offset, record, scalars, notes):  # type: ignore[no-untyped-def]
+    """Report what few rows of `logs` have: a time before the last one, logs that are lost."""
+    if ns < scalars[LAST_NS]:
         note(notes, 203, offset, record, scalars[LAST_NS])
-    scalars[LAST_NS] = ns
     scalars[FIRST_NS] = min(scalars[FIRST_NS], ns)
-    scalars[FINAL_NS] = max(scalars[FINAL_NS], ns)
-    scalars[T_LOGS] += 1
-    state.severities[severity] += 1
-    if component >= 0:
-        state.texts.by_component[component] += 1
     if dropped != 0 or rolled_out != 0:
         note(notes, 206, offset, record, dropped)
         scalars[DROPPED_LOW] += dropped & LOW32
@@ -581,6 +592,13 @@ def decode(  # type: ignore[no-untyped-def]
     scalars = state.scalars
     notes = state.notes
     texts = state.texts
+    met = texts.met
+    by_tag = texts.by_tag
+    by_component = texts.by_component
+    severities = state.severities
+    last_ident = -1  # whose component is known
+    last_moniker = -1
+    last_url = -1
     n_logs = scalars[N_LOGS]
     n_args = scalars[N_ARGS]
     n_tags = scalars[N_TAGS]
@@ -697,9 +715,13 @@ def decode(  # type: ignore[no-untyped-def]
                         name = MESSAGE
                         messages += 1
                     else:
-                        name = recall(words, data, at + 1, name_bytes, texts, pool)
-                        if not texts.valid[name]:
-                            note(notes, 107, here, record, name)
+                        name = -1
+                        if name_bytes <= 16:
+                            name = met_lately(words, at + 1, name_bytes, met)
+                        if name < 0:
+                            name = recall(words, data, at + 1, name_bytes, texts, pool)
+                            if not texts.valid[name]:
+                                note(notes, 107, here, record, name)
             elif ref:
                 failed = 109
             if name == EMPTY and kind != NULL and not failed:
@@ -733,12 +755,17 @@ def decode(  # type: ignore[no-untyped-def]
                     failed = 109
                 if not failed:
                     if name == MESSAGE:
-                        if not utf8_valid(data, 8 * value_at, value_bytes):
-                            note(notes, 108 if messages == 1 else 107, here, record, 0)
-                    else:
-                        value = recall(words, data, value_at, value_bytes, texts, pool)
-                        if not texts.valid[value]:
-                            note(notes, 107, here, record, value)
+                        if not ascii_words(words, value_at, inner):
+                            if not utf8_valid(data, 8 * value_at, value_bytes):
+                                note(notes, 108 if messages == 1 else 107, here, record, 0)
+                    elif value_bytes:
+                        value = -1
+                        if value_bytes <= 16:
+                            value = met_lately(words, value_at, value_bytes, met)
+                        if value < 0:
+                            value = recall(words, data, value_at, value_bytes, texts, pool)
+                            if not texts.valid[value]:
+                                note(notes, 107, here, record, value)
             elif kind == BOOL:
                 value = (word >> 32) & 1
             elif kind == NULL:
@@ -848,6 +875,7 @@ def decode(  # type: ignore[no-untyped-def]
             n_args = first_arg
             n_tags = first_tag
             n_positional = first_positional
+            last_ident = -1
             continue
         moniker = -1
         url = -1
@@ -874,27 +902,32 @@ def decode(  # type: ignore[no-untyped-def]
             rolled_out = lost
         if moniker < 0:
             ident = tag & IDENT
-            slot = find_component(ident, components)
-            if components.state[slot] == 2:
-                moniker = components.moniker[slot]
-                if url < 0:
-                    url = components.url[slot]
-            elif control or (ident and not scalars[ENTRIES]):
-                moniker = UNKNOWN
-                if url < 0:
-                    url = EMPTY
-                if not control and components.state[slot] == 0:
-                    note(notes, 204, offset, record, ident)
-                    components.state[slot] = 1
-                    components.tag[slot] = ident
-                    components.used[0] += 1
+            if ident != last_ident or control:
+                slot = find_component(ident, components)
+                last_ident = -1 if control else ident
+                last_moniker = -1
+                last_url = -1
+                if components.state[slot] == 2:
+                    last_moniker = components.moniker[slot]
+                    last_url = components.url[slot]
+                elif control or (ident and not scalars[ENTRIES]):
+                    last_moniker = UNKNOWN
+                    last_url = EMPTY
+                    if not control and components.state[slot] == 0:
+                        note(notes, 204, offset, record, ident)
+                        components.state[slot] = 1
+                        components.tag[slot] = ident
+                        components.used[0] += 1
+            moniker = last_moniker
+            if url < 0:
+                url = last_url
         all_tags = -1
         if n_tags > first_tag:
             all_tags = tags.name[first_tag]
             if n_tags > first_tag + 1:
                 all_tags = joined(first_tag, n_tags - first_tag, tags, texts, pool)
             for place in range(first_tag, n_tags):
-                texts.by_tag[tags.name[place]] += 1
+                by_tag[tags.name[place]] += 1
         given |= (known >> MESSAGE) & 1
         given |= ((known >> PID) & 1) << 1
         given |= ((known >> TID) & 1) << 2
@@ -922,7 +955,14 @@ def decode(  # type: ignore[no-untyped-def]
         logs.rolled_out[n_logs] = rolled_out
         logs.verbosity[n_logs] = verbosity
         n_logs += 1
-        count_row(ns, shown, dropped, rolled_out, moniker, offset, record, state)
+        severities[shown] += 1
+        if moniker >= 0:
+            by_component[moniker] += 1
+        if ns < scalars[LAST_NS] or dropped or rolled_out or ns < scalars[FIRST_NS]:
+            odd_row(ns, dropped, rolled_out, offset, record, scalars, notes)
+        scalars[LAST_NS] = ns
+        scalars[FINAL_NS] = max(scalars[FINAL_NS], ns)
+        scalars[T_LOGS] += 1
     scalars[N_LOGS] = n_logs
     scalars[N_ARGS] = n_args
     scalars[N_TAGS] = n_tags
@@ -1101,7 +1141,12 @@ def decode_packets(data, frames, first, count, logs, tags, state, pool):  # type
         logs.rolled_out[n_logs] = 0
         logs.verbosity[n_logs] = verbosity
         n_logs += 1
-        count_row(ns, severity, dropped, 0, -1, offset, record, state)
+        state.severities[severity] += 1
+        if ns < scalars[LAST_NS] or dropped or ns < scalars[FIRST_NS]:
+            odd_row(ns, dropped, 0, offset, record, scalars, notes)
+        scalars[LAST_NS] = ns
+        scalars[FINAL_NS] = max(scalars[FINAL_NS], ns)
+        scalars[T_LOGS] += 1
     scalars[N_LOGS] = n_logs
     scalars[N_TAGS] = n_tags
     return index

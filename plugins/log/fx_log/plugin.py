@@ -12,6 +12,8 @@ SUFFIXES = (".fxlog",)
 RING_SUFFIXES = (".fxring",)
 STREAM_SUFFIXES = (".fxllog",)
 FORMATS = ("log", "log-legacy", "log-legacy-stream", "log-ring")
+_OPENED = dict(zip(FORMATS, ("log", "legacy", "stream", "ring"), strict=True))
+"""What the functions that open them are called by."""
 
 # --- Recognising -------------------------------------------------------------------------
 
@@ -237,10 +239,10 @@ def fx_readers() -> Iterable[Reader]:
             title=title,
             suffixes=suffixes,
             sniff=sniffer,
-            open=lazy(f"fx_log.reader:open_{format.replace('-', '_')}"),
+            open=lazy(f"fx_log.reader:open_{_OPENED[format]}"),
             options=options,
             rules=_rules,
-            explain=lazy(f"fx_log.explain:explain_{format.replace('-', '_')}"),
+            explain=lazy(f"fx_log.explain:explain_{_OPENED[format]}"),
             sample=lazy("fx_log.sample:sample") if format == "log" else None,
         )
         for format, title, suffixes, sniffer, options in forms

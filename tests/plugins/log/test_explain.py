@@ -14,9 +14,9 @@ from .logs import entry, log, packet, ring, stream, text_log
 
 EXPLAIN = {
     "log": explain.explain_log,
-    "log-legacy": explain.explain_log_legacy,
-    "log-legacy-stream": explain.explain_log_legacy_stream,
-    "log-ring": explain.explain_log_ring,
+    "log-legacy": explain.explain_legacy,
+    "log-legacy-stream": explain.explain_stream,
+    "log-ring": explain.explain_ring,
 }
 EVERYTHING = log(
     ("pid", "uint64", 7),

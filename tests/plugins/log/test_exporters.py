@@ -19,8 +19,9 @@ from fx_log import presentation
 from fx_log.severity import LEVELS
 from fxframework.errors import UsageError, WriteRefusedError
 from fxframework.model.capture import Capture
-from fxframework.model.schema import Column
+from fxframework.model.schema import STANDARD_TABLES, Column
 
+from ...oracle.journal import entries
 from .captures import Arg, HandMade, Log, export, exporter, hand_made, logs, text
 
 VECTORS = Path(__file__).parents[2] / "conformance" / "log"
@@ -136,7 +137,9 @@ def test_local_times(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_the_capture_may_say_the_offset_and_the_option_goes_before() -> None:
     capture = hand_made(Log(ts=1), utc_offset_ns=60_000_000_000)
     assert lines(capture, time="utc")[0].startswith("[1970-01-01 00:01:00.000]")
-    assert lines(capture, time="utc", utc_offset_ns=10**9)[0].startswith("[1970-01-01 00:00:01.000]")
+    assert lines(capture, time="utc", utc_offset_ns=10**9)[0].startswith(
+        "[1970-01-01 00:00:01.000]"
+    )
 
 
 def test_without_an_offset_boot_time_stands_and_is_reported_once() -> None:
@@ -216,7 +219,9 @@ def test_colours_are_those_of_the_severities() -> None:
     capture = hand_made(*(Log(severity=severity, message="m") for severity in severities))
     starts = ["\x1b[95m", "\x1b[94m", "", "\x1b[33m", "\x1b[31m", "\x1b[97;41m"]
     bare = lines(capture)
-    expected = [f"{start}{one}" + "\x1b[0m" * bool(start) for start, one in zip(starts, bare)]
+    expected = [
+        f"{start}{one}" + "\x1b[0m" * bool(start) for start, one in zip(starts, bare, strict=True)
+    ]
     assert lines(capture, color=True) == expected
     lost = line(Log(dropped=2, rolled_out=3), color=True)
     assert lost.endswith("\x1b[0m\x1b[33m [dropped=2]\x1b[0m\x1b[33m [rolled=3]\x1b[0m")
@@ -230,7 +235,9 @@ def test_nothing_breaks_a_line_or_hides_in_it(some: list[Log]) -> None:
     assert all(one.isprintable() for one in found)
 
 
-@pytest.mark.parametrize("hostile", ["a\nb", "\x1b[2J", "\u2028", "\u202e", "\x9b", "\u00a0", "\x7f"])
+@pytest.mark.parametrize(
+    "hostile", ["a\nb", "\x1b[2J", "\u2028", "\u202e", "\x9b", "\u00a0", "\x7f"]
+)
 def test_what_is_not_printable_stands_as_json(hostile: str) -> None:
     log = Log(message=hostile, component=hostile, args=[Arg(name="k", value=hostile)])
     quoted = re.findall(r'"[^"]*"', line(log))
@@ -345,7 +352,9 @@ ALL = [
     (exporter("otlp"), {"observed_ns": 7}),
     (exporter("journald"), {}),
 ]
-every = pytest.mark.parametrize(("form", "options"), ALL, ids=lambda value: getattr(value, "name", ""))
+every = pytest.mark.parametrize(
+    ("form", "options"), ALL, ids=lambda value: getattr(value, "name", "")
+)
 
 
 def many(count: int) -> list[Log]:
@@ -421,6 +430,51 @@ def test_columns_of_other_plugins_are_reported(form: Any, options: dict[str, Any
         "values of zz_number": 2,
         "values of zz_name": 1,
     }
+
+
+@pytest.mark.parametrize("name", ["otlp", "journald"])
+def test_logs_of_other_formats_come_out_as_far_as_they_go(name: str) -> None:
+    capture = HandMade()
+    capture.schemas = {  # type: ignore[misc]
+        table: STANDARD_TABLES[table] for table in ("logs", "args", "slices")
+    }
+    capture.fill("slices", ts=[1, 2, 3])
+    capture.fill("args", table=[2, 7, 7], parent=[0, 0, 1], name=["no", "k", "m"], type=7, uint=9)
+    capture.fill("logs", ts=[1, 2], pid=[0, 5], tags=["a,b", None], message=["one", "two"])
+    output, dropped = export(exporter(name), capture, utc_offset_ns=10**18)
+    assert dropped == {"rows of slices": 3, "rows of args": 1}
+    if name == "journald":
+        first, second = (dict(entry) for entry in entries(output))
+        assert (first["MESSAGE"], first["K"], first["FUCHSIA_TAG"]) == (b"one", b"9", b"b")
+        assert (second["MESSAGE"], second["M"], second["SYSLOG_PID"]) == (b"two", b"9", b"5")
+        assert first.keys().isdisjoint({"PRIORITY", "SYSLOG_PID", "CODE_LINE", "FUCHSIA_MONIKER"})
+        return
+    (resource,) = json.loads(output)["resourceLogs"]
+    assert resource["resource"]["attributes"] == [
+        {"key": "service.name", "value": {"stringValue": "unknown_service"}}
+    ]
+    first, second = resource["scopeLogs"][0]["logRecords"]
+    assert "severityNumber" not in first
+    assert [attribute["key"] for attribute in first["attributes"]] == ["fuchsia.tags", "k"]
+    assert [attribute["key"] for attribute in second["attributes"]] == ["process.pid", "m"]
+    assert second["timeUnixNano"] == str(10**18 + 2)
+
+
+def test_no_more_is_held_than_a_batch_and_a_log(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(presentation, "ROWS", 8)
+    capture = hand_made(*many(200))
+    held: list[int] = []
+    joined = presentation._Children.of
+
+    def watched(children: Any, table: Any) -> Any:
+        held.append(len(children._made))
+        return joined(children, table)
+
+    monkeypatch.setattr(presentation._Children, "of", watched)
+    batches = list(presentation.walk(capture, lambda args: [1] * len(args), Counter()))
+    assert sum(map(len, batches)) == 200
+    assert max(map(len, batches)) <= 8
+    assert max(held) <= 8 + 5
 
 
 @pytest.mark.parametrize(

@@ -129,7 +129,7 @@ def test_the_program_never_fails(program: Program, capsys: pytest.CaptureFixture
     program.file.close()
     program.log.info("nowhere to go")
     assert "ValueError" in capsys.readouterr().err
-    program.log.info("%d", "no number")
+    program.handler.handle(logging.makeLogRecord({"msg": "%d", "args": ("no number",)}))
     assert "TypeError" in capsys.readouterr().err
 
 

@@ -20,8 +20,14 @@ from fx_log import layout as wire
 from fx_log import records as fx
 from fx_log.entries import Entry, Meaning
 from fx_log.values import Double, Int64, Null, String, Uint64, shortened
-from fx_log.writer import LogWriter, add_dropped_count, open_ring_writer, open_writer
-from fx_log.writer import open_legacy_writer, open_stream_writer
+from fx_log.writer import (
+    LogWriter,
+    add_dropped_count,
+    open_legacy_writer,
+    open_ring_writer,
+    open_stream_writer,
+    open_writer,
+)
 from fxframework.errors import UsageError, WriteRefusedError
 from fxframework.io.sink import Sink
 from fxframework.model.diagnostics import Diagnostics
@@ -218,7 +224,8 @@ def test_the_largest_record_is_written() -> None:
 
 @hypothesis.given(
     st.dictionaries(
-        st.text(max_size=12), st.integers(-(2**63), 2**64 - 1) | st.text() | st.floats() | st.booleans()
+        st.text(max_size=12),
+        st.integers(-(2**63), 2**64 - 1) | st.text() | st.floats() | st.booleans(),
     ),
     st.text(),
     st.integers(-(2**63), 2**63 - 1),

@@ -1,0 +1,251 @@
+"""Captures composed into a file of logs: every row says there what it said, or it is counted."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+import pytest
+
+from fx_log import layout as wire
+from fx_log.composing import open_compose, open_stream_compose
+from fx_log.reader import open_log, open_ring, open_stream
+from fx_log.records import LegacyPacket
+from fxframework.errors import UsageError
+from fxframework.io.sink import Sink
+from fxframework.io.source import Source
+from fxframework.model.capture import Capture, OpenRequest
+from fxframework.model.schema import STANDARD_TABLES, TableSchema
+
+from .captures import Arg, HandMade, Log, hand_made
+from .logs import entry, log, manifest, packet, ring, stream, text_log
+from .test_converting import BY_MANIFEST, IN_RECORD, entries_of
+from .test_records import decode
+
+REQUEST = OpenRequest(
+    options={"utc_offset_ns": 0, "clock": "", "severity_era": "current", "printf": False}
+    | {"fidl_limits": False, "suffix": False}
+)
+FULL = log(
+    ("pid", "uint64", 1),
+    ("tid", "uint64", 2**64 - 1),
+    ("num_dropped", "uint64", 3),
+    ("file", "string", "a.c"),
+    ("line", "uint64", 7),
+    ("verbosity", "int64", 2),
+    ("message", "string", "it broke"),
+    ("n", "int64", -1),
+    ("u", "uint64", 2**64 - 1),
+    ("d", "double", -0.5),
+    ("t", "bool", True),
+    ("f", "bool", False),
+    ("", "string", ""),
+    ("odd\udcff", "string", "\udcfe"),
+    ("null", "null", None),
+    ("n", "int64", 2),
+    ("tag", "string", "a,b"),
+    ("tag", "string", "c"),
+    severity=0x4F,
+    time=-5,
+)
+
+
+def opened(data: bytes, form: str = "log") -> Capture:
+    by_form = {"log": open_log, "log-ring": open_ring, "log-legacy-stream": open_stream}
+    return by_form[form](Source.open(data), REQUEST)
+
+
+def composed(*captures: Capture, to: Any = open_compose, **options: Any) -> tuple[bytes, Any]:
+    sink = Sink.memory()
+    session = to(sink, options)
+    for capture in captures:
+        session.write(capture)
+    return sink_value(session, sink)
+
+
+def sink_value(session: Any, sink: Sink) -> tuple[bytes, Mapping[str, int]]:
+    dropped = dict(session.close())
+    return sink.getvalue(), dropped
+
+
+def said(data: bytes, form: str = "log") -> list[dict[str, Any]]:
+    """What each row says, but for the tag."""
+    rows = []
+    for each in entries_of(decode(data, form)[0], form):
+        args = [(a.name, a.type, a.value) for a in each.args]
+        fields = {
+            n: getattr(each, n) for n in each.__slots__ if n not in {"args", "tag", "__weakref__"}
+        }
+        rows.append(fields | {"args": args})
+    return rows
+
+
+@pytest.mark.parametrize("attribution", ["manifest", "in_record"])
+@pytest.mark.parametrize(
+    "data",
+    [FULL, BY_MANIFEST, text_log("m") * 3, log()],
+    ids=["full", "manifests", "many", "empty"],
+)
+def test_rows_come_out_as_they_went_in(data: bytes, attribution: str) -> None:
+    after, dropped = composed(opened(data), attribution=attribution)
+    before = said(data)
+    if attribution == "in_record":  # the component's next log says what was rolled out
+        lost = [row for row in before if row["rolled_out"] and row["message"] is None]
+        before = [row for row in before if row not in lost]
+        for row in before:
+            row["rolled_out"] = 9 if row["message"] == "b1" else row["rolled_out"]
+    assert said(after) == before
+    assert dropped == {}
+
+
+def test_what_was_rolled_out_before_a_log_becomes_a_control_record() -> None:
+    after, dropped = composed(opened(IN_RECORD))
+    rows = [(r["message"], r["component"], r["url"], r["rolled_out"]) for r in said(after)]
+    assert rows == [
+        ("nobody", None, None, 0),
+        ("a1", "core/a", "url-a", 0),
+        (None, "core/b", "url-b", 9),
+        ("b1", "core/b", "url-b", 0),
+        ("a2", "core/a", "url-a", 0),
+    ]
+    assert dropped == {}
+    controls = [r.tag_bits for r in decode(after)[0] if r.control]
+    assert controls == [wire.CONTROL | tag for tag in (1, 2, 2)]
+
+
+def test_without_attribution_nobody_is_named_and_that_is_counted() -> None:
+    after, dropped = composed(opened(IN_RECORD), attribution="none")
+    assert {row["component"] for row in said(after)} == {None, "UNKNOWN"}
+    assert b"core/" not in after
+    assert sum(row["rolled_out"] for row in said(after)) == 9
+    assert dropped == {"components": 3}
+    with pytest.raises(UsageError):
+        open_compose(Sink.memory(), {"attribution": "nowhere"})
+
+
+def test_tags_of_several_captures_are_kept_apart() -> None:
+    one = manifest(1, "core/a", "u") + text_log("a", tag_bits=1)
+    two = manifest(1, "core/b", "u") + text_log("b", tag_bits=1) + text_log("?", tag_bits=9)
+    after, _ = composed(opened(one), opened(two), opened(one))
+    rows = [(row["message"], row["component"]) for row in said(after)]
+    assert rows == [("a", "core/a"), ("b", "core/b"), ("?", "UNKNOWN"), ("a", "core/a")]
+    assert sum(record.control for record in decode(after)[0]) == 2
+
+
+def test_packets_and_rings_become_records() -> None:
+    after, dropped = composed(
+        opened(stream([packet("hello", "x,y", "z", dropped_logs=3)]), "log-legacy-stream"),
+        opened(ring([entry(text_log("ringed"), tag=0)]), "log-ring"),
+    )
+    first, second = said(after)
+    assert (first["message"], first["tags"], first["dropped"]) == ("hello", ["x,y", "z"], 3)
+    assert (first["pid"], first["tid"], second["message"]) == (1, 2, "ringed")
+    assert dropped == {}
+
+
+@pytest.mark.parametrize("name", ["$__moniker", "$__url"])
+def test_a_key_that_would_say_who_logged_does_not_stand_at_the_end(name: str) -> None:
+    data = log((name, "string", "not me"), ("message", "string", "m"))
+    after, dropped = composed(opened(data))
+    assert said(after) == said(data)
+    assert dropped == {}
+
+
+class Foreign(HandMade):
+    """A capture of another format, whose table `logs` is the standard one."""
+
+    format = "other"
+    schemas: ClassVar[Mapping[str, TableSchema]] = {
+        name: STANDARD_TABLES[name] for name in ("logs", "args", "instants")
+    }
+
+
+def foreign(args: list[Arg], **columns: Any) -> Foreign:
+    capture = Foreign()
+    capture.fill("logs", **{"ts": [5], "message": ["m"], "pid": [1], **columns})
+    capture.fill(
+        "args",
+        table=7,
+        parent=[0] * len(args),
+        name=[arg.name for arg in args],
+        type=[arg.code for arg in args],
+        int=[arg.value if isinstance(arg.value, int) else 0 for arg in args],
+        uint=[arg.value if isinstance(arg.value, int) else 0 for arg in args],
+        str=[arg.value if isinstance(arg.value, str | bytes) else None for arg in args],
+    )
+    capture.fill("instants", ts=[1, 2])
+    return capture
+
+
+def test_logs_of_other_formats() -> None:
+    args = [
+        Arg(name="tag", value="key"),
+        Arg(name="koid", value=7, type=8),
+        Arg(name="small", value=1, type=1),
+        Arg(name="blob", value=b"bytes", type=10),
+    ]
+    after, dropped = composed(foreign(args, tags=["a,b"]))
+    (row,) = said(after)
+    assert (row["ts"], row["severity"], row["pid"], row["tid"]) == (5, 0x30, 1, None)
+    assert row["tags"] == ["a", "b"]
+    assert row["args"] == [
+        ("tag_", "string", "key"),
+        ("koid", "uint64", 7),
+        ("small", "int64", 1),
+    ]
+    assert dropped == {
+        "names of keys, which got an underscore": 1,
+        "values that are bytes": 1,
+        "rows of instants": 2,
+    }
+
+
+@pytest.mark.parametrize(
+    ("logs", "kept"),
+    [
+        (Log(message="x" * 40_000), 1),
+        (Log(message="x" * 40_000, args=[Arg(name="k", value=1)]), 1),
+        (Log(message="m", args=[Arg(name="k", value="x" * 40_000)]), 1),
+        (Log(message="m", args=[Arg(name="k", value="x" * 30_000)] * 2), 1),
+        (Log(message="m", file="x" * 40_000), 0),
+    ],
+)
+def test_what_is_too_large_is_written_in_part_and_counted(logs: Log, kept: int) -> None:
+    after, dropped = composed(hand_made(Log(message="before"), logs, Log(message="after")))
+    rows = said(after)
+    assert len(rows) == 2 + kept
+    assert (rows[0]["message"], rows[-1]["message"]) == ("before", "after")
+    assert dropped["logs, in part"] == 1
+
+
+def test_the_offset_from_utc_has_no_place() -> None:
+    _, dropped = composed(hand_made(Log(message="m"), utc_offset_ns=5))
+    assert dropped == {"the offset from UTC": 1}
+
+
+def test_redaction_while_composing() -> None:
+    options = {"redact_pattern": "broke|core/.", "redact_keys": "n"}
+    after, dropped = composed(opened(FULL + BY_MANIFEST), **options)
+    assert b"broke" not in after
+    assert b"core/" not in after
+    assert dropped["values"] == 2
+    after, _ = composed(opened(FULL), to=open_stream_compose, **options)
+    assert b"broke" not in after
+
+
+def test_legacy_packets_are_composed_with_what_they_have_no_place_for_counted() -> None:
+    after, dropped = composed(opened(FULL + IN_RECORD), to=open_stream_compose)
+    _, first, *others = decode(after, "log-legacy-stream")[0]
+    assert isinstance(first, LegacyPacket)
+    assert first.message.startswith("[a.c(7)] it broke n=-1 u=18446744073709551615 d=-0.5 t=true")
+    assert (first.pid, first.severity, first.dropped_logs, first.tags) == (1, 0x4F, 3, ("a,b", "c"))
+    assert [p.message for p in others] == ["nobody", "a1", "b1", "a2"]
+    assert dropped["components"] == 3
+    assert dropped["keys (put into messages)"] == 9
+    after, dropped = composed(opened(FULL), to=open_stream_compose, fold=False)
+    assert [p.message for p in decode(after, "log-legacy-stream")[0][1:]] == ["it broke"]
+
+
+def test_an_empty_capture_composes() -> None:
+    assert composed(opened(b"")) == (b"", {})
+    assert composed(opened(b""), to=open_stream_compose) == (stream([]), {})
