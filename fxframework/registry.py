@@ -38,6 +38,7 @@ __all__ = [
     "StepKind",
     "Writer",
     "lazy",
+    "lazy_type",
     "parse_options",
 ]
 
@@ -245,17 +246,29 @@ class StepKind:
     name: str
     title: str
     parameters: Callable[[], type]
-    """The attrs class of its parameters."""
+    """Gives the attrs class of its parameters (``fxframework.model.steps``)."""
     run: Callable[..., Any]
+    """``run(parameters, run)`` with such an object and a ``model.steps.Run``; gives an Outcome,
+    or None where all went well. What it raises makes the step fail, and ends the scenario."""
+    replays: frozenset[str] = frozenset()
+    """Formats of which it drives a capture anew: its parameters are then ``capture``, a file,
+    and ``as``, the output that comes of it."""
 
 
 @attrs.frozen(kw_only=True)
 class DeviceKind:
-    """A kind of emulated device that a scenario can declare."""
+    """A kind of emulated device that a scenario can declare.
+
+    The one called ``target`` is what the others are parts of: a scenario has one.
+    """
 
     name: str
     title: str
     open: Callable[..., Any]
+    """``open(parameters, run, name)`` gives the device; ``run.target`` is there already, and its
+    ``snapshot(name)`` says what the device holds. One with ``close()`` is closed at the end."""
+    parameters: Callable[[], type] | None = None
+    """Gives the attrs class of its parameters; None where it has none."""
 
 
 def lazy(target: str) -> Callable[..., Any]:
@@ -268,3 +281,14 @@ def lazy(target: str) -> Callable[..., Any]:
     call.__name__ = attribute
     call.__qualname__ = target
     return call
+
+
+def lazy_type(target: str) -> Callable[[], type]:
+    """A function that gives the class ``module:attribute``, imported when it is first asked for."""
+    module, _, attribute = target.partition(":")
+
+    def give() -> type:
+        found: type = getattr(importlib.import_module(module), attribute)
+        return found
+
+    return give

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -22,8 +22,10 @@ if TYPE_CHECKING:
     from fxframework.model.capture import Capture
     from fxframework.model.table import Table
     from fxframework.model.window import Selection
-    from fxframework.registry import ExportSession
+    from fxframework.registry import Exporter, ExportSession
 
+COLOURS = "color"
+"""The option of an exporter of text that can colour its lines, yes or no."""
 LINES = 4096
 """Rows printed at a time."""
 
@@ -75,7 +77,10 @@ def command(
             return session.status(whole)
         else:
             require_readable(whole)
-            _export(session, capture, "text")
+            if capture is whole or _has_rows(capture):
+                _export(session, capture, "text")
+            else:
+                session.screen.note("nothing of it is in the part that was asked for")
         session.screen.flush()
         whole.scan()
         if table is not None and table != "diagnostics":
@@ -91,34 +96,47 @@ def _text_options(session: Session) -> set[str]:
 # --- text and records --------------------------------------------------------------------------
 
 
+def _has_rows(capture: Capture) -> bool:
+    """Whether there is a row that has a time; exporters of text refuse where there is none."""
+    timed = (
+        name
+        for name, schema in capture.schemas.items()
+        if any(column.name == "ts" for column in schema.columns)
+    )
+    return any(len(batch) for name in timed for batch in capture.batches(name))
+
+
 def _export(session: Session, capture: Capture, name: str) -> None:
     """Send a capture through an exporter to stdout."""
-    with _stdout(session.screen) as sink:
-        export = _opened(session, capture, name, sink)
+    exporter, options = _exporter(session, capture, name)
+    with _stdout(session.screen, options) as sink:
+        export = exporter.open(sink, options)
         export.write(capture)
         export.close()
 
 
-def _opened(session: Session, capture: Capture, name: str, sink: Sink) -> ExportSession:
-    """An exporter for a capture, with the options that were given for it."""
+def _exporter(session: Session, capture: Capture, name: str) -> tuple[Exporter, dict[str, Any]]:
+    """An exporter for a capture, and its options: those that were given, and colours."""
     exporter = session.host.exporter(name, format=capture.format, tables=capture.tables)
-    given = {
-        key: value
-        for key, value in session.settings.options.items()
-        if key in {option.name for option in exporter.options}
+    own = {option.name for option in exporter.options}
+    given: dict[str, Any] = {
+        key: value for key, value in session.settings.options.items() if key in own
     }
     if name == "records":
         given = {"header": "no"}
-    options = parse_options(given, exporter.options, whose=f"exporter {name!r}")
-    return exporter.open(sink, options)
+    elif COLOURS in own:
+        given.setdefault(COLOURS, session.screen.coloured)
+    return exporter, parse_options(given, exporter.options, whose=f"exporter {name!r}")
 
 
-def _stdout(screen: Screen) -> Sink:
+def _stdout(screen: Screen, options: Mapping[str, Any]) -> Sink:
+    """Standard output, for an exporter with these options."""
     from fxframework.io.sink import Sink
 
     if not screen.out_is_terminal:
         return Sink.open("-")
-    file: Any = TerminalFile(sys.stdout.buffer)
+    # An exporter that has colours sees to it that no string of a capture brings its own.
+    file: Any = TerminalFile(sys.stdout.buffer, colours=options.get(COLOURS) is True)
     return Sink(file, name="<stdout>")
 
 
@@ -134,25 +152,30 @@ def _follow(
                 f"--follow prints lines as they come, and {option} a whole",
                 remedy="--follow goes with text and with --records",
             )
-    with _stdout(session.screen) as sink:
-        opened: list[ExportSession] = []
+    opened: list[tuple[Sink, ExportSession | None]] = []
 
-        def show(capture: Capture) -> None:
-            if records:
-                for chunk in capture.records_json():
-                    sink.write(chunk)
-                return
-            if not opened:
-                opened.append(_opened(session, capture, "text", sink))
-            opened[0].write(capture)
+    def open_for(capture: Capture) -> tuple[Sink, ExportSession | None]:
+        exporter, options = _exporter(session, capture, "records" if records else "text")
+        sink = _stdout(session.screen, options)
+        return sink, None if records else exporter.open(sink, options)
 
-        follow.follow(
-            session,
-            file,
-            lambda whole: session.selection(whole, names),
-            show,
-            also=_text_options(session),
-        )
+    def show(capture: Capture) -> None:
+        if not opened:
+            opened.append(open_for(capture))
+        sink, export = opened[0]
+        if export is None:
+            for chunk in capture.records_json():
+                sink.write(chunk)
+        elif _has_rows(capture):
+            export.write(capture)
+
+    follow.follow(
+        session,
+        file,
+        lambda whole: session.selection(whole, names),
+        show,
+        also=_text_options(session),
+    )
     return ExitCode.OK
 
 

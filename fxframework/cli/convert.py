@@ -162,14 +162,17 @@ def _choices(host: Host, capture: Capture) -> str:
 
 
 def by_suffix(known: Iterable[T], out: str) -> list[T]:
-    """Those of some writers or exporters whose suffix the name of an output has."""
+    """Those of some writers or exporters whose suffix the name of an output has, the longest."""
     name = out.lower()
     bare = name.removesuffix(".gz")
-    return [
-        one
-        for one in known
-        if any(name.endswith(suffix) or bare.endswith(suffix) for suffix in one.suffixes)
-    ]
+
+    def length(one: T) -> int:
+        fitting = (s for s in one.suffixes if name.endswith(s) or bare.endswith(s))
+        return max(map(len, fitting), default=0)
+
+    found = [(length(one), one) for one in known]
+    longest = max((nbytes for nbytes, _ in found), default=0)
+    return [one for nbytes, one in found if nbytes and nbytes == longest]
 
 
 def option_names(host: Host) -> set[str]:

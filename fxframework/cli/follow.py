@@ -29,6 +29,8 @@ PIECE = 1 << 24
 """Bytes that are read on at a time; twice as many where no whole record is in them."""
 LISTED = 5
 """Losses that are told of one piece; more are counted."""
+MISSING, REPLACED, CUT = "is gone", "was replaced", "was cut short"
+"""What becomes of a file."""
 
 Choose = Callable[[Capture], "Selection | None"]
 
@@ -84,10 +86,11 @@ def follow(
                 while why == MISSING:
                     wait()
                     why = reading.ended(path)
+            if why == REPLACED:
+                # Who wrote the old file may have gone on while it had another name.
+                reading.go_on()
+                session.screen.flush()
         session.screen.note(f"{path} {why}: it is shown from its beginning")
-
-
-MISSING = "is gone"
 
 
 def _path_of(session: Session, text: str) -> Path:
@@ -163,12 +166,12 @@ class _Reading:
         """What has become of the file, where it is not the one that was opened."""
         mine = os.fstat(self._file.fileno())
         if mine.st_size < self._tried:
-            return "was cut short"
+            return CUT
         try:
             there = path.stat()
         except OSError:
             return MISSING
-        return None if os.path.samestat(mine, there) else "was replaced"
+        return None if os.path.samestat(mine, there) else REPLACED
 
     def _piece_shown(self, capture: Capture, first: int) -> None:
         """Show the whole records of a piece from byte ``first`` on, and tell its losses."""
@@ -243,7 +246,8 @@ class Appended(View):
         if "offset" not in table or table.schema.plain:
             return table
         offsets = table.array("offset")
-        part = table.select((offsets >= self._first) & (offsets < self._stop))
+        mask = (offsets >= self._first) & (offsets < self._stop)
+        part = table if mask.all() else table.select(mask)
         if not self._shift:
             return part
         columns: dict[str, Any] = {name: lambda name=name: part[name] for name in part}

@@ -42,6 +42,7 @@ COLOURS = {
 }
 _CONTROL = re.compile("[\x00-\x1f\x7f-\x9f]")
 _CONTROL_BYTES = re.compile(rb"[\x00-\x08\x0b-\x1f\x7f]|\xc2[\x80-\x9f]")
+_BUT_COLOURS = re.compile(rb"(?!\x1b\[[0-9;]*m)(?:" + _CONTROL_BYTES.pattern + rb")")
 _SHORT = {"\t": "\\t", "\n": "\\n", "\r": "\\r"}
 
 
@@ -143,7 +144,12 @@ class Screen:
 
     def paint(self, text: str, **style: Any) -> str:
         """Text for stdout, styled where colours are wanted."""
-        return click.style(text, **style) if self._coloured(self.out_is_terminal) else text
+        return click.style(text, **style) if self.coloured else text
+
+    @property
+    def coloured(self) -> bool:
+        """Whether colours are wanted on stdout."""
+        return self._coloured(self.out_is_terminal)
 
     def _coloured(self, terminal: bool) -> bool:
         import os
@@ -309,15 +315,19 @@ def sparkline(counts: Sequence[int], width: int) -> str:
 
 
 class TerminalFile:
-    """A binary file in front of a terminal: control characters become escapes."""
+    """A binary file in front of a terminal: control characters become escapes.
 
-    def __init__(self, terminal: BinaryIO) -> None:
+    With ``colours``, all but those that set colours: for what escapes a capture's strings itself.
+    """
+
+    def __init__(self, terminal: BinaryIO, *, colours: bool = False) -> None:
         self._terminal = terminal
+        self._control = _BUT_COLOURS if colours else _CONTROL_BYTES
         self.flush = terminal.flush
 
     def write(self, data: bytes | bytearray | memoryview) -> int:
         """Write, escaped."""
-        shown = _CONTROL_BYTES.sub(lambda found: b"\\x%02x" % found[0][-1], bytes(data))
+        shown = self._control.sub(lambda found: b"\\x%02x" % found[0][-1], bytes(data))
         self._terminal.write(shown)
         return len(data)
 

@@ -8,9 +8,19 @@ sees the bytes before it too.
 
 from __future__ import annotations
 
-from typing import Protocol, runtime_checkable
+from collections.abc import Callable, Generator
+from typing import Any, Protocol, runtime_checkable
 
-__all__ = ["Clock", "DatagramSink", "Memory", "SchedulerListener", "TimestampCounter"]
+__all__ = [
+    "Clock",
+    "DatagramSink",
+    "Memory",
+    "Program",
+    "SchedulerListener",
+    "Target",
+    "Thread",
+    "TimestampCounter",
+]
 
 
 @runtime_checkable
@@ -122,4 +132,109 @@ class SchedulerListener(Protocol):
 
     def wakeup(self, *, cpu: int, ticks: int, tid: int, priority: int) -> object:
         """A thread became ready to run."""
+        ...
+
+
+# --- What scenario steps ask of a target ---------------------------------------------------------
+
+
+@runtime_checkable
+class Thread(Protocol):
+    """A thread of a target, as the program sees it that runs on it.
+
+    What ``run``, ``sleep`` and the others give is for the program to yield: then it happens.
+    """
+
+    @property
+    def ids(self) -> tuple[int, int]:
+        """Koids of process and thread."""
+        ...
+
+    @property
+    def counter(self) -> TimestampCounter:
+        """The counter of the CPU that it is on."""
+        ...
+
+    @property
+    def clock(self) -> Clock:
+        """The device's clock."""
+        ...
+
+    def run(self, ns: int) -> object:
+        """Use so much CPU time."""
+        ...
+
+    def sleep(self, ns: int) -> object:
+        """Block for so long."""
+        ...
+
+    def wait(self, event: str, timeout_ns: int | None = None) -> object:
+        """Block until an event is signalled; the program is sent False where time was up first."""
+        ...
+
+    def signal(self, event: str) -> object:
+        """Signal an event. Signals count: each lets one wait end, now or later."""
+        ...
+
+    def migrate(self, cpu: int | None) -> object:
+        """Go to a CPU and stay there; None allows all of them again."""
+        ...
+
+    def give_way(self) -> object:
+        """Let others of the same priority go first."""
+        ...
+
+
+Program = Callable[[Thread], Generator[object, Any, object]]
+"""What a thread runs."""
+
+
+@runtime_checkable
+class Target(Protocol):
+    """An emulated machine: what steps of a scenario ask of it, and find as ``run.target``."""
+
+    @property
+    def counter(self) -> TimestampCounter:
+        """The counter of the CPU that the current thread is on: for a writer that several share."""
+        ...
+
+    @property
+    def clock(self) -> Clock:
+        """The device's clock."""
+        ...
+
+    def spawn(
+        self,
+        process: str,
+        name: str,
+        program: Program,
+        *,
+        priority: int = 16,
+        cpu: int | None = None,
+        background: bool = False,
+    ) -> Thread:
+        """Start a thread in a process, which the name makes where there is none.
+
+        ``cpu`` keeps it on one; the target may be idle while a ``background`` thread waits.
+        """
+        ...
+
+    def listen(self, listener: SchedulerListener) -> None:
+        """Tell of the scheduler from here on, in ticks of the counter of the CPU in question."""
+        ...
+
+    def run(self, until_ns: int | None = None, *, budget: int = 1_000_000) -> object:
+        """Let time pass, up to a monotonic time, or until no thread has anything to do."""
+        ...
+
+    def trace_buffer(self, nbytes: int) -> Any:
+        """A buffer of a trace provider that keeps ``nbytes`` of records in the order of ``put``.
+
+        It has ``put``, ``has_room``, ``keeps_order`` and ``lock`` as trace writers ask for, and
+        ``memory``, a Memory.
+        """
+        ...
+
+    def snapshot(self, name: str) -> bytes:
+        """What a device of that name holds."""
         ...

@@ -37,8 +37,10 @@ def test_ratios_for_programs() -> None:
     done = bench("--size", "1", "--runs", "1", "--json")
     assert (done.returncode, done.stderr) == (0, "")
     shown = json.loads(done.stdout)
-    capture, *_ = shown["captures"]
-    measures = capture["measures"]
+    samples = {capture["format"]: capture["measures"] for capture in shown["captures"]}
+    assert {"log", "trace", "trace-buffer"} <= samples.keys()
+    assert [each["name"] for each in samples["log"]][1] == "tables args, logs"
+    measures = samples["trace"]
     assert [each["name"] for each in measures] == NAMES
     assert all(each["ratio"] > 0 for each in measures)
     copy, tables, lines, *memory = measures

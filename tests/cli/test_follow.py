@@ -158,17 +158,40 @@ def test_a_file_that_is_cut_short_is_begun_anew(path: Path, followed: Follow) ->
 
 
 def test_a_file_that_is_replaced_is_begun_anew(path: Path, followed: Follow) -> None:
-    def replace() -> None:
+    old = path.with_name("old")
+
+    def rename() -> None:
         with path.open("ab") as file:
-            file.write(log("last", 2))
-        path.rename(path.with_name("old"))
+            file.write(log("second", 2))
+        path.rename(old)
+
+    def go_on() -> None:
+        with old.open("ab") as file:
+            file.write(log("last", 3))
 
     def begin() -> None:
-        path.write_bytes(log("new", 3) + log("newer", 4))
+        path.write_bytes(log("new", 4) + log("newer", 5))
 
-    result, looks = followed(replace, begin, log("more", 5))
-    assert "".join(looks) == "1 x: first\n2 None: last\n3 None: new\n4 None: newer\n5 None: more\n"
+    result, looks = followed(rename, go_on, begin, log("more", 6))
+    assert "".join(looks).split("\n") == [
+        "1 x: first",
+        "2 None: second",
+        "3 None: last",
+        "4 None: new",
+        "5 None: newer",
+        "6 None: more",
+        "",
+    ]
     assert result.stderr.count("was replaced") == 1
+
+
+def test_a_file_that_comes_back_goes_on(path: Path, followed: Follow) -> None:
+    other = path.with_name("other")
+    result, looks = followed(
+        lambda: path.rename(other), lambda: other.rename(path), log("second", 2)
+    )
+    assert "".join(looks) == "1 x: first\n2 None: second\n"
+    assert result.stderr == ""
 
 
 def test_a_new_file_is_of_the_same_format(path: Path, followed: Follow) -> None:

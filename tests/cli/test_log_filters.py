@@ -64,6 +64,14 @@ def test_text_of_the_logs_that_are_chosen(
     assert [record["record"] for record in records] == ["alias"] + ["log"] * len(messages.split())
 
 
+def test_nothing_chosen_is_nothing_printed(host: Host, logs: Path, sample: Path) -> None:
+    shown = run_cli("cat", "--filter", "nowhere", logs, host=host)
+    assert (shown.exit_code, shown.stdout) == (ExitCode.OK, b"")
+    assert "nothing of it is in the part" in shown.stderr
+    shown = run_cli("cat", "--since", "1s", sample, host=host)
+    assert (shown.exit_code, shown.stdout) == (ExitCode.OK, b"")
+
+
 def test_arguments_come_with_their_logs(host: Host, logs: Path) -> None:
     assert run_cli("cat", "--tag", "io", logs, host=host).text == (
         "2000 core/disk: slow ms=7\n3000 core/disk: gone\n"
@@ -184,6 +192,40 @@ def test_names_on_cat(host: Host, sample: Path) -> None:
     none = run_cli("cat", "--records", "--thread", "main", sample, host=host)
     assert none.exit_code == ExitCode.USAGE
     assert run_cli("cat", "--thread", "mian", sample, host=host).exit_code == ExitCode.USAGE
+
+
+# --- Colours -------------------------------------------------------------------------------------
+
+RED = b"\x1b[31m1 None: clear \\x1b[2J me\x1b[0m\n"
+
+
+@pytest.mark.parametrize(
+    ("terminal", "arguments", "coloured"),
+    [
+        (True, [], True),
+        (True, ["--color", "never"], False),
+        (True, ["-o", "color=no"], False),
+        (True, ["-o", "color=yes", "--color", "never"], True),
+        (False, [], False),
+    ],
+)
+def test_text_that_can_be_coloured(
+    host: Host, logs: Path, monkeypatch: pytest.MonkeyPatch, terminal: bool, arguments: list[str],
+    coloured: bool,
+) -> None:  # fmt: skip
+    """Colours reach a terminal, and nothing else that would drive it."""
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    logs.write_bytes(log("clear \x1b[2J me", 1))
+    shown = run_cli("cat", logs, *arguments, host=host, terminal=terminal).stdout
+    if coloured:
+        assert shown == RED
+    else:
+        assert b"\x1b[31m" not in shown
+        assert (b"\x1b[2J" in shown) is not terminal
+
+
+def test_colours_that_are_asked_for_go_into_a_pipe(host: Host, logs: Path) -> None:
+    assert run_cli("cat", logs, "--color", "always", host=host).text.count("\x1b[31m") == 4
 
 
 # --- The header of records files, and facts ------------------------------------------------------

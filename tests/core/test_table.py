@@ -54,3 +54,24 @@ def test_columns_of_different_lengths() -> None:
 def test_a_column_that_the_schema_does_not_have() -> None:
     with pytest.raises(UsageError, match="did you mean 'dur'"):
         Table.of(STANDARD_TABLES["slices"], StringPool(), dru=[1])
+
+
+@pytest.mark.parametrize("size", [10, 5_000_000], ids=["plain", "compiled"])
+def test_gathered_stretches_are_copied_in_order(size: int) -> None:
+    source = np.arange(size, dtype=np.int64).astype(np.uint8)
+    starts = np.array([size - 4, 2, 0, 0, size], np.int64)
+    lengths = np.array([4, 3, 0, size, 0], np.int64)
+    column = TextColumn.gather(source, starts, lengths)
+    data = source.tobytes()
+    wanted = [data[at : at + n] for at, n in zip(starts.tolist(), lengths.tolist(), strict=True)]
+    assert [column.bytes_of(row) for row in range(len(column))] == wanted
+    assert column.data.size == size + 7
+    taken = column.take(np.array([3, 0]))
+    assert [taken.bytes_of(row) for row in range(2)] == [data, data[-4:]]
+
+
+@pytest.mark.parametrize("size", [10, 5_000_000], ids=["plain", "compiled"])
+def test_a_stretch_beyond_its_source_is_refused(size: int) -> None:
+    source = np.zeros(size, np.uint8)
+    with pytest.raises(IndexError):
+        TextColumn.gather(source, np.array([1]), np.array([size]))

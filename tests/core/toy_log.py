@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 import attrs
 
 from fxframework import hookimpl
-from fxframework.errors import Catalogue, Rule, Severity
+from fxframework.errors import Catalogue, Rule, Severity, WriteRefusedError
 from fxframework.io.sink import Sink
 from fxframework.io.source import Source
 from fxframework.model.capture import Capture, OpenRequest, Summary
@@ -189,12 +189,16 @@ class LogToy(Capture):
 
 
 class LogText:
-    """A line a log: time, component, message, arguments."""
+    """A line a log: time, component, message, arguments. Refuses what has no logs, as many do."""
 
     def __init__(self, sink: Sink, options: Mapping[str, Any]) -> None:
         self._sink = sink
+        self._ends = ("\x1b[31m", "\x1b[0m") if options.get("color") else ("", "")
 
     def write(self, capture: Capture) -> None:
+        begin, end = self._ends
+        if not any(len(batch) for batch in capture.batches("logs")):
+            raise WriteRefusedError("there is nothing to write")
         args: dict[int, str] = {}
         for batch in capture.batches("args"):
             for row, name, value in zip(batch.plain("parent"), batch.plain("name"),
@@ -204,7 +208,7 @@ class LogText:
             for row, ts, component, message in zip(
                 *(batch.plain(name) for name in ("row", "ts", "component", "message")), strict=True
             ):
-                line = f"{ts} {component}: {message}{args.get(row, '')}\n"
+                line = f"{begin}{ts} {component}: {message}{args.get(row, '')}{end}\n"
                 self._sink.write(line.encode())
 
     def close(self) -> Mapping[str, int]:
@@ -252,5 +256,8 @@ def fx_writers() -> Iterable[Writer]:
 @hookimpl
 def fx_exporters() -> Iterable[Exporter]:
     return [
-        Exporter(name="text", title="lines", accepts="toylog", suffixes=(".txt",), open=LogText)
-    ]
+        Exporter(
+            name="text", title="lines", accepts="toylog", suffixes=(".txt",), open=LogText,
+            options=(Option(name="color", type=bool, default=False, help="in red"),),
+        )
+    ]  # fmt: skip

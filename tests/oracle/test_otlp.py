@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from fx_log import otlp
 from fx_log.layout import ArgType
 from fx_log.severity import LEVELS, otel_number
 
@@ -169,8 +170,9 @@ def test_doubles_that_json_does_not_have() -> None:
     assert [found[str(at)] for at in range(6)] == [("double_value", repr(v)) for v in values]
 
 
-def test_many_logs_of_several_captures_are_one_object() -> None:
-    some = [Log(ts=at, component=f"c{at % 3}", message=str(at)) for at in range(9000)]
+def test_many_logs_of_several_captures_are_one_object(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(otlp, "CHUNK", 7)
+    some = [Log(ts=at, component=f"c{at % 3}", message=str(at)) for at in range(300)]
     data, _ = export(OTLP, hand_made(*some), hand_made(*some[:10]), observed_ns=1)
     found: dict[str, list[int]] = {}
     for each in read(data).resource_logs:
@@ -179,7 +181,7 @@ def test_many_logs_of_several_captures_are_one_object() -> None:
         ]
         for record in each.scope_logs[0].log_records:
             found.setdefault(service, []).append(int(record.body.string_value))
-    assert found == {f"c{n}": [*range(n, 9000, 3), *range(n, 10, 3)] for n in range(3)}
+    assert found == {f"c{n}": [*range(n, 300, 3), *range(n, 10, 3)] for n in range(3)}
 
 
 def test_without_a_time_of_observation_it_is_now() -> None:

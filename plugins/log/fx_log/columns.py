@@ -30,9 +30,16 @@ WINDOW = 1 << 25
 SPARE_FINDINGS = 64
 """Room for findings that framing makes without looking."""
 
-_ROWS = {k.Logs: k.N_LOGS, k.Args: k.N_ARGS, k.Tags: k.N_TAGS, k.Positional: k.N_POSITIONAL}
+_ROWS = {
+    k.Logs: k.N_LOGS,
+    k.Rare: k.N_RARE,
+    k.Args: k.N_ARGS,
+    k.Tags: k.N_TAGS,
+    k.Positional: k.N_POSITIONAL,
+}
 _SMALL = {
-    **dict.fromkeys(("severity", "given", "type"), np.uint8),
+    **dict.fromkeys(("severity", "given", "type", "column"), np.uint8),
+    **dict.fromkeys(("length", "line"), np.uint32),
     **dict.fromkeys(("tags", "component", "url", "file", "name"), np.int32),
 }
 
@@ -65,6 +72,7 @@ class Chunk:
     """Raw rows of consecutive records."""
 
     logs: k.Logs
+    rare: k.Rare
     args: k.Args
     tags: k.Tags
     positional: k.Positional
@@ -98,7 +106,7 @@ class Decoder:
         valid = np.ones(0, np.uint8) if before is None else before.state.texts.valid
         scratch = np.zeros(4200, np.int64)
         size = pool.arrays.starts.size
-        self.state = k.State(
+        self.state: k.State = k.State(
             scalars=np.zeros(k.SCALARS, np.int64),
             kinds=np.zeros(len(k.KIND_NAMES), np.int64),
             severities=np.zeros(256, np.int64),
@@ -159,8 +167,9 @@ class Decoder:
         """Decode frames on; gives the first one left."""
         out = self._outputs
         return self._decode(
-            self.words, self.data, self.frames, self._next, self._framed, out[k.Logs], out[k.Args],
-            out[k.Tags], out[k.Positional], self.components, self.state, self.pool.arrays,
+            self.words, self.data, self.frames, self._next, self._framed, out[k.Logs], out[k.Rare],
+            out[k.Args], out[k.Tags], out[k.Positional], self.components, self.state,
+            self.pool.arrays,
         )  # fmt: skip
 
     def _needed(self, frame: int) -> tuple[int, int]:
@@ -172,7 +181,7 @@ class Decoder:
             words = 4 + (lengths & k.LOW32) // 8 + (lengths >> 32) // 8
         return size + 8, 2 * size + words + 16
 
-    # --- Running -----------------------------------------------------------------------------------
+    # --- Running ----------------------------------------------------------------------------------
 
     @property
     def position(self) -> int:
@@ -192,7 +201,9 @@ class Decoder:
             self._outputs = {kind: _columns(kind, 64) for kind in _ROWS}
             self._make_room(rows)
             first = self._first()
-            while not self.done and max(int(self.state.scalars[at]) for at in _ROWS.values()) < rows:
+            while (
+                not self.done and max(int(self.state.scalars[at]) for at in _ROWS.values()) < rows
+            ):
                 self._run()
             yield self._take(first)
 
@@ -298,7 +309,7 @@ class Decoder:
     def _take(self, first: dict[str, int]) -> Chunk:
         """What was filled since the last time, and empty outputs."""
         scalars = self.state.scalars
-        parts = {}
+        parts: dict[Any, Any] = {}
         for kind, counter in _ROWS.items():
             rows = int(scalars[counter])
             parts[kind] = kind(*(column[:rows] for column in self._outputs[kind]))
@@ -306,7 +317,13 @@ class Decoder:
         scalars[k.T_ARGS] += parts[k.Args].type.size
         scalars[k.T_TAGS] += parts[k.Tags].name.size
         return Chunk(
-            parts[k.Logs], parts[k.Args], parts[k.Tags], parts[k.Positional], self.data, first
+            parts[k.Logs],
+            parts[k.Rare],
+            parts[k.Args],
+            parts[k.Tags],
+            parts[k.Positional],
+            self.data,
+            first,
         )
 
     def framed(self) -> Iterator[k.Frames]:
@@ -326,7 +343,7 @@ class Decoder:
         texts = -(-(lengths & k.LOW32) // 8) + -(-(lengths >> 32) // 8)
         return 8 * (suffix + 2 + texts)
 
-    # --- What was counted --------------------------------------------------------------------------
+    # --- What was counted -------------------------------------------------------------------------
 
     def kinds(self) -> dict[str, int]:
         """Records of each kind, by the names of record JSON."""
@@ -418,11 +435,11 @@ class PacketDecoder(Decoder):
     def _decode_more(self) -> int:
         out = self._outputs
         return self._decode(
-            self.data, self.frames, self._next, self._framed, out[k.Logs], out[k.Tags],
-            self.state, self.pool.arrays,
+            self.data, self.frames, self._next, self._framed, out[k.Logs], out[k.Rare],
+            out[k.Tags], self.state, self.pool.arrays,
         )  # fmt: skip
 
-    def _needed(self, frame: int) -> tuple[int, int]:
+    def _needed(self, frame: int) -> tuple[int, int]:  # noqa: ARG002 (all packets alike)
         return 64, k.PACKET_STRINGS**2 + 64
 
 

@@ -6,6 +6,7 @@ capture follow those of the one before. Memory is bounded: the tables are walked
 
 from __future__ import annotations
 
+import struct
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
@@ -21,7 +22,14 @@ from fx_log.records import Argument, RecordDecoder, RecordEncoder, StreamHeader
 from fx_log.redaction import Redactor
 from fx_log.severity import LEVELS, Level
 from fx_log.tables import GIVEN_LINE, GIVEN_MESSAGE, GIVEN_PID, GIVEN_TID
-from fx_log.values import argument_bytes, record_bytes, shortened
+from fx_log.values import (
+    MAX_VALUE_WORDS,
+    argument_bytes,
+    name_head,
+    record_bytes,
+    shortened,
+    text_argument,
+)
 from fxframework.errors import UsageError, WriteRefusedError
 from fxframework.io.sink import Sink
 from fxframework.model.capture import Capture
@@ -39,6 +47,12 @@ _TAIL: Final = {
     wire.URL.encode(): int(ArgType.STRING),
     wire.ROLLED_OUT.encode(): int(ArgType.UINT64),
 }
+SHORT: Final = 4096
+"""Bytes of a text that is worth keeping."""
+_MESSAGE: Final = name_head("message")
+_WORD: Final = struct.Struct("<Q").pack
+_LENGTH: Final = struct.Struct("<I").pack
+_INT64: Final = struct.Struct("<q").pack
 _UNKNOWN: Final = wire.UNKNOWN_COMPONENT.encode()
 
 
@@ -93,6 +107,19 @@ def _keys(args: Table) -> list[_Key]:
     return out
 
 
+class _Shape(NamedTuple):
+    """What logs with the same ``Head`` have in common, as bytes of arguments."""
+
+    severity: int
+    start: bytes
+    """pid and tid."""
+    place: bytes
+    """file and line."""
+    tags: bytes
+    who: tuple[bytes, bytes] | None
+    """Moniker and url."""
+
+
 class _Base:
     """What both compositions do."""
 
@@ -139,10 +166,11 @@ class _Base:
 
 def _rows(capture: Capture, dropped: Counter[str]) -> Iterator[_Row]:
     for batch in walk(capture, _keys, dropped):
+        heads = {head: Head(*head) for head in set(batch.heads)}
         yield from map(
             _Row,
             np.asarray(batch.ts).tolist(),
-            (Head(*head) for head in batch.heads),
+            map(heads.__getitem__, batch.heads),
             batch.messages.raw(),
             batch.args,
             batch.dropped,
@@ -182,16 +210,15 @@ class Composition(_Base):
         self._decoder = RecordDecoder("log")
         self._encoder = RecordEncoder("log")
         self._texts: dict[int, bytes] = {}
-        self._starts: dict[tuple[int, int, int], bytes] = {}
+        self._names: dict[int, tuple[int, bytes]] = {}
         self._arguments: dict[tuple[int, int], bytes] = {}
-        self._of_tags: dict[tuple[bytes, ...], bytes] = {}
-        self._components: dict[tuple[int, int], tuple[bytes, bytes] | None] = {}
+        self._shapes: dict[Head, _Shape] = {}
         self._own = False
         self._rolled_out: Counter[tuple[bytes, bytes]] = Counter()
 
     def _begin(self, capture: Capture) -> None:
         # Codes are those of a capture's pool.
-        self._texts, self._arguments, self._components = {}, {}, {}
+        self._texts, self._names, self._arguments, self._shapes = {}, {}, {}, {}
         self._own = "log_tags" in capture.schemas
 
     def _end(self) -> None:
@@ -200,37 +227,46 @@ class Composition(_Base):
             self._dropped["logs rolled out after which nothing was logged"] += rest
 
     def _row(self, row: _Row) -> None:
-        head = row.head
-        who = self._who(head)
-        bare = _is_bare(row)
+        shape = self._shapes.get(row.head)
+        try:
+            if shape is None:
+                shape = self._shape(row.head)
+        except WriteRefusedError:
+            self._dropped["logs"] += 1
+            return
+        who = shape.who
+        if who is not None and self._attribution == "none":
+            self._dropped["components"] += 1
+            who = None
+        bare = bool(row.rolled_out) and _is_bare(row)
         tag, tail, count = self._place(who, row, bare=bare)
         if count:
             body = argument_bytes(wire.CONTROL_ROLLED_OUT, ArgType.UINT64, count)
-            self._put(_severity(head) if bare else Level.INFO, row.ts, wire.CONTROL | tag, body)
+            self._put(shape.severity if bare else Level.INFO, row.ts, wire.CONTROL | tag, body)
         if bare:
             return
-        message = row.message if head.given & GIVEN_MESSAGE else None
+        message = row.message if row.head.given & GIVEN_MESSAGE else None
         try:
-            self._put(_severity(head), row.ts, tag, self._body(row, message, tail))
+            body = self._body(row, shape, message, tail)
+            self._put(shape.severity, row.ts, tag, body)
         except WriteRefusedError:  # what other formats hold may be larger than a record
-            self._cut(row, tag, tail)
+            self._cut(row, shape, tag, tail)
 
-    def _cut(self, row: _Row, tag: int, tail: bytes) -> None:
+    def _cut(self, row: _Row, shape: _Shape, tag: int, tail: bytes) -> None:
         """Write what fits of a log: its message is cut, or its keys are left out too."""
         self._dropped["logs, in part"] += 1
-        bare = row._replace(message=b"")
-        for kept in (bare, bare._replace(keys=())):
+        for kept in (row, row._replace(keys=())):
             try:
-                rest = len(self._body(kept, b"", tail))
+                rest = len(self._body(kept, shape, b"", tail))
             except WriteRefusedError:
                 continue
-            room = 8 * (wire.MAX_RECORD_WORDS - wire.MIN_RECORD_WORDS) - rest
+            room = 8 * MAX_VALUE_WORDS - rest
             if room < 0:
                 continue
             if len(kept.keys) < len(row.keys):
                 self._dropped["keys"] += len(row.keys)
             message = shortened(row.message, min(room, wire.MAX_STRING))
-            self._put(_severity(row.head), row.ts, tag, self._body(kept, message, tail))
+            self._put(shape.severity, row.ts, tag, self._body(kept, shape, message, tail))
             return
         self._dropped["logs"] += 1
 
@@ -243,21 +279,6 @@ class Composition(_Base):
         self._buffer += record
 
     # --- who logged ---
-
-    def _who(self, head: Head) -> tuple[bytes, bytes] | None:
-        """Moniker and url; None where nothing is known, or it is not to be written."""
-        key = head.component, head.url
-        if key not in self._components:
-            who = None
-            if head.component >= 0:
-                url = self._pool.bytes_of(head.url) if head.url >= 0 else b""
-                who = self._pool.bytes_of(head.component), url
-            self._components[key] = who
-        who = self._components[key]
-        if who is not None and self._attribution == "none":
-            self._dropped["components"] += 1
-            return None
-        return who
 
     def _place(
         self, who: tuple[bytes, bytes] | None, row: _Row, *, bare: bool
@@ -287,47 +308,50 @@ class Composition(_Base):
 
     # --- what was logged ---
 
-    def _body(self, row: _Row, message: bytes | None, tail: bytes) -> bytes:
+    def _shape(self, head: Head) -> _Shape:
+        """What all logs with this head have in common."""
+        start = place = b""
+        if head.given & GIVEN_PID:
+            start += argument_bytes("pid", ArgType.UINT64, head.pid)
+        if head.given & GIVEN_TID:
+            start += argument_bytes("tid", ArgType.UINT64, head.tid)
+        if head.file >= 0:
+            place += argument_bytes("file", ArgType.STRING, self._text(head.file))
+        if head.given & GIVEN_LINE:
+            place += argument_bytes("line", ArgType.UINT64, head.line)
+        who = None
+        if head.component >= 0:
+            who = self._text(head.component), self._text(head.url)
+        shape = _Shape(
+            severity=_severity(head),
+            start=start,
+            place=place,
+            tags=b"".join(argument_bytes("tag", ArgType.STRING, tag) for tag in head.tags),
+            who=who,
+        )
+        if len(self._shapes) < CACHED:
+            self._shapes[head] = shape
+        return shape
+
+    def _body(self, row: _Row, shape: _Shape, message: bytes | None, tail: bytes) -> bytes:
         """The arguments, in the order of the reference writer."""
-        head = row.head
-        parts = [self._start(head)]
+        parts = [shape.start]
         if row.dropped:
             parts.append(argument_bytes("num_dropped", ArgType.UINT64, row.dropped))
-        if head.file >= 0:
-            parts.append(self._string("file", head.file))
-        if head.given & GIVEN_LINE:
-            parts.append(argument_bytes("line", ArgType.UINT64, head.line))
+        parts.append(shape.place)
         if row.verbosity:
             parts.append(argument_bytes("verbosity", ArgType.INT64, row.verbosity))
         if message is not None:
-            parts.append(argument_bytes("message", ArgType.STRING, message))
+            parts.append(text_argument(*_MESSAGE, message))
         keys = [self._argument(key) for key in row.keys]
-        tags = self._of_tags.get(head.tags)
-        if tags is None:
-            tags = b"".join(argument_bytes("tag", ArgType.STRING, tag) for tag in head.tags)
-            if len(self._of_tags) < CACHED:
-                self._of_tags[head.tags] = tags
-        if not tags and row.keys and self._names_a_component(row.keys[-1]):
+        if not shape.tags and row.keys and self._names_a_component(row.keys[-1]):
             parts = [*keys, *parts]  # at the end it would say who logged
             if not any(parts[len(keys) :]):
                 self._dropped["keys"] += len(keys)
                 parts = []
         else:
             parts += keys
-        return b"".join((*parts, tags, tail))
-
-    def _start(self, head: Head) -> bytes:
-        key = head.pid, head.tid, head.given & (GIVEN_PID | GIVEN_TID)
-        start = self._starts.get(key)
-        if start is None:
-            start = b""
-            if head.given & GIVEN_PID:
-                start += argument_bytes("pid", ArgType.UINT64, head.pid)
-            if head.given & GIVEN_TID:
-                start += argument_bytes("tid", ArgType.UINT64, head.tid)
-            if len(self._starts) < CACHED:
-                self._starts[key] = start
-        return start
+        return b"".join((*parts, shape.tags, tail))
 
     def _text(self, code: int) -> bytes:
         text = self._texts.get(code)
@@ -335,20 +359,24 @@ class Composition(_Base):
             text = self._texts[code] = self._pool.bytes_of(code) if code >= 0 else b""
         return text
 
-    def _string(self, name: str, code: int) -> bytes:
-        return argument_bytes(name, ArgType.STRING, self._text(code))
-
     def _argument(self, key: _Key) -> bytes:
-        """The bytes of a key; without its value they are kept, of a string with it."""
+        """The bytes of a key; those of texts are kept."""
         name, kind, value = key
-        if kind != ArgType.STRING:
-            return self._made(self._text(name), kind, value)
-        made = self._arguments.get((name, value))
-        if made is None:
-            made = self._made(self._text(name), kind, self._text(value))
-            if len(self._arguments) < CACHED:
-                self._arguments[name, value] = made
-        return made
+        if kind == ArgType.STRING:
+            made = self._arguments.get((name, value))
+            if made is None:
+                made = self._made(self._text(name), kind, self._text(value))
+                if len(self._arguments) < CACHED and len(made) < SHORT:
+                    self._arguments[name, value] = made
+            return made
+        if kind == ArgType.INT64:
+            head = self._names.get(name)
+            if head is not None:
+                return b"".join((_WORD(head[0] + 0x13), head[1], _INT64(value)))
+            text = self._text(name)
+            if text not in _KNOWN and len(text) < SHORT:
+                self._names[name] = name_head(text)
+        return self._made(self._text(name), kind, value)
 
     def _made(self, name: bytes, kind: int, value: Any) -> bytes:
         if kind < 0:
@@ -396,8 +424,12 @@ class PacketComposition(_Base):
     def __init__(self, sink: Sink, *, fold: bool = True, redactor: Redactor | None = None) -> None:
         super().__init__(sink, redactor)
         self._fold = fold
-        self._encoder = RecordEncoder("log-legacy-stream")
-        self._buffer += self._encoder.encode(StreamHeader())
+        self._buffer += StreamHeader().pack()
+        self._texts: list[str] = []
+        self._tags: dict[tuple[bytes, ...], list[str]] = {}
+
+    def _begin(self, capture: Capture) -> None:  # noqa: ARG002 (codes are of the pool at hand)
+        self._texts = []
 
     def _row(self, row: _Row) -> None:
         if _is_bare(row):
@@ -406,7 +438,8 @@ class PacketComposition(_Base):
         packet = to_legacy(self._entry(row), self._dropped, fold=self._fold)
         kept = packet if self._redactor is None else self._redactor.redact(packet)
         if kept is not None:
-            self._buffer += self._encoder.encode(kept)
+            data = kept.pack()
+            self._buffer += _LENGTH(len(data)) + data
 
     def _entry(self, row: _Row) -> Entry:
         head = row.head
@@ -417,7 +450,7 @@ class PacketComposition(_Base):
             severity_name=LEVELS[severity].name,
             pid=head.pid,
             tid=head.tid,
-            tags=[_decoded(tag) for tag in head.tags],
+            tags=self._tags_of(head.tags),
             component=self._text(head.component),
             url=self._text(head.url),
             message=_decoded(row.message) if head.given & GIVEN_MESSAGE else None,
@@ -429,8 +462,21 @@ class PacketComposition(_Base):
             args=[self._argument(key) for key in row.keys],
         )
 
+    def _tags_of(self, tags: tuple[bytes, ...]) -> list[str]:
+        known = self._tags.get(tags)
+        if known is None:
+            known = [_decoded(tag) for tag in tags]
+            if len(self._tags) < CACHED:
+                self._tags[tags] = known
+        return known
+
     def _text(self, code: int) -> str | None:
-        return _decoded(self._pool.bytes_of(code)) if code >= 0 else None
+        if code < 0:
+            return None
+        # The pool grows while its capture is read.
+        while len(self._texts) <= code:
+            self._texts.append(_decoded(self._pool.bytes_of(len(self._texts))))
+        return self._texts[code]
 
     def _argument(self, key: _Key) -> Argument:
         name = self._text(key.name) or ""

@@ -18,6 +18,7 @@ from fx_log.severity import PYTHON, Level
 from fx_log.sinks import Where
 from fx_log.values import type_of
 from fx_log.writer import LogWriter
+from fxframework.io.words import padding
 from fxframework.model.target import Clock
 
 __all__ = ["LogHandler", "severity_of_level"]
@@ -86,11 +87,10 @@ class LogHandler(logging.Handler):
         clock: Clock | Callable[[], int] | None = None,
     ) -> None:
         super().__init__(level)
-        self._file: Any = None
+        self._file: _File | None = None
         target = where
         if isinstance(where, str | os.PathLike):
-            # No buffer: each record is one write at the end, whole also beside other processes'.
-            self._file = target = open(where, "ab" if append else "wb", buffering=0)  # noqa: PTH123, SIM115
+            self._file = target = _File(where, append=append)
         self._pid = pid
         self._name_as_tag = name_as_tag
         try:
@@ -140,8 +140,34 @@ class LogHandler(logging.Handler):
 
     def _shut(self) -> None:
         if self._file is not None:
-            with contextlib.suppress(OSError):
-                self._file.close()
+            self._file.close()
+
+
+class _File:
+    """A file to which each record goes at once, whole, whoever else writes at its end."""
+
+    def __init__(self, path: str | os.PathLike[str], *, append: bool) -> None:
+        self._file = open(path, "ab" if append else "wb", buffering=0)  # noqa: PTH123, SIM115
+        odd = padding(os.fstat(self._file.fileno()).st_size)
+        if odd:  # a record that was torn: what follows can be found behind it
+            self._file.write(bytes(odd))
+
+    def write(self, record: bytes) -> None:
+        """Write a record; where the file takes a part only, that part is taken back."""
+        taken = self._file.write(record)
+        while taken is not None and taken < len(record):
+            try:
+                taken += self._file.write(record[taken:]) or 0
+            except OSError:
+                with contextlib.suppress(OSError):
+                    size = os.fstat(self._file.fileno()).st_size
+                    self._file.truncate(size - taken)
+                raise
+
+    def close(self) -> None:
+        """Close it; may be called again."""
+        with contextlib.suppress(OSError):
+            self._file.close()
 
 
 _PLAIN = logging.Formatter("%(message)s")

@@ -21,6 +21,7 @@ from fxframework.model.strings import intern_words
 # Arrays of shape (n,); the name says the dtype, which numba checks.
 I64 = NDArray[Any]
 I32 = NDArray[Any]
+U32 = NDArray[Any]
 U8 = NDArray[Any]
 
 # --- Codes that the decoder interns first, so that they are the same in every capture -----------
@@ -42,7 +43,7 @@ WORD_PID, WORD_TID, WORD_TAG, WORD_MESSAGE = (
 # --- Argument types, as layout.ArgType has them --------------------------------------------------
 NULL, INT64, UINT64, DOUBLE, STRING, BOOL = 0, 3, 4, 5, 6, 9
 
-# --- Bits of `given`; the last two never leave the reader ------------------------------------------
+# --- Bits of `given`; the last two never leave the reader -----------------------------------------
 GIVEN_MESSAGE, GIVEN_PID, GIVEN_TID, GIVEN_LINE, HAS_VERBOSITY, IS_PRINTF = 1, 2, 4, 8, 64, 128
 
 # --- Scalars of the state ------------------------------------------------------------------------
@@ -50,9 +51,12 @@ POS, RECORD, N_LOGS, N_ARGS, N_TAGS, N_POSITIONAL, T_LOGS = 0, 1, 2, 3, 4, 5, 6
 LAST_NS, FIRST_NS, FINAL_NS, TYPES_SEEN, ROOM_STRINGS, ROOM_FINDINGS = 7, 8, 9, 10, 11, 12
 DROPPED_LOW, DROPPED_HIGH, ROLLED_LOW, ROLLED_HIGH = 13, 14, 15, 16
 MAX_RECORD, SUFFIXED, WITH_PRINTF, WITH_LIMITS, ERA_2022 = 17, 18, 19, 20, 21
-BASE, WRAP, CAPACITY, ENTRIES, T_ARGS, T_TAGS = 22, 23, 24, 25, 26, 27
+BASE, WRAP, CAPACITY, ENTRIES, T_ARGS, T_TAGS, N_RARE, SEEN_AHEAD = 22, 23, 24, 25, 26, 27, 28, 29
 SCALARS = 32
 """BASE, WRAP, CAPACITY: word w stands at byte 8w + BASE of the file; from WRAP on CAPACITY less."""
+
+# --- Columns of `Rare` ----------------------------------------------------------------------------
+DROPPED, ROLLED, VERBOSE = 0, 1, 2
 
 # --- Kinds of records, as framing counts them -----------------------------------------------------
 (
@@ -76,6 +80,8 @@ PACKET_TAGS = 5
 PACKET_STRINGS = 16
 """More than a packet enters: strings, and their words by its square."""
 DEBUG, INFO = 0x20, 0x30
+AHEAD = 64
+"""Words that framing looks ahead."""
 MET = 1 << 10
 """Places for strings met lately."""
 NOT_ASCII = -9187201950435737472
@@ -108,7 +114,7 @@ class Logs(NamedTuple):
     offset: I64
     ns: I64
     start: I64
-    length: I64
+    length: U32
     severity: U8
     given: U8
     pid: I64
@@ -117,11 +123,17 @@ class Logs(NamedTuple):
     component: I32
     url: I32
     file: I32
-    line: I64
-    dropped: I64
+    line: U32
     tag: I64
-    rolled_out: I64
-    verbosity: I64
+
+
+class Rare(NamedTuple):
+    """What few logs have: a value in one of the columns DROPPED, ROLLED and VERBOSE."""
+
+    row: I64
+    """Row of `logs`."""
+    column: U8
+    value: I64
 
 
 class Args(NamedTuple):
@@ -356,8 +368,10 @@ def joined(first, count, tags, texts, pool):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def odd_row(ns, dropped, rolled_out, offset, record, scalars, notes):  # type: ignore[no-untyped-def]
-    """Report what few rows of `logs` have: a time before the last one, logs that are lost."""
+def rare_row(  # type: ignore[no-untyped-def]
+    row, ns, dropped, rolled_out, verbosity, offset, record, rare, scalars, notes
+):
+    """Take in what few logs have: a time before the last one's, lost logs, a verbosity."""
     if ns < scalars[LAST_NS]:
         note(notes, 203, offset, record, scalars[LAST_NS])
     scalars[FIRST_NS] = min(scalars[FIRST_NS], ns)
@@ -367,6 +381,19 @@ def odd_row(ns, dropped, rolled_out, offset, record, scalars, notes):  # type: i
         scalars[DROPPED_HIGH] += (dropped >> 32) & LOW32
         scalars[ROLLED_LOW] += rolled_out & LOW32
         scalars[ROLLED_HIGH] += (rolled_out >> 32) & LOW32
+    place = scalars[N_RARE]
+    for column in range(3):
+        value = verbosity
+        if column == DROPPED:
+            value = dropped
+        elif column == ROLLED:
+            value = rolled_out
+        if value:
+            rare.row[place] = row
+            rare.column[place] = column
+            rare.value[place] = value
+            place += 1
+    scalars[N_RARE] = place
 
 
 @kernel
@@ -406,6 +433,7 @@ def frame_log(words, nbytes, frames, state):  # type: ignore[no-untyped-def]
     at = scalars[POS]
     record = scalars[RECORD]
     count = 0
+    ahead = 0
     while 8 * at < nbytes and count < len(frames.start):
         if notes.counts[0] + RECORD_FINDINGS > scalars[ROOM_FINDINGS]:
             break
@@ -417,6 +445,8 @@ def frame_log(words, nbytes, frames, state):  # type: ignore[no-untyped-def]
             at += 1
             break
         word = words[at]
+        # What lies ahead is asked for early, as the next header is only found by this one.
+        ahead ^= words[min(at + AHEAD, total - 1)]
         if word == 0:
             until = at + 1
             while until < total and words[until] == 0:
@@ -473,6 +503,7 @@ def frame_log(words, nbytes, frames, state):  # type: ignore[no-untyped-def]
         count += 1
     scalars[POS] = at
     scalars[RECORD] = record
+    scalars[SEEN_AHEAD] = ahead
     return count
 
 
@@ -583,7 +614,7 @@ def manifest(header, first, end, offset, record, args, components, notes):  # ty
 
 @kernel
 def decode(  # type: ignore[no-untyped-def]
-    words, data, frames, first, count, logs, args, tags, positional, components, state, pool
+    words, data, frames, first, count, logs, rare, args, tags, positional, components, state, pool
 ):
     """Decode frames ``first`` to ``count`` as far as there is room; gives the first one left.
 
@@ -617,6 +648,7 @@ def decode(  # type: ignore[no-untyped-def]
             more += 2 + ((lengths & LOW32) >> 3) + ((lengths >> 35) & (LOW32 >> 3))
         if (
             n_logs >= len(logs.ns)
+            or scalars[N_RARE] + 3 > len(rare.row)
             or n_args + size > len(args.type)
             or n_tags + size > len(tags.name)
             or (scalars[WITH_PRINTF] and n_positional + size > len(positional.type))
@@ -949,17 +981,14 @@ def decode(  # type: ignore[no-untyped-def]
         logs.component[n_logs] = moniker
         logs.url[n_logs] = url
         logs.file[n_logs] = file
-        logs.line[n_logs] = line
-        logs.dropped[n_logs] = dropped
+        logs.line[n_logs] = line if 0 <= line <= LOW32 else LOW32
         logs.tag[n_logs] = tag
-        logs.rolled_out[n_logs] = rolled_out
-        logs.verbosity[n_logs] = verbosity
         n_logs += 1
         severities[shown] += 1
         if moniker >= 0:
             by_component[moniker] += 1
-        if ns < scalars[LAST_NS] or dropped or rolled_out or ns < scalars[FIRST_NS]:
-            odd_row(ns, dropped, rolled_out, offset, record, scalars, notes)
+        if verbosity or dropped or rolled_out or ns < scalars[LAST_NS] or ns < scalars[FIRST_NS]:
+            rare_row(row, ns, dropped, rolled_out, verbosity, offset, record, rare, scalars, notes)
         scalars[LAST_NS] = ns
         scalars[FINAL_NS] = max(scalars[FINAL_NS], ns)
         scalars[T_LOGS] += 1
@@ -1043,7 +1072,7 @@ def packet_fault(data, at, end):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def decode_packets(data, frames, first, count, logs, tags, state, pool):  # type: ignore[no-untyped-def]
+def decode_packets(data, frames, first, count, logs, rare, tags, state, pool):  # type: ignore[no-untyped-def]
     """Decode packets ``first`` to ``count`` as far as there is room; gives the first one left."""
     scalars = state.scalars
     notes = state.notes
@@ -1055,6 +1084,7 @@ def decode_packets(data, frames, first, count, logs, tags, state, pool):  # type
     while index < count:
         if (
             n_logs >= len(logs.ns)
+            or scalars[N_RARE] + 3 > len(rare.row)
             or n_tags + PACKET_TAGS > len(tags.name)
             or pool.used[0] + PACKET_STRINGS > scalars[ROOM_STRINGS]
             or pool.used[1] + PACKET_STRINGS * PACKET_STRINGS > len(pool.words)
@@ -1136,14 +1166,11 @@ def decode_packets(data, frames, first, count, logs, tags, state, pool):  # type
         logs.url[n_logs] = -1
         logs.file[n_logs] = -1
         logs.line[n_logs] = 0
-        logs.dropped[n_logs] = dropped
         logs.tag[n_logs] = 0
-        logs.rolled_out[n_logs] = 0
-        logs.verbosity[n_logs] = verbosity
         n_logs += 1
         state.severities[severity] += 1
-        if ns < scalars[LAST_NS] or dropped or ns < scalars[FIRST_NS]:
-            odd_row(ns, dropped, 0, offset, record, scalars, notes)
+        if verbosity or dropped or ns < scalars[LAST_NS] or ns < scalars[FIRST_NS]:
+            rare_row(row, ns, dropped, 0, verbosity, offset, record, rare, scalars, notes)
         scalars[LAST_NS] = ns
         scalars[FINAL_NS] = max(scalars[FINAL_NS], ns)
         scalars[T_LOGS] += 1
@@ -1152,7 +1179,7 @@ def decode_packets(data, frames, first, count, logs, tags, state, pool):  # type
     return index
 
 
-# --- Columns ---------------------------------------------------------------------------------------
+# --- Columns --------------------------------------------------------------------------------------
 
 
 @kernel

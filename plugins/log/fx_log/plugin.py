@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from fxframework import hookimpl
 from fxframework.errors import Catalogue
-from fxframework.registry import Confidence, Option, Probe, Reader, lazy
+from fxframework.registry import Confidence, Exporter, Option, Probe, Reader, Writer, lazy
 
 SUFFIXES = (".fxlog",)
 RING_SUFFIXES = (".fxring",)
@@ -166,6 +166,13 @@ def sniff_stream(probe: Probe) -> Confidence:
 
 # --- Options -----------------------------------------------------------------------------
 
+UTC_OFFSET = Option(
+    name="utc_offset_ns",
+    type=int,
+    default=0,
+    help="nanoseconds from the Unix epoch to time 0 of the clock; 0 is what the capture says, if "
+    "anything",
+)
 CLOCKS = (
     Option(
         name="clock",
@@ -173,12 +180,7 @@ CLOCKS = (
         default="",
         help="what the times are counted by: boot or monotonic; the bytes do not say",
     ),
-    Option(
-        name="utc_offset_ns",
-        type=int,
-        default=0,
-        help="nanoseconds from the Unix epoch to time 0 of the clock; 0 is not known",
-    ),
+    UTC_OFFSET,
 )
 ERA = Option(
     name="severity_era",
@@ -206,6 +208,93 @@ SUFFIX = Option(
     type=bool,
     default=False,
     help="each record is followed by its moniker and url, as written in 2025",
+)
+
+
+REDACTION = (
+    Option(
+        name="redact_keys",
+        type=str,
+        default="",
+        help="names of keys, separated by commas, whose values become <redacted>; message, tag, "
+        "file and so on are keys too",
+    ),
+    Option(
+        name="redact_pattern",
+        type=str,
+        default="",
+        help="regular expression; what it finds in texts becomes <redacted>",
+    ),
+)
+ATTRIBUTION = Option(
+    name="attribution",
+    type=str,
+    default="keep",
+    help="where records say who logged: manifest (control records), in_record ($__moniker, "
+    "$__url), none, or keep, which leaves it; of other formats keep is manifest",
+)
+FOLD = Option(
+    name="fold",
+    type=bool,
+    default=True,
+    help="of other formats: put file, line and keys, which packets have no place for, into the "
+    "message",
+)
+TEXT_OPTIONS = (
+    Option(name="show_metadata", type=bool, default=True, help="show pid and tid"),
+    Option(
+        name="show_full_moniker",
+        type=bool,
+        default=True,
+        help="show whole monikers, not only their last segments",
+    ),
+    Option(name="show_tags", type=bool, default=True, help="show tags"),
+    Option(name="show_file", type=bool, default=True, help="show source file and line"),
+    Option(
+        name="time",
+        type=str,
+        default="boot",
+        help="show times on the capture's clock (boot or monotonic), or in UTC (utc), in local "
+        "time (local), or as tz says (wall)",
+    ),
+    Option(name="tz", type=str, default="utc", help="time zone of time=wall: utc or local"),
+    UTC_OFFSET,
+    Option(name="color", type=bool, default=False, help="color lines by severity, as ffx does"),
+)
+JSON_OPTIONS = (
+    Option(
+        name="wrap",
+        type=bool,
+        default=True,
+        help="wrap each LogsData object as `ffx log --machine json` does",
+    ),
+    Option(
+        name="non_finite",
+        type=str,
+        default="strings",
+        help="doubles that JSON does not have: strings (NaN, Infinity, -Infinity) or null",
+    ),
+)
+OTLP_OPTIONS = (
+    UTC_OFFSET,
+    Option(
+        name="observed_ns",
+        type=int,
+        default=0,
+        help="observedTimeUnixNano of all logs; 0 is the time of the export",
+    ),
+)
+JOURNALD_OPTIONS = (
+    UTC_OFFSET,
+    Option(
+        name="hostname", type=str, default="", help="_HOSTNAME of all entries; empty leaves it out"
+    ),
+    Option(
+        name="boot_id",
+        type=str,
+        default="",
+        help="_BOOT_ID of all entries, 32 hex digits; empty is one that is always the same",
+    ),
 )
 
 
@@ -246,4 +335,83 @@ def fx_readers() -> Iterable[Reader]:
             sample=lazy("fx_log.sample:sample") if format == "log" else None,
         )
         for format, title, suffixes, sniffer, options in forms
+    ]
+
+
+@hookimpl
+def fx_writers() -> Iterable[Writer]:
+    """Structured records, rings of them, and legacy packets, bare or in our container."""
+    return [
+        Writer(
+            format="log",
+            title="Fuchsia structured log records",
+            suffixes=SUFFIXES,
+            open=lazy("fx_log.writer:open_writer"),
+            options=(ATTRIBUTION, *REDACTION),
+            accepts=frozenset({"logs"}),
+            compose=lazy("fx_log.composing:open_compose"),
+        ),
+        Writer(
+            format="log-legacy",
+            title="Fuchsia legacy log packet",
+            suffixes=(),
+            open=lazy("fx_log.writer:open_legacy_writer"),
+            options=REDACTION,
+        ),
+        Writer(
+            format="log-legacy-stream",
+            title="Fuchsia legacy log packets",
+            suffixes=STREAM_SUFFIXES,
+            open=lazy("fx_log.writer:open_stream_writer"),
+            options=(FOLD, *REDACTION),
+            accepts=frozenset({"logs"}),
+            compose=lazy("fx_log.composing:open_stream_compose"),
+        ),
+        Writer(
+            format="log-ring",
+            title="Fuchsia log ring image",
+            suffixes=RING_SUFFIXES,
+            open=lazy("fx_log.writer:open_ring_writer"),
+            options=REDACTION,
+        ),
+    ]
+
+
+@hookimpl
+def fx_exporters() -> Iterable[Exporter]:
+    """Text and LogsData of the log formats, OTLP and the journal of everything that has logs."""
+    forms = (
+        ("text", "one line per log, as ffx prints it", ".txt", TEXT_OPTIONS),
+        ("json", "LogsData, as `ffx log --machine json` gives it", ".json", JSON_OPTIONS),
+    )
+    return [
+        *(
+            Exporter(
+                name=name,
+                title=title,
+                accepts=format,
+                suffixes=(suffix,),
+                open=lazy(f"fx_log.exporters:open_{name}"),
+                options=options,
+            )
+            for name, title, suffix, options in forms
+            for format in FORMATS
+        ),
+        Exporter(
+            name="otlp",
+            title="OpenTelemetry logs, as OTLP/JSON",
+            accepts=frozenset({"logs"}),
+            suffixes=(".otlp.json",),
+            open=lazy("fx_log.otlp:open_otlp"),
+            options=OTLP_OPTIONS,
+        ),
+        Exporter(
+            name="journald",
+            title="systemd's journal export format",
+            accepts=frozenset({"logs"}),
+            suffixes=(".export",),
+            open=lazy("fx_log.journald:open_journald"),
+            options=JOURNALD_OPTIONS,
+            binary=True,
+        ),
     ]

@@ -51,7 +51,7 @@ K = TypeVar("K")
 V = TypeVar("V")
 I64 = NDArray[np.int64]
 
-ROWS: Final = 1 << 16
+ROWS: Final = 1 << 14
 """Rows of a batch that a capture is asked for."""
 REMEMBERED: Final = 1 << 16
 """What is made of distinct rows is kept, up to so many of them."""

@@ -6,7 +6,7 @@ that pass's columns, batches decode again. Each column is made when it is first 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import attrs
@@ -55,7 +55,6 @@ COST = 3
 LISTED = 1000
 """Components and tags that a summary lists."""
 BINS = 64
-LINE_MAX = (1 << 32) - 1
 
 _MESSAGES = {
     1: "a word of type {value}",
@@ -159,26 +158,28 @@ class LogCapture(Capture):
         )
 
     def resume(self) -> tuple[int, bytes] | None:
-        """The offset behind the last whole record, and the control records before it."""
-        request = attrs.evolve(self.request, strict=False, observer=None)
-        decoder = Decoder(self.source.data, self.strings, request.limits, request.options)
+        """The offset behind the last whole record, and the control records before it.
+
+        Where records have suffixes, one whose suffix is not there yet is not whole.
+        """
+        decoder = Decoder(self.source.data, self.strings, self.request.limits, self.request.options)
         # Of control records that are the same, the last one is enough.
         controls: dict[bytes, None] = {}
         end = 0
         for frames in decoder.framed():
-            starts, sizes = frames.start, frames.size
-            for frame in np.flatnonzero(frames.tag & layout.CONTROL).tolist():
-                start = 8 * int(starts[frame])
-                record = self.source.read(start, 8 * int(sizes[frame]))
-                if decoder.state.scalars[k.SUFFIXED]:
-                    record = self.source.read(start, decoder.frame_end(frame) - start)
+            whole = frames.start.size
+            if whole and decoder.state.scalars[k.SUFFIXED] and frames.suffix[-1] < 0:
+                whole -= 1
+            for frame in np.flatnonzero(frames.tag[:whole] & layout.CONTROL).tolist():
+                start = 8 * int(frames.start[frame])
+                record = self.source.read(start, decoder.frame_end(frame) - start)
                 controls.pop(record, None)
                 controls[record] = None
-            if starts.size:
-                end = decoder.frame_end(starts.size - 1)
+            if whole:
+                end = decoder.frame_end(whole - 1)
         return end, b"".join(controls)
 
-    # --- The pass over the whole file --------------------------------------------------------------
+    # --- The pass over the whole file -------------------------------------------------------------
 
     def scan(self) -> None:
         """Read all of it, so that ``diagnostics`` is complete."""
@@ -260,7 +261,7 @@ class LogCapture(Capture):
             if total > shown.get(number, 0):
                 self.diagnostics.add(f"FXL{number:04}", times=total - shown.get(number, 0))
 
-    # --- Tables ------------------------------------------------------------------------------------
+    # --- Tables -----------------------------------------------------------------------------------
 
     def _table(self, name: str) -> Table:
         table = self._tables.get(name)
@@ -285,12 +286,12 @@ class LogCapture(Capture):
 
     def _made(self, name: str, decoder: Decoder, chunk: Chunk) -> Table:
         make = {"logs": _logs, "args": _args, "log_tags": _log_tags}[name]
-        rows, columns = make(self, decoder, chunk)
+        rows, columns = make(decoder, chunk)
         first = chunk.first[name]
         columns["row"] = lambda: _counting(first, rows)
         return Table(self.schemas[name], rows, columns, self.strings)
 
-    # --- Summary -----------------------------------------------------------------------------------
+    # --- Summary ----------------------------------------------------------------------------------
 
     def summary(self) -> Summary:
         """Counts and times, from one pass over the whole capture."""
@@ -348,8 +349,11 @@ class RingCapture(LogCapture):
 
     def __init__(self, source: Source, request: OpenRequest) -> None:
         super().__init__(source, request)
-        words = source.words()[:2].astype(np.int64).tolist()
-        self.head, self.tail = words if len(words) == 2 else (0, 0)
+        head, tail = source.read(0, 8), source.read(8, 8)
+        self.head = int.from_bytes(head, "little")
+        """Bytes ever written, as the image says."""
+        self.tail = int.from_bytes(tail, "little")
+        """Bytes ever given up, as the image says."""
 
     def resume(self) -> tuple[int, bytes] | None:
         """None: a ring is no file that grows."""
@@ -363,7 +367,7 @@ class RingCapture(LogCapture):
     @property
     def _used(self) -> int:
         """Bytes between tail and head; -1 where these make no sense."""
-        head, tail, capacity = self.head & U64_MAX, self.tail & U64_MAX, self._capacity
+        head, tail, capacity = self.head, self.tail, self._capacity
         if head % 8 or tail % 8 or capacity % 8 or not 0 <= head - tail <= capacity:
             return -1
         return head - tail
@@ -398,7 +402,7 @@ class RingCapture(LogCapture):
     @property
     def _start(self) -> int:
         """Byte of the ring at which the tail stands."""
-        return (self.tail & U64_MAX) % self._capacity if self._capacity else 0
+        return self.tail % self._capacity if self._capacity else 0
 
     def _finish(self, decoder: Decoder) -> None:
         """The space between head and tail is one record more."""
@@ -407,10 +411,9 @@ class RingCapture(LogCapture):
             return
         ring = self.source.data[layout.RING_PAGE :]
         begin = (self._start + used) % capacity
-        unused = [ring[begin : begin + capacity - used], ring[: max(0, begin - used)]]
-        unused[1] = ring[: capacity - used - unused[0].size]
+        stop = begin + capacity - used
         scalars = decoder.state.scalars
-        if any(part.any() for part in unused):
+        if ring[begin:stop].any() or ring[: max(0, stop - capacity)].any():
             decoder.note(808, layout.RING_PAGE + begin, int(scalars[k.RECORD]), capacity - used)
             decoder.state.kinds[k.KIND_DAMAGED] += 1
         else:
@@ -497,7 +500,7 @@ class _Pass:
         return tuple(rows)
 
 
-# --- Columns of the tables ---------------------------------------------------------------------------
+# --- Columns of the tables ------------------------------------------------------------------------
 
 _LEVEL_OF = np.array(LEVELS, np.uint8)
 _LEVEL_CODES = np.array(
@@ -507,8 +510,9 @@ _LEVEL_CODES = np.array(
 _SHOWN = k.GIVEN_MESSAGE | k.GIVEN_PID | k.GIVEN_TID | k.GIVEN_LINE
 
 
-def _logs(capture: LogCapture, decoder: Decoder, chunk: Chunk) -> tuple[int, Columns]:
+def _logs(decoder: Decoder, chunk: Chunk) -> tuple[int, Columns]:
     logs = chunk.logs
+    rows = int(logs.ns.size)
 
     def names() -> NDArray[np.int32]:
         codes: NDArray[np.int32] = _LEVEL_CODES[logs.severity]
@@ -516,10 +520,15 @@ def _logs(capture: LogCapture, decoder: Decoder, chunk: Chunk) -> tuple[int, Col
             codes[logs.given & k.HAS_VERBOSITY != 0] = _LEVEL_CODES[Level.DEBUG]
         return codes
 
-    def lines() -> NDArray[np.uint32]:
-        return np.minimum(logs.line.view(np.uint64), LINE_MAX).astype(np.uint32)
+    def rare(column: int) -> I64:
+        picked = chunk.rare.column == column
+        if not picked.any():
+            return np.broadcast_to(np.int64(0), rows)
+        values = np.zeros(rows, np.int64)
+        values[chunk.rare.row[picked] - chunk.first["logs"]] = chunk.rare.value[picked]
+        return values
 
-    return logs.ns.size, {
+    return rows, {
         "offset": logs.offset,
         "ts": logs.ns,
         "ticks": logs.ns.view(np.uint64),
@@ -529,19 +538,19 @@ def _logs(capture: LogCapture, decoder: Decoder, chunk: Chunk) -> tuple[int, Col
         "tid": logs.tid.view(np.uint64),
         "tags": logs.tags,
         "component": logs.component,
-        "message": lambda: _messages(capture, chunk),
+        "message": lambda: _messages(decoder, chunk),
         "file": logs.file,
-        "line": lines,
-        "dropped": logs.dropped.view(np.uint64),
+        "line": logs.line,
+        "dropped": lambda: rare(k.DROPPED).view(np.uint64),
         "log_url": logs.url,
         "log_tag": logs.tag.view(np.uint64),
-        "log_rolled_out": logs.rolled_out.view(np.uint64),
-        "log_verbosity": logs.verbosity,
+        "log_rolled_out": lambda: rare(k.ROLLED).view(np.uint64),
+        "log_verbosity": lambda: rare(k.VERBOSE),
         "log_given": lambda: logs.given & np.uint8(_SHOWN),
     }
 
 
-def _messages(capture: LogCapture, chunk: Chunk) -> TextColumn:
+def _messages(decoder: Decoder, chunk: Chunk) -> TextColumn:
     """The messages, those of structured printfs rendered."""
     logs = chunk.logs
     plain = TextColumn.gather(chunk.data, logs.start, logs.length)
@@ -554,7 +563,7 @@ def _messages(capture: LogCapture, chunk: Chunk) -> TextColumn:
     first = np.searchsorted(values.parent, rows + chunk.first["logs"])
     last = np.searchsorted(values.parent, rows + chunk.first["logs"], side="right")
     rendered = TextColumn.of(
-        render_printf(plain.bytes_of(row), [_value(capture, values, at) for at in range(*bounds)])
+        render_printf(plain.bytes_of(row), [_value(decoder, values, at) for at in range(*bounds)])
         for row, *bounds in zip(rows.tolist(), first.tolist(), last.tolist(), strict=True)
     )
     starts, lengths = plain.offsets[:-1].copy(), np.diff(plain.offsets)
@@ -566,7 +575,7 @@ def _messages(capture: LogCapture, chunk: Chunk) -> TextColumn:
 _RENDERED = k.IS_PRINTF | k.GIVEN_MESSAGE
 
 
-def _value(capture: LogCapture, values: k.Positional, at: int) -> Any:
+def _value(decoder: Decoder, values: k.Positional, at: int) -> Any:
     """The value of a positional argument."""
     kind, value = int(values.type[at]), int(values.value[at])
     if kind == ArgType.NULL:
@@ -579,10 +588,10 @@ def _value(capture: LogCapture, values: k.Positional, at: int) -> Any:
         return float(values.value[at : at + 1].view(np.float64)[0])
     if kind == ArgType.BOOL:
         return bool(value)
-    return capture.strings.bytes_of(value)
+    return decoder.pool.bytes_of(value)
 
 
-def _args(_: LogCapture, decoder: Decoder, chunk: Chunk) -> tuple[int, Columns]:
+def _args(decoder: Decoder, chunk: Chunk) -> tuple[int, Columns]:
     args = chunk.args
     rows = int(args.type.size)
     made: dict[int, NDArray[Any]] = {}
@@ -617,7 +626,7 @@ _DOUBLES = 1 << ArgType.DOUBLE
 _TEXTS = 0xFFFF & ~_INTEGERS & ~_DOUBLES & ~(1 << ArgType.NULL)
 
 
-def _log_tags(_: LogCapture, __: Decoder, chunk: Chunk) -> tuple[int, Columns]:
+def _log_tags(_: Decoder, chunk: Chunk) -> tuple[int, Columns]:
     tags = chunk.tags
     columns = {"offset": tags.offset, "parent": tags.parent, "name": tags.name}
     return int(tags.name.size), columns
@@ -625,5 +634,9 @@ def _log_tags(_: LogCapture, __: Decoder, chunk: Chunk) -> tuple[int, Columns]:
 
 def _counting(first: int, rows: int) -> I64:
     """Row numbers from ``first`` on."""
-    numbers: Callable[..., I64] = np.arange
-    return numbers(first, first + rows, dtype=np.int64)
+    numbers: I64 = arena.empty(rows, np.int64)
+    block = np.arange(min(rows, 1 << 15), dtype=np.int64)
+    for at in range(0, rows, block.size or 1):
+        part = numbers[at : at + block.size]
+        np.add(block[: part.size], first + at, out=part)
+    return numbers

@@ -511,6 +511,8 @@ class Attribution(LogFileRecord):
     url: str
     rolled_out: int = 0
     """Logs that rolled out of the buffer before that record."""
+    row_offset: int | None = attrs.field(default=None, eq=False)
+    """Offset of that record, with which this one stays or goes (``Window.records``)."""
 
     def show(self, out: dict[str, Any]) -> None:
         """Put the fields into JSON."""
@@ -1130,6 +1132,8 @@ class _LogWalk(_Walk):
             suffix = None
             if self.suffix and isinstance(record, LogRecord):
                 suffix = record.suffix = self.attribution(at + record.nbytes)
+                if suffix is not None:
+                    suffix.row_offset = at
             yield record
             at += record.nbytes
             if suffix is not None:

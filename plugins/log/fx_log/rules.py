@@ -346,6 +346,7 @@ RULES = Catalogue(
             "CONTRACTS §3",
             "A record has the fields of its kind, and no others.",
             ours="Refused; nothing is written.",
+            remedy="See the page of the format for the fields of each kind.",
         ),
         _rule(
             "FXL0403",
@@ -354,6 +355,7 @@ RULES = Catalogue(
             "CONTRACTS §3",
             "A field holds a value of its kind.",
             ours="Refused; nothing is written.",
+            remedy="Give a value of the kind that the message names.",
         ),
         _rule(
             "FXL0404",
@@ -362,6 +364,7 @@ RULES = Catalogue(
             "003, Records",
             "A number is within the range of its field.",
             ours="Refused; nothing is written.",
+            remedy="Give a number of the range that the message names.",
         ),
         _rule(
             "FXL0405",
@@ -381,6 +384,7 @@ RULES = Catalogue(
             "A legacy packet has at most 5 tags.",
             readers="The reader refuses it: TooManyTags.",
             ours="Refused; nothing is written.",
+            remedy="Leave some of them out.",
         ),
         _rule(
             "FXL0407",
@@ -409,6 +413,7 @@ RULES = Catalogue(
             "CONTRACTS §3",
             "The fields of a record say one thing.",
             ours="Refused; nothing is written.",
+            remedy="Change one of them.",
         ),
         _rule(
             "FXL0410",

@@ -14,13 +14,10 @@ from fxframework.io.words import pad8
 
 __all__ = ["SHAPES", "TAGS", "sample"]
 
-TAGS = tuple(
-    ("netstack", "wlanstack", "sysmem", "driver_manager", "bt-host")[n % 5] + str(n)
-    for n in range(20)
-)
+TAGS = tuple(("net", "wlan", "sysmem", "driver_manager", "bt")[n % 5] + str(n) for n in range(20))
 SHAPES = 140
 """Records of different shape, after which they begin again with other numbers."""
-KEYS = ("count", "elapsed_us", "channel", "retries", "bytes_transferred")
+KEYS = ("count", "elapsed", "channel", "retries", "bytes")
 VERBS = ("opened", "closed", "took over", "gave up on", "is waiting for", "answered", "dropped")
 LEVELS = (*[Level.INFO] * 12, *[Level.DEBUG] * 5, Level.WARN, Level.WARN, Level.ERROR)
 STEP_NS = 1_250
@@ -29,7 +26,7 @@ DIGITS = 8
 
 
 def sample(nbytes: int) -> bytes:
-    """About ``nbytes`` of logs: pid, tid, tag, message and an int64 key, about 150 bytes each.
+    """About ``nbytes`` of logs: pid, tid, tag, message and an int64 key, about 160 bytes each.
 
     There are 20 tags; times are in order; every message has a number of its own.
     """
@@ -52,7 +49,7 @@ def _shapes() -> tuple[NDArray[np.int64], ...]:
     at = 0
     for shape in range(SHAPES):
         tag = TAGS[shape % len(TAGS)]
-        text = f"request {'0' * DIGITS} {VERBS[shape % len(VERBS)]} {'a peer ' * (shape % 3)}"
+        text = f"request {'0' * DIGITS} {VERBS[shape % len(VERBS)]} {'a peer ' * (shape % 2)}"
         head = _number("pid", 1000 + shape % 12) + _number("tid", 2000 + shape % 40)
         head += _string("tag", tag)
         message = _string("message", text.strip())

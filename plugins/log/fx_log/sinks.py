@@ -72,6 +72,8 @@ _LENGTH = struct.Struct("<I").pack
 _ENTRY = struct.Struct("<QQ").pack
 REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
 """What stands for a zero byte, which would end a message."""
+SHORT = wire.MAX_PACKET // 8
+"""Characters of a message that any packet has room for."""
 MAX_DROPPED = (1 << 32) - 1
 
 
@@ -352,6 +354,13 @@ class PacketWriter(Closing):
 
 def fitted(packet: LegacyPacket) -> LegacyPacket:
     """The packet, or one that holds what fits of it: fewer tags, shorter ones, a cut message."""
+    if (
+        len(packet.message) < SHORT
+        and "\0" not in packet.message
+        and len(packet.tags) <= wire.MAX_TAGS
+        and all(0 < len(tag) <= wire.MAX_TAG_BYTES // 4 for tag in packet.tags)
+    ):
+        return packet  # without looking at bytes: a character has four at most
     # No "..." in a tag: it is a name, by which people filter.
     tags = tuple(
         _shorter(tag, wire.MAX_TAG_BYTES, mark=b"") for tag in packet.tags[: wire.MAX_TAGS] if tag

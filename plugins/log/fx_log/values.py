@@ -215,19 +215,9 @@ def argument_bytes(name: str | bytes, kind: int, value: Any) -> bytes:
     """
     head, data = name_head(name)
     if kind == ArgType.STRING:
-        what = f"the value of {reprlib.repr(name)}"
-        value = octets(what, value)
-        length = len(value)
-        if length > wire.MAX_STRING:
-            raise refusal("FXL0405", f"{what} has {length} bytes, at most {wire.MAX_STRING}")
-        size = (head >> 4 & 0xFFF) + (length + 7 >> 3)
-        if size > MAX_VALUE_WORDS:
-            raise refusal(
-                "FXL0407", f"{what}: with its name it needs {size} words of {MAX_VALUE_WORDS}"
-            )
-        ref = wire.INLINE | length if length else 0
-        header = (head & ~0xFFF0) | size << 4 | ref << 32 | ArgType.STRING
-        return b"".join((_WORD(header), data, value, PADDING[length & 7]))
+        if not isinstance(value, bytes):
+            value = octets(_value_of(name), value)
+        return text_argument(head, data, value)
     if kind == ArgType.BOOL:
         return _WORD(head | ArgType.BOOL | bool(value) << 32) + data
     if kind == ArgType.NULL:
@@ -237,17 +227,39 @@ def argument_bytes(name: str | bytes, kind: int, value: Any) -> bytes:
     pack = _PACKS.get(kind)  # type: ignore[call-overload]
     if pack is None:
         raise refusal("FXL0410", f"logs have no arguments of type {reprlib.repr(kind)}")
-    if kind == ArgType.DOUBLE:
-        try:
-            packed = pack(value)
-        except (struct.error, OverflowError, TypeError):
+    try:
+        packed = pack(value)
+    except (struct.error, OverflowError, TypeError):
+        if kind == ArgType.DOUBLE:
             raise refusal(
-                "FXL0403", f"the value of {reprlib.repr(name)} is no double: {reprlib.repr(value)}"
+                "FXL0403", f"{_value_of(name)} is no double: {reprlib.repr(value)}"
             ) from None
-    else:
-        what = f"{reprlib.repr(name)}, {wire.ARG_NAMES[kind]},"
+        what = f"{_value_of(name)}, {wire.ARG_NAMES[kind]},"
         packed = pack(whole_number(what, value, *_RANGES[ArgType(kind)]))
     return b"".join((_WORD((head | kind) + 0x10), data, packed))
+
+
+def text_argument(head: int, name: bytes, value: bytes) -> bytes:
+    """The bytes of a string argument; ``head`` and ``name`` are what ``name_head`` gives.
+
+    Raises WriteRefusedError over 32,767 bytes, or the words of a record (FXL0405, FXL0407).
+    """
+    length = len(value)
+    size = (head >> 4 & 0xFFF) + (length + 7 >> 3)
+    if length > wire.MAX_STRING or size > MAX_VALUE_WORDS:
+        what = _value_of(name.rstrip(b"\0"))
+        if length > wire.MAX_STRING:
+            raise refusal("FXL0405", f"{what} has {length} bytes, at most {wire.MAX_STRING}")
+        raise refusal(
+            "FXL0407", f"{what}: with its name it needs {size} words of {MAX_VALUE_WORDS}"
+        )
+    ref = wire.INLINE | length if length else 0
+    header = (head & ~0xFFF0) | size << 4 | ref << 32 | ArgType.STRING
+    return b"".join((_WORD(header), name, value, PADDING[length & 7]))
+
+
+def _value_of(name: str | bytes) -> str:
+    return f"the value of {reprlib.repr(name)}"
 
 
 def record_bytes(severity: int, time: int, arguments: bytes, *, tag_bits: int = 0) -> bytes:

@@ -161,6 +161,12 @@ class _Cut:
     """One cut: marks by word of the file, then the copy."""
 
     def __init__(self, capture: TraceCapture, selection: Selection, how: int) -> None:
+        if selection.by_logs:
+            raise UsageError(
+                "a trace cannot be cut by what its logs say",
+                path=capture.name,
+                remedy="choose times, threads, processes and categories; or an exporter",
+            )
         self.capture = capture
         self.selection = selection
         self.raw: Raw = capture.raw()

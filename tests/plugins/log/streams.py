@@ -44,7 +44,9 @@ texts = st.one_of(
         [b"", b"a", b"a,b", b"klog", b"core/a", b"eight by", b"more than eight", b"%d of %s, %%"]
     ),
     st.text(max_size=9).map(str.encode),
-    st.sampled_from([b"\xff", b"caf\xe9", b"ab\xed\xa0\x80", b"nul\0", b"\xef\xbf\xbd", b"\xf4\x90"]),
+    st.sampled_from(
+        [b"\xff", b"caf\xe9", b"ab\xed\xa0\x80", b"nul\0", b"\xef\xbf\xbd", b"\xf4\x90"]
+    ),
     st.binary(max_size=20),
 )
 names = st.one_of(
@@ -107,7 +109,7 @@ class Hand:
         out = []
         for _ in range(int(self.draw(st.sampled_from([0, 1, 2, 3, 5, 17 if self.odd else 4])))):
             name = self.draw(names)
-            type = WELL_KNOWN.get(name.decode("latin-1"), None)
+            type = WELL_KNOWN.get(name.decode("latin-1"))
             if type is None or self.draw(seldom):
                 type = int(self.draw(st.sampled_from([0, 3, 4, 5, 6, 9, *([1, 7, 12] * self.odd)])))
             out.append(self.argument(name, type))

@@ -21,6 +21,7 @@ import pytest
 from fx_log.handler import LogHandler, severity_of_level
 from fx_log.severity import PYTHON, python_level
 
+from .logs import text_log
 from .test_records import decode
 from .test_writer import Socket, entries
 
@@ -188,6 +189,49 @@ def test_a_file_is_continued_or_begun_anew(tmp_path: Path) -> None:
         handler.close()
         handler.close()
     assert [e.message for e in entries(path.read_bytes())] == ["three"]
+
+
+def test_records_behind_a_torn_one_can_be_found(tmp_path: Path) -> None:
+    path = tmp_path / "a.fxlog"
+    path.write_bytes(text_log("whole") + text_log("torn")[:13])
+    handler = LogHandler(path)
+    for name in ("one", "two", "three"):
+        handler.handle(logging.makeLogRecord({"msg": name}))
+    handler.close()
+    said = [e.message for e in entries(path.read_bytes())]
+    assert said[0] == "whole"
+    assert said[-2:] == ["two", "three"]
+
+
+def test_a_record_that_the_disk_has_no_room_for_leaves_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "a.fxlog"
+    handler = LogHandler(path)
+    handler.handle(logging.makeLogRecord({"msg": "before"}))
+    real = handler._file._file
+    monkeypatch.setattr(logging, "raiseExceptions", False)
+
+    class Full:
+        """Takes five bytes, and then no more."""
+
+        calls = 0
+
+        def write(self, data: bytes) -> int:
+            self.calls += 1
+            if self.calls > 1:
+                raise OSError(28, "No space left on device")
+            return real.write(data[:5])
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(real, name)
+
+    monkeypatch.setattr(handler._file, "_file", Full())
+    handler.handle(logging.makeLogRecord({"msg": "lost"}))
+    monkeypatch.setattr(handler._file, "_file", real)
+    handler.handle(logging.makeLogRecord({"msg": "after"}))
+    handler.close()
+    assert [e.message for e in entries(path.read_bytes())] == ["before", "after"]
 
 
 PROGRAM = """

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import itertools
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -265,7 +266,7 @@ def test_a_crash_between_any_two_stores_leaves_a_readable_ring() -> None:
 
 
 def steps(states: list[Any]) -> Iterator[tuple[Any, Any]]:
-    yield from zip(states, states[1:], strict=False)
+    yield from itertools.pairwise(states)
 
 
 def test_a_memory_that_held_a_ring_is_taken_over() -> None:

@@ -42,6 +42,7 @@ OPEN = {
     "log-legacy-stream": open_stream_writer,
     "log-ring": open_ring_writer,
 }
+UTF8 = st.characters(codec="utf-8")
 SLOW = {"deadline": None, "suppress_health_check": list(hypothesis.HealthCheck)}
 
 
@@ -224,10 +225,10 @@ def test_the_largest_record_is_written() -> None:
 
 @hypothesis.given(
     st.dictionaries(
-        st.text(max_size=12),
-        st.integers(-(2**63), 2**64 - 1) | st.text() | st.floats() | st.booleans(),
+        st.text(UTF8, max_size=12),
+        st.integers(-(2**63), 2**64 - 1) | st.text(UTF8) | st.floats() | st.booleans(),
     ),
-    st.text(),
+    st.text(UTF8),
     st.integers(-(2**63), 2**63 - 1),
     st.integers(0, 255),
 )
@@ -236,12 +237,8 @@ def test_what_is_written_is_read(
     keys: dict[str, Any], message: str, time: int, severity: int
 ) -> None:
     writer, socket = written()
-    try:
-        writer.write(severity, message, keys, time=time)
-    except WriteRefusedError as error:
-        assert "surrogate" in error.message
-        return
-    (record,), found = decode(socket.sent[0])
+    writer.write(severity, message, keys, time=time)
+    (record,), _ = decode(socket.sent[0])
     assert record.raw is None
     assert (record.severity, record.timestamp) == (severity, time)
     assert {(a.name, repr(a.value)) for a in record.args[3:]} == {
@@ -365,12 +362,9 @@ def test_an_exception_of_the_sink_passes_and_changes_nothing() -> None:
 # --- What is cut ---------------------------------------------------------------------------------
 
 
-@hypothesis.given(st.text(), st.integers(0, 40))
+@hypothesis.given(st.text(UTF8), st.integers(0, 40))
 def test_a_text_is_cut_at_a_character(text: str, limit: int) -> None:
-    try:
-        data = text.encode()
-    except UnicodeEncodeError:
-        return
+    data = text.encode()
     cut = shortened(data, limit)
     assert len(cut) <= limit
     if len(data) <= limit:
@@ -430,9 +424,8 @@ def test_a_paths_file_appears_whole_or_not_at_all(tmp_path: Path) -> None:
     assert path.read_bytes()
     with pytest.raises(UsageError):
         writer.info("late")
-    with pytest.raises(RuntimeError), LogWriter(tmp_path / "b.fxlog") as writer:
-        writer.info("m")
-        raise RuntimeError
+    with pytest.raises(WriteRefusedError), LogWriter(tmp_path / "b.fxlog") as writer:
+        writer.info("x" * 40_000)
     assert [each.name for each in tmp_path.iterdir()] == ["a.fxlog"]
     with pytest.raises(WriteRefusedError):
         LogWriter(path)

@@ -1,0 +1,1 @@
+"""An emulated Fuchsia/x86 target: memory, VMOs, CPUs, clocks, threads, buffers, sockets, faults."""

@@ -1,0 +1,611 @@
+"""Devices and steps of scenarios: the target as TOML declares it, and what happens to it.
+
+The one module beside ``plugin`` that knows fxframework: the emulator itself does not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator
+from fractions import Fraction
+from typing import Any
+
+import attrs
+
+from fx_emulator import faults
+from fx_emulator import kernel as k
+from fx_emulator.clock import VirtualClock
+from fx_emulator.cpu import Tsc
+from fx_emulator.errors import Crash, EmulatorError
+from fx_emulator.memory import Memory
+from fx_emulator.socket import DatagramSocket
+from fx_emulator.target import Target
+from fx_emulator.trace_buffer import HEADER_BYTES, MODES, PAGE, TraceEngine
+from fx_emulator.vmo import Vmo
+from fxframework.model.steps import Duration, Outcome, Run, parameter
+from fxframework.model.target import Program
+
+__all__ = ["Machine", "MachineThread"]
+
+INVALID = ("disconnect", "count")
+DURABLE_FULL = ("drop", "stop", "pad")
+
+
+# --- The target ----------------------------------------------------------------------------------
+
+
+@attrs.frozen
+class _Wait:
+    event: str
+    timeout_ns: int | None
+
+
+@attrs.frozen
+class _Signal:
+    event: str
+
+
+class MachineThread:
+    """A thread as programs see it (``fxframework.model.target.Thread``)."""
+
+    def __init__(self, thread: k.Thread) -> None:
+        self.thread = thread
+
+    @property
+    def ids(self) -> tuple[int, int]:
+        """Koids of process and thread."""
+        return self.thread.ids
+
+    @property
+    def counter(self) -> Tsc:
+        """The counter of the CPU that it is on."""
+        return self.thread.counter
+
+    @property
+    def clock(self) -> VirtualClock:
+        """The machine's clock."""
+        return self.thread.clock
+
+    def run(self, ns: int) -> k.Run:
+        """Use so much CPU time."""
+        return k.Run(ns)
+
+    def sleep(self, ns: int) -> k.Sleep:
+        """Block for so long."""
+        return k.Sleep(ns)
+
+    def wait(self, event: str, timeout_ns: int | None = None) -> _Wait:
+        """Block until an event is signalled that nobody else has had."""
+        return _Wait(event, timeout_ns)
+
+    def signal(self, event: str) -> _Signal:
+        """Signal an event; each signal lets one wait end."""
+        return _Signal(event)
+
+    def migrate(self, cpu: int | None) -> k.Migrate:
+        """Go to a CPU and stay there."""
+        return k.Migrate(cpu)
+
+    def give_way(self) -> k.Yield:
+        """Let others of the same priority go first."""
+        return k.Yield()
+
+
+class _Guarded:
+    """A listener of the scheduler that a fault may stop."""
+
+    def __init__(self, machine: Machine, listener: k.Listener) -> None:
+        self._machine = machine
+        self._listener: k.Listener | None = listener
+
+    def context_switch(self, **told: int) -> None:
+        """Pass it on."""
+        self._tell("context_switch", told)
+
+    def wakeup(self, **told: int) -> None:
+        """Pass it on."""
+        self._tell("wakeup", told)
+
+    def _tell(self, what: str, told: dict[str, int]) -> None:
+        if self._listener is None:
+            return
+        try:
+            getattr(self._listener, what)(**told)
+        except Crash as crash:
+            self._listener = None
+            self._machine.crashed(f"{crash}; in the kernel, which traces no more")
+
+
+class _Count:
+    """An event that counts how often it was signalled."""
+
+    def __init__(self, name: str) -> None:
+        self.event = k.Event(name, auto_reset=True)
+        self.signals = 0
+
+
+class _Events(dict[str, _Count]):
+    """Events by name, made when they are first asked for."""
+
+    def __missing__(self, name: str) -> _Count:
+        self[name] = made = _Count(name)
+        return made
+
+
+class Machine:
+    """A target as steps see it (``fxframework.model.target.Target``); the whole is ``target``."""
+
+    def __init__(self, target: Target) -> None:
+        self.target = target
+        self._events = _Events()
+        self._crashed: list[str] = []
+        """Of the present run."""
+
+    @property
+    def counter(self) -> Tsc:
+        """The counter of the CPU that the current thread is on."""
+        return self.target.counter
+
+    @property
+    def clock(self) -> VirtualClock:
+        """The machine's clock."""
+        return self.target.clock
+
+    def spawn(
+        self,
+        process: str,
+        name: str,
+        program: Program,
+        *,
+        priority: int = k.DEFAULT_PRIORITY,
+        cpu: int | None = None,
+        background: bool = False,
+    ) -> MachineThread:
+        """Start a thread in a process, which the name makes where there is none."""
+        made: list[MachineThread] = []
+
+        def body(thread: k.Thread) -> k.Body:
+            made.append(MachineThread(thread))
+            return self._body(program(made[0]))
+
+        self.target.spawn(process, name, body, priority=priority, cpu=cpu, background=background)
+        return made[0]
+
+    def _body(self, program: Generator[Any, Any, object]) -> k.Body:
+        """What the kernel runs: signals and waits as counts, the rest as the program yields it."""
+        value: Any = None
+        try:
+            while True:
+                action = program.send(value)
+                match action:
+                    case _Signal(name):
+                        event = self._events[name]
+                        event.signals += 1
+                        value = yield k.Signal(event.event)
+                    case _Wait(name, timeout_ns):
+                        event = self._events[name]
+                        value = True
+                        while value and not event.signals:
+                            value = yield k.Wait(event.event, timeout_ns)
+                        event.signals -= bool(value)
+                    case _:
+                        value = yield action
+        except StopIteration:
+            return
+        finally:
+            program.close()
+
+    def crashed(self, what: str) -> None:
+        """Note what a fault stopped, for the run that goes on."""
+        self._crashed.append(what)
+
+    def listen(self, listener: k.Listener) -> None:
+        """Tell of the scheduler, in ticks of the counters.
+
+        A listener that crashes is told no more; the kernel itself goes on.
+        """
+        self.target.kernel.listen(_Guarded(self, listener), "tsc")
+
+    def run(self, until_ns: int | None = None, *, budget: int = k.BUDGET) -> list[str]:
+        """Let time pass; gives what became of programs that a fault stopped."""
+        while True:
+            try:
+                self.target.run(until_ns, budget=budget)
+            except Crash as crash:
+                self._crashed.append("; ".join([str(crash), *getattr(crash, "__notes__", ())]))
+            else:
+                crashed, self._crashed = self._crashed, []
+                return crashed
+
+    def trace_buffer(self, nbytes: int) -> TraceEngine:
+        """A oneshot buffer with room for so many bytes of records."""
+        size = -(-(HEADER_BYTES + nbytes) // PAGE) * PAGE
+        return TraceEngine(Memory.anonymous(size, log=self.target.store_log), "oneshot")
+
+    def snapshot(self, name: str) -> bytes:
+        """What a device holds."""
+        return self.target.snapshot(name)
+
+    def close(self) -> None:
+        """End what still runs, and let go of memories."""
+        self.target.close()
+
+    def memory_of(self, name: str) -> Memory:
+        """The memory of a device; EmulatorError where it has none."""
+        memory = self.target.devices[name].memory
+        if memory is None:
+            raise EmulatorError(f"device {name!r} has no memory, and so no stores")
+        return memory
+
+
+# --- Devices -------------------------------------------------------------------------------------
+
+
+@attrs.frozen
+class TargetDevice:
+    """The machine. Its scheduler follows the scenario's seed."""
+
+    cpus: int = parameter(4, help="how many CPUs there are", least=1)
+    frequency: int = parameter(
+        2_596_120_000, help="ticks a second of their time-stamp counters", least=1
+    )
+    step: int = parameter(26, help="counters move by multiples of so many ticks", least=1)
+    constant: bool = parameter(True, help="counters keep their rate in every P-state")
+    nonstop: bool = parameter(True, help="counters run on in every C-state and in suspend")
+    offsets: list[int] = parameter(
+        factory=list, help="for each CPU the ticks that its counter begins with"
+    )
+    nodes: list[int] = parameter(factory=list, help="for each CPU its NUMA node")
+    read_cost: Duration = parameter(
+        Duration(0), help="virtual time that a read of a counter takes", least=0
+    )
+    ticks_per_second: int = parameter(1_000_000_000, help="rate of the system's clock", least=1)
+    start: Duration = parameter(Duration(0), help="monotonic time at the beginning", least=0)
+    suspended: Duration = parameter(
+        Duration(0), help="how far boot time is ahead of it then", least=0
+    )
+    slice: Duration = parameter(
+        Duration(k.SLICE_NS), help="CPU time after which a thread makes room", least=1
+    )
+    save_delay: Duration = parameter(
+        Duration(0), help="after which the trace manager saves a full half of a buffer", least=0
+    )
+    save: str = parameter(
+        "delayed",
+        help="whether the trace manager saves by itself, or at a step target.save",
+        choices=("delayed", "manual"),
+    )
+    store_log: bool = parameter(False, help="whether memories keep a log of their stores")
+
+
+def open_target(given: TargetDevice, run: Run, name: str) -> Machine:  # noqa: ARG001 (all kinds)
+    """Compose the machine."""
+    return Machine(
+        Target(
+            seed=run.seed,
+            cpus=given.cpus,
+            frequency=given.frequency,
+            step=given.step,
+            constant=given.constant,
+            nonstop=given.nonstop,
+            offsets=given.offsets,
+            nodes=given.nodes,
+            read_cost_ns=given.read_cost,
+            ticks_per_second=given.ticks_per_second,
+            start_ns=given.start,
+            suspended_ns=given.suspended,
+            slice_ns=given.slice,
+            save_delay_ns=None if given.save == "manual" else given.save_delay,
+            store_log=given.store_log,
+        )
+    )
+
+
+@attrs.frozen
+class TraceProvider:
+    """A provider of traces; it has the name of the device."""
+
+    size: int = parameter(1 << 20, help="bytes of its buffer, whole pages of 4096", least=PAGE)
+    mode: str = parameter("oneshot", help="what a full buffer does", choices=MODES)
+    durable_full: str = parameter(
+        "drop", help="what a full durable buffer does", choices=DURABLE_FULL
+    )
+
+
+def open_provider(given: TraceProvider, run: Run, name: str) -> TraceEngine:
+    """Make a provider of the target."""
+    engine: TraceEngine = run.target.target.trace_provider(
+        name, size=given.size, mode=given.mode, durable_full=given.durable_full
+    )
+    return engine
+
+
+@attrs.frozen
+class VmoDevice:
+    """A memory object."""
+
+    size: int = parameter(4096, help="bytes, rounded up to pages of 4096", least=0)
+    resizable: bool = parameter(False, help="whether its size may change")
+
+
+def open_vmo(given: VmoDevice, run: Run, name: str) -> Vmo:
+    """Make a VMO of the target."""
+    vmo: Vmo = run.target.target.vmo(name, given.size, resizable=given.resizable)
+    return vmo
+
+
+@attrs.frozen
+class LogSocket:
+    """A socket of log records."""
+
+    capacity: int = parameter(1 << 18, help="bytes that may wait in it", least=1)
+    datagrams: int | None = parameter(None, help="datagrams that may wait in it", least=1)
+    invalid: str = parameter(
+        "count", help="what the service does about an invalid record", choices=INVALID
+    )
+
+
+def open_log(given: LogSocket, run: Run, name: str) -> DatagramSocket:
+    """Make a log socket of the target."""
+    socket: DatagramSocket = run.target.target.log_socket(
+        name, capacity=given.capacity, datagrams=given.datagrams, invalid=given.invalid
+    )
+    return socket
+
+
+# --- Time ----------------------------------------------------------------------------------------
+
+
+@attrs.frozen
+class RunFor:
+    """Let time pass; without ``for`` and ``until``, until no thread has anything to do."""
+
+    for_: Duration | None = parameter(None, help="so long", least=0)
+    until: Duration | None = parameter(None, help="up to this monotonic time", least=0)
+    crashes: int = parameter(0, help="how many programs a fault stops meanwhile", least=0)
+    budget: int = parameter(
+        k.BUDGET, help="steps of threads after which it must be an endless loop", least=1
+    )
+
+    def __attrs_post_init__(self) -> None:
+        """Refuse two ends."""
+        if self.for_ is not None and self.until is not None:
+            raise ValueError("`for` and `until` exclude each other")
+
+
+def run(given: RunFor, run: Run) -> Outcome:
+    """Run the target."""
+    machine: Machine = run.target
+    kernel = machine.target.kernel
+    began, switches = kernel.now_ns, kernel.switches
+    until = given.until if given.for_ is None else began + given.for_
+    crashed = machine.run(until, budget=given.budget)
+    facts = {
+        "ns": kernel.now_ns - began,
+        "context_switches": kernel.switches - switches,
+        "crashes": crashed,
+    }
+    told = f"{facts['ns'] / 1e6:,.3f} ms, {facts['context_switches']:,} context switches"
+    if len(crashed) != given.crashes:
+        what = "; ".join(crashed) or "none did"
+        return Outcome.failed(
+            f"{len(crashed)} programs crashed, not {given.crashes}: {what}", **facts
+        )
+    return Outcome.ok("; ".join([told, *crashed]), **facts)
+
+
+@attrs.frozen
+class Suspend:
+    """Suspend the machine."""
+
+    for_: Duration = parameter(help="so long", least=0)
+
+
+def suspend(given: Suspend, run: Run) -> Outcome:
+    """Let boot time alone go on."""
+    run.target.target.suspend(given.for_)
+    return Outcome.ok()
+
+
+@attrs.frozen
+class ClockJump:
+    """Step the clock: a fault."""
+
+    by: Duration = parameter(help="how far, backwards where it is negative")
+    at: Duration | None = parameter(
+        None, help="when monotonic time is this; if not given, now", least=0
+    )
+
+
+def clock_jump(given: ClockJump, run: Run) -> Outcome:
+    """Step now, or arm the step."""
+    clock: VirtualClock = run.target.clock
+    if given.at is None:
+        clock.jump(given.by)
+    else:
+        clock.faults.append(faults.ClockJump(given.at, given.by))
+    return Outcome.ok()
+
+
+@attrs.frozen
+class PState:
+    """Change the frequency of a core."""
+
+    cpu: int = parameter(help="the CPU", least=0)
+    ratio: float = parameter(help="of the base frequency")
+
+
+def pstate(given: PState, run: Run) -> Outcome:
+    """Set the ratio, in thousandths."""
+    cpus = run.target.target.processor.cpus
+    if given.cpu >= len(cpus):
+        raise EmulatorError(f"there is no CPU {given.cpu}; there are 0 to {len(cpus) - 1}")
+    cpus[given.cpu].set_pstate(Fraction(round(given.ratio * 1000), 1000))
+    return Outcome.ok()
+
+
+# --- Tracing, and what is left -------------------------------------------------------------------
+
+
+@attrs.frozen
+class Stop:
+    """Stop tracing in all providers."""
+
+
+def stop(given: Stop, run: Run) -> Outcome:  # noqa: ARG001 (all steps have parameters)
+    """Let engines write where their records end."""
+    target: Target = run.target.target
+    target.stop()
+    providers = target.traces.providers
+    return Outcome.ok(
+        **{each.name: {"records": each.engine.records, "dropped": each.engine.dropped}
+           for each in providers}
+    )  # fmt: skip
+
+
+@attrs.frozen
+class Save:
+    """Save what waits."""
+
+
+def save(given: Save, run: Run) -> Outcome:  # noqa: ARG001
+    """Let the trace manager save."""
+    halves = run.target.target.traces.save()
+    return Outcome.ok(f"{halves} halves", halves=halves)
+
+
+@attrs.frozen
+class CrashTarget:
+    """Stop the machine."""
+
+
+def crash_target(given: CrashTarget, run: Run) -> Outcome:  # noqa: ARG001
+    """Stop everything; devices can still be read."""
+    run.target.target.crash()
+    return Outcome.ok()
+
+
+@attrs.frozen
+class Snapshot:
+    """Keep a device's image."""
+
+    device: str = parameter(help="the device", refers="device")
+    as_: str = parameter(help="the output", makes="output")
+
+
+def snapshot(given: Snapshot, run: Run) -> Outcome:
+    """Read the device."""
+    data = run.bytes_of(given.device)
+    run.put(given.as_, data)
+    return Outcome.ok(f"{len(data):,} bytes", bytes=len(data))
+
+
+@attrs.frozen
+class Archive:
+    """Keep the archive."""
+
+    as_: str = parameter(help="the output", makes="output")
+
+
+def archive(given: Archive, run: Run) -> Outcome:
+    """Let the trace manager make it."""
+    data: bytes = run.target.target.archive()
+    run.put(given.as_, data)
+    return Outcome.ok(f"{len(data):,} bytes", bytes=len(data))
+
+
+# --- Faults --------------------------------------------------------------------------------------
+
+
+@attrs.frozen
+class CrashFault:
+    """The program that stores into a device stops between two stores."""
+
+    device: str = parameter(help="the device", refers="device")
+    stores: int = parameter(help="stores from here on that are still made", least=0)
+
+
+def crash(given: CrashFault, run: Run) -> Outcome:
+    """Arm it."""
+    return _arm_memory(run, given.device, lambda done: faults.CrashAfter(done + given.stores))
+
+
+@attrs.frozen
+class TornFault:
+    """The program that stores into a device stops within a store."""
+
+    device: str = parameter(help="the device", refers="device")
+    store: int = parameter(help="the store, from here on and from 0", least=0)
+    nbytes: int = parameter(4, help="its low bytes that land, 1 to 7", least=1)
+
+
+def torn_write(given: TornFault, run: Run) -> Outcome:
+    """Arm it."""
+    return _arm_memory(
+        run, given.device, lambda done: faults.TornWrite(done + given.store, given.nbytes)
+    )
+
+
+@attrs.frozen
+class FlipFault:
+    """A bit arrives wrong."""
+
+    device: str = parameter(help="the device", refers="device")
+    bit: int = parameter(help="the bit, 0 to 63", least=0)
+    store: int | None = parameter(None, help="of this store, from here on and from 0", least=0)
+    offset: int | None = parameter(None, help="of each store to this byte", least=0)
+
+
+def bit_flip(given: FlipFault, run: Run) -> Outcome:
+    """Arm it."""
+    return _arm_memory(
+        run,
+        given.device,
+        lambda done: faults.BitFlip(
+            bit=given.bit,
+            store=None if given.store is None else done + given.store,
+            offset=given.offset,
+        ),
+    )
+
+
+def _arm_memory(run: Run, name: str, make: Callable[[int], Any]) -> Outcome:
+    memory = run.target.memory_of(name)
+    memory.faults.append(make(memory.stores))
+    return Outcome.ok(stores=memory.stores)
+
+
+@attrs.frozen
+class FullFault:
+    """A trace buffer acts as if it were full."""
+
+    device: str = parameter(help="the trace provider", refers="device")
+    record: int = parameter(help="the first record dropped, from here on and from 0", least=0)
+    count: int = parameter(1, help="how many", least=0)
+
+
+def full(given: FullFault, run: Run) -> Outcome:
+    """Arm it."""
+    engine = run.device(given.device)
+    if not isinstance(engine, TraceEngine):
+        raise EmulatorError(f"device {given.device!r} is no trace provider")
+    first = engine.records + engine.dropped + given.record
+    engine.faults.append(faults.FullBuffer(first, given.count))
+    return Outcome.ok()
+
+
+@attrs.frozen
+class DropFault:
+    """A socket drops datagrams."""
+
+    device: str = parameter(help="the socket", refers="device")
+    datagram: int = parameter(help="the first one, from here on and from 0", least=0)
+    count: int = parameter(1, help="how many", least=0)
+
+
+def drop(given: DropFault, run: Run) -> Outcome:
+    """Arm it."""
+    socket = run.device(given.device)
+    if not isinstance(socket, DatagramSocket):
+        raise EmulatorError(f"device {given.device!r} is no socket")
+    socket.faults.append(faults.DropDatagram(socket.attempts + given.datagram, given.count))
+    return Outcome.ok()

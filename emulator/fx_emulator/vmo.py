@@ -1,0 +1,720 @@
+"""VMOs: memory objects of the target with handles, rights, mappings, slices and snapshots.
+
+A VMO has whole pages, a size that may change, and a content size in bytes. A page is committed when
+it is first stored into; before that it is zeros and costs nothing. A snapshot shares the committed
+pages of its parent until one of both stores into one: the writer then gets a copy of its own. A
+slice is a window on its parent. Each committed page is counted once, for the first of the objects
+that share it.
+"""
+
+from __future__ import annotations
+
+import enum
+import itertools
+from collections.abc import Iterator
+from typing import Self
+
+from fx_emulator.errors import MemoryAccessError, RightsError, VmoError
+from fx_emulator.memory import Memory
+
+__all__ = ["DEFAULT_RIGHTS", "PAGE", "Mapping", "Rights", "Vmo"]
+
+PAGE = 4096
+FIRST_KOID = 1024
+"""Where koids begin that the kernel gives out."""
+
+_WORD = 8
+_PAGE_BITS = 12
+_NAME_BYTES = 31
+_ABSENT, _OWN, _LENT = 0, 1, 2
+"""A page is not of this object (zeros, or its parent's); its own; its own and shared with
+snapshots."""
+
+
+class Rights(enum.IntFlag):
+    """What a handle allows; the numbers are Zircon's."""
+
+    NONE = 0
+    DUPLICATE = 1 << 0
+    TRANSFER = 1 << 1
+    READ = 1 << 2
+    WRITE = 1 << 3
+    EXECUTE = 1 << 4
+    MAP = 1 << 5
+    GET_PROPERTY = 1 << 6
+    SET_PROPERTY = 1 << 7
+    SIGNAL = 1 << 12
+    WAIT = 1 << 14
+    INSPECT = 1 << 15
+    RESIZE = 1 << 22
+
+
+DEFAULT_RIGHTS = (
+    Rights.DUPLICATE
+    | Rights.TRANSFER
+    | Rights.READ
+    | Rights.WRITE
+    | Rights.MAP
+    | Rights.GET_PROPERTY
+    | Rights.SET_PROPERTY
+    | Rights.SIGNAL
+    | Rights.WAIT
+    | Rights.INSPECT
+)
+"""What the handle of a new VMO has; RESIZE as well where it is resizable."""
+_READ = int(Rights.READ)
+_WRITE = int(Rights.WRITE)
+
+
+# --- Pages ---------------------------------------------------------------------------------------
+
+
+class _Page:
+    """A committed page that several storages share.
+
+    It lies in the memory of the storage that wrote it; when that one writes again or goes, its
+    bytes are kept here for the others.
+    """
+
+    def __init__(self, storage: _Storage, index: int) -> None:
+        self.sharers = [storage]
+        self._storage: _Storage | None = storage
+        self._index = index
+        self._data = b""
+
+    @property
+    def data(self) -> bytes:
+        if self._storage is None:
+            return self._data
+        return self._storage.memory.read(self._index << _PAGE_BITS, PAGE)
+
+    def load_u64(self, within: int) -> int:
+        if self._storage is None:
+            return int.from_bytes(self._data[within : within + _WORD], "little")
+        return self._storage.memory.load_u64((self._index << _PAGE_BITS) + within)
+
+    def leave(self, storage: _Storage) -> None:
+        """A storage shares it no longer."""
+        self.sharers.remove(storage)
+        if storage is self._storage:
+            if self.sharers:
+                self._data = self.data
+            self._storage = None
+
+
+class _Storage:
+    """The pages of one object: its own in a memory, those of its parent by reference."""
+
+    def __init__(self, memory: Memory, *, used: bytes | None = None) -> None:
+        self.memory = memory
+        self.state = bytearray(used or memory.size >> _PAGE_BITS)
+        self.lent: dict[int, _Page] = {}
+        self.inherited: dict[int, _Page] = {}
+        self.users = 0
+        """Objects and mappings that need it."""
+
+    @property
+    def size(self) -> int:
+        return len(self.state) << _PAGE_BITS
+
+    def committed(self, first: int, end: int) -> int:
+        """Pages of a range that are counted for it."""
+        own = end - first - self.state.count(_ABSENT, first, end)
+        return own + sum(
+            first <= index < end and page.sharers[0] is self
+            for index, page in self.inherited.items()
+        )
+
+    def load_u64(self, offset: int) -> int:
+        page = self.inherited.get(offset >> _PAGE_BITS)
+        if page is None or offset & 7:
+            return self.memory.load_u64(offset)
+        return page.load_u64(offset & PAGE - 1)
+
+    def store_u64(self, offset: int, value: int) -> None:
+        # A place that is none is refused by the memory below.
+        index = offset >> _PAGE_BITS
+        if index >= len(self.state) or self.state[index] != _OWN:
+            self.claim(offset, _WORD)
+        self.memory.store_u64(offset, value)
+
+    def read(self, offset: int, n: int) -> bytes:
+        data = self.memory.read(offset, n)
+        if not self.inherited or not n:
+            return data
+        parts = []
+        at = offset
+        while at < offset + n:
+            index = at >> _PAGE_BITS
+            upto = min(offset + n, (index + 1) << _PAGE_BITS)
+            page = self.inherited.get(index)
+            if page is None:
+                parts.append(data[at - offset : upto - offset])
+            else:
+                within = at & PAGE - 1
+                parts.append(page.data[within : within + upto - at])
+            at = upto
+        return b"".join(parts)
+
+    def write(self, offset: int, words: bytes) -> None:
+        index = offset >> _PAGE_BITS
+        within = offset + len(words) <= (index + 1) << _PAGE_BITS
+        if not within or index >= len(self.state) or self.state[index] != _OWN:
+            self.claim(offset, len(words))
+        self.memory.write(offset, words)
+
+    def claim(self, offset: int, nbytes: int) -> None:
+        """Make the pages of a range its own, before they are stored into."""
+        inside = nbytes and not offset & 7 and 0 <= offset <= self.size - nbytes
+        if not inside or self.memory.crashed:
+            return
+        first, last = offset >> _PAGE_BITS, (offset + nbytes - 1) >> _PAGE_BITS
+        for index in range(first, last + 1):
+            if self.state[index] == _LENT:
+                self.lent.pop(index).leave(self)
+            elif self.state[index] == _ABSENT and index in self.inherited:
+                page = self.inherited.pop(index)
+                # The kernel copies it, not the program: no fault sees that, and no log.
+                at = index << _PAGE_BITS
+                self.memory.bytes[at : at + PAGE] = memoryview(page.data)
+                page.leave(self)
+            self.state[index] = _OWN
+
+    def share(self, first: int, count: int, heir: _Storage) -> None:
+        """Let a new storage have pages from ``first`` on as its pages from 0 on."""
+        for index in range(first, min(first + count, len(self.state))):
+            page = self.inherited.get(index)
+            if self.state[index] == _OWN:
+                page = self.lent[index] = _Page(self, index)
+                self.state[index] = _LENT
+            elif self.state[index] == _LENT:
+                page = self.lent[index]
+            if page is not None:
+                page.sharers.append(heir)
+                heir.inherited[index - first] = page
+
+    def resize(self, size: int) -> None:
+        pages = size >> _PAGE_BITS
+        for index in range(pages, len(self.state)):
+            self.give_up(index)
+        self.memory.resize(size)
+        self.state = self.state[:pages].ljust(pages, bytes([_ABSENT]))
+
+    def give_up(self, index: int) -> None:
+        for pages in (self.lent, self.inherited):
+            page = pages.pop(index, None)
+            if page is not None:
+                page.leave(self)
+
+    def acquire(self) -> None:
+        self.users += 1
+
+    def release(self) -> None:
+        """One user less; without any it gives up what it shares."""
+        self.users -= 1
+        if not self.users:
+            for index in [*self.lent, *self.inherited]:
+                self.give_up(index)
+
+
+class _Object:
+    """What the handles of one VMO stand for."""
+
+    def __init__(
+        self,
+        storage: _Storage,
+        *,
+        koids: Iterator[int],
+        name: str,
+        content_size: int,
+        max_size: int | None,
+        parent: _Object | None = None,
+        window: tuple[int, int] | None = None,
+    ) -> None:
+        storage.acquire()
+        self.storage = storage
+        self.koids = koids
+        self.koid = next(koids)
+        self.name = name
+        self.content_size = content_size
+        self.max_size = max_size
+        self.parent = parent
+        self.window = window
+        """First byte and bytes of a slice in its storage; None, all of it."""
+        self.base = window[0] if window else 0
+        self.children: list[_Object] = []
+        self.handles = 0
+        if parent is not None:
+            parent.children.append(self)
+
+    @property
+    def size(self) -> int:
+        return self.window[1] if self.window else self.storage.size
+
+    @property
+    def resizable(self) -> bool:
+        return self.max_size is not None
+
+    def check(self, what: str, offset: int, nbytes: int) -> None:
+        if nbytes < 0 or not 0 <= offset <= self.size - nbytes:
+            advice = "; set_size() makes it larger" if self.resizable else ""
+            raise MemoryAccessError(
+                f"{self}: {what} of {nbytes} bytes at byte {offset}: outside its {self.size} bytes"
+                + advice
+            )
+
+    def release(self) -> None:
+        self.handles -= 1
+        if not self.handles:
+            if self.parent is not None:
+                self.parent.children.remove(self)
+            self.storage.release()
+
+    def __str__(self) -> str:
+        return f"VMO {self.koid}" + (f" {self.name!r}" if self.name else "")
+
+
+# --- Handles -------------------------------------------------------------------------------------
+
+
+class Vmo:
+    """A handle to a VMO; also a ``fxframework.model.target.Memory``.
+
+    Each operation names the rights that it takes, and raises RightsError without them. ``create``
+    and ``over`` make a VMO; ``duplicate``, ``snapshot`` and ``slice`` give further handles. A VMO
+    lives as long as a handle, a mapping or a slice of it.
+    """
+
+    def __init__(self, vmo: _Object, rights: Rights) -> None:
+        vmo.handles += 1
+        self._vmo = vmo
+        self._rights = rights
+        # Arithmetic on flags is slow, and loads and stores are not to be.
+        self._bits = int(rights)
+        self._closed = False
+
+    def __repr__(self) -> str:
+        state = "closed" if self._closed else f"{self._vmo.size} bytes, {self._rights!r}"
+        return f"<Vmo: {self._vmo}, {state}>"
+
+    @classmethod
+    def create(
+        cls,
+        size: int,
+        *,
+        name: str = "",
+        resizable: bool = False,
+        max_size: int = 1 << 32,
+        koids: Iterator[int] | None = None,
+        log: bool = False,
+    ) -> Self:
+        """A new VMO of zeros: ``size`` bytes, rounded up to pages.
+
+        ``size`` is its content size, too. A ``resizable`` one may grow up to ``max_size``.
+        ``koids`` gives its koid and those of its children (default: 1024, 1025 …). With ``log``
+        its ``memory`` has a store log.
+        """
+        _check_size(size, max_size)
+        memory = Memory.anonymous(_round_up(size), log=log)
+        limit = max_size if resizable else None
+        return cls._new(_Storage(memory), size, name=name, max_size=limit, koids=koids)
+
+    @classmethod
+    def over(
+        cls,
+        memory: Memory,
+        *,
+        name: str = "",
+        resizable: bool = False,
+        max_size: int = 1 << 32,
+        koids: Iterator[int] | None = None,
+    ) -> Self:
+        """A VMO whose bytes are those of a memory of whole pages, which another process may map.
+
+        Pages that are not all zero count as committed. What another process stores is seen, but
+        does not make a snapshot keep the page as it was.
+        """
+        if memory.size % PAGE:
+            raise VmoError(f"{memory}: a VMO has whole pages of {PAGE} bytes")
+        _check_size(memory.size, max_size)
+        limit = max_size if resizable else None
+        used = memory.bytes.reshape(-1, PAGE).any(axis=1).tobytes()
+        storage = _Storage(memory, used=used)
+        return cls._new(storage, memory.size, name=name, max_size=limit, koids=koids)
+
+    @classmethod
+    def _new(
+        cls,
+        storage: _Storage,
+        size: int,
+        *,
+        name: str,
+        max_size: int | None,
+        koids: Iterator[int] | None,
+    ) -> Self:
+        vmo = _Object(
+            storage,
+            koids=itertools.count(FIRST_KOID) if koids is None else koids,
+            name=_fit_name(name),
+            content_size=size,
+            max_size=max_size,
+        )
+        resize = Rights.RESIZE if max_size is not None else Rights.NONE
+        return cls(vmo, DEFAULT_RIGHTS | resize)
+
+    # --- the handle ---
+
+    @property
+    def rights(self) -> Rights:
+        """What this handle allows."""
+        return self._rights
+
+    @property
+    def koid(self) -> int:
+        """The object's koid, the same for all of its handles."""
+        return self._vmo.koid
+
+    @property
+    def parent_koid(self) -> int:
+        """The koid of the VMO that it is a child of; 0, it is none."""
+        return self._vmo.parent.koid if self._vmo.parent else 0
+
+    @property
+    def num_children(self) -> int:
+        """How many children of it are there."""
+        return len(self._vmo.children)
+
+    @property
+    def resizable(self) -> bool:
+        """Whether its size can change."""
+        return self._vmo.resizable
+
+    @property
+    def memory(self) -> Memory:
+        """Where its pages are: for the store log and for faults. A slice has its parent's.
+
+        Pages that a snapshot has not copied are not in it.
+        """
+        return self._vmo.storage.memory
+
+    def duplicate(self, rights: Rights | None = None) -> Self:
+        """Another handle, with the same rights or fewer. Takes DUPLICATE."""
+        self._need(Rights.DUPLICATE, "duplicate")
+        wanted = self._rights if rights is None else rights
+        missing = wanted & ~self._rights
+        if missing:
+            raise RightsError(
+                f"{self._vmo}: a handle with {self._rights!r} gives none with {missing!r}"
+            )
+        return type(self)(self._vmo, wanted)
+
+    def close(self) -> None:
+        """Give up the handle. Harmless when done twice."""
+        if not self._closed:
+            self._closed = True
+            self._bits = 0
+            self._vmo.release()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    # --- properties ---
+
+    @property
+    def name(self) -> str:
+        """What it is called: up to 31 bytes. Takes GET_PROPERTY."""
+        self._need(Rights.GET_PROPERTY, "get name")
+        return self._vmo.name
+
+    def set_name(self, name: str) -> None:
+        """Call it so; what is too long is cut. Takes SET_PROPERTY."""
+        self._need(Rights.SET_PROPERTY, "set name")
+        self._vmo.name = _fit_name(name)
+
+    @property
+    def content_size(self) -> int:
+        """Bytes of it that mean something. Takes GET_PROPERTY."""
+        self._need(Rights.GET_PROPERTY, "get content size")
+        return self._vmo.content_size
+
+    def set_content_size(self, nbytes: int) -> None:
+        """Say how many bytes mean something; up to its size. Takes SET_PROPERTY."""
+        self._need(Rights.SET_PROPERTY, "set content size")
+        self._vmo.check("content", 0, nbytes)
+        self._vmo.content_size = nbytes
+
+    @property
+    def size(self) -> int:
+        """Bytes, whole pages of them."""
+        return self._vmo.size
+
+    def get_size(self) -> int:
+        """Bytes, whole pages of them."""
+        self._need(Rights.NONE, "get size")
+        return self._vmo.size
+
+    def set_size(self, size: int) -> None:
+        """Make it ``size`` bytes, rounded up to pages, which is its content size then.
+
+        New bytes are zero, and so are those that come back. Takes RESIZE and WRITE. Raises VmoError
+        where it is not resizable, or for more than its maximum.
+        """
+        vmo = self._vmo
+        self._need(Rights.NONE, "set size")
+        if vmo.max_size is None:
+            raise VmoError(f"{vmo} is not resizable; create it with resizable=True")
+        self._need(Rights.RESIZE | Rights.WRITE, "set size")
+        _check_size(size, vmo.max_size)
+        if _round_up(size) != vmo.size:
+            vmo.storage.resize(_round_up(size))
+        vmo.content_size = size
+
+    @property
+    def committed_pages(self) -> int:
+        """Pages that are committed and counted for it; for a slice, those of its window."""
+        vmo = self._vmo
+        first = vmo.base >> _PAGE_BITS
+        return vmo.storage.committed(first, first + (vmo.size >> _PAGE_BITS))
+
+    @property
+    def committed_bytes(self) -> int:
+        """``committed_pages`` in bytes."""
+        return self.committed_pages << _PAGE_BITS
+
+    # --- loads and stores ---
+
+    def load_u64(self, offset: int) -> int:
+        """The word at byte ``offset`` (a multiple of 8), in one load. Takes READ."""
+        if not self._bits & _READ:
+            self._need(Rights.READ, "load")
+        vmo = self._vmo
+        if vmo.window:
+            vmo.check("load", offset, _WORD)
+        return vmo.storage.load_u64(vmo.base + offset)
+
+    def store_u64(self, offset: int, value: int) -> None:
+        """Store the word at byte ``offset`` (a multiple of 8), in one store. Takes WRITE."""
+        if not self._bits & _WRITE:
+            self._need(Rights.WRITE, "store")
+        vmo = self._vmo
+        if vmo.window:
+            vmo.check("store", offset, _WORD)
+        vmo.storage.store_u64(vmo.base + offset, value)
+
+    def read(self, offset: int, n: int) -> bytes:
+        """``n`` bytes from ``offset``. Takes READ."""
+        if not self._bits & _READ:
+            self._need(Rights.READ, "read")
+        vmo = self._vmo
+        vmo.check("read", offset, n)
+        return vmo.storage.read(vmo.base + offset, n)
+
+    def write(self, offset: int, buffer: bytes) -> None:
+        """Store bytes, in ascending 8-byte stores. Takes WRITE.
+
+        They may begin and end within a word, as the kernel allows it: such a word is read, changed,
+        and stored whole.
+        """
+        if not self._bits & _WRITE:
+            self._need(Rights.WRITE, "write")
+        vmo = self._vmo
+        vmo.check("write", offset, len(buffer))
+        at = vmo.base + offset
+        if len(buffer) and (at | len(buffer)) & 7:
+            start, end = at & -_WORD, at + len(buffer)
+            head = vmo.storage.read(start, at - start)
+            tail = vmo.storage.read(end, -end % _WORD)
+            at, buffer = start, head + bytes(buffer) + tail
+        vmo.storage.write(at, buffer)
+
+    def grow(self, size: int) -> None:
+        """Make it at least ``size`` bytes, up to its maximum: ``set_size`` where it is smaller."""
+        if size > self._vmo.size:
+            content = self._vmo.content_size
+            self.set_size(size)
+            self._vmo.content_size = max(content, size)
+
+    # --- mappings and children ---
+
+    def map(self, offset: int = 0, length: int | None = None, *, write: bool = True) -> Mapping:
+        """A window of ``length`` bytes (default: to its end) from ``offset``, both whole pages.
+
+        Takes MAP and READ; WRITE as well where it is to be written. It stays when the handle is
+        closed.
+        """
+        self._need(Rights.MAP | Rights.READ | (Rights.WRITE if write else Rights.NONE), "map")
+        vmo = self._vmo
+        nbytes = vmo.size - offset if length is None else length
+        _check_pages("map", offset, nbytes)
+        vmo.check("map", offset, nbytes)
+        return Mapping(vmo, offset, nbytes, write=write)
+
+    def snapshot(
+        self,
+        offset: int = 0,
+        size: int | None = None,
+        *,
+        name: str | None = None,
+        resizable: bool = False,
+        max_size: int = 1 << 32,
+    ) -> Self:
+        """A child with the bytes as they are now; from here on both go their own ways.
+
+        ``size`` (default: to the end) is rounded up to pages and may go beyond the end: zeros are
+        there. Takes DUPLICATE and READ; the child's handle can be written.
+        """
+        self._need(Rights.DUPLICATE | Rights.READ, "snapshot")
+        vmo = self._vmo
+        nbytes = vmo.size - offset if size is None else size
+        _check_pages("snapshot", offset, 0)
+        _check_size(nbytes, max_size)
+        storage = _Storage(Memory.anonymous(_round_up(nbytes)))
+        count = min(storage.size, max(0, vmo.size - offset)) >> _PAGE_BITS
+        vmo.storage.share((vmo.base + offset) >> _PAGE_BITS, count, storage)
+        child = _Object(
+            storage,
+            koids=vmo.koids,
+            name=vmo.name if name is None else _fit_name(name),
+            content_size=nbytes,
+            max_size=max_size if resizable else None,
+            parent=vmo,
+        )
+        rights = self._rights & ~(Rights.EXECUTE | Rights.RESIZE)
+        rights |= Rights.WRITE | Rights.GET_PROPERTY | Rights.SET_PROPERTY
+        return type(self)(child, rights | (Rights.RESIZE if resizable else Rights.NONE))
+
+    def slice(self, offset: int, size: int, *, name: str | None = None) -> Self:
+        """A child that is a window on this VMO, whole pages of it: what one stores the other loads.
+
+        Takes DUPLICATE and READ; the child's handle has this one's rights. Raises VmoError where
+        this VMO is resizable.
+        """
+        self._need(Rights.DUPLICATE | Rights.READ, "slice")
+        vmo = self._vmo
+        if vmo.resizable:
+            raise VmoError(f"{vmo} is resizable, so that it has no slices; take a snapshot")
+        _check_pages("slice", offset, size)
+        vmo.check("slice", offset, size)
+        child = _Object(
+            vmo.storage,
+            koids=vmo.koids,
+            name=vmo.name if name is None else _fit_name(name),
+            content_size=size,
+            max_size=None,
+            parent=vmo,
+            window=(vmo.base + offset, size),
+        )
+        return type(self)(child, self._rights)
+
+    # --- within ---
+
+    def _need(self, rights: Rights, what: str) -> None:
+        if self._closed:
+            raise VmoError(f"{self._vmo}: {what} through a closed handle; duplicate it before")
+        missing = rights & ~self._rights
+        if missing:
+            raise RightsError(
+                f"{self._vmo}: {what} takes {missing!r}, which this handle does not have; "
+                "ask who gave it for one with more rights"
+            )
+
+
+class Mapping:
+    """A window on a VMO, as a process has it mapped; a ``fxframework.model.target.Memory``.
+
+    What is behind the end of a VMO that was made smaller raises MemoryAccessError, as a fault in
+    the process would be.
+    """
+
+    def __init__(self, vmo: _Object, offset: int, nbytes: int, *, write: bool) -> None:
+        vmo.handles += 1
+        self._vmo = vmo
+        self._at = vmo.base + offset
+        self._offset = offset
+        self._size = nbytes
+        self._writable = write
+        self._mapped = True
+
+    def __repr__(self) -> str:
+        return f"<Mapping: {self._size} bytes at byte {self._offset} of {self._vmo}>"
+
+    @property
+    def size(self) -> int:
+        """Bytes in the window."""
+        return self._size
+
+    def load_u64(self, offset: int) -> int:
+        """The word at byte ``offset`` (a multiple of 8), in one load."""
+        self._check("load", offset, _WORD)
+        return self._vmo.storage.load_u64(self._at + offset)
+
+    def store_u64(self, offset: int, value: int) -> None:
+        """Store the word at byte ``offset`` (a multiple of 8), in one store."""
+        self._check("store", offset, _WORD, write=True)
+        self._vmo.storage.store_u64(self._at + offset, value)
+
+    def read(self, offset: int, n: int) -> bytes:
+        """``n`` bytes from ``offset``."""
+        self._check("read", offset, n)
+        return self._vmo.storage.read(self._at + offset, n)
+
+    def write(self, offset: int, buffer: bytes) -> None:
+        """Store whole words, in ascending order, one store for each."""
+        self._check("write", offset, len(buffer), write=True)
+        if (offset | len(buffer)) & 7:
+            raise MemoryAccessError(
+                f"{self!r}: write of {len(buffer)} bytes at byte {offset}: no whole words; "
+                "begin and end at a multiple of 8"
+            )
+        self._vmo.storage.write(self._at + offset, buffer)
+
+    def grow(self, size: int) -> None:
+        """A window does not grow. Raises VmoError for more than its size; map the VMO anew."""
+        if size > self._size:
+            raise VmoError(f"{self!r} cannot have {size} bytes; grow the VMO and map it anew")
+
+    def unmap(self) -> None:
+        """Give up the window. Harmless when done twice."""
+        if self._mapped:
+            self._mapped = False
+            self._vmo.release()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.unmap()
+
+    def _check(self, what: str, offset: int, nbytes: int, *, write: bool = False) -> None:
+        if not self._mapped:
+            raise VmoError(f"{self!r}: {what} after it was unmapped")
+        if write and not self._writable:
+            raise RightsError(f"{self!r}: {what}, but it is mapped for reading; map it to write")
+        if nbytes < 0 or not 0 <= offset <= self._size - nbytes:
+            raise MemoryAccessError(
+                f"{self!r}: {what} of {nbytes} bytes at byte {offset}: outside; map more"
+            )
+
+
+# --- Sizes and names -----------------------------------------------------------------------------
+
+
+def _round_up(size: int) -> int:
+    return size + -size % PAGE
+
+
+def _check_size(size: int, most: int) -> None:
+    if not 0 <= size <= most:
+        raise VmoError(f"a VMO of {size} bytes: this one has 0 to {most}")
+
+
+def _check_pages(what: str, offset: int, nbytes: int) -> None:
+    if offset % PAGE or nbytes % PAGE or offset < 0:
+        raise VmoError(f"{what} of {nbytes} bytes from byte {offset}: whole pages of {PAGE} only")
+
+
+def _fit_name(name: str) -> str:
+    return name.encode()[:_NAME_BYTES].decode(errors="ignore")

@@ -1,0 +1,201 @@
+"""Steps: what the steps and devices of a scenario declare, are given, and give (CONTRACTS §7).
+
+The parameters of a step or device are an attrs class, each field made with ``parameter``. Types
+are those of TOML (bool, int, float, str, lists, tables of one type), ``Duration``, other such
+classes, unions of classes that the first field of each tells apart, and classes with a method
+``from_toml``.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterable, Mapping
+from fractions import Fraction
+from pathlib import Path, PurePosixPath
+from typing import Any, Literal, NewType, TypeVar
+
+import attrs
+
+from fxframework.errors import UsageError, did_you_mean
+
+__all__ = ["Duration", "Outcome", "Run", "Status", "nanoseconds", "output_fault", "parameter"]
+
+T = TypeVar("T")
+Duration = NewType("Duration", int)
+"""Nanoseconds; in a scenario a whole number of them, or a text such as ``"1.5ms"``."""
+Status = Literal["ok", "failed", "skipped"]
+Names = Literal["device", "capture", "output", "input", "file"]
+"""What a text names: a device, a capture, an output, an output or device, a file there is."""
+UNITS = {"ns": 1, "us": 1_000, "µs": 1_000, "ms": 1_000_000, "s": 1_000_000_000}
+
+
+def nanoseconds(value: object) -> Duration:
+    """The nanoseconds of a whole number, or of a text such as ``2ms``; ValueError for others."""
+    if type(value) is int:
+        return Duration(value)
+    if isinstance(value, str):
+        for unit in sorted(UNITS, key=len, reverse=True):
+            number = value.removesuffix(unit).strip()
+            if number == value.strip() or "/" in number:
+                continue
+            try:
+                exact = Fraction(number) * UNITS[unit]
+            except (ValueError, ZeroDivisionError):
+                break
+            if exact.denominator == 1:
+                return Duration(exact.numerator)
+            break
+    raise ValueError(f'a duration is "2ms", "1.5s" or whole nanoseconds, not {value!r}')
+
+
+def output_fault(name: str) -> str:
+    """Why an output cannot have this name; the empty string where it can."""
+    path = PurePosixPath(name)
+    if not name or path.is_absolute() or "\\" in name or {".", ".."} & set(name.split("/")):
+        return f"an output is named by a path within the output folder, not {name!r}"
+    return ""
+
+
+def parameter(
+    default: Any = attrs.NOTHING,
+    *,
+    help: str,  # noqa: A002 (the name that options have)
+    factory: Callable[[], Any] | None = None,
+    refers: Names | None = None,
+    makes: Literal["capture", "output"] | None = None,
+    least: int | None = None,
+    choices: Iterable[str] = (),
+) -> Any:
+    """A field of a parameter class; in a scenario its name stands without a trailing ``_``.
+
+    ``refers`` and ``makes`` say what the text names, so that a scenario is checked before it
+    runs. ``least`` bounds a number, ``choices`` a text.
+    """
+    told = {"help": help, "refers": refers, "makes": makes, "least": least}
+    told["choices"] = tuple(choices)
+    metadata = {name: value for name, value in told.items() if value not in (None, ())}
+    if factory is not None:
+        return attrs.field(factory=factory, kw_only=True, metadata=metadata)
+    return attrs.field(default=default, kw_only=True, metadata=metadata)
+
+
+@attrs.frozen
+class Outcome:
+    """What came of a step."""
+
+    status: Status = "ok"
+    message: str = ""
+    """In one line: why it failed or was skipped, or what it did."""
+    facts: Mapping[str, Any] = attrs.field(factory=dict)
+    """What it has to say, as JSON values; the same for the same seed."""
+
+    @classmethod
+    def ok(cls, message: str = "", **facts: Any) -> Outcome:
+        """The step did what it should."""
+        return cls("ok", message, facts)
+
+    @classmethod
+    def failed(cls, message: str, **facts: Any) -> Outcome:
+        """An expectation does not hold; the scenario goes on."""
+        return cls("failed", message, facts)
+
+    @classmethod
+    def skipped(cls, message: str, **facts: Any) -> Outcome:
+        """There was nothing to be done."""
+        return cls("skipped", message, facts)
+
+
+class Run:
+    """A scenario that is being run: what each step is given beside its parameters."""
+
+    def __init__(
+        self,
+        *,
+        name: str,
+        host: Any,
+        seed: int,
+        own_seed: bool = True,
+        folder: Path | None = None,
+        golden: Path | None = None,
+        update_golden: bool = False,
+        on_output: Callable[[str, bytes], None] | None = None,
+    ) -> None:
+        self.name = name
+        self.host = host
+        """The Host, which finds readers, writers and exporters."""
+        self.seed = seed
+        self.own_seed = own_seed
+        """Whether the seed is the scenario's own, for which its golden files stand."""
+        self.folder = folder
+        """The folder of the scenario; None where it is in no file."""
+        self.golden = golden
+        """The folder of its golden files, where they are not named otherwise."""
+        self.update_golden = update_golden
+        """Whether golden files are to be written instead of compared."""
+        self.target: Any = None
+        """The device of kind ``target``; None where there is none."""
+        self.devices: dict[str, Any] = {}
+        """Devices by name."""
+        self.captures: dict[str, Any] = {}
+        """Captures (``fxframework.model.capture.Capture``) by name."""
+        self.outputs: dict[str, bytes] = {}
+        """Outputs by name."""
+        self.findings: dict[str, set[str]] = {}
+        """Codes that the scenario expects, by the name of the capture."""
+        self._shared: dict[object, Any] = {}
+        self._on_output = on_output
+
+    def rng(self, label: str = "") -> random.Random:
+        """Random numbers that follow from the seed and a label."""
+        return random.Random(f"{self.seed}/{label}")  # noqa: S311 (to be the same every time)
+
+    def device(self, name: str) -> Any:
+        """A device by its name; UsageError where there is none."""
+        return _look_up(self.devices, name, "device")
+
+    def capture(self, name: str) -> Any:
+        """A decoded capture by its name; UsageError where there is none."""
+        return _look_up(self.captures, name, "capture")
+
+    def output(self, name: str) -> bytes:
+        """An output by its name; UsageError where there is none."""
+        return _look_up(self.outputs, name, "output")
+
+    def bytes_of(self, name: str) -> bytes:
+        """An output, or else what the target's device of that name holds; UsageError for none."""
+        if name in self.outputs:
+            return self.outputs[name]
+        _look_up({**self.outputs, **self.devices}, name, "output or device")
+        snapshot = getattr(self.target, "snapshot", None)
+        if snapshot is None:
+            raise UsageError(f"device {name!r} has no bytes to be read")
+        return bytes(snapshot(name))
+
+    def put(self, name: str, data: bytes) -> None:
+        """Keep an output; UsageError where its name leads out of the folder of outputs."""
+        fault = output_fault(name)
+        if fault:
+            raise UsageError(fault)
+        self.outputs[name] = bytes(data)
+        if self._on_output is not None:
+            self._on_output(name, self.outputs[name])
+
+    def file(self, path: str) -> Path:
+        """A file that the scenario names, beside which relative paths begin."""
+        return Path(path) if self.folder is None else self.folder / path
+
+    def shared(self, key: object, make: Callable[[], T]) -> T:
+        """What several steps share: made when it is first asked for."""
+        if key not in self._shared:
+            self._shared[key] = make()
+        return self._shared[key]  # type: ignore[no-any-return]
+
+
+def _look_up(known: Mapping[str, T], name: str, noun: str) -> T:
+    try:
+        return known[name]
+    except KeyError:
+        raise UsageError(
+            f"there is no {noun} {name!r}{did_you_mean(name, known)}",
+            remedy=f"there are: {', '.join(sorted(known)) or 'none so far'}",
+        ) from None

@@ -1,0 +1,89 @@
+"""Golden files: an output is the same as it was when somebody last looked at it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from fxframework.errors import UsageError
+from fxframework.model.steps import Outcome, Run
+
+__all__ = ["compare", "difference"]
+
+CONTEXT = 8
+"""Bytes of binary outputs that are shown where they differ."""
+SHOWN = 100
+"""Characters of a line that are shown."""
+
+
+def compare(run: Run, output: str, golden: str = "") -> Outcome:
+    """Compare an output with its golden file, or write that if the run is to.
+
+    Without a name the file is that of the output in the folder beside the scenario.
+    """
+    data = run.output(output)
+    if not run.own_seed:
+        return Outcome.skipped("golden files are those of the scenario's own seed")
+    if golden:
+        path = run.file(golden)
+    elif run.golden is not None:
+        path = run.golden / output
+    else:
+        raise UsageError(
+            "the scenario is in no file, so that there is nothing beside it",
+            remedy="name the golden file with `golden`",
+        )
+    if run.update_golden:
+        return _update(run, path, output, data)
+    try:
+        wanted = path.read_bytes()
+    except FileNotFoundError:
+        return Outcome.failed(
+            f"there is no golden file {_name(run, path)}; `fxf replay --update-golden` writes it"
+        )
+    if data == wanted:
+        return Outcome.ok(f"{len(data):,} bytes, as in {_name(run, path)}", bytes=len(data))
+    return Outcome.failed(f"{output} is not {_name(run, path)}: {difference(wanted, data)}")
+
+
+def _update(run: Run, path: Path, output: str, data: bytes) -> Outcome:
+    name = _name(run, path)
+    if path.exists() and path.read_bytes() == data:
+        return Outcome.ok(f"{name} stays as it is", bytes=len(data))
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(data)
+    written: dict[str, str] = run.shared("golden.written", dict)
+    written[output] = name
+    return Outcome.ok(f"wrote {name}", bytes=len(data))
+
+
+def _name(run: Run, path: Path) -> str:
+    """The file as a report names it, on every machine the same."""
+    if run.folder is not None and path.is_relative_to(run.folder):
+        return path.relative_to(run.folder).as_posix()
+    return path.name
+
+
+def difference(wanted: bytes, found: bytes) -> str:
+    """Where two outputs differ first: a line of texts, bytes of others."""
+    at = next(
+        (at for at, (one, other) in enumerate(zip(wanted, found, strict=False)) if one != other),
+        min(len(wanted), len(found)),
+    )
+    try:
+        before, after = wanted.decode(), found.decode()
+    except UnicodeDecodeError:
+        sizes = "" if len(wanted) == len(found) else f", {len(wanted):,} bytes are {len(found):,}"
+        start = at // CONTEXT * CONTEXT
+        was = wanted[start : start + CONTEXT].hex(" ") or "the end"
+        now = found[start : start + CONTEXT].hex(" ") or "the end"
+        return f"they differ from byte {at:,} on{sizes}; at {start:,} it was {was}, it is {now}"
+    number = wanted[:at].count(b"\n")
+    lines = [text.split("\n") for text in (before, after)]
+    was, now = (_line(text[number] if number < len(text) else None) for text in lines)
+    return f"they differ from line {number + 1:,} on (byte {at:,}): it was {was}, it is {now}"
+
+
+def _line(text: str | None) -> str:
+    if text is None:
+        return "the end"
+    return repr(text if len(text) <= SHOWN else text[: SHOWN - 1] + "…")

@@ -1,0 +1,30 @@
+"""Hook implementations: the steps that every scenario has. Light: they load when they are used."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from fxframework import hookimpl
+from fxframework.registry import StepKind, lazy, lazy_type
+
+STEPS = (
+    ("capture.decode", "Read an output, or a device's image, as a capture.", "decode"),
+    ("capture.expect", "Say what a capture holds; all of it must hold.", "expect"),
+    ("capture.verify", "Nothing is found in a capture that is not expected.", "verify"),
+    ("capture.export", "Put a capture into another form, as an output.", "export"),
+    ("golden.compare", "An output is the same, byte for byte, as its golden file.", "compare"),
+)
+
+
+@hookimpl
+def fx_step_kinds() -> Iterable[StepKind]:
+    """Decode, expect, export, compare."""
+    return [
+        StepKind(
+            name=name,
+            title=title,
+            parameters=lazy_type(f"fxframework.replay.steps:{function.capitalize()}"),
+            run=lazy(f"fxframework.replay.steps:{function}"),
+        )
+        for name, title, function in STEPS
+    ]

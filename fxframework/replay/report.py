@@ -1,0 +1,161 @@
+"""Report: what came of a scenario, for people (text), for programs (JSON) and for CI (JUnit XML).
+
+All of it follows from the scenario and the seed, but for the seconds, which every form can leave
+out, so that a report can be compared byte for byte.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import xml.etree.ElementTree as ET
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import attrs
+
+from fxframework.model.steps import Status
+
+__all__ = ["VERSION", "Report", "StepReport", "junit"]
+
+VERSION = 1
+"""Of the report as JSON."""
+MARKS = {"ok": "ok", "failed": "FAILED", "skipped": "skipped"}
+
+
+@attrs.frozen(kw_only=True)
+class StepReport:
+    """A step and what came of it."""
+
+    index: int
+    """Its number, from 0."""
+    do: str
+    """The name of its kind."""
+    status: Status
+    message: str = ""
+    facts: Mapping[str, Any] = attrs.field(factory=dict)
+    seconds: float = attrs.field(default=0.0, eq=False)
+    """How long it took."""
+    error: BaseException | None = attrs.field(default=None, eq=False, repr=False)
+    """What it raised."""
+
+    def to_json(self, *, timing: bool = True) -> dict[str, Any]:
+        """The step as JSON values."""
+        out = {
+            "index": self.index,
+            "do": self.do,
+            "status": self.status,
+            "message": self.message,
+            "facts": dict(self.facts),
+        }
+        if timing:
+            out["seconds"] = self.seconds
+        return out
+
+
+@attrs.frozen(kw_only=True)
+class Report:
+    """What came of a scenario."""
+
+    scenario: str
+    """Its name."""
+    file: str
+    """The name of its file; empty where it is in none."""
+    seed: int
+    own_seed: bool
+    """Whether the seed is the scenario's own."""
+    steps: tuple[StepReport, ...]
+    outputs: Mapping[str, bytes] = attrs.field(factory=dict, repr=False)
+    """Outputs by name."""
+    goldens: Mapping[str, str] = attrs.field(factory=dict)
+    """Golden files that were written, by the output's name."""
+
+    @property
+    def ok(self) -> bool:
+        """Whether every expectation holds."""
+        return all(step.status != "failed" for step in self.steps)
+
+    @property
+    def seconds(self) -> float:
+        """How long all steps took."""
+        return sum(step.seconds for step in self.steps)
+
+    @property
+    def failures(self) -> tuple[StepReport, ...]:
+        """The steps that failed."""
+        return tuple(step for step in self.steps if step.status == "failed")
+
+    def to_json(self, *, timing: bool = True) -> dict[str, Any]:
+        """The report as JSON values; ``timing`` is whether it says how long things took."""
+        out: dict[str, Any] = {
+            "fxframework": "replay",
+            "version": VERSION,
+            "scenario": self.scenario,
+            "file": self.file,
+            "seed": self.seed,
+            "own_seed": self.own_seed,
+            "ok": self.ok,
+            "steps": [step.to_json(timing=timing) for step in self.steps],
+            "outputs": {
+                name: {"bytes": len(data), "sha256": hashlib.sha256(data).hexdigest()}
+                for name, data in self.outputs.items()
+            },
+        }
+        if timing:
+            out["seconds"] = self.seconds
+        return out
+
+    def to_text(self, *, timing: bool = True, verbose: bool = True) -> str:
+        """The report in a few lines: a line for each step, those that are ok if ``verbose``."""
+        took = f" in {self.seconds:.2f} s" if timing else ""
+        verdict = "ok" if self.ok else f"FAILED ({len(self.failures)} of {len(self.steps)} steps)"
+        lines = [f"{self.scenario} (seed {self.seed}): {verdict}{took}"]
+        width = max((len(step.do) for step in self.steps), default=0)
+        for step in self.steps:
+            if step.status == "ok" and not verbose:
+                continue
+            line = f"  step[{step.index}] {step.do:<{width}}  {MARKS[step.status]}"
+            told = step.message.replace("\n", "\n      ")
+            lines.append(f"{line}: {told}" if told else line)
+        return "\n".join(lines) + "\n"
+
+
+def junit(reports: Iterable[Report], *, timing: bool = True) -> str:
+    """JUnit XML: a test suite for each scenario, a test case for each step."""
+    root = ET.Element("testsuites")
+    for report in reports:
+        skipped = sum(step.status == "skipped" for step in report.steps)
+        suite = ET.SubElement(
+            root,
+            "testsuite",
+            name=_xml(report.scenario),
+            tests=str(len(report.steps)),
+            failures=str(len(report.failures)),
+            errors="0",
+            skipped=str(skipped),
+        )
+        if timing:
+            suite.set("time", f"{report.seconds:.6f}")
+        for step in report.steps:
+            name = f"step[{step.index}] {step.do}"
+            case = ET.SubElement(
+                suite, "testcase", classname=_xml(report.scenario), name=_xml(name)
+            )
+            if timing:
+                case.set("time", f"{step.seconds:.6f}")
+            if step.status == "failed":
+                first = _xml(step.message).partition("\n")[0]
+                failure = ET.SubElement(case, "failure", message=first)
+                failure.text = _xml(step.message)
+            elif step.status == "skipped":
+                ET.SubElement(case, "skipped", message=_xml(step.message))
+    ET.indent(root)
+    return '<?xml version="1.0" encoding="utf-8"?>\n' + ET.tostring(root, encoding="unicode") + "\n"
+
+
+def _xml(text: str) -> str:
+    """The text without what XML cannot hold, which stands as escapes."""
+    return "".join(
+        each if each in "\t\n" or " " <= each < "\ud800" or "\ue000" <= each < "\ufffe"
+        or each >= "\U00010000" else f"\\x{ord(each):02x}"
+        for each in text
+    )  # fmt: skip

@@ -1,0 +1,633 @@
+"""Scenario: a TOML file as checked objects; all that is wrong with one in a single message.
+
+Nothing runs before the whole file is understood: keys and their types, the names of step and
+device kinds, and what steps refer to. ``json_schema`` says the same to an editor.
+"""
+
+from __future__ import annotations
+
+import functools
+import tomllib
+import types
+import typing
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, Union
+
+import attrs
+import cattrs
+from cattrs.gen import make_dict_structure_fn, override
+
+from fxframework.errors import FxError, UnreadableError, UsageError, did_you_mean
+from fxframework.model.steps import Duration, nanoseconds, output_fault, parameter
+from fxframework.registry import DeviceKind, StepKind
+
+if TYPE_CHECKING:
+    from fxframework.host import Host
+
+__all__ = ["Device", "Fault", "Scenario", "ScenarioError", "Step", "json_schema", "load", "parse"]
+
+SCHEMA = "https://json-schema.org/draft/2020-12/schema"
+TARGET = "target"
+"""The device kind whose parameters are the table of that name."""
+SAID = {bool: "true or false", int: "a whole number", float: "a number", str: "a text"}
+"""The simple types, as messages say them."""
+SHOWN = 60
+"""Characters of a wrong value that a message shows."""
+
+
+@attrs.frozen(order=True)
+class Fault:
+    """One thing that is wrong with a scenario."""
+
+    path: str
+    """Where, such as ``step[3].args.count``; steps are counted from 0."""
+    message: str
+
+    def __str__(self) -> str:
+        return f"{self.path}: {self.message}" if self.path else self.message
+
+
+class ScenarioError(UsageError):
+    """A scenario cannot be run; ``faults`` are all the reasons."""
+
+    def __init__(self, faults: Sequence[Fault], *, path: str | None = None) -> None:
+        self.faults = tuple(faults)
+        what = "one thing is" if len(faults) == 1 else f"{len(faults)} things are"
+        lines = "".join(f"\n  {fault}" for fault in faults)
+        super().__init__(
+            f"{what} wrong with the scenario{lines}",
+            path=path,
+            remedy="`fxf replay --schema` says what a scenario may hold",
+        )
+
+
+@attrs.frozen(kw_only=True)
+class About:
+    """The table ``[scenario]``."""
+
+    name: str = parameter(help="what the scenario is called in reports")
+    seed: int = parameter(0, help="what all that is left to chance follows from", least=0)
+    description: str = parameter("", help="what it shows")
+
+
+@attrs.frozen
+class Device:
+    """A declared device."""
+
+    name: str
+    kind: DeviceKind
+    parameters: Any
+
+
+@attrs.frozen
+class Step:
+    """A declared step."""
+
+    index: int
+    kind: StepKind
+    parameters: Any
+
+    @property
+    def path(self) -> str:
+        """Where it stands in the scenario."""
+        return f"step[{self.index}]"
+
+
+@attrs.frozen(kw_only=True)
+class Scenario:
+    """What is to be run. The first device is the target, where there is one."""
+
+    name: str
+    seed: int
+    description: str
+    devices: tuple[Device, ...]
+    steps: tuple[Step, ...]
+    path: Path | None = None
+
+
+def load(path: str | Path, host: Host) -> Scenario:
+    """The scenario in a file. Raises UnreadableError, and ScenarioError for all that is wrong."""
+    path = Path(path)
+    try:
+        text = path.read_text("utf-8")
+    except OSError as error:
+        raise UnreadableError(
+            f"cannot open it: {error.strerror or error}", path=str(path), remedy="check the path"
+        ) from error
+    except UnicodeDecodeError as error:
+        raise ScenarioError([Fault("", f"it is no UTF-8: {error}")], path=str(path)) from None
+    return parse(text, host, path=path)
+
+
+def parse(text: str, host: Host, *, path: Path | None = None) -> Scenario:
+    """The scenario in a text; ``path`` is where it stands. Raises ScenarioError."""
+    where = None if path is None else str(path)
+    try:
+        document = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise ScenarioError([Fault("", f"it is no TOML: {error}")], path=where) from None
+    reading = _Reading(host)
+    scenario = reading.scenario(document, path)
+    if reading.faults or scenario is None:
+        raise ScenarioError(reading.faults, path=where)
+    return scenario
+
+
+class _Reading:
+    """Reads one document and gathers what is wrong with it."""
+
+    def __init__(self, host: Host) -> None:
+        self.host = host
+        self.faults: list[Fault] = []
+
+    def fault(self, path: str, message: str) -> None:
+        self.faults.append(Fault(path, message))
+
+    def scenario(self, document: dict[str, Any], path: Path | None) -> Scenario | None:
+        known = ("scenario", "target", "device", "step")
+        for key in document.keys() - set(known):
+            self.fault(key, f"a scenario has no such table{did_you_mean(key, known)}")
+        about: About | None = None
+        if "scenario" in document:
+            about = self.structured(document["scenario"], About, "scenario")
+        else:
+            self.fault("scenario", "is missing: a table with a name at least")
+        devices = list(self.devices(document))
+        steps = list(self.steps(document))
+        folder = None if path is None else path.parent
+        self.references(devices, steps, folder)
+        if about is None:
+            return None
+        return Scenario(
+            name=about.name,
+            seed=about.seed,
+            description=about.description,
+            devices=tuple(device for device in devices if device.parameters is not None),
+            steps=tuple(step for step in steps if step.parameters is not None),
+            path=path,
+        )
+
+    def devices(self, document: dict[str, Any]) -> Iterator[Device]:
+        kinds = self.host.devices
+        if TARGET in kinds:
+            given = document.get(TARGET, {})
+            yield Device(TARGET, kinds[TARGET], self.parameters(kinds[TARGET], given, TARGET))
+        elif TARGET in document:
+            self.fault(TARGET, "no plugin has a device kind 'target'; `fxf plugins` lists them")
+        declared = document.get("device", {})
+        if not isinstance(declared, dict):
+            self.fault("device", f"is {_shown(declared)}, not tables [device.NAME]")
+            return
+        for name, given in declared.items():
+            path = f"device.{name}"
+            kind = self.kind(given, "kind", path, kinds, "device kind")
+            if name == TARGET or (kind is not None and kind.name == TARGET):
+                self.fault(path, "the target is the table [target]; a scenario has one")
+            elif kind is not None:
+                rest = {key: value for key, value in given.items() if key != "kind"}
+                yield Device(name, kind, self.parameters(kind, rest, path))
+
+    def steps(self, document: dict[str, Any]) -> Iterator[Step]:
+        declared = document.get("step", [])
+        if not isinstance(declared, list):
+            self.fault("step", f"is {_shown(declared)}, not tables [[step]]")
+            return
+        if not declared:
+            self.fault("step", "there is none; a scenario has one [[step]] at least")
+        for index, given in enumerate(declared):
+            path = f"step[{index}]"
+            kind = self.kind(given, "do", path, self.host.step_kinds, "step")
+            if kind is not None:
+                rest = {key: value for key, value in given.items() if key != "do"}
+                yield Step(index, kind, self.parameters(kind, rest, path))
+
+    def kind(
+        self, given: Any, key: str, path: str, known: Mapping[str, Any], noun: str
+    ) -> Any | None:
+        """The descriptor that an entry names."""
+        if not isinstance(given, dict):
+            self.fault(path, f"is {_shown(given)}, not a table")
+        elif key not in given:
+            self.fault(f"{path}.{key}", f"is missing: the name of a {noun}")
+        elif not isinstance(given[key], str):
+            self.fault(f"{path}.{key}", f"is {_shown(given[key])}, not a text")
+        elif given[key] not in known:
+            name = given[key]
+            hint = did_you_mean(name, known) or f"; there are {', '.join(sorted(known)) or 'none'}"
+            self.fault(f"{path}.{key}", f"there is no {noun} {name!r}{hint}")
+        else:
+            return known[given[key]]
+        return None
+
+    def parameters(self, kind: StepKind | DeviceKind, given: Any, path: str) -> Any:
+        try:
+            wanted = NoParameters if kind.parameters is None else kind.parameters()
+        except Exception as error:  # noqa: BLE001 (somebody else's code)
+            self.fault(path, f"its parameters cannot be loaded: {type(error).__name__}: {error}")
+            return None
+        return self.structured(given, wanted, path)
+
+    def structured(self, given: Any, wanted: type, path: str) -> Any:
+        try:
+            return _converter().structure(given, wanted)
+        except Exception as error:  # noqa: BLE001 (cattrs gathers whatever is raised)
+            self.faults.extend(_faults(error, path))
+            return None
+
+    # --- what names what ---
+
+    def references(self, devices: list[Device], steps: list[Step], folder: Path | None) -> None:
+        """Check that names are there before they are used, and each is made once."""
+        known: dict[str, set[str]] = {"device": set(), "capture": set(), "output": set()}
+        for device in devices:
+            path = device.name if device.name == TARGET else f"device.{device.name}"
+            self.check_names(device.parameters, path, known, folder)
+            known["device"].add(device.name)
+        # A device or step that could not be read may have made any name.
+        sure = len(self.faults) == 0
+        for step in steps:
+            self.check_names(step.parameters, step.path, known, folder, sure=sure)
+
+    def check_names(
+        self,
+        parameters: Any,
+        path: str,
+        known: dict[str, set[str]],
+        folder: Path | None,
+        *,
+        sure: bool = True,
+    ) -> None:
+        made = []
+        for field, value in _named_values(parameters):
+            place = f"{path}.{_key(field.name)}"
+            refers, makes = field.metadata.get("refers"), field.metadata.get("makes")
+            if refers == "file":
+                file = Path(value) if folder is None else folder / value
+                if not file.is_file():
+                    self.fault(place, f"there is no file {value!r} beside the scenario")
+            elif refers is not None and sure:
+                there = known["output"] | known["device"] if refers == "input" else known[refers]
+                noun = "output or device" if refers == "input" else refers
+                if value not in there:
+                    hint = did_you_mean(value, there)
+                    hint = hint or f"; there are: {', '.join(sorted(there)) or 'none so far'}"
+                    self.fault(place, f"there is no {noun} {value!r} at this step{hint}")
+            if makes is not None:
+                fault = output_fault(value) if makes == "output" else ""
+                if fault:
+                    self.fault(place, fault)
+                elif value in known[makes]:
+                    self.fault(place, f"there is a {makes} {value!r} already")
+                made.append((makes, value))
+        for makes, value in made:
+            known[makes].add(value)
+
+
+@attrs.frozen
+class NoParameters:
+    """The parameters of a kind that has none."""
+
+
+def _named_values(parameters: Any) -> Iterator[tuple[attrs.Attribute[Any], str]]:
+    """The fields of parameters that name something, with each name."""
+    if parameters is None or not attrs.has(type(parameters)):
+        return
+    for field in attrs.fields(type(parameters)):
+        if not {"refers", "makes"} & field.metadata.keys():
+            continue
+        value = getattr(parameters, field.name)
+        for each in value if isinstance(value, list | tuple) else [value]:
+            if isinstance(each, str) and each:
+                yield field, each
+
+
+# --- TOML values as objects --------------------------------------------------------------------
+
+
+class _WrongError(ValueError):
+    """A value that is not what it should be; the message goes behind its path."""
+
+
+@functools.cache
+def _converter() -> cattrs.Converter:
+    converter = cattrs.Converter(forbid_extra_keys=True, detailed_validation=True)
+    for wanted in SAID:
+        converter.register_structure_hook(wanted, _simple)
+    converter.register_structure_hook(Duration, _duration)
+    converter.register_structure_hook_factory(
+        attrs.has, lambda wanted: _table_hook(wanted, converter)
+    )
+    converter.register_structure_hook_factory(_is_list, lambda t: _list_hook(t, converter))
+    converter.register_structure_hook_factory(_is_table, lambda t: _mapping_hook(t, converter))
+    converter.register_structure_hook_factory(_is_union, lambda t: _union_hook(t, converter))
+    converter.register_structure_hook_factory(
+        lambda wanted: hasattr(wanted, "from_toml"),
+        lambda wanted: lambda value, _: wanted.from_toml(value),
+    )
+    return converter
+
+
+def _simple(value: Any, wanted: type) -> Any:
+    if wanted is float and type(value) is int:
+        return float(value)
+    if type(value) is not wanted:
+        raise _WrongError(f"is {_shown(value)}, not {SAID[wanted]}")
+    return value
+
+
+def _duration(value: Any, _: type) -> Duration:
+    try:
+        found = nanoseconds(value)
+    except ValueError as error:
+        raise _WrongError(str(error)) from None
+    return found
+
+
+def _key(name: str) -> str:
+    """A field's name as a scenario has it."""
+    return name.rstrip("_")
+
+
+def _table_hook(wanted: Any, converter: cattrs.Converter) -> Callable[[Any, Any], Any]:
+    attrs.resolve_types(wanted)
+    renames = {
+        field.name: override(rename=_key(field.name))
+        for field in attrs.fields(wanted)
+        if field.name.endswith("_")
+    }
+    make = make_dict_structure_fn(
+        wanted, converter, _cattrs_forbid_extra_keys=True, **renames  # type: ignore[arg-type]
+    )  # fmt: skip
+
+    def structure(value: Any, _: Any) -> Any:
+        if not isinstance(value, dict):
+            raise _WrongError(f"is {_shown(value)}, not a table")
+        made = make(value, wanted)
+        wrong = [
+            _Placed(_key(field.name), _WrongError(fault))
+            for field in attrs.fields(wanted)
+            if (fault := _bounds(field, getattr(made, field.name)))
+        ]
+        if wrong:
+            raise ExceptionGroup("", wrong)
+        return made
+
+    return structure
+
+
+def _bounds(field: attrs.Attribute[Any], value: Any) -> str:
+    """What ``parameter`` said a value must be, and it is not."""
+    least, choices = field.metadata.get("least"), field.metadata.get("choices")
+    if least is not None and isinstance(value, int | float) and value < least:
+        return f"is {value}, and must be {least} or more"
+    if choices and isinstance(value, str) and value not in choices:
+        hint = did_you_mean(value, choices)
+        return f"is {value!r}, not one of {', '.join(choices)}{hint}"
+    return ""
+
+
+def _is_list(wanted: Any) -> bool:
+    return typing.get_origin(wanted) in {list, tuple, Sequence}
+
+
+def _is_table(wanted: Any) -> bool:
+    return typing.get_origin(wanted) in {dict, Mapping}
+
+
+def _is_union(wanted: Any) -> bool:
+    return typing.get_origin(wanted) in {Union, types.UnionType}
+
+
+def _list_hook(wanted: Any, converter: cattrs.Converter) -> Callable[[Any, Any], Any]:
+    origin, inner = typing.get_origin(wanted), typing.get_args(wanted)[0]
+
+    def structure(value: Any, _: Any) -> Any:
+        if not isinstance(value, list):
+            raise _WrongError(f"is {_shown(value)}, not a list")
+        found = _each(enumerate(value), lambda each: converter.structure(each, inner))
+        made = [each for _, each in found]
+        return tuple(made) if origin is tuple else made
+
+    return structure
+
+
+def _mapping_hook(wanted: Any, converter: cattrs.Converter) -> Callable[[Any, Any], Any]:
+    inner = typing.get_args(wanted)[1]
+
+    def structure(value: Any, _: Any) -> Any:
+        if not isinstance(value, dict):
+            raise _WrongError(f"is {_shown(value)}, not a table")
+        if inner is Any:
+            return dict(value)
+        return dict(_each(value.items(), lambda each: converter.structure(each, inner)))
+
+    return structure
+
+
+def _each(pairs: Any, make: Callable[[Any], Any]) -> list[tuple[Any, Any]]:
+    """What is made of each value; everything that is wrong with any at once."""
+    made, wrong = [], []
+    for key, value in pairs:
+        try:
+            made.append((key, make(value)))
+        except Exception as error:  # noqa: BLE001 (gathered, with its place)
+            wrong.append(_Placed(key, error))
+    if wrong:
+        raise ExceptionGroup("", wrong)
+    return made
+
+
+class _Placed(Exception):  # noqa: N818 (it carries one)
+    """What is wrong with one item of a list or table."""
+
+    def __init__(self, key: int | str, error: Exception) -> None:
+        super().__init__(key, error)
+        self.key = key
+        self.error = error
+
+
+def _tag(member: Any) -> str:
+    """The key by which a table says which member of a union it is: its first field's."""
+    return _key(attrs.fields(member)[0].name)
+
+
+def _union_hook(wanted: Any, converter: cattrs.Converter) -> Callable[[Any, Any], Any]:
+    members = [member for member in typing.get_args(wanted) if member is not type(None)]
+    if len(members) == 1:
+        return lambda value, _: converter.structure(value, members[0])
+    if all(attrs.has(member) for member in members):
+        tags = {_tag(member): member for member in members}
+
+        def structure(value: Any, _: Any) -> Any:
+            if not isinstance(value, dict):
+                raise _WrongError(f"is {_shown(value)}, not a table")
+            found = [key for key in value if key in tags]
+            if len(found) != 1:
+                if found:
+                    raise _WrongError(f"is both {' and '.join(map(repr, found))}; make it two")
+                hint = next(filter(None, (did_you_mean(key, tags) for key in value)), "")
+                raise _WrongError(
+                    f"is {_shown(value)}, which is none of {', '.join(sorted(tags))}{hint}"
+                )
+            return converter.structure(value, tags[found[0]])
+
+        return structure
+
+    def choose(value: Any, _: Any) -> Any:
+        # Of simple types the value says itself which one it is.
+        if type(value) in members:
+            return value
+        wrong: list[str] = []
+        for member in members:
+            try:
+                return converter.structure(value, member)
+            except Exception as error:  # noqa: BLE001 (another member may take it)
+                wrong.extend(fault.message for fault in _faults(error, ""))
+        if all(member in SAID for member in members):
+            *some, last = (SAID[member] for member in members)
+            wrong = [f"is {_shown(value)}, not {', '.join(some)} or {last}"]
+        raise _WrongError("; ".join(dict.fromkeys(wrong)))
+
+    return choose
+
+
+def _shown(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= SHOWN else text[: SHOWN - 1] + "…"
+
+
+def _faults(error: BaseException, path: str) -> Iterator[Fault]:
+    """All that was found wrong, each with its path."""
+    if isinstance(error, _Placed):
+        at = f"[{error.key}]" if isinstance(error.key, int) else f".{error.key}"
+        yield from _faults(error.error, path + at)
+    elif isinstance(error, cattrs.ClassValidationError):
+        placed, others = error.group_exceptions()
+        for inner, note in placed:
+            if isinstance(inner, KeyError):
+                told = attrs.fields_dict(error.cl)[note.name].metadata.get("help", "")
+                yield Fault(f"{path}.{_key(note.name)}", f"is missing: {told}".rstrip(": "))
+            else:
+                yield from _faults(inner, f"{path}.{_key(note.name)}")
+        for inner in others:
+            yield from _faults(inner, path)
+    elif isinstance(error, BaseExceptionGroup):
+        for inner in error.exceptions:
+            yield from _faults(inner, path)
+    elif isinstance(error, cattrs.ForbiddenExtraKeysError):
+        known = [_key(field.name) for field in attrs.fields(error.cl)]
+        for key in sorted(error.extra_fields):
+            hint = did_you_mean(key, known) or f"; it has {', '.join(known) or 'none'}"
+            yield Fault(f"{path}.{key}", f"there is no such parameter{hint}")
+    elif isinstance(error, ValueError | FxError):
+        yield Fault(path, str(error))
+    else:
+        yield Fault(path, f"{type(error).__name__}: {error}")
+
+
+# --- JSON Schema -------------------------------------------------------------------------------
+
+
+def json_schema(host: Host) -> dict[str, Any]:
+    """What a scenario may hold, with the installed steps and devices, as JSON Schema."""
+    definitions: dict[str, Any] = {}
+    schema = functools.partial(_schema, definitions=definitions)
+    devices = host.devices
+    properties = {"scenario": schema(About)}
+    if TARGET in devices:
+        properties[TARGET] = _kind_schema(devices[TARGET], definitions)
+    others = [
+        _kind_schema(kind, definitions, key="kind")
+        for name, kind in sorted(devices.items())
+        if name != TARGET
+    ]
+    steps = [
+        _kind_schema(kind, definitions, key="do") for _, kind in sorted(host.step_kinds.items())
+    ]
+    if others:
+        properties["device"] = {"type": "object", "additionalProperties": {"oneOf": others}}
+    properties["step"] = {"type": "array", "minItems": 1, "items": {"oneOf": steps}}
+    return {
+        "$schema": SCHEMA,
+        "title": "A scenario of fxframework",
+        "type": "object",
+        "properties": properties,
+        "required": ["scenario", "step"],
+        "additionalProperties": False,
+        "$defs": definitions,
+    }
+
+
+def _kind_schema(
+    kind: StepKind | DeviceKind, definitions: dict[str, Any], key: str = ""
+) -> dict[str, Any]:
+    wanted = NoParameters if kind.parameters is None else kind.parameters()
+    made = _table_schema(wanted, definitions)
+    made["title"] = kind.title
+    if key:
+        made["properties"] = {key: {"const": kind.name}, **made["properties"]}
+        made["required"] = [key, *made["required"]]
+    return made
+
+
+def _schema(wanted: Any, definitions: dict[str, Any]) -> dict[str, Any]:
+    """The schema of a type of parameters."""
+    simple: dict[Any, dict[str, Any]] = {
+        bool: {"type": "boolean"},
+        int: {"type": "integer"},
+        float: {"type": "number"},
+        str: {"type": "string"},
+        Duration: {
+            "type": ["integer", "string"],
+            "pattern": r"^\s*[+-]?[0-9.]+\s*(ns|us|µs|ms|s)\s*$",
+        },
+        Any: {},
+    }
+    if wanted in simple:
+        return dict(simple[wanted])
+    if hasattr(wanted, "from_toml"):
+        own = getattr(wanted, "json_schema", None)
+        return {} if own is None else dict(own())
+    if attrs.has(wanted):
+        name = wanted.__qualname__
+        if name not in definitions:
+            definitions[name] = {}  # a class may hold lists of its own kind
+            definitions[name] = _table_schema(wanted, definitions)
+        return {"$ref": f"#/$defs/{name}"}
+    arguments = typing.get_args(wanted)
+    if _is_list(wanted):
+        return {"type": "array", "items": _schema(arguments[0], definitions)}
+    if _is_table(wanted):
+        return {"type": "object", "additionalProperties": _schema(arguments[1], definitions)}
+    if _is_union(wanted):
+        members = [_schema(each, definitions) for each in arguments if each is not type(None)]
+        return members[0] if len(members) == 1 else {"anyOf": members}
+    if typing.get_origin(wanted) is Literal:
+        return {"enum": list(arguments)}
+    return {}
+
+
+def _table_schema(wanted: Any, definitions: dict[str, Any]) -> dict[str, Any]:
+    attrs.resolve_types(wanted)
+    properties, required = {}, []
+    for field in attrs.fields(wanted):
+        made = _schema(field.type, definitions)
+        notes: Collection[str] = field.metadata
+        if "help" in notes:
+            made["description"] = field.metadata["help"]
+        if "least" in notes:
+            made["minimum"] = field.metadata["least"]
+        if "choices" in notes:
+            made["enum"] = list(field.metadata["choices"])
+        if field.default is attrs.NOTHING:
+            required.append(_key(field.name))
+        elif isinstance(field.default, bool | int | float | str):
+            made["default"] = field.default
+        properties[_key(field.name)] = made
+    return {
+        "type": "object",
+        "properties": properties,
+        "required": required,
+        "additionalProperties": False,
+    }

@@ -1,0 +1,357 @@
+"""The steps that every scenario has, whatever the format: decode, expect, export, compare."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+import attrs
+
+from fxframework.errors import Severity, UsageError, did_you_mean
+from fxframework.io.sink import Sink
+from fxframework.model.steps import Outcome, Run, parameter
+from fxframework.registry import Exporter, Writer, parse_options
+from fxframework.replay import golden
+
+if TYPE_CHECKING:
+    from fxframework.host import Host
+    from fxframework.model.capture import Capture
+    from fxframework.model.table import Table
+
+__all__ = [
+    "Compare",
+    "Decode",
+    "Expect",
+    "Export",
+    "Range",
+    "Verify",
+    "compare",
+    "decode",
+    "expect",
+    "export",
+    "open_bytes",
+    "verify",
+]
+
+LISTED = 5
+"""Findings or values that a message lists."""
+
+
+# --- decode ------------------------------------------------------------------------------------
+
+
+@attrs.frozen
+class Decode:
+    """Read bytes as a capture, which later steps look at."""
+
+    from_: str = parameter(help="an output, or a device that has an image", refers="input")
+    as_: str = parameter(help="the name of the capture", makes="capture")
+    format: str = parameter("", help="the format, instead of detecting it")
+    options: dict[str, Any] = parameter(factory=dict, help="options of the reader, and limits")
+
+
+def decode(given: Decode, run: Run) -> Outcome:
+    """Open the bytes with the reader that fits, and read all of it."""
+    capture = open_bytes(
+        run.host, run.bytes_of(given.from_), given.from_, given.format, given.options
+    )
+    run.captures[given.as_] = capture
+    capture.scan()
+    records = capture.summary().records
+    facts = {"format": capture.format, "records": records}
+    return Outcome.ok(
+        f"{records:,} {capture.format} records{_listed(capture)}",
+        **facts,
+        findings=dict(sorted(capture.diagnostics.counts.items())),
+    )
+
+
+def open_bytes(
+    host: Host, data: bytes, name: str, format: str, options: Mapping[str, Any]
+) -> Capture:
+    """A capture of some bytes, of the format that is named or detected from them and the name."""
+    source = host.source(data)
+    source.name = name
+    return host.open(source, format=format or None, options=options)
+
+
+def _listed(capture: Capture) -> str:
+    counts = capture.diagnostics.counts
+    return f"; findings: {_counts(counts)}" if counts else ""
+
+
+def _counts(counts: Mapping[str, int]) -> str:
+    return ", ".join(f"{code} ({count:,})" for code, count in sorted(counts.items()))
+
+
+# --- expect ------------------------------------------------------------------------------------
+
+Number = int | float
+Value = bool | int | float | str
+"""What a column may hold: codes are texts, numbers of an enumeration their names."""
+
+
+@attrs.frozen
+class Range:
+    """What a column's numbers come to, of the rows that ``where`` chooses."""
+
+    sum: Number | None = parameter(None, help="their sum")
+    min: Number | None = parameter(None, help="the least")
+    max: Number | None = parameter(None, help="the greatest")
+
+
+@attrs.frozen
+class Expect:
+    """Say what a capture holds. All of it must hold."""
+
+    capture: str = parameter(help="the capture", refers="capture")
+    format: str = parameter("", help="its format")
+    findings: list[str] | None = parameter(
+        None, help="codes that must be found; no other warning or worse may be, but for those "
+        "that an earlier step expects of this capture"
+    )  # fmt: skip
+    records: int | None = parameter(None, help="how many records", least=0)
+    kinds: dict[str, int] = parameter(factory=dict, help="how many records of a kind")
+    table: str = parameter("", help="a table, of which the following is said")
+    where: dict[str, Value] = parameter(
+        factory=dict, help="choose the rows that have these values in these columns"
+    )
+    rows: int | None = parameter(None, help="how many rows", least=0)
+    at_least: int | None = parameter(None, help="how many rows at least", least=0)
+    at_most: int | None = parameter(None, help="how many rows at most", least=0)
+    equals: dict[str, list[Value]] = parameter(
+        factory=dict, help="what stands in a column, row after row"
+    )
+    values: dict[str, list[Value]] = parameter(
+        factory=dict, help="the different values of a column, in any order"
+    )
+    columns: dict[str, Range] = parameter(
+        factory=dict, help="sum, min and max of columns of numbers"
+    )
+
+    def __attrs_post_init__(self) -> None:
+        """Refuse what is said of a table where none is named."""
+        told = [
+            name
+            for name in ("where", "rows", "at_least", "at_most", "equals", "values", "columns")
+            if getattr(self, name) not in (None, {})
+        ]
+        if told and not self.table:
+            raise ValueError(f"{told[0]} is said of a table; name it with table = …")
+
+
+def expect(given: Expect, run: Run) -> Outcome:
+    """Hold a capture against what is expected; all differences are told."""
+    capture = run.capture(given.capture)
+    capture.scan()
+    wrong = [*_wrong_whole(given, capture), *_wrong_findings(given, capture, run)]
+    told = []
+    if given.table:
+        table = _chosen(capture.table(given.table), given.where)
+        wrong += _wrong_rows(given, table)
+        told.append(f"{len(table):,} rows of {given.table}")
+    if wrong:
+        return Outcome.failed("; ".join(wrong), wrong=wrong)
+    return Outcome.ok("; ".join(told))
+
+
+def _wrong_whole(given: Expect, capture: Capture) -> Iterator[str]:
+    if given.format and capture.format != given.format:
+        yield f"the format is {capture.format}, not {given.format}"
+    if given.records is None and not given.kinds:
+        return
+    summary = capture.summary()
+    if given.records is not None and summary.records != given.records:
+        yield f"there are {summary.records:,} records, not {given.records:,}"
+    for kind, count in given.kinds.items():
+        found = summary.kinds.get(kind, 0)
+        if found != count:
+            hint = did_you_mean(kind, summary.kinds) if not found else ""
+            yield f"there are {found:,} records of kind {kind}, not {count:,}{hint}"
+
+
+def _wrong_findings(given: Expect, capture: Capture, run: Run) -> Iterator[str]:
+    found = capture.diagnostics.counts
+    expected = run.findings.setdefault(given.capture, set())
+    for code in given.findings or ():
+        run.host.rule(code)  # that there is such a code
+        expected.add(code)
+        if code not in found:
+            yield f"{code} is expected, and was not found"
+    worst: dict[str, str] = {}
+    for finding in capture.diagnostics.sorted():
+        if finding.severity >= Severity.WARNING and finding.code not in expected:
+            at = "" if finding.offset is None else f" at byte {finding.offset:,}"
+            worst.setdefault(finding.code, f"{finding.message}{at}")
+    for code, message in list(worst.items())[:LISTED]:
+        yield f"unexpected {code} ({found[code]:,}): {message}"
+    if len(worst) > LISTED:
+        yield f"and {len(worst) - LISTED} more codes"
+
+
+def _chosen(table: Table, where: Mapping[str, Any]) -> Table:
+    """The rows that have these values."""
+    if not where:
+        return table
+    import numpy as np
+
+    keep = np.ones(len(table), np.bool_)
+    for column, wanted in where.items():
+        keep &= np.array([value == wanted for value in table.plain(column)], np.bool_)
+    return table.select(keep)
+
+
+def _wrong_rows(given: Expect, table: Table) -> Iterator[str]:
+    rows = len(table)
+    what = f"rows of {given.table}" + (" that were chosen" if given.where else "")
+    if given.rows is not None and rows != given.rows:
+        yield f"there are {rows:,} {what}, not {given.rows:,}"
+    if given.at_least is not None and rows < given.at_least:
+        yield f"there are {rows:,} {what}, fewer than {given.at_least:,}"
+    if given.at_most is not None and rows > given.at_most:
+        yield f"there are {rows:,} {what}, more than {given.at_most:,}"
+    for column, wanted in given.equals.items():
+        found = table.plain(column)
+        if found != wanted:
+            yield f"{column}: {_unlike(wanted, found)}"
+    for column, wanted in given.values.items():
+        found = table.plain(column)
+        missing = [value for value in wanted if value not in found]
+        more = [value for value in dict.fromkeys(found) if value not in wanted]
+        if missing:
+            yield f"{column}: {_some(missing)} missing"
+        if more:
+            yield f"{column}: {_some(more)} not expected"
+    for column, bounds in given.columns.items():
+        yield from _wrong_column(column, bounds, table)
+
+
+def _wrong_column(column: str, bounds: Range, table: Table) -> Iterator[str]:
+    values = table.plain(column)
+    if any(not isinstance(value, int | float) for value in values):
+        raise UsageError(f"column {column!r} holds no numbers", remedy="see `equals` and `values`")
+    found = {"sum": sum(values), "min": min(values, default=None), "max": max(values, default=None)}
+    for name, value in found.items():
+        wanted = getattr(bounds, name)
+        if wanted is not None and value != wanted:
+            yield f"{column}: the {name} is {value}, not {wanted}"
+
+
+def _unlike(wanted: list[Any], found: list[Any]) -> str:
+    for row, (one, other) in enumerate(zip(wanted, found, strict=False)):
+        if one != other:
+            return f"row {row} has {other!r}, not {one!r}"
+    return f"{len(found):,} rows, not {len(wanted):,}"
+
+
+def _some(values: list[Any]) -> str:
+    more = f" and {len(values) - LISTED} more" if len(values) > LISTED else ""
+    return ", ".join(map(repr, values[:LISTED])) + more
+
+
+@attrs.frozen
+class Verify:
+    """Nothing worse than worth knowing is found in a capture."""
+
+    capture: str = parameter(help="the capture", refers="capture")
+
+
+def verify(given: Verify, run: Run) -> Outcome:
+    """Hold a capture's findings against what earlier steps expect of it."""
+    return expect(Expect(capture=given.capture), run)
+
+
+# --- export ------------------------------------------------------------------------------------
+
+
+@attrs.frozen
+class Export:
+    """Put a capture into another form, as `fxf convert` does."""
+
+    capture: str = parameter(help="the capture", refers="capture")
+    path: str = parameter(help="the output", makes="output")
+    to: str = parameter("", help="an exporter or a format, instead of what the suffix names")
+    options: dict[str, Any] = parameter(factory=dict, help="options of the exporter or writer")
+
+
+def export(given: Export, run: Run) -> Outcome:
+    """Write a capture with an exporter, or with its format's own writer."""
+    capture = run.capture(given.capture)
+    host = run.host
+    target = _target(host, capture, given.to, given.path)
+    own = isinstance(target, Writer) and target.format == capture.format
+    usual = capture.writer_options if own else {}
+    options = parse_options({**usual, **given.options}, target.options, whose=_name(target))
+    sink = Sink.memory()
+    dropped: Mapping[str, int] = {}
+    if isinstance(target, Writer) and own:
+        from fxframework.model.diagnostics import Diagnostics
+
+        writer = target.open(sink, options, Diagnostics({}, path=given.path))
+        for record in capture.records():
+            writer.write(record)
+        writer.close()
+    else:
+        opened = target.compose if isinstance(target, Writer) else target.open
+        assert opened is not None  # noqa: S101 (`_target` has asked)
+        session = opened(sink, options)
+        session.write(capture)
+        dropped = session.close()
+    data = sink.getvalue()
+    run.put(given.path, data)
+    message = f"{len(data):,} bytes as {_name(target)}"
+    if dropped:
+        message += f", without {_counts(dropped)}"
+    facts = {"bytes": len(data), "to": _name(target), "dropped": dict(dropped)}
+    return Outcome.ok(message, **facts)
+
+
+def _name(target: Writer | Exporter) -> str:
+    return target.format if isinstance(target, Writer) else target.name
+
+
+def _target(host: Host, capture: Capture, to: str, path: str) -> Writer | Exporter:
+    """What writes a capture: what is named, or what the suffix of the output says."""
+    exporters = host.exporters_for(capture.format, capture.tables)
+    writers = [
+        writer
+        for writer in host.writers.values()
+        if writer.format == capture.format or writer.composes(capture.tables)
+    ]
+    fitting: list[Writer | Exporter] = [*exporters, *writers]
+    if to:
+        found = [target for target in fitting if _name(target) == to]
+    else:
+        name = path.lower()
+        found = [each for each in fitting if any(name.endswith(end) for end in each.suffixes)]
+        suffix = name.rpartition(".")[2]
+        own = [each for each in found if _name(each) in {suffix, capture.format}]
+        found = own or found
+    if found and (to or len({_name(each) for each in found}) == 1):
+        return found[0]
+    names = sorted({_name(each) for each in found or fitting})
+    if found:
+        raise UsageError(f"{path}: several forms have this suffix", remedy=f"to = {_some(names)}")
+    what = f"exporter or format {to!r}" if to else f"form with the suffix of {path!r}"
+    raise UsageError(
+        f"there is no {what} for a {capture.format} capture{did_you_mean(to, names)}",
+        remedy=f"there are: {', '.join(names)}",
+    )
+
+
+# --- golden ------------------------------------------------------------------------------------
+
+
+@attrs.frozen
+class Compare:
+    """Compare an output, byte for byte, with the golden file beside the scenario."""
+
+    output: str = parameter(help="the output", refers="output")
+    golden: str = parameter(
+        "", help="the golden file; if not given, that of the output's name in SCENARIO.golden"
+    )
+
+
+def compare(given: Compare, run: Run) -> Outcome:
+    """Compare with the golden file, or write it."""
+    return golden.compare(run, given.output, given.golden)

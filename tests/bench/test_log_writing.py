@@ -1,0 +1,176 @@
+"""How fast logs are written: ratios against yardsticks of the same run. Never a failure.
+
+Run with ``tox run -e bench`` or ``pytest -m bench -s``. The goal: 0.1 M structured records a
+second, one at a time, with pid, tid, a tag, a message and a key.
+"""
+
+from __future__ import annotations
+
+import gc
+import logging
+import struct
+import time
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+import fxframework as fxf
+from fx_log.composing import open_compose, open_stream_compose
+from fx_log.handler import LogHandler
+from fx_log.sample import sample
+from fx_log.sinks import PacketWriter, RingWriter
+from fx_log.writer import LogWriter, open_writer
+from fxframework.io.memory import BytesMemory
+from fxframework.io.sink import Sink
+from fxframework.model.diagnostics import Diagnostics
+
+ONE_BY_ONE = 100_000
+"""Records that are written one at a time."""
+COMPOSED = 20_000_000
+"""Bytes of a file that is composed anew."""
+
+Say = Callable[[str], None]
+
+
+@pytest.fixture
+def say(capsys: pytest.CaptureFixture[str]) -> Say:
+    """Print a line past pytest's capture."""
+
+    def say(line: str) -> None:
+        with capsys.disabled():
+            print(f"\n  {line}", end="")
+
+    return say
+
+
+def best(run: Callable[[], Any], rounds: int = 3) -> float:
+    """The least seconds of some rounds, after one that is not counted."""
+    run()
+    times = []
+    for _ in range(rounds):
+        gc.collect()
+        begin = time.perf_counter()
+        run()
+        times.append(time.perf_counter() - begin)
+    return min(times)
+
+
+class Nowhere:
+    """A socket and a file that only count: what is measured is the making."""
+
+    def __init__(self) -> None:
+        self.count = 0
+
+    def send(self, data: bytes) -> bool:
+        self.count += len(data)
+        return True
+
+    def write(self, data: Any) -> int:
+        size = memoryview(data).nbytes
+        self.count += size
+        return size
+
+    def flush(self) -> None:
+        """Nothing is held back."""
+
+    def close(self) -> None:
+        """Nothing is open."""
+
+
+def nowhere() -> Sink:
+    return Sink(Nowhere(), name="nowhere")  # type: ignore[arg-type]
+
+
+# --- One record at a time ------------------------------------------------------------------------
+
+
+def packing_alone() -> None:
+    """The yardstick: as many records of three words, packed by struct and gathered."""
+    pack = struct.Struct("<3Q").pack
+    out = bytearray()
+    for number in range(ONE_BY_ONE):
+        out += pack(0x3000_0000_0000_0039, number, number)
+
+
+def records() -> None:
+    writer = LogWriter(Nowhere(), pid=1, tid=2, tags=["app"])
+    for number in range(ONE_BY_ONE):
+        writer.write(0x30, "something was done", {"number": number})
+
+
+def records_of_this_thread() -> None:
+    writer = LogWriter(Nowhere(), tags=["app"])
+    for number in range(ONE_BY_ONE):
+        writer.info("something was done", number=number)
+
+
+def entries_of_a_ring() -> None:
+    ring = RingWriter(BytesMemory(4096 + (1 << 20)))
+    writer = LogWriter(ring.tagged(1), pid=1, tid=2, tags=["app"])
+    for number in range(ONE_BY_ONE):
+        writer.write(0x30, "something was done", {"number": number})
+
+
+def packets() -> None:
+    writer = PacketWriter(Nowhere(), pid=1, tags=["app"])
+    for number in range(ONE_BY_ONE):
+        writer.write(0x30, f"something was done {number}")
+
+
+def python_logging() -> None:
+    handler = LogHandler(Nowhere())
+    logger = logging.getLogger("bench.log")
+    logger.setLevel(logging.INFO)
+    logger.propagate = False
+    logger.addHandler(handler)
+    try:
+        for number in range(ONE_BY_ONE):
+            logger.info("something was done %d", number)
+    finally:
+        logger.removeHandler(handler)
+
+
+@pytest.mark.parametrize(
+    "run", [records, records_of_this_thread, entries_of_a_ring, packets, python_logging]
+)
+def test_one_at_a_time_against_struct(run: Callable[[], None], say: Say) -> None:
+    bare, seconds = best(packing_alone), best(run)
+    what = run.__name__.replace("_", " ")
+    say(
+        f"{what}: {ONE_BY_ONE / seconds / 1e6:.2f} M/s (goal 0.1 of records), "
+        f"{seconds / bare:.1f} x packing 3 words with struct ({ONE_BY_ONE / bare / 1e6:.1f} M/s)"
+    )
+    assert seconds > 0
+
+
+# --- Files ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("compose", [open_compose, open_stream_compose])
+def test_composing_against_copying_the_records(compose: Any, say: Say) -> None:
+    data = sample(COMPOSED)
+
+    def copy() -> int:
+        with fxf.open(data, format="log") as capture:
+            writer = open_writer(nowhere(), {}, Diagnostics({}))
+            count = 0
+            for record in capture.records():
+                writer.write(record)
+                count += 1
+            writer.close()
+        return count
+
+    def run() -> None:
+        with fxf.open(data, format="log") as capture:
+            session = compose(nowhere(), {})
+            session.write(capture)
+            session.close()
+
+    count = copy()
+    bare, seconds = best(copy, 1), best(run, 1)
+    say(
+        f"{compose.__name__}, {count / 1e6:.2f} M logs: {count / seconds / 1e6:.3f} M/s, "
+        f"{seconds / bare:.2f} x records read and written again"
+    )
+    assert seconds > 0
