@@ -386,7 +386,7 @@ def shown(
     for record in records:
         session.write(record)
     session.close()
-    with host.open(sink.getvalue(), format=format, **reading) as capture:
+    with host.open(sink.getvalue(), format=format, options=reading) as capture:
         yield from (record.to_json() for record in capture.records())
 
 

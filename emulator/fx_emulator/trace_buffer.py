@@ -146,8 +146,8 @@ class TraceEngine:
         self._write = memory.write
         self._store = memory.store_u64
         self.mode: Mode = mode
-        self.faults: list[Callable[[int, int], bool]] = []
-        """Asked ``(number, nbytes)`` of each record put, from 0: whether it is to be dropped."""
+        self.faults: list[Callable[[int], bool]] = []
+        """Asked of each record that is put, by its number from 0: whether to drop it."""
         self.on_full = on_full
         self.durable_full = durable_full
         self.lock = threading.RLock()
@@ -216,7 +216,7 @@ class TraceEngine:
             return self._drop(durable=apart)
         if self.faults:
             number = self.records + self.dropped
-            if any(fault(number, nbytes) for fault in self.faults):
+            if any(fault(number) for fault in self.faults):
                 return self._drop(durable=apart)
         at = self.durable_used if apart else self.state & _OFFSET
         switched = False

@@ -27,9 +27,9 @@ class StepReport:
     """A step and what came of it."""
 
     index: int
-    """Its number, from 0."""
+    """Its number, from 0; -1 of a device that could not be opened."""
     do: str
-    """The name of its kind."""
+    """The name of its kind, or the place of the device."""
     status: Status
     message: str = ""
     facts: Mapping[str, Any] = attrs.field(factory=dict)
@@ -37,6 +37,11 @@ class StepReport:
     """How long it took."""
     error: BaseException | None = attrs.field(default=None, eq=False, repr=False)
     """What it raised."""
+
+    @property
+    def name(self) -> str:
+        """Where it stands in the scenario, and its kind; of a device its place alone."""
+        return self.do if self.index < 0 else f"step[{self.index}] {self.do}"
 
     def to_json(self, *, timing: bool = True) -> dict[str, Any]:
         """The step as JSON values."""
@@ -109,11 +114,11 @@ class Report:
         took = f" in {self.seconds:.2f} s" if timing else ""
         verdict = "ok" if self.ok else f"FAILED ({len(self.failures)} of {len(self.steps)} steps)"
         lines = [f"{self.scenario} (seed {self.seed}): {verdict}{took}"]
-        width = max((len(step.do) for step in self.steps), default=0)
+        width = max((len(step.name) for step in self.steps), default=0)
         for step in self.steps:
             if step.status == "ok" and not verbose:
                 continue
-            line = f"  step[{step.index}] {step.do:<{width}}  {MARKS[step.status]}"
+            line = f"  {step.name:<{width}}  {MARKS[step.status]}"
             told = step.message.replace("\n", "\n      ")
             lines.append(f"{line}: {told}" if told else line)
         return "\n".join(lines) + "\n"
@@ -136,9 +141,8 @@ def junit(reports: Iterable[Report], *, timing: bool = True) -> str:
         if timing:
             suite.set("time", f"{report.seconds:.6f}")
         for step in report.steps:
-            name = f"step[{step.index}] {step.do}"
             case = ET.SubElement(
-                suite, "testcase", classname=_xml(report.scenario), name=_xml(name)
+                suite, "testcase", classname=_xml(report.scenario), name=_xml(step.name)
             )
             if timing:
                 case.set("time", f"{step.seconds:.6f}")

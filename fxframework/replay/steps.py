@@ -24,13 +24,11 @@ __all__ = [
     "Expect",
     "Export",
     "Range",
-    "Verify",
     "compare",
     "decode",
     "expect",
     "export",
     "open_bytes",
-    "verify",
 ]
 
 LISTED = 5
@@ -102,7 +100,7 @@ class Range:
 
 @attrs.frozen
 class Expect:
-    """Say what a capture holds. All of it must hold."""
+    """Say what a capture holds. All of it must hold, and no finding is unexpected."""
 
     capture: str = parameter(help="the capture", refers="capture")
     format: str = parameter("", help="its format")
@@ -123,7 +121,7 @@ class Expect:
         factory=dict, help="what stands in a column, row after row"
     )
     values: dict[str, list[Value]] = parameter(
-        factory=dict, help="the different values of a column, in any order"
+        factory=dict, help="the different values of a column, in any order; null is none"
     )
     columns: dict[str, Range] = parameter(
         factory=dict, help="sum, min and max of columns of numbers"
@@ -217,7 +215,7 @@ def _wrong_rows(given: Expect, table: Table) -> Iterator[str]:
     for column, wanted in given.values.items():
         found = table.plain(column)
         missing = [value for value in wanted if value not in found]
-        more = [value for value in dict.fromkeys(found) if value not in wanted]
+        more = [each for each in dict.fromkeys(found) if each is not None and each not in wanted]
         if missing:
             yield f"{column}: {_some(missing)} missing"
         if more:
@@ -247,18 +245,6 @@ def _unlike(wanted: list[Any], found: list[Any]) -> str:
 def _some(values: list[Any]) -> str:
     more = f" and {len(values) - LISTED} more" if len(values) > LISTED else ""
     return ", ".join(map(repr, values[:LISTED])) + more
-
-
-@attrs.frozen
-class Verify:
-    """Nothing worse than worth knowing is found in a capture."""
-
-    capture: str = parameter(help="the capture", refers="capture")
-
-
-def verify(given: Verify, run: Run) -> Outcome:
-    """Hold a capture's findings against what earlier steps expect of it."""
-    return expect(Expect(capture=given.capture), run)
 
 
 # --- export ------------------------------------------------------------------------------------

@@ -25,9 +25,9 @@ from fxframework.io.memory import BytesMemory
 from fxframework.io.sink import Sink
 from fxframework.model.diagnostics import Diagnostics
 
-ONE_BY_ONE = 100_000
+ONE_BY_ONE = 50_000
 """Records that are written one at a time."""
-COMPOSED = 20_000_000
+COMPOSED = 4_000_000
 """Bytes of a file that is composed anew."""
 
 Say = Callable[[str], None]

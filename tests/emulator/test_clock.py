@@ -86,7 +86,7 @@ class TestJumpsAtATime:
         assert clock.monotonic_ns() == 171
         assert clock.faults == []
 
-    @given(st.lists(st.integers(0, 50), max_size=20), st.integers(0, 400), st.integers(-10, 500))
+    @given(st.lists(st.integers(0, 50), min_size=1), st.integers(0, 400), st.integers(-10, 500))
     def test_steps_make_no_difference(self, steps, at_ns, by_ns):
         fault = ClockJump(at_ns, max(by_ns, -at_ns))
         one, other = VirtualClock(), VirtualClock()

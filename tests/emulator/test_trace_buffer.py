@@ -1,4 +1,4 @@
-"""Trace buffers of the emulator: the engine, read by the trace plugin, and the manager's archives."""
+"""Trace buffers of the emulator: the engine, read by the trace plugin, and the manager."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from fx_trace.writer import TraceWriter
 from fxframework.io.memory import BytesMemory
 from fxframework.model.target import Memory as MemoryProtocol
 
-SIZES = (4096, 8192, 12288)
+SIZES = (4096, 8192)
 
 
 def blob(number: int, words: int) -> bytes:
@@ -132,9 +132,7 @@ class Model:
 class Buffer(RuleBasedStateMachine):
     """Random records; whatever store is the last one, what was committed is what is read."""
 
-    @initialize(
-        mode=st.sampled_from(MODES), size=st.sampled_from(SIZES), delayed=st.booleans()
-    )
+    @initialize(mode=st.sampled_from(MODES), size=st.sampled_from(SIZES), delayed=st.booleans())
     def begin(self, mode: Mode, size: int, delayed: bool) -> None:
         self.memory = littered(size)
         self.image = bytearray(self.memory.read(0, size))
@@ -238,7 +236,7 @@ def as_archive(image: bytes) -> tuple[bytes, str]:
 
 
 TestBuffer = Buffer.TestCase
-TestBuffer.settings = settings(max_examples=3, stateful_step_count=30, deadline=None)
+TestBuffer.settings = settings(max_examples=15, stateful_step_count=25, deadline=None)
 
 
 @given(
@@ -246,7 +244,7 @@ TestBuffer.settings = settings(max_examples=3, stateful_step_count=30, deadline=
     st.lists(st.tuples(st.integers(2, 40), st.booleans()), min_size=1, max_size=60),
     st.data(),
 )
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=60, deadline=None)
 def test_a_crash_leaves_what_was_committed(
     mode: Mode, steps: list[tuple[int, bool]], data: st.DataObject
 ) -> None:
@@ -460,8 +458,8 @@ def test_streaming_loses_nothing_that_is_saved_in_time(delay: int | None) -> Non
     archive = manager.archive()
     assert archive == live
     found = records_by_provider(archive)
-    for name in put:
-        assert [r for r in found[name] if len(r) > 24] == put[name]
+    for name, records in put.items():
+        assert [r for r in found[name] if len(r) > 24] == records
         assert [r for r in found[name] if len(r) == 24] == durable[name]
     assert findings(archive, format="trace") == set()
 
@@ -536,9 +534,9 @@ def test_an_archive_of_writers_is_clean() -> None:
     assert findings(archive) == set()
     with fxf.open(archive) as capture:
         assert capture.format == "trace"
-        names = [r.to_json()["name"] for r in capture.records() if "provider_info" in str(r)]
-        assert len(capture.table("instants")) >= 500
-    assert names in ([], ["bootloader", "kernel", "драйвер"])
+        records = [record.to_json() for record in capture.records()]
+    assert list(records_by_provider(archive)) == ["bootloader", "kernel", "драйвер"]
+    assert sum(record["record"] == "event" for record in records) == 1500
 
 
 def test_what_was_never_a_buffer_gives_no_records() -> None:

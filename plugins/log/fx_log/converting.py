@@ -15,7 +15,6 @@ import attrs
 
 from fx_log import layout as wire
 from fx_log.entries import Entry, Meaning, split_attribution
-from fx_log.presentation import rust_double
 from fx_log.records import (
     Argument,
     Attribution,
@@ -135,6 +134,8 @@ def shown_value(value: Any) -> str:
     if value is None:
         return "null"
     if isinstance(value, float):
+        from fx_log.presentation import rust_double  # with numpy, which a logging program spares
+
         return rust_double(value)
     return value.hex() if isinstance(value, bytes | memoryview) else str(value)
 

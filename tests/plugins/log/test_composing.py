@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any, ClassVar
 
 import pytest
@@ -16,6 +17,7 @@ from fxframework.io.sink import Sink
 from fxframework.io.source import Source
 from fxframework.model.capture import Capture, OpenRequest
 from fxframework.model.schema import STANDARD_TABLES, TableSchema
+from fxframework.testing.cli import run_cli
 
 from .captures import Arg, HandMade, Log, hand_made
 from .logs import entry, log, manifest, packet, ring, stream, text_log
@@ -254,3 +256,41 @@ def test_legacy_packets_are_composed_with_what_they_have_no_place_for_counted() 
 def test_an_empty_capture_composes() -> None:
     assert composed(opened(b"")) == (b"", {})
     assert composed(opened(b""), to=open_stream_compose) == (stream([]), {})
+
+
+# --- On the command line -------------------------------------------------------------------------
+
+
+def test_convert_moves_attribution_and_redacts(tmp_path: Path) -> None:
+    before, after = tmp_path / "a.fxlog", tmp_path / "b.fxlog"
+    before.write_bytes(IN_RECORD)
+    done = run_cli(
+        "convert", before, after, "-o", "attribution=manifest", "-o", "redact_keys=message"
+    )
+    assert (done.exit_code, done.stderr) == (0, "")
+    messages = [(r["message"], r["component"]) for r in said(after.read_bytes())]
+    assert messages[1:] == [
+        ("<redacted>", "core/a"),
+        (None, "core/b"),
+        ("<redacted>", "core/b"),
+        ("<redacted>", "core/a"),
+    ]
+    done = run_cli("convert", before, after, "--force", "-o", "attribution=nowhere")
+    assert done.exit_code == 2
+    assert "manifest" in done.stderr
+    assert said(after.read_bytes())[0]["message"] == "<redacted>"  # as it was
+
+
+def test_convert_between_generations_and_from_traces(tmp_path: Path) -> None:
+    packets, records, trace = (tmp_path / name for name in ("a.fxllog", "b.fxlog", "c.fxt"))
+    packets.write_bytes(stream([packet("hello", "t")]))
+    assert run_cli("convert", packets, records).exit_code == 0
+    assert run_cli("convert", records, trace).exit_code == 0
+    back = tmp_path / "d.fxlog"
+    done = run_cli("convert", trace, back)
+    assert done.exit_code == 0
+    (row,) = said(back.read_bytes())
+    assert (row["ts"], row["message"].split()[0]) == (1000, "hello")
+    done = run_cli("convert", records, tmp_path / "e.fxllog")
+    assert done.exit_code == 0
+    assert (tmp_path / "e.fxllog").read_bytes() == packets.read_bytes()

@@ -243,7 +243,7 @@ log.info("starting %s", "up", extra={"attempt": 1})
 threads = [threading.Thread(target=log.debug, args=("at work",)) for _ in range(4)]
 for thread in threads: thread.start()
 for thread in threads: thread.join()
-os._exit(3)  # no flush, no close
+os._exit(4 if "numpy" in sys.modules else 3)  # no flush, no close
 """
 
 
@@ -255,7 +255,7 @@ def test_a_real_program_that_crashes_leaves_all_that_it_logged(tmp_path: Path) -
         check=False,
         timeout=60,
     )
-    assert done.returncode == 3
+    assert done.returncode == 3  # and what a logging program loads is light
     data = path.read_bytes()
     records, found = decode(data)
     assert [f.code for f in found if f.code != "FXL0203"] == []

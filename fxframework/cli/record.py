@@ -1,0 +1,147 @@
+"""``fxf record``: the scenario that replays a capture."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from fxframework.cli.app import command as _command
+from fxframework.cli.render import amount
+from fxframework.cli.session import Session, require_readable
+from fxframework.errors import ExitCode, Severity, UsageError, WriteRefusedError
+from fxframework.io.sink import Sink
+from fxframework.io.source import CHUNK
+
+if TYPE_CHECKING:
+    from fxframework.model.capture import Capture
+    from fxframework.registry import StepKind
+
+TEMPLATE = """\
+# Drives a capture anew on the emulated target; the same bytes must come of it.
+#
+#     fxf replay {scenario}
+
+[scenario]
+name = {name}
+description = {description}
+
+[[step]]
+do = {do}
+capture = {capture}
+as = {output}
+
+[[step]]
+do = "golden.compare"
+output = {output}
+golden = {capture}
+
+[[step]]
+do = "capture.decode"
+from = {output}
+as = "replayed"
+format = {format}
+
+[[step]]
+do = "capture.expect"
+capture = "replayed"
+records = {records}
+findings = {findings}
+"""
+
+
+@_command(name="record", short_help="Write the scenario that replays a capture.")
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path),
+    metavar="SCENARIO",
+    help="The scenario; the capture comes beside it. Default: NAME.toml here.",
+)
+@click.option("--force", is_flag=True, help="Replace files that stand there.")
+@click.argument("file", metavar="FILE")
+def command(session: Session, out: Path | None, force: bool, file: str) -> ExitCode:
+    """Write the scenario that replays a capture byte for byte.
+
+    Beside it comes a copy of the capture, unpacked, which the scenario reads and compares with.
+    """
+    session.whole("record")
+    with session.open(file) as capture:
+        kind = _step(session, capture)
+        require_readable(capture)
+        capture.scan()
+        stem = Path(capture.source.suffix_name).stem or "capture"
+        scenario = Path(f"{stem}.toml") if out is None else out
+        copy = scenario.with_suffix(_suffix(session, capture))
+        _check(capture, scenario, copy, force=force)
+        text = _text(capture, kind, scenario, copy)
+        if not _same(copy, capture):
+            with Sink(copy.open("wb"), name=str(copy)) as sink:
+                for at in range(0, capture.source.size, CHUNK):
+                    sink.write(capture.source.read(at, CHUNK))
+        with Sink.open(scenario, force=force) as sink:
+            sink.write(text.encode())
+        nbytes = amount(capture.source.size, "byte")
+        session.screen.detail(f"wrote {scenario}, and {copy} ({nbytes})")
+        if session.settings.json:
+            told = {"path": capture.name, "scenario": str(scenario), "capture": str(copy)}
+            session.screen.json("record", told)
+        return session.status(capture)
+
+
+def _step(session: Session, capture: Capture) -> StepKind:
+    """The step that replays captures of this format."""
+    kinds = session.host.step_kinds.values()
+    for kind in kinds:
+        if capture.format in kind.replays:
+            return kind
+    formats = sorted({format for kind in kinds for format in kind.replays})
+    raise UsageError(
+        f"there is no step that replays a {capture.format} capture",
+        path=capture.name,
+        remedy=f"there are steps for: {', '.join(formats) or 'no format'}",
+    )
+
+
+def _suffix(session: Session, capture: Capture) -> str:
+    """The suffix of the capture's format, without that of packing."""
+    suffixes = session.host.readers[capture.format].suffixes
+    return next((each for each in suffixes if not each.endswith(".gz")), ".capture")
+
+
+def _check(capture: Capture, scenario: Path, copy: Path, *, force: bool) -> None:
+    """Refuse to write over something, before anything is written."""
+    for path in (scenario, copy):
+        if path.exists() and not force and not (path == copy and _same(path, capture)):
+            raise WriteRefusedError(
+                "it exists already",
+                path=str(path),
+                remedy="name another scenario with --out, or give --force",
+            )
+
+
+def _same(path: Path, capture: Capture) -> bool:
+    """Whether a file holds the capture's bytes already: the capture itself, for one."""
+    if not path.is_file() or path.stat().st_size != capture.source.size:
+        return False
+    if capture.source.path is not None and path.samefile(capture.source.path):
+        return not capture.source.unpacked
+    return path.read_bytes() == capture.source.read(0, capture.source.size)
+
+
+def _text(capture: Capture, kind: StepKind, scenario: Path, copy: Path) -> str:
+    found = capture.diagnostics
+    expected = sorted({each.code for each in found if each.severity >= Severity.WARNING})
+    values = {
+        "name": f"replay of {capture.source.suffix_name}",
+        "description": "Every record of a capture is written again, at its own time.",
+        "do": kind.name,
+        "capture": copy.name,
+        "output": f"replayed{copy.suffix}",
+        "format": capture.format,
+        "findings": expected,
+    }
+    # TOML's basic strings and arrays of them are JSON's, but for DEL.
+    written = {name: json.dumps(value).replace("\x7f", "\\u007f") for name, value in values.items()}
+    return TEMPLATE.format(**written, scenario=scenario.name, records=capture.summary().records)

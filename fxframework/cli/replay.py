@@ -1,0 +1,143 @@
+"""``fxf replay``: scenarios run against an emulated target."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from fxframework.cli.app import command as _command
+from fxframework.cli.render import amount, printable
+from fxframework.cli.session import Session, worst
+from fxframework.errors import ExitCode, FxError, UsageError, WriteRefusedError
+from fxframework.io.sink import Sink
+
+if TYPE_CHECKING:
+    from fxframework.cli.render import Screen
+    from fxframework.replay import Report
+
+SUFFIX = ".replay"
+"""Of the folder of outputs, behind the scenario's name."""
+
+
+@_command(name="replay", short_help="Run scenarios against an emulated target.")
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path),
+    metavar="DIR",
+    help="Folder of the outputs; of several scenarios, one for each in it. Default: NAME.replay.",
+)
+@click.option("--seed", type=click.IntRange(min=0), help="A seed instead of the scenario's own.")
+@click.option("--update-golden", is_flag=True, help="Write golden files instead of comparing.")
+@click.option("--junit", type=click.Path(path_type=Path), metavar="FILE", help="JUnit XML as well.")
+@click.option("--schema", is_flag=True, help="Print what a scenario may hold, as JSON Schema.")
+@click.option("--force", is_flag=True, help="Replace what is in DIR.")
+@click.argument("scenarios", nargs=-1, metavar="SCENARIO...")
+def command(
+    session: Session,
+    out: Path | None,
+    seed: int | None,
+    update_golden: bool,
+    junit: Path | None,
+    schema: bool,
+    force: bool,
+    scenarios: tuple[str, ...],
+) -> ExitCode:
+    """Run scenarios: emulated devices, what is done with them, and what must come of it.
+
+    Outputs and a report are left in DIR, the same bytes for the same seed. The exit status is 0
+    if every expectation holds, 1 if one fails, 2 if a scenario makes no sense.
+    """
+    session.whole("replay")
+    if schema:
+        _print_schema(session)
+        return ExitCode.OK
+    if not scenarios:
+        raise UsageError(
+            "replay takes a SCENARIO", remedy="for example examples/scenarios/boot.toml"
+        )
+    folders = _folders([Path(each) for each in scenarios], out)
+    reports: list[Report] = []
+
+    def one(text: str) -> ExitCode:
+        from fxframework.replay import replay
+
+        folder = folders[Path(text)]
+        with session.screen.working(f"replaying {text}"):
+            report = replay(
+                text,
+                folder,
+                seed=seed,
+                host=session.host,
+                update_golden=update_golden,
+                force=force,
+            )
+        reports.append(report)
+        if not session.settings.json:
+            _print(session.screen, report, folder, verbose=session.settings.verbose > 0)
+        return ExitCode.OK if report.ok else ExitCode.FAILED
+
+    status = _each(session, scenarios, one)
+    if junit is not None:
+        from fxframework.replay import junit as xml
+
+        with Sink.open(junit, force=force) as sink:
+            sink.write(xml(reports).encode())
+    if session.settings.json:
+        session.screen.json("replay", {"replays": [report.to_json() for report in reports]})
+    return status
+
+
+def _each(session: Session, scenarios: Sequence[str], one: object) -> ExitCode:
+    """Run each; one that cannot be run is told, and the others are."""
+    statuses = []
+    for text in scenarios:
+        try:
+            statuses.append(one(text))  # type: ignore[operator]
+        except FxError as error:
+            if len(scenarios) == 1:
+                raise
+            session.screen.error(error)
+            statuses.append(error.exit_code)
+    return worst(*statuses)
+
+
+def _folders(scenarios: Sequence[Path], out: Path | None) -> dict[Path, Path]:
+    """The folder of outputs of each scenario."""
+    if out is not None and len(scenarios) == 1:
+        return {scenarios[0]: out}
+    folders: dict[Path, Path] = {}
+    for scenario in scenarios:
+        folder = (Path() if out is None else out) / (scenario.stem + SUFFIX)
+        if folder in folders.values():
+            raise WriteRefusedError(
+                "two scenarios of one name leave their outputs in the same folder",
+                path=str(folder),
+                remedy="run them one by one, with --out",
+            )
+        folders[scenario] = folder
+    return folders
+
+
+def _print_schema(session: Session) -> None:
+    import orjson
+
+    from fxframework.replay import json_schema
+
+    options = orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE
+    session.screen.write(orjson.dumps(json_schema(session.host), option=options))
+
+
+def _print(screen: Screen, report: Report, folder: Path, *, verbose: bool) -> None:
+    """The report, and where everything is."""
+    first, *rest = report.to_text(verbose=verbose).splitlines()
+    colour = "green" if report.ok else "red"
+    screen.print(screen.paint(printable(first), fg=colour, bold=True))
+    for line in rest:
+        screen.print(printable(line))
+    for name in report.goldens.values():
+        screen.print(f"  wrote {name}")
+    sizes = ", ".join(f"{name} ({amount(len(data))})" for name, data in report.outputs.items())
+    screen.print(f"  {folder}: {sizes + ', ' if sizes else ''}report.json")
