@@ -352,7 +352,7 @@ class Kernel:
 
         ``body`` is a generator, or is called with the thread to give one. ``cpu`` pins it, as
         ``Migrate`` does; a ``background`` thread may wait for ever. Raises EmulatorError for a
-        priority or CPU that there is not.
+        priority or CPU that there is not, and for a body that is no generator.
         """
         if not 0 <= priority < PRIORITIES:
             raise EmulatorError(
@@ -371,7 +371,12 @@ class Kernel:
             counter=Tsc(lambda: self._cores[thread.cpu].cpu),
             clock=self.clock,
         )
-        thread.body = body(thread) if callable(body) else body
+        made = body(thread) if callable(body) else body
+        if not isinstance(made, Generator):
+            raise EmulatorError(
+                f"thread {name!r}: its body is {made!r}; it is a generator, or a function with yield"
+            )
+        thread.body = made
         thread.cpu = self._random.below(len(self._cores)) if cpu is None else cpu
         process.threads.append(thread)
         self._wake(thread)
@@ -412,13 +417,15 @@ class Kernel:
             for core in self._cores:
                 if core.thread is None and self._best(core) is not None:
                     self._go_on(core, ThreadState.RUNNING)
+                elif core.thread is not None and not core.thread.left_ns:
+                    self._arm(core)
             for step in itertools.count():
                 if step == budget:
                     raise self._endless(budget, started)
-                self._catch_up()
                 if self._due:
                     self._step(self._due.pop(0))
                     continue
+                self._catch_up()
                 timer = self._next_timer()
                 if timer is None or (until_ns is not None and timer[0] > until_ns):
                     break
@@ -488,6 +495,7 @@ class Kernel:
         self.current = thread
         try:
             action = thread.body.send(answer)
+            self._check_action(thread, action)
             if isinstance(action, Exit):
                 # Its `finally` belongs to what it does at this moment.
                 thread.body.close()
@@ -500,12 +508,7 @@ class Kernel:
         self.current = None
         self._catch_up()
         self._account(core)
-        try:
-            self._do(core, thread, action)
-        except EmulatorError as error:
-            if thread.state != ThreadState.DEAD:
-                self._fail(thread, error)
-            raise
+        self._do(core, thread, action)
         if thread.paused:
             # By its own body: what it yielded is done first.
             self._halt(thread)
@@ -513,17 +516,32 @@ class Kernel:
             # What it did may have readied a thread of higher priority, for this CPU too.
             best = self._best(core)
             if best is not None and best.priority > thread.priority:
-                self._preempt(core, thread)
+                self._give_way(core, thread, last=not thread.slice_ns)
             else:
                 self._arm(core)
+
+    def _check_action(self, thread: Thread, action: Action) -> None:
+        match action:
+            case Run(ns) | Sleep(ns) | Wait(_, int(ns)):
+                if ns < 0:
+                    raise EmulatorError(f"{thread} yields {action!r}; time goes forward only")
+            case Migrate(int(cpu)):
+                self._check_cpu(str(thread), cpu)
+            case Wait(_, None) | Signal() | Yield() | Migrate(None) | Exit():
+                pass
+            case _:
+                raise EmulatorError(
+                    f"{thread} yields {action!r}; it yields Run, Sleep, Wait, Signal, Yield, "
+                    "Migrate or Exit"
+                )
 
     def _do(self, core: _Core, thread: Thread, action: Action) -> None:
         match action:
             case Run(ns):
-                thread.left_ns = self._nanoseconds(thread, action, ns)
+                thread.left_ns = ns
             case Sleep(ns):
-                self._block(core, thread)
-                self._start_timer(thread, self._nanoseconds(thread, action, ns))
+                self._start_timer(thread, ns)
+                self._leave(core, ThreadState.BLOCKED)
             case Wait(event, timeout_ns):
                 if event.signalled:
                     event.signalled = not event.auto_reset
@@ -531,31 +549,21 @@ class Kernel:
                     return
                 event.waiting.append(thread)
                 thread.waits_for = event
-                thread.answer = False
-                self._block(core, thread)
+                thread.answer = False  # unless a signal comes before the time is up
                 if timeout_ns is not None:
-                    self._start_timer(thread, self._nanoseconds(thread, action, timeout_ns))
+                    self._start_timer(thread, timeout_ns)
+                self._leave(core, ThreadState.BLOCKED)
             case Signal(event):
                 self.signal(event)
             case Yield():
                 thread.slice_ns = 0
-                self._requeue(thread, last=True)
-                self._leave(core, ThreadState.RUNNING)
+                self._give_way(core, thread)
             case Migrate(cpu):
-                if cpu is not None:
-                    self._check_cpu(str(thread), cpu)
                 thread.pinned = cpu
                 if cpu is not None and cpu != core.number:
-                    self._requeue(thread, last=True)
-                    self._leave(core, ThreadState.RUNNING)
-                    self._place(thread)
+                    self._give_way(core, thread)
             case Exit():
                 self._end(thread)
-            case _:
-                raise EmulatorError(
-                    f"{thread} yields {action!r}; it yields Run, Sleep, Wait, Signal, Yield, "
-                    "Migrate or Exit"
-                )
 
     def _fail(self, thread: Thread, error: BaseException) -> None:
         """End the process of a thread whose body raised."""
@@ -586,8 +594,7 @@ class Kernel:
         if not thread.slice_ns:
             best = self._best(subject)
             if best is not None and best.priority >= thread.priority:
-                self._requeue(thread, last=True)
-                self._leave(subject, ThreadState.RUNNING)
+                self._give_way(subject, thread)
                 return
         self._arm(subject)
 
@@ -653,19 +660,15 @@ class Kernel:
             self._go_on(core, ThreadState.RUNNING)
         else:
             self._account(core)
-            self._preempt(core, core.thread)
+            # It was interrupted: with what is left of its slice it goes before its peers.
+            self._give_way(core, core.thread, last=not core.thread.slice_ns)
 
-    def _preempt(self, core: _Core, thread: Thread) -> None:
-        """Interrupt a thread; it goes on with its slice before others of its priority."""
-        self._requeue(thread, last=not thread.slice_ns)
+    def _give_way(self, core: _Core, thread: Thread, *, last: bool = True) -> None:
+        """A CPU's thread gives it up, but is ready; another CPU may be the one for it now."""
+        self._requeue(thread, last=last)
         self._leave(core, ThreadState.RUNNING)
-        # It may be another CPU's turn now to run what was interrupted.
         if thread in self._ready:
             self._place(thread)
-
-    def _block(self, core: _Core, thread: Thread) -> None:
-        thread.state = ThreadState.BLOCKED
-        self._leave(core, ThreadState.BLOCKED)
 
     def _end(self, thread: Thread) -> None:
         """A thread is no more."""
@@ -698,7 +701,7 @@ class Kernel:
         core.thread = incoming
         if incoming is not None:
             self._ready.remove(incoming)
-            incoming.migrations += incoming.cpu != core.number
+            incoming.migrations += incoming.cpu_ns > 0 and incoming.cpu != core.number
             incoming.cpu = core.number
             if not incoming.slice_ns:
                 incoming.slice_ns = self._new_slice()
@@ -789,8 +792,9 @@ class Kernel:
     def _catch_up(self) -> None:
         """Take in the time that passed without the scheduler."""
         shown = self.clock.monotonic_ns()
-        self.now_ns += max(0, shown - self._shown_ns)
-        self._shown_ns = shown
+        if shown != self._shown_ns:
+            self.now_ns += max(0, shown - self._shown_ns)
+            self._shown_ns = shown
 
     def _ticks(self, core: _Core, *, tsc: bool) -> int:
         return core.cpu.rdtsc() if tsc else self.clock.ticks()
@@ -803,11 +807,6 @@ class Kernel:
     def _check_cpu(self, what: str, cpu: int) -> None:
         if not 0 <= cpu < len(self._cores):
             raise EmulatorError(f"{what}: no CPU {cpu}; there are 0 to {len(self._cores) - 1}")
-
-    def _nanoseconds(self, thread: Thread, action: Action, ns: int) -> int:
-        if ns < 0:
-            raise EmulatorError(f"{thread} yields {action!r}; time goes forward only")
-        return ns
 
     def _check_deadlock(self) -> None:
         waiting = []

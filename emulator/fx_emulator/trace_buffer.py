@@ -509,7 +509,7 @@ class TraceManager:
             self._save(provider)
 
     def _time_passed(self) -> None:
-        if self.save_delay_ns is None:
+        if not self.save_delay_ns:
             return
         now = self.clock.monotonic_ns()
         due = [each for each in self.providers if each.waiting and each.waiting[0] <= now]

@@ -294,7 +294,7 @@ class Vmo:
         self._closed = False
 
     def __repr__(self) -> str:
-        state = "closed" if self._closed else f"{self._vmo.size} bytes, {self._rights!r}"
+        state = "closed" if self._closed else f"{self._vmo.size} bytes, {self._rights.name}"
         return f"<Vmo: {self._vmo}, {state}>"
 
     @classmethod
@@ -404,7 +404,8 @@ class Vmo:
         missing = wanted & ~self._rights
         if missing:
             raise RightsError(
-                f"{self._vmo}: a handle with {self._rights!r} gives none with {missing!r}"
+                f"{self._vmo}: a handle without {missing.name} gives none with it; "
+                "duplicate one that has it"
             )
         return type(self)(self._vmo, wanted)
 
@@ -522,8 +523,10 @@ class Vmo:
             self._need(Rights.WRITE, "write")
         vmo = self._vmo
         vmo.check("write", offset, len(buffer))
+        if not len(buffer):
+            return
         at = vmo.base + offset
-        if len(buffer) and (at | len(buffer)) & 7:
+        if (at | len(buffer)) & 7:
             start, end = at & -_WORD, at + len(buffer)
             head = vmo.storage.read(start, at - start)
             tail = vmo.storage.read(end, -end % _WORD)
@@ -617,7 +620,7 @@ class Vmo:
         missing = rights & ~self._rights
         if missing:
             raise RightsError(
-                f"{self._vmo}: {what} takes {missing!r}, which this handle does not have; "
+                f"{self._vmo}: {what} takes {missing.name}, which this handle does not have; "
                 "ask who gave it for one with more rights"
             )
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -79,7 +79,7 @@ def command(
             _print(session.screen, report, folder, verbose=session.settings.verbose > 0)
         return ExitCode.OK if report.ok else ExitCode.FAILED
 
-    status = _each(session, scenarios, one)
+    status = worst(*(_told(session, one, text) for text in scenarios))
     if junit is not None:
         from fxframework.replay import junit as xml
 
@@ -90,18 +90,18 @@ def command(
     return status
 
 
-def _each(session: Session, scenarios: Sequence[str], one: object) -> ExitCode:
-    """Run each; one that cannot be run is told, and the others are."""
-    statuses = []
-    for text in scenarios:
-        try:
-            statuses.append(one(text))  # type: ignore[operator]
-        except FxError as error:
-            if len(scenarios) == 1:
-                raise
-            session.screen.error(error)
-            statuses.append(error.exit_code)
-    return worst(*statuses)
+def _told(session: Session, one: Callable[[str], ExitCode], text: str) -> ExitCode:
+    """Run one; where it cannot be run, tell why."""
+    from fxframework.replay import ScenarioError
+
+    try:
+        return one(text)
+    except FxError as error:
+        session.screen.error(error)
+        if isinstance(error, ScenarioError) and len(error.faults) > 1:
+            for fault in error.faults:
+                session.screen.say(f"  {printable(str(fault))}")
+        return error.exit_code
 
 
 def _folders(scenarios: Sequence[Path], out: Path | None) -> dict[Path, Path]:

@@ -53,13 +53,18 @@ class ScenarioError(UsageError):
 
     def __init__(self, faults: Sequence[Fault], *, path: str | None = None) -> None:
         self.faults = tuple(faults)
-        what = "one thing is" if len(faults) == 1 else f"{len(faults)} things are"
-        lines = "".join(f"\n  {fault}" for fault in faults)
+        several = f"{len(self.faults)} things are wrong with the scenario"
         super().__init__(
-            f"{what} wrong with the scenario{lines}",
+            str(self.faults[0]) if len(self.faults) == 1 else several,
             path=path,
             remedy="`fxf replay --schema` says what a scenario may hold",
         )
+
+    def __str__(self) -> str:
+        told = super().__str__()
+        if len(self.faults) == 1:
+            return told
+        return "\n  ".join([told, *map(str, self.faults)])
 
 
 @attrs.frozen(kw_only=True)
@@ -278,7 +283,7 @@ class _Reading:
                 if fault:
                     self.fault(place, fault)
                 elif value in known[makes]:
-                    self.fault(place, f"there is a {makes} {value!r} already")
+                    self.fault(place, f"the {makes} {value!r} is there already")
                 made.append((makes, value))
         for makes, value in made:
             known[makes].add(value)

@@ -1,28 +1,57 @@
-"""The public test kit for those who write plugins. Needs pytest and hypothesis.
+"""The public test kit. Needs pytest; contracts and strategies need hypothesis as well.
 
 Subclass ``ReaderContract``, ``WriterContract`` or ``ExporterContract`` in a test module of yours,
 give samples, and pytest collects the tests that every bundled plugin passes too. ``strategies``
-makes the damaged and made-up inputs that they use, for tests of your own.
+makes the damaged and made-up inputs that they use, for tests of your own. ``crashtest`` crashes
+your writer after every single store; ``pytest_plugin`` has it as a fixture, with an emulated
+target and the replaying of scenarios beside it.
 """
 
 from __future__ import annotations
 
-from fxframework.testing.contracts import (
-    FOREIGN,
-    Contract,
-    ExporterContract,
-    ReaderContract,
-    Sample,
-    WriterContract,
-    open_bytes,
-)
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from fxframework.testing.contracts import (
+        FOREIGN,
+        Contract,
+        ExporterContract,
+        ReaderContract,
+        Sample,
+        WriterContract,
+        open_bytes,
+    )
+    from fxframework.testing.crashtest import CrashReport, RecordedMemory
+
+# Every run of pytest imports this package, for the plugin's sake: nothing else loads with it.
+_HOMES = {
+    "FOREIGN": "contracts",
+    "Contract": "contracts",
+    "CrashReport": "crashtest",
+    "ExporterContract": "contracts",
+    "ReaderContract": "contracts",
+    "RecordedMemory": "crashtest",
+    "Sample": "contracts",
+    "WriterContract": "contracts",
+    "open_bytes": "contracts",
+}
 
 __all__ = [
     "FOREIGN",
     "Contract",
+    "CrashReport",
     "ExporterContract",
     "ReaderContract",
+    "RecordedMemory",
     "Sample",
     "WriterContract",
     "open_bytes",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOMES:
+        return getattr(importlib.import_module(f"{__name__}.{_HOMES[name]}"), name)
+    msg = f"module {__name__!r} has no attribute {name!r}"
+    raise AttributeError(msg)

@@ -25,6 +25,7 @@ PYTHON_PAGES = (
     "docs/tables.md",
     "docs/records.md",
     "docs/writing.md",
+    "docs/writing-logs.md",
     "README.md",
 )
 BLOCK = re.compile(r"^```python\n(?P<code>.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -193,7 +194,7 @@ def test_python_blocks_run(
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "argv", ["block"])
     exec(compile(code, f"{name}, block {number}", "exec"), {"__name__": "__main__"})
-    for made in tmp_path.glob("*.fxt*"):
+    for made in (*tmp_path.glob("*.fxt*"), *tmp_path.glob("*.fxlog"), *tmp_path.glob("*.fxring")):
         with fxf.open(made) as capture:
             capture.scan()
             worst = capture.diagnostics.worst

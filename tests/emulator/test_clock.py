@@ -98,6 +98,12 @@ class TestJumpsAtATime:
         assert one.monotonic_ns() == other.monotonic_ns()
         assert one.faults == other.faults
 
+    def test_one_that_is_past_never_comes(self):
+        clock = VirtualClock(start_ns=101)
+        clock.faults.append(ClockJump(at_ns=100, by_ns=50))
+        clock.advance(1000)
+        assert clock.monotonic_ns() == 1101
+
     def test_several_in_the_order_of_time(self):
         clock = VirtualClock()
         clock.faults += [ClockJump(20, 5), ClockJump(10, 100), ClockJump(115, 1000)]

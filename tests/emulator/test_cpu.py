@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from fractions import Fraction
 
 import pytest
@@ -149,7 +150,7 @@ def test_a_read_takes_time_where_that_is_asked_for():
     machine = processor(read_cost_ns=21, step=26)
     cpu = machine.cpus[0]
     reads = [cpu.rdtsc() for _ in range(50)]
-    assert {after - before for before, after in zip(reads, reads[1:], strict=False)} == {52, 78}
+    assert {after - before for before, after in itertools.pairwise(reads)} == {52, 78}
     assert machine.clock.monotonic_ns() == 50 * 21
 
 
@@ -203,6 +204,10 @@ class TestRegisters:
         machine.clock.advance(after)
         assert cpu.rdtsc() == (value + after) % 2**64
         assert machine.cpus[1].rdtsc() == before + after
+        adjust, counter = cpu.rdmsr(IA32_TSC_ADJUST), cpu.rdtsc()
+        cpu.wrmsr(IA32_TIME_STAMP_COUNTER, 7)
+        assert cpu.rdtsc() == 7
+        assert (cpu.rdmsr(IA32_TSC_ADJUST) - adjust) % 2**64 == (7 - counter) % 2**64
 
     @given(st.lists(st.integers(0, 2**64 - 1), max_size=5))
     def test_writing_the_adjustment_moves_the_counter_by_the_difference(self, values):

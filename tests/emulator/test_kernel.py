@@ -339,12 +339,11 @@ def test_a_jump_of_the_clock_leaves_the_schedule_alone() -> None:
     def switches(*faults: ClockJump) -> list[Any]:
         machine = Machine(cpus=2, slice_ns=MS)
         machine.clock.faults += faults
-        moments: list[int] = []
         for name in "abc":
             machine.spawn(name, Run(4 * MS), Sleep(MS), Run(MS))
-        machine.listener.wakeup = lambda **_: moments.append(machine.kernel.now_ns)  # type: ignore[method-assign]
         machine.kernel.run()
-        return [*moments, machine.kernel.now_ns]
+        heard = [{**each, "ticks": None} for each in machine.listener.heard]
+        return [*heard, machine.kernel.now_ns]
 
     assert switches(ClockJump(3 * MS, -2 * MS), ClockJump(5 * MS, 70 * MS)) == switches()
 
@@ -478,6 +477,9 @@ def test_other_mistakes() -> None:
         machine.spawn("a", priority=32)
     with pytest.raises(EmulatorError, match="no CPU 1"):
         machine.spawn("a", cpu=1)
+    for body in (print, iter([Run(1)])):
+        with pytest.raises(EmulatorError, match="it is a generator"):
+            machine.kernel.spawn(machine.process, "a", body)  # type: ignore[arg-type]
     with pytest.raises(EmulatorError, match="1 ns at least"):
         Kernel(machine.clock, machine.processor, slice_ns=0)
     machine.kernel.run(10)

@@ -332,6 +332,9 @@ class TestHalting:
         with pytest.raises(Crash) as crash:
             memory.store_u64(0, 0x2222222222222222)
         assert crash.value.landed == nbytes
+        with pytest.raises(Crash):
+            memory.store_u64(0, 0x3333333333333333)
+        assert memory.stores == 2
         assert memory.read(0, 8) == b"\x22" * nbytes + b"\x11" * (8 - nbytes)
         assert memory.log.image(bytes(64), 2) == memory.read(0, 64)
 

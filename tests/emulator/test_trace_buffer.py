@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import struct
+import subprocess
+import sys
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import attrs
@@ -236,7 +240,7 @@ def as_archive(image: bytes) -> tuple[bytes, str]:
 
 
 TestBuffer = Buffer.TestCase
-TestBuffer.settings = settings(max_examples=15, stateful_step_count=25, deadline=None)
+TestBuffer.settings = settings(max_examples=10, stateful_step_count=25, deadline=None)
 
 
 @given(
@@ -506,6 +510,102 @@ def test_an_archive_has_what_a_crashed_provider_left() -> None:
     assert records_by_provider(manager.archive()) == put
     assert [len(records) for records in put.values()] == [10, 9, 40]
     assert [provider.crashed is not None for provider in manager.providers] == [True, True, False]
+
+
+@given(
+    st.lists(st.tuples(st.integers(2, 116), st.booleans()), min_size=1, max_size=80),
+    st.integers(0, 1500),
+    st.sampled_from([0, 5, None]),
+)
+@settings(max_examples=60, deadline=None)
+def test_streaming_keeps_what_was_committed_before_a_crash(
+    steps: list[tuple[int, bool]], stores: int, delay: int | None
+) -> None:
+    clock = VirtualClock()
+    manager = TraceManager(clock, save_delay_ns=delay)
+    memory = Memory.anonymous(4096)
+    engine = TraceEngine(memory, "streaming")
+    manager.add("p", engine)
+    memory.faults.append(CrashAfter(memory.stores + stores))
+    put: dict[bool, list[bytes]] = {False: [], True: []}
+    lost = 0
+    underway: tuple[bool, list[bytes]] = (False, [])
+    for number, (words, durable) in enumerate(steps):
+        record = blob(number << 1 | durable, words)
+        underway = (durable, [record])
+        try:
+            if engine.put(record, durable=durable):
+                put[durable].append(record)
+            else:
+                lost += 1
+        except EmulatorError:
+            break
+        underway = (durable, [])
+        clock.advance(1)
+        if delay is None and number % 7 == 0:
+            manager.save()
+    clock.advance(3)
+    manager.stop()
+    archive = manager.archive()
+    found: dict[bool, list[bytes]] = {False: [], True: []}
+    for record in records_by_provider(archive)["p"]:
+        found[bool(record[12] & 1)].append(record)
+    assert found in (put, {**put, underway[0]: put[underway[0]] + underway[1]})
+    assert memory.crashed is not None or dropped(memory.read(0, 4096)) == lost == engine.dropped
+
+
+WRITER = """
+import itertools, struct, sys
+from fx_emulator.memory import Memory
+from fx_emulator.trace_buffer import TraceEngine
+engine = TraceEngine(Memory.file(sys.argv[1]), sys.argv[2])
+for number in itertools.count():
+    words = 2 + number % 7
+    header = 5 | words << 4 | (words - 1) * 8 << 32 | 1 << 48
+    if not engine.put(struct.pack(f"<{words}Q", header, *[number] * (words - 1))):
+        break
+    if number % 100 == 0:
+        print(number, flush=True)
+input()
+"""
+
+
+@pytest.mark.parametrize("mode", ["oneshot", "circular"])
+def test_another_process_reads_live_and_after_the_writer_was_killed(
+    mode: Mode, tmp_path: Path
+) -> None:
+    path = tmp_path / "buffer.fxtbuf"
+    size = 4 << 20
+    memory = Memory.file(path, size)
+    with subprocess.Popen(
+        [sys.executable, "-c", WRITER, str(path), mode],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as writer:
+        assert writer.stdout is not None
+        said = -1
+        for _ in range(6):
+            said = max(said, int(writer.stdout.readline()))
+            # Nothing was written over yet: all that was put by now is there, from the first on.
+            numbers = live(memory.read(0, size))
+            assert numbers == list(range(len(numbers)))
+            assert len(numbers) > said
+        writer.kill()
+    numbers = live(path.read_bytes())
+    assert len(numbers) > said
+    assert numbers == list(range(numbers[0], numbers[0] + len(numbers)))
+
+
+def live(image: bytes) -> list[int]:
+    """The numbers of the writer's records; those of one record must agree."""
+    numbers = []
+    for record in held(image):
+        words = struct.unpack(f"<{len(record) // 8}Q", record)[1:]
+        assert len(set(words)) == 1
+        numbers.append(words[0])
+    return numbers
 
 
 def test_a_record_that_exactly_fills_is_in_the_archive() -> None:

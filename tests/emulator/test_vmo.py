@@ -49,14 +49,17 @@ class Model:
         root, base = self.root()
         return bytes(root.contents[base * PAGE + at : base * PAGE + at + n])
 
-    def write(self, at, data):
+    def write(self, at, data, roots):
         root, base = self.root()
         at += base * PAGE
         root.contents[at : at + len(data)] = data
         for page in range(at // PAGE, (at + len(data) - 1) // PAGE + 1 if data else 0):
-            alone = sum(root.pages[page] is p for m in root.all for p in m.pages) <= 1
+            alone = sum(root.pages[page] is p for m in roots for p in m.pages) <= 1
             if root.pages[page] is None or not alone:
                 root.pages[page] = object()
+
+
+AROUND = st.one_of(st.integers(-20, 20), st.integers(PAGE - 20, PAGE + 20))
 
 
 class VmoMachine(RuleBasedStateMachine):
@@ -68,35 +71,38 @@ class VmoMachine(RuleBasedStateMachine):
         self.live = []
         self.seen_koids = set()
 
+    def roots(self):
+        """The models that have pages: of VMOs with a handle, or of which a slice has one."""
+        return list({id(m.root()[0]): m.root()[0] for _, m in self.live}.values())
+
     def add(self, vmo, model):
-        model.all = [m for _, m in self.live if m.parent is None]
         self.live.append((vmo, model))
-        for _, other in self.live:
-            other.all = [m for _, m in self.live if m.parent is None]
         assert vmo.koid not in self.seen_koids
         self.seen_koids.add(vmo.koid)
         return vmo, model
 
-    @rule(target=vmos, pages=st.integers(0, 4), resizable=st.booleans())
-    def create(self, pages, resizable):
+    @rule(target=vmos, pages=st.integers(0, 4), resizable=st.booleans(), filled=st.booleans())
+    def create(self, pages, resizable, filled):
         size = max(0, pages * PAGE - 1)
         vmo = Vmo.create(size, resizable=resizable, koids=self.koids)
         assert vmo.content_size == size
-        return self.add(vmo, Model(bytearray(pages * PAGE), [None] * pages))
+        pair = self.add(vmo, Model(bytearray(pages * PAGE), [None] * pages))
+        if filled:
+            vmo.write(0, b"f" * size)
+            pair[1].write(0, b"f" * size, self.roots())
+        return pair
 
-    @rule(
-        pair=vmos, data=st.data(), content=st.binary(max_size=40), times=st.sampled_from([1, 150])
-    )
-    def write(self, pair, data, content, times):
+    @rule(pair=vmos, page=st.integers(0, 4), at=AROUND, n=AROUND, fill=st.sampled_from(b"abc"))
+    def write(self, pair, page, at, n, fill):
         vmo, model = pair
-        content *= times
-        at = data.draw(st.integers(0, 5 * PAGE))
-        if at + len(content) > model.size:
+        at += page * PAGE
+        content = bytes([fill]) * max(0, n)
+        if not 0 <= at <= model.size - len(content):
             with pytest.raises(MemoryAccessError):
                 vmo.write(at, content)
             return
         vmo.write(at, content)
-        model.write(at, content)
+        model.write(at, content, self.roots())
 
     @rule(pair=vmos, data=st.data(), value=st.integers(0, 2**64 - 1), mapped=st.booleans())
     def store(self, pair, data, value, mapped):
@@ -112,12 +118,12 @@ class VmoMachine(RuleBasedStateMachine):
         else:
             vmo.store_u64(at, value)
             assert vmo.load_u64(at) == value
-        model.write(at, value.to_bytes(8, "little"))
+        model.write(at, value.to_bytes(8, "little"), self.roots())
 
     @rule(
         target=vmos,
         pair=vmos,
-        first=st.integers(0, 5),
+        first=st.sampled_from([0, 0, 1, 4]),
         pages=st.integers(0, 5),
         resizable=st.booleans(),
     )
@@ -158,17 +164,12 @@ class VmoMachine(RuleBasedStateMachine):
 
     @rule(pair=consumes(vmos))
     def close(self, pair):
-        vmo, model = pair
+        vmo, _ = pair
         vmo.close()
         vmo.close()
         with pytest.raises(VmoError, match="closed handle"):
             vmo.load_u64(0)
         self.live.remove(pair)
-        kept = {id(m.root()[0]) for _, m in self.live}
-        roots = [m for m in model.all if id(m) in kept or any(m is x for _, x in self.live)]
-        for _, other in self.live:
-            other.all = roots
-            other.root()[0].all = roots
 
     @invariant()
     def contents_are_as_if_copied(self):
@@ -185,13 +186,50 @@ class VmoMachine(RuleBasedStateMachine):
             mine = root.pages[base : base + model.size // PAGE]
             expected = 0
             for page in mine:
-                owners = [m.number for m in model.all if any(page is p for p in m.pages)]
+                owners = [m.number for m in self.roots() if any(page is p for p in m.pages)]
                 expected += page is not None and min(owners) == root.number
             assert vmo.committed_pages == expected
 
 
-VmoMachine.TestCase.settings = hypothesis.settings(max_examples=40, stateful_step_count=25)
+VmoMachine.TestCase.settings = hypothesis.settings(max_examples=100, stateful_step_count=40)
 TestVmoAgainstTheModel = VmoMachine.TestCase
+
+
+def test_a_shrunk_snapshot_gets_zeros_back_and_not_its_parents_pages():
+    vmo = Vmo.create(3 * PAGE)
+    vmo.write(0, b"p" * 3 * PAGE)
+    copy = vmo.snapshot(resizable=True)
+    copy.store_u64(PAGE, 5)
+    copy.set_size(0)
+    copy.set_size(3 * PAGE)
+    assert copy.read(0, 3 * PAGE) == bytes(3 * PAGE)
+    assert (vmo.committed_pages, copy.committed_pages) == (3, 0)
+
+
+def test_a_copied_page_is_the_snapshots_own():
+    vmo = Vmo.create(2 * PAGE)
+    vmo.write(0, b"p" * 2 * PAGE)
+    copy = vmo.snapshot()
+    again = copy.snapshot()
+    copy.write(PAGE - 4, b"ccccdddd")
+    assert copy.read(PAGE - 8, 16) == b"ppppccccddddpppp"
+    assert copy.load_u64(PAGE) == int.from_bytes(b"ddddpppp", "little")
+    assert [v.committed_pages for v in (vmo, copy, again)] == [2, 2, 0]
+    vmo.write(0, b"q" * 2 * PAGE)
+    assert again.read(0, 2 * PAGE) == b"p" * 2 * PAGE
+    assert [v.committed_pages for v in (vmo, copy, again)] == [2, 2, 2]
+
+
+def test_a_closed_parent_leaves_its_pages_to_its_snapshots():
+    vmo = Vmo.create(3 * PAGE)
+    vmo.write(0, b"p" * 3 * PAGE)
+    one, other = vmo.snapshot(), vmo.snapshot(PAGE)
+    vmo.close()
+    assert one.read(0, 3 * PAGE) == b"p" * 3 * PAGE
+    assert (one.committed_pages, other.committed_pages) == (3, 0)
+    one.close()
+    assert other.committed_pages == 2
+    assert other.read(0, 2 * PAGE) == b"p" * 2 * PAGE
 
 
 # --- Sizes, names, properties --------------------------------------------------------------------

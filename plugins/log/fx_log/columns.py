@@ -27,6 +27,8 @@ STEP = 1 << 12
 """Entries for which room is made in everything, for large files."""
 WINDOW = 1 << 25
 """Bytes after which the file's pages are let go of."""
+BEGINNING = 1 << 20
+"""Bytes read before the room for a whole file is estimated."""
 SPARE_FINDINGS = 64
 """Room for findings that framing makes without looking."""
 
@@ -215,7 +217,7 @@ class Decoder:
         while not self.done:
             self._run()
             position = self.position
-            if not estimated and self._next == self._framed:
+            if not estimated and position >= BEGINNING:
                 estimated = True
                 self._estimate(position)
             if position - released >= WINDOW:

@@ -50,8 +50,8 @@ Columns = dict[str, Any]
 CHUNK_ROWS = 1 << 14
 WHOLE = 1 << 30
 """Files up to this many bytes are summed up from whole columns, larger ones as a stream."""
-COST = 3
-"""Bytes of columns that a byte of a file may take in whole tables."""
+COST = 6
+"""Bytes of columns that a byte of a file may take in whole tables; of typical logs, one or two."""
 LISTED = 1000
 """Components and tags that a summary lists."""
 BINS = 64

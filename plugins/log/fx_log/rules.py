@@ -599,5 +599,23 @@ RULES = Catalogue(
             readers="Ignored.",
             ours="Kept as `damaged`: what is left of earlier entries.",
         ),
+        # --- what writers report ---
+        _rule(
+            "FXL0901",
+            WARNING,
+            "values were redacted",
+            "docs, Writing logs",
+            "With redact_keys and redact_pattern the output says less than the input, as asked.",
+            ours="Values become <redacted>; bytes that were not understood are left out.",
+        ),
+        _rule(
+            "FXL0902",
+            DATA_LOSS,
+            "who logged could not be said",
+            "docs, Writing logs",
+            "A record has at most 4,095 words, its attribution included.",
+            ours="The record is written without its attribution.",
+            remedy="-o attribution=manifest takes no room in the records.",
+        ),
     ]
 )

@@ -551,11 +551,13 @@ class RecordRewriter:
         self,
         sink: Sink,
         form: str,
+        diagnostics: Diagnostics,
         *,
         attribution: AttributionConverter | None = None,
         redactor: Redactor | None = None,
     ) -> None:
         self._sink = sink
+        self._diagnostics = diagnostics
         self._encoder = RecordEncoder(form)
         self._buffer = bytearray()
         self._attribution = attribution
@@ -584,11 +586,14 @@ class RecordRewriter:
             self._flush()
 
     def close(self) -> None:
-        """Put what is still held back into the sink, which stays open."""
+        """Put what is held back into the sink, which stays open; report what was left out."""
         if self._attribution is not None:
             self._put(self._attribution.finish())
         self._buffer += self._encoder.close()
         self._flush()
+        for code, counts in (("FXL0901", self.redacted), ("FXL0902", self.lost)):
+            for what, count in counts.items():
+                self._diagnostics.add(code, f"{what}: {count}", times=count)
 
     def _put(self, records: Iterable[LogFileRecord]) -> None:
         for record in records:
@@ -604,7 +609,7 @@ class RecordRewriter:
 def open_writer(
     sink: Sink,
     options: Mapping[str, Any],
-    diagnostics: Diagnostics,  # noqa: ARG001 (findings are the reader's; this one refuses)
+    diagnostics: Diagnostics,
 ) -> RecordRewriter:
     """A writer of structured records.
 
@@ -613,38 +618,38 @@ def open_writer(
     for a value that makes no sense.
     """
     return RecordRewriter(
-        sink, "log", attribution=attribution_of(options), redactor=Redactor.of(options)
+        sink, "log", diagnostics, attribution=attribution_of(options), redactor=Redactor.of(options)
     )
 
 
 def open_legacy_writer(
     sink: Sink,
     options: Mapping[str, Any],
-    diagnostics: Diagnostics,  # noqa: ARG001
+    diagnostics: Diagnostics,
 ) -> RecordRewriter:
     """A writer of one legacy packet as a file; its options are those of redaction."""
-    return RecordRewriter(sink, "log-legacy", redactor=Redactor.of(options))
+    return RecordRewriter(sink, "log-legacy", diagnostics, redactor=Redactor.of(options))
 
 
 def open_stream_writer(
     sink: Sink,
     options: Mapping[str, Any],
-    diagnostics: Diagnostics,  # noqa: ARG001
+    diagnostics: Diagnostics,
 ) -> RecordRewriter:
     """A writer of our container of legacy packets; its options are those of redaction."""
-    return RecordRewriter(sink, "log-legacy-stream", redactor=Redactor.of(options))
+    return RecordRewriter(sink, "log-legacy-stream", diagnostics, redactor=Redactor.of(options))
 
 
 def open_ring_writer(
     sink: Sink,
     options: Mapping[str, Any],
-    diagnostics: Diagnostics,  # noqa: ARG001
+    diagnostics: Diagnostics,
 ) -> RecordRewriter:
     """A writer of the image of a ring, which it puts together at the end.
 
     Its options are those of redaction.
     """
-    return RecordRewriter(sink, "log-ring", redactor=Redactor.of(options))
+    return RecordRewriter(sink, "log-ring", diagnostics, redactor=Redactor.of(options))
 
 
 def attribution_of(options: Mapping[str, Any]) -> AttributionConverter | None:

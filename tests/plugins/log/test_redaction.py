@@ -13,7 +13,11 @@ from hypothesis import strategies as st
 from fx_log import layout as wire
 from fx_log import records as fx
 from fx_log.redaction import MASK, Redactor, redact
+from fx_log.rules import RULES
+from fx_log.writer import open_writer
 from fxframework.errors import UsageError
+from fxframework.io.sink import Sink
+from fxframework.model.diagnostics import Diagnostics
 
 from .logs import entry, log, manifest, packet, ring, stream, text_log
 from .test_records import decode
@@ -159,3 +163,22 @@ def test_it_is_an_option_of_every_writer() -> None:
     assert Redactor.of({}) is None
     with pytest.raises(UsageError):
         rewritten("log", [], redact_pattern="(")
+
+
+def test_what_was_redacted_is_reported() -> None:
+    found = Diagnostics(RULES)
+    sink = Sink.memory()
+    writer = open_writer(
+        sink, {"attribution": "keep", "redact_keys": "user", "redact_pattern": ""}, found
+    )
+    for number in range(3):
+        writer.write(
+            fx.LogRecord(
+                timestamp=number,
+                severity=0x30,
+                args=(fx.Argument(name="user", type="string", value="me"),),
+            )
+        )
+    assert not found.counts
+    writer.close()
+    assert found.counts == {"FXL0901": 3}

@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 from fx_log import layout as wire
 from fx_log import records as fx
 from fx_log.entries import Entry, Meaning
+from fx_log.rules import RULES
 from fx_log.values import Double, Int64, Null, String, Uint64, shortened
 from fx_log.writer import (
     LogWriter,
@@ -501,7 +502,7 @@ def test_no_dropped_count_where_the_record_does_not_chain(record: bytes) -> None
 
 def rewritten(form: str, records: list[Any], **options: Any) -> bytes:
     sink = Sink.memory()
-    writer = OPEN[form](sink, options, Diagnostics({}))
+    writer = OPEN[form](sink, options, Diagnostics(RULES))
     for record in records:
         writer.write(record)
     writer.close()
@@ -528,7 +529,7 @@ def test_records_and_their_json_give_the_same_bytes(form: str, data: bytes) -> N
 
 def test_refusals_leave_the_sink_as_it_was() -> None:
     sink = Sink.memory()
-    writer = open_writer(sink, {}, Diagnostics({}))
+    writer = open_writer(sink, {}, Diagnostics(RULES))
     for bad in ({"record": "nonsense"}, {"record": "log"}, fx.StreamHeader()):
         with pytest.raises(WriteRefusedError):
             writer.write(bad)

@@ -1,0 +1,69 @@
+"""A writer of one's own, tested: it must leave something readable wherever it crashes.
+
+    pytest examples/test_my_writer.py
+
+``MyLog`` keeps texts in any memory: a count in the first word, then a word of length and the text
+for each. The fixtures come with fxframework: ``crashtest`` crashes the writer after every single
+store, ``vmo`` makes memories of an emulated target, ``trace_buffer`` its trace buffers.
+"""
+
+import fxframework as fxf
+
+
+class MyLog:
+    """Texts in a memory."""
+
+    def __init__(self, memory):
+        self.memory, self.end = memory, 8
+
+    def append(self, text: bytes):
+        """Store the text first, and count it last: with one store it is there."""
+        padded = text + bytes(-len(text) % 8)
+        self.memory.store_u64(self.end, len(text))
+        self.memory.write(self.end + 8, padded)
+        self.end += 8 + len(padded)
+        self.memory.store_u64(0, self.memory.load_u64(0) + 1)
+
+    @staticmethod
+    def read(image: bytes) -> list[bytes]:
+        """The texts of an image; AssertionError where it makes no sense."""
+        texts, at = [], 8
+        for _ in range(int.from_bytes(image[:8], "little")):
+            length = int.from_bytes(image[at : at + 8], "little")
+            texts.append(image[at + 8 : at + 8 + length])
+            assert all(texts[-1]), f"a text with holes at byte {at}"
+            at += 8 + length + -length % 8
+        return texts
+
+
+def test_my_log_can_always_be_read(crashtest):
+    def write(memory):
+        log = MyLog(memory)
+        for text in (b"hello", b"a longer text than before", b"bye"):
+            log.append(text)
+
+    report = crashtest(write, MyLog.read, size=256)
+    assert report.images == report.stores + 1
+
+
+def test_my_log_in_a_vmo(vmo):
+    memory = vmo(4096)
+    MyLog(memory).append(b"hello")
+    assert MyLog.read(memory.read(0, memory.size)) == [b"hello"]
+
+
+def test_traces_of_a_crashed_program(trace_buffer, crashtest):
+    from fx_trace.buffer import TraceBuffer
+    from fx_trace.writer import TraceWriter
+
+    def write(buffer):
+        writer = TraceWriter(buffer, ticks_per_second=1000)
+        for at in range(5):
+            writer.instant("app", f"event {at}", {"at": at}, thread=(1, 2), timestamp=at)
+            buffer.memory.note(at)
+
+    def check(image, notes):
+        with fxf.open(image, format="trace-buffer") as capture:
+            assert len(capture.table("instants")) >= len(notes)
+
+    crashtest(write, check, size=4096, setup=lambda memory: TraceBuffer(memory, "circular"))

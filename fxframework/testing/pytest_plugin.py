@@ -1,0 +1,130 @@
+"""Fixtures for those who test writers: an emulated target, crashtest, and scenarios.
+
+pytest finds this module through its entry point ``fxframework``. Nothing of fxframework is
+imported before a fixture is asked for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    from fxframework.replay import Report
+    from fxframework.testing.crashtest import CrashReport
+
+__all__ = ["crashtest", "emulated_target", "replay", "trace_buffer", "vmo"]
+
+UPDATE = "--fxf-update-golden"
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add the option that writes golden files."""
+    group = parser.getgroup("fxframework", "fxframework: emulated targets and scenarios")
+    group.addoption(
+        UPDATE,
+        action="store_true",
+        default=False,
+        help="let the fixture `replay` write golden files instead of comparing with them",
+    )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Tell of the mark."""
+    config.addinivalue_line(
+        "markers",
+        "emulated_target(**parameters): what the fixture `emulated_target` is made with: `seed`, "
+        "and what a scenario may say under [target], such as cpus=2",
+    )
+
+
+@pytest.fixture
+def emulated_target(request: pytest.FixtureRequest) -> Iterator[Any]:
+    """An emulated machine (``fx_emulator.target.Target``): clock, CPUs, kernel, devices.
+
+    ``@pytest.mark.emulated_target(seed=1, cpus=2)`` says what it is made with.
+    """
+    from fxframework.host import default_host
+    from fxframework.model.steps import Run
+
+    mark = request.node.get_closest_marker("emulated_target")
+    given = {} if mark is None else dict(mark.kwargs)
+    host = default_host()
+    kind = host.devices.get("target")
+    if kind is None or kind.parameters is None:
+        pytest.fail("no plugin has a device kind 'target'; `fxf plugins` lists what is installed")
+    run = Run(name=request.node.name, host=host, seed=given.pop("seed", 0))
+    machine = kind.open(kind.parameters()(**given), run, "target")
+    yield machine.target
+    machine.close()
+
+
+@pytest.fixture
+def vmo(emulated_target: Any) -> Callable[..., Any]:
+    """Makes VMOs of the emulated target: ``vmo(size=4096, *, name=…, resizable=False)``."""
+    made = 0
+
+    def make(size: int = 4096, *, name: str = "", resizable: bool = False) -> Any:
+        nonlocal made
+        made += 1
+        return emulated_target.vmo(name or f"vmo {made}", size, resizable=resizable)
+
+    return make
+
+
+@pytest.fixture
+def trace_buffer(emulated_target: Any) -> Callable[..., Any]:
+    """Makes trace buffers of the emulated target: ``trace_buffer(size=4096, mode="oneshot")``.
+
+    What it gives is where a ``TraceWriter`` puts records; its ``memory`` is the image.
+    """
+    made = 0
+
+    def make(size: int = 4096, mode: str = "oneshot", *, name: str = "") -> Any:
+        nonlocal made
+        made += 1
+        return emulated_target.trace_provider(name or f"trace {made}", size=size, mode=mode)
+
+    return make
+
+
+@pytest.fixture
+def crashtest() -> Callable[..., CrashReport]:
+    """``fxframework.testing.crashtest.crashtest``, which fails the test where an image is wrong."""
+    from fxframework.testing.crashtest import CrashTestError
+    from fxframework.testing.crashtest import crashtest as run
+
+    def test(*arguments: Any, **options: Any) -> CrashReport:
+        report = run(*arguments, **options)
+        if not report.ok:
+            raise CrashTestError(report)
+        return report
+
+    return test
+
+
+@pytest.fixture
+def replay(request: pytest.FixtureRequest) -> Callable[..., Report]:
+    """Replays scenarios: ``replay("boot.toml", seed=None, out=None, check=True)``.
+
+    Relative paths begin beside the test's file. The test fails where an expectation does, unless
+    ``check`` is False; the report is given.
+    """
+    from fxframework.replay import replay as run
+
+    update = request.config.getoption(UPDATE, default=False)
+
+    def test(
+        scenario: Any, *, seed: int | None = None, out: Any = None, check: bool = True
+    ) -> Report:
+        if isinstance(scenario, str | Path):
+            scenario = request.path.parent / scenario
+        report = run(scenario, out, seed=seed, update_golden=update and seed is None)
+        if check and not report.ok:
+            pytest.fail(report.to_text(timing=False), pytrace=False)
+        return report
+
+    return test

@@ -1,0 +1,420 @@
+"""Scenarios are understood as a whole before anything runs; what is wrong is told at once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import attrs
+import pytest
+
+from fxframework import hookimpl
+from fxframework.errors import ExitCode, UnreadableError
+from fxframework.host import Host
+from fxframework.model.steps import Duration, nanoseconds, output_fault, parameter
+from fxframework.registry import DeviceKind, StepKind
+from fxframework.replay import ScenarioError, json_schema, load, parse
+
+Faults = Callable[..., dict[str, str]]
+RUN = '[[step]]\ndo = "target.run"\n'
+PROVIDER = '[device.app]\nkind = "trace_provider"\n'
+
+
+def thread(script: str) -> str:
+    """A scenario whose thread does this."""
+    return (
+        f'{PROVIDER}[[step]]\ndo = "trace.thread"\nprovider = "app"\nprocess = "p"\n'
+        f'thread = "t"\nscript = {script}\n'
+    )
+
+
+# --- What is wrong -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "path", "message"),
+    [
+        (RUN + "colour = 1\n", "step[0].colour", "no such parameter"),
+        (RUN + "crashs = 1\n", "step[0].crashs", "did you mean 'crashes'?"),
+        (RUN + "for = true\n", "step[0].for", "a duration"),
+        (RUN + 'for = "2 years"\n', "step[0].for", "a duration"),
+        (RUN + 'for = "0.3ns"\n', "step[0].for", "a duration"),
+        (RUN + 'for = "-1s"\n', "step[0].for", "0 or more"),
+        (RUN + "budget = 0\n", "step[0].budget", "1 or more"),
+        (RUN + "crashes = 1.0\n", "step[0].crashes", "is 1.0, not a whole number"),
+        (RUN + 'crashes = "1"\n', "step[0].crashes", "is '1', not a whole number"),
+        (RUN + "for = 1\nuntil = 2\n", "step[0]", "exclude each other"),
+        ('[[step]]\ndo = "target.rum"\n', "step[0].do", "did you mean 'target.run'?"),
+        ("[[step]]\ndo = 1\n", "step[0].do", "is 1, not a text"),
+        ("[[step]]\nfor = 1\n", "step[0].do", "is missing"),
+        ("step = [1]\n", "step[0]", "is 1, not a table"),
+        ('step = "x"\n', "step", "is 'x', not tables [[step]]"),
+        ("", "step", "there is none"),
+        ('[[step]]\ndo = "target.suspend"\n', "step[0].for", "is missing: so long"),
+        ("[stepp]\n" + RUN, "stepp", "did you mean 'step'?"),
+        ('[device.x]\nkind = "trace_provide"\n' + RUN, "device.x.kind", "'trace_provider'?"),
+        ("[device.x]\n" + RUN, "device.x.kind", "is missing"),
+        ("[device]\nx = 1\n" + RUN, "device.x", "is 1, not a table"),
+        ('device = "x"\n' + RUN, "device", "not tables [device.NAME]"),
+        ('[device.x]\nkind = "target"\n' + RUN, "device.x", "the table [target]"),
+        ('[device.target]\nkind = "vmo"\n' + RUN, "device.target", "the table [target]"),
+        (PROVIDER + 'mode = "circle"\n' + RUN, "device.app.mode", "did you mean 'circular'?"),
+        (PROVIDER + "size = 1\n" + RUN, "device.app.size", "4096 or more"),
+        ("[target]\ncpu = 2\n" + RUN, "target.cpu", "did you mean 'cpus'?"),
+        ("[target]\noffsets = [1, 'x']\n" + RUN, "target.offsets[1]", "not a whole number"),
+        ("[target]\noffsets = 3\n" + RUN, "target.offsets", "not a list"),
+        ("target = 3\n" + RUN, "target", "is 3, not a table"),
+        (thread("3"), "step[0].script", "is 3, not a list"),
+        (thread("[3]"), "step[0].script[0]", "is 3, not a table"),
+        (thread("[{ slize = 'x' }]"), "step[0].script[0]", "did you mean 'slice'?"),
+        (thread("[{ run = 1, sleep = 2 }]"), "step[0].script[0]", "both 'run' and 'sleep'"),
+        (thread("[{ loop = 1 }]"), "step[0].script[0].body", "is missing"),
+        (
+            thread("[{ loop = 1, body = [{ run = 1 }, { instant = 'x', args = { n = [] } }] }]"),
+            "step[0].script[0].body[1].args.n",
+            "no value",
+        ),
+        (thread("[{ flow = 'start', name = 'f', id = 1 }]"), "step[0].script[0].flow", "begin"),
+        (thread("[{ flow = 'end', name = 'f', id = 1.5 }]"), "step[0].script[0].id", "or a text"),
+        (
+            '[[step]]\ndo = "target.snapshot"\ndevice = "x"\nas = "a"\n',
+            "step[0].device",
+            "there is no device 'x' at this step",
+        ),
+        (
+            '[[step]]\ndo = "capture.decode"\nfrom = "x.fxt"\nas = "a"\n',
+            "step[0].from",
+            "there is no output or device 'x.fxt'",
+        ),
+        (
+            '[[step]]\ndo = "capture.expect"\ncapture = "a"\n',
+            "step[0].capture",
+            "there is no capture 'a'",
+        ),
+        (
+            '[[step]]\ndo = "target.archive"\nas = "../a"\n',
+            "step[0].as",
+            "within the output folder",
+        ),
+        (
+            '[[step]]\ndo = "target.archive"\nas = "a"\n[[step]]\ndo = "target.archive"\nas = "a"\n',
+            "step[1].as",
+            "the output 'a' is there already",
+        ),
+        (
+            '[[step]]\ndo = "trace.replay"\ncapture = "none.fxt"\nas = "a"\n',
+            "step[0].capture",
+            "no file 'none.fxt' beside the scenario",
+        ),
+        (
+            PROVIDER + '[[step]]\ndo = "capture.decode"\nfrom = "app"\nas = "a"\n[[step]]\n'
+            'do = "capture.expect"\ncapture = "a"\nrows = 1\n',
+            "step[1]",
+            "name it with table",
+        ),
+    ],
+)  # fmt: skip
+def test_what_is_wrong_is_told_with_its_path(
+    faults: Faults, text: str, path: str, message: str
+) -> None:
+    found = faults(text)
+    assert list(found) == [path]
+    assert message in found[path]
+
+
+@pytest.mark.parametrize(
+    ("head", "path"),
+    [
+        ("", "scenario"),
+        ("[scenario]\n", "scenario.name"),
+        ('[scenario]\nname = "x"\nseed = -1\n', "scenario.seed"),
+        ('[scenario]\nname = "x"\nseed = "1"\n', "scenario.seed"),
+        ("[scenario]\nname = 3\n", "scenario.name"),
+    ],
+)
+def test_what_is_wrong_with_the_head(faults: Faults, head: str, path: str) -> None:
+    assert list(faults(RUN, head=head)) == [path]
+
+
+def test_all_that_is_wrong_is_told_at_once(host: Host) -> None:
+    text = """
+    [scenario]
+    seed = 1.5
+    [target]
+    cpus = 0
+    nodez = []
+    [device.a]
+    kind = "nothing"
+    [[step]]
+    do = "target.run"
+    for = "soon"
+    [[step]]
+    do = "nothing.at_all"
+    [[step]]
+    do = "target.archive"
+    """
+    with pytest.raises(ScenarioError) as caught:
+        parse(text, host, path=Path("folder/bad.toml"))
+    error = caught.value
+    assert {fault.path for fault in error.faults} == {
+        "scenario.name", "scenario.seed", "target.nodez", "device.a.kind", "step[0].for",
+        "step[1].do", "step[2].as",
+    }  # fmt: skip
+    assert error.exit_code == ExitCode.USAGE
+    assert "7 things are wrong" in error.message
+    for fault in error.faults:
+        assert f"\n  {fault.path}: {fault.message}" in str(error)
+
+
+def test_names_are_not_doubted_where_a_step_could_not_be_read(faults: Faults) -> None:
+    found = faults(
+        '[[step]]\ndo = "target.archive"\nas = 1\n'
+        '[[step]]\ndo = "capture.decode"\nfrom = "x"\nas = "a"\n'
+    )
+    assert list(found) == ["step[0].as"]
+
+
+@pytest.mark.parametrize("text", ["[scenario", "a = 1\na = 2\n"])
+def test_what_is_no_toml(host: Host, text: str) -> None:
+    with pytest.raises(ScenarioError, match="it is no TOML"):
+        parse(text, host)
+
+
+def test_files_that_are_no_texts(host: Host, tmp_path: Path) -> None:
+    with pytest.raises(UnreadableError):
+        load(tmp_path / "none.toml", host)
+    path = tmp_path / "latin.toml"
+    path.write_bytes(b"\xff\xfe")
+    with pytest.raises(ScenarioError, match="no UTF-8"):
+        load(path, host)
+
+
+def test_a_scenario_without_an_emulator(tmp_path: Path) -> None:
+    from fxframework.replay import plugin
+
+    host = Host(discover=False)
+    host.register(plugin, name="replay", distribution="fxframework")
+    with pytest.raises(ScenarioError) as caught:
+        parse('[scenario]\nname = "x"\n[target]\n' + RUN, host)
+    assert [fault.path for fault in caught.value.faults] == ["target", "step[0].do"]
+
+
+# --- What is right -------------------------------------------------------------------------------
+
+
+def test_a_scenario_is_what_its_file_says(host: Host, tmp_path: Path) -> None:
+    path = tmp_path / "a.toml"
+    path.write_text(
+        '[scenario]\nname = "n"\nseed = 5\ndescription = "d"\n[target]\ncpus = 3\n'
+        f'slice = "1.5ms"\n{PROVIDER}size = 8192\n{RUN}for = 0x10\n'
+    )
+    scenario = load(path, host)
+    assert (scenario.name, scenario.seed, scenario.description) == ("n", 5, "d")
+    assert scenario.path == path
+    assert [device.name for device in scenario.devices] == ["target", "app"]
+    assert scenario.devices[0].parameters.cpus == 3
+    assert scenario.devices[0].parameters.slice == 1_500_000
+    assert scenario.devices[1].parameters.size == 8192
+    assert scenario.steps[0].parameters.for_ == 16
+    assert scenario.steps[0].path == "step[0]"
+
+
+@pytest.mark.parametrize(
+    ("value", "ns"),
+    [
+        (17, 17), (-3, -3), ("17ns", 17), ("3us", 3_000), ("3 µs", 3_000), ("1.5ms", 1_500_000),
+        ("0.000000001s", 1), ("2s", 2_000_000_000), ("-2s", -2_000_000_000), ("1e3 ns", 1000),
+    ],
+)  # fmt: skip
+def test_durations(value: object, ns: int) -> None:
+    assert nanoseconds(value) == ns
+
+
+@pytest.mark.parametrize("value", [True, 1.5, "1", "", "s", "1/2s", "1.5ns", "2m", None, "nans"])
+def test_what_is_no_duration(value: object) -> None:
+    with pytest.raises(ValueError, match="a duration"):
+        nanoseconds(value)
+
+
+@pytest.mark.parametrize("name", ["", ".", "..", "a/../b", "/a", "a\\b", "./a"])
+def test_what_cannot_name_an_output(name: str) -> None:
+    assert output_fault(name)
+
+
+def test_what_can_name_an_output() -> None:
+    assert not output_fault("a.fxt")
+    assert not output_fault("folder/a..b.json")
+
+
+# --- Parameters of anybody's steps ---------------------------------------------------------------
+
+
+@attrs.frozen
+class Colour:
+    name: str
+
+    @classmethod
+    def from_toml(cls, value: Any) -> Colour:
+        if value not in {"red", "blue"}:
+            raise ValueError(f"is {value!r}, no colour")
+        return cls(value)
+
+
+@attrs.frozen
+class Everything:
+    times: list[Duration] = parameter(factory=list, help="times")
+    pairs: tuple[int, ...] = parameter((), help="pairs")
+    table: dict[str, list[bool]] = parameter(factory=dict, help="table")
+    either: int | str | None = parameter(None, help="either")
+    colour: Colour | None = parameter(None, help="colour")
+    ratio: float = parameter(0.5, help="ratio")
+    free: dict[str, Any] = parameter(factory=dict, help="free")
+    class_: str = parameter("", help="a word of Python's")
+
+
+class Plugin:
+    @hookimpl
+    def fx_step_kinds(self) -> list[StepKind]:
+        return [
+            StepKind(name="my.step", title="", parameters=lambda: Everything, run=print),
+            StepKind(name="my.broken", title="", parameters=lambda: 1 / 0, run=print),  # type: ignore[arg-type, return-value]
+        ]
+
+    @hookimpl
+    def fx_devices(self) -> list[DeviceKind]:
+        return [DeviceKind(name="box", title="a box", open=print)]
+
+
+@pytest.fixture
+def mine() -> Host:
+    host = Host(discover=False)
+    host.register(Plugin(), name="mine", distribution="mine")
+    return host
+
+
+def test_every_type_of_parameters(mine: Host) -> None:
+    text = """
+    [scenario]
+    name = "x"
+    [[step]]
+    do = "my.step"
+    times = [1, "2us"]
+    pairs = [3, 4]
+    table = { a = [true, false], b = [] }
+    either = "5"
+    colour = "red"
+    ratio = 1
+    free = { a = 1, b = [{ c = 2.5 }] }
+    class = "c"
+    """
+    (step,) = parse(text, mine).steps
+    assert step.parameters == Everything(
+        times=[Duration(1), Duration(2000)],
+        pairs=(3, 4),
+        table={"a": [True, False], "b": []},
+        either="5",
+        colour=Colour("red"),
+        ratio=1.0,
+        free={"a": 1, "b": [{"c": 2.5}]},
+        class_="c",
+    )
+
+
+def test_every_type_of_parameters_wrong(mine: Host) -> None:
+    text = """
+    [scenario]
+    name = "x"
+    [device.b]
+    kind = "box"
+    lid = true
+    [[step]]
+    do = "my.step"
+    times = [1, "x", true]
+    pairs = [3, "4"]
+    table = { a = [true, 0], b = 1 }
+    either = 1.5
+    colour = "green"
+    ratio = "half"
+    free = 1
+    class_ = "c"
+    [[step]]
+    do = "my.broken"
+    """
+    with pytest.raises(ScenarioError) as caught:
+        parse(text, mine)
+    found = {fault.path: fault.message for fault in caught.value.faults}
+    assert set(found) == {
+        "device.b.lid", "step[0].times[1]", "step[0].times[2]", "step[0].pairs[1]",
+        "step[0].table.a[1]", "step[0].table.b", "step[0].either", "step[0].colour",
+        "step[0].ratio", "step[0].free", "step[0].class_", "step[1]",
+    }  # fmt: skip
+    assert found["step[0].either"] == "is 1.5, not a whole number or a text"
+    assert found["step[0].colour"] == "is 'green', no colour"
+    assert "ZeroDivisionError" in found["step[1]"]
+
+
+# --- JSON Schema ---------------------------------------------------------------------------------
+
+
+def test_the_schema_has_every_step_and_every_device(host: Host) -> None:
+    schema = json_schema(host)
+    steps = {each["properties"]["do"]["const"] for each in schema["properties"]["step"]["items"]["oneOf"]}
+    assert steps == set(host.step_kinds)
+    devices = schema["properties"]["device"]["additionalProperties"]["oneOf"]
+    assert {each["properties"]["kind"]["const"] for each in devices} == set(host.devices) - {"target"}
+    assert schema["properties"]["target"]["properties"]["cpus"]["default"] == 4
+    assert schema["required"] == ["scenario", "step"]
+
+
+def test_every_parameter_of_the_schema_is_described(host: Host) -> None:
+    schema = json_schema(host)
+
+    def described(where: str, node: Any) -> None:
+        if isinstance(node, dict):
+            for name, each in node.get("properties", {}).items():
+                if isinstance(each, dict) and name not in {"do", "kind"} and "$" not in name:
+                    assert each.get("description") or "const" in each, f"{where}.{name}"
+
+    for each in schema["properties"]["step"]["items"]["oneOf"]:
+        described(each["properties"]["do"]["const"], each)
+        assert each["title"]
+    described("target", schema["properties"]["target"])
+    for name, each in schema["$defs"].items():
+        described(name, each)
+
+
+def test_references_of_the_schema_lead_somewhere(host: Host) -> None:
+    schema = json_schema(host)
+
+    def check(node: Any) -> None:
+        if isinstance(node, dict):
+            if "$ref" in node:
+                assert node["$ref"].removeprefix("#/$defs/") in schema["$defs"]
+            for each in node.values():
+                check(each)
+        elif isinstance(node, list):
+            for each in node:
+                check(each)
+
+    check(schema)
+    assert "Slice" in schema["$defs"]
+
+
+def test_every_type_in_the_schema(mine: Host) -> None:
+    (step, *_) = (
+        each
+        for each in [json_schema_of(mine)]
+    )
+    properties = step["properties"]
+    assert properties["pairs"]["items"] == {"type": "integer"}
+    assert properties["table"]["additionalProperties"]["items"] == {"type": "boolean"}
+    assert properties["either"]["anyOf"] == [{"type": "integer"}, {"type": "string"}]
+    assert properties["ratio"] == {"type": "number", "description": "ratio", "default": 0.5}
+    assert "class" in properties
+
+
+def json_schema_of(host: Host) -> dict[str, Any]:
+    from fxframework.replay.scenario import _table_schema
+
+    return _table_schema(host.step_kinds["my.step"].parameters(), {})
