@@ -373,9 +373,7 @@ class Kernel:
         )
         made = body(thread) if callable(body) else body
         if not isinstance(made, Generator):
-            raise EmulatorError(
-                f"thread {name!r}: its body is {made!r}; it is a generator, or a function with yield"
-            )
+            raise EmulatorError(f"thread {name!r}: its body is {made!r}; it is to be a generator")
         thread.body = made
         thread.cpu = self._random.below(len(self._cores)) if cpu is None else cpu
         process.threads.append(thread)

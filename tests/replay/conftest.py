@@ -8,31 +8,18 @@ from typing import Any
 
 import pytest
 
-import fx_emulator.plugin
-import fx_log.plugin
-import fx_trace.plugin
-from fxframework.exporters import plugin as exporters
 from fxframework.host import Host
 from fxframework.replay import Report, ScenarioError, parse, replay
-from fxframework.replay import plugin as steps
+
+from .bundled import bundled
 
 HEAD = '[scenario]\nname = "test"\n'
 
 
 @pytest.fixture(scope="session")
 def host() -> Host:
-    """What is bundled, and nothing else that is installed."""
-    host = Host(discover=False)
-    for name, plugin in (
-        ("exporters", exporters),
-        ("replay", steps),
-        ("log", fx_log.plugin),
-        ("trace", fx_trace.plugin),
-        ("emulator", fx_emulator.plugin),
-    ):
-        host.register(plugin, name=name, distribution="fxframework")
-    assert not host.failures
-    return host
+    """What is bundled."""
+    return bundled()
 
 
 @pytest.fixture

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import xml.etree.ElementTree as ET
@@ -357,14 +358,12 @@ def test_processes_and_hash_seeds_make_no_difference(tmp_path: Path) -> None:
     code = (
         "import sys, hashlib\n"
         "sys.path.insert(0, sys.argv[1])\n"
-        "from conftest import host\n"
+        "from bundled import bundled\n"
         "from fxframework.replay import replay\n"
-        "report = replay(sys.argv[2], host=host.__wrapped__())\n"
+        "report = replay(sys.argv[2], host=bundled())\n"
         "print(hashlib.sha256(b''.join(report.outputs.values())).hexdigest())\n"
     )
     boot = ROOT / "examples" / "scenarios" / "boot.toml"
-    import os
-
     found = set()
     for seed in ("0", "1", "random"):
         done = subprocess.run(

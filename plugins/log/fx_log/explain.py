@@ -22,6 +22,7 @@ from fx_log.records import (
     Padding,
     RecordDecoder,
     RingEntry,
+    view_of,
 )
 from fx_log.rules import RULES
 from fxframework.errors import UsageError
@@ -72,7 +73,7 @@ def _explain(form: str, source: Source, offset: int) -> list[FieldView]:
         for record in RecordDecoder(form).records(source.data)
         if place.distance(record.offset, offset) < record.nbytes
     )
-    data = place.line(memoryview(source.data), record)
+    data = place.line(view_of(source.data), record)
     wanted = place.distance(record.offset, offset)
     explainer = _Explainer(data, wanted, stream=form == "log-legacy-stream")
     return [

@@ -843,7 +843,8 @@ def from_json(given: Any) -> LogFileRecord:
 # --- Framing: where records begin and end ---------------------------------------------------------
 
 
-def _view(data: Any) -> memoryview:
+def view_of(data: Any) -> memoryview:
+    """The bytes of any buffer."""
     view = memoryview(data)
     if view.format == "B" and view.ndim == 1:
         return view
@@ -960,7 +961,7 @@ class RecordDecoder:
 
         meaning = Meaning(self.form, self.options)
         found: list[tuple[str, str, int]] = []
-        for index, record in enumerate(self._framed(_view(data), found)):
+        for index, record in enumerate(self._framed(view_of(data), found)):
             meaning.entry(record, lambda *finding: found.append(finding))
             if self.diagnostics is not None:
                 for code, message, offset in found:
@@ -1083,7 +1084,7 @@ def _packet(data: memoryview, find: Callable[[str, str], None]) -> LegacyPacket:
     if data[-1]:
         raise _Damage("FXL0602", f"the last byte is {data[-1]:#04x}")
     pid, tid, time, severity, dropped = _PACKET.unpack_from(data)
-    tags = []
+    tags: list[bytes] = []
     at = wire.PACKET_HEADER
     while True:
         if at >= size:

@@ -20,6 +20,7 @@ from fx_log.converting import AttributionConverter
 from fx_log.layout import ArgType
 from fx_log.records import LogFileRecord, RecordEncoder, from_json, refusal
 from fx_log.redaction import Redactor
+from fx_log.rules import RULES
 from fx_log.severity import Level
 from fx_log.sinks import (
     Closing,
@@ -593,7 +594,7 @@ class RecordRewriter:
         self._flush()
         for code, counts in (("FXL0901", self.redacted), ("FXL0902", self.lost)):
             for what, count in counts.items():
-                self._diagnostics.add(code, f"{what}: {count}", times=count)
+                self._diagnostics.add(code, f"{RULES[code].title}: {count} {what}", times=count)
 
     def _put(self, records: Iterable[LogFileRecord]) -> None:
         for record in records:

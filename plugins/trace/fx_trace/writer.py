@@ -30,6 +30,7 @@ from fxframework.errors import UsageError, WriteRefusedError
 from fxframework.io.sink import Sink
 from fxframework.io.words import U64_MAX, pad8
 from fxframework.model.diagnostics import Diagnostics
+from fxframework.model.forms import CANONICAL_NAN
 from fxframework.model.target import Clock, TimestampCounter
 
 __all__ = ["Arguments", "Destination", "RecordRewriter", "TraceWriter", "open_writer"]
@@ -965,7 +966,7 @@ def _records_of(args: Arguments) -> tuple[r.Argument, ...]:
         bits = None
         if kind == ArgType.DOUBLE and value != value:  # noqa: PLR0124 (a NaN, with its payload)
             word = _WORD(_DOUBLE(value))[0]
-            bits = None if word == r.CANONICAL_NAN else word
+            bits = None if word == CANONICAL_NAN else word
         shown = wire.ARG_NAMES[kind]
         out.append(r.Argument(name=name, type=shown, value=value, bits=bits))
     return tuple(out)
