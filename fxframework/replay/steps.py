@@ -162,9 +162,11 @@ def _wrong_whole(given: Expect, capture: Capture) -> Iterator[str]:
     if given.records is not None and summary.records != given.records:
         yield f"there are {summary.records:,} records, not {given.records:,}"
     for kind, count in given.kinds.items():
-        found = summary.kinds.get(kind, 0)
+        # Either of one kind (`event instant`), or of all that begin so (`event`).
+        fitting = [name for name in summary.kinds if f"{name} ".startswith(f"{kind} ")]
+        found = sum(summary.kinds[name] for name in fitting)
         if found != count:
-            hint = did_you_mean(kind, summary.kinds) if not found else ""
+            hint = "" if fitting else did_you_mean(kind, {n.split()[0] for n in summary.kinds})
             yield f"there are {found:,} records of kind {kind}, not {count:,}{hint}"
 
 

@@ -1,4 +1,4 @@
-"""What a fuzzer runs: every view of a trace, over any bytes."""
+"""What a fuzzer runs: every view of a capture, over any bytes."""
 
 from __future__ import annotations
 
@@ -7,48 +7,55 @@ from collections.abc import Callable
 
 import orjson
 
-from fx_trace.explain import explain
-from fx_trace.reader import TraceCapture, open_trace
 from fxframework.errors import FxError, Severity, StrictError
 from fxframework.host import Host
 from fxframework.io.limits import Limits
 from fxframework.io.sink import Sink
 from fxframework.io.source import Source
-from fxframework.model.capture import OpenRequest
+from fxframework.model.capture import Capture, OpenRequest
 from fxframework.registry import parse_options
 
-__all__ = ["LIMITS", "try_trace"]
+__all__ = ["LIMITS", "try_format", "try_trace"]
 
 LIMITS = Limits(max_unpacked=1 << 20)
-Opening = Callable[[], TraceCapture]
-
-EXPORTERS = ("records", "text", "json")
+Opening = Callable[[], Capture]
 
 
 @functools.cache
 def host() -> Host:
     """The bundled plugins."""
-    return Host(environ={"FXF_PLUGINS": "trace,exporters"})
+    return Host(environ={"FXF_PLUGINS": "trace,log,exporters"})
 
 
 def try_trace(data: bytes) -> None:
-    """Read the bytes in every way there is. Anything but a result or an FxError is a bug."""
+    """Read the bytes as a trace, in every way there is."""
+    try_format(data, "trace")
+
+
+def try_format(data: bytes, format: str, **options: object) -> None:
+    """Read the bytes as a format. Anything but a result or an FxError is a bug."""
     detected(data)
     try:
         source = Source.open(data, limits=LIMITS)
     except FxError:
         return  # gzip that unpacks to more than the limit
-    opened = functools.partial(open_trace, source)
-    records = decoded(opened(OpenRequest(limits=LIMITS)))
-    whole = opened(OpenRequest(limits=LIMITS))
+    reader = host().reader(format)
+    given = parse_options(options, reader.options, whose=format)
+
+    def opened(*, strict: bool = False) -> Capture:
+        return reader.open(source, OpenRequest(limits=LIMITS, strict=strict, options=given))
+
+    records = decoded(opened())
+    whole = opened()
     tabulated(whole, records)
-    streamed(opened(OpenRequest(limits=LIMITS)), whole)
+    streamed(opened(), whole)
     verified(whole, records)
-    strictly(functools.partial(opened, OpenRequest(limits=LIMITS, strict=True)), whole)
-    exported(functools.partial(opened, OpenRequest(limits=LIMITS)), source)
+    strictly(functools.partial(opened, strict=True), whole)
+    exported(opened, source)
+    assert reader.explain is not None
     for offset in {0, source.size // 2, source.size - 1}:
         if 0 <= offset < source.size:
-            explain(source, offset)
+            reader.explain(source, offset)
 
 
 def detected(data: bytes) -> None:
@@ -60,7 +67,7 @@ def detected(data: bytes) -> None:
         pass  # no reader knows them, or their records file makes no sense
 
 
-def decoded(capture: TraceCapture) -> int:
+def decoded(capture: Capture) -> int:
     """Take all records, and the same in bulk; gives how many there are."""
     records = list(capture.records())
     assert sum(record.nbytes for record in records) == capture.source.size
@@ -69,7 +76,7 @@ def decoded(capture: TraceCapture) -> int:
     return len(records)
 
 
-def tabulated(capture: TraceCapture, records: int) -> None:
+def tabulated(capture: Capture, records: int) -> None:
     """Take every column of every whole table."""
     summary = capture.summary()
     assert summary.records == records
@@ -80,7 +87,7 @@ def tabulated(capture: TraceCapture, records: int) -> None:
             assert len(table[column]) == len(table), (name, column)
 
 
-def streamed(capture: TraceCapture, whole: TraceCapture) -> None:
+def streamed(capture: Capture, whole: Capture) -> None:
     """Take the same in batches."""
     for name in capture.tables:
         batches = list(capture.batches(name, 3))
@@ -88,7 +95,7 @@ def streamed(capture: TraceCapture, whole: TraceCapture) -> None:
         assert sum(map(len, batches)) == len(whole.table(name)), name
 
 
-def verified(capture: TraceCapture, records: int) -> None:
+def verified(capture: Capture, records: int) -> None:
     """Look at the findings: each has a place in the input, and a rule."""
     for finding in capture.diagnostics:
         assert capture.diagnostics.rule(finding.code).section
@@ -96,7 +103,7 @@ def verified(capture: TraceCapture, records: int) -> None:
         assert finding.record is None or 0 <= finding.record <= records
 
 
-def strictly(opened: Opening, lenient: TraceCapture) -> None:
+def strictly(opened: Opening, lenient: Capture) -> None:
     """Read strictly: it stops if, and only if, there is a loss."""
     worst = lenient.diagnostics.worst
     lossy = worst is not None and worst >= Severity.DATA_LOSS
@@ -110,9 +117,10 @@ def strictly(opened: Opening, lenient: TraceCapture) -> None:
 
 def exported(opened: Opening, source: Source) -> None:
     """Write it in every form; from record JSON the same bytes come back."""
-    for name in EXPORTERS:
+    first = opened()
+    for exporter in host().exporters_for(first.format, first.tables):
+        name = exporter.name
         capture = opened()
-        exporter = host().exporter(name, format="trace", tables=capture.tables)
         sink = Sink.memory()
         session = exporter.open(sink, parse_options({}, exporter.options, whose=name))
         try:

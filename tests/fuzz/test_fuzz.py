@@ -1,4 +1,4 @@
-"""Fuzz the trace reader: any bytes give a result or a coded error, in every view of a capture.
+"""Fuzz the readers: any bytes give a result or a coded error, in every view of a capture.
 
 The budget is small, so that it always runs; ``FXF_FUZZ_SECONDS=600 pytest tests/fuzz`` goes on for
 that long, half of it with hypothesis and half with damaged real captures. Where atheris is
@@ -20,8 +20,9 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
+from ..plugins.log import streams as logs
 from ..plugins.trace.streams import any_bytes, damaged, fxt_streams
-from .target import try_trace
+from .target import try_format, try_trace
 
 SECONDS = float(os.environ.get("FXF_FUZZ_SECONDS", "0"))
 SMALL = 2.0
@@ -51,11 +52,11 @@ class Clock:
 CLOCKS: dict[str, Clock] = {}
 
 
-def tried(name: str, data: bytes) -> None:
+def tried(name: str, data: bytes, format: str = "trace", **options: bool) -> None:
     clock = CLOCKS.setdefault(name, Clock(SECONDS / 6))
     if clock.over:
         pytest.skip("the seconds asked for are over, and nothing was found")
-    try_trace(data)
+    try_format(data, format, **options)
 
 
 @FUZZ
@@ -74,6 +75,30 @@ def test_streams_and_damaged_streams(data: bytes) -> None:
 @given(damaged(fxt_streams().map(lambda data: gzip.compress(data, mtime=0))))
 def test_damaged_gzip(data: bytes) -> None:
     tried("gzip", data)
+
+
+LOGS = {
+    "log": logs.log_files(),
+    "log-ring": logs.ring_images(),
+    "log-legacy": logs.packets(),
+    "log-legacy-stream": logs.packet_files(),
+}
+
+
+@pytest.mark.parametrize("format", LOGS)
+@FUZZ
+@given(data=st.data(), printf=st.booleans())
+def test_logs_and_damaged_logs(format: str, data: st.DataObject, printf: bool) -> None:
+    files = LOGS[format]
+    made = data.draw(files | logs.damaged(files) | st.binary(max_size=200))
+    options = {"printf": printf, "fidl_limits": printf} if format in {"log", "log-ring"} else {}
+    tried(format, made, format, **options)
+
+
+@FUZZ
+@given(logs.log_files(suffixed=True) | logs.damaged(logs.log_files(suffixed=True)))
+def test_logs_with_suffixes(data: bytes) -> None:
+    tried("suffix", data, "log", suffix=True)
 
 
 @pytest.mark.parametrize("name", REAL)

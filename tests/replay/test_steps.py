@@ -45,27 +45,37 @@ def opened(report: Report, name: str = "a.fxt") -> Any:
     return fxf.open(report.outputs[name], format="trace")
 
 
+def numbers(capture: Any) -> list[int]:
+    """The arguments ``n``, in order."""
+    args = capture.table("args")
+    names = args.texts("name")
+    return [value for name, value in zip(names, args["int"].tolist(), strict=True) if name == "n"]
+
+
 # --- What a thread does --------------------------------------------------------------------------
 
 
+EVERY_ACTION = (
+    '{ slice = "s", category = "c", args = { i = 1, t = "x", b = true, f = 1.5, k = { koid = 5 }, '
+    'p = { pointer = 16 }, u = { uint64 = 7 }, n = { null = true }, y = { blob = "00ff" } }, '
+    'body = [{ run = "1us" }] }',
+    '{ begin = "b", category = "c" }, { run = 100 }, { end = "b", category = "c" }',
+    '{ complete = "x", body = [{ run = "2us" }] }',
+    '{ async = "begin", name = "a", id = 1 }, { async = "instant", name = "a", id = 1 }',
+    '{ async = "end", name = "a", id = 1 }',
+    '{ slice = "f", body = [{ flow = "begin", name = "f", id = 2 }, { run = 10 }] }',
+    '{ slice = "f", body = [{ flow = "step", name = "f", id = 2 }, { run = 10 }] }',
+    '{ slice = "f", body = [{ flow = "end", name = "f", id = 2 }, { run = 10 }] }',
+    '{ counter = "n", series = { a = 1, b = 2.5 }, id = 3 }',
+    '{ instant = "i", scope = "global" }, { log = "line" }, { blob = "d", hex = "abcd" }',
+    '{ sleep = "3us" }, { migrate = 0 }, { yield = true }, { yield = false }, { migrate = -1 }',
+    '{ signal = "e" }, { wait = "e" }, { wait = "never", timeout = "1us" }',
+    '{ loop = 3, as = "k", body = [{ instant = "k{k}", args = { k = "{k}", t = "<{k}>" } }] }',
+)
+
+
 def test_every_action(run: Runner) -> None:
-    script = """
-        { slice = "s", category = "c", args = { i = 1, t = "x", b = true, f = 1.5, k = { koid = 5 },
-            p = { pointer = 16 }, u = { uint64 = 7 }, n = { null = true }, y = { blob = "00ff" } },
-          body = [{ run = "1us" }] },
-        { begin = "b", category = "c" }, { run = 100 }, { end = "b", category = "c" },
-        { complete = "x", body = [{ run = "2us" }] },
-        { async = "begin", name = "a", id = 1 }, { async = "instant", name = "a", id = 1 },
-        { async = "end", name = "a", id = 1 },
-        { slice = "f", body = [{ flow = "begin", name = "f", id = 2 }, { run = 10 }] },
-        { slice = "f", body = [{ flow = "step", name = "f", id = 2 }, { run = 10 }] },
-        { slice = "f", body = [{ flow = "end", name = "f", id = 2 }, { run = 10 }] },
-        { counter = "n", series = { a = 1, b = 2.5 }, id = 3 },
-        { instant = "i", scope = "global" }, { log = "line" }, { blob = "d", hex = "abcd" },
-        { sleep = "3us" }, { migrate = 0 }, { yield = true }, { yield = false }, { migrate = -1 },
-        { signal = "e" }, { wait = "e" }, { wait = "never", timeout = "1us" },
-        { loop = 3, as = "k", body = [{ instant = "k{k}", args = { k = "{k}", t = "<{k}>" } }] }
-    """
+    script = ", ".join(EVERY_ACTION)
     report = done(run, thread(script))
     with opened(report) as capture:
         assert capture.table("slices").texts("name") == ["s", "b", "x", "a", "f", "f", "f"]
@@ -76,13 +86,11 @@ def test_every_action(run: Runner) -> None:
         assert capture.table("instants").plain("scope")[1] == "global"
         assert list(capture.table("logs").texts("message")) == ["line"]
         assert len(capture.table("blobs")) == 1
-        args = capture.table("args")
-        kinds = dict(zip(args.texts("name"), args.plain("type"), strict=True))
-        assert kinds["k"] == "int32"  # the last k
-        assert {kinds[name] for name in "ptunybfi"} == {
-            "pointer", "string", "uint64", "null", "blob", "bool", "double", "int32",
-        }  # fmt: skip
-        assert args.plain("type")[:5] == ["int32", "string", "bool", "double", "koid"]
+        assert capture.table("args").plain("type")[:9] == [
+            "int32", "string", "bool", "double", "koid", "pointer", "uint64", "null", "blob",
+        ]  # fmt: skip
+        last = capture.table("args").select(slice(-2, None))
+        assert (last["int"].tolist()[0], last.texts("str")[1]) == (2, "<2>")
         capture.scan()
         assert not capture.diagnostics.counts
 
@@ -142,9 +150,9 @@ def test_scheduling_is_what_the_kernel_did(run: Runner) -> None:
         + RUN + LAST
     )  # fmt: skip
     assert report.ok, report.to_text()
-    switches = report.steps[2].facts["context_switches"]
+    switches = report.steps[2].facts["context_switches"]  # one more when the thread began
     with opened(report) as capture:
-        assert capture.table("sched").plain("kind").count("context_switch") == switches
+        assert capture.table("sched").plain("kind").count("context_switch") == switches + 1
         assert capture.table("sched").plain("kind").count("wakeup") == 2
 
 
@@ -216,7 +224,7 @@ def test_every_device_and_its_image(run: Runner) -> None:
 
 def test_a_streaming_buffer_that_is_saved_by_hand(run: Runner) -> None:
     provider = APP + 'mode = "streaming"\nsize = 4096\n'
-    script = thread('{ loop = 400, as = "i", body = [{ instant = "i", args = { i = "{i}" } }] }')
+    script = thread('{ loop = 400, as = "i", body = [{ instant = "i", args = { n = "{i}" } }] }')
     text = provider + script + RUN
     saved = run('[target]\nsave = "manual"\n' + text + '[[step]]\ndo = "target.save"\n' + LAST)
     assert saved.ok, saved.to_text()
@@ -226,7 +234,7 @@ def test_a_streaming_buffer_that_is_saved_by_hand(run: Runner) -> None:
     with opened(saved) as capture:
         rows = len(capture.table("instants"))
         assert rows + dropped == 400
-        assert capture.table("args")["int"].tolist() == list(range(rows))
+        assert numbers(capture) == list(range(rows))
     whole = run(text + LAST)
     with opened(whole) as capture:
         assert len(capture.table("instants")) == 400
@@ -234,7 +242,7 @@ def test_a_streaming_buffer_that_is_saved_by_hand(run: Runner) -> None:
 
 # --- Faults --------------------------------------------------------------------------------------
 
-MANY = thread('{ loop = 50, as = "i", body = [{ instant = "i", args = { i = "{i}" } }] }')
+MANY = thread('{ loop = 50, as = "i", body = [{ instant = "i", args = { n = "{i}" } }] }')
 IMAGE = '[[step]]\ndo = "target.snapshot"\ndevice = "app"\nas = "a.tbuf"\n'
 
 
@@ -249,9 +257,9 @@ def test_a_crash_leaves_what_was_committed(run: Runner, stores: int) -> None:
     assert len(report.steps[2].facts["crashes"]) == 1
     assert "thread 't' of process 'p'" in report.steps[2].message
     with fxf.open(report.outputs["a.tbuf"], format="trace-buffer") as capture:
-        numbers = capture.table("args")["int"].tolist()
-        assert numbers == list(range(len(numbers)))
-        assert len(numbers) < 50
+        found = numbers(capture)
+        assert found == list(range(len(found)))
+        assert len(found) < 50
 
 
 def test_a_crash_that_nobody_expects_fails(run: Runner) -> None:
@@ -266,7 +274,7 @@ def test_a_torn_store_and_a_flipped_bit(run: Runner) -> None:
         APP + MANY + fault("torn_write", "store = 20\nnbytes = 3") + RUN + "crashes = 1\n" + IMAGE
     )
     assert torn.ok, torn.to_text()
-    flipped = run(APP + MANY + fault("bit_flip", "bit = 40\nstore = 60") + RUN + IMAGE)
+    flipped = run(APP + MANY + fault("bit_flip", "bit = 40\nstore = 61") + RUN + IMAGE)
     sound = run(APP + MANY + RUN + IMAGE)
     a, b = (int.from_bytes(each.outputs["a.tbuf"], "little") for each in (flipped, sound))
     assert (a ^ b).bit_count() == 1
@@ -309,8 +317,9 @@ CAPTURE = APP + MANY + RUN + LAST + DECODE
     ("text", "message"),
     [
         ('format = "log"', "the format is trace, not log"),
-        ("records = 7", "there are 57 records, not 7"),
+        ("records = 7", "there are 58 records, not 7"),
         ("kinds = { event = 49 }", "there are 50 records of kind event, not 49"),
+        ("kinds = { 'event instant' = 49 }", "there are 50 records of kind event instant"),
         ("kinds = { evnt = 1 }", "did you mean 'event'?"),
         ('table = "instants"\nrows = 49', "there are 50 rows of instants, not 49"),
         ('table = "instants"\nat_least = 51', "50 rows of instants, fewer than 51"),
@@ -320,8 +329,8 @@ CAPTURE = APP + MANY + RUN + LAST + DECODE
         ('table = "instants"\nvalues = { name = ["j"] }', "name: 'i' not expected"),
         ('table = "args"\nwhere = { int = 3 }\nequals = { int = [4] }', "row 0 has 3, not 4"),
         ('table = "args"\nwhere = { int = 3 }\nequals = { int = [3, 4] }', "1 rows, not 2"),
-        ('table = "args"\ncolumns = { int = { sum = 1224 } }', "int: the sum is 1225, not 1224"),
-        ('table = "args"\ncolumns = { int = { max = 48 } }', "int: the max is 49, not 48"),
+        ('table = "args"\nwhere = { name = "n" }\ncolumns = { int = { sum = 1224 } }', "int: the sum is 1225, not 1224"),
+        ('table = "args"\nwhere = { name = "n" }\ncolumns = { int = { max = 48 } }', "int: the max is 49, not 48"),
         ('table = "args"\ncolumns = { name = { max = 48 } }', "column 'name' holds no numbers"),
         ('table = "args"\ncolumns = { number = { max = 48 } }', "no column 'number'"),
         ('table = "nothing"', "no table 'nothing'"),
@@ -338,24 +347,27 @@ def test_what_does_not_hold_is_told(run: Runner, text: str, message: str) -> Non
 def test_what_holds(run: Runner) -> None:
     report = run(
         CAPTURE
-        + expect('format = "trace"\nrecords = 57\nkinds = { event = 50 }\nfindings = []')
-        + expect('table = "args"\nrows = 50\nat_least = 50\nat_most = 50\n'
+        + expect('format = "trace"\nrecords = 58\nkinds = { event = 50 }\nfindings = []')
+        + expect('table = "args"\nwhere = { name = "n" }\nrows = 50\nat_least = 50\nat_most = 50\n'
                  'columns = { int = { sum = 1225, min = 0, max = 49 } }')
-        + expect('table = "args"\nwhere = { int = 3, name = "i" }\nequals = { int = [3] }')
+        + expect('table = "args"\nwhere = { int = 3, name = "n" }\nequals = { int = [3] }')
     )  # fmt: skip
     assert report.ok, report.to_text()
 
 
 def test_findings_that_are_expected_stay_so(run: Runner) -> None:
     text = (
-        APP + MANY + fault("crash", "stores = 57") + RUN + "crashes = 1\n"
-        '[[step]]\ndo = "capture.decode"\nfrom = "app"\nas = "a"\n'
-    )
+        APP + MANY + fault("bit_flip", "bit = 2\nstore = 61") + RUN
+        + '[[step]]\ndo = "capture.decode"\nfrom = "app"\nas = "a"\n'
+    )  # fmt: skip
     report = run(text + expect(""))
-    assert "unexpected FXT050" in report.failures[0].message
-    codes = [word for word in report.failures[0].message.split() if word.startswith("FXT")]
-    report = run(text + expect(f"findings = {codes}") + expect('table = "instants"\nat_least = 1'))
+    (wrong,) = report.failures[0].facts["wrong"]
+    assert wrong.startswith("unexpected FXT")
+    code = wrong.split()[1]
+    some = 'table = "instants"\nat_least = 1'
+    report = run(text + expect(f'findings = ["{code}"]') + expect(some))
     assert report.ok, report.to_text()
+    assert not run(text + expect("findings = []")).ok
 
 
 @pytest.mark.parametrize(

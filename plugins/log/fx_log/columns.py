@@ -17,7 +17,7 @@ from fxframework.io.words import U64_MAX
 from fxframework.model.clock import NS_MAX, NS_MIN
 from fxframework.model.strings import StringPool
 
-__all__ = ["Chunk", "Decoder", "PacketDecoder", "RingDecoder"]
+__all__ = ["Chunk", "Decoder", "PacketDecoder", "RingDecoder", "well_known_texts"]
 
 I64 = NDArray[np.int64]
 U8 = NDArray[np.uint8]
@@ -69,6 +69,12 @@ def _components(slots: int) -> k.Components:
     )
 
 
+def well_known_texts(pool: StringPool) -> None:
+    """Enter what the kernels know by its code; the pool is empty, so that the codes are those."""
+    for text in (*k.WELL_KNOWN, *k.LEVEL_NAMES):
+        pool.intern(text)
+
+
 @attrs.define
 class Chunk:
     """Raw rows of consecutive records."""
@@ -87,7 +93,8 @@ class Chunk:
 class Decoder:
     """Reads a file of structured records, from its beginning, once.
 
-    ``before`` is the decoder that last filled the same pool, if any did.
+    ``pool`` began with ``well_known_texts``; ``before`` is the decoder that last filled it, if any
+    did.
     """
 
     def __init__(
@@ -102,8 +109,6 @@ class Decoder:
         self.words: I64 = data[: data.size // 8 * 8].view("<i8")
         self.pool = pool
         self.nbytes = int(data.size)
-        for text in (*k.WELL_KNOWN, *k.LEVEL_NAMES):
-            pool.intern(text)
         # Of strings that an earlier decoder entered, it is known whether they are UTF-8.
         valid = np.ones(0, np.uint8) if before is None else before.state.texts.valid
         scratch = np.zeros(4200, np.int64)

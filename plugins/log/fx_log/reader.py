@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from fx_log import kernels as k
 from fx_log import layout
-from fx_log.columns import Chunk, Decoder, PacketDecoder, RingDecoder
+from fx_log.columns import Chunk, Decoder, PacketDecoder, RingDecoder, well_known_texts
 from fx_log.layout import ArgType
 from fx_log.rules import RULES
 from fx_log.severity import LEVELS, Level
@@ -130,6 +130,7 @@ class LogCapture(Capture):
         super().__init__(source, request, diagnostics)
         if not source.size:
             diagnostics.add("FXF0102", offset=0)
+        well_known_texts(self.strings)
         self._latest: Decoder | None = None
         self._passed: _Pass | None = None
         self._tables: dict[str, Table] = {}

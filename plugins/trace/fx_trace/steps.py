@@ -62,7 +62,7 @@ class Stage:
             return value
         text = self.text(value)
         try:
-            return int(text, 0)
+            return int(text)
         except ValueError:
             return float(text)
 

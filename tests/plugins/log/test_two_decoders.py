@@ -6,9 +6,11 @@ rows hold the same values, and they find the same faults in the same places.
 
 from __future__ import annotations
 
+import json
 import struct
 from collections import Counter
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import hypothesis
@@ -25,6 +27,7 @@ from fxframework.io.source import Source
 from fxframework.model.capture import Capture, OpenRequest
 from fxframework.model.table import Table
 
+from .logs import entry, ring, stream
 from .streams import damaged, log_files, packet_files, packets, ring_images
 
 OPEN: dict[str, Callable[[Source, OpenRequest], reader.LogCapture]] = {
@@ -39,10 +42,11 @@ FILES = {
     "log-legacy": packets(),
     "log-legacy-stream": packet_files(),
 }
+CONFORMANCE = Path(__file__).parents[2] / "conformance" / "log"
 NUMBERS = {name: number for number, name in layout.ARG_NAMES.items()}
 Row = tuple[Any, ...]
 SLOW = {"deadline": None, "suppress_health_check": list(hypothesis.HealthCheck)}
-MANY = hypothesis.settings(max_examples=120, **SLOW)
+MANY = hypothesis.settings(max_examples=80, **SLOW)
 options = st.fixed_dictionaries(
     {},
     optional={
@@ -191,6 +195,18 @@ def test_agree_on_damaged_files(format: str, data: st.DataObject, given: dict[st
 @hypothesis.given(data=st.binary(max_size=200), given=options)
 def test_agree_on_any_bytes(format: str, data: bytes, given: dict[str, Any]) -> None:
     agree(format, data, given)
+
+
+@pytest.mark.parametrize("name", ["records", "streams", "legacy"])
+def test_agree_on_the_vectors(name: str) -> None:
+    vectors = json.loads((CONFORMANCE / f"{name}.json").read_text("utf-8"))
+    files = [bytes.fromhex(vector["hex"]) for vector in vectors if "hex" in vector]
+    assert files
+    for data in files:
+        agree("log-legacy" if name == "legacy" else "log", data, {})
+    agree("log", b"".join(files), {})
+    agree("log-legacy-stream", stream(files), {})
+    agree("log-ring", ring([entry(data) for data in files], tail=65_000), {})
 
 
 @MANY
