@@ -8,6 +8,8 @@ store, ``vmo`` makes memories of an emulated target, ``trace_buffer`` its trace 
 """
 
 import fxframework as fxf
+from fx_trace.buffer import TraceBuffer
+from fx_trace.writer import TraceWriter
 
 
 class MyLog:
@@ -52,15 +54,22 @@ def test_my_log_in_a_vmo(vmo):
     assert MyLog.read(memory.read(0, memory.size)) == [b"hello"]
 
 
-def test_traces_of_a_crashed_program(trace_buffer, crashtest):
-    from fx_trace.buffer import TraceBuffer
-    from fx_trace.writer import TraceWriter
+def test_my_traces_fit_a_small_buffer(trace_buffer):
+    buffer = trace_buffer(4096, mode="circular")
+    writer = TraceWriter(buffer, ticks_per_second=1000)
+    for at in range(500):
+        writer.instant("app", f"event {at % 10}", thread=(1, 2), timestamp=at)
+    buffer.stop()
+    with fxf.open(buffer.memory.read(0, 4096), format="trace-buffer") as capture:
+        assert capture.table("instants")["ts"][-1] == 499_000_000
 
+
+def test_my_traces_survive_a_crash(crashtest):
     def write(buffer):
         writer = TraceWriter(buffer, ticks_per_second=1000)
         for at in range(5):
             writer.instant("app", f"event {at}", {"at": at}, thread=(1, 2), timestamp=at)
-            buffer.memory.note(at)
+            buffer.memory.note(at)  # committed: from here on it must be there
 
     def check(image, notes):
         with fxf.open(image, format="trace-buffer") as capture:

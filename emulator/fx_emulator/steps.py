@@ -27,6 +27,7 @@ from fxframework.model.target import Program
 __all__ = ["Machine", "MachineThread"]
 
 INVALID = ("disconnect", "count")
+COUNTS = ("records", "dropped")
 DURABLE_FULL = ("drop", "stop", "pad")
 
 
@@ -190,7 +191,7 @@ class Machine:
                     case _:
                         value = yield action
         except StopIteration:
-            return
+            return None
         finally:
             program.close()
 
@@ -379,12 +380,9 @@ def run(given: RunFor, run: Run) -> Outcome:
     began, switches = kernel.now_ns, kernel.switches
     until = given.until if given.for_ is None else began + given.for_
     crashed = machine.run(until, budget=given.budget)
-    facts = {
-        "ns": kernel.now_ns - began,
-        "context_switches": kernel.switches - switches,
-        "crashes": crashed,
-    }
-    told = f"{facts['ns'] / 1e6:,.3f} ms, {facts['context_switches']:,} context switches"
+    passed, switched = kernel.now_ns - began, kernel.switches - switches
+    facts = {"ns": passed, "context_switches": switched, "crashes": crashed}
+    told = f"{passed / 1e6:,.3f} ms, {switched:,} context switches"
     if len(crashed) != given.crashes:
         what = "; ".join(crashed) or "none did"
         return Outcome.failed(
@@ -456,10 +454,12 @@ def stop(given: Stop, run: Run) -> Outcome:  # noqa: ARG001 (all steps have para
     target: Target = run.target.target
     target.stop()
     providers = target.traces.providers
-    return Outcome.ok(
-        **{each.name: {"records": each.engine.records, "dropped": each.engine.dropped}
-           for each in providers}
-    )  # fmt: skip
+    facts = {
+        each.name: {"records": each.engine.records, "dropped": each.engine.dropped}
+        for each in providers
+    }
+    records, dropped = (sum(each[what] for each in facts.values()) for what in COUNTS)
+    return Outcome("ok", f"{records:,} records, {dropped:,} dropped", facts)
 
 
 @attrs.frozen

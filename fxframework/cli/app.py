@@ -30,6 +30,8 @@ COMMANDS = {
     "diff": "Say what differs between two captures.",
     "salvage": "Write what is sound of a damaged capture.",
     "explain": "Explain a finding's code, or the bytes at an offset.",
+    "replay": "Run scenarios against an emulated target.",
+    "record": "Write the scenario that replays a capture.",
     "bench": "Measure decoding against copying the same bytes.",
     "plugins": "List what is installed, and what failed.",
     "doctor": "Check this installation.",

@@ -71,9 +71,14 @@ def parameter(
     ``refers`` and ``makes`` say what the text names, so that a scenario is checked before it
     runs. ``least`` bounds a number, ``choices`` a text.
     """
-    told = {"help": help, "refers": refers, "makes": makes, "least": least}
-    told["choices"] = tuple(choices)
-    metadata = {name: value for name, value in told.items() if value not in (None, ())}
+    told: dict[str, Any] = {
+        "help": help,
+        "refers": refers,
+        "makes": makes,
+        "least": least,
+        "choices": tuple(choices) or None,
+    }
+    metadata = {name: value for name, value in told.items() if value is not None}
     if factory is not None:
         return attrs.field(factory=factory, kw_only=True, metadata=metadata)
     return attrs.field(default=default, kw_only=True, metadata=metadata)

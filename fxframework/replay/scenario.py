@@ -518,8 +518,8 @@ def _faults(error: BaseException, path: str) -> Iterator[Fault]:
         for inner in others:
             yield from _faults(inner, path)
     elif isinstance(error, BaseExceptionGroup):
-        for inner in error.exceptions:
-            yield from _faults(inner, path)
+        for each in error.exceptions:
+            yield from _faults(each, path)
     elif isinstance(error, cattrs.ForbiddenExtraKeysError):
         known = [_key(field.name) for field in attrs.fields(error.cl)]
         for key in sorted(error.extra_fields):

@@ -312,6 +312,8 @@ def _takes_notes(check: Check) -> bool:
         return False
     kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
     needed = [
-        each for each in parameters if each.kind in kinds and each.default is inspect.Parameter.empty
+        each
+        for each in parameters
+        if each.kind in kinds and each.default is inspect.Parameter.empty
     ]
     return len(needed) > 1

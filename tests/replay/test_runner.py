@@ -281,9 +281,7 @@ output = "a.tbuf"
 """
 
 
-def test_golden_files_are_written_and_compared(
-    run: Callable[..., Report], tmp_path: Path
-) -> None:
+def test_golden_files_are_written_and_compared(run: Callable[..., Report], tmp_path: Path) -> None:
     report = run(GOLDEN)
     assert report.failures[0].message.startswith("there is no golden file test.golden/a.tbuf")
     report = run(GOLDEN, update_golden=True)

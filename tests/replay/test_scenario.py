@@ -359,10 +359,14 @@ def test_every_type_of_parameters_wrong(mine: Host) -> None:
 
 def test_the_schema_has_every_step_and_every_device(host: Host) -> None:
     schema = json_schema(host)
-    steps = {each["properties"]["do"]["const"] for each in schema["properties"]["step"]["items"]["oneOf"]}
+    steps = {
+        each["properties"]["do"]["const"] for each in schema["properties"]["step"]["items"]["oneOf"]
+    }
     assert steps == set(host.step_kinds)
     devices = schema["properties"]["device"]["additionalProperties"]["oneOf"]
-    assert {each["properties"]["kind"]["const"] for each in devices} == set(host.devices) - {"target"}
+    assert {each["properties"]["kind"]["const"] for each in devices} == set(host.devices) - {
+        "target"
+    }
     assert schema["properties"]["target"]["properties"]["cpus"]["default"] == 4
     assert schema["required"] == ["scenario", "step"]
 
@@ -402,10 +406,7 @@ def test_references_of_the_schema_lead_somewhere(host: Host) -> None:
 
 
 def test_every_type_in_the_schema(mine: Host) -> None:
-    (step, *_) = (
-        each
-        for each in [json_schema_of(mine)]
-    )
+    (step, *_) = (each for each in [json_schema_of(mine)])
     properties = step["properties"]
     assert properties["pairs"]["items"] == {"type": "integer"}
     assert properties["table"]["additionalProperties"]["items"] == {"type": "boolean"}

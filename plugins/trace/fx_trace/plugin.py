@@ -7,7 +7,17 @@ from typing import Literal
 
 from fxframework import hookimpl
 from fxframework.errors import Catalogue
-from fxframework.registry import Confidence, Exporter, Option, Probe, Reader, Writer, lazy
+from fxframework.registry import (
+    Confidence,
+    Exporter,
+    Option,
+    Probe,
+    Reader,
+    StepKind,
+    Writer,
+    lazy,
+    lazy_type,
+)
 
 SUFFIXES = (".fxt", ".fxt.gz")
 BUFFER_SUFFIXES = (".tbuf",)
@@ -182,4 +192,24 @@ def fx_exporters() -> Iterable[Exporter]:
         )
         for name, title, suffix in forms
         for format in FORMATS
+    ]
+
+
+@hookimpl
+def fx_step_kinds() -> Iterable[StepKind]:
+    """What threads of the emulated target trace, and what is replayed on it."""
+    steps = (
+        ("thread", "Start a thread that traces what it does.", "thread", ()),
+        ("scheduling", "Trace context switches and wakeups, from here on.", "schedule", ()),
+        ("replay", "Drive the records of a trace anew, at their own times.", "replay", ("trace",)),
+    )
+    return [
+        StepKind(
+            name=f"trace.{name}",
+            title=title,
+            parameters=lazy_type(f"fx_trace.steps:{name.capitalize()}Parameters"),
+            run=lazy(f"fx_trace.steps:{run}"),
+            replays=frozenset(replays),
+        )
+        for name, title, run, replays in steps
     ]
