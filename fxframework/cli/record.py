@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from fxframework.cli.app import command as _command
-from fxframework.cli.render import amount
+from fxframework.cli.render import amount, printable
 from fxframework.cli.session import Session, require_readable
 from fxframework.errors import ExitCode, Severity, UsageError, WriteRefusedError
 from fxframework.io.sink import Sink
@@ -77,7 +77,7 @@ def command(session: Session, out: Path | None, force: bool, file: str) -> ExitC
         _check(capture, scenario, copy, force=force)
         text = _text(capture, kind, scenario, copy)
         if not _same(copy, capture):
-            with Sink(copy.open("wb"), name=str(copy)) as sink:
+            with Sink.open(copy, force=True) as sink:
                 for at in range(0, capture.source.size, CHUNK):
                     sink.write(capture.source.read(at, CHUNK))
         with Sink.open(scenario, force=force) as sink:
@@ -144,4 +144,5 @@ def _text(capture: Capture, kind: StepKind, scenario: Path, copy: Path) -> str:
     }
     # TOML's basic strings and arrays of them are JSON's, but for DEL.
     written = {name: json.dumps(value).replace("\x7f", "\\u007f") for name, value in values.items()}
-    return TEMPLATE.format(**written, scenario=scenario.name, records=capture.summary().records)
+    name = printable(scenario.name)
+    return TEMPLATE.format(**written, scenario=name, records=capture.summary().records)

@@ -239,14 +239,14 @@ class TextColumn(Sequence[str]):
 
     @classmethod
     def gather(
-        cls, source: NDArray[np.uint8], starts: NDArray[np.int64], lengths: NDArray[np.int64]
+        cls, source: NDArray[np.uint8], starts: NDArray[np.int64], lengths: NDArray[np.integer[Any]]
     ) -> TextColumn:
         """A column of stretches of ``source``, copied together in order.
 
         Raises IndexError where one of them lies outside of it.
         """
-        starts, lengths = (np.ascontiguousarray(part, np.int64) for part in (starts, lengths))
-        offsets = np.zeros(starts.size + 1, np.int64)
+        offsets = arena.empty(starts.size + 1, np.int64)
+        offsets[0] = 0
         np.cumsum(lengths, out=offsets[1:])
         total = int(offsets[-1])
         copy = copy_stretches.for_size(total)
@@ -255,6 +255,7 @@ class TextColumn(Sequence[str]):
             index += np.repeat(starts - offsets[:-1], lengths)
             return cls(offsets, source[index])
         data = arena.empty(total, np.uint8)
+        starts = np.ascontiguousarray(starts, np.int64)
         if not copy(np.ascontiguousarray(source), starts, offsets, data):
             msg = f"a stretch lies outside of {source.size} bytes"
             raise IndexError(msg)

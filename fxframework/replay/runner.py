@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fxframework.errors import FxError, UsageError, WriteRefusedError
-from fxframework.io.sink import Sink
 from fxframework.model.steps import Outcome, Run
 from fxframework.replay.report import Report, StepReport
 from fxframework.replay.scenario import TARGET, Device, Scenario, Step, load
@@ -111,8 +110,10 @@ class _Folder:
     def write(self, name: str, data: bytes) -> None:
         path = self._folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
-        with Sink(path.open("wb"), name=str(path)) as sink:  # a name that ends in .gz is no request
-            sink.write(data)
+        # Whole or not at all; as it is, since a Sink would pack what is called `.gz`.
+        part = path.with_name(f".{path.name}.part")
+        part.write_bytes(data)
+        part.replace(path)
 
 
 def _run(scenario: Scenario, run: Run, stack: contextlib.ExitStack) -> Report:

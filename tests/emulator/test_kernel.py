@@ -233,6 +233,16 @@ def test_a_thread_that_is_interrupted_often_does_not_keep_its_peers_waiting() ->
     assert abs(peers[0].cpu_ns - peers[1].cpu_ns) <= 12 * MS
 
 
+def test_an_interrupted_thread_goes_on_before_its_peers() -> None:
+    machine = Machine(slice_ns=10 * MS)
+    first = machine.spawn("a", Run(20 * MS))
+    machine.spawn("b", Run(20 * MS))
+    tick = machine.spawn("tick", Sleep(4 * MS), Run(MS), priority=31)
+    machine.kernel.run(6 * MS)
+    later = [switch for switch in machine.listener.switches() if switch[0]]
+    assert later == [(4 * MS, first.koid, tick.koid), (5 * MS, tick.koid, first.koid)]
+
+
 def test_migration_pins() -> None:
     machine = Machine(cpus=3)
     where: list[tuple[int, int]] = []

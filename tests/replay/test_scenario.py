@@ -15,6 +15,7 @@ from fxframework.host import Host
 from fxframework.model.steps import Duration, nanoseconds, output_fault, parameter
 from fxframework.registry import DeviceKind, StepKind
 from fxframework.replay import ScenarioError, json_schema, load, parse
+from fxframework.replay.scenario import _table_schema
 
 Faults = Callable[..., dict[str, str]]
 RUN = '[[step]]\ndo = "target.run"\n'
@@ -98,7 +99,7 @@ def thread(script: str) -> str:
             "within the output folder",
         ),
         (
-            '[[step]]\ndo = "target.archive"\nas = "a"\n[[step]]\ndo = "target.archive"\nas = "a"\n',
+            '[[step]]\ndo = "target.archive"\nas = "a"\n' * 2,
             "step[1].as",
             "the output 'a' is there already",
         ),
@@ -406,16 +407,11 @@ def test_references_of_the_schema_lead_somewhere(host: Host) -> None:
 
 
 def test_every_type_in_the_schema(mine: Host) -> None:
-    (step, *_) = (each for each in [json_schema_of(mine)])
-    properties = step["properties"]
+    schema = _table_schema(mine.step_kinds["my.step"].parameters(), {})
+    properties = schema["properties"]
     assert properties["pairs"]["items"] == {"type": "integer"}
     assert properties["table"]["additionalProperties"]["items"] == {"type": "boolean"}
     assert properties["either"]["anyOf"] == [{"type": "integer"}, {"type": "string"}]
     assert properties["ratio"] == {"type": "number", "description": "ratio", "default": 0.5}
     assert "class" in properties
-
-
-def json_schema_of(host: Host) -> dict[str, Any]:
-    from fxframework.replay.scenario import _table_schema
-
-    return _table_schema(host.step_kinds["my.step"].parameters(), {})
+    assert schema["required"] == []

@@ -56,9 +56,11 @@ def numbers(capture: Any) -> list[int]:
 
 
 EVERY_ACTION = (
-    '{ slice = "s", category = "c", args = { i = 1, t = "x", b = true, f = 1.5, k = { koid = 5 }, '
-    'p = { pointer = 16 }, u = { uint64 = 7 }, n = { null = true }, y = { blob = "00ff" } }, '
-    'body = [{ run = "1us" }] }',
+    (
+        '{ slice = "s", category = "c", args = { i = 1, t = "x", b = true, f = 1.5, '
+        "k = { koid = 5 }, p = { pointer = 16 }, u = { uint64 = 7 }, n = { null = true }, "
+        'y = { blob = "00ff" } }, body = [{ run = "1us" }] }'
+    ),
     '{ begin = "b", category = "c" }, { run = 100 }, { end = "b", category = "c" }',
     '{ complete = "x", body = [{ run = "2us" }] }',
     '{ async = "begin", name = "a", id = 1 }, { async = "instant", name = "a", id = 1 }',
