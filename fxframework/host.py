@@ -368,7 +368,9 @@ class Host:
 
     def rule(self, code: str) -> tuple[Rule, str]:
         """A catalogued rule, in any case, and its format; UsageError where no one has it."""
-        rules = {rule.code: (rule, format) for rule, format in self.rules()}
+        rules: dict[str, tuple[Rule, str]] = {}
+        for rule, format in self.rules():
+            rules.setdefault(rule.code, (rule, format))  # formats may share a catalogue
         try:
             return rules[code.upper()]
         except KeyError:

@@ -277,6 +277,13 @@ class TargetDevice:
     )
     store_log: bool = parameter(False, help="whether memories keep a log of their stores")
 
+    def __attrs_post_init__(self) -> None:
+        """Refuse lists of another length than there are CPUs."""
+        for name in ("offsets", "nodes"):
+            values = getattr(self, name)
+            if values and len(values) != self.cpus:
+                raise ValueError(f"there are {len(values)} {name} for {self.cpus} CPUs")
+
 
 def open_target(given: TargetDevice, run: Run, name: str) -> Machine:  # noqa: ARG001 (all kinds)
     """Compose the machine."""
@@ -310,6 +317,11 @@ class TraceProvider:
     durable_full: str = parameter(
         "drop", help="what a full durable buffer does", choices=DURABLE_FULL
     )
+
+    def __attrs_post_init__(self) -> None:
+        """Refuse a size that no buffer has."""
+        if self.size % PAGE:
+            raise ValueError(f"size is {self.size}, no whole pages of {PAGE} bytes")
 
 
 def open_provider(given: TraceProvider, run: Run, name: str) -> TraceEngine:
@@ -535,7 +547,7 @@ class TornFault:
 
     device: str = parameter(help="the device", refers="device")
     store: int = parameter(help="the store, from here on and from 0", least=0)
-    nbytes: int = parameter(4, help="its low bytes that land, 1 to 7", least=1)
+    nbytes: int = parameter(4, help="its low bytes that land, 1 to 7", least=1, most=7)
 
 
 def torn_write(given: TornFault, run: Run) -> Outcome:
@@ -550,9 +562,14 @@ class FlipFault:
     """A bit arrives wrong."""
 
     device: str = parameter(help="the device", refers="device")
-    bit: int = parameter(help="the bit, 0 to 63", least=0)
+    bit: int = parameter(help="the bit, 0 to 63", least=0, most=63)
     store: int | None = parameter(None, help="of this store, from here on and from 0", least=0)
     offset: int | None = parameter(None, help="of each store to this byte", least=0)
+
+    def __attrs_post_init__(self) -> None:
+        """Refuse a flip that is nowhere."""
+        if self.store is None and self.offset is None:
+            raise ValueError("give `store`, `offset`, or both")
 
 
 def bit_flip(given: FlipFault, run: Run) -> Outcome:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import abc
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self, runtime_checkable
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol, Self, runtime_checkable
 
 import attrs
 import numpy as np
@@ -21,7 +21,7 @@ from fxframework.model.table import Table
 if TYPE_CHECKING:
     from fxframework.model.window import Selection
 
-__all__ = ["Capture", "OpenRequest", "Record", "Summary"]
+__all__ = ["Capture", "Entry", "OpenRequest", "Record", "Summary"]
 
 LINES = 512
 """Lines of record JSON that are made before they are given."""
@@ -49,6 +49,18 @@ class Record(Protocol):
     def to_json(self) -> dict[str, Any]:
         """The record as CONTRACTS §3 shows it."""
         ...
+
+
+class Entry(NamedTuple):
+    """Something that a capture of a state says, by its name: see ``Capture.entries``."""
+
+    path: str
+    """What names it. Several entries may have the same one: they are told apart by their order."""
+    type: str
+    value: Any
+    """Its value as plain JSON has it: exact, so that two are the same where they say the same."""
+    offset: int
+    """Byte offset of a record that says so."""
 
 
 @attrs.frozen(kw_only=True)
@@ -238,6 +250,26 @@ class Capture(abc.ABC):
         from fxframework.model.window import Window
 
         return Window(self, selection)
+
+    def choose(self, selectors: Sequence[str]) -> Capture:
+        """The same capture with what any of these selectors chooses.
+
+        Raises UsageError for a selector that is none, and for a format that has none, which is
+        how it is unless a capture says otherwise.
+        """
+        raise UsageError(
+            f"{selectors[0]!r} would be a selector, and a {self.format} capture has none",
+            path=self.name,
+            remedy="`cat` takes one FILE; `fxf info` takes several",
+        )
+
+    def entries(self) -> Iterator[Entry] | None:
+        """What it states, by name, where it is a state and no sequence of events; else None.
+
+        Captures of a state are compared by their entries: where their records stand, and how they
+        refer to each other, says nothing then.
+        """
+        return None
 
     def close(self) -> None:
         """Let go of the input; may be called again."""

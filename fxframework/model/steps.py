@@ -64,18 +64,20 @@ def parameter(
     refers: Names | None = None,
     makes: Literal["capture", "output"] | None = None,
     least: int | None = None,
+    most: int | None = None,
     choices: Iterable[str] = (),
 ) -> Any:
     """A field of a parameter class; in a scenario its name stands without a trailing ``_``.
 
     ``refers`` and ``makes`` say what the text names, so that a scenario is checked before it
-    runs. ``least`` bounds a number, ``choices`` a text.
+    runs. ``least`` and ``most`` bound a number, ``choices`` a text.
     """
     told: dict[str, Any] = {
         "help": help,
         "refers": refers,
         "makes": makes,
         "least": least,
+        "most": most,
         "choices": tuple(choices) or None,
     }
     metadata = {name: value for name, value in told.items() if value is not None}

@@ -386,6 +386,9 @@ def _bounds(field: attrs.Attribute[Any], value: Any) -> str:
     least, choices = field.metadata.get("least"), field.metadata.get("choices")
     if least is not None and isinstance(value, int | float) and value < least:
         return f"is {value}, and must be {least} or more"
+    most = field.metadata.get("most")
+    if most is not None and isinstance(value, int | float) and value > most:
+        return f"is {value}, and must be {most} or less"
     if choices and isinstance(value, str) and value not in choices:
         hint = did_you_mean(value, choices)
         return f"is {value!r}, not one of {', '.join(choices)}{hint}"
@@ -623,6 +626,8 @@ def _table_schema(wanted: Any, definitions: dict[str, Any]) -> dict[str, Any]:
             made["description"] = field.metadata["help"]
         if "least" in notes:
             made["minimum"] = field.metadata["least"]
+        if "most" in notes:
+            made["maximum"] = field.metadata["most"]
         if "choices" in notes:
             made["enum"] = list(field.metadata["choices"])
         if field.default is attrs.NOTHING:

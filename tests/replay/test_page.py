@@ -64,7 +64,8 @@ def test_its_code_runs(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFi
     for number, code in enumerate(
         re.findall(r"^```python\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
     ):
-        exec(compile(code, f"docs/replay.md, block {number}", "exec"), {"__name__": "__main__"})
+        block = compile(code, f"docs/replay.md, block {number}", "exec", dont_inherit=True)
+        exec(block, {"__name__": "__main__"})
     said = capsys.readouterr().out
     assert "True ['ok'," in said
     assert "first after store 1, to byte 0" in said

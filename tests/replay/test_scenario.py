@@ -8,6 +8,8 @@ from typing import Any
 
 import attrs
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from fxframework import hookimpl
 from fxframework.errors import ExitCode, UnreadableError
@@ -15,7 +17,7 @@ from fxframework.host import Host
 from fxframework.model.steps import Duration, nanoseconds, output_fault, parameter
 from fxframework.registry import DeviceKind, StepKind
 from fxframework.replay import ScenarioError, json_schema, load, parse
-from fxframework.replay.scenario import _table_schema
+from fxframework.replay.scenario import _Reading, _table_schema
 
 Faults = Callable[..., dict[str, str]]
 RUN = '[[step]]\ndo = "target.run"\n'
@@ -61,7 +63,16 @@ def thread(script: str) -> str:
         ('[device.x]\nkind = "target"\n' + RUN, "device.x", "the table [target]"),
         ('[device.target]\nkind = "vmo"\n' + RUN, "device.target", "the table [target]"),
         (PROVIDER + 'mode = "circle"\n' + RUN, "device.app.mode", "did you mean 'circular'?"),
-        (PROVIDER + "size = 1\n" + RUN, "device.app.size", "4096 or more"),
+        (PROVIDER + "size = 0\n" + RUN, "device.app.size", "4096 or more"),
+        (PROVIDER + "size = 5000\n" + RUN, "device.app", "no whole pages"),
+        ("[target]\ncpus = 2\nnodes = [1]\n" + RUN, "target", "1 nodes for 2 CPUs"),
+        (thread("[]") + "priority = 32\n", "step[0].priority", "31 or less"),
+        (thread("[{ blob = 'b', hex = 'x' }]"), "step[0].script[0]", "hex"),
+        (
+            PROVIDER + '[[step]]\ndo = "fault.bit_flip"\ndevice = "app"\nbit = 1\n',
+            "step[0]",
+            "`store`, `offset`",
+        ),
         ("[target]\ncpu = 2\n" + RUN, "target.cpu", "did you mean 'cpus'?"),
         ("[target]\noffsets = [1, 'x']\n" + RUN, "target.offsets[1]", "not a whole number"),
         ("[target]\noffsets = 3\n" + RUN, "target.offsets", "not a list"),
@@ -415,3 +426,47 @@ def test_every_type_in_the_schema(mine: Host) -> None:
     assert properties["ratio"] == {"type": "number", "description": "ratio", "default": 0.5}
     assert "class" in properties
     assert schema["required"] == []
+
+
+# --- Whatever stands in a file -------------------------------------------------------------------
+
+WORDS = st.sampled_from(
+    [
+        "scenario", "target", "device", "step", "name", "seed", "kind", "do", "app", "cpus", "size",
+        "mode", "trace_provider", "vmo", "target.run", "trace.thread", "capture.expect", "script",
+        "slice", "run", "loop", "body", "args", "for", "as", "from", "capture", "where", "columns",
+        "findings", "target.archive", "fault.crash", "stores", "provider", "process", "thread",
+    ]
+)  # fmt: skip
+VALUES = st.recursive(
+    st.one_of(
+        st.booleans(), st.integers(-3, 5000), st.floats(), st.text(max_size=4), WORDS,
+        st.dates(), st.sampled_from(["1ms", "2s", "{i}"]),
+    ),
+    lambda inner: st.one_of(
+        st.lists(inner, max_size=3), st.dictionaries(WORDS | st.text(max_size=3), inner, max_size=4)
+    ),
+    max_leaves=12,
+)  # fmt: skip
+TABLES = st.dictionaries(WORDS, VALUES, max_size=5)
+
+
+@given(
+    st.dictionaries(WORDS, VALUES, max_size=4),
+    st.lists(st.tuples(WORDS, TABLES), max_size=4),
+    st.lists(st.tuples(WORDS, TABLES), max_size=4),
+)
+def test_any_document_is_understood_or_told_wrong(
+    host: Host, document: dict[str, Any], devices: list[Any], steps: list[Any]
+) -> None:
+    document.setdefault("scenario", {"name": "x"})
+    document.setdefault("device", {str(at): {**t, "kind": k} for at, (k, t) in enumerate(devices)})
+    document.setdefault("step", [{**table, "do": kind} for kind, table in steps])
+    reading = _Reading(host)
+    scenario = reading.scenario(document, None)
+    assert reading.faults or scenario is not None
+    for fault in reading.faults:
+        assert fault.message
+        assert "\n" not in fault.message
+        # Nothing of how it was found shows.
+        assert "Error" not in fault.message, fault

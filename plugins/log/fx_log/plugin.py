@@ -350,12 +350,14 @@ def fx_writers() -> Iterable[Writer]:
             options=(ATTRIBUTION, *REDACTION),
             accepts=frozenset({"logs"}),
             compose=lazy("fx_log.composing:open_compose"),
+            cut=lazy("fx_log.cutting:cut"),
         ),
         Writer(
             format="log-legacy",
             title="Fuchsia legacy log packet",
             suffixes=(),
             open=lazy("fx_log.writer:open_legacy_writer"),
+            cut=lazy("fx_log.cutting:cut"),
             options=REDACTION,
         ),
         Writer(
@@ -366,12 +368,15 @@ def fx_writers() -> Iterable[Writer]:
             options=(FOLD, *REDACTION),
             accepts=frozenset({"logs"}),
             compose=lazy("fx_log.composing:open_stream_compose"),
+            cut=lazy("fx_log.cutting:cut"),
         ),
         Writer(
             format="log-ring",
             title="Fuchsia log ring image",
             suffixes=RING_SUFFIXES,
             open=lazy("fx_log.writer:open_ring_writer"),
+            cut=lazy("fx_log.cutting:cut"),
+            salvage=lazy("fx_log.cutting:salvage"),
             options=REDACTION,
         ),
     ]

@@ -180,6 +180,18 @@ class LogCapture(Capture):
                 end = decoder.frame_end(whole - 1)
         return end, b"".join(controls)
 
+    def stretches(self) -> Iterator[tuple[I64, I64]]:
+        """Where sound records begin and end, their suffixes included: byte offsets, some at once.
+
+        Of structured records only; both arrays are of shape (n,).
+        """
+        decoder = Decoder(self.source.data, self.strings, self.request.limits, self.request.options)
+        for frames in decoder.framed():
+            ends = 8 * (frames.start + frames.size)
+            for frame in np.flatnonzero(frames.suffix >= 0).tolist():
+                ends[frame] = decoder.frame_end(frame)
+            yield 8 * frames.start, ends
+
     # --- The pass over the whole file -------------------------------------------------------------
 
     def scan(self) -> None:

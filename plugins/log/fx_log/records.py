@@ -1448,9 +1448,11 @@ class _RingImage:
         self._used: list[bytes] = []
         self._unused: list[bytes] = []
         self._page = b""
+        self._senseless = False
 
     def add(self, record: LogFileRecord, data: bytes) -> None:
         """Take a record and its bytes."""
+        self._senseless |= isinstance(record, Damaged) and record.code == "FXL0801"
         if isinstance(record, RingHeader):
             self._header, self._page = record, data
         elif isinstance(record, Padding) or (
@@ -1467,7 +1469,9 @@ class _RingImage:
         if header is None:
             return used + unused
         capacity = len(used) + len(unused)
-        if header.sound(capacity) and header.head - header.tail != len(used):
+        ordered = header.tail <= header.head and not header.tail % WORD
+        edited = self._used or self._unused
+        if edited and ordered and not self._senseless and header.head - header.tail != len(used):
             header = attrs.evolve(header, head=header.tail + len(used), raw=None)
             self._page = header.pack()
             pages = max(-(-capacity // wire.RING_PAGE) * wire.RING_PAGE, wire.RING_MINIMUM)

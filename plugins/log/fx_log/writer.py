@@ -57,6 +57,7 @@ __all__ = [
     "LogWriter",
     "RecordRewriter",
     "add_dropped_count",
+    "open_any_writer",
     "open_legacy_writer",
     "open_ring_writer",
     "open_stream_writer",
@@ -657,3 +658,18 @@ def attribution_of(options: Mapping[str, Any]) -> AttributionConverter | None:
     """The converter that a writer's option ``attribution`` asks for; None for ``keep``."""
     to = options.get("attribution") or "keep"
     return None if to == "keep" else AttributionConverter(to)
+
+
+_OPEN = {
+    "log": open_writer,
+    "log-legacy": open_legacy_writer,
+    "log-legacy-stream": open_stream_writer,
+    "log-ring": open_ring_writer,
+}
+
+
+def open_any_writer(
+    format: str, sink: Sink, options: Mapping[str, Any], diagnostics: Diagnostics
+) -> RecordRewriter:
+    """The writer of one of the formats of logs."""
+    return _OPEN[format](sink, options, diagnostics)

@@ -317,6 +317,10 @@ class Blob:
     blob: str = parameter(help="name of the blob")
     hex: str = parameter(help="its bytes, in hex")
 
+    def __attrs_post_init__(self) -> None:
+        """Refuse what is no hex."""
+        bytes.fromhex(self.hex)
+
     def do(self, stage: Stage) -> None:
         """Write the record."""
         stage.writer.blob(stage.text(self.blob), bytes.fromhex(self.hex))
@@ -434,7 +438,7 @@ class ThreadParameters:
     process: str = parameter(help="name of its process, which is made where there is none")
     thread: str = parameter(help="its name")
     script: list[Action] = parameter(help="what it does")
-    priority: int = parameter(16, help="0 to 31; those of a higher one go first", least=0)
+    priority: int = parameter(16, help="0 to 31; those of a higher one go first", least=0, most=31)
     cpu: int | None = parameter(None, help="the only CPU that it may run on", least=0)
     background: bool = parameter(False, help="whether a run may end while it waits")
 

@@ -105,6 +105,7 @@ class TestLogWriter(WriterContract):
     plugin = "fx_log.plugin"
     format = "log"
     examples = 80
+    may_be_empty = True
     salvage_leaves: ClassVar[frozenset[str]] = frozenset({"FXL0109", "FXL0114", "FXL0115"})
 
     def samples(self) -> Iterable[Sample]:

@@ -1,0 +1,310 @@
+"""Blocks, limits and numbers of Inspect VMOs, each with the section that declares it.
+
+"000" is the founding document on the format of version 2, "001" the one on the heap of version 0;
+"notes" is what corrects both. There are two layouts: ``v0`` is what the library of 2019 wrote, with
+the type in 4 bits and indexes of 28; ``new`` is that of versions 1 and 2, with 8 and 24. All
+integers are little endian. An index counts units of 16 bytes from the beginning of the file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import IntEnum
+from typing import Final
+
+import attrs
+
+from fxframework.io.words import Bits, WordLayout
+
+__all__ = [
+    "ARRAY_FORMATS",
+    "BUFFER_FORMATS",
+    "DISPOSITIONS",
+    "FROZEN_GENERATION",
+    "LAYOUTS",
+    "MAGIC",
+    "MAX_ORDER",
+    "ORDER_SIZE",
+    "TYPE_NAMES",
+    "UNIT",
+    "BlockLayout",
+    "BlockType",
+    "is_legacy",
+    "layout_of",
+]
+
+UNIT: Final = 16
+"""Bytes that an index counts, and bytes of the smallest block."""
+
+
+def ORDER_SIZE(order: int) -> int:  # noqa: N802 (the name that the project gives it)
+    """Bytes of a block of this order."""
+    return UNIT << order
+
+
+class BlockType(IntEnum):
+    """Types of blocks (notes §1.1). Of version 0, those up to LINK_VALUE (notes §1.2)."""
+
+    FREE = 0
+    RESERVED = 1
+    HEADER = 2
+    NODE_VALUE = 3
+    INT_VALUE = 4
+    UINT_VALUE = 5
+    DOUBLE_VALUE = 6
+    BUFFER_VALUE = 7
+    EXTENT = 8
+    NAME = 9
+    TOMBSTONE = 10
+    ARRAY_VALUE = 11
+    LINK_VALUE = 12
+    BOOL_VALUE = 13
+    STRING_REFERENCE = 14
+
+
+TYPE_NAMES: Final[Mapping[int, str]] = {int(type): type.name for type in BlockType}
+V0_TYPES: Final = 13
+"""Types from here on are not known to version 0."""
+NEW_TYPES: Final = 15
+"""Types from here on are not known to versions 1 and 2."""
+VALUES: Final = frozenset(
+    {
+        BlockType.NODE_VALUE,
+        BlockType.INT_VALUE,
+        BlockType.UINT_VALUE,
+        BlockType.DOUBLE_VALUE,
+        BlockType.BUFFER_VALUE,
+        BlockType.ARRAY_VALUE,
+        BlockType.LINK_VALUE,
+        BlockType.BOOL_VALUE,
+    }
+)
+"""Types that stand in the tree, with a parent and a name. (A tombstone has both, unheeded.)"""
+
+# --- Limits (notes §1.4) -------------------------------------------------------------------------
+
+MAX_ORDER: Final = 7
+"""Of the reference's blocks. The field holds up to 15, and readers take what fits."""
+MIN_BLOCK: Final = ORDER_SIZE(0)
+MAX_BLOCK: Final = ORDER_SIZE(MAX_ORDER)
+PAGE: Final = 4096
+DEFAULT_VMO: Final = 262144
+MIN_VMO: Final = PAGE
+MAX_VMO: Final = 128 << 20
+MAX_INDEX: Final = (1 << 24) - 1
+"""Of versions 1 and 2; 256 MiB."""
+MAX_INDEX_V0: Final = (1 << 28) - 1
+MAX_LINK_INDEX: Final = (1 << 20) - 1
+"""Of a link's content: only the first 16 MiB."""
+MAX_SLOTS: Final = 255
+"""What the count of an array holds; a block of order 7 has room for 254 numbers."""
+MAX_NAME: Final = MAX_BLOCK - 8
+"""Bytes of a NAME block's text, by its block; its field would hold 4095."""
+MAX_REFERENCES: Final = (1 << 24) - 1
+"""References to one string."""
+MAX_STRING: Final = (1 << 32) - 1
+MAX_VERSION: Final = 2
+
+# --- The header (notes §1.1) ---------------------------------------------------------------------
+
+MAGIC: Final = b"INSP"
+SWAPPED_MAGIC: Final = b"PSNI"
+"""What early writers of version 0 in Rust may have left (notes §1.2)."""
+FROZEN_GENERATION: Final = 0xFFFFFFFFFFFFFFFE
+HEADER_BYTES: Final = 16
+HEADER_BYTES_SIZE: Final = 32
+"""Of a header of order 1, which has the VMO's size."""
+SIZE_AT: Final = 16
+"""Byte of a header at which the VMO's size stands, a u32."""
+GENERATION_AT: Final = 8
+
+# --- Values (notes §1.1, §1.3) -------------------------------------------------------------------
+
+ARRAY_FLAT: Final = 0
+ARRAY_LINEAR: Final = 1
+ARRAY_EXPONENTIAL: Final = 2
+ARRAY_FORMATS: Final[Mapping[int, str]] = {0: "flat", 1: "linear", 2: "exponential"}
+HISTOGRAM_LEAST: Final[Mapping[int, int]] = {ARRAY_LINEAR: 5, ARRAY_EXPONENTIAL: 6}
+"""Slots of the smallest histogram of each format, with one bucket between under- and overflow."""
+SLOT_BYTES: Final[Mapping[int, int]] = {
+    BlockType.INT_VALUE: 8,
+    BlockType.UINT_VALUE: 8,
+    BlockType.DOUBLE_VALUE: 8,
+    BlockType.STRING_REFERENCE: 4,
+}
+"""Bytes of a slot, by the entry type of an array."""
+ENTRY_TYPES: Final[Mapping[int, str]] = {
+    int(type): type.name for type in map(BlockType, SLOT_BYTES)
+}
+SLOTS_AT: Final = 16
+
+BUFFER_UTF8: Final = 0
+BUFFER_BYTES: Final = 1
+BUFFER_STRING_REFERENCE: Final = 2
+BUFFER_FORMATS: Final[Mapping[int, str]] = {
+    0: "utf8(0)",
+    1: "bytes(1)",
+    2: "string_reference(2)",
+}
+DISPOSITIONS: Final[Mapping[int, str]] = {0: "child", 1: "inline"}
+
+PAYLOAD_AT: Final[Mapping[int, int]] = {
+    BlockType.FREE: 8,
+    BlockType.RESERVED: 8,
+    BlockType.EXTENT: 8,
+    BlockType.NAME: 8,
+    BlockType.STRING_REFERENCE: 12,
+    BlockType.ARRAY_VALUE: SLOTS_AT,
+}
+"""Byte of a block at which its payload begins."""
+
+
+def capacity(type: int, order: int) -> int:
+    """Bytes of payload that a block of this type and order has; 0 for types without one."""
+    return ORDER_SIZE(order) - PAYLOAD_AT[type] if type in PAYLOAD_AT else 0
+
+
+# --- The words of a block ------------------------------------------------------------------------
+
+ORDER = Bits("order", 0, 3, "16 << order bytes")
+
+
+@attrs.frozen
+class BlockLayout:
+    """The words of a block of one type: the header, and the next one where it has fields."""
+
+    header: WordLayout
+    payload: WordLayout | None = None
+
+    def field(self, name: str) -> tuple[int, Bits]:
+        """The number of the word, and the field of that name; KeyError where there is none."""
+        for number, word in enumerate((self.header, self.payload)):
+            for field in word.fields if word is not None else ():
+                if field.name == name:
+                    return number, field
+        raise KeyError(name)
+
+    @property
+    def reserved_masks(self) -> tuple[int, int]:
+        """Bits of both words that are zero in a sound block."""
+        return self.header.reserved_mask, self.payload.reserved_mask if self.payload else 0
+
+
+_Fields = tuple[Bits, ...]
+_BUFFER: _Fields = (
+    Bits("total_length", 0, 31, "bytes of the value"),
+    Bits("extent", 32, 59, "index of the first extent, or of the string reference"),
+    Bits("format", 60, 63, values=BUFFER_FORMATS),
+)
+_PAYLOADS: Mapping[BlockType, _Fields] = {
+    BlockType.HEADER: (Bits("generation", 0, 63, "odd while the VMO is being changed"),),
+    BlockType.NODE_VALUE: (Bits("reference_count", 0, 63, "values that have it as parent"),),
+    BlockType.TOMBSTONE: (Bits("reference_count", 0, 63, "values that have it as parent"),),
+    BlockType.INT_VALUE: (Bits("value", 0, 63, "signed"),),
+    BlockType.UINT_VALUE: (Bits("value", 0, 63),),
+    BlockType.DOUBLE_VALUE: (Bits("value", 0, 63, "bits of a double"),),
+    BlockType.BOOL_VALUE: (Bits("value", 0, 63, "zero is false, anything else true"),),
+    BlockType.BUFFER_VALUE: _BUFFER,
+    BlockType.ARRAY_VALUE: (
+        Bits("entry_type", 0, 3, values=ENTRY_TYPES),
+        Bits("format", 4, 7, values=ARRAY_FORMATS),
+        Bits("count", 8, 15, "slots"),
+        Bits("reserved", 16, 63, reserved=True),
+    ),
+    BlockType.LINK_VALUE: (
+        Bits("content", 0, 19, "index of the name of what is linked"),
+        Bits("reserved", 20, 59, reserved=True),
+        Bits("disposition", 60, 63, values=DISPOSITIONS),
+    ),
+    BlockType.STRING_REFERENCE: (
+        Bits("total_length", 0, 31, "bytes of the string"),
+        Bits("inline", 32, 63, "its first bytes"),
+    ),
+}
+
+
+def _headers(type: BlockType, *, start: int, width: int) -> _Fields:
+    """The fields of a block's first word behind its type, where indexes have ``width`` bits."""
+    middle = start + width
+    if type == BlockType.HEADER:
+        return (
+            Bits("version", start, 31, "of the format"),
+            Bits("magic", 32, 63, 'the bytes "INSP"'),
+        )
+    if type == BlockType.FREE:
+        return (
+            Bits("next_free", start, middle - 1, "index of the next free block of this order"),
+            Bits("unused", middle, 63),
+        )
+    if type == BlockType.RESERVED:
+        return (Bits("unused", start, 63),)
+    if type == BlockType.EXTENT:
+        return (
+            Bits("next_extent", start, middle - 1, "index of the next extent; 0 is none"),
+            Bits("reserved", middle, 63, reserved=True),
+        )
+    if type == BlockType.NAME:
+        return (
+            Bits("length", start, start + 11, "bytes of the name"),
+            Bits("reserved", start + 12, 63, reserved=True),
+        )
+    if type == BlockType.STRING_REFERENCE:
+        return (
+            Bits("next_extent", start, middle - 1, "index of the next extent; 0 is none"),
+            Bits("reference_count", middle, 63, "uses of the string"),
+        )
+    return (
+        Bits("parent", start, middle - 1, "index of the parent; 0 is the root"),
+        Bits("name", middle, middle + width - 1, "index of the name"),
+    )
+
+
+def _layouts(section: str, *, type_bits: tuple[Bits, ...], types: int) -> dict[int, BlockLayout]:
+    start = type_bits[-1].high + 1
+    layouts = {}
+    for type in BlockType:
+        if type >= types:
+            continue
+        width = 28 if start == 8 else 24
+        name = type.name
+        fields = (ORDER, *type_bits, *_headers(type, start=start, width=width))
+        rest = _PAYLOADS.get(type)
+        layouts[int(type)] = BlockLayout(
+            WordLayout(name, section, fields),
+            None if rest is None else WordLayout(name, section, rest),
+        )
+    return layouts
+
+
+_TYPES_V0 = {number: name for number, name in TYPE_NAMES.items() if number < V0_TYPES}
+TYPE_V0 = Bits("type", 4, 7, "type of the block", values=_TYPES_V0)
+TYPE = Bits("type", 8, 15, "type of the block", values=TYPE_NAMES)
+RESERVED_BITS = Bits("reserved", 4, 7, reserved=True)
+"""Of the first word of any block of the new layout."""
+
+LAYOUTS: Final[Mapping[str, Mapping[int, BlockLayout]]] = {
+    "v0": _layouts("001; notes §1.2", type_bits=(TYPE_V0,), types=V0_TYPES),
+    "new": _layouts("000; notes §1.1", type_bits=(RESERVED_BITS, TYPE), types=NEW_TYPES),
+}
+"""Of each layout the words of each type that it knows."""
+UNKNOWN: Final[Mapping[str, WordLayout]] = {
+    "v0": WordLayout("block", "001; notes §1.2", (ORDER, TYPE_V0, Bits("unknown", 8, 63))),
+    "new": WordLayout(
+        "block", "000; notes §1.1", (ORDER, RESERVED_BITS, TYPE, Bits("unknown", 16, 63))
+    ),
+}
+"""The first word of a block of a type that its layout does not know."""
+
+
+def is_legacy(head: bytes) -> bool:
+    """Whether a file that begins so has the layout of version 0 (notes §1.1, last paragraph).
+
+    By the first two bytes, not by the version: a header of the new layout has its type in byte 1,
+    one of version 0 in the upper half of byte 0. Anything that is no header is read as new.
+    """
+    return len(head) >= 2 and head[0] >> 4 == BlockType.HEADER and head[1] == 0
+
+
+def layout_of(head: bytes) -> str:
+    """``v0`` or ``new``: the layout of a file that begins so."""
+    return "v0" if is_legacy(head) else "new"

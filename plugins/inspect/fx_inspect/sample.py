@@ -1,0 +1,180 @@
+"""Typical Inspect VMOs of any size, made at once: what benchmarks decode."""
+
+from __future__ import annotations
+
+import struct
+from functools import cache
+
+import attrs
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["NODES", "PROPERTIES", "sample"]
+
+GROUP = 4096
+"""Bytes of a group: nodes with their properties, names, strings and arrays."""
+UNITS = GROUP // 16
+NODES = 3
+"""Nodes of a group. The first hangs on a group before it, the others on the first."""
+PROPERTIES = 10
+"""Properties of a node."""
+FAN = 16
+"""Groups whose first nodes hang on the same one."""
+MOST_GROUPS = 1 << 16
+"""What 24-bit indexes reach."""
+DIGITS = 7
+NAMES = (
+    b"requests", b"errors", b"bytes_in", b"bytes_out", b"load", b"connected", b"state", b"url",
+    b"latency_us", b"samples",
+)  # fmt: skip
+STATE = b"waiting for the peer"
+URL = b"fuchsia-pkg://fuchsia.com/n-0000000#meta/netstack.cm"
+(
+    NODE, INT, UINT, DOUBLE, BUFFER, ARRAY, BOOL, STRING,
+) = (3, 4, 5, 6, 7, 11, 13, 14)  # fmt: skip
+STRING_FORMAT = 2 << 60
+BUCKETS, LATENCIES = 40, 30
+
+
+def sample(nbytes: int) -> bytes:
+    """About ``nbytes`` of a VMO of version 2: 3 nodes of 10 properties in every 4096 bytes.
+
+    Of the properties of a node four are integers, one a double, one a bool, two strings (one of
+    them shared by all nodes), one an exponential histogram and one an array of doubles. Names of
+    properties are shared, those of nodes are their own.
+    """
+    groups = min(max(1, round(nbytes / GROUP) - 1), MOST_GROUPS - 1)
+    shape = _group()
+    words = np.tile(shape.words, (groups, 1))
+    number = np.arange(groups, dtype=np.uint64)
+    base = (number + 1) * UNITS
+    words += base[:, None] * shape.weights
+    # The first node of a group hangs on that of another group, the first of all on the root.
+    parents = (number[1:] - 1) // FAN
+    first = shape.nodes[0]
+    words[1:, first] += ((parents + 1) * UNITS + first // 2) << np.uint64(16)
+    children = np.bincount(parents.astype(np.int64), minlength=groups).astype(np.uint64)
+    words[:, first + 1] += children + (NODES - 1)
+    for node in range(NODES):
+        numbers = number * NODES + node
+        # Both texts are such that their digits lie within one word.
+        digits = _digits(numbers)
+        words[:, shape.names[node] + 2] = digits << np.uint64(8) | np.uint64(ord("-"))
+        words[:, shape.urls[node] + 5] = digits | np.uint64(ord("#") << 56)
+        for value in range(4):
+            words[:, shape.numbers[node] + 2 * value + 1] = numbers * (value + 3) % 1_000_003
+    head = _head(groups * NODES, GROUP * (groups + 1))
+    return head + words.tobytes()
+
+
+@attrs.frozen
+class _Shape:
+    """A group as words, and the words of it where something is entered."""
+
+    words: NDArray[np.uint64]
+    weights: NDArray[np.uint64]
+    """What an index of 1 adds to each word."""
+    nodes: tuple[int, ...]
+    names: tuple[int, ...]
+    urls: tuple[int, ...]
+    numbers: tuple[int, ...]
+    """Of each node the first of four integers."""
+
+
+def _digits(number: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """The last seven decimal digits of each number, as the first bytes of a word."""
+    word = np.zeros_like(number)
+    for place in range(DIGITS):
+        digit = 48 + number // 10 ** (DIGITS - 1 - place) % 10
+        word |= digit << np.uint64(8 * place)
+    return word
+
+
+def _string(text: bytes, order: int, references: int) -> bytes:
+    head = order | STRING << 8 | references << 40
+    return (struct.pack("<QI", head, len(text)) + text).ljust(16 << order, b"\0")
+
+
+def _free(order: int) -> bytes:
+    return order.to_bytes(8, "little").ljust(16 << order, b"\0")
+
+
+@cache
+def _shared() -> dict[bytes, int]:
+    """Where the shared strings stand, which are 32 bytes each (the last one 64)."""
+    return {text: 2 + 2 * at for at, text in enumerate((*NAMES, STATE))}
+
+
+def _head(nodes: int, size: int) -> bytes:
+    """The first group: the header, the shared strings, free blocks."""
+    header = struct.pack("<HH4sQQQ", 0x0201, 2, b"INSP", 2 * nodes, size, 0)
+    out = header + b"".join(_string(text, 1, nodes) for text in (*NAMES, STATE))
+    while len(out) < GROUP:
+        order = (len(out) & -len(out)).bit_length() - 5
+        out += _free(min(order, 7))
+    return out
+
+
+@cache
+def _group() -> _Shape:
+    """One group, all of its indexes as if it stood at index 0."""
+    words = np.zeros(GROUP // 8, np.uint64)
+    weights = np.zeros(GROUP // 8, np.uint64)
+    shared = _shared()
+    at = 0
+
+    def put(data: bytes, *, parent: bool = False, name: bool = False, content: bool = False) -> int:
+        nonlocal at
+        word = at
+        words[word : word + len(data) // 8] = np.frombuffer(data, "<u8")
+        weights[word] = (parent << 16) + (name << 40)
+        weights[word + 1] = content << 32
+        at += len(data) // 8
+        return word
+
+    # Large blocks first, so that each stands where a buddy allocator may place it.
+    tail = 2 * (NODES * (512 + 256 + 256) // 16)
+    nodes = tuple(tail + 2 * (2 * NODES + node) for node in range(NODES))
+    names = tuple(tail + 4 * node for node in range(NODES))
+    urls = tuple(2 * NODES * (512 + 256) // 16 + 32 * node for node in range(NODES))
+
+    def value(kind: int, node: int, name: int, payload: int, order: int = 0) -> bytes:
+        head = order | kind << 8 | nodes[node] // 2 << 16 | shared[NAMES[name]] << 40
+        return struct.pack("<QQ", head, payload)
+
+    for node in range(NODES):
+        slots = [0, 10, 2, *(17 * bucket % 13 for bucket in range(BUCKETS + 2))]
+        payload = UINT | 2 << 4 | len(slots) << 8
+        data = value(ARRAY, node, 8, payload, 5) + struct.pack(f"<{len(slots)}Q", *slots)
+        put(data.ljust(512, b"\0"), parent=True)
+    for node in range(NODES):
+        doubles = [0.25 * place for place in range(LATENCIES)]
+        payload = DOUBLE | len(doubles) << 8
+        data = value(ARRAY, node, 9, payload, 4) + struct.pack(f"<{len(doubles)}d", *doubles)
+        put(data.ljust(256, b"\0"), parent=True)
+    for _ in range(NODES):
+        put(_string(URL.ljust(200, b"."), 4, 1))
+    for node in range(NODES):
+        put(_string(b"node-0000000", 1, 1))
+    for node in range(NODES):
+        above = 0 if node == 0 else nodes[0] // 2
+        head = NODE << 8 | above << 16 | names[node] // 2 << 40
+        put(struct.pack("<QQ", head, PROPERTIES), parent=node > 0, name=True)
+    numbers = []
+    for node in range(NODES):
+        numbers.append(at)
+        for name, kind in enumerate((INT, INT, UINT, UINT)):
+            put(value(kind, node, name, 0), parent=True)
+        bits = int.from_bytes(struct.pack("<d", 0.5 + node), "little")
+        put(value(DOUBLE, node, 4, bits), parent=True)
+        put(value(BOOL, node, 5, node & 1), parent=True)
+        put(value(BUFFER, node, 6, STRING_FORMAT | shared[STATE] << 32), parent=True)
+        put(
+            value(BUFFER, node, 7, STRING_FORMAT | urls[node] // 2 << 32), parent=True, content=True
+        )
+    while at < GROUP // 8:
+        order = (at & -at).bit_length() - 2
+        while (16 << order) > GROUP - 8 * at:
+            order -= 1
+        put(_free(order))
+    return _Shape(words, weights, nodes, names, urls, tuple(numbers))

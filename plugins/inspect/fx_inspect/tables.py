@@ -1,0 +1,87 @@
+"""The tables of an Inspect capture: the standard `nodes` and `properties`, and what they lack."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+import attrs
+
+from fxframework.model.schema import NAME, STANDARD_TABLES, Column, TableSchema
+
+__all__ = ["FORMATS", "INSPECT_LINKS", "INSPECT_SLOTS", "NODES", "PROPERTIES", "TYPES"]
+
+INT: Final = 1
+UINT: Final = 2
+DOUBLE: Final = 3
+BOOL: Final = 4
+STRING: Final = 5
+BYTES: Final = 6
+INT_ARRAY: Final = 7
+UINT_ARRAY: Final = 8
+DOUBLE_ARRAY: Final = 9
+STRING_ARRAY: Final = 10
+TYPES: Final[Mapping[int, str]] = {
+    INT: "int",
+    UINT: "uint",
+    DOUBLE: "double",
+    BOOL: "bool",
+    STRING: "string",
+    BYTES: "bytes",
+    INT_ARRAY: "int_array",
+    UINT_ARRAY: "uint_array",
+    DOUBLE_ARRAY: "double_array",
+    STRING_ARRAY: "string_array",
+}
+"""Types of properties."""
+FORMATS: Final[Mapping[int, str]] = {0: "flat", 1: "linear", 2: "exponential"}
+"""What `inspect_format` says of arrays."""
+_BLOCK = Column("inspect_block", "u4", "index of the block, in units of 16 bytes")
+
+NODES = STANDARD_TABLES["nodes"].extended(_BLOCK)
+
+
+def _properties() -> TableSchema:
+    schema = STANDARD_TABLES["properties"].extended(
+        _BLOCK,
+        Column(
+            "inspect_format",
+            "u1",
+            "of an array: 0 flat, 1 linear, 2 exponential histogram; of a string or bytes: 0 UTF-8"
+            " in extents, 1 bytes, 2 string reference",
+        ),
+    )
+    columns = tuple(
+        attrs.evolve(column, values=TYPES) if column.name == "type" else column
+        for column in schema.columns
+    )
+    return attrs.evolve(schema, columns=columns)
+
+
+PROPERTIES = _properties()
+"""A bool is 0 or 1 in `int`; `array` is the first row in `inspect_slots`, and how many."""
+INSPECT_SLOTS = TableSchema(
+    "inspect_slots",
+    "a slot of an array; those of one array follow each other in order",
+    (
+        Column("parent", "i8", "row of `properties`"),
+        Column("slot", "i4", "which slot, from 0"),
+        Column("int", "i8", "value in an int array; else 0"),
+        Column("uint", "u8", "value in a uint array; else 0"),
+        Column("float", "f8", "value in a double array; else 0"),
+        Column("str", "code", "value in a string array; else null"),
+    ),
+    parent_table="properties",
+)
+INSPECT_LINKS = TableSchema(
+    "inspect_links",
+    "a link: a lazy node, or lazy values of a node",
+    (
+        Column("node", "i4", "id of the node that it leaves"),
+        NAME,
+        Column("content", "code", "name of the tree that it leads to"),
+        Column("disposition", "u1", "how that is shown", values={0: "child", 1: "inline"}),
+        _BLOCK,
+        Column("state", "code", "what became of it"),
+    ),
+)

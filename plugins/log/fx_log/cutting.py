@@ -1,0 +1,125 @@
+"""Parts of logs in their own format: what was chosen, or what is sound, and nothing that is not."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+import attrs
+import numpy as np
+from numpy.typing import NDArray
+
+from fx_log import layout as wire
+from fx_log.reader import LogCapture
+from fx_log.records import Damaged, LogFileRecord, Padding, RingEntry, RingHeader
+from fx_log.rules import RULES
+from fx_log.writer import open_any_writer
+from fxframework.io.sink import Sink
+from fxframework.io.source import CHUNK
+from fxframework.model.capture import Capture
+from fxframework.model.diagnostics import Diagnostics
+from fxframework.model.salvage import Loss, lost
+from fxframework.model.window import Selection, Window
+
+__all__ = ["cut", "salvage"]
+
+I64 = NDArray[np.int64]
+STALE = "FXL0808"
+"""What a ring does not use: no loss, and none of the part."""
+
+
+def cut(
+    capture: Capture, selection: Selection, sink: Sink, options: Mapping[str, Any]
+) -> Mapping[str, int]:
+    """Write the logs that were chosen, with the records that say who logged them.
+
+    Damaged stretches and padding are left out; a ring keeps its size where it can. Gives what was
+    left out, with counts. Raises what the format's writer raises.
+    """
+    assert isinstance(capture, LogCapture)  # noqa: S101 (the host asks for no other)
+    window = Window(capture, selection)
+    left_out = window.offsets_left_out()
+    plain = all(value in {"keep", "", True} for value in options.values())
+    if capture.format == "log" and plain:
+        for stretch in _kept(capture, left_out):
+            _copy(capture, stretch, sink)
+        damaged = capture.summary().kinds.get("damaged", 0)
+    else:
+        losses = _write(window.records(), capture.format, sink, options)
+        damaged = sum(1 for loss in losses if loss.what == "damaged")
+    counts = {"logs": int(left_out.size), "damaged stretches": damaged}
+    return {name: count for name, count in counts.items() if count}
+
+
+def salvage(capture: Capture, sink: Sink, options: Mapping[str, Any]) -> Iterator[Loss]:
+    """Write what is sound, and give each loss: damage, and of a ring entries that hold no log."""
+    return _write(capture.records(), capture.format, sink, options)
+
+
+def _kept(capture: LogCapture, left_out: I64) -> Iterator[tuple[int, int]]:
+    """Stretches of sound records, of which those at some offsets are left out."""
+    left_out = np.append(left_out, np.int64(-1))
+    for offsets, ends in capture.stretches():
+        keep = left_out[np.searchsorted(left_out[:-1], offsets)] != offsets
+        starts, stops = offsets[keep], ends[keep]
+        if not starts.size:
+            continue
+        first = np.append(True, starts[1:] != stops[:-1])
+        last = np.append(first[1:], True)
+        yield from zip(starts[first].tolist(), stops[last].tolist(), strict=True)
+
+
+def _copy(capture: Capture, stretch: tuple[int, int], sink: Sink) -> None:
+    start, stop = stretch
+    for at in range(start, stop, CHUNK):
+        sink.write(capture.source.read(at, min(CHUNK, stop - at)))
+
+
+def _write(
+    records: Iterable[Any], format: str, sink: Sink, options: Mapping[str, Any]
+) -> Iterator[Loss]:
+    """Write the sound ones of some records; gives the losses as they are met."""
+    writer = open_any_writer(format, sink, options, Diagnostics(RULES))
+    ring = format == "log-ring"
+    if ring:
+        records = _in_a_ring(records)
+    for record in records:
+        loss = _loss(record)
+        if loss is not None:
+            yield loss
+            continue
+        if isinstance(record, Padding) and not ring:
+            yield lost(record)
+        else:
+            writer.write(record)
+    writer.close()
+
+
+def _loss(record: LogFileRecord) -> Loss | None:
+    """What is lost with a record that is not written."""
+    if isinstance(record, Damaged):
+        return lost(record)
+    if isinstance(record, RingEntry) and record.log is None:
+        message = f"an entry of {record.nbytes} bytes that holds no log; left out"
+        return Loss(record.offset, record.nbytes, record.record, message, "FXL0805")
+    return None
+
+
+def _in_a_ring(records: Iterable[LogFileRecord]) -> Iterator[LogFileRecord]:
+    """The records of a ring as its part has them: stale bytes as padding, entries tidy.
+
+    Where the header makes no sense, an empty ring stands for it.
+    """
+    for record in records:
+        if isinstance(record, Damaged) and record.code == STALE:
+            yield Padding(nbytes=record.nbytes)
+        elif isinstance(record, RingEntry) and record.log is not None:
+            yield attrs.evolve(record, payload=b"", raw=None)
+        elif isinstance(record, RingHeader):
+            yield attrs.evolve(record, raw=None)
+        elif isinstance(record, Damaged) and record.code == "FXL0801":
+            yield record
+            yield RingHeader(head=0, tail=0)
+            yield Padding(nbytes=wire.RING_MINIMUM)
+        else:
+            yield record

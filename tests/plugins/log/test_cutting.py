@@ -1,0 +1,106 @@
+"""Parts of logs in their own format, and what is sound of damaged ones."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+import fxframework as fxf
+from fx_log import layout as wire
+from fx_log import records as fx
+from fx_log.cutting import cut, salvage
+from fxframework.io.sink import Sink
+from fxframework.model.salvage import Loss
+from fxframework.model.window import Selection
+
+from .logs import entry, manifest, packet, ring, stream, text_log
+from .test_records import decode
+
+ATTRIBUTION = fx.Attribution(moniker="core/a", url="u").pack()
+LOGS = b"".join(text_log(f"m{n}", time=n, severity=0x10 * (1 + n % 6)) for n in range(12))
+PLAIN = {"attribution": "keep", "redact_keys": "", "redact_pattern": ""}
+
+
+def part(data: bytes, selection: Selection, format: str = "log", **options: Any) -> Any:
+    sink = Sink.memory()
+    with fxf.open(data, format=format, **options) as capture:
+        left_out = cut(capture, selection, sink, PLAIN)
+    return sink.getvalue(), left_out
+
+
+def salvaged(data: bytes, format: str) -> tuple[bytes, list[Loss]]:
+    sink = Sink.memory()
+    with fxf.open(data, format=format) as capture:
+        losses = list(salvage(capture, sink, PLAIN))
+    return sink.getvalue(), losses
+
+
+def messages(data: bytes, format: str = "log", **options: Any) -> list[str | None]:
+    with fxf.open(data, format=format, **options) as capture:
+        return capture.table("logs").texts("message")
+
+
+def test_a_part_has_what_was_chosen_and_who_logged_it() -> None:
+    data = manifest(3, "core/a", "u") + text_log("a", tag_bits=3, time=1) + LOGS
+    out, left_out = part(data, Selection(min_severity="error"))
+    assert messages(out) == ["m4", "m5", "m10", "m11"]
+    assert left_out == {"logs": 9}
+    assert [record.record for record in decode(out)[0]] == ["log"] * 5  # the manifest stays
+    out, _ = part(data, Selection(components=("core",)))
+    assert messages(out) == ["a"]
+
+
+def test_damage_is_left_out_and_counted() -> None:
+    data = LOGS[:200] + b"\xff" * 24 + LOGS[200:] + b"odd"
+    out, left_out = part(data, Selection(start_ns=3, stop_ns=6))
+    assert messages(out) == ["m3", "m4", "m5"]
+    assert left_out == {"logs": 9, "damaged stretches": 2}
+    assert not decode(out)[1].counts
+
+
+def test_suffixes_go_with_their_logs() -> None:
+    data = b"".join(text_log(f"m{n}", time=n) + ATTRIBUTION for n in range(4))
+    out, _ = part(data, Selection(start_ns=1, stop_ns=3), suffix=True)
+    assert out == data[len(data) // 4 : 3 * len(data) // 4]
+    assert messages(out, suffix=True) == ["m1", "m2"]
+
+
+def test_a_part_of_packets() -> None:
+    data = stream([packet("a", time=1), b"short", packet("b", time=2)])
+    out, left_out = part(data, Selection(start_ns=2), "log-legacy-stream")
+    assert out == stream([packet("b", time=2)])
+    assert left_out == {"logs": 1, "damaged stretches": 1}
+
+
+@pytest.mark.parametrize("tail", [0, 65536 - 40])
+def test_a_part_of_a_ring_is_a_ring(tail: int) -> None:
+    data = ring([entry(text_log(f"m{n}", time=n)) for n in range(4)], tail=tail, rest=b"\2")
+    out, left_out = part(data, Selection(start_ns=1, stop_ns=3), "log-ring")
+    assert len(out) == len(data)
+    assert messages(out, "log-ring") == ["m1", "m2"]
+    assert left_out == {"logs": 2}
+    assert not decode(out, "log-ring")[1].counts
+
+
+RINGS = {
+    "an entry that holds no log": (ring([entry(text_log("a")), entry(b"\1" * 40)]), ["a"], 1),
+    "bytes behind a log": (ring([entry(text_log("a") + b"12345678")]), ["a"], 0),
+    "a length beyond the head": (
+        ring([entry(text_log("a")), b"\1\0\0\0\0\0\0\0\x64\0\0\0\0\0\0\0"]),
+        ["a"],
+        1,
+    ),
+    "a head that makes no sense": (ring([b"1234"]), [], 1),
+    "stale bytes": (ring([entry(text_log("a"))], tail=4096, rest=b"\2"), ["a"], 0),
+}
+
+
+@pytest.mark.parametrize("case", RINGS)
+def test_what_is_sound_of_a_ring_is_a_sound_ring(case: str) -> None:
+    data, kept, lost = RINGS[case]
+    out, losses = salvaged(data, "log-ring")
+    assert messages(out, "log-ring") == kept
+    assert len(losses) == lost
+    assert not decode(out, "log-ring")[1].counts
+    assert len(out) >= wire.RING_PAGE + wire.RING_MINIMUM
