@@ -5,12 +5,12 @@ from __future__ import annotations
 from fractions import Fraction
 
 import pytest
-from fx_emulator.clock import VirtualClock
-from fx_emulator.errors import ClockError
-from fx_emulator.faults import ClockJump
 from hypothesis import given
 from hypothesis import strategies as st
 
+from fx_emulator.clock import VirtualClock
+from fx_emulator.errors import ClockError
+from fx_emulator.faults import ClockJump
 from fxframework.model import target
 
 NS = st.integers(0, 10**18)

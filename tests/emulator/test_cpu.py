@@ -6,6 +6,9 @@ import itertools
 from fractions import Fraction
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
 from fx_emulator.clock import VirtualClock
 from fx_emulator.cpu import (
     IA32_TIME_STAMP_COUNTER,
@@ -15,9 +18,6 @@ from fx_emulator.cpu import (
     Tsc,
 )
 from fx_emulator.errors import CpuError, EmulatorError
-from hypothesis import given
-from hypothesis import strategies as st
-
 from fxframework.model import target
 
 FREQUENCY = 2_596_120_000

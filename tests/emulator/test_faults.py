@@ -8,6 +8,9 @@ import sys
 
 import attrs
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
 from fx_emulator.clock import VirtualClock
 from fx_emulator.errors import Crash, EmulatorError
 from fx_emulator.faults import (
@@ -21,8 +24,6 @@ from fx_emulator.faults import (
 )
 from fx_emulator.memory import Memory
 from fx_emulator.socket import DatagramSocket
-from hypothesis import given
-from hypothesis import strategies as st
 
 
 def run(plan, stores=8):

@@ -9,15 +9,15 @@ import subprocess
 import sys
 from pathlib import Path
 
-import fx_emulator
 import numpy as np
 import pytest
-from fx_emulator.errors import Crash, EmulatorError, MemoryAccessError
-from fx_emulator.faults import CrashAfter, TornWrite
-from fx_emulator.memory import Memory, StoreLog
 from hypothesis import given
 from hypothesis import strategies as st
 
+import fx_emulator
+from fx_emulator.errors import Crash, EmulatorError, MemoryAccessError
+from fx_emulator.faults import CrashAfter, TornWrite
+from fx_emulator.memory import Memory, StoreLog
 from fxframework.model import target
 
 U64 = st.integers(0, 2**64 - 1)

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections import deque
 
 import pytest
-from fx_emulator.errors import EmulatorError
-from fx_emulator.faults import DropDatagram
-from fx_emulator.socket import DatagramSocket, LogService
 from hypothesis import given
 from hypothesis import strategies as st
 
+from fx_emulator.errors import EmulatorError
+from fx_emulator.faults import DropDatagram
+from fx_emulator.socket import DatagramSocket, LogService
 from fxframework.model import target
 
 

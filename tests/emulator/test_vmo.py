@@ -6,10 +6,6 @@ import itertools
 
 import hypothesis
 import pytest
-from fx_emulator.errors import Crash, EmulatorError, MemoryAccessError, RightsError, VmoError
-from fx_emulator.faults import CrashAfter
-from fx_emulator.memory import Memory
-from fx_emulator.vmo import DEFAULT_RIGHTS, PAGE, Rights, Vmo
 from hypothesis import strategies as st
 from hypothesis.stateful import (
     Bundle,
@@ -20,6 +16,10 @@ from hypothesis.stateful import (
     rule,
 )
 
+from fx_emulator.errors import Crash, EmulatorError, MemoryAccessError, RightsError, VmoError
+from fx_emulator.faults import CrashAfter
+from fx_emulator.memory import Memory
+from fx_emulator.vmo import DEFAULT_RIGHTS, PAGE, Rights, Vmo
 from fxframework.model import target
 
 # --- Contents and commitment, against a model ----------------------------------------------------

@@ -14,14 +14,8 @@ import orjson
 from fx_inspect.histograms import RANGES, Bound, Histogram
 from fx_inspect.presentation import (
     ARRAYS,
-    BYTES,
-    DISPLAYS,
-    DOUBLE,
     EXPANDED,
-    NAMES,
     NOT_UTF8,
-    STRING,
-    STRING_ARRAY,
     Details,
     Link,
     Names,
@@ -38,6 +32,7 @@ from fx_inspect.presentation import (
     unescaped,
     walk,
 )
+from fx_inspect.tables import BYTES, DOUBLE, FORMATS, STRING, STRING_ARRAY, TYPES
 from fxframework.errors import WriteRefusedError
 from fxframework.io.sink import Sink
 from fxframework.model.capture import Capture
@@ -310,7 +305,7 @@ class _JsonExport(_Export):
         states: Names[str] = Names(capture.strings, str)
         depth = -1
         inside: list[set[int]] = []
-        for node in walk(capture, self._render(capture, names)):
+        for node in walk(capture, self._render(names)):
             closing = "}" * (depth - node.depth + 1)
             keys = [key for key, _ in node.properties]
             self._count_same(inside, node, keys)
@@ -336,9 +331,7 @@ class _JsonExport(_Export):
         self._dropped[SAME_NAME] += len(keys) - len(mine)
         inside.append(mine)
 
-    def _render(
-        self, capture: Capture, names: Names[str]
-    ) -> Callable[[Table, Details[Slot]], list[tuple[int, str]]]:
+    def _render(self, names: Names[str]) -> Callable[[Table, Details[Slot]], list[tuple[int, str]]]:
         values: Values[str] = Values(
             int=str,
             double=self._double,
@@ -458,7 +451,7 @@ class _TreeJsonExport(_Export):
             histogram=self._histogram,
             strings=lambda codes: f"[{','.join([strings[code] for code in codes])}]",
         )
-        keys = {number: f',"{name}":' for number, name in NAMES.items()}
+        keys = {number: f',"{name}":' for number, name in TYPES.items()}
         # What these are is said by their values, which have their keys with them.
         keys |= dict.fromkeys((STRING, *ARRAYS), ",")
         keys |= {BYTES: ',"bytes_hex":', STRING_ARRAY: ',"string_list":', DOUBLE: ","}
@@ -513,9 +506,7 @@ class _TreeJsonExport(_Export):
         return f"[{','.join(map(self._number, values))}]"
 
     def _array(self, type: str, slots: Sequence[Bound], format: int) -> str:
-        display = f',"display":"{DISPLAYS.get(format, "flat")}"' if DISPLAYS.get(format) else ""
-        if display.endswith('"flat"'):
-            display = ""
+        display = f',"display":"{FORMATS[format]}"' if format and format in FORMATS else ""
         return f'"{type}_array":{self._numbers(slots)}{display}'
 
     def _histogram(self, one: Histogram) -> str:
@@ -569,7 +560,9 @@ class _SeriesExport:
                 self._sink.write("".join(lines).encode())
                 lines.clear()
         lines += [
-            head + _row(GONE, key[0], kind, "") for key, (kind, _) in known.items() if key not in now
+            head + _row(GONE, key[0], kind, "")
+            for key, (kind, _) in known.items()
+            if key not in now
         ]
         self._sink.write("".join(lines).encode())
         self._known = now

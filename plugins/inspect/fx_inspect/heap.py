@@ -25,7 +25,6 @@ it stands. What is done instead (notes §1.6):
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Iterator
 from typing import Literal
 
@@ -53,7 +52,6 @@ _FREE = 0x80
 """In the table of blocks: free, with the order in the bits below."""
 _INSIDE = 0xFF
 """Likewise: no block begins here."""
-_WORD = struct.Struct("<Q").pack
 _HIGHEST = MAX_BLOCK // UNIT
 
 

@@ -19,6 +19,20 @@ import numpy as np
 import orjson
 
 from fx_inspect.histograms import Histogram
+from fx_inspect.layout import DISPOSITIONS
+from fx_inspect.tables import (
+    BOOL,
+    DOUBLE,
+    DOUBLE_ARRAY,
+    FORMATS,
+    INT,
+    INT_ARRAY,
+    STRING,
+    STRING_ARRAY,
+    TYPES,
+    UINT,
+    UINT_ARRAY,
+)
 from fxframework.errors import WriteRefusedError
 from fxframework.model.capture import Capture, Entry
 from fxframework.model.strings import StringPool, TextColumn
@@ -27,7 +41,6 @@ from fxframework.model.table import Table
 __all__ = [
     "ARRAYS",
     "ARRAY_TYPES",
-    "NAMES",
     "Details",
     "Link",
     "Names",
@@ -51,26 +64,9 @@ V = TypeVar("V")
 ROWS: Final = 1 << 14
 """Rows of a batch that a capture is asked for."""
 NOT_UTF8: Final = "strings that are not UTF-8, in part"
-INT, UINT, DOUBLE, BOOL, STRING, BYTES = range(1, 7)
-INT_ARRAY, UINT_ARRAY, DOUBLE_ARRAY, STRING_ARRAY = range(7, 11)
-NAMES: Final[Mapping[int, str]] = {
-    INT: "int",
-    UINT: "uint",
-    DOUBLE: "double",
-    BOOL: "bool",
-    STRING: "string",
-    BYTES: "bytes",
-    INT_ARRAY: "int_array",
-    UINT_ARRAY: "uint_array",
-    DOUBLE_ARRAY: "double_array",
-    STRING_ARRAY: "string_array",
-}
-"""Names of the types of properties (`type` of `properties`)."""
 ARRAYS: Final = frozenset({INT_ARRAY, UINT_ARRAY, DOUBLE_ARRAY})
 """Types of arrays of numbers."""
 ARRAY_TYPES: Final = {INT_ARRAY: "int", UINT_ARRAY: "uint", DOUBLE_ARRAY: "double"}
-DISPOSITIONS: Final = {0: "child", 1: "inline"}
-DISPLAYS: Final = {0: "flat", 1: "linear", 2: "exponential"}
 SPECIAL: Final = "\\/:* \t"
 """What stands behind a backslash in a selector."""
 _ESCAPE: Final = re.compile(r"\\(.)", re.DOTALL)
@@ -303,8 +299,7 @@ class Values(Generic[V]):
         if number == DOUBLE:
             return map(self.double, batch.array("float")[rows].tolist())
         if number == BOOL:
-            truth = (batch.array("int")[rows] != 0) | (batch.array("uint")[rows] != 0)
-            return map(self.bool, truth.tolist())
+            return map(self.bool, (batch.array("int")[rows] != 0).tolist())
         column = batch["text"]
         assert isinstance(column, TextColumn)  # noqa: S101 (its kind is text)
         starts = column.offsets[:-1][rows].tolist()
@@ -397,8 +392,8 @@ def exact(pool: StringPool) -> Callable[[Table, Details[Slot]], list[Value]]:
 def _type_name(number: int, format: int) -> str:
     """The name of a type; of a histogram ``int_linear_histogram`` and so on."""
     if number in ARRAYS and format:
-        return f"{ARRAY_TYPES[number]}_{DISPLAYS.get(format, format)}_histogram"
-    return NAMES.get(number, str(number))
+        return f"{ARRAY_TYPES[number]}_{FORMATS.get(format, format)}_histogram"
+    return TYPES.get(number, str(number))
 
 
 def entries(capture: Capture) -> Iterator[Entry]:
