@@ -14,6 +14,8 @@ from fxframework.errors import UsageError, did_you_mean
 from fxframework.io.limits import Limits
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from fxframework.errors import Catalogue
     from fxframework.io.sink import Sink
     from fxframework.io.source import Source
@@ -31,6 +33,7 @@ __all__ = [
     "DeviceKind",
     "ExportSession",
     "Exporter",
+    "LiveSnapshot",
     "Option",
     "Probe",
     "Reader",
@@ -140,6 +143,25 @@ def parse_options(
     }
 
 
+class LiveSnapshot(Protocol):
+    """A consistent copy of what another program is writing."""
+
+    @property
+    def data(self) -> bytes:
+        """The copy, which a reader reads."""
+        ...
+
+    @property
+    def generation(self) -> int:
+        """A number that changes whenever the data do."""
+        ...
+
+    @property
+    def attempts(self) -> int:
+        """How often it was copied until it was consistent."""
+        ...
+
+
 class RecordWriter(Protocol):
     """What a Writer opens: takes records, one at a time, and puts their bytes into the sink."""
 
@@ -183,6 +205,9 @@ class Reader:
     """The record that holds a byte offset, as annotated fields."""
     sample: Callable[[int], bytes] | None = None
     """Makes a typical file of about that many bytes: what `fxf bench` measures."""
+    snapshot: Callable[[Path], LiveSnapshot] | None = None
+    """Copies a file that another program is writing, of a format whose captures are states
+    (``Capture.entries``): what `fxf watch` looks at. Raises FxError where no copy is consistent."""
 
 
 @attrs.frozen(kw_only=True)

@@ -222,6 +222,10 @@ class Machine:
         size = -(-(HEADER_BYTES + nbytes) // PAGE) * PAGE
         return TraceEngine(Memory.anonymous(size, log=self.target.store_log), "oneshot")
 
+    def log_socket(self, nbytes: int) -> DatagramSocket:
+        """A socket with room for so many bytes of datagrams, which nobody else reads."""
+        return DatagramSocket(max(nbytes, 1))
+
     def snapshot(self, name: str) -> bytes:
         """What a device holds."""
         return self.target.snapshot(name)
@@ -508,7 +512,19 @@ def snapshot(given: Snapshot, run: Run) -> Outcome:
     """Read the device."""
     data = run.bytes_of(given.device)
     run.put(given.as_, data)
-    return Outcome.ok(f"{len(data):,} bytes", bytes=len(data))
+    told = f"{len(data):,} bytes"
+    device = run.device(given.device)
+    if not isinstance(device, DatagramSocket):
+        return Outcome.ok(told, bytes=len(data))
+    service = run.target.target.log_services[given.device]
+    counts = {
+        "records": len(service.records),
+        "dropped": device.dropped,
+        "invalid": service.invalid,
+        "lost": service.lost,
+    }
+    told = ", ".join([told, *(f"{count:,} {what}" for what, count in counts.items() if count)])
+    return Outcome.ok(told, bytes=len(data), **counts)
 
 
 @attrs.frozen

@@ -28,6 +28,7 @@ COMMANDS = {
     "convert": "Put captures into another form.",
     "verify": "List every departure from the format.",
     "diff": "Say what differs between two captures.",
+    "watch": "Show how a live capture changes.",
     "salvage": "Write what is sound of a damaged capture.",
     "explain": "Explain a finding's code, or the bytes at an offset.",
     "replay": "Run scenarios against an emulated target.",

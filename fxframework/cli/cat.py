@@ -53,22 +53,23 @@ def command(
 ) -> ExitCode:
     """Print a capture: as text, one line per record; as records; or one of its tables.
 
-    With --json tables are JSON too, one object per row, and text is records.
+    SELECTORs take a part of a capture that is a tree: those nodes and properties that any of them
+    chooses. With --json tables are JSON too, one object per row, and text is records.
 
     --since, --until and the options under Parts and Log options print a part of it. Options of
     one name add up; of several names, all must fit.
     """
-    if selectors:
-        raise UsageError(
-            f"{selectors[0]!r} would be a selector, and only Inspect captures have those",
-            remedy="`cat` takes one FILE; `fxf info` takes several",
-        )
     if records and table is not None:
         raise UsageError("--records and --table exclude each other", remedy="choose one")
     if follow:
+        if selectors:
+            raise UsageError(
+                "--follow prints what is appended, and selectors choose of a whole",
+                remedy="`fxf watch FILE SELECTOR...` shows how a state changes",
+            )
         return _follow(session, file, names, table=table, records=records)
     with session.open(file, also=_text_options(session)) as whole:
-        capture = session.window(whole, names)
+        capture = session.window(whole.choose(selectors) if selectors else whole, names)
         if table is not None:
             _print_table(session, capture, table)
         elif records or session.settings.json:
@@ -97,13 +98,16 @@ def _text_options(session: Session) -> set[str]:
 
 
 def _has_rows(capture: Capture) -> bool:
-    """Whether there is a row that has a time; exporters of text refuse where there is none."""
-    timed = (
+    """Whether there is a row that has a time, or, where none can have one, any row at all.
+
+    Exporters of text refuse where there is none.
+    """
+    timed = [
         name
         for name, schema in capture.schemas.items()
         if any(column.name == "ts" for column in schema.columns)
-    )
-    return any(len(batch) for name in timed for batch in capture.batches(name))
+    ]
+    return any(len(batch) for name in timed or capture.schemas for batch in capture.batches(name))
 
 
 def _export(session: Session, capture: Capture, name: str) -> None:

@@ -14,9 +14,10 @@ from fxframework.errors import ExitCode, UsageError
 
 if TYPE_CHECKING:
     from fxframework.cli.render import Screen
-    from fxframework.model.capture import Capture
+    from fxframework.model.capture import Capture, Entry
     from fxframework.model.difference import (
         Difference,
+        EntryDifference,
         NameDifference,
         Person,
         PersonDifference,
@@ -28,12 +29,20 @@ if TYPE_CHECKING:
 SIDES = ("A", "B")
 LONGEST = 200
 """Letters of a record that are shown without -v."""
-BY = {"record": ("record",), "name": ("name",), "all": ("record", "name")}
+BY = {
+    "record": ("record",),
+    "entry": ("entry",),
+    "name": ("name",),
+    "all": ("record", "entry", "name"),
+}
 
 
 @_command(name="diff", short_help="Say what differs between two captures.")
 @click.option(
-    "--by", type=click.Choice(list(BY)), default="all", help="Compare records, names, or all; all."
+    "--by",
+    type=click.Choice(list(BY)),
+    default="all",
+    help="Compare records, entries, names, or all; all.",
 )
 @click.option(
     "--show", type=click.IntRange(0), default=10, metavar="N", help="Entries of each list; 10."
@@ -44,9 +53,10 @@ def command(session: Session, by: str, show: int, first: str, second: str) -> Ex
     """Say what differs between two captures of one format.
 
     Records are the same where they say the same, wherever they stand and whatever indexes they
-    use. By name, rows of the tables are counted, slices and counters also measured, and processes
-    and threads compared. The exit status is 0 where all is the same, and 1 where something
-    differs; -q prints nothing else.
+    use. Captures of a state, such as a tree of properties, are compared by its entries instead:
+    by what they say of each path. By name, rows of the tables are counted, slices and counters
+    also measured, and processes and threads compared. The exit status is 0 where all is the same,
+    and 1 where something differs; -q prints nothing else.
     """
     from fxframework.model.difference import compare
 
@@ -80,6 +90,7 @@ def _document(pair: Sequence[Capture], found: Difference) -> dict[str, Any]:
         "same": found.same,
         "identical": found.identical,
         "records": None if records is None else _record_document(records),
+        "entries": None if found.entries is None else _entry_documents(found.entries),
         "names": {
             table: [_name_document(one) for one in names] for table, names in found.names.items()
         },
@@ -109,6 +120,28 @@ def _record_document(records: RecordDifference) -> dict[str, Any]:
         "first_a": None if records.first is None else shown(records.first[0]),
         "first_b": None if records.first is None else shown(records.first[1]),
     }
+
+
+def _entry_documents(entries: EntryDifference) -> dict[str, Any]:
+    return {
+        "same": entries.same,
+        "count_a": entries.counts[0],
+        "count_b": entries.counts[1],
+        "only_a": entries.only[0],
+        "only_b": entries.only[1],
+        "changed": entries.changed,
+        "shown_a": [entry_document(one) for one in entries.shown[0]],
+        "shown_b": [entry_document(one) for one in entries.shown[1]],
+        "shown_changed": [
+            {"path": a.path, "a": entry_document(a), "b": entry_document(b)}
+            for a, b in entries.changes
+        ],
+    }
+
+
+def entry_document(one: Entry) -> dict[str, Any]:
+    """An entry as JSON."""
+    return {"path": one.path, "type": one.type, "value": one.value, "offset": one.offset}
 
 
 def _name_document(one: NameDifference) -> dict[str, Any]:
@@ -152,6 +185,8 @@ def _print(session: Session, pair: Sequence[Capture], found: Difference, show: i
         return
     if found.records is not None:
         _print_records(session, found.records)
+    if found.entries is not None:
+        _print_entries(session, found.entries)
     for table, names in found.names.items():
         if names:
             _print_names(screen, table, names, show)
@@ -184,6 +219,45 @@ def _print_records(session: Session, records: RecordDifference) -> None:
         for one in shown:
             screen.print(f"    {_line(session, one)}")
         _print_rest(screen, sum(only.values()) - len(shown), "    ")
+
+
+def _print_entries(session: Session, entries: EntryDifference) -> None:
+    screen = session.screen
+    a, b = (amount(count, "entry", "entries") for count in entries.counts)
+    screen.print(f"entries: {a} in A, {b} in B{', the same' if entries.same else ''}")
+    if entries.changed:
+        screen.print(f"  changed: {amount(entries.changed)}")
+        for one, other in entries.changes:
+            screen.print(f"    {change_line(session, one, other)}")
+        _print_rest(screen, entries.changed - len(entries.changes), "    ")
+    for side, count, shown in zip(SIDES, entries.only, entries.shown, strict=True):
+        if not count:
+            continue
+        screen.print(f"  only in {side}: {amount(count)}")
+        for one in shown:
+            screen.print(f"    {entry_line(session, one)}")
+        _print_rest(screen, count - len(shown), "    ")
+
+
+def entry_line(session: Session, one: Entry) -> str:
+    """An entry in one line: its path, what it is, and its value where it has one."""
+    value = "" if one.value is None else f" {_entry_value(session, one.value)}"
+    return f"{printable(one.path)}  {one.type}{value}"
+
+
+def change_line(session: Session, one: Entry, other: Entry) -> str:
+    """What became of an entry, in one line."""
+    value = _entry_value(session, other.value)
+    kind = "" if one.type == other.type else f"{other.type} "
+    return f"{entry_line(session, one)} -> {kind}{value}"
+
+
+def _entry_value(session: Session, value: Any) -> str:
+    """A value as JSON, shortened."""
+    text = printable(session.screen.json_line(value).decode().rstrip("\n"))
+    if len(text) > LONGEST and not session.settings.verbose:
+        text = text[: LONGEST - 1] + "…"
+    return text
 
 
 def _print_rest(screen: Screen, more: int, indent: str) -> None:

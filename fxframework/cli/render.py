@@ -136,7 +136,7 @@ class Screen:
         document = _plain({"fxframework": command, "version": VERSION, **body})
         self.write(orjson.dumps(document, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE))
 
-    def json_line(self, row: Mapping[str, Any]) -> bytes:
+    def json_line(self, row: Any) -> bytes:
         """One line of JSON, without printing it."""
         import orjson
 

@@ -1,7 +1,8 @@
 """Difference: what two captures of one format say that the other does not.
 
-Records are compared by what they say, wherever they stand and however they are encoded; tables by
-the names in them. Memory stays bounded: some twenty bytes per record, and what names there are.
+Records are compared by what they say, wherever they stand and however they are encoded; states by
+what they say of each name; tables by the names in them. Memory stays bounded: some twenty bytes per
+record, or forty per entry of a state, and what names there are.
 """
 
 from __future__ import annotations
@@ -18,13 +19,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fxframework.errors import UsageError
-from fxframework.model.capture import Capture
+from fxframework.model.capture import Capture, Entry
 from fxframework.model.table import Table
 from fxframework.model.window import Window
 
 __all__ = [
     "COMPARISONS",
     "Difference",
+    "EntryDifference",
     "NameDifference",
     "Person",
     "PersonDifference",
@@ -34,7 +36,7 @@ __all__ = [
     "compare",
 ]
 
-COMPARISONS = ("record", "name")
+COMPARISONS = ("record", "entry", "name")
 KEYS: Mapping[str, tuple[str, ...]] = {
     "slices": ("category", "name"),
     "instants": ("category", "name"),
@@ -90,6 +92,27 @@ class RecordDifference:
     def same(self) -> bool:
         """Whether both have the same records in the same order."""
         return self.first is None
+
+
+@attrs.frozen
+class EntryDifference:
+    """What two states say differently, by name. Pairs are of A and of B."""
+
+    counts: tuple[int, int]
+    """Entries that were compared."""
+    only: tuple[int, int]
+    """How many the other has not."""
+    changed: int
+    """How many both have, with another type or value."""
+    shown: tuple[tuple[Entry, ...], tuple[Entry, ...]]
+    """The first of those that only one has."""
+    changes: tuple[tuple[Entry, Entry], ...]
+    """The first of those that were changed."""
+
+    @property
+    def same(self) -> bool:
+        """Whether both say the same."""
+        return not (self.changed or any(self.only))
 
 
 @attrs.frozen
@@ -175,6 +198,8 @@ class Difference:
     """Whether they are the same bytes: then nothing was compared."""
     records: RecordDifference | None = None
     """None where records were not compared."""
+    entries: EntryDifference | None = None
+    """None where the captures are no states, or entries were not compared."""
     names: Mapping[str, tuple[NameDifference, ...]] = attrs.field(factory=dict)
     """The names that differ, the greatest change first, by table; every table compared is here."""
     people: tuple[PersonDifference, ...] = ()
@@ -184,6 +209,7 @@ class Difference:
         """Whether what was compared is the same."""
         return (
             (self.records is None or self.records.same)
+            and (self.entries is None or self.entries.same)
             and not any(self.names.values())
             and not any(any(each.only) for each in self.people)
         )
@@ -194,8 +220,10 @@ def compare(
 ) -> Difference:
     """Compare two captures of one format.
 
-    ``by`` is what to compare: ``record``, ``name`` or both; ``show`` is how many records of each
-    side to show. Raises UsageError for captures of two formats.
+    ``by`` is what to compare: ``record``, ``entry``, ``name`` or several of them; captures that
+    have entries are compared by these and not by records, where both are asked for. ``show`` is
+    how many records or entries of each side to show. Raises UsageError for captures of two
+    formats, and where entries alone are asked for and there are none.
     """
     if a.format != b.format:
         raise UsageError(
@@ -206,9 +234,16 @@ def compare(
         return Difference(True)
     pair = a, b
     shared = [name for name in a.schemas if name in b.schemas and "name" in by]
+    entries = _compare_entries(pair, show) if "entry" in by else None
+    if entries is None and set(by) == {"entry"}:
+        raise UsageError(
+            f"a {a.format} capture is a sequence of records, and has no entries",
+            remedy="compare by record",
+        )
     return Difference(
         False,
-        _compare_records(pair, show) if "record" in by else None,
+        _compare_records(pair, show) if "record" in by and entries is None else None,
+        entries,
         {name: _compare_names(pair, name) for name in KEYS if name in shared},
         tuple(_compare_people(pair, name) for name in PEOPLE if name in shared),
     )
@@ -289,7 +324,7 @@ def _loaded(line: bytes) -> dict[str, Any]:
     return shown
 
 
-def _dumped(said: Mapping[str, Any]) -> bytes:
+def _dumped(said: Any) -> bytes:
     import orjson
 
     return orjson.dumps(said)
@@ -383,6 +418,79 @@ def _picked(
 def _shown(line: bytes) -> ShownRecord:
     said = _said(line)
     return ShownRecord(int(_loaded(line).get("offset", 0)), str(said["record"]), said)
+
+
+# --- By entry ------------------------------------------------------------------------------------
+
+_AGAIN = 0x9E3779B97F4A7C15
+"""What tells entries of one name apart: their digests differ by multiples of it."""
+
+
+def _compare_entries(pair: tuple[Capture, Capture], show: int) -> EntryDifference | None:
+    digests = [_entry_digests(capture) for capture in pair]
+    if digests[0] is None or digests[1] is None:
+        return None
+    (names_a, said_a), (names_b, said_b) = digests[0], digests[1]
+    _, at_a, at_b = np.intersect1d(names_a, names_b, assume_unique=True, return_indices=True)
+    unlike = said_a[at_a] != said_b[at_b]
+    order = np.argsort(at_b[unlike])
+    changed = at_a[unlike][order], at_b[unlike][order]
+    rest = tuple(
+        np.setdiff1d(np.arange(names.size), common, assume_unique=True)
+        for names, common in ((names_a, at_a), (names_b, at_b))
+    )
+    picked = [
+        _entries_at(capture, np.concatenate((change[:show], only[:show])))
+        for capture, change, only in zip(pair, changed, rest, strict=True)
+    ]
+    return EntryDifference(
+        counts=(names_a.size, names_b.size),
+        only=(rest[0].size, rest[1].size),
+        changed=int(order.size),
+        shown=(
+            tuple(picked[0][at] for at in rest[0][:show].tolist()),
+            tuple(picked[1][at] for at in rest[1][:show].tolist()),
+        ),
+        changes=tuple(
+            (picked[0][one], picked[1][other])
+            for one, other in zip(
+                changed[0][:show].tolist(), changed[1][:show].tolist(), strict=True
+            )
+        ),
+    )
+
+
+def _entry_digests(capture: Capture) -> tuple[U64, U64] | None:
+    """Of each entry 64 bits of its name, all different, and 64 of its type and value."""
+    found = capture.entries()
+    if found is None:
+        return None
+    names, said = bytearray(), bytearray()
+    for path, kind, value, _ in found:
+        names += hashlib.blake2b(path.encode(), digest_size=8).digest()
+        said += hashlib.blake2b(_dumped([kind, value]), digest_size=8).digest()
+    digests = np.frombuffer(bytes(names), np.uint64)
+    # Of several entries of one name, the first ones belong together, the second ones, and so on.
+    order = np.argsort(digests, kind="stable")
+    ordered = digests[order]
+    begins = np.flatnonzero(np.append(True, ordered[1:] != ordered[:-1])) if ordered.size else []
+    lengths = np.diff(np.append(begins, ordered.size)).astype(np.int64)
+    number = np.arange(ordered.size) - np.repeat(begins, lengths).astype(np.int64)
+    apart = np.empty_like(digests)
+    apart[order] = ordered + number.astype(np.uint64) * np.uint64(_AGAIN)
+    return apart, np.frombuffer(bytes(said), np.uint64)
+
+
+def _entries_at(capture: Capture, where: I64) -> dict[int, Entry]:
+    """Some entries, by their numbers."""
+    wanted = set(where.tolist())
+    found: dict[int, Entry] = {}
+    for at, entry in enumerate(capture.entries() or ()):
+        if len(found) == len(wanted):
+            break
+        if at in wanted:
+            found[at] = entry
+    return found
 
 
 # --- By name -------------------------------------------------------------------------------------

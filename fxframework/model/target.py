@@ -235,6 +235,10 @@ class Target(Protocol):
         """
         ...
 
+    def log_socket(self, nbytes: int) -> Any:
+        """A DatagramSink that keeps ``nbytes`` of datagrams; ``receive()`` gives the next, or None."""
+        ...
+
     def snapshot(self, name: str) -> bytes:
         """What a device of that name holds."""
         ...

@@ -598,7 +598,7 @@ def _schema(wanted: Any, definitions: dict[str, Any]) -> dict[str, Any]:
         own = getattr(wanted, "json_schema", None)
         return {} if own is None else dict(own())
     if attrs.has(wanted):
-        name = wanted.__qualname__
+        name = f"{wanted.__module__}.{wanted.__qualname__}"  # plugins do not know each other's
         if name not in definitions:
             definitions[name] = {}  # a class may hold lists of its own kind
             definitions[name] = _table_schema(wanted, definitions)

@@ -84,6 +84,7 @@ def test_as_json(host: Host, save: Save) -> None:
         "format": "toy",
         "same": False,
         "identical": False,
+        "entries": None,
         "names": {
             "slices": [
                 {

@@ -26,6 +26,7 @@ PYTHON_PAGES = (
     "docs/records.md",
     "docs/writing.md",
     "docs/writing-logs.md",
+    "docs/emulator.md",
     "README.md",
 )
 BLOCK = re.compile(r"^```python\n(?P<code>.*?)^```$", re.MULTILINE | re.DOTALL)

@@ -118,6 +118,8 @@ def _named(capture: Capture, options: Mapping[str, Any]) -> tuple[str, str]:
 # --- Text ----------------------------------------------------------------------------------------
 
 INDENT: Final = "  "
+MARGIN: Final = "\0"
+"""Stands for the indentation of a property; no text that is shown holds it."""
 DEEPEST: Final = 500
 BROKEN: Final = 100
 """Bytes of a list of strings from which on each has a line of its own."""
@@ -185,7 +187,7 @@ class _TreeExport(_Export):
             indent = INDENT * (min(node.depth, DEEPEST) + 2)
             yield f"{indent}{names[node.name]}:\n"
             for before, behind in node.properties:
-                shown = behind.replace("\n", f"\n{indent}{INDENT}") if "\n" in behind else behind
+                shown = behind.replace(MARGIN, indent + INDENT) if MARGIN in behind else behind
                 yield f"{indent}{INDENT}{before}{shown}\n"
             if node.links:
                 self._count_links(node.links, states)
@@ -210,7 +212,7 @@ class _TreeExport(_Export):
     ) -> Callable[[Table, Details[Slot]], list[tuple[str, str]]]:
         """What makes of each property what stands before its value, and the value.
 
-        A line's end in it is followed by the indentation of the property.
+        In the value, MARGIN stands for the indentation of the property.
         """
         texts: Names[str] = Names(capture.strings, str, self._dropped)
         values: Values[str] = Values(
@@ -252,15 +254,15 @@ def _histogram(one: Histogram) -> str:
         for (least, most), value in zip(one.bounds(), one.counts, strict=True)
         if value > 0
     )
-    lines = ["type = " + one.kind, f"size = {one.size}", f"buckets = [{buckets}]"]
-    return "".join([":", *(f"\n{INDENT}{line}" for line in lines)])
+    lines = [f"type = {one.kind}", f"size = {one.size}", f"buckets = [{buckets}]"]
+    return "".join([":", *(f"\n{MARGIN}{INDENT}{line}" for line in lines)])
 
 
 def _strings(texts: Sequence[str]) -> str:
     if 2 + sum(len(text.encode()) + 2 for text in texts) < BROKEN:
         return f" = [{', '.join(map(debugged, texts))}]"
-    lines = "".join(f'\n{INDENT}"{plain(text)}",' for text in texts)
-    return f" = [{lines}\n]"
+    lines = "".join(f'\n{MARGIN}{INDENT}"{plain(text)}",' for text in texts)
+    return f" = [{lines}\n{MARGIN}]"
 
 
 # --- JSON of iquery and ffx ----------------------------------------------------------------------
@@ -607,25 +609,23 @@ def _cell(text: str) -> str:
 
 
 class _SelectorExport(_Export):
-    """Writes the selector of each property, or of a node that has none, a line each."""
+    """Writes the selector of each property, and of each node that has nothing, a line each."""
 
     def _pieces(self, capture: Capture) -> Iterator[str]:
         """Each in the order of the tree; those that are the same once."""
         seen: set[str] = set()
-        node = None
+        empty = None
         for path, kind, _, _ in entries(capture):
             if kind.endswith(" link"):
                 self._dropped[LINKS] += 1
                 continue
-            if kind == "node":
-                if node is not None:
-                    yield self._once(node, seen)
-                node = path
-                continue
-            node = None
-            yield self._once(path, seen)
-        if node is not None:
-            yield self._once(node, seen)
+            if empty is not None and not path.startswith((f"{empty}/", f"{empty}:")):
+                yield self._once(empty, seen)
+            empty = path if kind == "node" else None
+            if empty is None:
+                yield self._once(path, seen)
+        if empty is not None:
+            yield self._once(empty, seen)
 
     @staticmethod
     def _once(selector: str, seen: set[str]) -> str:

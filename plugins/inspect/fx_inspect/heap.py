@@ -70,6 +70,7 @@ class PlainMemory:
     def __init__(self, size: int = 0, *, room: int = 0) -> None:
         self.size = size + padding(size)
         """Bytes in the region."""
+        self._data = memoryview(b"")
         self._reserve(max(room, self.size))
 
     def load_u64(self, offset: int) -> int:
@@ -106,8 +107,7 @@ class PlainMemory:
 
     def _reserve(self, room: int) -> None:
         data = bytearray(room + padding(room))
-        if hasattr(self, "_data"):
-            data[: len(self._data)] = self._data
+        data[: len(self._data)] = self._data
         self._data = memoryview(data)
         self.words = self._data.cast("Q")
 

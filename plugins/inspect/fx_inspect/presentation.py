@@ -10,7 +10,7 @@ import hashlib
 import math
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from decimal import Decimal
 from typing import Any, Final, Generic, NamedTuple, TypeVar
 
@@ -185,6 +185,7 @@ class Link(NamedTuple):
     """``child`` or ``inline``, or ``?``."""
     state: int
     """Code of what became of it."""
+    offset: int
 
 
 @attrs.frozen
@@ -237,10 +238,11 @@ def _slots(batch: Table) -> list[Slot]:
 
 
 def _links(batch: Table) -> list[Link]:
-    columns = (batch.array(name).tolist() for name in ("name", "content", "disposition", "state"))
+    names = ("name", "content", "disposition", "state", "offset")
+    columns = (batch.array(name).tolist() for name in names)
     return [
-        Link(name, content, DISPOSITIONS.get(disposition, "?"), state)
-        for name, content, disposition, state in zip(*columns, strict=True)
+        Link(name, content, DISPOSITIONS.get(disposition, "?"), state, offset)
+        for name, content, disposition, state, offset in zip(*columns, strict=True)
     ]
 
 
@@ -341,11 +343,12 @@ class Values(Generic[V]):
 
 
 class Value(NamedTuple):
-    """A property: the code of its name, its type, and its value as plain JSON has it."""
+    """A property: the code of its name, its type, its value as plain JSON has it, its offset."""
 
     name: int
     type: str
     value: Any
+    offset: int
 
 
 def exact(pool: StringPool) -> Callable[[Table, Details[Slot]], list[Value]]:
@@ -380,9 +383,14 @@ def exact(pool: StringPool) -> Callable[[Table, Details[Slot]], list[Value]]:
         types = batch.array("type").tolist()
         formats = batch.array("inspect_format").tolist()
         return [
-            Value(name, _type_name(number, format), value)
-            for name, number, format, value in zip(
-                names, types, formats, values.of(batch, slots), strict=True
+            Value(name, _type_name(number, format), value, offset)
+            for name, number, format, value, offset in zip(
+                names,
+                types,
+                formats,
+                values.of(batch, slots),
+                batch.array("offset").tolist(),
+                strict=True,
             )
         ]
 
@@ -408,12 +416,13 @@ def entries(capture: Capture) -> Iterator[Entry]:
     for node in walk(capture, exact(capture.strings)):
         path = above.path(node.depth, names[node.name])
         yield Entry(path, "node", None, node.offset)
-        for name, kind, value in node.properties:
-            yield Entry(f"{path}:{names[name]}", kind, value, node.offset)
+        for name, kind, value, offset in node.properties:
+            yield Entry(f"{path}:{names[name]}", kind, value, offset)
         for link in node.links:
             if texts[link.state] != EXPANDED:
                 kind = f"{link.disposition} link"
-                yield Entry(f"{path}:{names[link.name]}", kind, texts[link.content], node.offset)
+                content = texts[link.content]
+                yield Entry(f"{path}:{names[link.name]}", kind, content, link.offset)
 
 
 class _Above:

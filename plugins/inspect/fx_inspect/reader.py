@@ -24,17 +24,22 @@ from fxframework.io.words import U64_MAX
 from fxframework.model.capture import Capture, OpenRequest, Record, Summary
 from fxframework.model.diagnostics import Diagnostics
 from fxframework.model.schema import TableSchema
-from fxframework.model.strings import TextColumn
+from fxframework.model.strings import StringPool, TextColumn
 from fxframework.model.table import Table
 
 __all__ = ["InspectCapture", "open_inspect"]
 
 I64 = NDArray[np.int64]
+I32 = NDArray[np.int32]
 Columns = dict[str, Any]
 TEXT_AT_ONCE = 64 << 20
 """Bytes of values in a batch, however many rows that is."""
 COST = 10
 """Bytes of values that a byte of the file may make in a whole table, where values share strings."""
+LONGEST_PATH = 1 << 16
+PATHS = 4
+SPARE_PATHS = 1 << 20
+"""Bytes of the longest path, and of all: so many a byte of the file, and so many more."""
 LISTED = 10
 """Names that a summary lists."""
 STATISTICS = b"fuchsia.inspect.Stats"
@@ -96,8 +101,7 @@ class InspectCapture(Capture):
 
     def _decoder(self) -> Decoder:
         if self._read is None:
-            limits, options = self.request.limits, self.request.options
-            self._read = Decoder(self.source.data, self.strings, limits, options)
+            self._read = Decoder(self.source.data, self.strings, self.request.limits)
             # What `records()` found so far is found again.
             self.diagnostics.forget(RULES)
             report(self._read, self.diagnostics)
@@ -276,7 +280,7 @@ class Tree:
         """First slot of each property; of what is no array, that of the next one."""
         self.first_text = _sums(lengths * ~arrays)
         """First byte of each property's value among those of all."""
-        self._paths: NDArray[np.int32] | None = None
+        self._paths: I32 | None = None
 
     def count(self, name: str) -> int:
         """Rows of a table."""
@@ -308,7 +312,7 @@ class Tree:
         nodes = order.nodes[at:stop]
         parents = raw.parent[nodes]
 
-        def links() -> NDArray[np.int32]:
+        def links() -> I32:
             owners = order.place[self.links.node[self.rows_of_links]]
             return np.bincount(owners, minlength=order.nodes.size)[at:stop].astype(np.int32)
 
@@ -322,7 +326,7 @@ class Tree:
             "inspect_block": lambda: raw.unit[nodes].view(np.uint32),
         }
 
-    def node_names(self) -> NDArray[np.int32]:
+    def node_names(self) -> I32:
         """Codes of the names of all nodes, by id."""
         nodes = self.order.nodes
         names = np.empty(nodes.size, np.int32)
@@ -330,12 +334,12 @@ class Tree:
         names[1:] = self.decoder.strings.code[self.decoder.nodes.name[nodes[1:]]]
         return names
 
-    def paths(self) -> NDArray[np.int32]:
+    def paths(self) -> I32:
         """Codes of the paths of all nodes, by id."""
         if self._paths is None:
             parents = self.order.place[self.decoder.nodes.parent[self.order.nodes]]
             parents[:1] = -1
-            self._paths = paths(self.decoder, self.node_names(), parents)
+            self._paths = paths(self.decoder.pool, self.decoder.nbytes, self.node_names(), parents)
         return self._paths
 
     def _properties(self, at: int, stop: int) -> Columns:
@@ -403,7 +407,7 @@ class Tree:
             )
             return out
 
-        def codes() -> NDArray[np.int32]:
+        def codes() -> I32:
             if not decoder.scalars[k.SEEN_TYPES] >> tables.STRING_ARRAY & 1:
                 return np.broadcast_to(np.int32(-1), stop - at)
             out = arena.empty(stop - at, np.int32)
@@ -445,6 +449,20 @@ def _sums(sizes: I64) -> I64:
     return out
 
 
-def paths(decoder: Decoder, names: NDArray[np.int32], parents: NDArray[np.int32]) -> Any:
-    """Codes of paths of nodes in the order of the tree; -1 where they take too much room."""
-    raise NotImplementedError
+def paths(pool: StringPool, size: int, names: I32, parents: I32) -> I32:
+    """Codes of the paths of nodes in the order of the tree; -1 where they take too much room.
+
+    ``names`` are codes, ``parents`` ids; ``size`` is that of the file.
+    """
+    lengths = arena.empty(names.size, np.int64)
+    budget = PATHS * size + SPARE_PATHS
+    measure = k.measure_paths.for_size(size)
+    words = int(measure(names, parents, pool.arrays, LONGEST_PATH, budget, lengths))
+    arrays = pool.reserve(names.size, words)
+    scratch = np.zeros(LONGEST_PATH // 8 + 2, np.int64)
+    out = arena.empty(names.size, np.int32)
+    k.name_paths.for_size(size)(
+        names, parents, lengths, arrays, scratch, scratch.view(np.uint8),
+        arrays.words.view(np.uint8), out,
+    )  # fmt: skip
+    return out

@@ -249,7 +249,7 @@ class Block(InspectRecord):
         return _packed(self)
 
 
-def _shown_slot(value: int | float) -> int | float | str:
+def _shown_slot(value: float) -> int | float | str:
     if isinstance(value, float) and not math.isfinite(value):
         return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
     return value

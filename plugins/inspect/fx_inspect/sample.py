@@ -154,7 +154,7 @@ def _group() -> _Shape:
         put(data.ljust(256, b"\0"), parent=True)
     for _ in range(NODES):
         put(_string(URL.ljust(200, b"."), 4, 1))
-    for node in range(NODES):
+    for _ in range(NODES):
         put(_string(b"node-0000000", 1, 1))
     for node in range(NODES):
         above = 0 if node == 0 else nodes[0] // 2

@@ -46,6 +46,8 @@ FILE: Final = "@"
 """What an argument begins with that names a file of selectors."""
 _COMPONENT: Final = re.compile(r"(?:[A-Za-z0-9*.\-_<>]|\\:)+")
 _FILTER: Final = re.compile(r'\s*name\s*=\s*(?:"((?:[^"\\]|\\.)*)"|([^\s",\]]+))\s*')
+_OPENS: Final = re.compile(r"\[\s*(?:name\s*=|\.\.\.|\])")
+"""How a filter of trees begins; any other bracket belongs to a name."""
 _COMMENT: Final = re.compile(r"(?:^|[ \t])//.*$")
 REMEDY: Final = (
     "a selector is [COMPONENT:]NODE/PATH[:PROPERTY], such as 'root/a/*:count'; a backslash stands "
@@ -170,11 +172,11 @@ def parse_lines(lines: Iterable[str]) -> list[Selector]:
 
 def _is_component(first: str, second: str) -> bool:
     """Whether the first of two parts is a component, so that the second is a path."""
-    if second.startswith("[") or first.startswith(("/", "./")):
+    if _OPENS.match(second) or first.startswith(("/", "./")):
         return True
     if len(list(_split(second, "/"))) > 1 or "**" in first:
         return True
-    if first.startswith("["):
+    if _OPENS.match(first):
         return False
     head = next(iter(_split(first, "/")))[1]
     try:
@@ -198,7 +200,7 @@ def _split(text: str, mark: str, *, brackets: bool = False) -> Iterator[tuple[in
         if inside:
             quoted ^= character == '"'
             inside = quoted or character != "]"
-        elif brackets and character == "[" and at == begin:
+        elif brackets and at == begin and _OPENS.match(text, at):
             inside = True
         elif character == mark:
             yield begin, text[begin:at]
@@ -220,7 +222,7 @@ class _Reader:
 
     def trees(self, at: int, tree: str) -> tuple[tuple[str, ...] | None, int, str]:
         """The filter of trees, and where the path begins, and the path."""
-        if not tree.startswith("["):
+        if not _OPENS.match(tree):
             return (ROOT,), at, tree
         stop = 1
         quoted = False

@@ -6,7 +6,17 @@ from collections.abc import Iterable
 
 from fxframework import hookimpl
 from fxframework.errors import Catalogue
-from fxframework.registry import Confidence, Exporter, Option, Probe, Reader, Writer, lazy
+from fxframework.registry import (
+    Confidence,
+    Exporter,
+    Option,
+    Probe,
+    Reader,
+    StepKind,
+    Writer,
+    lazy,
+    lazy_type,
+)
 
 SUFFIXES = (".fxlog",)
 RING_SUFFIXES = (".fxring",)
@@ -419,4 +429,24 @@ def fx_exporters() -> Iterable[Exporter]:
             options=JOURNALD_OPTIONS,
             binary=True,
         ),
+    ]
+
+
+@hookimpl
+def fx_step_kinds() -> Iterable[StepKind]:
+    """What threads of the emulated target log, who they are, and what is replayed on it."""
+    steps = (
+        ("thread", "Start a thread that logs what it does.", "thread", ()),
+        ("manifest", "Say which component the records of a tag are of.", "manifest", ()),
+        ("replay", "Drive the records of a log anew, at their own times.", "replay", ("log",)),
+    )
+    return [
+        StepKind(
+            name=f"log.{name}",
+            title=title,
+            parameters=lazy_type(f"fx_log.steps:{name.capitalize()}Parameters"),
+            run=lazy(f"fx_log.steps:{run}"),
+            replays=frozenset(replays),
+        )
+        for name, title, run, replays in steps
     ]

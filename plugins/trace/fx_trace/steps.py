@@ -5,9 +5,8 @@ They drive the writer on whatever target a scenario has (``fxframework.model.tar
 
 from __future__ import annotations
 
-import random
-from collections.abc import Generator, Iterator
-from typing import Any, Self
+from collections.abc import Iterator, Mapping
+from typing import ClassVar
 
 import attrs
 
@@ -23,120 +22,39 @@ from fx_trace.records import (
 )
 from fx_trace.writer import TraceWriter
 from fxframework.errors import UsageError, WriteRefusedError
-from fxframework.model.steps import Duration, Outcome, Run, parameter
-from fxframework.model.target import Program, Target, Thread
+from fxframework.model import workload
+from fxframework.model.steps import Outcome, Run, parameter
+from fxframework.model.target import Thread
+from fxframework.model.workload import BODY, ArgumentType, CommonAction, Doing, Pace
 
 __all__ = ["Action", "Argument", "replay", "schedule", "thread"]
 
-
-STEPS_PER_RECORD = 4
-"""Steps of the scheduler that a record takes at most, when a capture is driven anew."""
-
-Doing = Generator[object, Any, None]
+Stage = workload.Stage[TraceWriter]
 
 
 # --- What a thread does --------------------------------------------------------------------------
 
 
-class Stage:
-    """A thread's side of an action: its writer, its names and its luck."""
-
-    def __init__(self, writer: TraceWriter, thread: Thread, luck: random.Random) -> None:
-        self.writer = writer
-        self.thread = thread
-        self.ids = thread.ids
-        self.luck = luck
-        self.counts: dict[str, int] = {}
-        """Rounds of the loops that it is in, by their names."""
-
-    def text(self, text: str) -> str:
-        """A text with the rounds of loops in the place of ``{NAME}``."""
-        if "{" in text:
-            for name, count in self.counts.items():
-                text = text.replace(f"{{{name}}}", str(count))
-        return text
-
-    def number(self, value: float | str) -> Any:
-        """A number, or what the text of one comes to."""
-        if not isinstance(value, str):
-            return value
-        text = self.text(value)
-        try:
-            return int(text)
-        except ValueError:
-            return float(text)
-
-    def args(self, args: dict[str, Argument]) -> dict[str, Any]:
-        """Arguments as the writer takes them."""
-        return {self.text(name): each.on(self) for name, each in args.items()}
-
-    def all(self, actions: list[Action]) -> Doing:
-        """Do one action after the other."""
-        for action in actions:
-            doing = action.do(self)
-            if doing is not None:
-                yield from doing
-
-
-@attrs.frozen
-class Argument:
+class Argument(workload.Argument):
     """A value of an argument: of TOML's own, or a table that says the type, ``{ koid = 5 }``."""
 
-    value: Any
+    types: ClassVar[Mapping[str, ArgumentType]] = {
+        "blob": ArgumentType(bytes.fromhex, (str,)),
+        "double": ArgumentType(values.Double),
+        "int32": ArgumentType(values.Int32),
+        "int64": ArgumentType(values.Int64),
+        "koid": ArgumentType(values.Koid),
+        "null": ArgumentType(lambda _: None, (bool,)),
+        "pointer": ArgumentType(values.Pointer),
+        "string": ArgumentType(values.String, (str,)),
+        "uint32": ArgumentType(values.Uint32),
+        "uint64": ArgumentType(values.Uint64),
+    }
 
-    @classmethod
-    def from_toml(cls, value: Any) -> Self:
-        """Make it; ValueError for what no argument can be."""
-        if isinstance(value, bool | int | float | str):
-            return cls(value)
-        if isinstance(value, dict) and len(value) == 1:
-            ((kind, inner),) = value.items()
-            if kind == "null":
-                return cls(None)
-            if kind == "blob" and isinstance(inner, str):
-                return cls(bytes.fromhex(inner))
-            if kind in _TYPED and isinstance(inner, int | float | str):
-                return cls(_TYPED[kind](inner))
-        known = ", ".join(sorted([*_TYPED, "blob", "null"]))
-        raise ValueError(f"is {value!r}, no value, and no table of one: {known}")
-
-    @classmethod
-    def json_schema(cls) -> dict[str, Any]:
-        """What `fxf replay --schema` says of it."""
-        typed = {kind: {"type": ["number", "string"]} for kind in sorted(_TYPED)}
-        table = {
-            "type": "object",
-            "properties": {**typed, "blob": {"type": "string"}, "null": {"type": "boolean"}},
-            "minProperties": 1,
-            "maxProperties": 1,
-            "additionalProperties": False,
-        }
-        return {"anyOf": [{"type": ["boolean", "number", "string"]}, table]}
-
-    def on(self, stage: Stage) -> Any:
-        """The value, in the present round of loops; ``"{i}"`` alone is the number itself."""
-        value = self.value
-        if isinstance(value, str) and "{" in value:
-            if value[1:-1] in stage.counts and value == f"{{{value[1:-1]}}}":
-                return stage.counts[value[1:-1]]
-            return stage.text(value)
-        return value
-
-
-_TYPED = {
-    "double": values.Double,
-    "int32": values.Int32,
-    "int64": values.Int64,
-    "koid": values.Koid,
-    "pointer": values.Pointer,
-    "string": values.String,
-    "uint32": values.Uint32,
-    "uint64": values.Uint64,
-}
 
 _CATEGORY = "category of the event"
 _ARGS = "its arguments: values, or tables that say the type, such as { koid = 5 }"
-_BODY = "what is done meanwhile"
+_MEANWHILE = "what is done meanwhile"
 _ID = 'correlation id; a text may hold the round of a loop, as in "{i}"'
 
 
@@ -147,7 +65,7 @@ class Slice:
     slice: str = parameter(help="name of the slice")
     category: str = parameter("", help=_CATEGORY)
     args: dict[str, Argument] = parameter(factory=dict, help=_ARGS)
-    body: list[Action] = parameter(factory=list, help=_BODY)
+    body: list[Action] = parameter(factory=list, help=_MEANWHILE)
 
     def do(self, stage: Stage) -> Doing:
         """Begin, do, end."""
@@ -199,7 +117,7 @@ class Complete:
     complete: str = parameter(help="name of the slice")
     category: str = parameter("", help=_CATEGORY)
     args: dict[str, Argument] = parameter(factory=dict, help=_ARGS)
-    body: list[Action] = parameter(factory=list, help=_BODY)
+    body: list[Action] = parameter(factory=list, help=_MEANWHILE)
 
     def do(self, stage: Stage) -> Doing:
         """Do, then write."""
@@ -327,103 +245,15 @@ class Blob:
 
 
 @attrs.frozen
-class Work:
-    """Use CPU time."""
-
-    run: Duration = parameter(help="how much", least=0)
-    jitter: Duration = parameter(
-        Duration(0), help="how much more it may be, as the seed has it", least=0
-    )
-
-    def do(self, stage: Stage) -> Doing:
-        """Work."""
-        yield stage.thread.run(self.run + _more(stage, self.jitter))
-
-
-@attrs.frozen
-class Sleep:
-    """Block for some time."""
-
-    sleep: Duration = parameter(help="how long", least=0)
-    jitter: Duration = parameter(
-        Duration(0), help="how much longer it may be, as the seed has it", least=0
-    )
-
-    def do(self, stage: Stage) -> Doing:
-        """Sleep."""
-        yield stage.thread.sleep(self.sleep + _more(stage, self.jitter))
-
-
-def _more(stage: Stage, jitter: int) -> int:
-    return stage.luck.randrange(jitter + 1) if jitter else 0
-
-
-@attrs.frozen
-class Migrate:
-    """Go to a CPU and stay there."""
-
-    migrate: int = parameter(help="the CPU; -1 allows all of them again", least=-1)
-
-    def do(self, stage: Stage) -> Doing:
-        """Migrate."""
-        yield stage.thread.migrate(None if self.migrate < 0 else self.migrate)
-
-
-@attrs.frozen
-class GiveWay:
-    """Let others of the same priority go first."""
-
-    yield_: bool = parameter(help="true")
-
-    def do(self, stage: Stage) -> Doing:
-        """Give way."""
-        if self.yield_:
-            yield stage.thread.give_way()
-
-
-@attrs.frozen
-class Signal:
-    """Signal an event. Signals count: each lets one wait end, now or later."""
-
-    signal: str = parameter(help="name of the event")
-
-    def do(self, stage: Stage) -> Doing:
-        """Signal."""
-        yield stage.thread.signal(stage.text(self.signal))
-
-
-@attrs.frozen
-class Wait:
-    """Block until an event is signalled."""
-
-    wait: str = parameter(help="name of the event")
-    timeout: Duration | None = parameter(None, help="but no longer than this", least=0)
-
-    def do(self, stage: Stage) -> Doing:
-        """Wait."""
-        yield stage.thread.wait(stage.text(self.wait), self.timeout)
-
-
-@attrs.frozen
-class Loop:
+class Loop(workload.Loop):
     """Do the same several times."""
 
-    loop: int = parameter(help="how often", least=0)
-    body: list[Action] = parameter(help="what is done each time")
-    as_: str = parameter("", help="name of the round, from 0: {NAME} stands for it in texts")
-
-    def do(self, stage: Stage) -> Doing:
-        """Do it."""
-        for count in range(self.loop):
-            if self.as_:
-                stage.counts[self.as_] = count
-            yield from stage.all(self.body)
-        stage.counts.pop(self.as_, None)
+    body: list[Action] = parameter(help=BODY)
 
 
 Action = (
     Slice | Begin | End | Complete | Async | Flow | Counter | Instant | Log | Blob
-    | Work | Sleep | Migrate | GiveWay | Signal | Wait | Loop
+    | CommonAction | Loop
 )  # fmt: skip
 
 
@@ -431,44 +261,25 @@ Action = (
 
 
 @attrs.frozen
-class ThreadParameters:
+class ThreadParameters(workload.ThreadParameters):
     """A thread that traces what it does."""
 
     provider: str = parameter(help="the trace provider that it writes to", refers="device")
-    process: str = parameter(help="name of its process, which is made where there is none")
-    thread: str = parameter(help="its name")
     script: list[Action] = parameter(help="what it does")
-    priority: int = parameter(16, help="0 to 31; those of a higher one go first", least=0, most=31)
-    cpu: int | None = parameter(None, help="the only CPU that it may run on", least=0)
-    background: bool = parameter(False, help="whether a run may end while it waits")
 
 
 def writer_of(run: Run, provider: str) -> TraceWriter:
     """The writer of a provider, which all that write to it share. Its time is the current CPU's."""
     return run.shared(
         ("fx_trace.writer", provider),
-        lambda: TraceWriter(run.device(provider), clock=_target(run).counter),
+        lambda: TraceWriter(run.device(provider), clock=workload.target_of(run).counter),
     )
 
 
 def thread(given: ThreadParameters, run: Run) -> Outcome:
     """Start the thread; it runs when time passes."""
     writer = writer_of(run, given.provider)
-    # What two threads of one name do by chance is not the same.
-    number = run.shared(("fx_trace.threads",), lambda: iter(range(1 << 30)))
-    luck = run.rng(f"{given.provider}/{given.process}/{given.thread}/{next(number)}")
-
-    def program(mine: Thread) -> Doing:
-        yield from Stage(writer, mine, luck).all(given.script)
-
-    started = _target(run).spawn(
-        given.process,
-        given.thread,
-        program,
-        priority=given.priority,
-        cpu=given.cpu,
-        background=given.background,
-    )
+    started = workload.start(given, run, given.provider, writer, given.script)
     pid, tid = started.ids
     named: set[int] = run.shared(("fx_trace.named", given.provider), set)
     if pid not in named:
@@ -487,17 +298,8 @@ class SchedulingParameters:
 
 def schedule(given: SchedulingParameters, run: Run) -> Outcome:
     """Let a provider hear of the scheduler."""
-    _target(run).listen(writer_of(run, given.provider))
+    workload.target_of(run).listen(writer_of(run, given.provider))
     return Outcome.ok()
-
-
-def _target(run: Run) -> Target:
-    target = run.target
-    if not isinstance(target, Target):
-        raise UsageError(
-            "there is no target", remedy="install the plugin that has a device kind 'target'"
-        )
-    return target
 
 
 # --- A capture, driven anew ----------------------------------------------------------------------
@@ -569,7 +371,7 @@ def _as_archive(name: str, pieces: list[_Piece], run: Run) -> Outcome:
 
     A buffer keeps the order of its records; which section comes when is the manager's memory.
     """
-    target = _target(run)
+    target = workload.target_of(run)
     sizes: dict[int, int] = {}
     for piece in pieces:
         if piece.provider is not None:
@@ -578,7 +380,7 @@ def _as_archive(name: str, pieces: list[_Piece], run: Run) -> Outcome:
     lost = [0]
 
     def program(mine: Thread) -> Doing:
-        pace = _Pace(mine)
+        pace = Pace(mine)
         for piece in pieces:
             if piece.provider is None:
                 continue
@@ -587,7 +389,7 @@ def _as_archive(name: str, pieces: list[_Piece], run: Run) -> Outcome:
                 yield wait
             lost[0] += not buffers[piece.provider].put(piece.data)
 
-    _run_through(target, "replay", program, len(pieces))
+    workload.run_through(target, "replay", program, len(pieces))
     ends = dict.fromkeys(buffers, BUFFER_HEADER_BYTES)
     out = bytearray()
     for piece in pieces:
@@ -612,7 +414,7 @@ def _into_provider(provider: str, records: Iterator[TraceRecord], run: Run) -> O
     counts = {"records": 0, "dropped": 0, "refused": 0}
 
     def program(mine: Thread) -> Doing:
-        pace = _Pace(mine)
+        pace = Pace(mine)
         for record in found:
             # Slots are the writer's own; rates are the target's.
             if isinstance(record, StringRecord | ThreadRecord) or record.record in {
@@ -632,39 +434,6 @@ def _into_provider(provider: str, records: Iterator[TraceRecord], run: Run) -> O
             else:
                 counts["records" if taken else "dropped"] += 1
 
-    _run_through(_target(run), "replay", program, len(found))
+    workload.run_through(workload.target_of(run), "replay", program, len(found))
     told = ", ".join(f"{count:,} {what}" for what, count in counts.items() if count)
     return Outcome.ok(told, **counts)
-
-
-class _Pace:
-    """Lets a thread wait until the time of what it writes next."""
-
-    def __init__(self, thread: Thread) -> None:
-        self._thread = thread
-        self._offset: int | None = None
-        """From the capture's time to the target's; the first time of the capture is now."""
-
-    def until(self, ns: int | None) -> object | None:
-        """What to yield first, if it is not that time yet."""
-        if ns is None:
-            return None
-        now = self._thread.clock.monotonic_ns()
-        if self._offset is None:
-            self._offset = now - ns
-        left = ns + self._offset - now
-        return self._thread.sleep(left) if left > 0 else None
-
-
-def _run_through(target: Target, name: str, program: Program, records: int) -> None:
-    """Run a program to its end, whatever else there is to be done meanwhile."""
-    done = [False]
-
-    def whole(thread: Thread) -> Doing:
-        yield from program(thread)
-        done[0] = True
-
-    target.spawn(name, name, whole, background=True)
-    target.run(budget=max(1_000_000, STEPS_PER_RECORD * records))
-    if not done[0]:
-        raise UsageError("the target stopped before the capture was written")

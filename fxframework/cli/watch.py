@@ -1,0 +1,194 @@
+"""``fxf watch``: how the state that another program is writing changes."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from fxframework.cli.app import command as _command
+from fxframework.cli.diff import change_line, entry_line
+from fxframework.cli.render import amount, printable
+from fxframework.cli.session import LIMIT_NAMES, Session, worst
+from fxframework.errors import ExitCode, FxError, UsageError
+
+if TYPE_CHECKING:
+    from fxframework.model.capture import Capture, Entry
+    from fxframework.registry import LiveSnapshot, Reader
+
+INTERVAL = 0.25
+"""Seconds between two looks."""
+MARKS = {"added": "+", "removed": "-", "changed": "~"}
+COLOURS = {"added": "green", "removed": "red", "changed": "yellow"}
+
+Key = tuple[str, int]
+"""A path, and which of its entries."""
+Change = tuple[str, "Entry | None", "Entry | None"]
+"""What became of an entry: a word of MARKS, what it was, what it is."""
+
+
+@_command(name="watch", short_help="Show how a live capture changes.")
+@click.option(
+    "--interval",
+    type=click.FloatRange(min=0),
+    default=INTERVAL,
+    metavar="SECONDS",
+    help=f"Time between two looks; {INTERVAL}.",
+)
+@click.option(
+    "--count", type=click.IntRange(1), metavar="N", help="Look N times; until interrupted."
+)
+@click.argument("file")
+@click.argument("selectors", nargs=-1, metavar="[SELECTOR...]")
+def command(
+    session: Session, interval: float, count: int | None, file: str, selectors: tuple[str, ...]
+) -> ExitCode:
+    """Show how the state in FILE changes while another program writes it.
+
+    A line per change: the generation, what became of it, its path, and its values. FILE is looked
+    at until interrupted; what changes twice between two looks is seen once. SELECTORs take a part
+    of it. With --json each change is a JSON object in a line of its own.
+    """
+    session.whole("watch")
+    watch = _Watch(session, file, selectors)
+    looks = 0
+    while True:
+        watch.look()
+        session.screen.flush()
+        looks += 1
+        if looks == count:
+            return watch.status
+        time.sleep(interval)
+
+
+class _Watch:
+    """A file, and what it said at the last look."""
+
+    def __init__(self, session: Session, text: str, selectors: tuple[str, ...]) -> None:
+        self._session = session
+        self._selectors = selectors
+        format, path = session.named(text)
+        self._path = Path(path)
+        self._reader = self._found(format, path)
+        own = {option.name for option in self._reader.options} | LIMIT_NAMES
+        session.check_options(own, f"a {self._reader.format} capture")
+        self._data: bytes | None = None
+        self._known: Mapping[Key, Entry] | None = None
+        self._told = ""
+        self.status = ExitCode.OK
+
+    def _found(self, format: str | None, path: str) -> Reader:
+        """The reader of the file; UsageError where it reads no states."""
+        host = self._session.host
+        if path == "-" or "://" in path:
+            raise UsageError(
+                f"{path!r} is no file that another program could be writing",
+                remedy="name the file",
+            )
+        if format is None:
+            source = host.source(path, options=self._session.settings.options)
+            reader = host.detect(source)
+            source.close()
+        else:
+            reader = host.reader(format)
+        if reader.snapshot is None:
+            raise UsageError(
+                f"a {reader.format} capture is no state that changes",
+                path=path,
+                remedy="`fxf cat --follow FILE` shows what is appended to a file",
+            )
+        return reader
+
+    def look(self) -> None:
+        """Look at the file, and show what has changed since the last look."""
+        snapshot = self._snapshot()
+        if snapshot is None or snapshot.data == self._data:
+            return
+        self._data = snapshot.data
+        session = self._session
+        with self._opened(snapshot) as whole:
+            capture = whole.choose(self._selectors) if self._selectors else whole
+            now = _numbered(capture)
+            if self._known is None:
+                session.screen.note(
+                    f"{self._path}: {amount(len(now), 'entry', 'entries')}, "
+                    f"generation {snapshot.generation}"
+                )
+            else:
+                for change in _changes(self._known, now):
+                    self._show(snapshot.generation, *change)
+            self._known = now
+            losses = repr(sorted(whole.diagnostics.counts.items()))
+            if losses != self._told:
+                self._told = losses
+                self.status = worst(self.status, session.status(whole))
+
+    def _snapshot(self) -> LiveSnapshot | None:
+        """A consistent copy; None where there is none, which is told."""
+        assert self._reader.snapshot is not None  # noqa: S101 (`_found` has asked)
+        try:
+            return self._reader.snapshot(self._path)
+        except FxError as error:
+            # The first look says whether it can be watched at all.
+            if self._data is None or self._session.settings.strict:
+                raise
+            self._session.screen.warn(error.code, f"{self._path}: {error.message}")
+            return None
+
+    def _opened(self, snapshot: LiveSnapshot) -> Capture:
+        import numpy as np
+
+        from fxframework.io.source import Source
+
+        settings = self._session.settings
+        # Not Source.open: these bytes are no gzip.
+        source = Source(np.frombuffer(snapshot.data, np.uint8), name=str(self._path))
+        return self._session.host.read(
+            source, self._reader, strict=settings.strict, options=settings.options
+        )
+
+    def _show(self, generation: int, what: str, before: Entry | None, after: Entry | None) -> None:
+        screen = self._session.screen
+        if self._session.settings.json:
+            entry = after or before
+            assert entry is not None  # noqa: S101 (one of the two is there)
+            line: dict[str, Any] = {"generation": generation, "change": what, "path": entry.path}
+            for name, one in (("before", before), ("after", after)):
+                line[name] = None if one is None else {"type": one.type, "value": one.value}
+            screen.write(screen.json_line(line))
+            return
+        if before is not None and after is not None:
+            text = change_line(self._session, before, after)
+        else:
+            entry = after or before
+            assert entry is not None  # noqa: S101 (as above)
+            text = entry_line(self._session, entry)
+        mark = screen.paint(MARKS[what], fg=COLOURS[what], bold=True)
+        screen.print(f"{generation:>8}  {mark} {printable(text)}")
+
+
+def _numbered(capture: Capture) -> dict[Key, Entry]:
+    """The entries of a capture; those of one path by their order."""
+    times: Counter[str] = Counter()
+    found: dict[Key, Entry] = {}
+    for entry in capture.entries() or ():
+        found[entry.path, times[entry.path]] = entry
+        times[entry.path] += 1
+    return found
+
+
+def _changes(before: Mapping[Key, Entry], after: Mapping[Key, Entry]) -> Iterator[Change]:
+    """What became of entries: those that are gone, and the others in their order."""
+    for key, entry in before.items():
+        if key not in after:
+            yield "removed", entry, None
+    for key, entry in after.items():
+        was = before.get(key)
+        if was is None:
+            yield "added", None, entry
+        elif (was.type, repr(was.value)) != (entry.type, repr(entry.value)):  # -0.0 is not 0.0
+            yield "changed", was, entry

@@ -1,0 +1,193 @@
+"""Hook implementations of Inspect. Light: what reads and writes loads when it is used."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import click
+
+from fxframework import hookimpl
+from fxframework.errors import Catalogue
+from fxframework.registry import Confidence, Exporter, Option, Probe, Reader, Writer, lazy
+
+SUFFIXES = (".inspect", ".vmo")
+
+
+def sniff(probe: Probe) -> Confidence:
+    """CERTAIN for the magic in a sound header of version 0, 1 or 2, LIKELY in one that is odd.
+
+    POSSIBLE for a file of that name that is empty, or has the magic or a header's type alone.
+    """
+    from fx_inspect import layout
+
+    head = probe.head
+    named = Confidence.POSSIBLE if probe.has_suffix(SUFFIXES) else Confidence.NONE
+    if len(head) < 8:
+        return Confidence.NONE if probe.size else named
+    legacy = layout.is_legacy(head)
+    is_header = legacy or head[1] == layout.BlockType.HEADER
+    magic = head[4:8]
+    if magic != layout.MAGIC and not (legacy and magic == layout.SWAPPED_MAGIC):
+        return named if is_header else Confidence.NONE
+    if not is_header:
+        # Text may have these letters here.
+        return named
+    return Confidence.CERTAIN if magic == layout.MAGIC and _sound(head) else Confidence.LIKELY
+
+
+def _sound(head: bytes) -> bool:
+    """Whether a header is one that writers of version 0, 1 or 2 leave (notes §1.1, §1.2)."""
+    from fx_inspect import layout
+
+    if len(head) < layout.HEADER_BYTES:
+        return False
+    if layout.is_legacy(head):
+        return head[:4] == b"\x20\0\0\0"
+    version = int.from_bytes(head[2:4], "little")
+    if head[0] not in (0, 1) or version > layout.MAX_VERSION:
+        return False
+    if not head[0]:
+        return True
+    size = int.from_bytes(head[layout.SIZE_AT : layout.SIZE_AT + 4], "little")
+    return (
+        len(head) >= layout.HEADER_BYTES_SIZE
+        and layout.HEADER_BYTES_SIZE <= size <= layout.MAX_VMO
+        and not size % layout.UNIT
+    )
+
+
+# --- Options -----------------------------------------------------------------------------
+
+
+class _Links(Option):
+    """A folder as text, or from Python a mapping of what links say to files or bytes."""
+
+    def accept(self, value: Any) -> Any:
+        """A value given from Python, or the value of a text; UsageError where it does not fit."""
+        return value if isinstance(value, Mapping) else super().accept(value)
+
+
+READER_OPTIONS = (
+    _Links(
+        name="links",
+        type=str,
+        default="",
+        help="folder with the trees that links lead to, each a file of the link's content, with "
+        "or without the suffix .inspect or .vmo",
+    ),
+    Option(
+        name="link_depth",
+        type=int,
+        default=16,
+        help="how many links are followed one after another",
+    ),
+)
+METADATA = (
+    Option(
+        name="moniker",
+        type=str,
+        default="",
+        help="moniker of the component; empty is the file's name without its suffixes",
+    ),
+    Option(name="name", type=str, default="", help="name of the tree; empty is the file's name"),
+    Option(name="component_url", type=str, default="", help="url of the component"),
+    Option(
+        name="timestamp",
+        type=int,
+        default=0,
+        help="time of the snapshot in nanoseconds; the file does not say it",
+    ),
+    Option(name="escrowed", type=bool, default=False, help="say that the tree was escrowed"),
+)
+SELECTORS = Option(
+    name="selectors",
+    type=bool,
+    default=False,
+    help="list the selectors of all properties instead",
+)
+LOSSLESS = Option(
+    name="lossless",
+    type=bool,
+    default=False,
+    help="add the bytes of what is not UTF-8, and the bits of NaN, as further keys",
+)
+ALL = Option(
+    name="all",
+    type=bool,
+    default=False,
+    help="write all values of every snapshot, not only those that have changed",
+)
+
+
+def _rules() -> Catalogue:
+    from fx_inspect.rules import RULES
+
+    return RULES
+
+
+# --- Hooks -------------------------------------------------------------------------------
+
+
+@hookimpl
+def fx_readers() -> Iterable[Reader]:
+    """Inspect VMOs of versions 0, 1 and 2."""
+    return [
+        Reader(
+            format="inspect",
+            title="Fuchsia Inspect VMO",
+            suffixes=SUFFIXES,
+            sniff=sniff,
+            open=lazy("fx_inspect.reader:open_inspect"),
+            options=READER_OPTIONS,
+            rules=_rules,
+            explain=lazy("fx_inspect.explain:explain"),
+            sample=lazy("fx_inspect.sample:sample"),
+        )
+    ]
+
+
+@hookimpl
+def fx_writers() -> Iterable[Writer]:
+    """Inspect VMOs, block by block."""
+    return [
+        Writer(
+            format="inspect",
+            title="Fuchsia Inspect VMO",
+            suffixes=SUFFIXES,
+            open=lazy("fx_inspect.writer:open_writer"),
+            salvage=lazy("fx_inspect.salvage:salvage"),
+        )
+    ]
+
+
+@hookimpl
+def fx_exporters() -> Iterable[Exporter]:
+    """The tree as text and JSON, and what changes from snapshot to snapshot."""
+    forms = (
+        ("tree", "the tree, as iquery prints it", ".tree", "tree", (*METADATA, SELECTORS)),
+        ("text", "the tree, as iquery prints it", ".txt", "tree", (*METADATA, SELECTORS)),
+        ("json", "JSON, as iquery and `ffx inspect` give it", ".json", "json", METADATA),
+        ("tree-json", "the tree with all types, as JSON", ".tree.json", "tree_json", (LOSSLESS,)),
+        ("series", "values of several snapshots, as CSV", ".series.csv", "series", (ALL,)),
+        ("selectors", "selectors of all properties", ".selectors", "selectors", ()),
+    )
+    return [
+        Exporter(
+            name=name,
+            title=title,
+            accepts="inspect",
+            suffixes=(suffix,),
+            open=lazy(f"fx_inspect.exporters:open_{function}"),
+            options=options,
+        )
+        for name, title, suffix, function, options in forms
+    ]
+
+
+@hookimpl
+def fx_cli(cli: click.Group) -> None:
+    """Commands of Inspect."""
+    from fx_inspect.cli import add_commands
+
+    add_commands(cli)

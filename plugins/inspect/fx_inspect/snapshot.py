@@ -1,0 +1,250 @@
+"""Snapshot: a VMO as it was at one moment, copied while its writer goes on.
+
+The generation in the header is odd while the writer is at work, and another one afterwards. A copy
+is good where the generation was even before it and is the same behind it (notes §2, Snapshot).
+"""
+
+from __future__ import annotations
+
+import mmap
+import os
+import time
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+import attrs
+
+from fx_inspect.layout import (
+    FROZEN_GENERATION,
+    GENERATION_AT,
+    HEADER_BYTES,
+    HEADER_BYTES_SIZE,
+    MAGIC,
+    MAX_VERSION,
+    MAX_VMO,
+    SIZE_AT,
+    SWAPPED_MAGIC,
+    BlockType,
+    is_legacy,
+)
+from fx_inspect.rules import RULES
+from fxframework.errors import UnreadableError
+from fxframework.io.words import WORD
+from fxframework.model.target import Memory
+
+__all__ = ["ATTEMPTS", "MappedFile", "Snapshot"]
+
+ATTEMPTS = 1025
+"""How often the reference tries."""
+_AT_ONCE = 16
+"""Attempts that follow each other without a pause: most writers are done by then."""
+_PAUSE = 20e-6
+_LONGEST_PAUSE = 2e-3
+"""Seconds between two attempts, which double from one to the other: a writer that lost its CPU
+in the middle of a change gets it back."""
+
+Source = Memory | bytes | bytearray | memoryview | str | os.PathLike[str]
+
+
+class MappedFile:
+    """A file that another process stores into, to be read (``fxframework.model.target.Memory``).
+
+    What it stores shows at once. Raises UnreadableError where the file cannot be mapped.
+    """
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self.path = Path(path)
+        self.size = 0
+        """Bytes that are mapped."""
+        self._region: mmap.mmap | None = None
+        self._bytes = memoryview(b"")
+        self._words = self._bytes.cast("Q")
+        try:
+            self._file = self.path.open("rb")
+        except OSError as error:
+            raise self._unreadable(error) from None
+        try:
+            self.refresh()
+        except UnreadableError:
+            self._file.close()
+            raise
+
+    def refresh(self) -> int:
+        """Map what the file has become; its size."""
+        try:
+            size = os.fstat(self._file.fileno()).st_size
+            if size != self.size:
+                self._let_go()
+                if size:
+                    self._region = mmap.mmap(self._file.fileno(), size, access=mmap.ACCESS_READ)
+                    self._bytes = memoryview(self._region)
+                    self._words = self._bytes[: size - size % WORD].cast("Q")
+                self.size = size
+        except (OSError, ValueError) as error:
+            raise self._unreadable(error) from None
+        return size
+
+    def load_u64(self, offset: int) -> int:
+        """The word at byte ``offset`` (a multiple of 8), in one load."""
+        if offset % WORD or not 0 <= offset <= self.size - WORD:
+            raise ValueError(f"no word at byte {offset} of {self.size}")
+        return self._words[offset >> 3]
+
+    def read(self, offset: int, n: int) -> bytes:
+        """``n`` bytes from ``offset``."""
+        if n < 0 or not 0 <= offset <= self.size - n:
+            raise ValueError(f"no {n} bytes at byte {offset} of {self.size}")
+        return bytes(self._bytes[offset : offset + n])
+
+    def store_u64(self, offset: int, value: int) -> None:
+        """Refused: it is mapped to be read."""
+        raise ValueError(f"{value} at byte {offset}: {self.path} is mapped to be read")
+
+    def write(self, offset: int, buffer: bytes) -> None:
+        """Refused: it is mapped to be read."""
+        raise ValueError(f"{len(buffer)} bytes at byte {offset}: {self.path} is mapped to be read")
+
+    def grow(self, size: int) -> None:
+        """Refused, where it is larger: it is mapped to be read."""
+        if size > self.size:
+            raise ValueError(f"{size} bytes: {self.path} is mapped to be read")
+
+    def close(self) -> None:
+        """Let go of the file. Harmless when done twice."""
+        self._let_go()
+        self._file.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def _let_go(self) -> None:
+        self.size = 0
+        self._words.release()
+        self._bytes.release()
+        if self._region is not None:
+            self._region.close()
+            self._region = None
+        self._bytes = memoryview(b"")
+        self._words = self._bytes.cast("Q")
+
+    def _unreadable(self, error: OSError | ValueError) -> UnreadableError:
+        why = error.strerror if isinstance(error, OSError) else str(error)
+        return UnreadableError(f"cannot be mapped: {why}", path=str(self.path))
+
+
+@attrs.frozen
+class Snapshot:
+    """A VMO as it was at one moment."""
+
+    data: bytes = attrs.field(repr=lambda data: f"{len(data)} bytes")
+    generation: int
+    """That of the moment: even."""
+    attempts: int = 1
+    """How often it was tried."""
+    seconds: float = 0.0
+    """How long that took."""
+
+    @property
+    def frozen(self) -> bool:
+        """Whether the VMO said that it does not change any more."""
+        return self.generation == FROZEN_GENERATION
+
+    @classmethod
+    def take(cls, source: Source, *, attempts: int = ATTEMPTS) -> Snapshot:
+        """Copy a VMO: of a memory, of bytes that were copied already, or of a file by its path.
+
+        A memory or file may change meanwhile: it is tried again, up to ``attempts`` times, the
+        later ones at ever longer intervals. The header says how many bytes are copied, where it has
+        a size; up to 128 MiB. Bytes are given whole.
+
+        Raises UnreadableError: FXI0501 where it was being changed at every attempt, FXI0502 where
+        there is no header of version 0 to 2, FXI0503 where its size is none.
+        """
+        if isinstance(source, bytes | bytearray | memoryview):
+            return cls._of_bytes(bytes(source))
+        if isinstance(source, str | os.PathLike):
+            with MappedFile(source) as memory:
+                return cls._of_memory(memory, attempts)
+        return cls._of_memory(source, attempts)
+
+    @classmethod
+    def _of_bytes(cls, data: bytes) -> Snapshot:
+        _check_header(data[:HEADER_BYTES], None)
+        generation = _generation(data)
+        if generation & 1:
+            raise _failed("FXI0501", "the VMO was being changed when it was copied", None)
+        return cls(data, generation)
+
+    @classmethod
+    def _of_memory(cls, memory: Memory, attempts: int) -> Snapshot:
+        begin = time.perf_counter()
+        path = str(memory.path) if isinstance(memory, MappedFile) else None
+        pause = _PAUSE
+        for attempt in range(1, attempts + 1):
+            if attempt > _AT_ONCE:
+                time.sleep(pause)
+                pause = min(2 * pause, _LONGEST_PAUSE)
+            if isinstance(memory, MappedFile):
+                memory.refresh()
+            head = memory.read(0, min(HEADER_BYTES_SIZE, memory.size))
+            _check_header(head[:HEADER_BYTES], path)
+            generation = memory.load_u64(GENERATION_AT)
+            if generation & 1:
+                continue
+            size = _size(head, memory.size)
+            if not HEADER_BYTES <= size <= memory.size:
+                # Where the VMO has grown meanwhile, the next attempt sees all of it.
+                if generation != memory.load_u64(GENERATION_AT) or attempt < min(attempts, 3):
+                    continue
+                message = f"the header says {size} bytes, of a memory of {memory.size}"
+                raise _failed("FXI0503", message, path, offset=SIZE_AT)
+            data = memory.read(0, size)
+            same = generation == memory.load_u64(GENERATION_AT) == _generation(data)
+            if same or generation == FROZEN_GENERATION:
+                return cls(data, generation, attempt, time.perf_counter() - begin)
+        message = f"the VMO was being changed at each of {attempts:,} attempts"
+        raise _failed("FXI0501", message, path)
+
+
+def _generation(data: bytes) -> int:
+    return int.from_bytes(data[GENERATION_AT : GENERATION_AT + WORD], "little")
+
+
+def _size(head: bytes, nbytes: int) -> int:
+    """How many bytes to copy of so many."""
+    size = nbytes
+    if not is_legacy(head) and head[0] & 0xF == 1:
+        size = int.from_bytes(head[SIZE_AT : SIZE_AT + 4], "little")
+        if size < HEADER_BYTES_SIZE:
+            return 0
+    return min(size, MAX_VMO)
+
+
+def _check_header(head: bytes, path: str | None) -> None:
+    """Refuse what does not begin with a header that we read."""
+    if len(head) < HEADER_BYTES:
+        raise _failed("FXI0503", f"{len(head)} bytes hold no header", path)
+    magic = head[4:8]
+    if is_legacy(head):
+        sound = magic in {MAGIC, SWAPPED_MAGIC}
+        version = int.from_bytes(head[1:4], "little")
+    else:
+        sound = magic == MAGIC and head[1] == BlockType.HEADER
+        version = int.from_bytes(head[2:4], "little")
+    if not sound:
+        raise _failed("FXI0502", f"{head[:8].hex(' ')} begins no Inspect VMO", path)
+    if version > MAX_VERSION:
+        raise _failed("FXI0502", f"version {version}, which is newer than {MAX_VERSION}", path)
+
+
+def _failed(code: str, message: str, path: str | None, offset: int = 0) -> UnreadableError:
+    return UnreadableError(message, code=code, path=path, offset=offset, remedy=RULES[code].remedy)

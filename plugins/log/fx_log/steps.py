@@ -1,0 +1,295 @@
+"""Steps of scenarios: threads that log what they do, who they are, and captures driven anew.
+
+They drive the writer on whatever target a scenario has (``fxframework.model.target.Target``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import ClassVar
+
+import attrs
+
+from fx_log import layout as wire
+from fx_log import values
+from fx_log.records import LogFileRecord, LogRecord, RecordEncoder
+from fx_log.severity import Level
+from fx_log.writer import LogWriter, add_dropped_count
+from fxframework.errors import UsageError
+from fxframework.model import workload
+from fxframework.model.steps import Outcome, Run, parameter
+from fxframework.model.target import DatagramSink, Thread
+from fxframework.model.workload import BODY, ArgumentType, CommonAction, Doing, Pace
+
+__all__ = ["Action", "Argument", "manifest", "replay", "thread"]
+
+LEVELS = tuple(level.name for level in Level)
+_TAG = "the tag of the component, which is in the header of every record; 0 is none"
+_SOCKET = "the log socket that it writes to"
+
+
+# --- What a thread does --------------------------------------------------------------------------
+
+
+@attrs.frozen
+class Logger:
+    """What a thread logs with: its process's writer, and what all records of the thread share."""
+
+    writer: LogWriter
+    socket: DatagramSink
+    tags: Sequence[str]
+    tag: int
+    now: Callable[[], int]
+
+
+Stage = workload.Stage[Logger]
+
+
+class Argument(workload.Argument):
+    """A value of a key: of TOML's own, or a table that says the type, ``{ uint64 = 5 }``."""
+
+    types: ClassVar[Mapping[str, ArgumentType]] = {
+        "double": ArgumentType(values.Double),
+        "int64": ArgumentType(values.Int64),
+        "null": ArgumentType(lambda _: values.Null(), (bool,)),
+        "string": ArgumentType(values.String, (str,)),
+        "uint64": ArgumentType(values.Uint64),
+    }
+
+
+@attrs.frozen
+class Log:
+    """A record is logged."""
+
+    log: str = parameter(help="its message")
+    severity: int | str = parameter(
+        "INFO", help="a level, or the byte itself", least=0, most=255, choices=LEVELS
+    )
+    tags: list[str] = parameter(factory=list, help="its tags, before those of the thread")
+    keys: dict[str, Argument] = parameter(
+        factory=dict, help="its keys: values, or tables that say the type, such as { uint64 = 5 }"
+    )
+    file: str | None = parameter(None, help="the source file that logs it")
+    line: int | None = parameter(None, help="the line of that file", least=0)
+
+    def __attrs_post_init__(self) -> None:
+        """Refuse a line of no file."""
+        if self.line is not None and self.file is None:
+            raise ValueError("`line` is of a file; give `file` too")
+
+    def do(self, stage: Stage) -> None:
+        """Write the record."""
+        logger = stage.writer
+        pid, tid = stage.ids
+        logger.writer.write(
+            self.severity,
+            stage.text(self.log),
+            stage.args(self.keys),
+            time=logger.now(),
+            tags=[stage.text(tag) for tag in (*self.tags, *logger.tags)],
+            file=None if self.file is None else stage.text(self.file),
+            line=self.line,
+            pid=pid,
+            tid=tid,
+            tag_bits=logger.tag,
+        )
+
+
+@attrs.frozen
+class Datagram:
+    """Bytes are sent as they are, which the log service may find invalid."""
+
+    datagram: str = parameter(help="the bytes, in hex")
+
+    def __attrs_post_init__(self) -> None:
+        """Refuse what is no hex."""
+        bytes.fromhex(self.datagram)
+
+    def do(self, stage: Stage) -> None:
+        """Send them."""
+        stage.writer.socket.send(bytes.fromhex(self.datagram))
+
+
+@attrs.frozen
+class Loop(workload.Loop):
+    """Do the same several times."""
+
+    body: list[Action] = parameter(help=BODY)
+
+
+Action = Log | Datagram | CommonAction | Loop
+
+
+# --- Threads and components ----------------------------------------------------------------------
+
+
+@attrs.frozen
+class ThreadParameters(workload.ThreadParameters):
+    """A thread that logs what it does."""
+
+    socket: str = parameter(help=_SOCKET, refers="device")
+    script: list[Action] = parameter(help="what it does")
+    tag: int = parameter(0, help=_TAG, least=0, most=wire.CONTROL - 1)
+    tags: list[str] = parameter(factory=list, help="tags of all its records")
+    clock: str = parameter(
+        "boot", help="the clock of the records' times", choices=("boot", "monotonic")
+    )
+
+
+def thread(given: ThreadParameters, run: Run) -> Outcome:
+    """Start the thread; it runs when time passes.
+
+    What a socket drops is counted by process: the next record of any of its threads tells of it.
+    """
+    socket = _socket(run, given.socket)
+    clock = workload.target_of(run).clock
+    writer = run.shared(
+        ("fx_log.writer", given.socket, given.process),
+        lambda: LogWriter(socket, clock=clock, always_file_line=True),
+    )
+    logger = Logger(
+        writer,
+        socket,
+        tuple(given.tags),
+        given.tag,
+        clock.boot_ns if given.clock == "boot" else clock.monotonic_ns,
+    )
+    pid, tid = workload.start(given, run, given.socket, logger, given.script).ids
+    return Outcome.ok(pid=pid, tid=tid)
+
+
+@attrs.frozen
+class ManifestParameters:
+    """Who logs with a tag, from here on."""
+
+    socket: str = parameter(help="the log socket that it is said in", refers="device")
+    tag: int = parameter(help="the tag", least=0, most=wire.CONTROL - 1)
+    moniker: str = parameter(help="the component's moniker, such as core/network/netstack")
+    url: str = parameter(help="its url")
+
+
+def manifest(given: ManifestParameters, run: Run) -> Outcome:
+    """Send the control record."""
+    writer = LogWriter(_socket(run, given.socket), pid=0, tid=0)
+    if writer.manifest(given.tag, given.moniker, given.url):
+        return Outcome.ok(taken=True)
+    return Outcome.ok("the socket dropped it", taken=False)
+
+
+def _socket(run: Run, name: str) -> DatagramSink:
+    """The socket of that name; UsageError where the device is none."""
+    device = run.device(name)
+    if not isinstance(device, DatagramSink):
+        raise UsageError(
+            f"device {name!r} is no socket", remedy="log to a device of kind log_socket"
+        )
+    return device
+
+
+# --- A capture, driven anew ----------------------------------------------------------------------
+
+
+@attrs.frozen
+class ReplayParameters:
+    """Drive the records of a log through the writer, each at its own time."""
+
+    capture: str = parameter(help="the log, a file beside the scenario", refers="file")
+    as_: str = parameter("", help="the output: the log that comes of it", makes="output")
+    socket: str = parameter(
+        "",
+        help="a log socket that all records go to, instead of an output; the one behind records "
+        "that it drops tells how many they were",
+        refers="device",
+    )
+
+    def __attrs_post_init__(self) -> None:
+        """Refuse none or both."""
+        if bool(self.as_) == bool(self.socket):
+            raise ValueError("give either `as` or `socket`")
+
+
+@attrs.frozen
+class _Piece:
+    """Bytes of a log: a record that the target sends, or what lies between such records."""
+
+    data: bytes
+    record: LogRecord | None
+
+    @property
+    def ns(self) -> int | None:
+        """When it is sent; a manifest's time says nothing."""
+        return None if self.record is None or self.record.control else self.record.ns
+
+
+def replay(given: ReplayParameters, run: Run) -> Outcome:
+    """Drive a capture anew, on the target."""
+    with run.host.open(run.file(given.capture), format="log") as capture:
+        pieces = list(_pieces(capture.records()))
+    if given.socket:
+        return _into_socket(given.socket, pieces, run)
+    return _as_log(given.as_, pieces, run)
+
+
+def _pieces(records: Iterator[LogFileRecord]) -> Iterator[_Piece]:
+    """What a log is made of, in order."""
+    encoder = RecordEncoder("log")
+    for record in records:
+        yield _Piece(encoder.encode(record), record if isinstance(record, LogRecord) else None)
+
+
+def _as_log(name: str, pieces: list[_Piece], run: Run) -> Outcome:
+    """Send all records through a socket, and gather them as a log service does.
+
+    Padding and damage are no records, and what the file held is put in their place.
+    """
+    target = workload.target_of(run)
+    sent = [piece for piece in pieces if piece.record is not None]
+    socket = target.log_socket(sum(len(piece.data) for piece in sent))
+    lost = [0]
+
+    def program(mine: Thread) -> Doing:
+        pace = Pace(mine)
+        for piece in sent:
+            wait = pace.until(piece.ns)
+            if wait is not None:
+                yield wait
+            lost[0] += not socket.send(piece.data)
+
+    workload.run_through(target, "replay", program, len(sent))
+    out = bytearray()
+    for piece in pieces:
+        out += piece.data if piece.record is None else socket.receive() or b""
+    run.put(name, bytes(out))
+    facts = {"records": len(sent), "bytes": len(out)}
+    if lost[0]:
+        return Outcome.failed(f"the target dropped {lost[0]:,} of {len(sent):,} records", **facts)
+    return Outcome.ok(f"{len(sent):,} records", **facts)
+
+
+def _into_socket(name: str, pieces: list[_Piece], run: Run) -> Outcome:
+    """Send all records to one socket, as a program would that counts what is dropped."""
+    socket = _socket(run, name)
+    counts = {"records": 0, "dropped": 0}
+    untold = [0]
+
+    def program(mine: Thread) -> Doing:
+        pace = Pace(mine)
+        for piece in pieces:
+            if piece.record is None:
+                continue
+            wait = pace.until(piece.ns)
+            if wait is not None:
+                yield wait
+            telling = None
+            if untold[0] and not piece.record.control:
+                telling = add_dropped_count(piece.data, untold[0])
+            taken = socket.send(piece.data if telling is None else telling)
+            counts["records" if taken else "dropped"] += 1
+            if not taken:
+                untold[0] += 1
+            elif telling is not None:
+                untold[0] = 0
+
+    workload.run_through(workload.target_of(run), "replay", program, len(pieces))
+    told = ", ".join(f"{count:,} {what}" for what, count in counts.items() if count)
+    return Outcome.ok(told, **counts)
