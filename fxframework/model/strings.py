@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from fxframework.io import arena
 from fxframework.io.jit import kernel
 
-__all__ = ["PoolArrays", "StringPool", "TextColumn", "intern_words", "rehash"]
+__all__ = ["PoolArrays", "StringPool", "TextColumn", "intern_words", "rehash", "utf8_valid"]
 
 EMPTY = -1
 HASH_MASK = (1 << 62) - 1
@@ -119,6 +119,51 @@ def copy_stretches(source, starts, offsets, out):  # type: ignore[no-untyped-def
         to = offsets[row]
         for index in range(size):
             out[to + index] = source[start + index]
+    return True
+
+
+@kernel
+def utf8_valid(data, start, nbytes):  # type: ignore[no-untyped-def]
+    """Whether the bytes from ``start`` are UTF-8."""
+    every = 0
+    for at in range(start, start + nbytes):
+        every |= data[at]
+    if every < 0x80:
+        return True
+    at = start
+    end = start + nbytes
+    while at < end:
+        byte = data[at]
+        at += 1
+        if byte < 0x80:
+            continue
+        if 0xC2 <= byte <= 0xDF:
+            more = 1
+        elif 0xE0 <= byte <= 0xEF:
+            more = 2
+        elif 0xF0 <= byte <= 0xF4:
+            more = 3
+        else:
+            return False
+        if more > end - at:
+            return False
+        # The first byte decides what the second may be; later ones may be any.
+        low = 0x80
+        high = 0xBF
+        if byte == 0xE0:
+            low = 0xA0
+        elif byte == 0xED:
+            high = 0x9F
+        elif byte == 0xF0:
+            low = 0x90
+        elif byte == 0xF4:
+            high = 0x8F
+        for _ in range(more):
+            if data[at] < low or data[at] > high:
+                return False
+            low = 0x80
+            high = 0xBF
+            at += 1
     return True
 
 

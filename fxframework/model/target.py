@@ -236,7 +236,10 @@ class Target(Protocol):
         ...
 
     def log_socket(self, nbytes: int) -> Any:
-        """A DatagramSink that keeps ``nbytes`` of datagrams; ``receive()`` gives the next, or None."""
+        """A DatagramSink that keeps ``nbytes`` of datagrams.
+
+        It has ``receive``, which gives the next one, or None.
+        """
         ...
 
     def snapshot(self, name: str) -> bytes:

@@ -9,6 +9,7 @@ from pathlib import Path
 import orjson
 import pytest
 
+from fx_log.records import StreamHeader
 from fx_trace.sample import sample
 from fxframework.host import Host
 from fxframework.replay import json_schema
@@ -186,7 +187,7 @@ def test_a_recording_as_json(host: Host, here: Path) -> None:
 
 
 def test_a_format_that_no_step_replays(host: Host, here: Path) -> None:
-    (here / "a.jsonl").write_bytes(b'{"fxframework": "records", "format": "log", "version": 1}\n')
-    done = run_cli("record", "a.jsonl", host=host)
+    (here / "a.fxllog").write_bytes(StreamHeader().pack())
+    done = run_cli("record", "a.fxllog", host=host)
     assert done.exit_code == 2
-    assert "there are steps for: trace" in done.stderr
+    assert "there are steps for: log, trace" in done.stderr

@@ -9,17 +9,33 @@ from typing import Any, get_args
 import attrs
 import pytest
 
-from fx_trace.steps import Action
+import fx_log.steps
+import fx_trace.steps
 from fxframework.host import Host
+from fxframework.model.workload import CommonAction, Loop
 from fxframework.replay import parse, replay
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = (ROOT / "docs" / "replay.md").read_text(encoding="utf-8")
 
 
-def section(title: str) -> str:
+EVERY, TRACING, LOGGING = (
+    f"What {who}" for who in ("every thread does", "threads that trace do", "threads that log do")
+)
+COMMON = (*get_args(CommonAction), Loop)
+OWN = {TRACING: fx_trace.steps.Action, LOGGING: fx_log.steps.Action}
+
+
+def part(title: str) -> str:
+    """A chapter of the page."""
+    found = re.search(rf"^## {title}\n(.*?)(?=^## |\Z)", PAGE, re.MULTILINE | re.DOTALL)
+    assert found is not None, f"there is no part {title}"
+    return found[1]
+
+
+def section(title: str, text: str = PAGE) -> str:
     found = re.search(
-        rf"^### `{re.escape(title)}`\n(.*?)(?=^#{{2,3}} |\Z)", PAGE, re.MULTILINE | re.DOTALL
+        rf"^### `{re.escape(title)}`\n(.*?)(?=^#{{2,3}} |\Z)", text, re.MULTILINE | re.DOTALL
     )
     assert found is not None, f"there is no section {title}"
     return found[1]
@@ -39,16 +55,36 @@ def test_every_step_and_device(host: Host) -> None:
         assert not lacking(text, kind.parameters()), name
 
 
-@pytest.mark.parametrize("action", get_args(Action))
-def test_every_action(action: Any) -> None:
+def actions() -> list[Any]:
+    """Every action, with the part of the page where it stands."""
+    own = [
+        (title, action)
+        for title, union in OWN.items()
+        for action in get_args(union)
+        if not issubclass(action, COMMON)
+    ]
+    return [*((EVERY, action) for action in COMMON), *own]
+
+
+@pytest.mark.parametrize(("title", "action"), actions())
+def test_every_action(title: str, action: Any) -> None:
     first = attrs.fields(action)[0].name.rstrip("_")
-    assert not lacking(section(f"{{ {first} = … }}"), action)
+    assert not lacking(section(f"{{ {first} = … }}", part(title)), action)
 
 
-def test_the_scenario_of_the_page_holds(host: Host) -> None:
-    (text,) = re.findall(r"^```toml\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
-    report = replay(parse(text, host), host=host)
-    assert report.ok, report.to_text()
+@pytest.mark.parametrize("union", OWN.values())
+def test_what_every_thread_does_is_in_every_script(union: Any) -> None:
+    members = get_args(union)
+    assert all(any(issubclass(each, common) for each in members) for common in COMMON)
+
+
+def test_the_scenarios_of_the_page_hold(host: Host) -> None:
+    texts = re.findall(r"^```toml\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
+    assert len(texts) == 2
+    for text in texts:
+        head = "" if "[scenario]" in text else '[scenario]\nname = "part"\n'
+        report = replay(parse(head + text, host), host=host)
+        assert report.ok, report.to_text()
 
 
 def test_every_option_of_pytest_and_of_python() -> None:

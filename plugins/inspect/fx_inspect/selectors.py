@@ -120,7 +120,7 @@ def parse(text: str) -> Selector:
     Raises SelectorError.
     """
     start = len(text) - len(text.lstrip(BLANKS))
-    inner = text.strip(BLANKS)
+    inner = _stripped(text)
     quoted = len(inner) >= 2 and inner[0] == inner[-1] == '"'
     if quoted:
         inner, start = inner[1:-1], start + 1
@@ -166,8 +166,15 @@ def parse_lines(lines: Iterable[str]) -> list[Selector]:
 
     Raises SelectorError.
     """
-    bare = (_COMMENT.sub("", line.rstrip("\r\n")).strip(BLANKS) for line in lines)
+    bare = (_stripped(_COMMENT.sub("", line.rstrip("\r\n"))) for line in lines)
     return [parse(line) for line in bare if line]
+
+
+def _stripped(text: str) -> str:
+    """A text without the blanks around it, but for one that belongs to a name."""
+    bare = text.strip(BLANKS)
+    backslashes = len(bare) - len(bare.rstrip("\\"))
+    return text.lstrip(BLANKS)[: len(bare) + backslashes % 2]
 
 
 def _is_component(first: str, second: str) -> bool:

@@ -40,6 +40,7 @@ LEAST, MOST = -(1 << 63), (1 << 63) - 1
 """What an int has."""
 _MAX_REFERENCES = wire.MAX_REFERENCES - 1
 """One less than fits: a value may use one string twice."""
+_STRING_REFERENCE = int(BlockType.STRING_REFERENCE)
 _DOUBLE = struct.Struct("<d")
 _WORD = struct.Struct("<Q")
 _HEAD = struct.Struct("<QI").pack
@@ -188,7 +189,11 @@ class State:
     def __enter__(self) -> None:
         self.lock.acquire()
         try:
-            self.begin()
+            # ``begin``, without the call.
+            if not self.depth:
+                self.store(8, self.generation + 1)
+                self.generation += 1
+            self.depth += 1
         except BaseException:
             self.lock.release()
             raise
@@ -311,7 +316,7 @@ class State:
         index = self.take(order)
         if index == NONE:
             return None
-        word = order | BlockType.STRING_REFERENCE << self.type_at
+        word = order | _STRING_REFERENCE << 8
         blocks: Sequence[int] = ()
         done = len(data)
         inline = data

@@ -58,6 +58,7 @@ __all__ = [
 
 GENERATION = wire.GENERATION_AT >> 3
 """The word of the generation."""
+_INT_VALUE = BlockType.INT_VALUE
 _MOST_NUMBERS = (wire.MAX_BLOCK - wire.SLOTS_AT) // 8
 """Slots of the largest array of numbers."""
 
@@ -779,8 +780,10 @@ class Node(Value):
 
     def create_int(self, name: str, value: int = 0) -> IntProperty:
         """An integer from -2^63 to 2^63-1."""
+        if type(value) is not int or not LEAST <= value <= MOST:
+            value = int64(value)
         made = IntProperty(self._state, self)
-        made._enter(name, BlockType.INT_VALUE, int64(value) & U64_MAX)
+        made._enter(name, _INT_VALUE, value & U64_MAX)
         return made
 
     def create_uint(self, name: str, value: int = 0) -> UintProperty:

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from fx_log.severity import Level
 from fxframework.io.jit import kernel
-from fxframework.model.strings import intern_words
+from fxframework.model.strings import intern_words, utf8_valid
 
 # Arrays of shape (n,); the name says the dtype, which numba checks.
 I64 = NDArray[Any]
@@ -227,51 +227,6 @@ def note(notes, code, offset, record, value):  # type: ignore[no-untyped-def]
         notes.findings[row + 2] = record
         notes.findings[row + 3] = value
         counts[0] += 1
-
-
-@kernel
-def utf8_valid(data, start, nbytes):  # type: ignore[no-untyped-def]
-    """Whether the bytes from ``start`` are UTF-8."""
-    every = 0
-    for at in range(start, start + nbytes):
-        every |= data[at]
-    if every < 0x80:
-        return True
-    at = start
-    end = start + nbytes
-    while at < end:
-        byte = data[at]
-        at += 1
-        if byte < 0x80:
-            continue
-        if 0xC2 <= byte <= 0xDF:
-            more = 1
-        elif 0xE0 <= byte <= 0xEF:
-            more = 2
-        elif 0xF0 <= byte <= 0xF4:
-            more = 3
-        else:
-            return False
-        if more > end - at:
-            return False
-        # The first byte decides what the second may be; later ones may be any.
-        low = 0x80
-        high = 0xBF
-        if byte == 0xE0:
-            low = 0xA0
-        elif byte == 0xED:
-            high = 0x9F
-        elif byte == 0xF0:
-            low = 0x90
-        elif byte == 0xF4:
-            high = 0x8F
-        for _ in range(more):
-            if data[at] < low or data[at] > high:
-                return False
-            low = 0x80
-            high = 0xBF
-            at += 1
-    return True
 
 
 @kernel
@@ -1177,13 +1132,3 @@ def decode_packets(data, frames, first, count, logs, rare, tags, state, pool):  
     scalars[N_LOGS] = n_logs
     scalars[N_TAGS] = n_tags
     return index
-
-
-# --- Columns --------------------------------------------------------------------------------------
-
-
-@kernel
-def split(types, values, wanted, otherwise, out):  # type: ignore[no-untyped-def]
-    """Values of the argument types that are bits of ``wanted``; of others ``otherwise``."""
-    for row in range(len(out)):
-        out[row] = values[row] if (wanted >> types[row]) & 1 else otherwise

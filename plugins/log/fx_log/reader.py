@@ -24,6 +24,7 @@ from fxframework.errors import LimitError
 from fxframework.io import arena
 from fxframework.io.source import Source
 from fxframework.io.words import U64_MAX
+from fxframework.model.arguments import split
 from fxframework.model.capture import Capture, OpenRequest, Record, Summary
 from fxframework.model.diagnostics import Diagnostics
 from fxframework.model.schema import STANDARD_TABLES, TABLE_CODES, TableSchema
@@ -617,7 +618,7 @@ def _args(decoder: Decoder, chunk: Chunk) -> tuple[int, Columns]:
             return args.value
         if wanted not in made:
             out = arena.empty(rows, dtype)
-            k.split.for_size(8 * rows)(args.type, args.value, wanted, otherwise, out)
+            split.for_size(8 * rows)(args.type, args.value, wanted, otherwise, out)
             made[wanted] = out
         return made[wanted]
 

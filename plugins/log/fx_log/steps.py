@@ -213,12 +213,9 @@ class _Piece:
     """Bytes of a log: a record that the target sends, or what lies between such records."""
 
     data: bytes
-    record: LogRecord | None
-
-    @property
-    def ns(self) -> int | None:
-        """When it is sent; a manifest's time says nothing."""
-        return None if self.record is None or self.record.control else self.record.ns
+    log: bool
+    ns: int | None
+    """When it is sent; None for a control record, whose time need not be one of the clock."""
 
 
 def replay(given: ReplayParameters, run: Run) -> Outcome:
@@ -234,7 +231,9 @@ def _pieces(records: Iterator[LogFileRecord]) -> Iterator[_Piece]:
     """What a log is made of, in order."""
     encoder = RecordEncoder("log")
     for record in records:
-        yield _Piece(encoder.encode(record), record if isinstance(record, LogRecord) else None)
+        log = isinstance(record, LogRecord)
+        timed = isinstance(record, LogRecord) and not record.control
+        yield _Piece(encoder.encode(record), log, record.ns if timed else None)
 
 
 def _as_log(name: str, pieces: list[_Piece], run: Run) -> Outcome:
@@ -243,7 +242,7 @@ def _as_log(name: str, pieces: list[_Piece], run: Run) -> Outcome:
     Padding and damage are no records, and what the file held is put in their place.
     """
     target = workload.target_of(run)
-    sent = [piece for piece in pieces if piece.record is not None]
+    sent = [piece for piece in pieces if piece.log]
     socket = target.log_socket(sum(len(piece.data) for piece in sent))
     lost = [0]
 
@@ -258,7 +257,7 @@ def _as_log(name: str, pieces: list[_Piece], run: Run) -> Outcome:
     workload.run_through(target, "replay", program, len(sent))
     out = bytearray()
     for piece in pieces:
-        out += piece.data if piece.record is None else socket.receive() or b""
+        out += (socket.receive() or b"") if piece.log else piece.data
     run.put(name, bytes(out))
     facts = {"records": len(sent), "bytes": len(out)}
     if lost[0]:
@@ -275,13 +274,13 @@ def _into_socket(name: str, pieces: list[_Piece], run: Run) -> Outcome:
     def program(mine: Thread) -> Doing:
         pace = Pace(mine)
         for piece in pieces:
-            if piece.record is None:
+            if not piece.log:
                 continue
             wait = pace.until(piece.ns)
             if wait is not None:
                 yield wait
             telling = None
-            if untold[0] and not piece.record.control:
+            if untold[0] and piece.ns is not None:
                 telling = add_dropped_count(piece.data, untold[0])
             taken = socket.send(piece.data if telling is None else telling)
             counts["records" if taken else "dropped"] += 1

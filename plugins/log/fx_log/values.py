@@ -12,13 +12,12 @@ import operator
 import reprlib
 import struct
 from collections.abc import Iterable, Mapping
-from typing import Any, ClassVar
-
-import attrs
+from typing import Any
 
 from fx_log import layout as wire
 from fx_log.layout import ArgType
 from fx_log.records import refusal
+from fxframework.model.arguments import Double, Int64, Null, String, Typed, Uint64
 
 __all__ = [
     "Arguments",
@@ -35,46 +34,6 @@ __all__ = [
     "shortened",
     "type_of",
 ]
-
-
-@attrs.frozen
-class Typed:
-    """A value with the argument type that it is to have."""
-
-    value: Any
-    type: ClassVar[ArgType]
-
-
-class Int64(Typed):
-    """A whole number from -2^63 to 2^63-1."""
-
-    type = ArgType.INT64
-
-
-class Uint64(Typed):
-    """A whole number from 0 to 2^64-1."""
-
-    type = ArgType.UINT64
-
-
-class Double(Typed):
-    """A number as a double."""
-
-    type = ArgType.DOUBLE
-
-
-class String(Typed):
-    """A text of at most 32,767 bytes of UTF-8, or such bytes."""
-
-    type = ArgType.STRING
-
-
-@attrs.frozen
-class Null(Typed):
-    """No value: an argument of the type null."""
-
-    value: Any = None
-    type = ArgType.NULL
 
 
 Value = None | bool | int | float | str | Typed
@@ -122,7 +81,7 @@ PADDING = tuple(bytes(-n % 8) for n in range(8))
 def type_of(value: Any) -> tuple[ArgType, Any] | None:
     """The type that a value gets, and the value as Python has it; None where it gets none."""
     if isinstance(value, Typed):
-        return value.type, value.value
+        return (ArgType(value.type), value.value) if value.type in wire.ARG_NAMES else None
     if value is None:
         return ArgType.STRING, NULL_TEXT
     if isinstance(value, bool):

@@ -1650,13 +1650,6 @@ def scan(file, total, limit, events, args, sched, logs, blobs, objects, sparse, 
     return status
 
 
-@kernel
-def split(types, values, wanted, otherwise, out):  # type: ignore[no-untyped-def]
-    """Values of the argument types that are bits of ``wanted``; of others ``otherwise``."""
-    for row in range(len(out)):
-        out[row] = values[row] if (wanted >> types[row]) & 1 else otherwise
-
-
 # --- Matching ----------------------------------------------------------------------------------
 
 LATEST = 0x7FFFFFFFFFFFFFFF

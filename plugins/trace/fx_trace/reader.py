@@ -24,6 +24,7 @@ from fxframework.errors import LimitError
 from fxframework.io import arena
 from fxframework.io.source import Source
 from fxframework.io.words import U64_MAX
+from fxframework.model.arguments import split
 from fxframework.model.capture import Capture, OpenRequest, Record, Summary
 from fxframework.model.clock import NS_MAX, NS_MIN, NS_PER_SECOND
 from fxframework.model.diagnostics import Diagnostics
@@ -1004,7 +1005,7 @@ class _TableMaker:
     def _args(self) -> tuple[int, dict[str, Any]]:
         args, sparse, spans = self.chunk.args, self.chunk.sparse, self.passed.spans
         rows = int(args.type.size)
-        split: dict[int, NDArray[Any]] = {}
+        parts: dict[int, NDArray[Any]] = {}
 
         def parents() -> I64:
             if not int(self.passed.scanner.state.scalars[k.END_ARGS]):
@@ -1020,11 +1021,11 @@ class _TableMaker:
                 return np.broadcast_to(dtype(otherwise), rows)
             if not seen & ~wanted and dtype is np.int64:
                 return args.value
-            if wanted not in split:
+            if wanted not in parts:
                 out = arena.empty(rows, dtype)
-                k.split.for_size(8 * rows)(args.type, args.value, wanted, otherwise, out)
-                split[wanted] = out
-            return split[wanted]
+                split.for_size(8 * rows)(args.type, args.value, wanted, otherwise, out)
+                parts[wanted] = out
+            return parts[wanted]
 
         def annotations() -> NDArray[np.int32]:
             if not sparse.annotated.size:

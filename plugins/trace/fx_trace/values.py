@@ -7,11 +7,21 @@ of numpy keep their width. What must be of a certain type is wrapped: ``Koid(7)`
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
-
-import attrs
+from typing import Any
 
 from fx_trace.layout import ArgType
+from fxframework.model.arguments import (
+    Blob,
+    Double,
+    Int32,
+    Int64,
+    Koid,
+    Pointer,
+    String,
+    Typed,
+    Uint32,
+    Uint64,
+)
 
 __all__ = [
     "Blob",
@@ -27,68 +37,6 @@ __all__ = [
     "Value",
     "type_of",
 ]
-
-
-@attrs.frozen
-class Typed:
-    """A value with the argument type that it is to have."""
-
-    value: Any
-    type: ClassVar[ArgType]
-
-
-class Int32(Typed):
-    """A whole number from -2^31 to 2^31-1."""
-
-    type = ArgType.INT32
-
-
-class Uint32(Typed):
-    """A whole number from 0 to 2^32-1."""
-
-    type = ArgType.UINT32
-
-
-class Int64(Typed):
-    """A whole number from -2^63 to 2^63-1."""
-
-    type = ArgType.INT64
-
-
-class Uint64(Typed):
-    """A whole number from 0 to 2^64-1."""
-
-    type = ArgType.UINT64
-
-
-class Double(Typed):
-    """A number as a double."""
-
-    type = ArgType.DOUBLE
-
-
-class String(Typed):
-    """A text of at most 32,000 bytes of UTF-8."""
-
-    type = ArgType.STRING
-
-
-class Pointer(Typed):
-    """An address in the process, 0 to 2^64-1."""
-
-    type = ArgType.POINTER
-
-
-class Koid(Typed):
-    """The id of a kernel object, 0 to 2^64-1."""
-
-    type = ArgType.KOID
-
-
-class Blob(Typed):
-    """Bytes, within the argument."""
-
-    type = ArgType.BLOB
 
 
 Value = None | bool | int | float | str | bytes | Typed
@@ -128,7 +76,7 @@ def type_of(value: Any) -> tuple[ArgType, Any] | None:
         value = value.value
         return (ArgType.BLOB, bytes(value)) if isinstance(value, _BYTES) else None
     if isinstance(value, Typed):
-        return value.type, value.value
+        return ArgType(value.type), value.value
     if value is None:
         return ArgType.NULL, None
     if isinstance(value, bool):

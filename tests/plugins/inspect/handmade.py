@@ -155,9 +155,9 @@ def _add_property(
         row[{"double": "float", "bool": "int"}.get(kind, kind)] = value
 
 
-def export(name: str, *captures: Capture, **options: Any) -> tuple[str, dict[str, int]]:
+def export(exporter: str, /, *captures: Capture, **options: Any) -> tuple[str, dict[str, int]]:
     """What an exporter makes of captures, and what it had no place for."""
-    open_export = getattr(exporters, f"open_{name.replace('-', '_')}")
+    open_export = getattr(exporters, f"open_{exporter.replace('-', '_')}")
     sink = Sink.memory()
     session: ExportSession = open_export(sink, {**OPTIONS, **options})
     for capture in captures:

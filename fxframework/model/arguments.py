@@ -1,0 +1,105 @@
+"""Arguments: values that say their type, as writers take them, and the columns of `args`.
+
+The numbers of the types are those of the column ``type`` (``schema.ARG_TYPES``), which traces and
+logs share; a format takes the wrappers of the types that it has.
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import attrs
+
+from fxframework.io.jit import kernel
+
+__all__ = [
+    "Blob",
+    "Double",
+    "Int32",
+    "Int64",
+    "Koid",
+    "Null",
+    "Pointer",
+    "String",
+    "Typed",
+    "Uint32",
+    "Uint64",
+    "split",
+]
+
+
+@attrs.frozen
+class Typed:
+    """A value with the argument type that it is to have."""
+
+    value: Any
+    type: ClassVar[int]
+
+
+@attrs.frozen
+class Null(Typed):
+    """No value."""
+
+    value: Any = None
+    type = 0
+
+
+class Int32(Typed):
+    """A whole number from -2^31 to 2^31-1."""
+
+    type = 1
+
+
+class Uint32(Typed):
+    """A whole number from 0 to 2^32-1."""
+
+    type = 2
+
+
+class Int64(Typed):
+    """A whole number from -2^63 to 2^63-1."""
+
+    type = 3
+
+
+class Uint64(Typed):
+    """A whole number from 0 to 2^64-1."""
+
+    type = 4
+
+
+class Double(Typed):
+    """A number as a double."""
+
+    type = 5
+
+
+class String(Typed):
+    """A text: of at most 32,000 bytes of UTF-8 in traces, 32,767 or such bytes in logs."""
+
+    type = 6
+
+
+class Pointer(Typed):
+    """An address in the process, 0 to 2^64-1."""
+
+    type = 7
+
+
+class Koid(Typed):
+    """The id of a kernel object, 0 to 2^64-1."""
+
+    type = 8
+
+
+class Blob(Typed):
+    """Bytes, within the argument."""
+
+    type = 10
+
+
+@kernel
+def split(types, values, wanted, otherwise, out):  # type: ignore[no-untyped-def]
+    """Values of the argument types that are bits of ``wanted``; of others ``otherwise``."""
+    for row in range(len(out)):
+        out[row] = values[row] if (wanted >> types[row]) & 1 else otherwise

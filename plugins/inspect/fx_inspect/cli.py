@@ -1,0 +1,56 @@
+"""Commands of Inspect, and what `fxf watch` needs of it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from fxframework.errors import UsageError
+
+if TYPE_CHECKING:
+    from fx_inspect.snapshot import Snapshot
+
+__all__ = ["add_commands", "snapshot"]
+
+
+def add_commands(cli: click.Group) -> None:
+    """Add the commands of Inspect to ``fxf``."""
+    cli.add_command(selectors)
+
+
+def snapshot(path: Path) -> Snapshot:
+    """A consistent copy of a VMO that another program is writing (``registry.Reader``).
+
+    Raises UnreadableError where there is none.
+    """
+    from fx_inspect.snapshot import Snapshot
+
+    return Snapshot.take(path)
+
+
+@click.command(name="selectors", short_help="List the selectors of an Inspect file.")
+@click.argument("file")
+@click.argument("selectors", nargs=-1, metavar="[SELECTOR...]")
+@click.pass_obj
+def selectors(session: Any, file: str, selectors: tuple[str, ...]) -> int:
+    """List the selectors of all properties in FILE, one a line.
+
+    A node that has neither properties nor children has one of its own. SELECTORs take a part.
+    """
+    from fx_inspect.exporters import open_selectors
+    from fxframework.io.sink import Sink
+
+    with session.open(file) as whole:
+        if whole.format != "inspect":
+            raise UsageError(
+                f"a {whole.format} capture has no selectors",
+                path=whole.name,
+                remedy="name an Inspect file",
+            )
+        with Sink.open("-") as sink:
+            export = open_selectors(sink, {})
+            export.write(whole.choose(selectors) if selectors else whole)
+            export.close()
+        return int(session.status(whole))
