@@ -7,6 +7,7 @@ from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import Any
 
+import orjson
 import pytest
 
 import fxframework as fxf
@@ -304,6 +305,21 @@ def test_so_does_a_damaged_one(run: Runner, tmp_path: Path, seed: int) -> None:
     if seed % 3 == 0:
         del data[luck.randrange(16, len(data)) :]
     report = replayed(run, tmp_path, bytes(data))
+    assert report.ok, report.to_text()
+    assert report.outputs["a.fxlog"] == data
+
+
+VECTORS = Path(__file__).resolve().parents[1] / "conformance" / "log" / "records.json"
+
+
+@pytest.mark.parametrize(
+    "vector", orjson.loads(VECTORS.read_bytes()), ids=lambda each: each["name"]
+)
+def test_so_does_every_record_there_can_be(
+    run: Runner, tmp_path: Path, vector: dict[str, Any]
+) -> None:
+    data = bytes.fromhex(vector["hex"])
+    report = replayed(run, tmp_path, data)
     assert report.ok, report.to_text()
     assert report.outputs["a.fxlog"] == data
 

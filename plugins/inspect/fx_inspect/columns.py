@@ -117,11 +117,11 @@ class Decoder:
     def _frame(self, units: int) -> None:
         """Find the blocks."""
         blocks = _empty(k.Blocks, units + 1, type=np.uint8, order=np.uint8)
-        self.ordinal = np.zeros(units, np.int32)
-        """Of each unit 1 + the number of the record that begins there and is a block; else 0."""
+        self.kinds = np.zeros(units, np.int32 if units < 1 << 26 else np.int64)
+        """Of each unit 1 + the number and type of the block that begins there, or 0."""
         leads = arena.empty(units + 1, np.uint8)
         self._run(
-            k.frame, self.words, self.nbytes, self.lay, blocks, self.ordinal, leads, self.tally,
+            k.frame, self.words, self.nbytes, self.lay, blocks, self.kinds, leads, self.tally,
             self.notes, self.scalars,
         )  # fmt: skip
         count = int(self.scalars[k.N_BLOCKS])
@@ -135,7 +135,7 @@ class Decoder:
         buffers = np.zeros(int(scalars[k.N_BUFFERS]), np.int64)
         scratch = arena.empty(self.nbytes if extents.owner.size else 0, np.uint8)
         self._run(
-            k.read_texts, self.words, self.data, self.lay, blocks, self.ordinal, extents, strings,
+            k.read_texts, self.words, self.data, self.lay, blocks, self.kinds, extents, strings,
             buffers, scratch, notes, scalars,
         )  # fmt: skip
         nodes = _empty(k.Nodes, int(scalars[k.N_NODES]) + 1)
@@ -146,18 +146,30 @@ class Decoder:
             length=np.uint32,
         )  # fmt: skip
         links = _empty(k.Links, int(scalars[k.N_LINKS]), disposition=np.uint8)
-        children = np.zeros(blocks.unit.size, np.int32)
+        children = np.zeros(self.kinds.size, np.int32)
         self._run(
-            k.read_values, self.words, self.lay, blocks, self.ordinal, strings, buffers, children,
+            k.read_values, self.words, self.lay, blocks, self.kinds, strings, buffers, children,
             nodes, values, links, notes, scalars,
         )  # fmt: skip
         values = k.Values(*(column[: int(scalars[k.USED_VALUES])] for column in values))
         links = k.Links(*(column[: int(scalars[k.USED_LINKS])] for column in links))
-        self._run(k.hang, blocks, self.ordinal, nodes, values, links, notes)
+        self._hang(nodes, values, links)
         self._run(k.find_cycles, nodes, np.zeros(nodes.unit.size, np.int32), notes)
         self._run(k.validate, self.words, self.lay, blocks, extents, strings, children, notes)
         self.strings, self.nodes, self.values, self.links = strings, nodes, values, links
         self._intern()
+
+    def _hang(self, nodes: k.Nodes, values: k.Values, links: k.Links) -> None:
+        """Find the nodes of parents, which were indexes so far."""
+        above = nodes.parent[1:]
+        above[nodes.name[1:] < 0] = 0
+        for rows, parents in ((nodes, above), (values, values.node), (links, links.node)):
+            start = rows.unit.size - parents.size  # not the root
+            self._run(
+                k.hang, self.kinds, nodes.name, rows.unit[start:], rows.block[start:], parents,
+                self.notes,
+            )  # fmt: skip
+        above[nodes.name[1:] < 0] = -1
 
     def _intern(self) -> None:
         """Enter the strings that are names, contents of links or slots into the pool."""
@@ -186,7 +198,7 @@ class Decoder:
 
     # --- What is to be said of the whole ----------------------------------------------------------
 
-    def kinds(self) -> dict[str, int]:
+    def record_kinds(self) -> dict[str, int]:
         """Records of each kind, by the names of record JSON."""
         records = self.tally.reshape(256, 16).sum(axis=1)
         others = {"unknown": k.UNKNOWN, "padding": k.PADDING, "damaged": k.DAMAGED}

@@ -16,11 +16,10 @@ from fx_inspect.presentation import (
     ARRAYS,
     EXPANDED,
     NOT_UTF8,
-    Details,
     Link,
     Names,
     Placed,
-    Slot,
+    Slots,
     Values,
     decoded,
     entries,
@@ -209,7 +208,7 @@ class _TreeExport(_Export):
 
     def _render(
         self, capture: Capture, names: Names[str]
-    ) -> Callable[[Table, Details[Slot]], list[tuple[str, str]]]:
+    ) -> Callable[[Table, Slots], list[tuple[str, str]]]:
         """What makes of each property what stands before its value, and the value.
 
         In the value, MARGIN stands for the indentation of the property.
@@ -226,7 +225,7 @@ class _TreeExport(_Export):
             strings=lambda codes: _strings([texts[code] for code in codes]),
         )
 
-        def render(batch: Table, slots: Details[Slot]) -> list[tuple[str, str]]:
+        def render(batch: Table, slots: Slots) -> list[tuple[str, str]]:
             codes = batch.array("name").tolist()
             shown = values.of(batch, slots)
             return [(names[code], value) for code, value in zip(codes, shown, strict=True)]
@@ -242,8 +241,9 @@ class _TreeExport(_Export):
 
 
 def _array(type: str, slots: Sequence[Bound], _format: int) -> str:
-    show: Callable[[Any], str] = rust_double if type == "double" else str
-    return f" = [{', '.join(map(show, slots))}]"
+    if type == "double":
+        return f" = [{', '.join(map(rust_double, slots))}]"
+    return f" = {list(slots)}"
 
 
 def _histogram(one: Histogram) -> str:
@@ -263,6 +263,15 @@ def _strings(texts: Sequence[str]) -> str:
         return f" = [{', '.join(map(debugged, texts))}]"
     lines = "".join(f'\n{MARGIN}{INDENT}"{plain(text)}",' for text in texts)
     return f" = [{lines}\n{MARGIN}]"
+
+
+# --- Numbers in JSON -----------------------------------------------------------------------------
+
+
+def numbers(values: Sequence[Bound]) -> str:
+    """An array of numbers as JSON; the empty text where one of them is a double JSON lacks."""
+    shown = orjson.dumps(values).decode()
+    return "" if "null" in shown else shown
 
 
 # --- JSON of iquery and ffx ----------------------------------------------------------------------
@@ -333,19 +342,19 @@ class _JsonExport(_Export):
         self._dropped[SAME_NAME] += len(keys) - len(mine)
         inside.append(mine)
 
-    def _render(self, names: Names[str]) -> Callable[[Table, Details[Slot]], list[tuple[int, str]]]:
+    def _render(self, names: Names[str]) -> Callable[[Table, Slots], list[tuple[int, str]]]:
         values: Values[str] = Values(
             int=str,
             double=self._double,
             bool=lambda value: "true" if value else "false",
             string=lambda data: quoted(decoded(data, self._dropped)),
             bytes=lambda data: f'"b64:{base64.b64encode(data).decode()}"',
-            array=lambda _type, slots, _format: f"[{','.join(map(self._number, slots))}]",
+            array=lambda _type, slots, _format: self._numbers(slots),
             histogram=self._histogram,
             strings=lambda codes: f"[{','.join([names[code] for code in codes])}]",
         )
 
-        def render(batch: Table, slots: Details[Slot]) -> list[tuple[int, str]]:
+        def render(batch: Table, slots: Slots) -> list[tuple[int, str]]:
             codes = batch.array("name").tolist()
             return list(zip(codes, values.of(batch, slots), strict=True))
 
@@ -361,11 +370,14 @@ class _JsonExport(_Export):
     def _number(self, value: Bound) -> str:
         return self._double(value) if isinstance(value, float) else str(value)
 
+    def _numbers(self, values: Sequence[Bound]) -> str:
+        return numbers(values) or f"[{','.join(map(self._number, values))}]"
+
     def _histogram(self, one: Histogram) -> str:
         members = []
         for name, value in one.condensed().items():
             if isinstance(value, list):
-                members.append(f'"{name}":[{",".join(map(self._number, value))}]')
+                members.append(f'"{name}":{self._numbers(value)}')
             else:
                 members.append(f'"{name}":{self._number(value)}')
         return f"{{{','.join(members)}}}"
@@ -441,7 +453,7 @@ class _TreeJsonExport(_Export):
 
     def _render(
         self, capture: Capture, names: Mapping[int, str]
-    ) -> Callable[[Table, Details[Slot]], list[str]]:
+    ) -> Callable[[Table, Slots], list[str]]:
         strings: Names[str] = Names(capture.strings, quoted, self._dropped)
         values: Values[str] = Values(
             int=str,
@@ -458,7 +470,7 @@ class _TreeJsonExport(_Export):
         keys |= dict.fromkeys((STRING, *ARRAYS), ",")
         keys |= {BYTES: ',"bytes_hex":', STRING_ARRAY: ',"string_list":', DOUBLE: ","}
 
-        def render(batch: Table, slots: Details[Slot]) -> list[str]:
+        def render(batch: Table, slots: Slots) -> list[str]:
             codes = batch.array("name").tolist()
             types = batch.array("type").tolist()
             shown = values.of(batch, slots)
@@ -505,7 +517,7 @@ class _TreeJsonExport(_Export):
         return f'"{special}"' if special else repr(value)
 
     def _numbers(self, values: Sequence[Bound]) -> str:
-        return f"[{','.join(map(self._number, values))}]"
+        return numbers(values) or f"[{','.join(map(self._number, values))}]"
 
     def _array(self, type: str, slots: Sequence[Bound], format: int) -> str:
         display = f',"display":"{FORMATS[format]}"' if format and format in FORMATS else ""

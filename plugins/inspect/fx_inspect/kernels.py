@@ -197,11 +197,11 @@ def resume(words, lay, unit, units, leads, scalars):  # type: ignore[no-untyped-
 
 
 @kernel
-def frame(words, nbytes, lay, blocks, ordinal, leads, tally, notes, scalars):  # type: ignore[no-untyped-def]
+def frame(words, nbytes, lay, blocks, kinds, leads, tally, notes, scalars):  # type: ignore[no-untyped-def]
     """Find the blocks and what is between them, and report what each is by itself.
 
-    ``ordinal`` gets, at each unit where a block begins, 1 + its number among the records; ``tally``
-    counts blocks by type and order.
+    ``kinds`` gets, at each unit where a block begins, 1 + its number << 4 | its type; ``tally``
+    counts records by type and order.
     """
     units = len(words) // 2
     unit = 0
@@ -245,10 +245,17 @@ def frame(words, nbytes, lay, blocks, ordinal, leads, tally, notes, scalars):  #
                     found = UNKNOWN
                     if type < lay[TYPES]:
                         found = type
-                        ordinal[unit] = count + 1
                     if order > MAX_ORDER:
                         note(notes, 10, at, count, 16 << order)
-                    look(words, nbytes, lay, unit, type, count, notes)
+                    # Handing over tuples of arrays costs more than looking at most blocks does.
+                    plain = False
+                    if found != UNKNOWN:
+                        at_mask = RESERVED_BITS + 2 * type
+                        plain = word & lay[at_mask] == 0 and payload & lay[at_mask + 1] == 0
+                        plain = plain and type != HEADER and type != RESERVED
+                        plain = plain and (type != BOOL or payload == 0 or payload == 1)
+                    if not plain:
+                        look(words, nbytes, lay, unit, type, count, notes)
         if unit == 0 and found != HEADER:
             note(notes, 1, 0, count, found)
         blocks.unit[count] = unit
@@ -277,6 +284,8 @@ def frame(words, nbytes, lay, blocks, ordinal, leads, tally, notes, scalars):  #
         elif found == UNKNOWN:
             scalars[UNKNOWN_BYTES] += 16 << order
         blocks.number[count] = number
+        if found < UNKNOWN:
+            kinds[unit] = 1 + (number << 4 | found)
         tally[16 * found + order] += 1
         count += 1
         unit = following
@@ -414,22 +423,20 @@ def copy_texts(words, data, lay, source, offsets, out):  # type: ignore[no-untyp
 
 
 @kernel
-def find(ordinal, unit):  # type: ignore[no-untyped-def]
-    """The record that is a block of this index; -1 where none begins there."""
-    return ordinal[unit] - 1 if unit < len(ordinal) else -1
+def find(kinds, unit):  # type: ignore[no-untyped-def]
+    """What ``kinds`` has of the block of this index, less 1; -1 where none begins there."""
+    return kinds[unit] - 1 if unit < len(kinds) else -1
 
 
 @kernel
-def find_string(ordinal, blocks, unit):  # type: ignore[no-untyped-def]
+def find_string(kinds, unit):  # type: ignore[no-untyped-def]
     """Which string the STRING_REFERENCE of this index is; -1 where it is none. Index 0 is none."""
-    record = find(ordinal, unit)
-    if unit == 0 or record < 0 or blocks.type[record] != STRING:
-        return -1
-    return blocks.number[record]
+    found = find(kinds, unit)
+    return found >> 4 if unit > 0 and found >= 0 and found & 15 == STRING else -1
 
 
 @kernel
-def follow(words, lay, blocks, ordinal, extents, owner, unit, wanted, scalars):  # type: ignore[no-untyped-def]
+def follow(words, lay, kinds, extents, owner, unit, wanted, scalars):  # type: ignore[no-untyped-def]
     """How many bytes of ``wanted`` the chain from ``unit`` gives to the record ``owner``.
 
     ``scalars[ROOM]`` bounds what all chains give together. The code of what ended it early is left
@@ -441,18 +448,18 @@ def follow(words, lay, blocks, ordinal, extents, owner, unit, wanted, scalars): 
         if unit == 0:
             scalars[FAULT] = 207
             return given
-        record = find(ordinal, unit)
-        if record < 0 or blocks.type[record] != EXTENT:
+        found = find(kinds, unit)
+        if found < 0 or found & 15 != EXTENT:
             scalars[FAULT] = 205
             return given
-        extent = blocks.number[record]
+        extent = found >> 4
         if extents.owner[extent] == owner + 1:
             scalars[FAULT] = 206
             return given
         if extents.owner[extent] != 0:
             extents.twice[extent] = 1
         extents.owner[extent] = owner + 1
-        part = min((16 << blocks.order[record]) - 8, wanted - given)
+        part = min((16 << (words[2 * unit] & 15)) - 8, wanted - given)
         if part > scalars[ROOM]:
             given += scalars[ROOM]
             scalars[ROOM] = 0
@@ -465,9 +472,7 @@ def follow(words, lay, blocks, ordinal, extents, owner, unit, wanted, scalars): 
 
 
 @kernel
-def read_texts(
-    words, data, lay, blocks, ordinal, extents, strings, buffers, scratch, notes, scalars
-):  # type: ignore[no-untyped-def]
+def read_texts(words, data, lay, blocks, kinds, extents, strings, buffers, scratch, notes, scalars):  # type: ignore[no-untyped-def]
     """Find how many bytes each string and each buffer in extents has, and whether they are UTF-8.
 
     ``scratch`` has room for as many bytes as the file has.
@@ -502,9 +507,7 @@ def read_texts(
                 continue
             if total > inline:
                 first = (word >> lay[INDEX_AT]) & lay[INDEX_MASK]
-                length += follow(
-                    words, lay, blocks, ordinal, extents, record, first, total - inline, scalars
-                )
+                length += follow(words, lay, kinds, extents, record, first, total - inline, scalars)
                 fault = scalars[FAULT]
         else:
             format = (payload >> 60) & 15
@@ -513,7 +516,7 @@ def read_texts(
             text = format == 0
             total = payload & LOW32
             first = (payload >> 32) & 0xFFFFFFF
-            length = follow(words, lay, blocks, ordinal, extents, record, first, total, scalars)
+            length = follow(words, lay, kinds, extents, record, first, total, scalars)
             fault = scalars[FAULT]
         if fault != 0:
             note(notes, fault, at, record, total - length)
@@ -535,132 +538,75 @@ def read_texts(
 
 
 @kernel
-def name_of(blocks, ordinal, strings, unit, scalars):  # type: ignore[no-untyped-def]
-    """Which string the name of this index is; -1 where it is none, with the code of why."""
-    record = find(ordinal, unit)
-    if record < 0:
-        scalars[FAULT] = 201
-        return -1
-    type = blocks.type[record]
+def name_of(kinds, lengths, unit):  # type: ignore[no-untyped-def]
+    """Which string the name of this index is; where it is none, less 0 the code of why."""
+    found = find(kinds, unit)
+    if found < 0:
+        return -201
+    type = found & 15
     if type == NAME:
-        if strings.length[blocks.number[record]] < 0:
-            scalars[FAULT] = 203
-            return -1
-        return blocks.number[record]
-    if type == STRING and unit > 0:
-        return blocks.number[record]
-    scalars[FAULT] = 202
-    return -1
+        return found >> 4 if lengths[found >> 4] >= 0 else -203
+    return found >> 4 if type == STRING and unit > 0 else -202
 
 
 @kernel
-def refer(blocks, ordinal, strings, unit):  # type: ignore[no-untyped-def]
+def refer(kinds, refs, unit):  # type: ignore[no-untyped-def]
     """Count a reference to a string, if there is one of this index."""
-    record = find(ordinal, unit)
-    if record >= 0 and (blocks.type[record] == NAME or blocks.type[record] == STRING):
-        strings.refs[blocks.number[record]] += 1
+    found = find(kinds, unit)
+    if found >= 0 and (found & 15 == NAME or found & 15 == STRING):
+        refs[found >> 4] += 1
 
 
 @kernel
-def read_slots(words, blocks, ordinal, strings, unit, count, keep, notes, record):  # type: ignore[no-untyped-def]
-    """Look at the slots of an array of strings; ``keep`` says whether the array is sound."""
+def read_slots(words, kinds, uses, refs, unit, count, sound):  # type: ignore[no-untyped-def]
+    """Count what the slots of an array of strings refer to; the first slot of nothing, or -1.
+
+    ``sound`` says whether the array is in the tree.
+    """
     wrong = -1
     for slot in range(count):
         word = words[2 * unit + 2 + slot // 2]
         target = (word >> (32 * (slot & 1))) & LOW32
-        refer(blocks, ordinal, strings, target)
+        refer(kinds, refs, target)
         if target == 0:
             continue
-        string = find_string(ordinal, blocks, target)
+        string = find_string(kinds, target)
         if string < 0:
             if wrong < 0:
                 wrong = slot
-        elif keep:
-            strings.uses[string] += 1
-    if keep and wrong >= 0:
-        note(notes, 216, 16 * unit, record, wrong)
+        elif sound:
+            uses[string] += 1
+    return wrong
 
 
 @kernel
-def read_array(words, blocks, ordinal, strings, unit, record, named, row, values, notes):  # type: ignore[no-untyped-def]
-    """Read an array into row ``row``; whether it is sound. ``named`` says whether its name is."""
-    payload = words[2 * unit + 1]
+def array_fault(payload, size):  # type: ignore[no-untyped-def]
+    """The code of why an array in a block of so many bytes is none; 0 for one that is sound."""
     entry = payload & 15
-    format = (payload >> 4) & 15
     count = (payload >> 8) & 0xFF
-    at = 16 * unit
-    room = -1
-    if entry == INT or entry == UINT or entry == DOUBLE:
-        room = ((16 << blocks.order[record]) - 16) // 8
-    elif entry == STRING:
-        room = ((16 << blocks.order[record]) - 16) // 4
-    sound = named and 0 <= count <= room and not (format > 0 and count == 0)
-    if entry == STRING and count <= room:
-        read_slots(words, blocks, ordinal, strings, unit, count, sound, notes, record)
-    if not named:
-        return False
-    if room < 0:
-        note(notes, 211, at, record, entry)
-        return False
-    if count > room:
-        note(notes, 212, at, record, count)
-        return False
-    if not sound:
-        note(notes, 213, at, record, format)
-        return False
-    if format > 2 or (entry == STRING and format > 0):
-        note(notes, 215, at, record, format)
-        format = 0
-    if (format == 1 and count < 5) or (format == 2 and count < 6):
-        note(notes, 214, at, record, count)
-    values.type[row] = IS_STRINGS if entry == STRING else IS_INTS + entry - INT
-    values.format[row] = format
-    values.value[row] = 0
-    values.source[row] = unit
-    values.length[row] = count
-    return True
-
-
-@kernel
-def read_buffer(words, blocks, ordinal, strings, buffers, unit, record, named, row, values, notes):  # type: ignore[no-untyped-def]
-    """Read a string or bytes into row ``row``; whether it is sound."""
-    payload = words[2 * unit + 1]
-    format = (payload >> 60) & 15
-    target = (payload >> 32) & 0xFFFFFFF
-    if format == 2:
-        refer(blocks, ordinal, strings, target)
-    if not named:
-        return False
-    if format > 2:
-        note(notes, 209, 16 * unit, record, format)
-        return False
-    values.type[row] = IS_BYTES if format == 1 else IS_STRING
-    values.format[row] = format
-    values.value[row] = 0
-    if format < 2:
-        values.source[row] = unit
-        values.length[row] = buffers[blocks.number[record]]
-        return True
-    string = find_string(ordinal, blocks, target)
-    if string < 0:
-        note(notes, 210, 16 * unit, record, target)
-        return False
-    values.source[row] = target
-    values.length[row] = strings.length[string]
-    return True
+    if entry != STRING and (entry < INT or entry > DOUBLE):
+        return 211
+    if count > (size - 16) // (4 if entry == STRING else 8):
+        return 212
+    return 213 if count == 0 and (payload >> 4) & 15 != 0 else 0
 
 
 @kernel
 def read_values(
-    words, lay, blocks, ordinal, strings, buffers, children, nodes, values, links, notes, scalars
+    words, lay, blocks, kinds, strings, buffers, children, nodes, values, links, notes, scalars
 ):  # type: ignore[no-untyped-def]
     """Read nodes, properties and links in the order of the file.
 
     Their parents stay indexes of blocks, until ``hang``; a node that is dropped has the name -1.
-    ``children`` counts what has each record as parent.
+    ``children`` counts what has each index as parent.
     """
+    # Tuples of arrays are not handed over here, but where something is wrong: that takes long.
+    lengths = strings.length
+    uses = strings.uses
+    refs = strings.refs
     row = 0
     link = 0
+    seen = 0
     for record in range(len(blocks.unit)):
         type = blocks.type[record]
         unit = blocks.unit[record]
@@ -671,17 +617,22 @@ def read_values(
         at = 16 * unit
         parent = (word >> lay[INDEX_AT]) & lay[INDEX_MASK]
         target = (word >> lay[NAME_AT]) & lay[INDEX_MASK]
-        above = find(ordinal, parent)
-        if above >= 0:
-            children[above] += 1
-        refer(blocks, ordinal, strings, target)
+        if parent < len(children):
+            children[parent] += 1
+        refer(kinds, refs, target)
         if type == TOMBSTONE:
             note(notes, 223, at, record, payload)
             continue
-        name = name_of(blocks, ordinal, strings, target, scalars)
+        name = name_of(kinds, lengths, target)
+        fault = 0
         if name < 0:
-            note(notes, scalars[FAULT], at, record, target)
-        sound = name >= 0
+            fault = -name
+            name = -1
+        kind = 0
+        format = 0
+        source = unit
+        length = 0
+        content = -1
         if type == NODE:
             node = blocks.number[record]
             nodes.unit[node] = unit
@@ -690,87 +641,106 @@ def read_values(
             nodes.block[node] = record
         elif type == LINK:
             target = payload & 0xFFFFF
-            refer(blocks, ordinal, strings, target)
-            if not sound:
-                continue
-            content = name_of(blocks, ordinal, strings, target, scalars)
-            if content < 0:
-                note(notes, 218, at, record, target)
-                continue
-            disposition = (payload >> 60) & 15
-            if disposition > 1:
-                note(notes, 217, at, record, disposition)
-            strings.uses[content] += 1
+            refer(kinds, refs, target)
+            content = name_of(kinds, lengths, target)
+            format = (payload >> 60) & 15
+            if fault == 0 and content < 0:
+                fault = 218
+            if fault == 0 and format > 1:
+                note(notes, 217, at, record, format)
+        elif type == BUFFER:
+            format = (payload >> 60) & 15
+            kind = IS_BYTES if format == 1 else IS_STRING
+            if format < 2:
+                length = buffers[blocks.number[record]]
+            elif format == 2:
+                target = (payload >> 32) & 0xFFFFFFF
+                refer(kinds, refs, target)
+                string = find_string(kinds, target)
+                source = target
+                if string >= 0:
+                    length = lengths[string]
+                elif fault == 0:
+                    fault = 210
+            elif fault == 0:
+                target = format
+                fault = 209
+        elif type == ARRAY:
+            entry = payload & 15
+            format = (payload >> 4) & 15
+            length = (payload >> 8) & 0xFF
+            kind = IS_STRINGS if entry == STRING else IS_INTS + entry - INT
+            wrong = array_fault(payload, 16 << blocks.order[record])
+            if fault == 0 and wrong != 0:
+                target = payload & 0xFFFF
+                fault = wrong
+            if entry == STRING and wrong != 212:
+                slot = read_slots(words, kinds, uses, refs, unit, length, fault == 0)
+                if fault == 0 and slot >= 0:
+                    note(notes, 216, at, record, slot)
+            if fault == 0:
+                if format > 2 or (entry == STRING and format > 0):
+                    note(notes, 215, at, record, format)
+                    format = 0
+                if (format == 1 and length < 5) or (format == 2 and length < 6):
+                    note(notes, 214, at, record, length)
+        else:
+            kind = IS_BOOL if type == BOOL else IS_INT + type - INT
+            if type == BOOL and payload != 0:
+                payload = 1
+        if fault != 0:
+            note(notes, fault, at, record, target)
+            continue
+        uses[name] += 1
+        if type == LINK:
+            uses[content] += 1
             links.unit[link] = unit
             links.node[link] = parent
             links.name[link] = name
             links.content[link] = content
-            links.disposition[link] = disposition
+            links.disposition[link] = format
             links.block[link] = record
             link += 1
-        else:
-            if type == BUFFER:
-                sound = read_buffer(
-                    words, blocks, ordinal, strings, buffers, unit, record, sound, row, values,
-                    notes,
-                )  # fmt: skip
-            elif type == ARRAY:
-                sound = read_array(
-                    words, blocks, ordinal, strings, unit, record, sound, row, values, notes
-                )
-            elif sound:
-                values.type[row] = IS_BOOL if type == BOOL else IS_INT + type - INT
-                values.format[row] = 0
-                values.value[row] = payload
-                if type == BOOL and payload != 0:
-                    values.value[row] = 1
-                values.source[row] = unit
-                values.length[row] = 0
-            if sound:
-                values.unit[row] = unit
-                values.node[row] = parent
-                values.name[row] = name
-                values.block[row] = record
-                scalars[SEEN_TYPES] |= 1 << values.type[row]
-                row += 1
-        if sound:
-            strings.uses[name] += 1
+        elif type != NODE:
+            values.unit[row] = unit
+            values.node[row] = parent
+            values.name[row] = name
+            values.type[row] = kind
+            values.format[row] = format
+            values.value[row] = payload
+            values.source[row] = source
+            values.length[row] = length
+            values.block[row] = record
+            seen |= 1 << kind
+            row += 1
+    scalars[SEEN_TYPES] = seen
     scalars[USED_VALUES] = row
     scalars[USED_LINKS] = link
 
 
 @kernel
-def parent_of(blocks, ordinal, nodes, unit, parent, record, notes):  # type: ignore[no-untyped-def]
-    """The node of this index; -1 where it is none, or was dropped."""
+def parent_of(kinds, names, parent):  # type: ignore[no-untyped-def]
+    """The node of this index; -1 where it was dropped or deleted, -2 where there is none."""
     if parent == 0:
         return 0
-    above = find(ordinal, parent)
-    if above >= 0 and blocks.type[above] == NODE:
-        node = blocks.number[above]
-        return node if nodes.name[node] >= 0 else -1
-    if above < 0 or blocks.type[above] != TOMBSTONE:
-        note(notes, 221, 16 * unit, record, parent)
-    return -1
+    found = find(kinds, parent)
+    if found >= 0 and found & 15 == NODE:
+        return found >> 4 if names[found >> 4] >= 0 else -1
+    return -1 if found >= 0 and found & 15 == TOMBSTONE else -2
 
 
 @kernel
-def hang(blocks, ordinal, nodes, values, links, notes):  # type: ignore[no-untyped-def]
-    """Make nodes of the indexes of parents; node 0 is the root."""
-    for node in range(1, len(nodes.unit)):
-        if nodes.name[node] < 0:
-            nodes.parent[node] = -1
-            continue
-        nodes.parent[node] = parent_of(
-            blocks, ordinal, nodes, nodes.unit[node], nodes.parent[node], nodes.block[node], notes
-        )
-    for row in range(len(values.unit)):
-        values.node[row] = parent_of(
-            blocks, ordinal, nodes, values.unit[row], values.node[row], values.block[row], notes
-        )
-    for row in range(len(links.unit)):
-        links.node[row] = parent_of(
-            blocks, ordinal, nodes, links.unit[row], links.node[row], links.block[row], notes
-        )
+def hang(kinds, names, units, records, parents, notes):  # type: ignore[no-untyped-def]
+    """Make nodes of the indexes of ``parents``, and report orphans: their parent is -1.
+
+    ``names`` are those of nodes; ``units`` and ``records`` say where the rows stand.
+    """
+    for row in range(len(units)):
+        above = parent_of(kinds, names, parents[row])
+        if above == -2:
+            note(notes, 221, 16 * units[row], records[row], parents[row])
+            above = -1
+        parents[row] = above
 
 
 @kernel
@@ -827,7 +797,7 @@ def validate(words, lay, blocks, extents, strings, children, notes):  # type: ig
             continue
         at = 16 * unit
         if type == NODE or type == TOMBSTONE:
-            if words[2 * unit + 1] != children[record]:
+            if words[2 * unit + 1] != children[unit]:
                 note(notes, 304, at, record, words[2 * unit + 1])
         elif type == NAME or type == STRING:
             refs = strings.refs[blocks.number[record]]
@@ -998,8 +968,11 @@ def slot_numbers(words, units, types, starts, wanted, first, out):  # type: igno
 
 
 @kernel
-def slot_codes(words, units, types, starts, first, blocks, ordinal, strings, out):  # type: ignore[no-untyped-def]
-    """Codes of the slots of arrays of strings, -1 for those of other arrays."""
+def slot_codes(words, units, types, starts, first, kinds, texts, out):  # type: ignore[no-untyped-def]
+    """Codes of the slots of arrays of strings, -1 for those of other arrays.
+
+    ``texts`` are the codes of strings.
+    """
     for row in range(len(units)):
         begin = max(starts[row], first)
         end = min(starts[row + 1], first + len(out))
@@ -1011,7 +984,37 @@ def slot_codes(words, units, types, starts, first, blocks, ordinal, strings, out
                 place = slot - starts[row]
                 word = words[2 * units[row] + 2 + place // 2]
                 target = (word >> (32 * (place & 1))) & LOW32
-                string = find_string(ordinal, blocks, target)
+                string = find_string(kinds, target)
                 if string >= 0:
-                    code = strings.code[string]
+                    code = texts[string]
             out[slot - first] = code
+
+
+@kernel
+def pick(values, types, rows, wanted, out):  # type: ignore[no-untyped-def]
+    """The values of rows whose type has its bit in ``wanted``, zeros for others."""
+    for at in range(len(rows)):
+        row = rows[at]
+        out[at] = values[row] if (wanted >> types[row]) & 1 else 0
+
+
+@kernel
+def slot_places(starts, first_row, first, stop, parents, places):  # type: ignore[no-untyped-def]
+    """Of the slots from ``first`` to ``stop`` the row of the array, and which of its slots it is.
+
+    ``starts`` has the first slot of each row from ``first_row`` on.
+    """
+    for row in range(len(starts) - 1):
+        begin = max(starts[row], first)
+        for slot in range(begin, min(starts[row + 1], stop)):
+            parents[slot - first] = first_row + row
+            places[slot - first] = slot - starts[row]
+
+
+@kernel
+def slot_offsets(units, starts, first, stop, out):  # type: ignore[no-untyped-def]
+    """Of the slots from ``first`` to ``stop`` where their array stands."""
+    for row in range(len(units)):
+        begin = max(starts[row], first)
+        for slot in range(begin, min(starts[row + 1], stop)):
+            out[slot - first] = 16 * units[row]

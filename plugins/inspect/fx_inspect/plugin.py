@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any
-
-import click
+from typing import TYPE_CHECKING, Any
 
 from fxframework import hookimpl
 from fxframework.errors import Catalogue
 from fxframework.registry import Confidence, Exporter, Option, Probe, Reader, Writer, lazy
+
+if TYPE_CHECKING:
+    import click
 
 SUFFIXES = (".inspect", ".vmo")
 

@@ -12,7 +12,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from decimal import Decimal
-from typing import Any, Final, Generic, NamedTuple, TypeVar
+from typing import Any, Final, Generic, NamedTuple, Protocol, Self, TypeVar
 
 import attrs
 import numpy as np
@@ -60,8 +60,9 @@ __all__ = [
 
 K = TypeVar("K")
 V = TypeVar("V")
+S = TypeVar("S", bound="Sliced")
 
-ROWS: Final = 1 << 14
+ROWS: Final = 1 << 16
 """Rows of a batch that a capture is asked for."""
 NOT_UTF8: Final = "strings that are not UTF-8, in part"
 ARRAYS: Final = frozenset({INT_ARRAY, UINT_ARRAY, DOUBLE_ARRAY})
@@ -132,27 +133,34 @@ def special_double(value: float) -> str | None:
 
 def rust_double(value: float) -> str:
     """The double as Rust prints it: no exponent, and no fraction where it is whole."""
-    if not math.isfinite(value):
-        return "NaN" if math.isnan(value) else "inf" if value > 0 else "-inf"
-    return f"{Decimal(repr(value)):f}".removesuffix(".0")
+    shown = repr(value)
+    if "e" in shown:
+        return f"{Decimal(shown):f}"
+    return "NaN" if shown == "nan" else shown.removesuffix(".0")
 
 
 # --- Walking -------------------------------------------------------------------------------------
 
 
-class Details(Generic[V]):
+class Sliced(Protocol):
+    """What can be made of the rows of a batch: stretches of it are those of some of them."""
+
+    def __getitem__(self, rows: slice, /) -> Self: ...
+
+
+class Details(Generic[S]):
     """Rows of a table that belong to rows of another, whose keys are asked for in order."""
 
     def __init__(
-        self, capture: Capture, table: str, column: str, make: Callable[[Table], Sequence[V]]
+        self, capture: Capture, table: str, column: str, make: Callable[[Table], S]
     ) -> None:
         self._groups = self._grouped(capture, table, column, make)
         self._next = next(self._groups, None)
 
     @staticmethod
     def _grouped(
-        capture: Capture, table: str, column: str, make: Callable[[Table], Sequence[V]]
-    ) -> Iterator[tuple[int, Sequence[V]]]:
+        capture: Capture, table: str, column: str, make: Callable[[Table], S]
+    ) -> Iterator[tuple[int, S]]:
         """Each key with what was made of its rows; one may come in several pieces."""
         if table not in capture.schemas:
             return
@@ -165,14 +173,52 @@ class Details(Generic[V]):
             for at, key in enumerate(keys[starts[:-1]].tolist()):
                 yield key, made[starts[at] : starts[at + 1]]
 
-    def of(self, key: int) -> list[V]:
-        """What was made of the rows of a key; those of keys before it are passed over."""
-        found: list[V] = []
+    def groups(self, key: int) -> list[S]:
+        """What was made of the rows of a key, in pieces; those of keys before are passed over."""
+        found: list[S] = []
         while self._next is not None and self._next[0] <= key:
             if self._next[0] == key:
-                found += self._next[1]
+                found.append(self._next[1])
             self._next = next(self._groups, None)
         return found
+
+
+def _joined(pieces: list[list[V]]) -> list[V]:
+    """The pieces as one list."""
+    return pieces[0] if len(pieces) == 1 else [one for piece in pieces for one in piece]
+
+
+class Slots:
+    """The slots of arrays, by the rows of their properties, which are asked for in order."""
+
+    def __init__(self, capture: Capture) -> None:
+        self._pieces = Details(capture, "inspect_slots", "parent", _Piece.whole)
+
+    def of(self, row: int, column: str) -> list[Any]:
+        """The slots of an array in a column of `inspect_slots`."""
+        pieces = self._pieces.groups(row)
+        if len(pieces) == 1:
+            return pieces[0].values(column)
+        return [value for piece in pieces for value in piece.values(column)]
+
+
+class _Piece:
+    """Some rows of a batch."""
+
+    def __init__(self, batch: Table, rows: slice) -> None:
+        self._batch = batch
+        self._rows = rows
+
+    @classmethod
+    def whole(cls, batch: Table) -> _Piece:
+        return cls(batch, slice(0, len(batch)))
+
+    def __getitem__(self, rows: slice) -> _Piece:
+        return _Piece(self._batch, rows)
+
+    def values(self, column: str) -> list[Any]:
+        values: list[Any] = self._batch.array(column)[self._rows].tolist()
+        return values
 
 
 class Link(NamedTuple):
@@ -204,19 +250,17 @@ class Placed(Generic[V]):
     offset: int
 
 
-def walk(
-    capture: Capture, render: Callable[[Table, Details[Slot]], Sequence[V]]
-) -> Iterator[Placed[V]]:
+def walk(capture: Capture, render: Callable[[Table, Slots], list[V]]) -> Iterator[Placed[V]]:
     """The nodes of a capture, each before its children, with their properties and links.
 
     ``render`` makes something of each property of a batch; it is given the slots of arrays, by
     the row of the property.
     """
-    slots: Details[Slot] = Details(capture, "inspect_slots", "parent", _slots)
-    properties: Details[V] = Details(
+    slots = Slots(capture)
+    properties: Details[list[V]] = Details(
         capture, "properties", "node", lambda batch: render(batch, slots)
     )
-    links: Details[Link] = Details(capture, "inspect_links", "node", _links)
+    links: Details[list[Link]] = Details(capture, "inspect_links", "node", _links)
     open_nodes: list[int] = []
     for batch in capture.batches("nodes", ROWS):
         columns = (batch.array(name) for name in ("id", "parent", "name", "path", "offset"))
@@ -224,17 +268,15 @@ def walk(
         for node, parent, name, path, offset in rows:
             while open_nodes and open_nodes[-1] != parent:
                 open_nodes.pop()
-            yield Placed(len(open_nodes), name, path, properties.of(node), links.of(node), offset)
+            yield Placed(
+                len(open_nodes),
+                name,
+                path,
+                _joined(properties.groups(node)),
+                _joined(links.groups(node)),
+                offset,
+            )
             open_nodes.append(node)
-
-
-Slot = tuple[int, int, float, int]
-"""A slot of an array: as an int, as a uint, as a double, and the code of its string."""
-
-
-def _slots(batch: Table) -> list[Slot]:
-    columns = (batch.array(name).tolist() for name in ("int", "uint", "float", "str"))
-    return list(zip(*columns, strict=True))
 
 
 def _links(batch: Table) -> list[Link]:
@@ -278,7 +320,7 @@ class Values(Generic[V]):
     strings: Callable[[Sequence[int]], V]
     """Of the codes of strings."""
 
-    def of(self, batch: Table, slots: Details[Slot]) -> list[V]:
+    def of(self, batch: Table, slots: Slots) -> list[V]:
         """The values of a batch of `properties`."""
         types = batch.array("type")
         out: list[Any] = [None] * len(batch)
@@ -314,7 +356,7 @@ class Values(Generic[V]):
             for start, stop in zip(starts, stops, strict=True)
         )
 
-    def _arrays(self, batch: Table, slots: Details[Slot], out: list[Any]) -> None:
+    def _arrays(self, batch: Table, slots: Slots, out: list[Any]) -> None:
         types, formats = batch.array("type"), batch.array("inspect_format")
         chosen = np.flatnonzero(types >= INT_ARRAY)
         places = zip(
@@ -325,14 +367,12 @@ class Values(Generic[V]):
             strict=True,
         )
         for place, number, format, row in places:
-            found = slots.of(row)
             if number == STRING_ARRAY:
-                out[place] = self.strings([slot[3] for slot in found])
+                out[place] = self.strings(slots.of(row, "str"))
                 continue
-            column = number - INT_ARRAY
-            values = [slot[column] for slot in found]
             kind = ARRAY_TYPES[number]
-            histogram = Histogram.of(kind, format, values)
+            values = slots.of(row, "float" if kind == "double" else kind)
+            histogram = Histogram.of(kind, format, values) if format else None
             if histogram is None:
                 out[place] = self.array(kind, values, format)
             else:
@@ -351,7 +391,7 @@ class Value(NamedTuple):
     offset: int
 
 
-def exact(pool: StringPool) -> Callable[[Table, Details[Slot]], list[Value]]:
+def exact(pool: StringPool) -> Callable[[Table, Slots], list[Value]]:
     """What makes Values of properties: exact, of plain types."""
     texts: Names[str] = Names(pool, str)
 
@@ -378,7 +418,7 @@ def exact(pool: StringPool) -> Callable[[Table, Details[Slot]], list[Value]]:
         strings=lambda codes: [texts[code] for code in codes],
     )
 
-    def render(batch: Table, slots: Details[Slot]) -> list[Value]:
+    def render(batch: Table, slots: Slots) -> list[Value]:
         names = batch.array("name").tolist()
         types = batch.array("type").tolist()
         formats = batch.array("inspect_format").tolist()

@@ -144,7 +144,7 @@ class InspectCapture(Capture):
         decoder, tree = self._decoder(), self._tree()
         return Summary(
             records=int(decoder.scalars[k.N_BLOCKS]),
-            kinds=decoder.kinds(),
+            kinds=decoder.record_kinds(),
             start_ns=None,
             end_ns=None,
             facts=self._facts(decoder),
@@ -348,10 +348,12 @@ class Tree:
         types = values.type[rows]
 
         def numbers(*wanted: int) -> I64:
-            if not any(decoder.scalars[k.SEEN_TYPES] >> type & 1 for type in wanted):
+            bits = sum(1 << type for type in wanted)
+            if not int(decoder.scalars[k.SEEN_TYPES]) & bits:
                 return np.broadcast_to(np.int64(0), rows.size)
-            chosen = np.isin(types, wanted)
-            return np.where(chosen, values.value[rows], 0)
+            out = arena.empty(rows.size, np.int64)
+            k.pick.for_size(decoder.nbytes)(values.value, values.type, rows, bits, out)
+            return out
 
         def arrays() -> I64:
             out = np.empty((rows.size, 2), np.int64)
@@ -370,7 +372,7 @@ class Tree:
                     remedy="take the table in batches, or raise it with -o max_memory=BYTES",
                 )
             data = arena.empty(total, np.uint8)
-            k.copy_texts.for_size(total)(
+            k.copy_texts.for_size(max(total, decoder.nbytes))(
                 decoder.words, decoder.data, decoder.lay, values.source[rows], offsets, data
             )
             return TextColumn(offsets, data)
@@ -396,13 +398,24 @@ class Tree:
         rows = self.rows_of_values[first:last]
         starts = self.first_slot[first : last + 1]
         types, units = values.type[rows], values.unit[rows]
-        owners = np.repeat(np.arange(first, last), np.diff(np.clip(starts, at, stop)))
+        made: list[NDArray[Any]] = []
+
+        def places() -> list[NDArray[Any]]:
+            if not made:
+                made.extend((arena.empty(stop - at, np.int64), arena.empty(stop - at, np.int32)))
+                k.slot_places.for_size(decoder.nbytes)(starts, first, at, stop, *made)
+            return made
+
+        def offsets() -> I64:
+            out = arena.empty(stop - at, np.int64)
+            k.slot_offsets.for_size(decoder.nbytes)(units, starts, at, stop, out)
+            return out
 
         def numbers(wanted: int) -> I64:
             if not decoder.scalars[k.SEEN_TYPES] >> wanted & 1:
                 return np.broadcast_to(np.int64(0), stop - at)
             out = arena.empty(stop - at, np.int64)
-            k.slot_numbers.for_size(8 * out.size)(
+            k.slot_numbers.for_size(decoder.nbytes)(
                 decoder.words, units, types, starts, wanted, at, out
             )
             return out
@@ -411,16 +424,15 @@ class Tree:
             if not decoder.scalars[k.SEEN_TYPES] >> tables.STRING_ARRAY & 1:
                 return np.broadcast_to(np.int32(-1), stop - at)
             out = arena.empty(stop - at, np.int32)
-            k.slot_codes.for_size(8 * out.size)(
-                decoder.words, units, types, starts, at, decoder.blocks, decoder.ordinal,
-                decoder.strings, out,
+            k.slot_codes.for_size(decoder.nbytes)(
+                decoder.words, units, types, starts, at, decoder.kinds, decoder.strings.code, out
             )  # fmt: skip
             return out
 
         return {
-            "offset": lambda: layout.UNIT * values.unit[self.rows_of_values[owners]].astype("i8"),
-            "parent": owners,
-            "slot": lambda: (np.arange(at, stop) - self.first_slot[owners]).astype(np.int32),
+            "offset": offsets,
+            "parent": lambda: places()[0],
+            "slot": lambda: places()[1],
             "int": lambda: numbers(tables.INT_ARRAY),
             "uint": lambda: numbers(tables.UINT_ARRAY).view(np.uint64),
             "float": lambda: numbers(tables.DOUBLE_ARRAY).view(np.float64),

@@ -694,12 +694,12 @@ class _Resume:
             if step and leads[unit + step]:
                 leads[unit] = 1
         self._leads = np.frombuffer(leads, np.uint8)[:-1].astype(bool)
-        self._end = len(view)
+        self._end = whole
 
     def after(self, at: int) -> int:
         """The next unit behind byte ``at`` from which blocks lead to the end of the file.
 
-        Where there is none, the next one at which a block can stand; or the end.
+        Where there is none, the next one at which a block can stand; or the end of the last unit.
         """
         start = at // wire.UNIT + 1
         for mask in (self._leads, self._fits):

@@ -213,8 +213,8 @@ class _Piece:
     """Bytes of a log: a record that the target sends, or what lies between such records."""
 
     data: bytes
-    log: bool
-    ns: int | None
+    log: bool = attrs.field(kw_only=True)
+    ns: int | None = attrs.field(default=None, kw_only=True)
     """When it is sent; None for a control record, whose time need not be one of the clock."""
 
 
@@ -231,9 +231,11 @@ def _pieces(records: Iterator[LogFileRecord]) -> Iterator[_Piece]:
     """What a log is made of, in order."""
     encoder = RecordEncoder("log")
     for record in records:
-        log = isinstance(record, LogRecord)
-        timed = isinstance(record, LogRecord) and not record.control
-        yield _Piece(encoder.encode(record), log, record.ns if timed else None)
+        data = encoder.encode(record)
+        if isinstance(record, LogRecord):
+            yield _Piece(data, log=True, ns=None if record.control else record.ns)
+        else:
+            yield _Piece(data, log=False)
 
 
 def _as_log(name: str, pieces: list[_Piece], run: Run) -> Outcome:

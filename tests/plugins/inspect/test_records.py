@@ -234,7 +234,7 @@ def test_what_blocks_hold_behind_their_fields_is_kept() -> None:
 
 
 def test_an_edit_of_any_field_takes_effect() -> None:
-    changes = {
+    changes: dict[str, dict[str, Any]] = {
         "INT_VALUE": {"value": -8},
         "UINT_VALUE": {"value": 9},
         "DOUBLE_VALUE": {"value": "NaN"},

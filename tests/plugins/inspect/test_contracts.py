@@ -1,0 +1,80 @@
+"""fx_inspect keeps the contracts that every reader and writer keeps."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from fxframework.registry import Confidence
+from fxframework.testing import ReaderContract, Sample, WriterContract
+
+from .trees import FILES, every_type, image, vectors
+
+SOUND = (
+    "val_int_property",
+    "drv_tombstone_hides_children",
+    "img_all_scalars",
+    "img_arrays_histograms",
+    "img_long_string_ref",
+)
+BROKEN = ("drv_two_node_cycle", "drv_block_order_12", "drv_truncated_last_block")
+
+
+def _samples() -> Iterable[Sample]:
+    for name in SOUND:
+        yield Sample(f"{name}.inspect", image(FILES[name]))
+    yield Sample("legacy.vmo", image(vectors("legacy_v0")[1]))
+    yield Sample("every_type.inspect", every_type())
+    for name in BROKEN:
+        yield Sample(f"{name}.inspect", image(FILES[name]), sound=False)
+    yield Sample("empty.inspect", b"", confidence=Confidence.POSSIBLE, sound=False)
+
+
+class TestReader(ReaderContract):
+    plugin = "fx_inspect.plugin"
+    format = "inspect"
+    examples = 40
+
+    def samples(self) -> Iterable[Sample]:
+        return _samples()
+
+
+HEADER: dict[str, Any] = {
+    "record": "block", "type": "HEADER", "order": 0, "magic": "INSP", "version": 2,
+    "generation": 0, "vmo_size": None,
+}  # fmt: skip
+VALUE: dict[str, Any] = {"record": "block", "order": 0, "parent": 0, "name": 2}
+INT = VALUE | {"type": "INT_VALUE", "value": -1}
+NAME: dict[str, Any] = {"record": "block", "type": "NAME", "order": 0, "length": 1, "name": "n"}
+
+
+class TestWriter(WriterContract):
+    plugin = "fx_inspect.plugin"
+    format = "inspect"
+    examples = 60
+    derived = WriterContract.derived | {"index", "locked", "frozen", "capacity"}
+
+    def samples(self) -> Iterable[Sample]:
+        return _samples()
+
+    def records(self) -> Iterable[Mapping[str, Any]]:
+        yield HEADER
+        yield INT
+        yield NAME
+
+    def refused(self) -> Iterable[tuple[Mapping[str, Any], str]]:
+        yield INT | {"record": "blok"}, "FXI0401"
+        yield INT | {"type": "INT"}, "FXI0401"
+        yield VALUE | {"type": "INT_VALUE"}, "FXI0402"
+        yield INT | {"colour": "red"}, "FXI0402"
+        yield INT | {"value": "one"}, "FXI0403"
+        yield INT | {"parent": 1 << 24}, "FXI0404"
+        yield NAME | {"name": "x" * 9, "length": 9}, "FXI0405"
+        yield NAME | {"length": 2}, "FXI0409"
+
+    def many(self) -> Iterable[Mapping[str, Any]]:
+        yield HEADER
+        for number in itertools.count():
+            yield INT | {"value": number}
+            yield NAME
