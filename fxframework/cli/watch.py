@@ -62,7 +62,12 @@ def command(
         looks += 1
         if looks == count:
             return watch.status
-        time.sleep(interval)
+        pause(interval)
+
+
+def pause(seconds: float) -> None:
+    """Wait until it is time to look again."""
+    time.sleep(seconds)
 
 
 class _Watch:

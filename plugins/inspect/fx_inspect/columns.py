@@ -125,6 +125,8 @@ class Decoder:
             self.notes, self.scalars,
         )  # fmt: skip
         count = int(self.scalars[k.N_BLOCKS])
+        if count and blocks.type[0] == k.HEADER:
+            k.look_at_header.plain(self.words, self.nbytes, self.lay, self.notes)
         self.blocks = k.Blocks(*(column[:count] for column in blocks))
 
     def _read(self) -> None:

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from numpy.typing import NDArray
 
 from fxframework.io.jit import kernel
-from fxframework.model.strings import intern_words
+from fxframework.model.strings import intern_words, utf8_valid
 
 # Arrays of shape (n,); the name says the dtype, which numba checks.
 I64 = NDArray[Any]
@@ -198,7 +198,7 @@ def resume(words, lay, unit, units, leads, scalars):  # type: ignore[no-untyped-
 
 @kernel
 def frame(words, nbytes, lay, blocks, kinds, leads, tally, notes, scalars):  # type: ignore[no-untyped-def]
-    """Find the blocks and what is between them, and report what each is by itself.
+    """Find the blocks and what is between them, and report what each but the header is by itself.
 
     ``kinds`` gets, at each unit where a block begins, 1 + its number << 4 | its type; ``tally``
     counts records by type and order.
@@ -211,8 +211,11 @@ def frame(words, nbytes, lay, blocks, kinds, leads, tally, notes, scalars):  # t
         following = units
         found = DAMAGED
         order = 0
+        fault = 0
+        value = 0
         if unit == units:
-            note(notes, 13, at, count, nbytes - at)
+            fault = 13
+            value = nbytes - at
             following = units + 1
         else:
             word = words[2 * unit]
@@ -229,33 +232,39 @@ def frame(words, nbytes, lay, blocks, kinds, leads, tally, notes, scalars):  # t
                 following = run
                 scalars[PADDING_BYTES] += 16 * (run - unit)
             elif size > units - unit:
+                value = order
                 if order <= MAX_ORDER and type < lay[TYPES]:
-                    note(notes, 11, at, count, 16 << order)
+                    fault = 11
                     following = units + 1  # what is left behind the last unit goes with it
                 else:
-                    note(notes, 12, at, count, 16 << order)
+                    fault = 12
                     following = resume(words, lay, unit, units, leads, scalars)
-                    if following == units:
-                        following = units + 1
             else:
                 following = unit + size
                 if (16 << order) > scalars[MAX_RECORD]:
-                    note(notes, 14, at, count, 16 << order)
+                    fault = 14
+                    value = 16 << order
                 else:
                     found = UNKNOWN
                     if type < lay[TYPES]:
                         found = type
+                    value = type
+                    if found == UNKNOWN:
+                        fault = 101
+                    elif type == RESERVED:
+                        fault = 102
+                    elif type == BOOL and payload != 0 and payload != 1:
+                        fault = 103
+                        value = payload
+                    elif type == HEADER and unit > 0:
+                        fault = 15
                     if order > MAX_ORDER:
                         note(notes, 10, at, count, 16 << order)
-                    # Handing over tuples of arrays costs more than looking at most blocks does.
-                    plain = False
-                    if found != UNKNOWN:
-                        at_mask = RESERVED_BITS + 2 * type
-                        plain = word & lay[at_mask] == 0 and payload & lay[at_mask + 1] == 0
-                        plain = plain and type != HEADER and type != RESERVED
-                        plain = plain and (type != BOOL or payload == 0 or payload == 1)
-                    if not plain:
-                        look(words, nbytes, lay, unit, type, count, notes)
+                    mask = RESERVED_BITS + 2 * type
+                    if found != UNKNOWN and (word & lay[mask] | payload & lay[mask + 1]) != 0:
+                        note(notes, 301, at, count, word)
+        if fault != 0:
+            note(notes, fault, at, count, value)
         if unit == 0 and found != HEADER:
             note(notes, 1, 0, count, found)
         blocks.unit[count] = unit
@@ -293,90 +302,31 @@ def frame(words, nbytes, lay, blocks, kinds, leads, tally, notes, scalars):  # t
 
 
 @kernel
-def look(words, nbytes, lay, unit, type, record, notes):  # type: ignore[no-untyped-def]
-    """Report what there is to say of a block by itself."""
-    at = 16 * unit
-    word = words[2 * unit]
-    payload = words[2 * unit + 1]
-    if type >= lay[TYPES]:
-        note(notes, 101, at, record, type)
-        return
-    reserved = RESERVED_BITS + 2 * type
-    if word & lay[reserved] != 0 or payload & lay[reserved + 1] != 0:
-        note(notes, 301, at, record, word)
-    if type == RESERVED:
-        note(notes, 102, at, record, 0)
-    elif type == BOOL and payload != 0 and payload != 1:
-        note(notes, 103, at, record, payload)
-    elif type == HEADER and unit > 0:
-        note(notes, 15, at, record, 0)
-    elif type == HEADER:
-        magic = (word >> 32) & LOW32
-        if magic != MAGIC:
-            note(notes, 2, 0, 0, magic)
-        version = (word >> lay[INDEX_AT]) & ((1 << (32 - lay[INDEX_AT])) - 1)
-        if version > lay[MAX_VERSION]:
-            note(notes, 3, 0, 0, version)
-        elif version == 0 and lay[MAX_VERSION] > 0:
-            note(notes, 4, 0, 0, 0)
-        if payload & 1:
-            note(notes, 5, 0, 0, payload)
-        elif payload == FROZEN:
-            note(notes, 6, 0, 0, 0)
-        order = word & 15
-        if order > 0:
-            size = words[2] & LOW32
-            if size < (16 << order) or size > MAX_VMO or size % 16 != 0:
-                note(notes, 7, 0, 0, size)
-            elif size > nbytes:
-                note(notes, 8, 0, 0, size)
-            elif size < nbytes:
-                note(notes, 9, 0, 0, size)
-
-
-@kernel
-def utf8_valid(data, start, nbytes):  # type: ignore[no-untyped-def]
-    """Whether the bytes from ``start`` are UTF-8."""
-    every = 0
-    for at in range(start, start + nbytes):
-        every |= data[at]
-    if every < 0x80:
-        return True
-    at = start
-    end = start + nbytes
-    while at < end:
-        byte = data[at]
-        at += 1
-        if byte < 0x80:
-            continue
-        if 0xC2 <= byte <= 0xDF:
-            more = 1
-        elif 0xE0 <= byte <= 0xEF:
-            more = 2
-        elif 0xF0 <= byte <= 0xF4:
-            more = 3
-        else:
-            return False
-        if more > end - at:
-            return False
-        # The first byte decides what the second may be; later ones may be any.
-        low = 0x80
-        high = 0xBF
-        if byte == 0xE0:
-            low = 0xA0
-        elif byte == 0xED:
-            high = 0x9F
-        elif byte == 0xF0:
-            low = 0x90
-        elif byte == 0xF4:
-            high = 0x8F
-        for _ in range(more):
-            if data[at] < low or data[at] > high:
-                return False
-            low = 0x80
-            high = 0xBF
-            at += 1
-    return True
+def look_at_header(words, nbytes, lay, notes):  # type: ignore[no-untyped-def]
+    """Report what there is to say of the header, which is the first block."""
+    word = words[0]
+    payload = words[1]
+    magic = (word >> 32) & LOW32
+    if magic != MAGIC:
+        note(notes, 2, 0, 0, magic)
+    version = (word >> lay[INDEX_AT]) & ((1 << (32 - lay[INDEX_AT])) - 1)
+    if version > lay[MAX_VERSION]:
+        note(notes, 3, 0, 0, version)
+    elif version == 0 and lay[MAX_VERSION] > 0:
+        note(notes, 4, 0, 0, 0)
+    if payload & 1:
+        note(notes, 5, 0, 0, payload)
+    elif payload == FROZEN:
+        note(notes, 6, 0, 0, 0)
+    order = word & 15
+    if order > 0:
+        size = words[2] & LOW32
+        if size < (16 << order) or size > MAX_VMO or size % 16 != 0:
+            note(notes, 7, 0, 0, size)
+        elif size > nbytes:
+            note(notes, 8, 0, 0, size)
+        elif size < nbytes:
+            note(notes, 9, 0, 0, size)
 
 
 @kernel
@@ -592,9 +542,9 @@ def array_fault(payload, size):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def read_values(
+def read_values(  # type: ignore[no-untyped-def]
     words, lay, blocks, kinds, strings, buffers, children, nodes, values, links, notes, scalars
-):  # type: ignore[no-untyped-def]
+):
     """Read nodes, properties and links in the order of the file.
 
     Their parents stay indexes of blocks, until ``hang``; a node that is dropped has the name -1.
@@ -633,6 +583,8 @@ def read_values(
         source = unit
         length = 0
         content = -1
+        odd = 0
+        oddity = 0
         if type == NODE:
             node = blocks.number[record]
             nodes.unit[node] = unit
@@ -646,8 +598,9 @@ def read_values(
             format = (payload >> 60) & 15
             if fault == 0 and content < 0:
                 fault = 218
-            if fault == 0 and format > 1:
-                note(notes, 217, at, record, format)
+            if format > 1:
+                odd = 217
+                oddity = format
         elif type == BUFFER:
             format = (payload >> 60) & 15
             kind = IS_BYTES if format == 1 else IS_STRING
@@ -678,12 +631,13 @@ def read_values(
                 slot = read_slots(words, kinds, uses, refs, unit, length, fault == 0)
                 if fault == 0 and slot >= 0:
                     note(notes, 216, at, record, slot)
-            if fault == 0:
-                if format > 2 or (entry == STRING and format > 0):
-                    note(notes, 215, at, record, format)
-                    format = 0
-                if (format == 1 and length < 5) or (format == 2 and length < 6):
-                    note(notes, 214, at, record, length)
+            if format > 2 or (entry == STRING and format > 0):
+                odd = 215
+                oddity = format
+                format = 0
+            elif (format == 1 and length < 5) or (format == 2 and length < 6):
+                odd = 214
+                oddity = length
         else:
             kind = IS_BOOL if type == BOOL else IS_INT + type - INT
             if type == BOOL and payload != 0:
@@ -691,6 +645,8 @@ def read_values(
         if fault != 0:
             note(notes, fault, at, record, target)
             continue
+        if odd != 0:
+            note(notes, odd, at, record, oddity)
         uses[name] += 1
         if type == LINK:
             uses[content] += 1

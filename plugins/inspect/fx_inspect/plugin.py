@@ -144,6 +144,7 @@ def fx_readers() -> Iterable[Reader]:
             rules=_rules,
             explain=lazy("fx_inspect.explain:explain"),
             sample=lazy("fx_inspect.sample:sample"),
+            snapshot=lazy("fx_inspect.cli:snapshot"),
         )
     ]
 

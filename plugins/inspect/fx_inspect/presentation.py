@@ -62,7 +62,7 @@ K = TypeVar("K")
 V = TypeVar("V")
 S = TypeVar("S", bound="Sliced")
 
-ROWS: Final = 1 << 16
+ROWS: Final = 1 << 18
 """Rows of a batch that a capture is asked for."""
 NOT_UTF8: Final = "strings that are not UTF-8, in part"
 ARRAYS: Final = frozenset({INT_ARRAY, UINT_ARRAY, DOUBLE_ARRAY})

@@ -7,8 +7,8 @@ to are read the same way, and joined to this one (``linking.py``).
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Any, ClassVar
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,13 +21,16 @@ from fxframework.errors import LimitError
 from fxframework.io import arena
 from fxframework.io.source import Source
 from fxframework.io.words import U64_MAX
-from fxframework.model.capture import Capture, OpenRequest, Record, Summary
+from fxframework.model.capture import Capture, Entry, OpenRequest, Record, Summary
 from fxframework.model.diagnostics import Diagnostics
 from fxframework.model.schema import TableSchema
 from fxframework.model.strings import StringPool, TextColumn
 from fxframework.model.table import Table
 
-__all__ = ["InspectCapture", "open_inspect"]
+if TYPE_CHECKING:
+    from fx_inspect.linking import Joined
+
+__all__ = ["InspectCapture", "Tree", "open_inspect", "paths"]
 
 I64 = NDArray[np.int64]
 I32 = NDArray[np.int32]
@@ -75,7 +78,7 @@ class InspectCapture(Capture):
         if not source.size:
             diagnostics.add("FXF0102", offset=0)
         self._read: Decoder | None = None
-        self._trees: Tree | None = None
+        self._trees: Tree | Joined | None = None
         self._tables: dict[str, Table] = {}
 
     # --- Records ---------------------------------------------------------------------------------
@@ -107,15 +110,18 @@ class InspectCapture(Capture):
             report(self._read, self.diagnostics)
         return self._read
 
-    def _tree(self) -> Tree:
+    def _tree(self) -> Tree | Joined:
         if self._trees is None:
             tree = Tree(self._decoder(), self.request.limits.max_memory)
-            if self.request.options.get("links") is not None and len(tree.links.block):
+            self._trees = tree
+            links = tree.rows_of_links
+            if links.size and self.request.options.get("links"):
                 from fx_inspect.linking import followed
 
                 self._trees = followed(self, tree)
-            else:
-                self._trees = tree
+            elif links.size:
+                first = layout.UNIT * int(tree.links.unit.min())
+                self.diagnostics.add("FXI0605", f"there are {links.size}", offset=first)
         return self._trees
 
     def _table(self, name: str) -> Table:
@@ -136,6 +142,21 @@ class InspectCapture(Capture):
     def _made(self, name: str, rows: int, columns: Columns, first: int) -> Table:
         columns["row"] = lambda: np.arange(first, first + rows, dtype=np.int64)
         return Table(self.schemas[name], rows, columns, self.strings)
+
+    def choose(self, selectors: Sequence[str]) -> Capture:
+        """The same capture with what any of these selectors chooses (notes §3.2).
+
+        Raises UsageError for a selector that is none.
+        """
+        from fx_inspect.selectors import choose
+
+        return choose(self, selectors)
+
+    def entries(self) -> Iterator[Entry]:
+        """Nodes, properties and links by their paths: what two VMOs are compared by."""
+        from fx_inspect.presentation import entries
+
+        return entries(self)
 
     # --- Summary ----------------------------------------------------------------------------------
 

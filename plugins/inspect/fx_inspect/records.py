@@ -476,6 +476,10 @@ def _packed(block: Block) -> bytes:
     payload = b""
     if type == BlockType.HEADER:
         used |= {"magic", "vmo_size"}
+        if block.layout == "v0" and fields["version"] & 0xFF:
+            raise refusal(
+                "FXI0409", f"HEADER: with version {fields['version']} it is no header of version 0"
+            )
         words[0] |= int.from_bytes(_magic(fields), "little") << 32
         size = fields.get("vmo_size")
         if size is not None:

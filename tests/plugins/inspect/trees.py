@@ -209,6 +209,12 @@ def every_type() -> bytes:
     return bytes(vmo.data).ljust(4096, b"\0")
 
 
+def sized(data: bytes) -> bytes:
+    """The file cut to whole units, with its size in its header."""
+    whole = len(data) // wire.UNIT * wire.UNIT
+    return data[:16] + whole.to_bytes(4, "little") + data[20:whole]
+
+
 def records_of(data: bytes) -> list[Any]:
     """All records of a file."""
     return list(RecordDecoder().records(data))
