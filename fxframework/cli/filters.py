@@ -34,9 +34,9 @@ def part_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _severity(text: str) -> int:
-    from fxframework.model.logs import severity_byte
+    from fxframework.model.logs import least_severity
 
-    return severity_byte(text)
+    return least_severity(text)
 
 
 def _koid(text: str) -> int:

@@ -473,9 +473,9 @@ def _entry_digests(capture: Capture) -> tuple[U64, U64] | None:
     # Of several entries of one name, the first ones belong together, the second ones, and so on.
     order = np.argsort(digests, kind="stable")
     ordered = digests[order]
-    begins = np.flatnonzero(np.append(True, ordered[1:] != ordered[:-1])) if ordered.size else []
-    lengths = np.diff(np.append(begins, ordered.size)).astype(np.int64)
-    number = np.arange(ordered.size) - np.repeat(begins, lengths).astype(np.int64)
+    begins = np.flatnonzero(np.append(True, ordered[1:] != ordered[:-1])[: ordered.size])
+    lengths = np.diff(np.append(begins, ordered.size))
+    number = np.arange(ordered.size) - np.repeat(begins, lengths)
     apart = np.empty_like(digests)
     apart[order] = ordered + number.astype(np.uint64) * np.uint64(_AGAIN)
     return apart, np.frombuffer(bytes(said), np.uint64)

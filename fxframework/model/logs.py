@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from fxframework.model.capture import Capture
     from fxframework.model.window import Selection
 
-__all__ = ["LogFilter", "RowMarks", "severity_byte"]
+__all__ = ["LogFilter", "RowMarks", "least_severity"]
 
 Bools = NDArray[np.bool_]
 KERNEL = "klog"
@@ -35,16 +35,17 @@ MESSAGES = 1 << 14
 NOT_MET, NO, YES = range(3)
 
 
-def severity_byte(level: str | int) -> int:
-    """The severity byte of a level's name, in any case, or of a number from 0 to 255.
+def least_severity(level: str | int) -> int:
+    """The least severity byte of a level's band, by its name in any case; or a number, 0 to 255.
 
-    Raises UsageError for anything else.
+    A band reaches from above the level below it up to the level: a byte of 0x2f is INFO. Raises
+    UsageError for anything else.
     """
     if isinstance(level, str):
         known = {**LOG_LEVELS, "WARNING": LOG_LEVELS["WARN"]}
         name = level.strip().upper()
         if name in known:
-            return known[name]
+            return max((level + 1 for level in known.values() if level < known[name]), default=0)
         try:
             level = int(name, 0)
         except ValueError:

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from fxframework.errors import UsageError, did_you_mean
 from fxframework.model.capture import Capture, Record, Summary
 from fxframework.model.clock import NS_MAX, NS_MIN
-from fxframework.model.logs import LogFilter, RowMarks, severity_byte
+from fxframework.model.logs import LogFilter, RowMarks, least_severity
 from fxframework.model.schema import SLICE_KINDS, STANDARD_TABLES, TABLE_CODES
 from fxframework.model.table import Table
 
@@ -47,7 +47,7 @@ class Selection:
     processes: tuple[str, ...] = ()
     categories: tuple[str, ...] = ()
     min_severity: int | None = attrs.field(
-        default=None, converter=attrs.converters.optional(severity_byte)
+        default=None, converter=attrs.converters.optional(least_severity)
     )
     """Logs of at least this severity: a byte, or the name of a level (UsageError for none)."""
     tags: tuple[str, ...] = ()

@@ -17,7 +17,7 @@ from fxframework.errors import UsageError
 from fxframework.host import Host
 from fxframework.model import logs as logs_module
 from fxframework.model.capture import Capture
-from fxframework.model.logs import RowMarks, severity_byte
+from fxframework.model.logs import RowMarks, least_severity
 from fxframework.model.window import Selection, Window
 
 LINES = (
@@ -188,8 +188,8 @@ def test_no_severity(level: str | int) -> None:
 
 
 def test_severities() -> None:
-    assert [severity_byte(text) for text in ("Trace", " error ", "0x35", "7", 255)] == [
-        0x10, 0x50, 0x35, 7, 255,
+    assert [least_severity(text) for text in ("Trace", " error ", "0x35", "7", 255)] == [
+        0, 0x41, 0x35, 7, 255,
     ]  # fmt: skip
 
 

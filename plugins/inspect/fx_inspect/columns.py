@@ -21,11 +21,8 @@ __all__ = ["Decoder", "Order", "arranged", "walked"]
 I64 = NDArray[np.int64]
 I32 = NDArray[np.int32]
 U8 = NDArray[np.uint8]
-FINDINGS_A_BLOCK = 10
-"""More findings than a block can have."""
-SPARE_FINDINGS = 64
-RULES = 64
-"""More codes than the kernels report."""
+FINDINGS = 1 << 10
+"""Findings for which there is room at first: more than most files have."""
 
 
 def _zeros(kind: Any, rows: int, **dtypes: type) -> Any:
@@ -94,22 +91,30 @@ class Decoder:
         self.lay = LAYOUTS["v0" if self.legacy else "new"]
         units = self.nbytes // layout.UNIT
         self.words: I64 = data[: units * layout.UNIT].view("<i8")
+        self.limits = limits
+        found = FINDINGS
+        while found:
+            self._begin(found)
+            self._frame(units)
+            self._read()
+            self._arrange()
+            # A file of very many findings is read again, with room for them.
+            kept = int(self.notes.counts[0])
+            found = kept if k.FINDING_FIELDS * kept > self.notes.findings.size else 0
+
+    def _begin(self, findings: int) -> None:
+        limits = self.limits
         self.scalars = np.zeros(k.SCALARS, np.int64)
         self.scalars[k.MAX_RECORD] = limits.max_record or 1 << 62
         self.scalars[k.MAX_STRING] = limits.max_string or 1 << 62
         self.scalars[k.ROOM] = self.nbytes
         self.tally = np.zeros(256 * 16, np.int64)
         """Records by type and order."""
-        per_code = limits.max_findings or 1 << 62
-        kept = min(per_code * RULES, FINDINGS_A_BLOCK * units) + SPARE_FINDINGS
         self.notes = k.Notes(
-            findings=np.empty(kept * k.FINDING_FIELDS, np.int64),
+            findings=np.empty(findings * k.FINDING_FIELDS, np.int64),
             counts=np.zeros(k.CODES + 2, np.int64),
         )
-        self.notes.counts[1] = per_code
-        self._frame(units)
-        self._read()
-        self._arrange()
+        self.notes.counts[1] = limits.max_findings or 1 << 62
 
     def _run(self, kernel: Kernel, *arguments: Any) -> Any:
         return kernel.for_size(self.nbytes)(*arguments)

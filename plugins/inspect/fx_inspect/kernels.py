@@ -146,16 +146,21 @@ class Links(NamedTuple):
 
 @kernel
 def note(notes, code, offset, record, value):  # type: ignore[no-untyped-def]
-    """Report a finding: counted always, kept while its code is under the limit."""
+    """Report a finding: counted always, kept while its code is under the limit.
+
+    Where there is no room for it either, ``counts[0]`` says how much would have been needed.
+    """
     counts = notes.counts
     counts[code + 2] += 1
     if counts[code + 2] <= counts[1]:
         row = counts[0] * 4
+        counts[0] += 1
+        if row + 4 > len(notes.findings):
+            return
         notes.findings[row] = code
         notes.findings[row + 1] = offset
         notes.findings[row + 2] = record
         notes.findings[row + 3] = value
-        counts[0] += 1
 
 
 @kernel

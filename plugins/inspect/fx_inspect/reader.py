@@ -39,9 +39,9 @@ TEXT_AT_ONCE = 64 << 20
 """Bytes of values in a batch, however many rows that is."""
 COST = 10
 """Bytes of values that a byte of the file may make in a whole table, where values share strings."""
-LONGEST_PATH = 1 << 16
-PATHS = 4
-SPARE_PATHS = 1 << 20
+LONGEST_PATH = 1 << 12
+PATHS = 2
+SPARE_PATHS = 1 << 18
 """Bytes of the longest path, and of all: so many a byte of the file, and so many more."""
 LISTED = 10
 """Names that a summary lists."""

@@ -136,7 +136,7 @@ class Meaning:
             rendered = render_printf(_encoded(entry.message), [a.value for a in positional])
             entry.message = rendered.decode(errors="surrogateescape")
         if self.is_2022 and entry.verbosity is not None:
-            entry.severity_name = Level.DEBUG.name
+            entry.severity, entry.severity_name = Level.DEBUG, Level.DEBUG.name
         return entry
 
     # --- who logged ---

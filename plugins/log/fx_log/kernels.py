@@ -331,7 +331,7 @@ def rare_row(  # type: ignore[no-untyped-def]
         note(notes, 203, offset, record, scalars[LAST_NS])
     scalars[FIRST_NS] = min(scalars[FIRST_NS], ns)
     if dropped != 0 or rolled_out != 0:
-        note(notes, 206, offset, record, dropped)
+        note(notes, 206, offset, record, dropped or rolled_out)
         scalars[DROPPED_LOW] += dropped & LOW32
         scalars[DROPPED_HIGH] += (dropped >> 32) & LOW32
         scalars[ROLLED_LOW] += rolled_out & LOW32
@@ -415,10 +415,10 @@ def frame_log(words, nbytes, frames, state):  # type: ignore[no-untyped-def]
         code = 0
         if word & 15 != 9:
             code = 1
-        elif size < 2:
-            code = 2
         elif at + 1 == total:
             code = 5
+        elif size < 2:
+            code = 2
         elif size > total - at:
             code = 3
         if code:
@@ -678,6 +678,8 @@ def decode(  # type: ignore[no-untyped-def]
                     note(notes, 101, here, record, word)
                     odd = True
 
+            if kind > BOOL:
+                note(notes, 113, here, record, kind)
             name = EMPTY
             name_bytes = 0
             if ref >= 0x8000:
@@ -760,7 +762,8 @@ def decode(  # type: ignore[no-untyped-def]
             elif inner - at <= size_words <= end - at:
                 inner = at + size_words
                 value = recall(words, data, value_at, 8 * (inner - value_at), texts, pool)
-                note(notes, 112 if kind < BOOL else 113, here, record, kind)
+                if kind < BOOL:
+                    note(notes, 112, here, record, kind)
             else:
                 failed = 116
             if failed:
@@ -834,7 +837,7 @@ def decode(  # type: ignore[no-untyped-def]
                     else:
                         verbosity = value
                     continue
-                note(notes, 201, here, record, kind)
+                note(notes, 201, here, record, name)
             elif name == ROLLED_OUT:
                 if control and kind == UINT64:
                     known |= 1 << ROLLED_OUT
@@ -928,7 +931,7 @@ def decode(  # type: ignore[no-untyped-def]
         logs.ns[n_logs] = ns
         logs.start[n_logs] = message_at
         logs.length[n_logs] = message_bytes
-        logs.severity[n_logs] = severity
+        logs.severity[n_logs] = shown
         logs.given[n_logs] = given
         logs.pid[n_logs] = pid
         logs.tid[n_logs] = tid

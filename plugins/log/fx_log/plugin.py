@@ -27,6 +27,8 @@ _OPENED = dict(zip(FORMATS, ("log", "legacy", "stream", "ring"), strict=True))
 
 # --- Recognising -------------------------------------------------------------------------
 
+NEAR = 1024
+"""Bytes at the beginning in which a file that is named so must have a record's header."""
 ENOUGH = 3
 """Records after which a file without a magic number is taken for logs (notes §1.6)."""
 
@@ -34,8 +36,9 @@ ENOUGH = 3
 def sniff(probe: Probe) -> Confidence:
     """LIKELY for three sound records in a row, or for fewer that end where the file does.
 
-    POSSIBLE for a file of that name that is empty or begins with one. Never CERTAIN: logs have no
-    magic number, and traces have records of type 9 too, whose severity byte is 0.
+    POSSIBLE for a file of that name that is empty or has the header of a record in its first
+    words, however odd. Never CERTAIN: logs have no magic number, and traces have records of type 9
+    too, whose severity byte is 0.
     """
     named = probe.has_suffix(SUFFIXES)
     if not probe.size:
@@ -51,7 +54,17 @@ def sniff(probe: Probe) -> Confidence:
             return Confidence.LIKELY
     if found == ENOUGH:
         return Confidence.LIKELY
-    return Confidence.POSSIBLE if named and found else Confidence.NONE
+    near = range(0, min(len(probe.head), NEAR), 8) if named else ()
+    return Confidence.POSSIBLE if any(_header(probe, at) for at in near) else Confidence.NONE
+
+
+def _header(probe: Probe, at: int) -> bool:
+    """Whether the word at byte ``at`` could be the header of a record, by its type and size."""
+    from fx_log import layout
+
+    word = int.from_bytes(probe.head[at : at + 8], "little")
+    nbytes = 8 * layout.SIZE.get(word)
+    return layout.TYPE.get(word) == layout.RECORD_TYPE and 16 <= nbytes <= probe.size - at
 
 
 def _record(head: bytes, at: int, size: int) -> int:
@@ -105,8 +118,8 @@ def _argument(header: int) -> int:
 def sniff_ring(probe: Probe) -> Confidence:
     """LIKELY for a first page that holds a sound head and tail only, in a ring of a legal size.
 
-    And where the oldest entry lies within what is at hand, a log record in it. Else POSSIBLE with
-    the suffix.
+    And where the oldest entry lies within what is at hand, a log record in it. Else POSSIBLE for
+    at least a page with the suffix.
     """
     from fx_log import layout
 
@@ -130,7 +143,8 @@ def sniff_ring(probe: Probe) -> Confidence:
         fits = length <= head - tail - layout.RING_ENTRY
         if at_hand and fits and layout.TYPE.get(word) == layout.RECORD_TYPE:
             return Confidence.LIKELY
-    return Confidence.POSSIBLE if named and (sound or not probe.size) else Confidence.NONE
+    a_page = probe.size >= layout.RING_PAGE
+    return Confidence.POSSIBLE if named and (a_page or not probe.size) else Confidence.NONE
 
 
 def sniff_packet(probe: Probe) -> Confidence:

@@ -18,9 +18,9 @@ from fx_log import layout
 from fx_log.columns import Chunk, Decoder, PacketDecoder, RingDecoder, well_known_texts
 from fx_log.layout import ArgType
 from fx_log.rules import RULES
-from fx_log.severity import LEVELS, Level
+from fx_log.severity import ERAS, LEVELS, Level
 from fx_log.tables import LOG_TAGS, LOGS
-from fxframework.errors import LimitError
+from fxframework.errors import LimitError, UsageError, did_you_mean
 from fxframework.io import arena
 from fxframework.io.source import Source
 from fxframework.io.words import U64_MAX
@@ -57,6 +57,8 @@ LISTED = 1000
 """Components and tags that a summary lists."""
 BINS = 64
 
+CLOCKS = ("", "boot", "monotonic")
+"""What times can be said to be counted by."""
 _MESSAGES = {
     1: "a word of type {value}",
     2: "a record of {value} words",
@@ -72,7 +74,7 @@ _MESSAGES = {
     113: "type {value}",
     203: "the one before it has the time {value}",
     204: "tag {value}",
-    206: "{word} dropped before it",
+    206: "{word} before it",
     210: "it would take {value} bytes",
     301: "{value} arguments",
     302: "a name of {value} bytes",
@@ -121,6 +123,14 @@ class LogCapture(Capture):
     }
 
     def __init__(self, source: Source, request: OpenRequest) -> None:
+        for name, known in (("severity_era", ERAS), ("clock", CLOCKS)):
+            value = request.options.get(name, known[0])
+            if value not in known:
+                raise UsageError(
+                    f"{name} is {value!r}{did_you_mean(value, known)}",
+                    path=source.name,
+                    remedy=f"there are {', '.join(filter(None, known))}",
+                )
         diagnostics = Diagnostics(
             RULES,
             limit=request.limits.max_findings,
@@ -268,7 +278,7 @@ class LogCapture(Capture):
             message = _MESSAGES.get(number, "").format(value=value, word=value & U64_MAX)
             if number == 107 and value:
                 message = f"a string is not UTF-8: {self.strings.bytes_of(value)!r}"
-            elif number in (202, 207):
+            elif number in (201, 202, 207):
                 message = self.strings[value]
             self.diagnostics.add(f"FXL{number:04}", message, offset=offset, record=record)
         for number, total in enumerate(notes.counts[2:].tolist()):
@@ -528,12 +538,6 @@ def _logs(decoder: Decoder, chunk: Chunk) -> tuple[int, Columns]:
     logs = chunk.logs
     rows = int(logs.ns.size)
 
-    def names() -> NDArray[np.int32]:
-        codes: NDArray[np.int32] = _LEVEL_CODES[logs.severity]
-        if decoder.state.scalars[k.ERA_2022]:
-            codes[logs.given & k.HAS_VERBOSITY != 0] = _LEVEL_CODES[Level.DEBUG]
-        return codes
-
     def rare(column: int) -> I64:
         picked = chunk.rare.column == column
         if not picked.any():
@@ -547,7 +551,7 @@ def _logs(decoder: Decoder, chunk: Chunk) -> tuple[int, Columns]:
         "ts": logs.ns,
         "ticks": logs.ns.view(np.uint64),
         "severity": logs.severity,
-        "severity_name": names,
+        "severity_name": lambda: _LEVEL_CODES[logs.severity],
         "pid": logs.pid.view(np.uint64),
         "tid": logs.tid.view(np.uint64),
         "tags": logs.tags,

@@ -314,6 +314,8 @@ class _Arguments:
         """The argument with this header, which stands before the position."""
         start = self.start
         size = WORD * wire.ARG_SIZE.get(header)
+        if number > ArgType.BOOL:
+            self.find("FXL0113", f"type {number}")
         name = self.string(wire.NAME_REF.get(header))
         if not _is_utf8(name):
             self.find("FXL0107", "a name is not UTF-8")
@@ -340,7 +342,8 @@ class _Arguments:
         else:
             if not self.at <= start + size <= self.end:
                 raise _Damage("FXL0116")
-            self.find("FXL0112" if number in wire.TRACE_TYPES else "FXL0113", f"type {number}")
+            if number in wire.TRACE_TYPES:
+                self.find("FXL0112", f"type {number}")
             argument.value = self.data[self.at : start + size].tobytes()
             self.at = start + size
         if header and size != self.at - start:
@@ -1156,10 +1159,10 @@ class _LogWalk(_Walk):
         code = None
         if header & wire.TYPE.limit != wire.RECORD_TYPE:
             code, message = "FXL0001", f"a word of type {header & wire.TYPE.limit}"
-        elif size < WORD * wire.MIN_RECORD_WORDS:
-            code, message = "FXL0002", f"a record of {size // WORD} words"
         elif left < 2 * WORD:
             code, message = "FXL0005", f"{left} bytes"
+        elif size < WORD * wire.MIN_RECORD_WORDS:
+            code, message = "FXL0002", f"a record of {size // WORD} words"
         elif size > left:
             code, message = "FXL0003", f"a record of {size} bytes, and {left} are left"
         if code is not None:

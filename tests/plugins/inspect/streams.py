@@ -41,9 +41,11 @@ texts = st.one_of(
     st.binary(max_size=70),
 )
 types = st.sampled_from(
-    [FREE, NODE, NODE, NODE, INT, UINT, DOUBLE, BUFFER, BUFFER, EXTENT, EXTENT, NAME, NAME]
-    + [TOMBSTONE, ARRAY, ARRAY, LINK, BOOL, STRING, STRING, STRING]
-)
+    [
+        FREE, NODE, NODE, NODE, INT, UINT, DOUBLE, BUFFER, BUFFER, EXTENT, EXTENT, NAME, NAME,
+        TOMBSTONE, ARRAY, ARRAY, LINK, BOOL, STRING, STRING, STRING,
+    ]
+)  # fmt: skip
 odd_types = st.sampled_from([RESERVED, HEADER, 13, 14, 15, 0x7F, 0xFF])
 ORDERS = {EXTENT: [0, 1, 2, 3], NAME: [0, 1, 2], ARRAY: [0, 1, 2, 3, 4], STRING: [0, 1, 2]}
 

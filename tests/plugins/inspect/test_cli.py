@@ -9,12 +9,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import fx_inspect.plugin
+from fx_inspect.salvage import salvage
 from fx_inspect.writer import Inspector
-from fxframework.errors import ExitCode
+from fxframework.errors import ExitCode, Severity
 from fxframework.exporters import plugin as exporters
 from fxframework.host import Host
+from fxframework.io.sink import Sink
 from fxframework.testing.cli import run_cli
 
 FILES = json.loads(
@@ -406,3 +410,52 @@ def test_salvage_keeps_the_version(run: Run, tmp_path: Path, version: int) -> No
     assert run("verify", "-f", "inspect", out).exit_code == ExitCode.OK
     assert path.read_bytes()[:4] == out.read_bytes()[:4]
     assert tree(run, out) == tree(run, path)
+
+
+def everything(version: int) -> bytes:
+    """A small VMO with all that a version has."""
+    made = Inspector(version=version)
+    a = made.root.create_child("a")
+    a.create_int("i", 1)
+    a.create_double("d", 0.5)
+    a.create_string("s", "x" * 90)
+    a.create_bytes("b", bytes(50))
+    a.create_int_array("l", [1, 2, 3])
+    if version == 2:
+        a.create_string_array("sa", ["q", "r", "q"])
+    a.create_int_linear_histogram("h", 0, 2, 5)
+    a.create_uint_exponential_histogram("e", 0, 2, 5, 4)
+    a.create_lazy_child("z", Inspector)
+    a.create_child("c").create_uint("u", 4)
+    data = made.copy()
+    assert data is not None
+    return data
+
+
+WHOLE = {version: everything(version) for version in (0, 1, 2)}
+
+
+@settings(max_examples=60)
+@given(
+    st.sampled_from(sorted(WHOLE)),
+    st.lists(st.tuples(st.integers(16, 1600), st.integers(0, 7)), min_size=1, max_size=20),
+    st.none() | st.integers(16, 4096),
+)
+def test_salvage_of_any_damage(
+    version: int, flips: list[tuple[int, int]], size: int | None
+) -> None:
+    data = bytearray(WHOLE[version])
+    for at, bit in flips:
+        data[at] ^= 1 << bit
+    host = Host(discover=False)
+    host.register(fx_inspect.plugin, name="inspect", distribution="fxframework")
+    sink = Sink.memory()
+    with host.open(bytes(data[:size]), format="inspect") as capture:
+        losses = list(salvage(capture, sink, {}))
+        before = sorted(repr(entry[:3]) for entry in capture.entries() or ())
+    with host.open(sink.getvalue(), format="inspect") as capture:
+        capture.scan()
+        after = sorted(repr(entry[:3]) for entry in capture.entries() or ())
+        worst = capture.diagnostics.worst
+    assert worst is None or worst < Severity.WARNING
+    assert losses or before == after

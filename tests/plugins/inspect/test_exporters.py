@@ -45,7 +45,8 @@ def lines(tree: dict[str, Any], **options: Any) -> list[str]:
     text, _ = export("tree", hand_made(tree), **options)
     head, _, body = text.partition("    root:\n")
     assert head.endswith("  payload:\n")
-    return body.splitlines()
+    found: list[str] = body.splitlines()
+    return found
 
 
 def payload(tree: dict[str, Any]) -> Any:
@@ -247,7 +248,7 @@ values = st.one_of(
     st.lists(st.text(max_size=3), max_size=4).map(lambda value: ("string_list", value)),
 )
 properties = st.lists(
-    st.tuples(names, values).map(lambda pair: prop(*pair[1], pair[0])), max_size=4
+    st.builds(lambda name, value: prop(value[0], value[1], name), names, values), max_size=4
 )
 trees = st.recursive(
     st.builds(lambda name, some: node(name, *some), names, properties),

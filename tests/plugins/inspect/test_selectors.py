@@ -212,7 +212,8 @@ def test_any_text_is_a_selector_or_refused(text: str) -> None:
 
 def chosen(*selectors: str, step: int = 1 << 16) -> list[str]:
     text, _ = export("selectors", choose(hand_made(TREE, step=step), selectors))
-    return text.splitlines()
+    found: list[str] = text.splitlines()
+    return found
 
 
 @pytest.mark.parametrize(

@@ -50,6 +50,20 @@ def test_a_few_records_and_damage_need_the_name(count: int) -> None:
 @pytest.mark.parametrize(
     "data",
     [
+        log(severity=0),
+        bytes(24) + text_log("a"),
+        b"\1" * 24 + text_log("a"),
+        text_log("a")[:16] + b"\x37" + text_log("a")[17:],
+    ],
+)
+def test_by_its_name_an_odd_file_is_one(data: bytes) -> None:
+    assert sniffed("log", data) == NONE
+    assert sniffed("log", data, "x.fxlog") == POSSIBLE
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
         log(severity=0) * 3,  # the trace format's log record has no severity there
         log(severity=0x80) * 3,
         text_log("a")[:-8] * 3,
@@ -85,6 +99,8 @@ def test_rings_are_told_by_their_first_page() -> None:
     assert sniffed("log-ring", ring([])) == NONE
     assert sniffed("log-ring", ring([]), "x.fxring") == POSSIBLE
     assert sniffed("log-ring", data[:16] + b"\1" + data[17:]) == NONE
+    assert sniffed("log-ring", data[:-8], "x.fxring") == POSSIBLE
+    assert sniffed("log-ring", data[:4095], "x.fxring") == NONE
 
 
 def vectors() -> dict[str, tuple[str | None, bytes]]:

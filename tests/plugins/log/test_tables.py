@@ -6,10 +6,11 @@ from typing import Any
 
 import pytest
 
+import fxframework as fxf
 from fx_log import columns, layout, reader
 from fx_log.reader import LogCapture, open_legacy, open_log, open_ring, open_stream
 from fx_log.sample import TAGS, sample
-from fxframework.errors import LimitError, StrictError
+from fxframework.errors import LimitError, StrictError, UsageError
 from fxframework.io.limits import Limits
 from fxframework.io.source import Source
 from fxframework.model.capture import OpenRequest
@@ -306,3 +307,9 @@ def test_the_sample_is_typical() -> None:
     messages = list(capture.table("logs")["message"])
     assert len(set(messages)) == len(messages)
     assert 130 < capture.source.size / summary.records < 180
+
+
+@pytest.mark.parametrize("option", [{"severity_era": "2021"}, {"clock": "moon"}])
+def test_options_that_make_no_sense_are_refused(option: dict[str, str]) -> None:
+    with pytest.raises(UsageError):
+        fxf.open(b"", format="log", **option)

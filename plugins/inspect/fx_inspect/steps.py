@@ -1,0 +1,590 @@
+"""Steps of scenarios: a program's tree in a VMO of the target, changed step by step or by threads.
+
+A value is named by its path, ``"a/b"``. The VMO of a device gets its Inspector with the first step
+that names it, or with ``inspect.start``, which says how.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterable, Mapping
+from typing import Any, Self
+
+import attrs
+
+from fx_inspect.snapshot import Snapshot
+from fx_inspect.values import Node
+from fx_inspect.writer import Inspector
+from fxframework.errors import UnreadableError, UsageError, did_you_mean
+from fxframework.model.steps import Duration, Outcome, Run, parameter
+from fxframework.model.target import Target, Thread
+
+__all__ = ["Action", "Content", "Tree"]
+
+Doing = Generator[object, Any, None]
+
+KINDS = (
+    "node", "int", "uint", "double", "bool", "string", "bytes",
+    "int_array", "uint_array", "double_array", "string_array",
+    "int_linear_histogram", "uint_linear_histogram", "double_linear_histogram",
+    "int_exponential_histogram", "uint_exponential_histogram", "double_exponential_histogram",
+)  # fmt: skip
+LINKS = ("child", "inline")
+
+_DEVICE = "the VMO"
+_PATH = 'path of the value, such as "net/packets"'
+_NEW = "path of the new value; what it is below must be there"
+_VALUE = "its value; of an array a list, of bytes { hex = … }, of a histogram the list of floor, "
+_VALUE += "step (and multiplier) and number of buckets"
+_KIND = "its kind; where it is not given, the value tells, and without a value it is a node"
+_SLOT = "slot of an array"
+_LINK = "the device whose tree it links to"
+_HOW = "what the linked tree becomes: a child, or inline in the node above"
+
+
+@attrs.frozen
+class Content:
+    """A value as TOML has it: a number, text or truth value, a list, or ``{ hex = "00ff" }``."""
+
+    value: Any
+
+    @classmethod
+    def from_toml(cls, value: Any) -> Self:
+        """Make it; ValueError for what no value can be."""
+        if isinstance(value, dict) and set(value) == {"hex"} and isinstance(value["hex"], str):
+            return cls(bytes.fromhex(value["hex"]))
+        if isinstance(value, list) and all(isinstance(each, int | float | str) for each in value):
+            return cls(value)
+        if isinstance(value, bool | int | float | str):
+            return cls(value)
+        raise ValueError(f"is {value!r}, no value, no list of some, and no {{ hex = … }}")
+
+    @classmethod
+    def json_schema(cls) -> dict[str, Any]:
+        """What `fxf replay --schema` says of it."""
+        single = {"type": ["boolean", "number", "string"]}
+        table = {
+            "type": "object",
+            "properties": {"hex": {"type": "string"}},
+            "required": ["hex"],
+            "additionalProperties": False,
+        }
+        return {"anyOf": [single, {"type": "array", "items": single}, table]}
+
+    def kind(self) -> str:
+        """The kind that the value tells."""
+        value = self.value
+        if isinstance(value, list):
+            inner = Content(value[0]).kind() if value else "int"
+            return f"{inner}_array"
+        kinds = {bool: "bool", int: "int", float: "double", str: "string", bytes: "bytes"}
+        return kinds[type(value)]
+
+
+# --- The tree of a device ------------------------------------------------------------------------
+
+
+class Tree:
+    """The Inspector of a device, and its values by their paths."""
+
+    def __init__(self, inspector: Inspector) -> None:
+        self.inspector = inspector
+        self.values: dict[str, Any] = {"": inspector.root}
+
+    def create(
+        self,
+        path: str,
+        kind: str,
+        content: Any,
+        *,
+        link: Inspector | None = None,
+        disposition: str = "child",
+    ) -> None:
+        """Make a value."""
+        above, _, name = path.rpartition("/")
+        node = self.value(above)
+        if path in self.values:
+            raise UsageError(f"there is {path!r} already", remedy="delete it first")
+        if not isinstance(node, Node):
+            raise UsageError(f"{above!r} is no node")
+        if link is not None:
+            inline = disposition == "inline"
+            make = node.create_lazy_values if inline else node.create_lazy_child
+            self.values[path] = make(name, lambda: link)
+        elif kind == "node":
+            self.values[path] = node.create_child(name)
+        else:
+            given = content if "histogram" in kind else [content]
+            if content is None or not isinstance(given, list):
+                raise UsageError(f"{path!r}: give the value of the {kind}")
+            try:
+                self.values[path] = getattr(node, f"create_{kind}")(name, *given)
+            except TypeError:
+                raise UsageError(
+                    f"{path!r}: {given!r} does not make a {kind}", remedy=_VALUE
+                ) from None
+
+    def value(self, path: str) -> Any:
+        """The value of a path; UsageError where there is none."""
+        try:
+            return self.values[path]
+        except KeyError:
+            known = [each for each in self.values if each]
+            raise UsageError(
+                f"there is no {path!r}{did_you_mean(path, known)}",
+                remedy="make it with inspect.create",
+            ) from None
+
+    def call(self, path: str, method: str, *given: Any) -> None:
+        """Call a method of a value that has it."""
+        value = self.value(path)
+        found = getattr(value, method, None)
+        if found is None:
+            raise UsageError(f"{path!r} is a {type(value).__name__}, which has no {method}")
+        try:
+            found(*given)
+        except TypeError:
+            raise UsageError(
+                f"{path!r} is a {type(value).__name__}: {method} takes other values",
+                remedy="a slot is given for an array, and for nothing else",
+            ) from None
+
+    def add(self, path: str, by: float, slot: int | None) -> None:
+        """Add to a number, or subtract from it."""
+        method, amount = ("subtract", -by) if by < 0 else ("add", by)
+        self.call(path, method, *([] if slot is None else [slot]), amount)
+
+    def delete(self, path: str) -> None:
+        """Take a value out of the tree; the paths below it stay known, for what is left there."""
+        self.call(path, "delete")
+        del self.values[path]
+
+    def move(self, path: str, to: str) -> None:
+        """Make a value a child of another node, and what is below it with it."""
+        value, node = self.value(path), self.value(to)
+        name = path.rpartition("/")[2]
+        new = f"{to}/{name}" if to else name
+        if new in self.values:
+            raise UsageError(f"there is {new!r} already", remedy="delete it first")
+        if not isinstance(node, Node):
+            raise UsageError(f"{to!r} is no node")
+        value.reparent(node)
+        for each in [each for each in self.values if f"{each}/".startswith(f"{path}/")]:
+            self.values[new + each[len(path) :]] = self.values.pop(each)
+
+
+def tree_of(run: Run, device: str) -> Tree:
+    """The tree of a device, which begins here where it did not before."""
+    return run.shared(("fx_inspect.tree", device), lambda: Tree(Inspector(run.device(device))))
+
+
+# --- What a thread does --------------------------------------------------------------------------
+
+
+class Stage:
+    """A thread's side of an action: its tree, the thread, and its loops."""
+
+    def __init__(self, run: Run, tree: Tree, thread: Thread) -> None:
+        self.run = run
+        self.tree = tree
+        self.thread = thread
+        self.rounds: dict[str, int] = {}
+
+    def text(self, text: str) -> str:
+        """A text with the rounds of loops in the place of ``{NAME}``."""
+        if "{" in text:
+            for name, count in self.rounds.items():
+                text = text.replace(f"{{{name}}}", str(count))
+        return text
+
+    def value(self, value: Any) -> Any:
+        """A value in the present round; ``"{i}"`` alone is the number itself."""
+        if isinstance(value, list):
+            return [self.value(each) for each in value]
+        if not isinstance(value, str):
+            return value
+        if value[1:-1] in self.rounds and value == f"{{{value[1:-1]}}}":
+            return self.rounds[value[1:-1]]
+        return self.text(value)
+
+    def all(self, actions: Iterable[Action]) -> Doing:
+        """Do one action after the other."""
+        for action in actions:
+            doing = action.do(self)
+            if doing is not None:
+                yield from doing
+
+
+@attrs.frozen
+class Create:
+    """A value is made."""
+
+    create: str = parameter(help=_NEW)
+    value: Content | None = parameter(None, help=_VALUE)
+    kind: str = parameter("", help=_KIND, choices=("", *KINDS))
+
+    def do(self, stage: Stage) -> None:
+        """Make it."""
+        content = None if self.value is None else Content(stage.value(self.value.value))
+        _create(stage.tree, stage.text(self.create), self.kind, content)
+
+
+@attrs.frozen
+class Set:
+    """A value is set."""
+
+    set: str = parameter(help=_PATH)
+    value: Content = parameter(help="what to")
+    slot: int | None = parameter(None, help=_SLOT, least=0)
+
+    def do(self, stage: Stage) -> None:
+        """Set it."""
+        slot = [] if self.slot is None else [self.slot]
+        stage.tree.call(stage.text(self.set), "set", *slot, stage.value(self.value.value))
+
+
+@attrs.frozen
+class Add:
+    """A number is changed."""
+
+    add: str = parameter(help=_PATH)
+    by: int | float | str = parameter(1, help="how much; less than 0 subtracts")
+    slot: int | None = parameter(None, help=_SLOT, least=0)
+
+    def do(self, stage: Stage) -> None:
+        """Add it."""
+        stage.tree.add(stage.text(self.add), stage.value(self.by), self.slot)
+
+
+@attrs.frozen
+class Insert:
+    """A histogram counts a value."""
+
+    insert: str = parameter(help=_PATH)
+    value: int | float | str = parameter(help="the value")
+    count: int = parameter(1, help="how often", least=0)
+
+    def do(self, stage: Stage) -> None:
+        """Count it."""
+        path = stage.text(self.insert)
+        stage.tree.call(path, "insert_multiple", stage.value(self.value), self.count)
+
+
+@attrs.frozen
+class Delete:
+    """A value goes."""
+
+    delete: str = parameter(help=_PATH)
+
+    def do(self, stage: Stage) -> None:
+        """Delete it."""
+        stage.tree.delete(stage.text(self.delete))
+
+
+@attrs.frozen
+class Move:
+    """A value goes to another node."""
+
+    move: str = parameter(help=_PATH)
+    to: str = parameter(help="path of the node; the empty one is the root")
+
+    def do(self, stage: Stage) -> None:
+        """Move it."""
+        stage.tree.move(stage.text(self.move), stage.text(self.to))
+
+
+@attrs.frozen
+class InTransaction:
+    """Several changes that readers see at once."""
+
+    transaction: list[Action] = parameter(help="what is done within it")
+
+    def do(self, stage: Stage) -> Doing:
+        """Do it."""
+        with stage.tree.inspector.transaction():
+            yield from stage.all(self.transaction)
+
+
+@attrs.frozen
+class Work:
+    """Use CPU time."""
+
+    run: Duration = parameter(help="how much", least=0)
+
+    def do(self, stage: Stage) -> Doing:
+        """Work."""
+        yield stage.thread.run(self.run)
+
+
+@attrs.frozen
+class Sleep:
+    """Block for some time."""
+
+    sleep: Duration = parameter(help="how long", least=0)
+
+    def do(self, stage: Stage) -> Doing:
+        """Sleep."""
+        yield stage.thread.sleep(self.sleep)
+
+
+@attrs.frozen
+class Keep:
+    """Somebody reads the VMO at this moment."""
+
+    snapshot: str = parameter(help="the output that comes of it", makes="output")
+
+    def do(self, stage: Stage) -> None:
+        """Keep it."""
+        memory = stage.tree.inspector.memory
+        stage.run.put(stage.text(self.snapshot), Snapshot.take(memory, attempts=1).data)
+
+
+@attrs.frozen
+class Loop:
+    """Do the same several times."""
+
+    loop: int = parameter(help="how often", least=0)
+    body: list[Action] = parameter(help="what is done each time")
+    as_: str = parameter("", help="name of the round, from 0: {NAME} stands for it in texts")
+
+    def do(self, stage: Stage) -> Doing:
+        """Do it."""
+        for count in range(self.loop):
+            if self.as_:
+                stage.rounds[self.as_] = count
+            yield from stage.all(self.body)
+        stage.rounds.pop(self.as_, None)
+
+
+Action = Create | Set | Add | Insert | Delete | Move | InTransaction | Work | Sleep | Keep | Loop
+
+
+@attrs.frozen
+class ThreadParameters:
+    """A thread that tells in a VMO what it does."""
+
+    device: str = parameter(help=_DEVICE, refers="device")
+    process: str = parameter(help="name of its process, which is made where there is none")
+    thread: str = parameter(help="its name")
+    script: list[Action] = parameter(help="what it does")
+    priority: int = parameter(16, help="0 to 31; those of a higher one go first", least=0)
+    background: bool = parameter(False, help="whether a run may end while it waits")
+
+
+def thread(given: ThreadParameters, run: Run) -> Outcome:
+    """Start the thread; it runs when time passes."""
+    if not isinstance(run.target, Target):
+        raise UsageError(
+            "there is no target", remedy="install the plugin that has a device kind 'target'"
+        )
+    tree = tree_of(run, given.device)
+
+    def program(mine: Thread) -> Doing:
+        yield from Stage(run, tree, mine).all(given.script)
+
+    started = run.target.spawn(
+        given.process,
+        given.thread,
+        program,
+        priority=given.priority,
+        background=given.background,
+    )
+    pid, tid = started.ids
+    return Outcome.ok(pid=pid, tid=tid)
+
+
+# --- Steps ---------------------------------------------------------------------------------------
+
+
+@attrs.frozen
+class StartParameters:
+    """How the Inspector of a VMO begins."""
+
+    device: str = parameter(help=_DEVICE, refers="device")
+    version: int = parameter(2, help="of the format: 0, 1 or 2", least=0)
+    max_size: int | None = parameter(
+        None, help="bytes that it may grow to, where the VMO does", least=0
+    )
+    growth: str = parameter("step", help="how it grows", choices=("step", "double"))
+
+
+def start(given: StartParameters, run: Run) -> Outcome:
+    """Begin a tree, before any other step names the device."""
+    began: list[bool] = []
+
+    def make() -> Tree:
+        began.append(True)
+        options: Mapping[str, Any] = {
+            "version": given.version,
+            "max_size": given.max_size,
+            "growth": given.growth,
+        }
+        return Tree(Inspector(run.device(given.device), **options))
+
+    run.shared(("fx_inspect.tree", given.device), make)
+    if not began:
+        raise UsageError(f"there is a tree in {given.device!r} already")
+    return Outcome.ok()
+
+
+@attrs.frozen
+class CreateParameters:
+    """Make a value."""
+
+    device: str = parameter(help=_DEVICE, refers="device")
+    path: str = parameter(help=_NEW)
+    value: Content | None = parameter(None, help=_VALUE)
+    kind: str = parameter("", help=_KIND, choices=("", *KINDS))
+    link: str = parameter("", help=_LINK, refers="device")
+    disposition: str = parameter("child", help=_HOW, choices=LINKS)
+
+
+def create(given: CreateParameters, run: Run) -> None:
+    """Make it."""
+    tree = tree_of(run, given.device)
+    if given.link:
+        linked = tree_of(run, given.link).inspector
+        tree.create(given.path, "", None, link=linked, disposition=given.disposition)
+    else:
+        _create(tree, given.path, given.kind, given.value)
+
+
+def _create(tree: Tree, path: str, kind: str, content: Content | None) -> None:
+    if content is None:
+        tree.create(path, kind or "node", None)
+    else:
+        tree.create(path, kind or content.kind(), content.value)
+
+
+@attrs.frozen
+class SetParameters:
+    """Set a value."""
+
+    device: str = parameter(help=_DEVICE, refers="device")
+    path: str = parameter(help=_PATH)
+    value: Content = parameter(help="what to")
+    slot: int | None = parameter(None, help=_SLOT, least=0)
+
+
+def set_value(given: SetParameters, run: Run) -> None:
+    """Set it."""
+    slot = [] if given.slot is None else [given.slot]
+    tree_of(run, given.device).call(given.path, "set", *slot, given.value.value)
+
+
+@attrs.frozen
+class AddParameters:
+    """Change a number."""
+
+    device: str = parameter(help=_DEVICE, refers="device")
+    path: str = parameter(help=_PATH)
+    by: int | float = parameter(1, help="how much; less than 0 subtracts")
+    slot: int | None = parameter(None, help=_SLOT, least=0)
+
+
+def add(given: AddParameters, run: Run) -> None:
+    """Add it."""
+    tree_of(run, given.device).add(given.path, given.by, given.slot)
+
+
+@attrs.frozen
+class InsertParameters:
+    """Let a histogram count a value."""
+
+    device: str = parameter(help=_DEVICE, refers="device")
+    path: str = parameter(help=_PATH)
+    value: int | float = parameter(help="the value")
+    count: int = parameter(1, help="how often", least=0)
+
+
+def insert(given: InsertParameters, run: Run) -> None:
+    """Count it."""
+    tree = tree_of(run, given.device)
+    tree.call(given.path, "insert_multiple", given.value, given.count)
+
+
+@attrs.frozen
+class DeleteParameters:
+    """Take a value out of the tree."""
+
+    device: str = parameter(help=_DEVICE, refers="device")
+    path: str = parameter(help=_PATH)
+
+
+def delete(given: DeleteParameters, run: Run) -> None:
+    """Delete it."""
+    tree_of(run, given.device).delete(given.path)
+
+
+@attrs.frozen
+class MoveParameters:
+    """Make a value a child of another node."""
+
+    device: str = parameter(help=_DEVICE, refers="device")
+    path: str = parameter(help=_PATH)
+    to: str = parameter(help="path of the node; the empty one is the root")
+
+
+def move(given: MoveParameters, run: Run) -> None:
+    """Move it."""
+    tree_of(run, given.device).move(given.path, given.to)
+
+
+@attrs.frozen
+class TransactionParameters:
+    """Begin or end a transaction."""
+
+    device: str = parameter(help=_DEVICE, refers="device")
+
+
+def begin(given: TransactionParameters, run: Run) -> None:
+    """Begin one, or one within it."""
+    tree_of(run, given.device).inspector.begin_transaction()
+
+
+def end(given: TransactionParameters, run: Run) -> None:
+    """End the one that began last."""
+    tree_of(run, given.device).inspector.end_transaction()
+
+
+@attrs.frozen
+class KeepParameters:
+    """Keep what is in a VMO, as a reader gets it."""
+
+    device: str = parameter(help=_DEVICE, refers="device")
+    as_: str = parameter(help="the output", makes="output")
+
+
+def snapshot(given: KeepParameters, run: Run) -> Outcome:
+    """Copy it as a reader does; fails where the writer is at work."""
+    try:
+        taken = Snapshot.take(run.device(given.device), attempts=1)
+    except UnreadableError as error:
+        return Outcome.failed(str(error), code=error.code)
+    run.put(given.as_, taken.data)
+    return Outcome.ok(generation=taken.generation, bytes=len(taken.data))
+
+
+def freeze(given: KeepParameters, run: Run) -> Outcome:
+    """Keep a copy that says that it does not change any more; fails within a transaction."""
+    frozen = tree_of(run, given.device).inspector.freeze()
+    if frozen is None:
+        return Outcome.failed("a transaction is open")
+    run.put(given.as_, frozen)
+    return Outcome.ok(bytes=len(frozen))
+
+
+@attrs.frozen
+class TreesParameters:
+    """Keep the trees of links, each as the output that its link names."""
+
+    device: str = parameter(help=_DEVICE, refers="device")
+    as_: str = parameter(help="the folder of outputs", makes="output")
+
+
+def trees(given: TreesParameters, run: Run) -> Outcome:
+    """Ask for all trees, and keep them as FOLDER/CONTENT."""
+    kept = 0
+    for content, inspector in tree_of(run, given.device).inspector.trees().items():
+        run.put(f"{given.as_}/{content}", Snapshot.take(inspector.memory, attempts=1).data)
+        kept += 1
+    return Outcome.ok(trees=kept)
