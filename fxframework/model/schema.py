@@ -91,6 +91,18 @@ LOG_LEVELS = {
     "FATAL": 0x60,
 }
 """Levels of the ``severity`` of `logs`: a log of one has this byte, a more severe one a greater."""
+PROPERTY_TYPES = {
+    1: "int",
+    2: "uint",
+    3: "double",
+    4: "bool",
+    5: "string",
+    6: "bytes",
+    7: "int_array",
+    8: "uint_array",
+    9: "double_array",
+    10: "string_array",
+}
 SEVERITIES = {0: "info", 1: "warning", 2: "data_loss", 3: "error"}
 _NAMES = (
     "processes",
@@ -269,8 +281,8 @@ _TABLES = (
         (
             Column("node", "i4", "id of the node"),
             Column("name", "code", "name"),
-            Column("type", "u1", "type as recorded"),
-            Column("int", "i8", "value of an int; else 0"),
+            Column("type", "u1", "type of the value", values=PROPERTY_TYPES),
+            Column("int", "i8", "value of an int, 0 or 1 of a bool; else 0"),
             Column("uint", "u8", "value of a uint; else 0"),
             Column("float", "f8", "value of a double; else 0"),
             Column("text", "text", "value of a string or of bytes"),

@@ -215,11 +215,11 @@ class _TreeExport(_Export):
         """
         texts: Names[str] = Names(capture.strings, str, self._dropped)
         values: Values[str] = Values(
-            int=lambda value: f" = {value}",
+            integer=lambda value: f" = {value}",
             double=self._double,
-            bool=lambda value: " = true" if value else " = false",
+            truth=lambda value: " = true" if value else " = false",
             string=lambda data: f" = {plain(decoded(data, self._dropped))}",
-            bytes=lambda data: f" = Binary:\n{_hex_rows(data)}",
+            data=lambda data: f" = Binary:\n{_hex_rows(data)}",
             array=_array,
             histogram=_histogram,
             strings=lambda codes: _strings([texts[code] for code in codes]),
@@ -344,11 +344,11 @@ class _JsonExport(_Export):
 
     def _render(self, names: Names[str]) -> Callable[[Table, Slots], list[tuple[int, str]]]:
         values: Values[str] = Values(
-            int=str,
+            integer=str,
             double=self._double,
-            bool=lambda value: "true" if value else "false",
+            truth=lambda value: "true" if value else "false",
             string=lambda data: quoted(decoded(data, self._dropped)),
-            bytes=lambda data: f'"b64:{base64.b64encode(data).decode()}"',
+            data=lambda data: f'"b64:{base64.b64encode(data).decode()}"',
             array=lambda _type, slots, _format: self._numbers(slots),
             histogram=self._histogram,
             strings=lambda codes: f"[{','.join([names[code] for code in codes])}]",
@@ -456,11 +456,11 @@ class _TreeJsonExport(_Export):
     ) -> Callable[[Table, Slots], list[str]]:
         strings: Names[str] = Names(capture.strings, quoted, self._dropped)
         values: Values[str] = Values(
-            int=str,
+            integer=str,
             double=self._double,
-            bool=lambda value: "true" if value else "false",
+            truth=lambda value: "true" if value else "false",
             string=self._string,
-            bytes=lambda data: f'"{data.hex()}"',
+            data=lambda data: f'"{data.hex()}"',
             array=self._array,
             histogram=self._histogram,
             strings=lambda codes: f"[{','.join([strings[code] for code in codes])}]",

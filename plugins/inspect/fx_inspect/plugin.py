@@ -7,7 +7,17 @@ from typing import TYPE_CHECKING, Any
 
 from fxframework import hookimpl
 from fxframework.errors import Catalogue
-from fxframework.registry import Confidence, Exporter, Option, Probe, Reader, Writer, lazy
+from fxframework.registry import (
+    Confidence,
+    Exporter,
+    Option,
+    Probe,
+    Reader,
+    StepKind,
+    Writer,
+    lazy,
+    lazy_type,
+)
 
 if TYPE_CHECKING:
     import click
@@ -89,7 +99,7 @@ METADATA = (
         name="moniker",
         type=str,
         default="",
-        help="moniker of the component; empty is the file's name without its suffixes",
+        help="moniker of the component; empty is the file's name up to its first dot",
     ),
     Option(name="name", type=str, default="", help="name of the tree; empty is the file's name"),
     Option(name="component_url", type=str, default="", help="url of the component"),
@@ -184,6 +194,35 @@ def fx_exporters() -> Iterable[Exporter]:
             options=options,
         )
         for name, title, suffix, function, options in forms
+    ]
+
+
+@hookimpl
+def fx_step_kinds() -> Iterable[StepKind]:
+    """What programs of the emulated target put into a VMO, and copies of it."""
+    steps = (
+        ("start", "Begin a tree in a VMO, of a version and up to a size.", "Start", "start"),
+        ("create", "Make a node, a value, or a link to another tree.", "Create", "create"),
+        ("set", "Set a value.", "Set", "set_value"),
+        ("add", "Add to a number, or subtract.", "Add", "add"),
+        ("insert", "Let a histogram count a value.", "Insert", "insert"),
+        ("delete", "Delete a value.", "Delete", "delete"),
+        ("move", "Make a value a child of another node.", "Move", "move"),
+        ("begin", "Begin a transaction.", "Transaction", "begin"),
+        ("end", "End a transaction.", "Transaction", "end"),
+        ("snapshot", "Keep a copy of a VMO, as a reader gets it.", "Keep", "snapshot"),
+        ("freeze", "Keep a frozen copy of a VMO.", "Keep", "freeze"),
+        ("trees", "Keep the trees that links lead to.", "Trees", "trees"),
+        ("thread", "Start a thread that changes a tree.", "Thread", "thread"),
+    )
+    return [
+        StepKind(
+            name=f"inspect.{name}",
+            title=title,
+            parameters=lazy_type(f"fx_inspect.steps:{parameters}Parameters"),
+            run=lazy(f"fx_inspect.steps:{run}"),
+        )
+        for name, title, parameters, run in steps
     ]
 
 

@@ -307,12 +307,12 @@ def nothing_to_write(capture: Capture) -> WriteRefusedError:
 class Values(Generic[V]):
     """How the values of properties come out, by their type."""
 
-    int: Callable[[int], V]
+    integer: Callable[[int], V]
     """Of an int and of a uint."""
     double: Callable[[float], V]
-    bool: Callable[[bool], V]
+    truth: Callable[[bool], V]
     string: Callable[[bytes], V]
-    bytes: Callable[[bytes], V]
+    data: Callable[[bytes], V]
     array: Callable[[str, Sequence[int | float], int], V]
     """Of the type of the slots, of the slots and of the format: an array, or a histogram of too
     few slots."""
@@ -337,20 +337,20 @@ class Values(Generic[V]):
 
     def _plain(self, batch: Table, number: int, rows: Any) -> Iterator[V]:
         if number == INT:
-            return map(self.int, batch.array("int")[rows].tolist())
+            return map(self.integer, batch.array("int")[rows].tolist())
         if number == UINT:
-            return map(self.int, batch.array("uint")[rows].tolist())
+            return map(self.integer, batch.array("uint")[rows].tolist())
         if number == DOUBLE:
             return map(self.double, batch.array("float")[rows].tolist())
         if number == BOOL:
-            return map(self.bool, (batch.array("int")[rows] != 0).tolist())
+            return map(self.truth, (batch.array("int")[rows] != 0).tolist())
         column = batch["text"]
         assert isinstance(column, TextColumn)  # noqa: S101 (its kind is text)
         starts = column.offsets[:-1][rows].tolist()
         stops = column.offsets[1:][rows].tolist()
         first, last = int(column.offsets[0]), int(column.offsets[-1])
         data = column.data[first:last].tobytes()
-        show = self.string if number == STRING else self.bytes
+        show = self.string if number == STRING else self.data
         return (
             show(data[start - first : stop - first])
             for start, stop in zip(starts, stops, strict=True)
@@ -408,11 +408,11 @@ def exact(pool: StringPool) -> Callable[[Table, Slots], list[Value]]:
         return [number(slot) for slot in slots]
 
     values: Values[Any] = Values(
-        int=lambda value: value,
+        integer=lambda value: value,
         double=number,
-        bool=lambda value: value,
+        truth=lambda value: value,
         string=string,
-        bytes=lambda data: data.hex(),
+        data=lambda data: data.hex(),
         array=array,
         histogram=lambda one: [number(slot) for slot in one.slots()],
         strings=lambda codes: [texts[code] for code in codes],

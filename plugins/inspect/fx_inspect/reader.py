@@ -40,7 +40,7 @@ TEXT_AT_ONCE = 64 << 20
 COST = 10
 """Bytes of values that a byte of the file may make in a whole table, where values share strings."""
 LONGEST_PATH = 1 << 12
-PATHS = 2
+PATHS = 1
 SPARE_PATHS = 1 << 18
 """Bytes of the longest path, and of all: so many a byte of the file, and so many more."""
 LISTED = 10
@@ -491,7 +491,7 @@ def paths(pool: StringPool, size: int, names: I32, parents: I32) -> I32:
     budget = PATHS * size + SPARE_PATHS
     measure = k.measure_paths.for_size(size)
     words = int(measure(names, parents, pool.arrays, LONGEST_PATH, budget, lengths))
-    arrays = pool.reserve(names.size, words)
+    arrays = pool.reserve(int((lengths >= 0).sum()), words)
     scratch = np.zeros(LONGEST_PATH // 8 + 2, np.int64)
     out = arena.empty(names.size, np.int32)
     k.name_paths.for_size(size)(

@@ -192,11 +192,11 @@ def _render(capture: Capture) -> Callable[[Table, Slots], list[Found]]:
         return one.slots(), LINEAR if one.multiplier is None else EXPONENTIAL, False
 
     values: Values[Any] = Values(
-        int=lambda value: value,
+        integer=lambda value: value,
         double=lambda value: value,
-        bool=lambda value: value,
+        truth=lambda value: value,
         string=lambda value: value,
-        bytes=lambda value: value,
+        data=lambda value: value,
         array=lambda _type, slots, format: (slots, 0, format != 0),
         histogram=histogram,
         strings=lambda codes: [data(code) for code in codes],

@@ -183,8 +183,7 @@ def tree_of(run: Run, device: str) -> Tree:
 class Stage:
     """A thread's side of an action: its tree, the thread, and its loops."""
 
-    def __init__(self, run: Run, tree: Tree, thread: Thread) -> None:
-        self.run = run
+    def __init__(self, tree: Tree, thread: Thread) -> None:
         self.tree = tree
         self.thread = thread
         self.rounds: dict[str, int] = {}
@@ -327,18 +326,6 @@ class Sleep:
 
 
 @attrs.frozen
-class Keep:
-    """Somebody reads the VMO at this moment."""
-
-    snapshot: str = parameter(help="the output that comes of it", makes="output")
-
-    def do(self, stage: Stage) -> None:
-        """Keep it."""
-        memory = stage.tree.inspector.memory
-        stage.run.put(stage.text(self.snapshot), Snapshot.take(memory, attempts=1).data)
-
-
-@attrs.frozen
 class Loop:
     """Do the same several times."""
 
@@ -355,7 +342,7 @@ class Loop:
         stage.rounds.pop(self.as_, None)
 
 
-Action = Create | Set | Add | Insert | Delete | Move | InTransaction | Work | Sleep | Keep | Loop
+Action = Create | Set | Add | Insert | Delete | Move | InTransaction | Work | Sleep | Loop
 
 
 @attrs.frozen
@@ -379,7 +366,7 @@ def thread(given: ThreadParameters, run: Run) -> Outcome:
     tree = tree_of(run, given.device)
 
     def program(mine: Thread) -> Doing:
-        yield from Stage(run, tree, mine).all(given.script)
+        yield from Stage(tree, mine).all(given.script)
 
     started = run.target.spawn(
         given.process,

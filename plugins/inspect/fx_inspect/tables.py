@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-import attrs
-
-from fxframework.model.schema import NAME, STANDARD_TABLES, Column, TableSchema
+from fxframework.model.schema import NAME, PROPERTY_TYPES, STANDARD_TABLES, Column, TableSchema
 
 __all__ = ["FORMATS", "INSPECT_LINKS", "INSPECT_SLOTS", "NODES", "PROPERTIES", "TYPES"]
 
@@ -21,44 +19,22 @@ INT_ARRAY: Final = 7
 UINT_ARRAY: Final = 8
 DOUBLE_ARRAY: Final = 9
 STRING_ARRAY: Final = 10
-TYPES: Final[Mapping[int, str]] = {
-    INT: "int",
-    UINT: "uint",
-    DOUBLE: "double",
-    BOOL: "bool",
-    STRING: "string",
-    BYTES: "bytes",
-    INT_ARRAY: "int_array",
-    UINT_ARRAY: "uint_array",
-    DOUBLE_ARRAY: "double_array",
-    STRING_ARRAY: "string_array",
-}
+TYPES: Final[Mapping[int, str]] = PROPERTY_TYPES
 """Types of properties."""
 FORMATS: Final[Mapping[int, str]] = {0: "flat", 1: "linear", 2: "exponential"}
 """What `inspect_format` says of arrays."""
 _BLOCK = Column("inspect_block", "u4", "index of the block, in units of 16 bytes")
 
 NODES = STANDARD_TABLES["nodes"].extended(_BLOCK)
-
-
-def _properties() -> TableSchema:
-    schema = STANDARD_TABLES["properties"].extended(
-        _BLOCK,
-        Column(
-            "inspect_format",
-            "u1",
-            "of an array: 0 flat, 1 linear, 2 exponential histogram; of a string or bytes: 0 UTF-8"
-            " in extents, 1 bytes, 2 string reference",
-        ),
-    )
-    columns = tuple(
-        attrs.evolve(column, values=TYPES) if column.name == "type" else column
-        for column in schema.columns
-    )
-    return attrs.evolve(schema, columns=columns)
-
-
-PROPERTIES = _properties()
+PROPERTIES = STANDARD_TABLES["properties"].extended(
+    _BLOCK,
+    Column(
+        "inspect_format",
+        "u1",
+        "of an array: 0 flat, 1 linear, 2 exponential histogram; of a string or bytes: 0 UTF-8"
+        " in extents, 1 bytes, 2 string reference",
+    ),
+)
 """A bool is 0 or 1 in `int`; `array` is the first row in `inspect_slots`, and how many."""
 INSPECT_SLOTS = TableSchema(
     "inspect_slots",

@@ -115,6 +115,15 @@ def test_descriptors_name_what_there_is() -> None:
     assert all(exporter.accepts == "inspect" for exporter in plugin.fx_exporters())
 
 
+def test_every_step_of_the_steps_is_registered() -> None:
+    from fx_inspect import steps
+
+    kinds = {kind.name: kind for kind in plugin.fx_step_kinds()}
+    given = {name for name in vars(steps) if name.endswith("Parameters")}
+    assert {kind.parameters().__name__ for kind in kinds.values()} == given
+    assert {"inspect.create", "inspect.set", "inspect.thread", "inspect.snapshot"} <= set(kinds)
+
+
 def test_links_are_a_folder_or_a_mapping() -> None:
     (reader,) = plugin.fx_readers()
     links = next(option for option in reader.options if option.name == "links")
@@ -127,7 +136,7 @@ def test_links_are_a_folder_or_a_mapping() -> None:
 def test_the_plugin_loads_neither_numpy_nor_the_readers() -> None:
     script = (
         "import sys; import fx_inspect.plugin as plugin\n"
-        "plugin.fx_readers(); plugin.fx_writers(); plugin.fx_exporters()\n"
+        "plugin.fx_readers(); plugin.fx_writers(); plugin.fx_exporters(); plugin.fx_step_kinds()\n"
         "heavy = {'numpy', 'numba', 'fx_inspect.records', 'fx_inspect.rules'}\n"
         "print(sorted(heavy & set(sys.modules)))\n"
     )
