@@ -30,6 +30,7 @@ from fx_inspect.values import DoubleArray, IntArray, Lazy, Node, NumberArray, Ui
 from fx_inspect.writer import Inspector
 from fxframework.errors import Severity, WriteRefusedError
 from fxframework.io.sink import Sink
+from fxframework.io.source import CHUNK
 from fxframework.model.capture import Capture
 from fxframework.model.salvage import Loss, lost
 from fxframework.model.table import Table
@@ -51,9 +52,16 @@ Found = tuple[bytes, int, int, Any]
 def salvage(capture: Capture, sink: Sink, options: Mapping[str, Any]) -> Iterator[Loss]:
     """Write the sound part of a tree; give each loss as it is met (``registry.Writer``).
 
-    What was kept, but not as it stood, is a loss of no bytes.
+    What was kept, but not as it stood, is a loss of no bytes. A file that nothing is wrong with
+    comes out as it is.
     """
     del options
+    capture.scan()
+    worst = capture.diagnostics.worst
+    if not capture.source.size or worst is None or worst < Severity.WARNING:
+        for at in range(0, capture.source.size, CHUNK):
+            sink.write(capture.source.read(at, CHUNK))
+        return
     yield from _found(capture)
     inspector = Inspector(version=_version(capture), max_size=MAX_VMO, growth="double")
     with inspector.transaction():

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import attrs
 
@@ -28,15 +28,21 @@ from fx_log.records import (
     StreamHeader,
 )
 from fx_log.severity import Level, legacy_level
-from fx_log.sinks import MAX_DROPPED, fitted
+from fx_log.sinks import MAX_DROPPED, fitted, verbose_severity
+from fx_log.values import folded
 from fxframework.errors import UsageError, WriteRefusedError
+
+if TYPE_CHECKING:
+    from fx_log.redaction import Redactor
 
 __all__ = [
     "ATTRIBUTIONS",
     "AttributionConverter",
     "convert_attribution",
     "legacy",
+    "only_rolled_out",
     "structured",
+    "tag_of_entry",
     "to_legacy",
     "to_structured",
 ]
@@ -45,6 +51,9 @@ Lost = Counter[str]
 """What had no place, by name, with counts."""
 ATTRIBUTIONS: Final = ("keep", "manifest", "in_record", "none")
 """Where records say who logged; ``keep`` leaves it where it is."""
+BEHIND: Final = "entries with bytes behind their records"
+NO_LOG: Final = "entries that hold no log"
+"""What is lost with entries of rings."""
 
 # --- Legacy packets and structured records --------------------------------------------------------
 
@@ -59,7 +68,7 @@ def to_structured(packet: LegacyPacket, lost: Lost, *, era: str = "current") -> 
     if era == "2022":
         severity, verbosity = legacy_level(packet.severity)
         if verbosity:
-            severity = max(Level.INFO - verbosity, Level.DEBUG + 1)
+            severity = verbose_severity(verbosity)
     elif severity != packet.severity:
         lost["severities beyond a byte"] += 1
     args = [
@@ -73,13 +82,18 @@ def to_structured(packet: LegacyPacket, lost: Lost, *, era: str = "current") -> 
     return LogRecord(timestamp=packet.timestamp, severity=severity, args=tuple(args))
 
 
-def to_legacy(entry: Entry, lost: Lost, *, fold: bool = True) -> LegacyPacket:
+def to_legacy(
+    entry: Entry, lost: Lost, *, fold: bool = True, redactor: Redactor | None = None
+) -> LegacyPacket:
     """An entry as a legacy packet.
 
     File, line and keys, which a packet has no place for, go into the message, as
     ``[file(line)] message key=value``, or, without ``fold``, nowhere. Either is counted, and so
-    are who logged, what is cut (messages, tags) and tags beyond the fifth.
+    are who logged, what is cut (messages, tags) and tags beyond the fifth. What ``redactor`` takes
+    out does not come into the message.
     """
+    if redactor is not None:
+        entry = redactor.entry(entry)
     if entry.component is not None and entry.component != wire.UNKNOWN_COMPONENT:
         lost["components"] += 1
     if entry.url:
@@ -97,7 +111,10 @@ def to_legacy(entry: Entry, lost: Lost, *, fold: bool = True) -> LegacyPacket:
     if entry.args:
         lost[f"keys ({where})"] += len(entry.args)
     if fold:
-        message = folded(message, entry.file, entry.line, entry.args)
+        keys = [(argument.name, argument.value) for argument in entry.args]
+        message = folded(message, entry.file, entry.line, keys)
+        if redactor is not None:  # numbers are text there
+            message = redactor.text(message)
     whole = LegacyPacket(
         pid=entry.pid or 0,
         tid=entry.tid or 0,
@@ -114,30 +131,12 @@ def to_legacy(entry: Entry, lost: Lost, *, fold: bool = True) -> LegacyPacket:
     return packet
 
 
-def folded(message: str, file: str | None, line: int | None, args: Iterable[Argument]) -> str:
-    """A message with place and keys, as the FIDL listener shows logs (notes §5.2)."""
-    parts = []
-    if file is not None:
-        parts.append(f"[{file}]" if line is None else f"[{file}({line})]")
-    if message:
-        parts.append(message)
-    parts += [f"{argument.name}={shown_value(argument.value)}" for argument in args]
-    return " ".join(parts)
-
-
-def shown_value(value: Any) -> str:
-    """A value in a message: unquoted, as ``ffx log`` prints it."""
-    if isinstance(value, str):
-        return value
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if value is None:
-        return "null"
-    if isinstance(value, float):
-        from fx_log.presentation import rust_double  # with numpy, which a logging program spares
-
-        return rust_double(value)
-    return value.hex() if isinstance(value, bytes | memoryview) else str(value)
+def only_rolled_out(entry: Entry) -> bool:
+    """Whether an entry says that logs were rolled out, and nothing else: a control record's."""
+    given = (entry.pid, entry.tid, entry.message, entry.line, entry.file)
+    return bool(entry.rolled_out) and not (
+        any(each is not None for each in given) or entry.args or entry.tags
+    )
 
 
 def structured(
@@ -145,8 +144,8 @@ def structured(
 ) -> Iterator[LogRecord]:
     """The logs of any format as structured records; what is no log is left out and counted.
 
-    Structured records pass as they are. An entry of a ring gives its record, with the entry's tag
-    where the record has none of its own.
+    Structured records pass as they are. An entry of a ring gives its record, with the entry's
+    tag, which is what counts there (notes §1.5); manifests keep theirs.
     """
     for record in records:
         if isinstance(record, LegacyPacket):
@@ -154,44 +153,67 @@ def structured(
         elif isinstance(record, LogRecord):
             yield record
         elif isinstance(record, RingEntry) and record.log is not None:
-            log, tag = record.log, record.tag & (wire.CONTROL - 1)
-            if record.payload:
-                lost["bytes behind records"] += len(record.payload)
-            if tag != record.tag:
-                lost["tags of entries, in part"] += 1
-            yield attrs.evolve(log, tag_bits=tag, raw=None) if tag and not log.tag_bits else log
+            lost[BEHIND] += bool(record.payload)
+            yield _of_ring(record.log, record.tag, lost)
         else:
             _leave(record, lost)
 
 
+def _of_ring(log: LogRecord, tag: int, lost: Lost) -> LogRecord:
+    """The record of a ring's entry, as a file of records has it."""
+    bits = log.tag_bits
+    if not log.control:
+        bits = tag_of_entry(tag, lost)
+    elif _last(log.args, wire.CONTROL_ROLLED_OUT, "uint64") is not None:
+        bits = wire.CONTROL | tag_of_entry(tag, lost)
+    return log if bits == log.tag_bits else attrs.evolve(log, tag_bits=bits, raw=None)
+
+
+def tag_of_entry(tag: int, lost: Lost) -> int:
+    """What a record's tag can be of an entry's, which has 64 bits; 0, and counted, beyond 31."""
+    if tag < wire.CONTROL:
+        return tag
+    lost["tags of entries"] += 1
+    return 0
+
+
 def legacy(
-    records: Iterable[LogFileRecord], lost: Lost, *, fold: bool = True
+    records: Iterable[LogFileRecord],
+    lost: Lost,
+    *,
+    fold: bool = True,
+    redactor: Redactor | None = None,
 ) -> Iterator[LogFileRecord]:
     """The logs of any format as our container of legacy packets: its header, then packets.
 
-    Packets pass as they are; see ``to_legacy`` for the others.
+    Packets pass as they are, but for what ``redactor`` takes out; see ``to_legacy`` for the others.
     """
     yield StreamHeader()
     meaning: Meaning | None = None
     for record in records:
         if isinstance(record, LegacyPacket):
-            yield record
+            kept = record if redactor is None else redactor.redact(record)
+            if kept is not None:
+                yield kept
             continue
         if meaning is None:
             meaning = Meaning("log-ring" if isinstance(record, RingHeader) else "log", {})
         entry = meaning.entry(record, _unheard)
         if entry is None:
             _leave(record, lost)
-        elif isinstance(record, LogRecord) and record.control:
+        elif only_rolled_out(entry):
             lost["counts of logs rolled out"] += 1
         else:
-            yield to_legacy(entry, lost, fold=fold)
+            lost[BEHIND] += isinstance(record, RingEntry) and bool(record.payload)
+            yield to_legacy(entry, lost, fold=fold, redactor=redactor)
 
 
 def _leave(record: LogFileRecord, lost: Lost) -> None:
     """Count a record that is no log, where something is lost with it."""
-    if isinstance(record, Damaged | RingEntry):
+    if isinstance(record, Damaged):
         lost["damaged stretches"] += 1
+    elif isinstance(record, RingEntry):
+        lost[NO_LOG] += record.log is None
     elif isinstance(record, Padding):
         lost["padding"] += 1
     elif isinstance(record, Attribution):
@@ -233,7 +255,8 @@ class AttributionConverter:
         """Tags that this converter gave."""
         self._taken: dict[int, tuple[str, str]] = {}
         self._free = wire.CONTROL - 1
-        self._rolled_out: dict[int, int] = {}
+        self._rolled_out: dict[tuple[str, str], int] = {}
+        """Logs rolled out, of components whose next log is to say so."""
 
     def feed(self, record: LogFileRecord) -> list[LogFileRecord]:
         """Take a record; gives those that can be written now."""
@@ -278,8 +301,10 @@ class AttributionConverter:
                 self.lost["control records"] += 1
             return []
         if self.to == "in_record" and tag in self._named:
-            self._rolled_out[tag] = self._rolled_out.get(tag, 0) + rolled_out
+            who = self._named[tag]
+            self._rolled_out[who] = self._rolled_out.get(who, 0) + rolled_out
             return []
+        self.lost["components"] += bool(tag) or tag in self._named
         return [attrs.evolve(record, tag_bits=wire.CONTROL, raw=None)]
 
     def _log(self, record: LogRecord, suffix: Attribution | None) -> list[LogFileRecord]:
@@ -295,10 +320,14 @@ class AttributionConverter:
                 self.lost["attributions of logs that have one"] += 1
         elif suffix is not None:
             who, rolled_out = (suffix.moniker, suffix.url), suffix.rolled_out or rolled_out
+        elif appended and self.to == "in_record" and record.tag_bits in self._named:
+            moniker, named_url = self._named[record.tag_bits]
+            who = moniker, named_url if url is None else str(url.value)
         elif appended and self.to != "none":
             self.lost["attributions without a moniker (kept as they are)"] += 1
             return [record]
         if self.to == "none":
+            self.lost["components"] += bool(appended or suffix is not None or record.tag_bits)
             return self._bare(record, args, rolled_out)
         if self.to == "manifest":
             return [record] if who is None else self._by_tag(record, args, who, rolled_out)
@@ -343,14 +372,17 @@ class AttributionConverter:
         *,
         has_own: bool,
     ) -> list[LogFileRecord]:
-        tag = record.tag_bits
+        named = self._named.get(record.tag_bits)
         if who is None:
-            who = self._named.get(tag)
-            if who is None:
-                return [record]
-            rolled_out += self._rolled_out.pop(tag, 0)
-        elif has_own:
+            who = named
+        if who is None:
             return [record]
+        before = self._rolled_out.pop(who, 0)
+        if named is not None and not has_own:  # a url of its own does not make it another's
+            before += self._rolled_out.pop(named, 0)
+        if has_own and not before:
+            return [record]
+        rolled_out += before
         tail = [
             Argument(name=wire.MONIKER, type="string", value=who[0]),
             Argument(name=wire.URL, type="string", value=who[1]),

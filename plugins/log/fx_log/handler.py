@@ -14,6 +14,7 @@ import threading
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from fx_log import layout as wire
 from fx_log.severity import PYTHON, Level
 from fx_log.sinks import Where
 from fx_log.values import type_of
@@ -25,17 +26,7 @@ __all__ = ["LogHandler", "severity_of_level"]
 
 _STANDARD = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
 """What every record has; the rest is what the program gave as ``extra``."""
-_TAKEN = {
-    "pid",
-    "tid",
-    "tag",
-    "message",
-    "file",
-    "line",
-    "verbosity",
-    "num_dropped",
-    "dropped_logs",
-}
+_TAKEN = {*wire.WELL_KNOWN, wire.MONIKER, wire.URL, wire.ROLLED_OUT}
 """Names that readers take for something of their own."""
 _STEPS = sorted((python, level) for level, python in PYTHON.items())
 

@@ -617,5 +617,13 @@ RULES = Catalogue(
             ours="The record is written without its attribution.",
             remedy="-o attribution=manifest takes no room in the records.",
         ),
+        _rule(
+            "FXL0903",
+            INFO,
+            "a key to be redacted was not there",
+            "docs, Writing logs",
+            "Each name in redact_keys is that of a key in the input.",
+            ours="There was nothing to redact under that name: it may be misspelt.",
+        ),
     ]
 )

@@ -23,13 +23,25 @@ import attrs
 from fx_log import layout as wire
 from fx_log.records import LegacyPacket, StreamHeader, refusal
 from fx_log.severity import Level, parse_level
-from fx_log.values import CUT, MAX_TIME, octets, shortened, whole_number
+from fx_log.values import (
+    CUT,
+    MAX_TIME,
+    Arguments,
+    Value,
+    folded,
+    octets,
+    pairs,
+    shortened,
+    type_of,
+    whole_number,
+)
 from fxframework.errors import UsageError
 from fxframework.io.sink import Sink
 from fxframework.io.words import U64_MAX, WORD, pad8
 from fxframework.model.target import Clock, DatagramSink, Memory
 
 __all__ = [
+    "Levels",
     "OnTooLarge",
     "Output",
     "PacketStream",
@@ -40,6 +52,7 @@ __all__ = [
     "Writable",
     "boot_ns",
     "time_of",
+    "verbose_severity",
 ]
 
 OnTooLarge = Literal["refuse", "cut"]
@@ -244,6 +257,48 @@ class Closing:
             self.abort()
 
 
+def verbose_severity(verbosity: int) -> int:
+    """The severity of a verbosity from 1 on: INFO less it, but above DEBUG (notes §2.2)."""
+    return max(Level.INFO - verbosity, Level.DEBUG + 1)
+
+
+class Levels:
+    """The calls of a program that logs, one for each severity; ``write`` takes what they are."""
+
+    def trace(self, message: str, /, **keys: Value) -> bool:
+        """A log of severity TRACE."""
+        return self.write(Level.TRACE, message, keys)
+
+    def debug(self, message: str, /, **keys: Value) -> bool:
+        """A log of severity DEBUG."""
+        return self.write(Level.DEBUG, message, keys)
+
+    def info(self, message: str, /, **keys: Value) -> bool:
+        """A log of severity INFO."""
+        return self.write(Level.INFO, message, keys)
+
+    def warn(self, message: str, /, **keys: Value) -> bool:
+        """A log of severity WARN."""
+        return self.write(Level.WARN, message, keys)
+
+    def error(self, message: str, /, **keys: Value) -> bool:
+        """A log of severity ERROR."""
+        return self.write(Level.ERROR, message, keys)
+
+    def fatal(self, message: str, /, **keys: Value) -> bool:
+        """A log of severity FATAL."""
+        return self.write(Level.FATAL, message, keys)
+
+    def verbose(self, verbosity: int, message: str, /, **keys: Value) -> bool:
+        """A log of a verbosity from 1 on: INFO less it, but above DEBUG (notes §2.2)."""
+        number = whole_number("verbosity", verbosity, 0, U64_MAX)
+        return self.write(verbose_severity(number), message, keys)
+
+    def write(self, severity: int | str, message: str, keys: Arguments = ()) -> bool:
+        """Write a log; False where it was dropped, or is below the minimum."""
+        raise NotImplementedError
+
+
 # --- Legacy packets ------------------------------------------------------------------------------
 
 
@@ -261,13 +316,14 @@ class PacketStream(Closing):
         return self._output.send(packet)
 
 
-class PacketWriter(Closing):
+class PacketWriter(Levels, Closing):
     """Writes legacy packets (notes §3), as the Go logger does, a call at a time.
 
     ``where`` is a ``DatagramSink``, which gets packets as they are, or what ``PacketStream``
     takes, which gets them in our container. ``tags`` are those of every packet, before those of
     the call. Without ``tid`` it is 0, as in Go. ``file`` and ``line`` have no place in a packet:
-    for ERROR and above, or with ``always_file_line``, the message begins with ``file(line): ``.
+    for ERROR and above, or with ``always_file_line``, the message begins with ``file(line): ``. Nor
+    have keys: they stand behind the message, as ``key=value``.
 
     A packet that a datagram sink drops is counted, and the next one that is sent says how many
     were (``dropped_logs``). With ``on_too_large="cut"`` a message is cut to what a packet holds
@@ -308,6 +364,7 @@ class PacketWriter(Closing):
         self,
         severity: int | str,
         message: str,
+        keys: Arguments = (),
         *,
         time: int | None = None,
         tags: Iterable[str] = (),
@@ -320,12 +377,14 @@ class PacketWriter(Closing):
         """Write a packet; False where it was dropped, or is below the minimum.
 
         ``severity`` is a level, its name, or what stands in the packet: -10 to 255. ``dropped`` is
-        added to what this writer counted. Raises WriteRefusedError (FXL0403 to FXL0407).
+        added to what this writer counted. Raises WriteRefusedError (FXL0403 to FXL0407, FXL0410).
         """
         severity = packet_severity_of(severity)
         if severity < self.minimum:
             return False
         text = octets("the message", message).decode(errors="surrogateescape")
+        if keys:
+            text = folded(text, None, None, map(_shown, pairs(keys)))
         if file is not None and (severity >= Level.ERROR or self._always_file_line):
             place = octets("file", file).decode(errors="surrogateescape").rpartition("../")[2]
             text = f"{place}({whole_number('line', line or 0, 0, U64_MAX)}): {text}"
@@ -350,6 +409,18 @@ class PacketWriter(Closing):
             self.dropped = 0
             self.cut += packet is not whole
             return True
+
+
+def _shown(key: tuple[Any, Any]) -> tuple[str, Any]:
+    """A key as a message shows it: a text's value is text."""
+    name, value = key
+    typed = type_of(value)
+    if typed is None:
+        raise refusal("FXL0410", f"the value of {reprlib.repr(name)} is a {type(value).__name__}")
+    kind, plain = typed
+    if kind == wire.ArgType.STRING:
+        plain = octets("a value", plain).decode(errors="surrogateescape")
+    return octets("a key", name).decode(errors="surrogateescape"), plain
 
 
 def fitted(packet: LegacyPacket) -> LegacyPacket:

@@ -29,9 +29,11 @@ __all__ = [
     "Uint64",
     "Value",
     "argument_bytes",
+    "folded",
     "pairs",
     "record_bytes",
     "shortened",
+    "shown_value",
     "type_of",
 ]
 
@@ -149,6 +151,34 @@ def shortened(data: bytes, limit: int, mark: bytes = CUT) -> bytes:
     return data[:end] + mark[: max(0, limit)]
 
 
+def folded(
+    message: str, file: str | None, line: int | None, keys: Iterable[tuple[str, Any]]
+) -> str:
+    """A message with place and keys, as the FIDL listener shows logs (notes §5.2)."""
+    parts = []
+    if file is not None:
+        parts.append(f"[{file}]" if line is None else f"[{file}({line})]")
+    if message:
+        parts.append(message)
+    parts += [f"{name}={shown_value(value)}" for name, value in keys]
+    return " ".join(parts)
+
+
+def shown_value(value: Any) -> str:
+    """A value in a message: unquoted, as ``ffx log`` prints it."""
+    if isinstance(value, str):
+        return value
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if value is None:
+        return "null"
+    if isinstance(value, float):
+        from fx_log.presentation import rust_double  # with numpy, which a logging program spares
+
+        return rust_double(value)
+    return value.hex() if isinstance(value, bytes | memoryview) else str(value)
+
+
 def name_head(name: str | bytes) -> tuple[int, bytes]:
     """What an argument's name puts into its header, with the header's first word, and its bytes.
 
@@ -218,6 +248,8 @@ def text_argument(head: int, name: bytes, value: bytes) -> bytes:
 
 
 def _value_of(name: str | bytes) -> str:
+    if isinstance(name, bytes):
+        name = name.decode(errors="backslashreplace")
     return f"the value of {reprlib.repr(name)}"
 
 

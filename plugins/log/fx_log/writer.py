@@ -18,12 +18,20 @@ from typing import Any
 from fx_log import layout as wire
 from fx_log.converting import AttributionConverter
 from fx_log.layout import ArgType
-from fx_log.records import LogFileRecord, RecordEncoder, from_json, refusal
+from fx_log.records import (
+    Damaged,
+    LogFileRecord,
+    RecordEncoder,
+    StreamHeader,
+    from_json,
+    refusal,
+)
 from fx_log.redaction import Redactor
 from fx_log.rules import RULES
 from fx_log.severity import Level
 from fx_log.sinks import (
     Closing,
+    Levels,
     OnTooLarge,
     Output,
     Where,
@@ -47,7 +55,7 @@ from fx_log.values import (
     type_of,
     whole_number,
 )
-from fxframework.errors import WriteRefusedError
+from fxframework.errors import Severity, WriteRefusedError
 from fxframework.io.sink import Sink
 from fxframework.io.words import U64_MAX
 from fxframework.model.diagnostics import Diagnostics
@@ -87,7 +95,7 @@ Argument = tuple[str | bytes, int, Any]
 """Name, type and value; a string's value is text or bytes."""
 
 
-class LogWriter(Closing):
+class LogWriter(Levels, Closing):
     """Writes structured records.
 
     ``where`` is a path, whose file appears whole at ``close()``; a ``Sink``, a file, anything with
@@ -101,8 +109,9 @@ class LogWriter(Closing):
     ``always_file_line``, as the reference writer does it.
 
     With ``on_too_large="cut"`` a record that is too large has its message cut, at a character, to
-    what fits, and then, where that is not enough, its longest texts; "..." ends what was cut, and
-    ``cut`` counts such records. Else it is refused. Methods raise WriteRefusedError (FXL0403 to
+    what fits, and then, where that is not enough, its longest texts; "..." ends what was cut. Names
+    of keys are cut to 256 bytes, and where all this is not enough the last keys are left out, which
+    ``left_out`` counts; ``cut`` counts such records. Else it is refused. Methods raise WriteRefusedError (FXL0403 to
     FXL0410), with nothing written or changed. Several threads may write.
     """
 
@@ -124,6 +133,8 @@ class LogWriter(Closing):
         """Records dropped that no record has told of yet."""
         self.cut = 0
         """Records of which something was cut."""
+        self.left_out = 0
+        """Keys and tags for which such records had no room."""
         self._pid = None if pid is None else whole_number("pid", pid, 0, U64_MAX)
         self._tid = None if tid is None else whole_number("tid", tid, 0, U64_MAX)
         self._cut = cuts(on_too_large)
@@ -136,37 +147,6 @@ class LogWriter(Closing):
         self._tags = texts(tags)
         self._end = b"".join(map(self._tag, self._tags))
         self._output = Output(where, force=force)
-
-    # --- What a program logs --------------------------------------------------------------------
-
-    def trace(self, message: str, /, **keys: Value) -> bool:
-        """A record of severity TRACE."""
-        return self.write(Level.TRACE, message, keys)
-
-    def debug(self, message: str, /, **keys: Value) -> bool:
-        """A record of severity DEBUG."""
-        return self.write(Level.DEBUG, message, keys)
-
-    def info(self, message: str, /, **keys: Value) -> bool:
-        """A record of severity INFO."""
-        return self.write(Level.INFO, message, keys)
-
-    def warn(self, message: str, /, **keys: Value) -> bool:
-        """A record of severity WARN."""
-        return self.write(Level.WARN, message, keys)
-
-    def error(self, message: str, /, **keys: Value) -> bool:
-        """A record of severity ERROR."""
-        return self.write(Level.ERROR, message, keys)
-
-    def fatal(self, message: str, /, **keys: Value) -> bool:
-        """A record of severity FATAL."""
-        return self.write(Level.FATAL, message, keys)
-
-    def verbose(self, verbosity: int, message: str, /, **keys: Value) -> bool:
-        """A record of a verbosity from 1 on: INFO less it, but above DEBUG (notes §2.2)."""
-        number = whole_number("verbosity", verbosity, 0, U64_MAX)
-        return self.write(max(Level.INFO - number, Level.DEBUG + 1), message, keys)
 
     def write(
         self,
@@ -226,10 +206,12 @@ class LogWriter(Closing):
         except WriteRefusedError as error:
             if not self._cut or error.code not in _TOO_LARGE:
                 raise
-        arguments = self._collected(message, keys, file, line, target, tags)
-        body = _fitted(arguments, MAX_VALUE_WORDS - (len(start) >> 3))
+        always, keyed, tagged = self._collected(message, keys, file, line, target, tags)
+        room = MAX_VALUE_WORDS - (len(start) >> 3)
+        body, left_out = _fitted(always, keyed, tagged, room)
         done = self._put(severity, time, tag_bits, start, body, dropped)
         self.cut += 1
+        self.left_out += left_out
         return done
 
     def put(
@@ -393,8 +375,8 @@ class LogWriter(Closing):
         line: int | None,
         target: str | None,
         tags: Iterable[str],
-    ) -> list[Argument]:
-        """All arguments but pid and tid, before they are bytes."""
+    ) -> tuple[list[Argument], list[Argument], list[Argument]]:
+        """All arguments but pid and tid, before they are bytes: what always stays, keys, tags."""
         args: list[Argument] = []
         if file is not None:
             args.append(("file", _STRING, octets("file", file).rpartition(b"../")[2]))
@@ -404,13 +386,16 @@ class LogWriter(Closing):
             args.append(("tag", _STRING, octets("a tag", target)))
         if message is not None:
             args.append(("message", _STRING, octets("the message", message)))
+        keyed: list[Argument] = []
         for name, value in keys.items() if type(keys) is dict else keys:
             kind, plain = _typed(name, value)
             if kind == _STRING:
                 plain = octets("a value", plain)
-            args.append((name, kind, plain))
-        args += [("tag", _STRING, octets("a tag", tag)) for tag in (*tags, *self._tags)]
-        return args
+            keyed.append((shortened(octets("a key", name), MAX_NAME, b""), kind, plain))
+        tagged: list[Argument] = [
+            ("tag", _STRING, octets("a tag", tag)) for tag in (*tags, *self._tags)
+        ]
+        return args, keyed, tagged
 
 
 _TOO_LARGE = ("FXL0405", "FXL0407")
@@ -464,36 +449,48 @@ def _wrong_time(time: Any) -> WriteRefusedError:
     raise AssertionError(time)
 
 
-def _fitted(arguments: list[Argument], room: int) -> bytes:
-    """The bytes of arguments in at most ``room`` words: the message is cut, then what is longest.
+def _fitted(
+    always: list[Argument], keys: list[Argument], tags: list[Argument], room: int
+) -> tuple[bytes, int]:
+    """The bytes of arguments in at most ``room`` words, and how many had no room even so.
 
-    Raises WriteRefusedError where even that is not enough (FXL0407).
+    The message is cut, then what is longest; then the last keys are left out, and the last tags.
     """
     args = [
         (name, kind, shortened(value, wire.MAX_STRING) if kind == _STRING else value)
-        for name, kind, value in arguments
+        for name, kind, value in (*always, *keys, *tags)
     ]
     sizes = [_words(*arg) for arg in args]
     texts = [index for index, (_, kind, _) in enumerate(args) if kind == _STRING]
     first = [index for index in texts if args[index][0] == "message"]
     others = sorted((index for index in texts if index not in first), key=lambda i: -sizes[i])
+    excess = sum(sizes) - room
     for index in first + others:
-        excess = sum(sizes) - room
         if excess <= 0:
             break
         name, kind, value = args[index]
         limit = max(LEFT, 8 * ((len(value) + 7 >> 3) - excess))
         args[index] = (name, kind, shortened(value, limit))
+        excess -= sizes[index]
         sizes[index] = _words(*args[index])
-    if sum(sizes) > room:
-        raise refusal(
-            "FXL0407", f"its arguments need {sum(sizes)} words where there is room for {room}"
-        )
-    return b"".join(argument_bytes(*arg) for arg in args)
+        excess += sizes[index]
+    end = len(always) + len(keys)
+    left_out = set()
+    for index in (*range(end - 1, len(always) - 1, -1), *range(len(args) - 1, end - 1, -1)):
+        if excess <= 0:
+            break
+        excess -= sizes[index]
+        left_out.add(index)
+    body = b"".join(
+        argument_bytes(*arg) for index, arg in enumerate(args) if index not in left_out
+    )
+    return body, len(left_out)
 
 
 LEFT = 64
 """Bytes that are left of a text that is cut to make room for others."""
+MAX_NAME = wire.FIDL_NAME_BYTES
+"""Bytes that are left of a name in a record that is too large."""
 
 
 def _words(name: str | bytes, kind: int, value: Any) -> int:
@@ -546,7 +543,8 @@ class RecordRewriter:
     """Puts one record after the other into a sink (``fxframework.registry.RecordWriter``).
 
     ``attribution`` moves who logged (``fx_log.converting``), ``redactor`` takes out what is not to
-    be passed on (``fx_log.redaction``).
+    be passed on (``fx_log.redaction``). A container of packets whose header is not among the
+    records gets one.
     """
 
     def __init__(
@@ -561,6 +559,7 @@ class RecordRewriter:
         self._sink = sink
         self._diagnostics = diagnostics
         self._encoder = RecordEncoder(form)
+        self._headless = form == "log-legacy-stream"
         self._buffer = bytearray()
         self._attribution = attribution
         self._redactor = redactor
@@ -577,13 +576,9 @@ class RecordRewriter:
 
     def write(self, record: LogFileRecord | Mapping[str, Any]) -> None:
         """Write a record. Raises WriteRefusedError (FXL0401 to FXL0409), nothing of it written."""
-        if self._attribution is None and self._redactor is None:
-            self._buffer += self._encoder.encode(record)
-        else:
-            if isinstance(record, Mapping):
-                record = from_json(record)
-            records = [record] if self._attribution is None else self._attribution.feed(record)
-            self._put(records)
+        if isinstance(record, Mapping):
+            record = from_json(record)
+        self._put([record] if self._attribution is None else self._attribution.feed(record))
         if len(self._buffer) >= BUFFER:
             self._flush()
 
@@ -593,15 +588,32 @@ class RecordRewriter:
             self._put(self._attribution.finish())
         self._buffer += self._encoder.close()
         self._flush()
-        for code, counts in (("FXL0901", self.redacted), ("FXL0902", self.lost)):
-            for what, count in counts.items():
-                self._diagnostics.add(code, f"{RULES[code].title}: {count} {what}", times=count)
+        for what, count in self.redacted.items():
+            self._report("FXL0901", f"{count} {what}", count)
+        for key in () if self._redactor is None else self._redactor.absent:
+            self._report("FXL0903", key)
+        asked = self._attribution is not None and self._attribution.to == "none"
+        for what, count in self.lost.items():
+            self._report("FXL0902", f"{count} {what}", count, Severity.WARNING if asked else None)
+
+    def _report(
+        self, code: str, what: str, times: int = 1, severity: Severity | None = None
+    ) -> None:
+        if times:
+            message = f"{RULES[code].title}: {what}"
+            self._diagnostics.add(code, message, times=times, severity=severity)
 
     def _put(self, records: Iterable[LogFileRecord]) -> None:
         for record in records:
             kept = record if self._redactor is None else self._redactor.redact(record)
-            if kept is not None:
-                self._buffer += self._encoder.encode(kept)
+            if kept is None:
+                continue
+            data = self._encoder.encode(kept)
+            if self._headless:
+                self._headless = False
+                if not isinstance(kept, StreamHeader | Damaged):
+                    self._buffer += StreamHeader().pack()
+            self._buffer += data
 
     def _flush(self) -> None:
         self._sink.write(self._buffer)
