@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import struct
+import sys
 
 from fxframework.io.words import WORD, padding
 
 __all__ = ["BytesMemory"]
 
 _U64 = struct.Struct("<Q")
+_NATIVE = sys.byteorder == "little"
 
 
 class BytesMemory:
@@ -19,15 +21,18 @@ class BytesMemory:
     """
 
     def __init__(self, contents: int | bytes | bytearray | memoryview) -> None:
-        self._data = bytearray(contents)
-        if len(self._data) % WORD:
-            msg = f"a memory of {len(self._data)} bytes is no whole number of words"
+        data = bytearray(contents)
+        if len(data) % WORD:
+            msg = f"a memory of {len(data)} bytes is no whole number of words"
             raise ValueError(msg)
-
-    @property
-    def size(self) -> int:
+        self.size = len(data)
         """Bytes in the region."""
-        return len(self._data)
+        self.words: memoryview | None = None
+        """The region as words (format "Q"), for who stores many; anew after each change of size.
+        None on a big-endian machine."""
+        self._room = data
+        """The region, and bytes that it may grow into."""
+        self._view()
 
     def load_u64(self, offset: int) -> int:
         """The word at byte ``offset``."""
@@ -37,14 +42,18 @@ class BytesMemory:
 
     def store_u64(self, offset: int, value: int) -> None:
         """Store the word at byte ``offset``."""
-        self._check(offset, WORD)
-        _U64.pack_into(self._data, offset, value)
+        if offset & 7 or not 0 <= offset < self.size:
+            raise self._outside(offset, WORD)
+        if self.words is None:
+            _U64.pack_into(self._data, offset, value)
+        else:
+            self.words[offset >> 3] = value
 
     def read(self, offset: int, n: int) -> bytes:
         """``n`` bytes from ``offset``, which need not be that of a word."""
         if n < 0 or not 0 <= offset <= self.size - n:
             raise self._outside(offset, n)
-        return bytes(self._data[offset : offset + n])
+        return self._data[offset : offset + n].tobytes()
 
     def write(self, offset: int, buffer: bytes) -> None:
         """Store whole words."""
@@ -53,7 +62,19 @@ class BytesMemory:
 
     def grow(self, size: int) -> None:
         """Make the region at least ``size`` bytes, to the next word; new bytes are zero."""
-        self._data.extend(bytes(max(0, size + padding(size) - self.size)))
+        size += padding(size)
+        if size > self.size:
+            if size > len(self._room):
+                room = bytearray(max(size, 2 * len(self._room)))
+                room[: self.size] = self._data
+                self._room = room
+            self.size = size
+            self._view()
+
+    def _view(self) -> None:
+        self._data = memoryview(self._room)[: self.size]
+        if _NATIVE:
+            self.words = self._data.cast("Q")
 
     def _check(self, offset: int, nbytes: int) -> None:
         if offset % WORD or nbytes % WORD or not 0 <= offset <= self.size - nbytes:

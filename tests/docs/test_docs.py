@@ -26,6 +26,7 @@ PYTHON_PAGES = (
     "docs/records.md",
     "docs/writing.md",
     "docs/writing-logs.md",
+    "docs/writing-inspect.md",
     "docs/emulator.md",
     "README.md",
 )

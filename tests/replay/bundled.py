@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fx_emulator.plugin
+import fx_inspect.plugin
 import fx_log.plugin
 import fx_trace.plugin
 from fxframework.exporters import plugin as exporters
@@ -16,6 +17,7 @@ def bundled() -> Host:
     for name, plugin in (
         ("exporters", exporters),
         ("replay", steps),
+        ("inspect", fx_inspect.plugin),
         ("log", fx_log.plugin),
         ("trace", fx_trace.plugin),
         ("emulator", fx_emulator.plugin),

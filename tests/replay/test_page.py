@@ -9,6 +9,7 @@ from typing import Any, get_args
 import attrs
 import pytest
 
+import fx_inspect.steps
 import fx_log.steps
 import fx_trace.steps
 from fxframework.host import Host
@@ -19,11 +20,16 @@ ROOT = Path(__file__).resolve().parents[2]
 PAGE = (ROOT / "docs" / "replay.md").read_text(encoding="utf-8")
 
 
-EVERY, TRACING, LOGGING = (
-    f"What {who}" for who in ("every thread does", "threads that trace do", "threads that log do")
+EVERY, TRACING, LOGGING, TELLING = (
+    f"What {who} do" + "es" * (who == "every thread")
+    for who in ("every thread", "threads that trace", "threads that log", "threads that tell")
 )
 COMMON = (*get_args(CommonAction), Loop)
-OWN = {TRACING: fx_trace.steps.Action, LOGGING: fx_log.steps.Action}
+OWN = {
+    TRACING: fx_trace.steps.Action,
+    LOGGING: fx_log.steps.Action,
+    TELLING: fx_inspect.steps.Action,
+}
 
 
 def part(title: str) -> str:

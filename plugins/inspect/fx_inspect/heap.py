@@ -38,10 +38,10 @@ from fx_inspect.layout import (
     UNIT,
     BlockType,
 )
-from fxframework.io.words import WORD, padding
+from fxframework.io.words import WORD
 from fxframework.model.target import Memory
 
-__all__ = ["Growth", "Heap", "PlainMemory", "order_of"]
+__all__ = ["Growth", "Heap", "order_of"]
 
 Growth = Literal["step", "double"]
 """How a heap grows: by a page each time (Rust), or to twice its size (C++, and document 001)."""
@@ -58,67 +58,6 @@ _HIGHEST = MAX_BLOCK // UNIT
 def order_of(nbytes: int) -> int:
     """The order of the smallest block that has so many bytes; over 7 where there is none."""
     return max(0, (nbytes - 1).bit_length() - 4)
-
-
-class PlainMemory:
-    """Bytes of this process, stored into without a detour (``fxframework.model.target.Memory``).
-
-    ``words`` is the same as words, a memoryview of format "Q"; a change of size makes a new one.
-    Little-endian machines only. Raises ValueError for a place that is no word of the region.
-    """
-
-    def __init__(self, size: int = 0, *, room: int = 0) -> None:
-        self.size = size + padding(size)
-        """Bytes in the region."""
-        self._data = memoryview(b"")
-        self._reserve(max(room, self.size))
-
-    def load_u64(self, offset: int) -> int:
-        """The word at byte ``offset``."""
-        self._check(offset, WORD)
-        return self.words[offset >> 3]
-
-    def store_u64(self, offset: int, value: int) -> None:
-        """Store the word at byte ``offset``."""
-        if offset & 7 or not 0 <= offset < self.size:
-            self._check(offset, WORD)
-        self.words[offset >> 3] = value
-
-    def read(self, offset: int, n: int) -> bytes:
-        """``n`` bytes from ``offset``, which need not be that of a word."""
-        if n < 0 or not 0 <= offset <= self.size - n:
-            raise self._outside(offset, n)
-        return self._data[offset : offset + n].tobytes()
-
-    def write(self, offset: int, buffer: bytes) -> None:
-        """Store whole words."""
-        nbytes = len(buffer)
-        if (offset | nbytes) & 7 or not 0 <= offset <= self.size - nbytes:
-            self._check(offset, nbytes)
-        self._data[offset : offset + nbytes] = buffer
-
-    def grow(self, size: int) -> None:
-        """Make the region at least ``size`` bytes, to the next word; new bytes are zero."""
-        size += padding(size)
-        if size > self.size:
-            if size > len(self._data):
-                self._reserve(max(size, 2 * len(self._data)))
-            self.size = size
-
-    def _reserve(self, room: int) -> None:
-        data = bytearray(room + padding(room))
-        data[: len(self._data)] = self._data
-        self._data = memoryview(data)
-        self.words = self._data.cast("Q")
-
-    def _check(self, offset: int, nbytes: int) -> None:
-        if offset % WORD or nbytes % WORD or not 0 <= offset <= self.size - nbytes:
-            raise self._outside(offset, nbytes)
-
-    def _outside(self, offset: int, nbytes: int) -> ValueError:
-        return ValueError(
-            f"{nbytes} bytes at byte {offset} are no words of a memory of {self.size} bytes"
-        )
 
 
 class Heap:

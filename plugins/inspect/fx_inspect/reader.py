@@ -306,7 +306,8 @@ class Tree:
     def count(self, name: str) -> int:
         """Rows of a table."""
         if name == "nodes":
-            return int(self.order.nodes.size)
+            # No bytes have no root either.
+            return int(self.order.nodes.size) if self.decoder.nbytes else 0
         if name == "properties":
             return int(self.rows_of_values.size)
         return int(self.first_slot[-1]) if name == "inspect_slots" else int(self.rows_of_links.size)

@@ -148,9 +148,9 @@ class Snapshot:
     data: bytes = attrs.field(repr=lambda data: f"{len(data)} bytes")
     generation: int
     """That of the moment: even."""
-    attempts: int = 1
+    attempts: int = attrs.field(default=1, eq=False)
     """How often it was tried."""
-    seconds: float = 0.0
+    seconds: float = attrs.field(default=0.0, eq=False)
     """How long that took."""
 
     @property

@@ -6,7 +6,7 @@ that names it, or with ``inspect.start``, which says how.
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any, Self
 
 import attrs
@@ -15,12 +15,11 @@ from fx_inspect.snapshot import Snapshot
 from fx_inspect.values import Node
 from fx_inspect.writer import Inspector
 from fxframework.errors import UnreadableError, UsageError, did_you_mean
-from fxframework.model.steps import Duration, Outcome, Run, parameter
-from fxframework.model.target import Target, Thread
+from fxframework.model import workload
+from fxframework.model.steps import Outcome, Run, parameter
+from fxframework.model.workload import BODY, CommonAction, Doing
 
 __all__ = ["Action", "Content", "Tree"]
-
-Doing = Generator[object, Any, None]
 
 KINDS = (
     "node", "int", "uint", "double", "bool", "string", "bytes",
@@ -180,37 +179,18 @@ def tree_of(run: Run, device: str) -> Tree:
 # --- What a thread does --------------------------------------------------------------------------
 
 
-class Stage:
-    """A thread's side of an action: its tree, the thread, and its loops."""
+Stage = workload.Stage[Tree]
 
-    def __init__(self, tree: Tree, thread: Thread) -> None:
-        self.tree = tree
-        self.thread = thread
-        self.rounds: dict[str, int] = {}
 
-    def text(self, text: str) -> str:
-        """A text with the rounds of loops in the place of ``{NAME}``."""
-        if "{" in text:
-            for name, count in self.rounds.items():
-                text = text.replace(f"{{{name}}}", str(count))
-        return text
-
-    def value(self, value: Any) -> Any:
-        """A value in the present round; ``"{i}"`` alone is the number itself."""
-        if isinstance(value, list):
-            return [self.value(each) for each in value]
-        if not isinstance(value, str):
-            return value
-        if value[1:-1] in self.rounds and value == f"{{{value[1:-1]}}}":
-            return self.rounds[value[1:-1]]
-        return self.text(value)
-
-    def all(self, actions: Iterable[Action]) -> Doing:
-        """Do one action after the other."""
-        for action in actions:
-            doing = action.do(self)
-            if doing is not None:
-                yield from doing
+def _present(stage: Stage, value: Any) -> Any:
+    """A value in the present round of its loops; ``"{i}"`` alone is the number itself."""
+    if isinstance(value, list):
+        return [_present(stage, each) for each in value]
+    if not isinstance(value, str):
+        return value
+    if value[1:-1] in stage.counts and value == f"{{{value[1:-1]}}}":
+        return stage.counts[value[1:-1]]
+    return stage.text(value)
 
 
 @attrs.frozen
@@ -223,8 +203,8 @@ class Create:
 
     def do(self, stage: Stage) -> None:
         """Make it."""
-        content = None if self.value is None else Content(stage.value(self.value.value))
-        _create(stage.tree, stage.text(self.create), self.kind, content)
+        content = None if self.value is None else Content(_present(stage, self.value.value))
+        _create(stage.writer, stage.text(self.create), self.kind, content)
 
 
 @attrs.frozen
@@ -238,7 +218,7 @@ class Set:
     def do(self, stage: Stage) -> None:
         """Set it."""
         slot = [] if self.slot is None else [self.slot]
-        stage.tree.call(stage.text(self.set), "set", *slot, stage.value(self.value.value))
+        stage.writer.call(stage.text(self.set), "set", *slot, _present(stage, self.value.value))
 
 
 @attrs.frozen
@@ -251,7 +231,7 @@ class Add:
 
     def do(self, stage: Stage) -> None:
         """Add it."""
-        stage.tree.add(stage.text(self.add), stage.value(self.by), self.slot)
+        stage.writer.add(stage.text(self.add), _present(stage, self.by), self.slot)
 
 
 @attrs.frozen
@@ -265,7 +245,7 @@ class Insert:
     def do(self, stage: Stage) -> None:
         """Count it."""
         path = stage.text(self.insert)
-        stage.tree.call(path, "insert_multiple", stage.value(self.value), self.count)
+        stage.writer.call(path, "insert_multiple", _present(stage, self.value), self.count)
 
 
 @attrs.frozen
@@ -276,7 +256,7 @@ class Delete:
 
     def do(self, stage: Stage) -> None:
         """Delete it."""
-        stage.tree.delete(stage.text(self.delete))
+        stage.writer.delete(stage.text(self.delete))
 
 
 @attrs.frozen
@@ -288,7 +268,7 @@ class Move:
 
     def do(self, stage: Stage) -> None:
         """Move it."""
-        stage.tree.move(stage.text(self.move), stage.text(self.to))
+        stage.writer.move(stage.text(self.move), stage.text(self.to))
 
 
 @attrs.frozen
@@ -299,83 +279,32 @@ class InTransaction:
 
     def do(self, stage: Stage) -> Doing:
         """Do it."""
-        with stage.tree.inspector.transaction():
+        with stage.writer.inspector.transaction():
             yield from stage.all(self.transaction)
 
 
 @attrs.frozen
-class Work:
-    """Use CPU time."""
-
-    run: Duration = parameter(help="how much", least=0)
-
-    def do(self, stage: Stage) -> Doing:
-        """Work."""
-        yield stage.thread.run(self.run)
-
-
-@attrs.frozen
-class Sleep:
-    """Block for some time."""
-
-    sleep: Duration = parameter(help="how long", least=0)
-
-    def do(self, stage: Stage) -> Doing:
-        """Sleep."""
-        yield stage.thread.sleep(self.sleep)
-
-
-@attrs.frozen
-class Loop:
+class Loop(workload.Loop):
     """Do the same several times."""
 
-    loop: int = parameter(help="how often", least=0)
-    body: list[Action] = parameter(help="what is done each time")
-    as_: str = parameter("", help="name of the round, from 0: {NAME} stands for it in texts")
-
-    def do(self, stage: Stage) -> Doing:
-        """Do it."""
-        for count in range(self.loop):
-            if self.as_:
-                stage.rounds[self.as_] = count
-            yield from stage.all(self.body)
-        stage.rounds.pop(self.as_, None)
+    body: list[Action] = parameter(help=BODY)
 
 
-Action = Create | Set | Add | Insert | Delete | Move | InTransaction | Work | Sleep | Loop
+Action = Create | Set | Add | Insert | Delete | Move | InTransaction | CommonAction | Loop
 
 
 @attrs.frozen
-class ThreadParameters:
+class ThreadParameters(workload.ThreadParameters):
     """A thread that tells in a VMO what it does."""
 
     device: str = parameter(help=_DEVICE, refers="device")
-    process: str = parameter(help="name of its process, which is made where there is none")
-    thread: str = parameter(help="its name")
     script: list[Action] = parameter(help="what it does")
-    priority: int = parameter(16, help="0 to 31; those of a higher one go first", least=0)
-    background: bool = parameter(False, help="whether a run may end while it waits")
 
 
 def thread(given: ThreadParameters, run: Run) -> Outcome:
     """Start the thread; it runs when time passes."""
-    if not isinstance(run.target, Target):
-        raise UsageError(
-            "there is no target", remedy="install the plugin that has a device kind 'target'"
-        )
     tree = tree_of(run, given.device)
-
-    def program(mine: Thread) -> Doing:
-        yield from Stage(tree, mine).all(given.script)
-
-    started = run.target.spawn(
-        given.process,
-        given.thread,
-        program,
-        priority=given.priority,
-        background=given.background,
-    )
-    pid, tid = started.ids
+    pid, tid = workload.start(given, run, given.device, tree, given.script).ids
     return Outcome.ok(pid=pid, tid=tid)
 
 

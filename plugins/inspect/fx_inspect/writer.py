@@ -9,14 +9,13 @@ into bytes.
 from __future__ import annotations
 
 import struct
-import sys
 from collections.abc import Mapping
 from typing import Any
 
 import attrs
 
 from fx_inspect import layout as wire
-from fx_inspect.heap import Growth, PlainMemory
+from fx_inspect.heap import Growth
 from fx_inspect.state import State, refused, uint64
 from fx_inspect.values import Lazy, Node
 from fxframework.io.memory import BytesMemory
@@ -31,7 +30,6 @@ STATS_NODE = "fuchsia.inspect.Stats"
 BUFFER = 1 << 20
 """Bytes gathered before they go to the sink."""
 _WORD = struct.Struct("<Q")
-_NATIVE = sys.byteorder == "little"
 
 
 @attrs.frozen
@@ -98,9 +96,7 @@ class Inspector:
         if size > wire.MAX_VMO:
             raise refused(414, f"a VMO of {size} bytes: it has {wire.MAX_VMO}")
         if memory is None:
-            memory = PlainMemory(wire.PAGE, room=min(size, wire.DEFAULT_VMO))
-            if not _NATIVE:
-                memory = BytesMemory(wire.PAGE)
+            memory = BytesMemory(wire.PAGE)
         self.memory: Memory = memory
         """Where it is."""
         self.version = version

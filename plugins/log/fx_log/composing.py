@@ -14,13 +14,14 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 
 from fx_log import layout as wire
-from fx_log.converting import to_legacy
-from fx_log.entries import Entry
+from fx_log.converting import BEHIND, NO_LOG, only_rolled_out, tag_of_entry, to_legacy
+from fx_log.entries import Entry, split_attribution
 from fx_log.layout import ArgType
 from fx_log.presentation import SIGNED, UNSIGNED, Head, left_out, walk
 from fx_log.records import Argument, RecordDecoder, RecordEncoder, StreamHeader
 from fx_log.redaction import Redactor
 from fx_log.severity import LEVELS, Level
+from fx_log.sinks import verbose_severity
 from fx_log.tables import GIVEN_LINE, GIVEN_MESSAGE, GIVEN_PID, GIVEN_TID
 from fx_log.values import (
     MAX_VALUE_WORDS,
@@ -42,11 +43,6 @@ BUFFER: Final = 1 << 20
 CACHED: Final = 1 << 16
 """Distinct arguments whose bytes are kept."""
 _KNOWN: Final = {name.encode(): int(kind) for name, kind in wire.WELL_KNOWN.items()}
-_TAIL: Final = {
-    wire.MONIKER.encode(): int(ArgType.STRING),
-    wire.URL.encode(): int(ArgType.STRING),
-    wire.ROLLED_OUT.encode(): int(ArgType.UINT64),
-}
 SHORT: Final = 4096
 """Bytes of a text that is worth keeping."""
 _MESSAGE: Final = name_head("message")
@@ -54,6 +50,8 @@ _WORD: Final = struct.Struct("<Q").pack
 _LENGTH: Final = struct.Struct("<I").pack
 _INT64: Final = struct.Struct("<q").pack
 _UNKNOWN: Final = wire.UNKNOWN_COMPONENT.encode()
+_OF_RINGS: Final = {"FXL0805": NO_LOG, "FXL0806": BEHIND}
+"""What rows do not say of a ring, by the finding that counts it."""
 
 
 class _Key(NamedTuple):
@@ -135,12 +133,21 @@ class _Base:
         self._pool = capture.strings
         self._begin(capture)
         placeless: Counter[str] = Counter()
+        packets = capture.format.startswith("log-legacy")
         for row in _rows(capture, placeless):
-            self._row(row)
+            if packets and row.verbosity:  # of 2022, by which a packet's severity was meant
+                head = row.head._replace(severity=verbose_severity(row.verbosity))
+                self._row(row._replace(head=head, verbosity=0))
+            else:
+                self._row(row)
             if len(self._buffer) >= BUFFER:
                 self._flush()
-        placeless.pop("ids of components that nothing names", None)  # these are given anew
+        placeless.pop("ids of components that nothing names", None)  # given anew, or counted
         self._dropped += placeless + left_out(capture)
+        if capture.format == "log-ring":
+            capture.scan()
+            for code, what in _OF_RINGS.items():
+                self._dropped[what] += capture.diagnostics.counts.get(code, 0)
         if capture.utc_offset_ns is not None:
             self._dropped["the offset from UTC"] += 1
 
@@ -149,7 +156,10 @@ class _Base:
         self._end()
         self._flush()
         if self._redactor is not None:
-            self._dropped.update(self._redactor.counts)
+            for what, count in self._redactor.counts.items():
+                self._dropped[f"redacted: {what}"] += count
+            for key in self._redactor.absent:
+                self._dropped[f"to be redacted, but not there: {key}"] += 1
         return +self._dropped
 
     def _begin(self, capture: Capture) -> None: ...
@@ -207,18 +217,24 @@ class Composition(_Base):
         super().__init__(sink, redactor)
         self._attribution = attribution
         self._tags: dict[tuple[bytes, bytes], int] = {}
+        self._next = 1
+        self._given: set[int] = set()
+        self._used: set[int] = set()
+        """Tags of entries of rings, which stay."""
         self._decoder = RecordDecoder("log")
         self._encoder = RecordEncoder("log")
         self._texts: dict[int, bytes] = {}
         self._names: dict[int, tuple[int, bytes]] = {}
         self._arguments: dict[tuple[int, int], bytes] = {}
         self._shapes: dict[Head, _Shape] = {}
+        self._endings: dict[tuple[int, int], bool] = {}
         self._own = False
         self._rolled_out: Counter[tuple[bytes, bytes]] = Counter()
 
     def _begin(self, capture: Capture) -> None:
         # Codes are those of a capture's pool.
         self._texts, self._names, self._arguments, self._shapes = {}, {}, {}, {}
+        self._endings = {}
         self._own = "log_tags" in capture.schemas
 
     def _end(self) -> None:
@@ -234,12 +250,14 @@ class Composition(_Base):
         except WriteRefusedError:
             self._dropped["logs"] += 1
             return
-        who = shape.who
-        if who is not None and self._attribution == "none":
+        who, kept = shape.who, row.head.tag if shape.who is None else 0
+        if self._attribution == "none" and (who is not None or kept):
             self._dropped["components"] += 1
-            who = None
+            who, kept = None, 0
         bare = bool(row.rolled_out) and _is_bare(row)
         tag, tail, count = self._place(who, row, bare=bare)
+        if kept:
+            tag = self._kept(kept)
         if count:
             body = argument_bytes(wire.CONTROL_ROLLED_OUT, ArgType.UINT64, count)
             self._put(shape.severity if bare else Level.INFO, row.ts, wire.CONTROL | tag, body)
@@ -290,7 +308,11 @@ class Composition(_Base):
         if self._attribution == "manifest" or not named:
             tag = self._tags.get(who)
             if tag is None:
-                tag = self._tags[who] = len(self._tags) + 1
+                while self._next in self._used:
+                    self._next += 1
+                tag = self._tags[who] = self._next
+                self._given.add(tag)
+                self._next += 1
                 if named:
                     body = argument_bytes(wire.MANIFEST_MONIKER, ArgType.STRING, who[0])
                     body += argument_bytes(wire.MANIFEST_URL, ArgType.STRING, who[1])
@@ -305,6 +327,16 @@ class Composition(_Base):
         if count:
             tail += argument_bytes(wire.ROLLED_OUT, ArgType.UINT64, count)
         return 0, tail, 0
+
+    def _kept(self, tag: int) -> int:
+        """The tag of an entry of a ring that nothing names; 0 where it would mean somebody else."""
+        if tag in self._given:
+            self._dropped["tags of entries"] += 1
+            return 0
+        tag = tag_of_entry(tag, self._dropped)
+        if tag:
+            self._used.add(tag)
+        return tag
 
     # --- what was logged ---
 
@@ -392,7 +424,15 @@ class Composition(_Base):
         return argument_bytes(name, kind, value)
 
     def _names_a_component(self, key: _Key) -> bool:
-        return _TAIL.get(self._text(key.name)) == key.kind
+        if key.kind < 0:
+            return False
+        known = self._endings.get((key.name, key.kind))
+        if known is None:
+            name = self._text(key.name).decode(errors="surrogateescape")
+            argument = Argument(name=name, type=wire.ARG_NAMES[key.kind])
+            known = bool(split_attribution((argument,))[1])
+            self._endings[key.name, key.kind] = known
+        return known
 
 
 def open_compose(sink: Sink, options: Mapping[str, Any]) -> Composition:
@@ -432,14 +472,13 @@ class PacketComposition(_Base):
         self._texts = []
 
     def _row(self, row: _Row) -> None:
-        if _is_bare(row):
+        entry = self._entry(row)
+        if only_rolled_out(entry):
             self._dropped["counts of logs rolled out"] += 1
             return
-        packet = to_legacy(self._entry(row), self._dropped, fold=self._fold)
-        kept = packet if self._redactor is None else self._redactor.redact(packet)
-        if kept is not None:
-            data = kept.pack()
-            self._buffer += _LENGTH(len(data)) + data
+        packet = to_legacy(entry, self._dropped, fold=self._fold, redactor=self._redactor)
+        data = packet.pack()
+        self._buffer += _LENGTH(len(data)) + data
 
     def _entry(self, row: _Row) -> Entry:
         head = row.head
@@ -448,8 +487,9 @@ class PacketComposition(_Base):
             ts=row.ts,
             severity=severity,
             severity_name=LEVELS[severity].name,
-            pid=head.pid,
-            tid=head.tid,
+            tag=head.tag,
+            pid=head.pid if head.given & GIVEN_PID else None,
+            tid=head.tid if head.given & GIVEN_TID else None,
             tags=self._tags_of(head.tags),
             component=self._text(head.component),
             url=self._text(head.url),

@@ -96,6 +96,8 @@ def to_legacy(
         entry = redactor.entry(entry)
     if entry.component is not None and entry.component != wire.UNKNOWN_COMPONENT:
         lost["components"] += 1
+    elif entry.tag & ~wire.CONTROL:
+        lost["ids of components that nothing names"] += 1
     if entry.url:
         lost["urls"] += 1
     if entry.rolled_out:
@@ -153,7 +155,8 @@ def structured(
         elif isinstance(record, LogRecord):
             yield record
         elif isinstance(record, RingEntry) and record.log is not None:
-            lost[BEHIND] += bool(record.payload)
+            if record.payload:
+                lost[BEHIND] += 1
             yield _of_ring(record.log, record.tag, lost)
         else:
             _leave(record, lost)
@@ -204,7 +207,8 @@ def legacy(
         elif only_rolled_out(entry):
             lost["counts of logs rolled out"] += 1
         else:
-            lost[BEHIND] += isinstance(record, RingEntry) and bool(record.payload)
+            if isinstance(record, RingEntry) and record.payload:
+                lost[BEHIND] += 1
             yield to_legacy(entry, lost, fold=fold, redactor=redactor)
 
 
@@ -212,8 +216,8 @@ def _leave(record: LogFileRecord, lost: Lost) -> None:
     """Count a record that is no log, where something is lost with it."""
     if isinstance(record, Damaged):
         lost["damaged stretches"] += 1
-    elif isinstance(record, RingEntry):
-        lost[NO_LOG] += record.log is None
+    elif isinstance(record, RingEntry) and record.log is None:
+        lost[NO_LOG] += 1
     elif isinstance(record, Padding):
         lost["padding"] += 1
     elif isinstance(record, Attribution):
@@ -304,7 +308,8 @@ class AttributionConverter:
             who = self._named[tag]
             self._rolled_out[who] = self._rolled_out.get(who, 0) + rolled_out
             return []
-        self.lost["components"] += bool(tag) or tag in self._named
+        if tag or tag in self._named:
+            self.lost["components"] += 1
         return [attrs.evolve(record, tag_bits=wire.CONTROL, raw=None)]
 
     def _log(self, record: LogRecord, suffix: Attribution | None) -> list[LogFileRecord]:
@@ -327,7 +332,8 @@ class AttributionConverter:
             self.lost["attributions without a moniker (kept as they are)"] += 1
             return [record]
         if self.to == "none":
-            self.lost["components"] += bool(appended or suffix is not None or record.tag_bits)
+            if appended or suffix is not None or record.tag_bits:
+                self.lost["components"] += 1
             return self._bare(record, args, rolled_out)
         if self.to == "manifest":
             return [record] if who is None else self._by_tag(record, args, who, rolled_out)

@@ -161,6 +161,8 @@ class Head(NamedTuple):
     url: int
     tags: tuple[bytes, ...]
     """Each tag, in order."""
+    tag: int = 0
+    """Tag bits of the record; of a ring, the entry's whole tag."""
 
 
 @attrs.frozen
@@ -241,6 +243,7 @@ def _heads(table: Table, tags: list[tuple[bytes, ...]]) -> list[tuple[Any, ...]]
             table.array("component").tolist(),
             _column(table, "log_url", -1),
             tags,
+            _column(table, "log_tag"),
             strict=True,
         )
     )
@@ -462,7 +465,8 @@ def _count_placeless(logs: Table, dropped: Counter[str]) -> None:
             count = int(np.count_nonzero(column >= 0))
         dropped[f"values of {name}"] += count
     if "log_tag" in logs:
-        unknown = logs.array("component") == logs.pool.code(UNKNOWN_COMPONENT)
+        component = logs.array("component")
+        unknown = (component < 0) | (component == logs.pool.code(UNKNOWN_COMPONENT))
         named = (logs.array("log_tag") & np.uint64(_ID)) != 0
         dropped["ids of components that nothing names"] += int(np.count_nonzero(unknown & named))
 

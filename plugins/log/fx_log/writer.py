@@ -45,7 +45,6 @@ from fx_log.values import (
     MAX_VALUE_WORDS,
     PADDING,
     Arguments,
-    Value,
     argument_bytes,
     name_head,
     octets,
@@ -111,8 +110,9 @@ class LogWriter(Levels, Closing):
     With ``on_too_large="cut"`` a record that is too large has its message cut, at a character, to
     what fits, and then, where that is not enough, its longest texts; "..." ends what was cut. Names
     of keys are cut to 256 bytes, and where all this is not enough the last keys are left out, which
-    ``left_out`` counts; ``cut`` counts such records. Else it is refused. Methods raise WriteRefusedError (FXL0403 to
-    FXL0410), with nothing written or changed. Several threads may write.
+    ``left_out`` counts; ``cut`` counts such records. Else it is refused. Methods raise
+    WriteRefusedError (FXL0403 to FXL0410), with nothing written or changed. Several threads may
+    write.
     """
 
     def __init__(
@@ -481,9 +481,7 @@ def _fitted(
             break
         excess -= sizes[index]
         left_out.add(index)
-    body = b"".join(
-        argument_bytes(*arg) for index, arg in enumerate(args) if index not in left_out
-    )
+    body = b"".join(argument_bytes(*arg) for index, arg in enumerate(args) if index not in left_out)
     return body, len(left_out)
 
 

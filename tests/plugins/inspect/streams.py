@@ -132,7 +132,8 @@ class Hand:
             bit = 1 << draw(st.sampled_from([4, 5, 7, 40, 62, 63, 90, 120, 127]))
             out = out.ljust(16, b"\0")
             out = (int.from_bytes(out[:16], "little") ^ bit).to_bytes(16, "little") + out[16:]
-        return out[:size].ljust(size, b"\0")
+        whole: bytes = out[:size].ljust(size, b"\0")
+        return whole
 
     def payload(self, type: int, size: int) -> bytes:
         """What stands behind the first word of a value."""

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fx_inspect.heap import Growth, Heap, PlainMemory, order_of
+from fx_inspect.heap import Growth, Heap, order_of
 from fx_inspect.layout import BlockType
 from fx_inspect.records import Block, RecordDecoder
 from fx_inspect.writer import Inspector
@@ -322,26 +322,6 @@ def test_it_refuses_what_makes_no_sense() -> None:
 )
 def test_orders(nbytes: int, order: int) -> None:
     assert order_of(nbytes) == order
-
-
-def test_plain_memory_is_a_memory() -> None:
-    memory = PlainMemory(20, room=64)
-    assert isinstance(memory, Memory)
-    assert memory.size == 24
-    memory.store_u64(16, 7)
-    memory.write(0, bytes(range(16)))
-    memory.grow(4096)
-    assert memory.words[2] == memory.load_u64(16) == 7
-    assert memory.read(3, 4) == bytes([3, 4, 5, 6])
-    for wrong in (-8, 4, 4096):
-        with pytest.raises(ValueError, match="no words"):
-            memory.store_u64(wrong, 1)
-        with pytest.raises(ValueError, match="no words"):
-            memory.load_u64(wrong)
-        with pytest.raises(ValueError, match="no words"):
-            memory.write(wrong, bytes(8))
-    with pytest.raises(ValueError, match="no words"):
-        memory.read(4090, 8)
 
 
 def test_the_types_of_what_it_leaves() -> None:

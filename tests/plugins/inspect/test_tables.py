@@ -39,7 +39,7 @@ class Vmo(trees.Vmo):
         return super().name(text, order)
 
 
-def opened(data: bytes, **options: Any) -> InspectCapture:
+def opened(data: bytes | bytearray, **options: Any) -> InspectCapture:
     return open_inspect(Source.open(bytes(data)), OpenRequest(options=options))
 
 

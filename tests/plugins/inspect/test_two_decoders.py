@@ -151,6 +151,8 @@ def findings(diagnostics: Diagnostics) -> Counter[tuple[str, int | None, int | N
 def agree(data: bytes) -> None:
     capture = opened(data)
     rows, diagnostics = expected(data)
+    if not data:
+        rows["nodes"].clear()  # no bytes have no root either
     for name, wanted in rows.items():
         assert rows_of(capture.table(name)) == wanted, name
     capture.diagnostics.forget(["FXF0102", "FXI0605"])
@@ -221,7 +223,7 @@ def test_batches_are_the_table_wherever_they_break(data: bytes, rows: int) -> No
 def test_no_value_is_longer_than_the_limit(data: bytes, limit: int) -> None:
     capture, whole = opened(data, max_string=limit), opened(data)
     for name, column in (("nodes", "name"), ("properties", "name"), ("properties", "text")):
-        names = [b"root"] if name == "nodes" else []
+        names = [b"root"] if name == "nodes" and data else []
         names += [text[:limit] for text in cells(whole.table(name), column)[len(names) :]]
         assert cells(capture.table(name), column) == names
     slots = whole.table("inspect_slots")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, ClassVar
@@ -10,6 +11,7 @@ import pytest
 
 from fx_log import layout as wire
 from fx_log.composing import open_compose, open_stream_compose
+from fx_log.converting import structured
 from fx_log.reader import open_log, open_ring, open_stream
 from fx_log.records import LegacyPacket
 from fxframework.errors import UsageError
@@ -21,7 +23,7 @@ from fxframework.testing.cli import run_cli
 
 from .captures import Arg, HandMade, Log, hand_made
 from .logs import entry, log, manifest, packet, ring, stream, text_log
-from .test_converting import BY_MANIFEST, IN_RECORD, entries_of
+from .test_converting import BY_MANIFEST, IN_RECORD, A, entries_of, in_record
 from .test_records import decode
 
 REQUEST = OpenRequest(
@@ -63,6 +65,11 @@ def composed(*captures: Capture, to: Any = open_compose, **options: Any) -> tupl
     for capture in captures:
         session.write(capture)
     return sink_value(session, sink)
+
+
+def said_of(record: Any) -> Any:
+    """The message of a structured record."""
+    return next(a.value for a in record.args if a.name == "message")
 
 
 def sink_value(session: Any, sink: Sink) -> tuple[bytes, Mapping[str, int]]:
@@ -235,9 +242,80 @@ def test_redaction_while_composing() -> None:
     after, dropped = composed(opened(FULL + BY_MANIFEST), **options)
     assert b"broke" not in after
     assert b"core/" not in after
-    assert dropped["values"] == 2
+    assert dropped["redacted: values"] == 2
     after, _ = composed(opened(FULL), to=open_stream_compose, **options)
     assert b"broke" not in after
+
+
+@pytest.mark.parametrize("fold", [True, False])
+def test_what_is_redacted_by_key_does_not_come_into_a_packets_message(fold: bool) -> None:
+    data = log(
+        ("pid", "uint64", 77),
+        ("tid", "uint64", 78),
+        ("num_dropped", "uint64", 79),
+        ("file", "string", "home.c"),
+        ("line", "uint64", 5),
+        ("message", "string", "plain"),
+        ("token", "string", "hunter2"),
+        ("number", "int64", 123456),
+        ("blob", "uint64", 654321),
+        ("tag", "string", "secret"),
+    )
+    keys = "token, pid ,tid,tag,file,number,num_dropped,absent"
+    options = {"redact_keys": keys, "redact_pattern": "654321"}
+    after, dropped = composed(opened(data), to=open_stream_compose, fold=fold, **options)
+    _, made = decode(after, "log-legacy-stream")[0]
+    assert isinstance(made, LegacyPacket)
+    assert (made.pid, made.tid, made.dropped_logs, made.tags) == (0, 0, 0, ("<redacted>",))
+    mask = "<redacted>"
+    whole = f"[{mask}(5)] plain token={mask} number={mask} blob={mask}"
+    assert made.message == (whole if fold else "plain")
+    assert dropped["redacted: values"] == 7
+    assert dropped["to be redacted, but not there: absent"] == 1
+
+
+def test_the_entries_of_a_ring_keep_their_tags_where_they_fit() -> None:
+    data = ring(
+        [
+            entry(text_log("a"), tag=1),
+            entry(text_log("b") + b"8 bytes.", tag=1 << 31),
+            entry(b"no log", tag=1),
+            entry(in_record("a1", A), tag=2),
+            entry(text_log("c"), tag=2),
+        ]
+    )
+    after, dropped = composed(opened(data, "log-ring"))
+    tags = [(r.tag_bits, said_of(r)) for r in decode(after)[0] if not r.control]
+    assert tags == [(1, "a"), (0, "b"), (2, "a1"), (0, "c")]  # 2 would say that core/a logged it
+    assert dropped == {
+        "tags of entries": 2,
+        "entries that hold no log": 1,
+        "entries with bytes behind their records": 1,
+    }
+    plain = ring([entry(text_log("a"), tag=5), entry(text_log("b") + b"x" * 8, tag=1 << 40)])
+    lost: Counter[str] = Counter()
+    by_records = list(structured(decode(plain, "log-ring")[0], lost))
+    after, dropped = composed(opened(plain, "log-ring"))
+    assert decode(after)[0] == by_records
+    assert dropped == {name: n for name, n in lost.items() if name != "padding"}
+    _, dropped = composed(opened(plain, "log-ring"), to=open_stream_compose)
+    assert dropped["ids of components that nothing names"] == 2
+    after, dropped = composed(opened(plain, "log-ring"), attribution="none")
+    assert [r.tag_bits for r in decode(after)[0]] == [0, 0]
+    assert dropped["components"] == 2
+
+
+@pytest.mark.parametrize("severity", [-10, -3, -2, 0, 3, 0x21, 0x2F, 0x30])
+def test_verbosities_of_packets_become_severities_as_they_do_record_by_record(
+    severity: int,
+) -> None:
+    data = stream([packet("m", severity=severity)])
+    request = OpenRequest(options={**REQUEST.options, "severity_era": "2022"})
+    (by_record,) = structured(decode(data, "log-legacy-stream")[0], Counter(), era="2022")
+    after, _ = composed(open_stream(Source.open(data), request))
+    assert decode(after)[0] == [by_record]
+    after, _ = composed(open_stream(Source.open(data), request), to=open_stream_compose)
+    assert decode(after, "log-legacy-stream")[0][1].severity == by_record.severity
 
 
 def test_legacy_packets_are_composed_with_what_they_have_no_place_for_counted() -> None:

@@ -145,13 +145,42 @@ def test_entries_of_a_ring_become_records_of_their_component() -> None:
     )
     logs = list(structured(decode(data, "log-ring")[0], lost))
     assert [(r.tag_bits, r.args[0].value) for r in logs] == [(7, "a"), (0, "b")]
-    assert lost["damaged stretches"] == 1
+    assert lost == {"entries that hold no log": 1, "padding": 1}
     assert [
         r.message for r in legacy(decode(data, "log-ring")[0], lost) if hasattr(r, "message")
     ] == [
         "a",
         "b",
     ]
+
+
+def test_a_rings_manifests_and_tags_keep_saying_who_logged() -> None:
+    lost: Counter[str] = Counter()
+    data = ring(
+        [
+            entry(manifest(7, "core/a", "url-a"), tag=9),
+            entry(text_log("a", tag_bits=3), tag=7),
+            entry(rolled_out(3, 5), tag=7),
+            entry(text_log("large") + b"8 bytes.", tag=1 << 40),
+        ]
+    )
+    records = decode(data, "log-ring")[0]
+    said = entries_of(list(structured(records, lost)))
+    assert [(e.message, e.component, e.rolled_out) for e in said] == [
+        ("a", "core/a", 0),
+        (None, "core/a", 5),
+        ("large", None, 0),
+    ]
+    assert lost == {
+        "tags of entries": 1,
+        "entries with bytes behind their records": 1,
+        "padding": 1,
+    }
+    lost.clear()
+    packets = [r for r in legacy(records, lost) if isinstance(r, fx.LegacyPacket)]
+    assert [p.message for p in packets] == ["a", "large"]
+    assert lost["counts of logs rolled out"] == 1
+    assert lost["ids of components that nothing names"] == 1  # that of "large"
 
 
 # --- Who logged ----------------------------------------------------------------------------------
@@ -237,7 +266,9 @@ def test_none_names_nobody_and_keeps_the_counts(data: bytes, options: dict[str, 
     assert [m for m, _, _ in who_said(after)] == [m for m, _, _ in who_said(data, **options)]
     assert {c for _, c, _ in who_said(after)} == {None}
     assert sum(e.rolled_out for e in entries_of(decode(after)[0])) == 9
-    assert lost == {}
+    # Those rolled out too, which have no message.
+    named = [e for e in entries_of(decode(data, **options)[0]) if e.component]
+    assert lost == {"components": len(named)}
 
 
 def test_everything_else_stays_byte_for_byte() -> None:
@@ -257,6 +288,37 @@ def test_a_tag_that_the_input_takes_too_is_given_up() -> None:
         + in_record("a2", A)
     )
     assert who_said(moved(data, "manifest")[0]) == who_said(data)
+
+
+def test_logs_rolled_out_are_their_components_though_a_tag_is_reused() -> None:
+    data = (
+        manifest(3, *A)
+        + rolled_out(3, 4)
+        + manifest(3, *B)
+        + text_log("b1", tag_bits=3)
+        + in_record("a1", A, 1)
+    )
+    after, lost = moved(data, "in_record")
+    said = [(e.message, e.component, e.rolled_out) for e in entries_of(decode(after)[0])]
+    assert said == [("b1", "core/b", 0), ("a1", "core/a", 5)]
+    assert lost == {}
+
+
+def test_a_url_alone_takes_the_moniker_that_a_manifest_names() -> None:
+    data = (
+        manifest(3, *A)
+        + rolled_out(3, 4)
+        + log(("message", "string", "m"), ("$__url", "string", "own"), tag_bits=3)
+        + log(("message", "string", "n"), ("$__rolled_out", "uint64", 2), tag_bits=3)
+    )
+    after, lost = moved(data, "in_record")
+    said = entries_of(decode(after)[0])
+    assert [(e.message, e.component, e.url, e.rolled_out) for e in said] == [
+        ("m", "core/a", "own", 4),
+        ("n", "core/a", "url-a", 2),
+    ]
+    assert lost == {}
+    assert not any(record.tag_bits for record in decode(after)[0])
 
 
 def test_what_cannot_be_moved_is_counted() -> None:

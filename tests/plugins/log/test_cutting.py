@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,8 +14,9 @@ from fx_log.cutting import cut, salvage
 from fxframework.io.sink import Sink
 from fxframework.model.salvage import Loss
 from fxframework.model.window import Selection
+from fxframework.testing.cli import run_cli
 
-from .logs import entry, manifest, packet, ring, stream, text_log
+from .logs import entry, log, manifest, packet, ring, stream, text_log
 from .test_records import decode
 
 ATTRIBUTION = fx.Attribution(moniker="core/a", url="u").pack()
@@ -85,7 +87,7 @@ def test_a_part_of_a_ring_is_a_ring(tail: int) -> None:
 
 RINGS = {
     "an entry that holds no log": (ring([entry(text_log("a")), entry(b"\1" * 40)]), ["a"], 1),
-    "bytes behind a log": (ring([entry(text_log("a") + b"12345678")]), ["a"], 0),
+    "bytes behind a log": (ring([entry(text_log("a") + b"12345678")]), ["a"], 1),
     "a length beyond the head": (
         ring([entry(text_log("a")), b"\1\0\0\0\0\0\0\0\x64\0\0\0\0\0\0\0"]),
         ["a"],
@@ -104,3 +106,50 @@ def test_what_is_sound_of_a_ring_is_a_sound_ring(case: str) -> None:
     assert len(losses) == lost
     assert not decode(out, "log-ring")[1].counts
     assert len(out) >= wire.RING_PAGE + wire.RING_MINIMUM
+
+
+def test_bytes_behind_a_log_are_a_loss_that_is_told() -> None:
+    data = ring([entry(text_log("a") + b"12345678")])
+    _, (loss,) = salvaged(data, "log-ring")
+    assert (loss.code, loss.message) == ("FXL0806", "8 bytes behind the log of an entry; left out")
+    _, left_out = part(data, Selection(), "log-ring")
+    assert left_out == {"entries with bytes behind their records": 1}
+
+
+def test_a_container_whose_header_is_damaged_gets_a_fresh_one(tmp_path: Path) -> None:
+    sound = stream([packet("a", time=1), packet("b", time=2)])
+    data = sound[:9] + b"\xff" + sound[10:]
+    out, left_out = part(data, Selection(start_ns=2), "log-legacy-stream")
+    assert out == stream([packet("b", time=2)])
+    assert left_out == {"logs": 1, "damaged stretches": 1}
+    before, after = tmp_path / "a.fxllog", tmp_path / "b.fxllog"
+    before.write_bytes(data)
+    run_cli("salvage", before, after, "-f", "log-legacy-stream")
+    assert after.read_bytes() == sound
+
+
+def test_a_part_says_what_its_writer_reports() -> None:
+    options = {"attribution": "in_record", "redact_keys": "k, absent", "redact_pattern": ""}
+    full = text_log("x" * (8 * (wire.MAX_RECORD_WORDS - 4)), tag_bits=3, time=1)
+    keyed = log(("message", "string", "m"), ("k", "int64", 1), time=2)
+    data = manifest(3, "core/a", "u") + full + keyed + text_log("late", time=9)
+    sink = Sink.memory()
+    with fxf.open(data, format="log") as capture:
+        left_out = cut(capture, Selection(stop_ns=5), sink, options)
+    assert messages(sink.getvalue())[1:] == ["m"]
+    assert left_out == {
+        "logs": 1,
+        "values redacted": 1,
+        "logs without their component": 1,
+        "keys to be redacted that were not there": 1,
+    }
+
+
+def test_salvage_tells_what_was_redacted() -> None:
+    data = ring([entry(text_log("secret"))])
+    sink = Sink.memory()
+    options = {"redact_keys": "message", "redact_pattern": ""}
+    with fxf.open(data, format="log-ring") as capture:
+        losses = list(salvage(capture, sink, options))
+    assert [loss.code for loss in losses] == ["FXL0901"]
+    assert b"secret" not in sink.getvalue()

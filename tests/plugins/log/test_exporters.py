@@ -509,3 +509,9 @@ def test_csv_takes_logs_with_all_their_columns() -> None:
     assert '{""k"":-1}' in output.decode()
     assert dropped == {"rows of log_tags": 2}
     assert row[head.index("message") + 1] == "m"  # one more, for the comma of the tags
+
+
+def test_ids_of_components_that_nothing_names_are_counted() -> None:
+    logs = [Log(tag_bits=5), Log(tag_bits=5, component="UNKNOWN"), Log(tag_bits=5, component="a")]
+    _, dropped = export(exporter("otlp", None), hand_made(*logs, Log()))
+    assert dropped["ids of components that nothing names"] == 2

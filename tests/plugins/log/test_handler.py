@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from fx_log import layout as wire
 from fx_log.handler import LogHandler, severity_of_level
 from fx_log.severity import PYTHON, python_level
 
@@ -119,11 +120,39 @@ def test_names_that_readers_take_for_something_else(program: Program) -> None:
     assert entry.file != "f"
 
 
+NAMES = {*wire.WELL_KNOWN, "$__moniker", "$__url", "$__rolled_out"} - {"message"}
+
+
+@pytest.mark.parametrize("name", sorted(NAMES))  # logging itself takes no message
+def test_no_key_is_taken_for_what_a_reader_knows(name: str) -> None:
+    made = Program(name_as_tag=False)
+    made.log.info("m", extra={name: "spoof"})
+    entry = made.entry()
+    assert (entry.component, entry.url, entry.tags) == (None, None, [])
+    assert values(entry) == {f"{name}_": ("string", "spoof")}
+
+
 def test_what_is_too_large_is_cut_and_kept(program: Program) -> None:
     program.log.info("x" * 100_000, extra={"big": "y" * 100_000})
     entry = program.entry()
     assert entry.message.endswith("...")
     assert program.handler.writer.cut == 1
+
+
+@pytest.mark.parametrize(
+    "extra",
+    [
+        {"k" * 40_000: 1},
+        {f"k{n}": n for n in range(5000)},
+        {f"{n:04}" * 90: "v" for n in range(900)},
+    ],
+    ids=["a name", "many", "names"],
+)
+def test_no_record_is_lost_for_its_keys(
+    program: Program, extra: dict[str, Any], capsys: pytest.CaptureFixture[str]
+) -> None:
+    program.log.info("kept", extra=extra)
+    assert (program.entry().message, capsys.readouterr().err) == ("kept", "")
 
 
 def test_the_program_never_fails(program: Program, capsys: pytest.CaptureFixture[str]) -> None:

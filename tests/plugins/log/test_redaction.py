@@ -21,7 +21,7 @@ from fxframework.model.diagnostics import Diagnostics
 
 from .logs import entry, log, manifest, packet, ring, stream, text_log
 from .test_records import decode
-from .test_writer import rewritten
+from .test_writer import entries, rewritten
 
 SECRET = "hunter2"
 TEXTS = log(
@@ -128,6 +128,46 @@ def test_rings_with_their_unused_space() -> None:
     assert counts["damaged stretches left out"] >= 1
 
 
+def test_numbers_of_packets_become_0() -> None:
+    data = packet("m", dropped_logs=3)
+    after, counts = kept(data, "log-legacy", keys=["pid", "tid", "dropped_logs"])
+    (made,) = decode(after, "log-legacy")[0]
+    assert (made.pid, made.tid, made.dropped_logs, made.message) == (0, 0, 0, "m")
+    assert counts == {"values": 3}
+
+
+@pytest.mark.parametrize("moniker", ["moniker", "$__moniker"])
+def test_who_logged_is_redacted_in_every_generation(moniker: str) -> None:
+    suffix = fx.Attribution(moniker=SECRET, url="u/ok", rolled_out=4).pack()
+    data = text_log("m") + suffix
+    data += log(("$__moniker", "string", SECRET), ("$__url", "string", "u/ok")) + suffix
+    data += manifest(3, SECRET, "u/ok") + suffix
+    records = list(redact(decode(data, suffix=True)[0], keys=[moniker]))
+    after = b"".join(record.pack() for record in records)
+    assert SECRET.encode() not in after
+    assert after.count(b"u/ok") == data.count(b"u/ok")
+
+
+def test_counts_of_logs_rolled_out_stay_numbers() -> None:
+    data = log(("rolled_out", "uint64", 99), tag_bits=wire.CONTROL | 3)
+    data += log(("$__moniker", "string", "core/a"), ("$__rolled_out", "uint64", 99))
+    after, counts = kept(data, keys=["rolled_out"])
+    rows = entries(after)
+    assert [(row.component, row.rolled_out) for row in rows] == [("UNKNOWN", 0), ("core/a", 0)]
+    assert counts == {"values": 2}
+
+
+def test_a_container_whose_header_is_damaged_has_one_afterwards() -> None:
+    sound = stream([packet("m")])
+    data = b"?" + sound[1:]
+    after, counts = kept(data, "log-legacy-stream", patterns=["no such thing"])
+    assert (after, counts.total()) == (sound, 1)
+    records = decode(data, "log-legacy-stream")[0]
+    assert rewritten("log-legacy-stream", records, redact_keys="pid")[:16] == sound[:16]
+    assert rewritten("log-legacy-stream", records) == data  # as it stood
+    assert rewritten("log-legacy-stream", records[1:]) == sound
+
+
 def test_suffixes() -> None:
     data = text_log("m") + fx.Attribution(moniker=SECRET, url=f"u/{SECRET}").pack()
     records = list(redact(decode(data, suffix=True)[0], patterns=[SECRET]))
@@ -169,7 +209,9 @@ def test_what_was_redacted_is_reported() -> None:
     found = Diagnostics(RULES)
     sink = Sink.memory()
     writer = open_writer(
-        sink, {"attribution": "keep", "redact_keys": "user", "redact_pattern": ""}, found
+        sink,
+        {"attribution": "keep", "redact_keys": " user , usr,", "redact_pattern": ""},
+        found,
     )
     for number in range(3):
         writer.write(
@@ -181,4 +223,5 @@ def test_what_was_redacted_is_reported() -> None:
         )
     assert not found.counts
     writer.close()
-    assert found.counts == {"FXL0901": 3}
+    assert found.counts == {"FXL0901": 3, "FXL0903": 1}
+    assert found[-1].message == "a key to be redacted was not there: usr"

@@ -14,6 +14,7 @@ import pytest
 from fx_log import layout as wire
 from fx_log import records as fx
 from fx_log.sinks import PacketStream, PacketWriter, RingWriter, boot_ns
+from fx_log.values import String
 from fx_log.writer import LogWriter
 from fxframework.errors import UsageError, WriteRefusedError
 from fxframework.io.memory import BytesMemory
@@ -107,6 +108,30 @@ def test_what_a_packet_cannot_hold_is_refused(more: dict[str, Any], code: str) -
         writer.write(**{"severity": "info", "message": "m", **more})
     assert refused.value.code == code
     assert (socket.sent, writer.dropped) == ([], 1)
+
+
+def test_it_has_a_call_for_each_severity_as_a_log_writer_has() -> None:
+    writer = PacketWriter(socket := Socket(), minimum="debug")
+    assert not writer.trace("below")
+    for name in ("debug", "info", "warn", "error", "fatal"):
+        assert getattr(writer, name)("m")
+    writer.verbose(1, "m")
+    writer.verbose(99, "m")
+    severities = [each.severity for each in packets(socket)]
+    assert severities == [0x20, 0x30, 0x40, 0x50, 0x60, 0x2F, 0x21]
+
+
+def test_keys_stand_behind_the_message() -> None:
+    writer = PacketWriter(socket := Socket())
+    writer.info("slow", took=5.0, ok=True, none=None, who="me", raw=String(b"x"))
+    writer.write("error", "broke", {"n": 1}, file="a.c", line=7)
+    assert [each.message for each in packets(socket)] == [
+        "slow took=5 ok=true none=null who=me raw=x",
+        "a.c(7): broke n=1",
+    ]
+    with pytest.raises(WriteRefusedError) as refused:
+        writer.info("m", key=[1])  # type: ignore[arg-type]
+    assert refused.value.code == "FXL0410"
 
 
 def test_tags_of_every_packet_are_refused_at_once() -> None:

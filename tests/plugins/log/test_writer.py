@@ -404,14 +404,36 @@ def test_the_message_is_cut_before_keys() -> None:
     assert shown(socket.sent[0])[-1] == ("a", "string", "y" * 20_000)
 
 
-def test_what_cannot_be_cut_is_refused_still() -> None:
-    writer, socket = written(on_too_large="cut")
-    with pytest.raises(WriteRefusedError) as refused:
-        writer.info("m", **{f"k{n}": n for n in range(1400)})
-    assert refused.value.code == "FXL0407"
-    assert (socket.sent, writer.cut) == ([], 0)
+def test_a_record_is_never_lost_for_its_keys() -> None:
+    writer, socket = written(on_too_large="cut", tags=["app"])
+    assert writer.info("m", **{f"k{n}": n for n in range(1400)})
+    args = shown(socket.sent[0])
+    kept = [name for name, _, _ in args if name.startswith("k")]
+    assert kept == [f"k{n}" for n in range(len(kept))]  # the last ones are left out
+    assert (args[2][2], args[-1]) == ("m", ("tag", "string", "app"))
+    assert (writer.cut, writer.left_out) == (1, 1400 - len(kept))
+    assert len(socket.sent[0]) > 8 * wire.MAX_RECORD_WORDS - 64
+    assert writer.write("info", "m", tags=[str(n) for n in range(3000)])
+    assert shown(socket.sent[1])[2:4] == [("message", "string", "m"), ("tag", "string", "0")]
     with pytest.raises(UsageError):
         LogWriter(socket, on_too_large="shrug")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("length", [32_740, 32_768, 40_000])
+def test_names_that_are_too_long_are_cut(length: int) -> None:
+    writer, socket = written(on_too_large="cut")
+    assert writer.info("m", **{"é" * (length // 2): 5, "after": 6})
+    assert shown(socket.sent[0])[2:] == [
+        ("message", "string", "m"),
+        ("é" * 128, "int64", 5),
+        ("after", "int64", 6),
+    ]
+    assert (writer.cut, writer.left_out) == (1, 0)
+
+
+def test_a_refusal_shows_a_name_as_text() -> None:
+    with pytest.raises(WriteRefusedError, match="the value of 'message': with its name"):
+        written()[0].info("x" * 32_760)
 
 
 # --- Where it goes -------------------------------------------------------------------------------

@@ -1,0 +1,34 @@
+"""Plain bytes as a device's memory."""
+
+from __future__ import annotations
+
+import pytest
+
+from fxframework.io.memory import BytesMemory
+from fxframework.model.target import Memory
+
+
+def test_it_is_a_memory() -> None:
+    memory = BytesMemory(24)
+    assert isinstance(memory, Memory)
+    memory.store_u64(16, 7)
+    memory.write(0, bytes(range(16)))
+    memory.grow(4095)
+    assert memory.size == 4096
+    assert memory.words is not None
+    assert memory.words[2] == memory.load_u64(16) == 7
+    assert memory.read(3, 4) == bytes([3, 4, 5, 6])
+    assert memory.read(24, 4072) == bytes(4072)
+
+
+@pytest.mark.parametrize("wrong", [-8, 4, 64])
+def test_other_places_are_refused(wrong: int) -> None:
+    memory = BytesMemory(bytes(64))
+    for use in (memory.load_u64, lambda at: memory.store_u64(at, 1),
+                lambda at: memory.write(at, bytes(8))):  # fmt: skip
+        with pytest.raises(ValueError, match="no words"):
+            use(wrong)
+    with pytest.raises(ValueError, match="no words"):
+        memory.read(60, 8)
+    with pytest.raises(ValueError, match="whole number"):
+        BytesMemory(12)
