@@ -619,7 +619,7 @@ RULES = Catalogue(
         ),
         _rule(
             "FXL0903",
-            INFO,
+            WARNING,
             "a key to be redacted was not there",
             "docs, Writing logs",
             "Each name in redact_keys is that of a key in the input.",
