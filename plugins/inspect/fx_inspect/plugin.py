@@ -28,19 +28,21 @@ SUFFIXES = (".inspect", ".vmo")
 def sniff(probe: Probe) -> Confidence:
     """CERTAIN for the magic in a sound header of version 0, 1 or 2, LIKELY in one that is odd.
 
-    POSSIBLE for a file of that name that is empty, or has the magic or a header's type alone.
+    POSSIBLE for what is called ``.inspect``, whatever is in it, and for a ``.vmo`` that is empty,
+    or has the magic or a header's type alone.
     """
     from fx_inspect import layout
 
     head = probe.head
     named = Confidence.POSSIBLE if probe.has_suffix(SUFFIXES) else Confidence.NONE
+    surely = Confidence.POSSIBLE if probe.has_suffix(SUFFIXES[:1]) else Confidence.NONE
     if len(head) < 8:
-        return Confidence.NONE if probe.size else named
+        return surely if probe.size else named
     legacy = layout.is_legacy(head)
     is_header = legacy or head[1] == layout.BlockType.HEADER
     magic = head[4:8]
     if magic != layout.MAGIC and not (legacy and magic == layout.SWAPPED_MAGIC):
-        return named if is_header else Confidence.NONE
+        return named if is_header else surely
     if not is_header:
         # Text may have these letters here.
         return named

@@ -62,14 +62,24 @@ def salvage(capture: Capture, sink: Sink, options: Mapping[str, Any]) -> Iterato
         for at in range(0, capture.source.size, CHUNK):
             sink.write(capture.source.read(at, CHUNK))
         return
-    yield from _found(capture)
+    losses = 0
+    for loss in _found(capture):
+        losses += 1
+        yield loss
     inspector = Inspector(version=_version(capture), max_size=MAX_VMO, growth="double")
     with inspector.transaction():
-        yield from _rebuilt(capture, inspector.root)
+        for loss in _rebuilt(capture, inspector.root):
+            losses += 1
+            yield loss
     failed = inspector.stats().failed_allocations
     if failed:
+        losses += 1
         message = f"{failed} blocks have no room in a VMO of {MAX_VMO} bytes"
         yield Loss(0, 0, "block", message)
+    if not losses:
+        found = next(f for f in capture.diagnostics.sorted() if f.severity >= Severity.WARNING)
+        message = f"written anew without what departs from the format: {found.message}"
+        yield Loss(found.offset or 0, 0, "block", message, found.code)
     sink.write(inspector.copy() or b"")
 
 

@@ -153,8 +153,12 @@ class Tree:
         self.call(path, method, *([] if slot is None else [slot]), amount)
 
     def delete(self, path: str) -> None:
-        """Take a value out of the tree; the paths below it stay known, for what is left there."""
+        """Take a value out of the tree, and forget the paths below it, which nobody can see."""
+        if not path:
+            raise UsageError("the root stays", remedy="delete what is below it")
         self.call(path, "delete")
+        for below in [each for each in self.values if each.startswith(f"{path}/")]:
+            del self.values[below]
         del self.values[path]
 
     def move(self, path: str, to: str) -> None:

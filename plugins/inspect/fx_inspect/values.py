@@ -116,12 +116,14 @@ class Value:
     def reparent(self, parent: Node) -> None:
         """Make it a child of another node of the same VMO.
 
-        Raises WriteRefusedError (FXI0412) for a node that it would then be a part of, and for one
-        of another VMO.
+        Raises WriteRefusedError (FXI0412) for a node that it would then be a part of, for one of
+        another VMO, and of the root.
         """
         state = self._state
         if parent._state is not state:
             raise refused(412, "a value cannot go to a node of another VMO")
+        if self is self._parent:
+            raise refused(412, "the root stays where it is")
         if self._text is None or not (parent._at or parent is parent._parent):
             return
         with state:

@@ -70,7 +70,9 @@ def test_the_name_helps_where_there_is_something_of_a_header() -> None:
     assert sniffed(b"") == NONE
     assert sniffed(b"\x00\x03\x02\x00INSP" + bytes(8), "x.inspect") == POSSIBLE
     assert sniffed(b"\x00\x02\x02\x00INSQ" + bytes(8), "x.inspect") == POSSIBLE
-    assert sniffed(b"some text", "x.inspect") == NONE
+    for odd in (b"some text", b"odd", bytes(64)):
+        assert sniffed(odd, "x.inspect") == POSSIBLE
+        assert sniffed(odd, "x.vmo") == NONE
 
 
 @pytest.mark.parametrize(
@@ -81,6 +83,7 @@ def test_the_vectors_are_known_by_their_headers(vector: dict[str, str]) -> None:
     known = vector["name"]
     if known.startswith(("snap_invalid", "snap_few_bytes")):
         assert sniffed(data) == NONE
+        assert sniffed(data, "x.inspect") == POSSIBLE
     elif known in {"drv_version_3", "drv_zero_size_in_header"}:
         assert sniffed(data) == LIKELY
     else:

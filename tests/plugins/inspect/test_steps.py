@@ -197,3 +197,31 @@ def test_the_example(host: Host, tmp_path: Path, seed: int | None) -> None:
     assert report.ok, report
     tree, _ = read((tmp_path / "out" / "last.inspect").read_bytes())
     assert {each.name: each.value for each in tree.root.properties}["state"] == "stopped"
+
+
+@pytest.mark.parametrize(
+    ("step", "why"),
+    [
+        ('do = "inspect.delete"\ndevice = "vmo"\npath = ""', "the root stays"),
+        ('do = "inspect.move"\ndevice = "vmo"\npath = ""\nto = "a"', "root"),
+    ],
+)
+def test_the_root_stays(host: Host, tmp_path: Path, step: str, why: str) -> None:
+    make = '[[step]]\ndo = "inspect.create"\ndevice = "vmo"\npath = "a"\n'
+    report = replay(parse(f"{HEAD}{make}[[step]]\n{step}\n", host), host=host)
+    assert [each.status for each in report.steps] == ["ok", "failed"]
+    assert why in report.steps[1].message
+
+
+def test_what_was_deleted_can_be_made_anew(host: Host) -> None:
+    steps = [
+        ("create", "a"),
+        ("create", "a/b"),
+        ("delete", "a"),
+        ("create", "a"),
+        ("create", "a/b"),
+    ]
+    text = "".join(
+        f'[[step]]\ndo = "inspect.{do}"\ndevice = "vmo"\npath = "{path}"\n' for do, path in steps
+    )
+    assert replay(parse(HEAD + text, host), host=host).ok
