@@ -42,6 +42,8 @@ from fxframework.testing.strategies import bit_flips, byte_strings, every_trunca
 
 __all__ = ["FOREIGN", "ReaderContract"]
 
+CUT = 1500
+"""Bytes of the sample that is cut at every byte, where there is one so small."""
 FOREIGN: Mapping[str, bytes] = {
     "empty": b"",
     "one byte": b"\0",
@@ -330,7 +332,7 @@ class ReaderContract(RoundTrips):
 
     def test_truncation_keeps_the_records_before_it(self) -> None:
         """Cut at any byte, a sample gives all its records up to there, or a coded error."""
-        sample = self._small()[-1]
+        sample = ([each for each in self._small() if len(each.data) <= CUT] or self._small())[-1]
         with self._open(sample.data) as capture:
             whole = [record.to_json() for record in capture.records()]
         for data in every_truncation(sample.data):

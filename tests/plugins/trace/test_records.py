@@ -23,14 +23,14 @@ from hypothesis import strategies as st
 
 from fx_trace import layout as wire
 from fx_trace import records as fx
-from fx_trace.explain import SHOWN_WORDS, explain
+from fx_trace.explain import explain
 from fx_trace.rules import RULES
 from fx_trace.writer import open_writer
 from fxframework.errors import Severity, StrictError, UsageError, WriteRefusedError
 from fxframework.io.limits import Limits
 from fxframework.io.sink import Sink
 from fxframework.io.source import Source
-from fxframework.io.words import U64_MAX
+from fxframework.io.words import SHOWN_WORDS, U64_MAX
 from fxframework.model.capture import Record
 from fxframework.model.diagnostics import Diagnostics
 
