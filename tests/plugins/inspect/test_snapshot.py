@@ -185,6 +185,7 @@ def test_a_file_is_followed_as_it_grows(tmp_path: Path) -> None:
 
 WRITER = """
 import sys
+import time
 from fx_emulator.memory import Memory
 from fx_inspect.writer import Inspector
 
@@ -204,6 +205,7 @@ while count < 1_000_000:
             node.create_child(f"child {count}").create_string("long", str(count) * 99)
         second.set(count)
         text.set(str(count) * (count % 50))
+    time.sleep(50e-6)  # some 10,000 transactions a second
 """
 
 
