@@ -34,6 +34,7 @@ from fxframework.model.forms import (
     show_text,
     unfit,
 )
+from fxframework.model.lossless import LosslessRecord
 
 if TYPE_CHECKING:
     import numpy as np
@@ -97,41 +98,8 @@ def _text(data: bytes) -> str:
 
 
 @attrs.define(kw_only=True)
-class InspectRecord:
-    """Anything that a VMO holds. Two are equal where they say the same, wherever.
-
-    ``raw`` is the whole record as it stands in the file, where its fields alone would not give
-    the same bytes: what is left of earlier blocks, reserved bits.
-    """
-
-    record: ClassVar[str] = ""
-    """The kind of record, as JSON has it."""
-
-    offset: int = attrs.field(default=0, eq=False)
-    """Byte offset in the (unpacked) file."""
-    nbytes: int = attrs.field(default=0, eq=False)
-    """Bytes that it takes in the file."""
-    raw: bytes | memoryview | None = None
-
-    def show(self, out: dict[str, Any]) -> None:
-        """Put the fields into JSON."""
-
-    def to_json(self) -> dict[str, Any]:
-        """The record as CONTRACTS §3 shows it, ready for ``json.dumps``."""
-        out: dict[str, Any] = {
-            "record": self.record,
-            "offset": self.offset,
-            "nbytes": self.nbytes,
-        }
-        self.show(out)
-        if self.raw is not None:
-            out["raw"] = self.raw.hex()
-        return out
-
-    @classmethod
-    def parse(cls, form: Form) -> dict[str, Any]:  # noqa: ARG003 (kinds with fields ask it)
-        """The fields, from JSON."""
-        return {}
+class InspectRecord(LosslessRecord):
+    """Anything that a VMO holds; what ``raw`` adds is left of earlier blocks, or reserved bits."""
 
     def pack(self) -> bytes:
         """The bytes that the fields give; ``raw`` is not used.

@@ -35,6 +35,7 @@ from fxframework.model.forms import (
     show_text,
     unfit,
 )
+from fxframework.model.lossless import LosslessRecord
 
 if TYPE_CHECKING:
     import numpy as np
@@ -390,41 +391,8 @@ class _Arguments:
 
 
 @attrs.define(kw_only=True)
-class LogFileRecord:
-    """Anything that one of the formats holds. Two are equal where they say the same, wherever.
-
-    ``raw`` is the whole record as it stands in the file, where its fields alone would not give
-    the same bytes.
-    """
-
-    record: ClassVar[str] = ""
-    """The kind of record, as JSON has it."""
-
-    offset: int = attrs.field(default=0, eq=False)
-    """Byte offset in the (unpacked) file."""
-    nbytes: int = attrs.field(default=0, eq=False)
-    """Bytes that it takes in the file."""
-    raw: bytes | memoryview | None = None
-
-    def show(self, out: dict[str, Any]) -> None:
-        """Put the fields into JSON."""
-
-    def to_json(self) -> dict[str, Any]:
-        """The record as CONTRACTS §3 shows it, ready for ``json.dumps``."""
-        out: dict[str, Any] = {
-            "record": self.record,
-            "offset": self.offset,
-            "nbytes": self.nbytes,
-        }
-        self.show(out)
-        if self.raw is not None:
-            out["raw"] = self.raw.hex()
-        return out
-
-    @classmethod
-    def parse(cls, form: Form) -> dict[str, Any]:  # noqa: ARG003 (kinds with fields ask it)
-        """The fields, from JSON."""
-        return {}
+class LogFileRecord(LosslessRecord):
+    """Anything that one of the formats of logs holds."""
 
     def pack(self) -> bytes:
         """The bytes that the fields give; ``raw`` is not used.
