@@ -195,9 +195,11 @@ class Snapshot:
                 pause = min(2 * pause, _LONGEST_PAUSE)
             if isinstance(memory, MappedFile):
                 memory.refresh()
+            mapped = memory.size
+            # What the header says counts only as of the generation: it may have grown before.
+            generation = memory.load_u64(GENERATION_AT) if memory.size >= HEADER_BYTES else 0
             head = memory.read(0, min(HEADER_BYTES_SIZE, memory.size))
             _check_header(head[:HEADER_BYTES], path)
-            generation = memory.load_u64(GENERATION_AT)
             if generation & 1:
                 continue
             size = _size(head, memory.size)
@@ -209,6 +211,8 @@ class Snapshot:
                 raise _failed("FXI0503", message, path, offset=SIZE_AT)
             data = memory.read(0, size)
             same = generation == memory.load_u64(GENERATION_AT) == _generation(data)
+            if isinstance(memory, MappedFile) and memory.refresh() != mapped:
+                continue
             if same or generation == FROZEN_GENERATION:
                 return cls(data, generation, attempt, time.perf_counter() - begin)
         message = f"the VMO was being changed at each of {attempts:,} attempts"

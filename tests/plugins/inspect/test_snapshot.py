@@ -67,6 +67,31 @@ def test_the_header_says_how_many_bytes_there_are() -> None:
     assert len(Snapshot.take(old).data) == 1 << 16
 
 
+class Growing(BytesMemory):
+    """A memory that has grown by the time that its header was read."""
+
+    def __init__(self, before: bytes, after: bytes) -> None:
+        super().__init__(before)
+        self.grow(len(after))
+        self.after: bytes | None = after
+
+    def read(self, offset: int, n: int) -> bytes:
+        data = super().read(offset, n)
+        if self.after is not None:
+            self.write(0, self.after)
+            self.after = None
+        return data
+
+
+def test_a_vmo_that_grows_while_its_header_is_read_is_copied_whole() -> None:
+    inspector = Inspector(BytesMemory(4096))
+    before = inspector.copy()
+    inspector.root.create_string("text", "s" * 6000)
+    after = inspector.copy()
+    assert len(before) < len(after)
+    assert Snapshot.take(Growing(before, after)).data == after
+
+
 class Restless(BytesMemory):
     """A memory whose writer goes on between a reader's loads."""
 
