@@ -19,23 +19,12 @@ from fx_trace.buffer import TraceBuffer
 from fx_trace.writer import TraceWriter
 from fxframework.io.memory import BytesMemory
 
+from .yardstick import Say
+
 RECORDS = 100_000
 SIZE = 16 << 20
 PER_TURN = 10
 """Records that a thread writes before time passes."""
-
-Say = Callable[[str], None]
-
-
-@pytest.fixture
-def say(capsys: pytest.CaptureFixture[str]) -> Say:
-    """Print a line past pytest's capture."""
-
-    def say(line: str) -> None:
-        with capsys.disabled():
-            print(f"\n  {line}", end="")
-
-    return say
 
 
 def best(run: Callable[[], float], rounds: int = 3) -> float:

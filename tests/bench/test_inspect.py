@@ -5,14 +5,9 @@ Run with ``tox run -e bench`` or ``pytest -m bench -s``.
 
 from __future__ import annotations
 
-import gc
 import os
-import time
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
-import numpy as np
 import pytest
 
 import fxframework
@@ -20,10 +15,10 @@ from fx_inspect.sample import sample
 from fxframework.cli import bench
 from fxframework.host import Host
 
+from .yardstick import Say, copied, decode, least
+
 MEGABYTES = int(os.environ.get("FXF_BENCH_MEGABYTES", "64"))
 TABLES = ("nodes", "properties", "inspect_slots", "inspect_links")
-
-Say = Callable[[str], None]
 
 
 @pytest.fixture(scope="module")
@@ -33,57 +28,19 @@ def big(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-@pytest.fixture
-def say(capsys: pytest.CaptureFixture[str]) -> Say:
-    """Print a line past pytest's capture."""
-
-    def say(line: str) -> None:
-        with capsys.disabled():
-            print(f"\n  {line}", end="")
-
-    return say
-
-
-def decode(path: Path, tables: tuple[str, ...] = TABLES) -> int:
-    """Make every column of the tables; gives the properties."""
-    with fxframework.open(path, format="inspect") as capture:
-        for name in tables:
-            table = capture.table(name)
-            for column in table:
-                table[column]
-        return len(capture.table("properties"))
-
-
-def copied(path: Path, rounds: int) -> float:
-    """The least seconds of copying the bytes into memory that is there already."""
-    data = np.fromfile(path, np.uint8)
-    room = np.empty_like(data)
-    np.copyto(room, data)
-    return least(lambda: np.copyto(room, data), rounds)
-
-
-def least(run: Callable[[], Any], rounds: int) -> float:
-    times = []
-    for _ in range(rounds):
-        gc.collect()
-        begin = time.perf_counter()
-        run()
-        times.append(time.perf_counter() - begin)
-    return min(times)
-
-
 def test_tables_against_a_copy(big: Path, say: Say) -> None:
-    properties = decode(big)
-    seconds = least(lambda: decode(big), 5)
-    ratio = seconds / copied(big, 5)
+    with fxframework.open(big, format="inspect") as capture:
+        properties = len(capture.table("properties"))
+    seconds = least(lambda: decode(big, "inspect", TABLES), 5)
+    ratio = seconds / copied(big.stat().st_size)
     say(f"all tables: {ratio:.1f} x copying, {properties / seconds / 1e6:.1f} M properties/s")
     assert properties > 0
     assert ratio > 0
 
 
 def test_nodes_and_properties_against_a_copy(big: Path, say: Say) -> None:
-    seconds = least(lambda: decode(big, TABLES[:2]), 5)
-    ratio = seconds / copied(big, 5)
+    seconds = least(lambda: decode(big, "inspect", TABLES[:2]), 5)
+    ratio = seconds / copied(big.stat().st_size)
     say(f"nodes, properties: {ratio:.1f} x copying")
     assert ratio > 0
 

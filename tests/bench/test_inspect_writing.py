@@ -22,19 +22,9 @@ from fx_inspect.writer import Inspector
 from fxframework.io.memory import BytesMemory
 from fxframework.model.target import Memory
 
-Say = Callable[[str], None]
+from .yardstick import Say
+
 ROOM = 64 << 20
-
-
-@pytest.fixture
-def say(capsys: pytest.CaptureFixture[str]) -> Say:
-    """Print a line past pytest's capture."""
-
-    def say(line: str) -> None:
-        with capsys.disabled():
-            print(f"\n  {line}", end="")
-
-    return say
 
 
 def rate(count: int, run: Callable[[int], object], rounds: int = 5) -> float:
@@ -127,6 +117,7 @@ WRITER = """
 import sys, time
 from fx_emulator.memory import Memory
 from fx_inspect.writer import Inspector
+
 
 inspector = Inspector(Memory.file(sys.argv[1], 1 << 18))
 values = [inspector.root.create_int(f"value {n}", 0) for n in range(4)]

@@ -5,14 +5,8 @@ Run with ``tox run -e bench`` or ``pytest -m bench -s``.
 
 from __future__ import annotations
 
-import gc
-import os
-import time
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
-import numpy as np
 import pytest
 
 import fxframework
@@ -20,10 +14,9 @@ from fx_log.sample import sample
 from fxframework.cli import bench
 from fxframework.host import Host
 
-MEGABYTES = int(os.environ.get("FXF_BENCH_MEGABYTES", "160"))
-TABLES = ("logs", "args", "log_tags")
+from .yardstick import MEGABYTES, Say, copied, decode, least
 
-Say = Callable[[str], None]
+TABLES = ("logs", "args", "log_tags")
 
 
 @pytest.fixture(scope="module")
@@ -33,49 +26,11 @@ def big(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-@pytest.fixture
-def say(capsys: pytest.CaptureFixture[str]) -> Say:
-    """Print a line past pytest's capture."""
-
-    def say(line: str) -> None:
-        with capsys.disabled():
-            print(f"\n  {line}", end="")
-
-    return say
-
-
-def decode(path: Path) -> int:
-    """Make every column of the tables; gives the logs."""
-    with fxframework.open(path, format="log") as capture:
-        for name in TABLES:
-            table = capture.table(name)
-            for column in table:
-                table[column]
-        return len(capture.table("logs"))
-
-
-def copied(path: Path, rounds: int) -> float:
-    """The least seconds of copying the bytes into memory that is there already."""
-    data = np.fromfile(path, np.uint8)
-    room = np.empty_like(data)
-    np.copyto(room, data)
-    return least(lambda: np.copyto(room, data), rounds)
-
-
-def least(run: Callable[[], Any], rounds: int) -> float:
-    times = []
-    for _ in range(rounds):
-        gc.collect()
-        begin = time.perf_counter()
-        run()
-        times.append(time.perf_counter() - begin)
-    return min(times)
-
-
 def test_tables_against_a_copy(big: Path, say: Say) -> None:
-    logs = decode(big)
-    seconds = least(lambda: decode(big), 5)
-    ratio = seconds / copied(big, 5)
+    with fxframework.open(big, format="log") as capture:
+        logs = len(capture.table("logs"))
+    seconds = least(lambda: decode(big, "log", TABLES), 5)
+    ratio = seconds / copied(big.stat().st_size)
     say(f"logs, args, log_tags: {ratio:.1f} x copying, {logs / seconds / 1e6:.1f} M records/s")
     assert logs > 0
     assert ratio > 0

@@ -6,10 +6,8 @@ second, one at a time, with pid, tid, a tag, a message and a key.
 
 from __future__ import annotations
 
-import gc
 import logging
 import struct
-import time
 from collections.abc import Callable
 from typing import Any
 
@@ -25,35 +23,12 @@ from fxframework.io.memory import BytesMemory
 from fxframework.io.sink import Sink
 from fxframework.model.diagnostics import Diagnostics
 
+from .yardstick import Say, least
+
 ONE_BY_ONE = 50_000
 """Records that are written one at a time."""
 COMPOSED = 4_000_000
 """Bytes of a file that is composed anew."""
-
-Say = Callable[[str], None]
-
-
-@pytest.fixture
-def say(capsys: pytest.CaptureFixture[str]) -> Say:
-    """Print a line past pytest's capture."""
-
-    def say(line: str) -> None:
-        with capsys.disabled():
-            print(f"\n  {line}", end="")
-
-    return say
-
-
-def best(run: Callable[[], Any], rounds: int = 3) -> float:
-    """The least seconds of some rounds, after one that is not counted."""
-    run()
-    times = []
-    for _ in range(rounds):
-        gc.collect()
-        begin = time.perf_counter()
-        run()
-        times.append(time.perf_counter() - begin)
-    return min(times)
 
 
 class Nowhere:
@@ -135,7 +110,7 @@ def python_logging() -> None:
     "run", [records, records_of_this_thread, entries_of_a_ring, packets, python_logging]
 )
 def test_one_at_a_time_against_struct(run: Callable[[], None], say: Say) -> None:
-    bare, seconds = best(packing_alone), best(run)
+    bare, seconds = least(packing_alone), least(run)
     what = run.__name__.replace("_", " ")
     say(
         f"{what}: {ONE_BY_ONE / seconds / 1e6:.2f} M/s (goal 0.1 of records), "
@@ -168,7 +143,7 @@ def test_composing_against_copying_the_records(compose: Any, say: Say) -> None:
             session.close()
 
     count = copy()
-    bare, seconds = best(copy, 1), best(run, 1)
+    bare, seconds = least(copy, 1), least(run, 1)
     say(
         f"{compose.__name__}, {count / 1e6:.2f} M logs: {count / seconds / 1e6:.3f} M/s, "
         f"{seconds / bare:.2f} x records read and written again"

@@ -9,26 +9,22 @@ import json
 import os
 import subprocess
 import sys
-import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-import fxframework
 from fx_trace.sample import BYTES_PER_EVENT, sample
 from fxframework.cli import bench
 from fxframework.host import Host
 
 from ..oracle.perfetto import TOOL, web_dist, why_not
+from .yardstick import MEGABYTES, Say, decode, least
 
-MEGABYTES = int(os.environ.get("FXF_BENCH_MEGABYTES", "160"))
 EVENTS = MEGABYTES * 1_000_000 // BYTES_PER_EVENT
+TABLES = ("slices", "args")
 WASM_OF_NATIVE = 0.5
 """How fast Perfetto's WebAssembly build loads, as a part of how fast its native build does."""
-
-Say = Callable[[str], None]
 
 
 @pytest.fixture(scope="module")
@@ -43,33 +39,6 @@ def small(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("bench") / "small.fxt"
     path.write_bytes(sample(1_000_000))
     return path
-
-
-@pytest.fixture
-def say(capsys: pytest.CaptureFixture[str]) -> Say:
-    """Print a line past pytest's capture."""
-
-    def say(line: str) -> None:
-        with capsys.disabled():
-            print(f"\n  {line}", end="")
-
-    return say
-
-
-def decode(path: Path) -> int:
-    with fxframework.open(path) as capture:
-        return bench.touch(capture, ("slices", "args"))
-
-
-def seconds(run: Callable[[], Any], rounds: int) -> float:
-    """The least of some rounds, after one that is not counted."""
-    run()
-    times = []
-    for _ in range(rounds):
-        begin = time.perf_counter()
-        run()
-        times.append(time.perf_counter() - begin)
-    return min(times)
 
 
 def test_tables_json_and_memory_against_a_copy(big: Path, say: Say) -> None:
@@ -95,7 +64,7 @@ def test_tables_against_perfetto(big: Path, say: Say) -> None:
         env={**os.environ, "TP_WEB_DIST": str(web_dist())},
     )
     theirs = EVENTS / json.loads(done.stdout)["load_s"]
-    ours = EVENTS / seconds(lambda: decode(big), 5)
+    ours = EVENTS / least(lambda: decode(big, "trace", TABLES), 5)
     say(
         f"tables: {ours / 1e6:.1f} M events/s, Perfetto (wasm): {theirs / 1e6:.2f} M events/s: "
         f"{ours / theirs:.0f} x, about {ours / theirs * WASM_OF_NATIVE:.0f} x its native build"
@@ -105,7 +74,7 @@ def test_tables_against_perfetto(big: Path, say: Say) -> None:
 
 
 def test_decode(big: Path, benchmark: Any) -> None:
-    rows = benchmark.pedantic(decode, args=(big,), rounds=5, warmup_rounds=1)
+    rows = benchmark.pedantic(decode, args=(big, "trace", TABLES), rounds=5, warmup_rounds=1)
     assert rows == EVENTS + sum(number % 3 for number in range(EVENTS))  # slices and arguments
 
 
@@ -123,9 +92,9 @@ def test_whole_processes(command: str, big: Path, small: Path, benchmark: Any, s
         )
         outputs.append(done.stdout)
 
-    bare = seconds(lambda: subprocess.run([sys.executable, "-c", ""], check=True), 3)
+    bare = least(lambda: subprocess.run([sys.executable, "-c", ""], check=True), 3)
     benchmark.pedantic(run, rounds=5, warmup_rounds=1)
     assert all(outputs)
     if benchmark.stats is not None:  # None with --benchmark-disable
-        least = benchmark.stats.stats.min
-        say(f"fxf {command}: {least:.3f} s, {least / bare:.1f} x starting Python")
+        quickest = benchmark.stats.stats.min
+        say(f"fxf {command}: {quickest:.3f} s, {quickest / bare:.1f} x starting Python")

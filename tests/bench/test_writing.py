@@ -8,15 +8,11 @@ a second one at a time, 0.2 M slices a second as ``with`` blocks.
 from __future__ import annotations
 
 import contextlib
-import gc
-import os
 import struct
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
 import fxframework as fxf
@@ -28,13 +24,11 @@ from fx_trace.sample import BYTES_PER_EVENT, sample
 from fxframework.io.sink import Sink
 from fxframework.model.window import Selection
 
-MEGABYTES = int(os.environ.get("FXF_BENCH_MEGABYTES", "160"))
+from .yardstick import MEGABYTES, Say, copied, least
+
 EVENTS = MEGABYTES * 1_000_000 // BYTES_PER_EVENT
 ONE_BY_ONE = 200_000
 """Records that are written one at a time."""
-ROUNDS = 5
-
-Say = Callable[[str], None]
 
 
 @pytest.fixture(scope="module")
@@ -42,35 +36,6 @@ def big(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("bench") / "big.fxt"
     path.write_bytes(sample(MEGABYTES * 1_000_000))
     return path
-
-
-@pytest.fixture
-def say(capsys: pytest.CaptureFixture[str]) -> Say:
-    """Print a line past pytest's capture."""
-
-    def say(line: str) -> None:
-        with capsys.disabled():
-            print(f"\n  {line}", end="")
-
-    return say
-
-
-def best(run: Callable[[], Any], rounds: int = ROUNDS) -> float:
-    """The least seconds of some rounds, after one that is not counted."""
-    run()
-    times = []
-    for _ in range(rounds):
-        gc.collect()
-        begin = time.perf_counter()
-        run()
-        times.append(time.perf_counter() - begin)
-    return min(times)
-
-
-def copied(nbytes: int) -> float:
-    """Seconds that copying so many bytes takes, into memory that is there already."""
-    data, room = np.ones(nbytes, np.uint8), np.zeros(nbytes, np.uint8)
-    return best(lambda: np.copyto(room, data))
 
 
 class Nowhere:
@@ -112,7 +77,7 @@ def test_bulk_against_copying_the_result(what: str, big: Path, say: Say) -> None
             return sum(memoryview(block).nbytes for block in Bulk(tables, pool).blocks())
 
         size = write()
-        seconds = best(write)
+        seconds = least(write, 5)
     ratio = seconds / copied(size)
     say(
         f"bulk, {EVENTS / 1e6:.0f} M {what}: {ratio:.1f} x copying the result "
@@ -173,7 +138,7 @@ def slices() -> None:
 def test_one_at_a_time_against_struct(
     run: Callable[[], None], what: str, goal: float, say: Say
 ) -> None:
-    bare, seconds = best(packing_alone, 3), best(run, 3)
+    bare, seconds = least(packing_alone), least(run)
     rate = ONE_BY_ONE / seconds / 1e6
     say(
         f"{what}: {rate:.2f} M/s (goal {goal}), "
@@ -203,7 +168,7 @@ def test_cutting_a_tenth_against_copying_the_file(how: str, big: Path, say: Say)
             cut(capture, selection, nowhere(), {"open_slices": how})
 
     size = big.stat().st_size
-    seconds = best(run)
+    seconds = least(run, 5)
     ratio = seconds / copied(size)
     say(
         f"cutting a tenth out of {size / 1e6:.0f} MB ({how}): {ratio:.1f} x copying the file "
@@ -220,7 +185,7 @@ def test_cutting_a_thread_against_copying_the_file(big: Path, say: Say) -> None:
             cut(capture, selection, nowhere(), {})
 
     size = big.stat().st_size
-    ratio = best(run) / copied(size)
+    ratio = least(run, 5) / copied(size)
     say(f"cutting a thread out of {size / 1e6:.0f} MB: {ratio:.1f} x copying the file")
     assert ratio > 0
 
@@ -234,7 +199,7 @@ def test_merging_two_files_against_copying_them(big: Path, say: Say) -> None:
         session.close()
 
     size = 2 * big.stat().st_size
-    seconds = best(run, 3)
+    seconds = least(run)
     ratio = seconds / copied(size)
     say(
         f"merging two files of {size / 2e6:.0f} MB: {ratio:.1f} x copying both "
