@@ -118,7 +118,6 @@ import sys, time
 from fx_emulator.memory import Memory
 from fx_inspect.writer import Inspector
 
-
 inspector = Inspector(Memory.file(sys.argv[1], 1 << 18))
 values = [inspector.root.create_int(f"value {n}", 0) for n in range(4)]
 inspector.root.create_bytes("room", bytes(240_000))

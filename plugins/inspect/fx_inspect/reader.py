@@ -8,6 +8,7 @@ to are read the same way, and joined to this one (``linking.py``).
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -17,7 +18,7 @@ from fx_inspect import kernels as k
 from fx_inspect import layout, tables
 from fx_inspect.columns import Decoder
 from fx_inspect.rules import RULES
-from fxframework.errors import LimitError
+from fxframework.errors import LimitError, UsageError
 from fxframework.io import arena
 from fxframework.io.source import Source
 from fxframework.io.words import U64_MAX
@@ -55,6 +56,23 @@ def open_inspect(source: Source, request: OpenRequest) -> InspectCapture:
     return InspectCapture(source, request)
 
 
+def _check_links(options: Mapping[str, Any], path: str) -> None:
+    """Refuse what no link could be followed with."""
+    folder, depth = options.get("links"), options.get("link_depth", 0)
+    if isinstance(folder, str) and folder and not Path(folder).is_dir():
+        raise UsageError(
+            f"links is {folder!r}, which is no folder",
+            path=path,
+            remedy="name the folder with the trees that links lead to",
+        )
+    if depth < 0:
+        raise UsageError(
+            f"link_depth is {depth}",
+            path=path,
+            remedy="give how many links are followed one after another, 0 or more",
+        )
+
+
 class InspectCapture(Capture):
     """One VMO, or a copy of one (documents 000 and 001)."""
 
@@ -67,6 +85,7 @@ class InspectCapture(Capture):
     }
 
     def __init__(self, source: Source, request: OpenRequest) -> None:
+        _check_links(request.options, source.name)
         diagnostics = Diagnostics(
             RULES,
             limit=request.limits.max_findings,

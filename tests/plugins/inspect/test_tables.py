@@ -309,6 +309,17 @@ def test_a_link_that_leads_nowhere_stays(
     assert paths(capture) == ["root"]
 
 
+@pytest.mark.parametrize(
+    ("options", "match"),
+    [({"links": "no/such/folder"}, "no folder"), ({"link_depth": -1}, "link_depth is -1")],
+)
+def test_links_that_could_not_be_followed_at_all_are_refused(
+    options: dict[str, Any], match: str
+) -> None:
+    with pytest.raises(UsageError, match=match):
+        opened(linking(("lazy", "a-0", 0)), **options)
+
+
 def test_links_in_a_circle_end() -> None:
     circle = linking(("again", "a-0", 0), ("twice", "a-0", 1))
     capture = linked(linking(("lazy", "a-0", 0)), {"a-0": circle})
