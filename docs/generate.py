@@ -372,6 +372,63 @@ LOGS: tuple[tuple[str, dict[str, Any], tuple[dict[str, Any], ...]], ...] = (
 """A record of every kind that the formats of logs have."""
 
 
+XRAY: tuple[tuple[str, dict[str, Any], tuple[dict[str, Any], ...]], ...] = (
+    (
+        "xray",
+        {},
+        (
+            {"record": "file_header", "version": 5, "type": 1, "constant_tsc": True,
+             "nonstop_tsc": True, "cycle_frequency": 2_596_120_000, "buffer_size": 16384},
+            {"record": "buffer_extents", "bytes": 197},
+            {"record": "new_buffer", "thread": 1002},
+            {"record": "wall_time", "seconds": 926, "micros": 926_896},
+            {"record": "pid", "process": 1001},
+            {"record": "new_cpu", "cpu": 1, "tsc": 2_406_654_400_852},
+            {"record": "function", "kind": "enter_arg", "function_id": 9, "delta": 0},
+            {"record": "call_argument", "value": 3},
+            {"record": "custom_event", "delta": 1664, "data_hex": "68656c6c6f"},
+            {"record": "typed_event", "event_type": 1, "delta": 208,
+             "data_hex": "0100000002000000"},
+            {"record": "tsc_wrap", "tsc": 2_410_000_000_000},
+            {"record": "function", "kind": "exit", "function_id": 9, "delta": 26},
+            {"record": "end_of_buffer"},
+            {"record": "unknown", "type": 12, "raw": "19000000000000000000000000000000"},
+            {"record": "damaged", "code": "FXX0104", "raw": "0800000000000000"},
+        ),
+    ),
+    (
+        "xray",
+        {},
+        (
+            {"record": "file_header", "version": 1, "type": 1, "constant_tsc": True,
+             "nonstop_tsc": True, "cycle_frequency": 2_596_120_000, "buffer_size": 128},
+            {"record": "new_buffer", "thread": 1002},
+            {"record": "wall_time", "seconds": 926, "micros": 926_896},
+            {"record": "new_cpu", "cpu": 1, "tsc": 2_406_654_400_852},
+            {"record": "end_of_buffer"},
+            {"record": "padding", "nbytes": 64},
+        ),
+    ),
+)  # fmt: skip
+"""A record of every kind that the flight data recorder has."""
+BASIC: tuple[tuple[str, dict[str, Any], tuple[dict[str, Any], ...]], ...] = (
+    (
+        "xray-basic",
+        {},
+        (
+            {"record": "file_header", "version": 3, "type": 0, "constant_tsc": True,
+             "nonstop_tsc": True, "cycle_frequency": 2_596_120_000, "buffer_size": 0},
+            {"record": "function", "kind": "enter_arg", "function_id": 9,
+             "tsc": 2_406_654_400_852, "cpu": 1, "thread": 1002, "process": 1001},
+            {"record": "call_argument", "function_id": 9, "thread": 1002, "process": 1001,
+             "value": 3},
+            {"record": "damaged", "code": "FXX0401", "raw": "ffff"},
+        ),
+    ),
+)  # fmt: skip
+"""A record of every kind that basic mode has."""
+
+
 def shown(
     host: Host, format: str, records: Iterable[dict[str, Any]], reading: Mapping[str, Any]
 ) -> Iterator[dict[str, Any]]:
@@ -400,10 +457,12 @@ def record_text(records: Iterable[dict[str, Any]]) -> str:
     )
 
 
-def log_records(host: Host) -> Iterator[dict[str, Any]]:
-    """An example of each kind of record that the formats of logs have."""
+def of_each_kind(
+    host: Host, files: Iterable[tuple[str, dict[str, Any], tuple[dict[str, Any], ...]]]
+) -> Iterator[dict[str, Any]]:
+    """The first record of each kind in some files."""
     kinds: set[str] = set()
-    for format, reading, records in LOGS:
+    for format, reading, records in files:
         some = list(shown(host, format, records, reading))
         yield from (record for record in some if record["record"] not in kinds)
         kinds.update(record["record"] for record in some)
@@ -441,7 +500,9 @@ def parts() -> dict[str, Callable[[], str]]:
         "hooks": hook_text,
         "commands": lambda: command_text(host),
         "records trace": lambda: record_text(shown(host, "trace", RECORDS, {})),
-        "records log": lambda: record_text(log_records(host)),
+        "records log": lambda: record_text(of_each_kind(host, LOGS)),
+        "records xray": lambda: record_text(of_each_kind(host, XRAY)),
+        "records xray-basic": lambda: record_text(of_each_kind(host, BASIC)),
         "divergences trace": divergence_table,
     }
     first: dict[int, str] = {}

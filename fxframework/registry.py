@@ -83,6 +83,9 @@ class Option:
     type: type
     default: Any
     help: str
+    flags: tuple[str, ...] = ()
+    """Of a reader's option: options of its own that every command which opens captures has for it,
+    such as ``("-m", "--map")``."""
 
     def parse(self, text: str) -> Any:
         """The value of a text; UsageError where it is none of the type."""

@@ -19,8 +19,9 @@ from fxframework.errors import ExitCode, FxError, UsageError, did_you_mean
 
 if TYPE_CHECKING:
     from fxframework.host import Host
+    from fxframework.registry import Option
 
-__all__ = ["COMMANDS", "Command", "Fxf", "GroupedOption", "command", "run"]
+__all__ = ["COMMANDS", "Command", "Fxf", "GroupedOption", "command", "pair", "run"]
 
 COMMANDS = {
     "info": "Say what captures hold.",
@@ -28,6 +29,10 @@ COMMANDS = {
     "convert": "Put captures into another form.",
     "verify": "List every departure from the format.",
     "diff": "Say what differs between two captures.",
+    "account": "Say how often functions were called, and for how long.",
+    "stack": "Show the time by stacks of calls.",
+    "graph": "Write who calls whom, for Graphviz.",
+    "graph-diff": "Write how who calls whom differs, for Graphviz.",
     "watch": "Show how a live capture changes.",
     "salvage": "Write what is sound of a damaged capture.",
     "explain": "Explain a finding's code, or the bytes at an offset.",
@@ -45,7 +50,8 @@ INTERRUPTED = 130
 # --- options that every command takes ----------------------------------------------------------
 
 
-def _pair(text: str) -> tuple[str, str]:
+def pair(text: str) -> tuple[str, str]:
+    """What ``-o KEY=VALUE`` says; UsageError where it says nothing."""
     key, equals, value = text.partition("=")
     if not (key and equals):
         raise UsageError(
@@ -58,7 +64,7 @@ def _store(ctx: click.Context, param: click.Parameter, value: Any) -> None:
     """Keep an option with the session: it may stand before or after the command's name."""
     settings = ctx.ensure_object(Session).settings
     if param.name == "option":
-        settings.options.update(map(_pair, value))
+        settings.options.update(map(pair, value))
     elif param.name in {"since", "until"}:
         if value is not None:
             setattr(settings, param.name, Moment.parse(value))
@@ -133,9 +139,54 @@ class Command(_WithGlobalOptions):
     """One command of ours."""
 
 
-def command(**settings: Any) -> Callable[[Callable[..., Any]], Command]:
-    """Make a function a command; it is called with the Session first and gives its ExitCode."""
-    make = click.command(cls=Command, **settings)
+class CaptureCommand(Command):
+    """One that opens captures: it has the options that readers have flags for."""
+
+    def get_params(self, ctx: click.Context) -> list[click.Parameter]:
+        """The command's own, and those of the readers that are installed."""
+        session = ctx.find_object(Session)
+        own = super().get_params(ctx)
+        return own if session is None else [*own, *_reader_options(session.host)]
+
+
+def _reader_options(host: Host) -> list[click.Parameter]:
+    """Options of readers that have flags, each once, whichever readers share it."""
+    readers: dict[Option, list[str]] = {}
+    for reader in host.readers.values():
+        for option in reader.options:
+            if option.flags:
+                readers.setdefault(option, []).append(reader.format)
+    return [
+        GroupedOption(
+            option.flags,
+            group=f"Options of {', '.join(formats)}",
+            help=option.help[:1].upper() + option.help[1:] + ".",
+            is_flag=option.type is bool,
+            metavar=None if option.type is bool else option.type.__name__.upper(),
+            expose_value=False,
+            callback=_setter(option),
+        )
+        for option, formats in readers.items()
+    ]
+
+
+def _setter(option: Option) -> Callable[[click.Context, click.Parameter, Any], None]:
+    """Sets an option of a reader as ``-o`` does."""
+
+    def store(ctx: click.Context, _param: click.Parameter, value: Any) -> None:
+        if value not in {None, False}:
+            text = "yes" if value is True else value
+            ctx.ensure_object(Session).settings.options[option.name] = text
+
+    return store
+
+
+def command(*, captures: bool = False, **settings: Any) -> Callable[[Callable[..., Any]], Command]:
+    """Make a function a command; it is called with the Session first and gives its ExitCode.
+
+    One that opens ``captures`` has the options that readers have flags for.
+    """
+    make = click.command(cls=CaptureCommand if captures else Command, **settings)
 
     def decorate(function: Callable[..., Any]) -> Command:
         return make(click.pass_obj(function))
@@ -156,7 +207,7 @@ class Fxf(_WithGlobalOptions, click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """A command, loaded if it is one of ours."""
         if cmd_name in COMMANDS:
-            module = importlib.import_module(f"fxframework.cli.{cmd_name}")
+            module = importlib.import_module(f"fxframework.cli.{cmd_name.replace('-', '_')}")
             return module.command  # type: ignore[no-any-return]
         self._ask_plugins(ctx)
         return self.commands.get(cmd_name)

@@ -30,7 +30,11 @@ LINES = 4096
 """Rows printed at a time."""
 
 
-@_command(name="cat", short_help="Print a capture: as text, as records, or one of its tables.")
+@_command(
+    captures=True,
+    name="cat",
+    short_help="Print a capture: as text, as records, or one of its tables.",
+)
 @click.option("--records", is_flag=True, help="Every record, lossless, one JSON object per line.")
 @click.option("--table", metavar="NAME", help="One table: aligned on a terminal, else by tabs.")
 @click.option(

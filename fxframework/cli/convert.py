@@ -32,7 +32,7 @@ Target = Writer | Exporter
 T = TypeVar("T", Writer, Exporter)
 
 
-@_command(name="convert", short_help="Put captures into another form.")
+@_command(captures=True, name="convert", short_help="Put captures into another form.")
 @click.option("-t", "--to", metavar="EXPORTER", help="Exporter or format, instead of OUT's suffix.")
 @click.option("--force", is_flag=True, help="Replace OUT; print binary output to a terminal.")
 @click.argument("paths", nargs=-1, required=True, metavar="IN... OUT")

@@ -37,7 +37,7 @@ BY = {
 }
 
 
-@_command(name="diff", short_help="Say what differs between two captures.")
+@_command(captures=True, name="diff", short_help="Say what differs between two captures.")
 @click.option(
     "--by",
     type=click.Choice(list(BY)),

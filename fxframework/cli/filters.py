@@ -69,6 +69,9 @@ _OPTIONS = (
     _option("--category", "categories",
             "Only events of this category, or of those that fit a pattern; repeatable.",
             group=PLACES, multiple=True, metavar="NAME"),
+    _option("--function", "functions",
+            "Only slices called so, or whose names fit a pattern; repeatable.",
+            group=PLACES, multiple=True, metavar="NAME"),
     _option("--severity", "min_severity",
             "Only logs of this severity and above: trace, debug, info, warn, error, fatal, or a "
             "number up to 255.",

@@ -29,7 +29,7 @@ LABEL = 20
 """Columns of a timeline row's name at most."""
 
 
-@_command(name="info", short_help="Say what captures hold.")
+@_command(captures=True, name="info", short_help="Say what captures hold.")
 @click.argument("files", nargs=-1, required=True, metavar="FILE...")
 def command(session: Session, files: tuple[str, ...]) -> ExitCode:
     """Say what captures hold: records, tables, times, findings.

@@ -34,7 +34,7 @@ LISTED = 20
 """Losses that are told without -v."""
 
 
-@_command(name="salvage", short_help="Write what is sound of a damaged capture.")
+@_command(captures=True, name="salvage", short_help="Write what is sound of a damaged capture.")
 @click.option("--force", is_flag=True, help="Replace OUT.")
 @click.argument("file", metavar="IN")
 @click.argument("out", metavar="OUT")

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 UNLISTED = "FXF0104"
 
 
-@_command(name="verify", short_help="List every departure from the format.")
+@_command(captures=True, name="verify", short_help="List every departure from the format.")
 @click.argument("files", nargs=-1, required=True, metavar="FILE...")
 def command(session: Session, files: tuple[str, ...]) -> ExitCode:
     """List every departure from the format, each with its place, and the bytes there.

@@ -1,4 +1,4 @@
-"""Hook implementations: records as JSON lines, both ways, and tables as CSV."""
+"""Hook implementations: records as JSON lines, both ways, tables as CSV, and profiles of calls."""
 
 from __future__ import annotations
 
@@ -18,6 +18,32 @@ from fxframework.registry import (
 )
 
 SUFFIX = ".jsonl"
+CALLS = frozenset({"slices"})
+BY = Option(
+    name="by",
+    type=str,
+    default="",
+    help="what tells calls apart: id, name, category or another column of slices; by default id, "
+    "or name where calls have no id",
+)
+DEPTH = Option(
+    name="depth",
+    type=int,
+    default=1000,
+    help="calls within each other at most; what is deeper counts for the call at that depth",
+)
+
+
+def _figure(name: str, where: str, default: str) -> Option:
+    """An option that says which figure is shown somewhere."""
+    return Option(
+        name=name,
+        type=str,
+        default=default,
+        help=f"the figure that {where}: none, count, min, med, 90p, 99p, max, sum or self",
+    )
+
+
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 
@@ -123,6 +149,61 @@ def fx_exporters() -> Iterable[Exporter]:
                     default=True,
                     help="add a row's arguments, as a JSON object",
                 ),
+            ),
+        ),
+        Exporter(
+            name="folded",
+            title="stacks and the time they took by themselves, as flamegraph.pl reads them",
+            accepts=CALLS,
+            suffixes=(".folded", ".folded.gz"),
+            open=lazy("fxframework.exporters.folded:open_export"),
+            options=(
+                Option(
+                    name="weight",
+                    type=str,
+                    default="ns",
+                    help="what the numbers are: ns, count (calls), or ticks (the capture's own "
+                    "units)",
+                ),
+                Option(
+                    name="thread",
+                    type=bool,
+                    default=True,
+                    help="begin each stack with its thread; no adds threads up",
+                ),
+                BY,
+                DEPTH,
+            ),
+        ),
+        Exporter(
+            name="speedscope",
+            title="calls as they began and ended, a profile a thread, for speedscope",
+            accepts=CALLS,
+            suffixes=(".speedscope.json", ".speedscope.json.gz"),
+            open=lazy("fxframework.exporters.speedscope:open_export"),
+            options=(BY,),
+        ),
+        Exporter(
+            name="pprof",
+            title="a profile of stacks, for pprof",
+            accepts=CALLS,
+            suffixes=(".pb", ".pb.gz"),
+            open=lazy("fxframework.exporters.pprof:open_export"),
+            options=(BY, DEPTH),
+            binary=True,
+        ),
+        Exporter(
+            name="dot",
+            title="who calls whom, for Graphviz",
+            accepts=CALLS,
+            suffixes=(".dot", ".gv"),
+            open=lazy("fxframework.exporters.dot:open_export"),
+            options=(
+                BY,
+                _figure("edge_label", "stands beside a call", "sum"),
+                _figure("vertex_label", "stands in a function", "count"),
+                _figure("edge_color", "colours a call, the darker the more", "sum"),
+                _figure("vertex_color", "colours a function", "sum"),
             ),
         ),
     ]

@@ -21,7 +21,7 @@ from fxframework.model.table import Table
 if TYPE_CHECKING:
     from fxframework.model.window import Selection
 
-__all__ = ["Capture", "Entry", "OpenRequest", "Record", "Summary"]
+__all__ = ["CallColumns", "Capture", "Entry", "OpenRequest", "Record", "Summary"]
 
 LINES = 512
 """Lines of record JSON that are made before they are given."""
@@ -61,6 +61,20 @@ class Entry(NamedTuple):
     """Its value as plain JSON has it: exact, so that two are the same where they say the same."""
     offset: int
     """Byte offset of a record that says so."""
+
+
+@attrs.frozen(kw_only=True)
+class CallColumns:
+    """Where a capture of calls has what the standard columns of `slices` do not say."""
+
+    function: str
+    """Column of `slices`: the number of the function that was called."""
+    ticks: str
+    """Column of `slices`: its exact length in ticks; -1 where it was never closed."""
+    ended: str
+    """Column of `slices`: how the call ended."""
+    functions: str
+    """Table of the functions: ``id`` is such a number, ``name`` and ``source`` are codes."""
 
 
 @attrs.frozen(kw_only=True)
@@ -117,6 +131,8 @@ class Capture(abc.ABC):
     support_records: ClassVar[frozenset[str]] = frozenset()
     """Kinds of records that say nothing by themselves: others refer to them, and show what they
     say. Captures that differ in these alone say the same."""
+    calls: ClassVar[CallColumns | None] = None
+    """For a capture whose slices are calls of numbered functions: where it says which."""
 
     def __init__(self, source: Source, request: OpenRequest, diagnostics: Diagnostics) -> None:
         self.source = source
@@ -139,6 +155,14 @@ class Capture(abc.ABC):
     @property
     def utc_offset_ns(self) -> int | None:
         """Nanoseconds since the Unix epoch at time 0 of the capture's clock; None: not known."""
+        return None
+
+    @property
+    def ticks_per_second(self) -> int | None:
+        """Ticks in a second, where ``calls`` has lengths in ticks; 0: not known.
+
+        None where the lengths of slices are known in nanoseconds alone.
+        """
         return None
 
     def resume(self) -> tuple[int, bytes] | None:

@@ -30,11 +30,13 @@ RECORDS = 512
 
 @attrs.frozen(kw_only=True)
 class Selection:
-    """A part of a capture: a stretch of time; threads, processes and categories; or logs.
+    """A part of a capture: a stretch of time; threads, processes, categories, functions; or logs.
 
     Times are nanoseconds on the capture's clock, ``start_ns <= time < stop_ns``, None open-ended.
     Threads and processes are chosen by name, or by number: a thread's id, or ``pid/tid``.
-    ``*`` and ``?`` in a name stand for any letters. No names at all choose everything.
+    ``*`` and ``?`` in a name stand for any letters. No names at all choose everything. Functions
+    are the names of slices: where some are chosen, rows of other tables that have a time do not
+    belong, but for instants of such a name.
 
     Logs are chosen by what they say. Of several values of one field any will do; what several
     fields ask for must all hold. Case counts only with ``case_sensitive``. Where logs are chosen,
@@ -46,6 +48,7 @@ class Selection:
     threads: tuple[str, ...] = ()
     processes: tuple[str, ...] = ()
     categories: tuple[str, ...] = ()
+    functions: tuple[str, ...] = ()
     min_severity: int | None = attrs.field(
         default=None, converter=attrs.converters.optional(least_severity)
     )
@@ -68,8 +71,9 @@ class Selection:
 
     @property
     def by_time_alone(self) -> bool:
-        """Whether it names no thread, process or category, and chooses no logs."""
-        return not (self.threads or self.processes or self.categories or self.by_logs)
+        """Whether it names no thread, process, category or function, and chooses no logs."""
+        named = self.threads or self.processes or self.categories or self.functions
+        return not (named or self.by_logs)
 
     @property
     def by_logs(self) -> bool:
@@ -156,6 +160,39 @@ def category_mask(selection: Selection, capture: Capture) -> Bools | None:
     return mask
 
 
+def function_mask(selection: Selection, capture: Capture) -> Bools | None:
+    """By string code, whether it is the name of a selected function; None where all are.
+
+    Raises UsageError where there are no slices, and for a pattern that the name of none fits.
+    """
+    if not selection.functions:
+        return None
+    if "slices" not in capture.schemas:
+        raise UsageError(
+            f"a {capture.format} capture has no slices, which functions are the names of",
+            path=capture.name,
+            remedy=f"it has {', '.join(capture.tables)}",
+        )
+    used = np.zeros(1, np.bool_)
+    for name in ("slices", "instants"):
+        for batch in capture.batches(name) if name in capture.schemas else ():
+            grown = np.zeros(max(used.size, len(capture.strings) + 1), np.bool_)
+            grown[: used.size] = used
+            grown[batch.array("name")] = True  # -1 is the last one, which no string is
+            grown[-1] = False
+            used = grown
+        if name == "slices":
+            known = np.flatnonzero(used).tolist()
+    texts = capture.strings.texts()
+    for pattern in selection.functions:
+        if not any(_fits(texts[code], pattern) for code in known):
+            raise _nothing("function", pattern, sorted(texts[code] for code in known))
+    mask = np.zeros(len(texts), np.bool_)
+    for code in np.flatnonzero(used).tolist():
+        mask[code] = Selection.matches(texts[code], selection.functions)
+    return mask
+
+
 def _fits(name: str, pattern: str) -> bool:
     """Whether a name is what a pattern says, in which only ``*`` and ``?`` are special."""
     return name == pattern or fnmatchcase(name, pattern.replace("[", "[[]"))
@@ -192,6 +229,7 @@ class View(Capture):
         self.timed_records = whole.timed_records  # type: ignore[misc]
         self.row_table = whole.row_table  # type: ignore[misc]
         self.support_records = whole.support_records  # type: ignore[misc]
+        self.calls = whole.calls  # type: ignore[misc]
         # The whole capture's own, shared: nothing is added to them here.
         self.source = whole.source
         self.request = whole.request
@@ -207,6 +245,11 @@ class View(Capture):
     def utc_offset_ns(self) -> int | None:
         """That of the whole capture."""
         return self.whole.utc_offset_ns
+
+    @property
+    def ticks_per_second(self) -> int | None:
+        """That of the whole capture."""
+        return self.whole.ticks_per_second
 
     def scan(self) -> None:
         """Read the whole capture."""
@@ -235,11 +278,12 @@ class Window(View):
 
     A slice belongs where any part of it is within the time, every other row with a ``ts`` by
     that. With threads or processes, rows of others do not belong (a context switch does where one
-    of its two threads does), nor do, with categories, rows of others or of none, nor, where logs
-    are chosen, any others. `args` follow the rows that they are arguments of, and so do the rows
-    of a table that has details of another's (``TableSchema.parent_table``). Other tables (`blobs`,
-    `diagnostics`, …) and records without a time stay whole. ``row`` keeps the numbers of the
-    whole capture, so that references between rows hold.
+    of its two threads does), nor do, with categories, rows of others or of none, nor, where
+    functions are chosen, any but slices and instants called so, nor, where logs are, any others.
+    `args` follow the rows that they are arguments of, and so do the rows of a table that has
+    details of another's (``TableSchema.parent_table``). Other tables (`blobs`, `diagnostics`, …)
+    and records without a time stay whole. ``row`` keeps the numbers of the whole capture, so that
+    references between rows hold.
     """
 
     def __init__(self, whole: Capture, selection: Selection) -> None:
@@ -251,6 +295,7 @@ class Window(View):
         self._logs = LogFilter(selection, whole) if selection.by_logs else None
         self._threads = thread_mask(selection, whole)
         self._categories = category_mask(selection, whole)
+        self._functions = function_mask(selection, whole)
         self._people: list[tuple[int, ...]] = []
         if self._threads is not None:
             table = whole.table("threads")
@@ -277,7 +322,8 @@ class Window(View):
             )
         if not self.selection.by_time_alone:
             raise UsageError(
-                "records cannot be chosen by thread, process or category, nor by what logs say",
+                "records cannot be chosen by thread, process, category or function, nor by what "
+                "logs say",
                 remedy="cut the capture first: `fxf convert IN OUT` with OUT in its own format",
             )
         return self._timed_records()
@@ -342,6 +388,7 @@ class Window(View):
                 self._time_mask(table),
                 self._thread_mask(table),
                 self._category(table),
+                self._function(table),
                 self._log_mask(table),
             )
             if mask is not None
@@ -389,6 +436,14 @@ class Window(View):
         assert self._categories is not None  # noqa: S101 (there are some)
         known = np.append(self._categories, False)  # what -1 finds
         return np.asarray(known[codes])
+
+    def _function(self, table: Table) -> Bools | None:
+        if self._functions is None or "ts" not in table:
+            return None
+        if table.name not in {"slices", "instants"}:
+            return np.zeros(len(table), np.bool_)
+        known = np.append(self._functions, False)  # what -1 finds
+        return np.asarray(known[table.array("name")])
 
     def _log_mask(self, table: Table) -> Bools | None:
         if self._logs is None or "ts" not in table:

@@ -23,10 +23,12 @@ ROOT = Path(__file__).resolve().parents[2]
 PYTHON_PAGES = (
     "docs/python.md",
     "docs/tables.md",
+    "docs/analysis.md",
     "docs/records.md",
     "docs/writing.md",
     "docs/writing-logs.md",
     "docs/writing-inspect.md",
+    "docs/writing-xray.md",
     "docs/emulator.md",
     "README.md",
 )
@@ -196,7 +198,8 @@ def test_python_blocks_run(
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "argv", ["block"])
     exec(compile(code, f"{name}, block {number}", "exec"), {"__name__": "__main__"})
-    for made in (*tmp_path.glob("*.fxt*"), *tmp_path.glob("*.fxlog"), *tmp_path.glob("*.fxring")):
+    made_here = ("*.fxt*", "*.fxlog", "*.fxring", "*.xray")
+    for made in (path for pattern in made_here for path in tmp_path.glob(pattern)):
         with fxf.open(made) as capture:
             capture.scan()
             worst = capture.diagnostics.worst

@@ -9,6 +9,7 @@ import pytest
 
 # Test folders are no packages, and with --import-mode=importlib nothing puts them on the path.
 sys.path.insert(0, str(Path(__file__).parent.parent / "core"))
+sys.path.insert(0, str(Path(__file__).parent.parent / "analysis"))
 
 import toy
 

@@ -24,7 +24,7 @@ Opening = Callable[[], Capture]
 @functools.cache
 def host() -> Host:
     """The bundled plugins."""
-    return Host(environ={"FXF_PLUGINS": "trace,log,exporters"})
+    return Host(environ={"FXF_PLUGINS": "trace,log,xray,exporters"})
 
 
 def try_trace(data: bytes) -> None:

@@ -20,14 +20,22 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
+from ..oracle import xray_logs
 from ..plugins.log import streams as logs
 from ..plugins.trace.streams import any_bytes, damaged, fxt_streams
-from .target import try_format, try_trace
+from .target import try_format
 
 SECONDS = float(os.environ.get("FXF_FUZZ_SECONDS", "0"))
 SMALL = 2.0
 """Seconds for each real capture where none are asked for."""
 FILES = Path(__file__).parents[1] / "conformance" / "trace" / "files"
+XRAY_FILES = FILES.parents[1] / "xray"
+REAL_XRAY = {
+    "fdr5-single-clang19.xray": "xray",
+    "fdr5-tailmigrate-corrupt-clang19.xray": "xray",
+    "llvmwriter/v5-allrecords.xray": "xray",
+    "basic3-nofreq-emulated-clang16.xray": "xray-basic",
+}
 REAL = ("magic_trace_sample.fxt", "large_blob_4099_words.fxt")
 FUZZ = settings(
     max_examples=10**9 if SECONDS else 40,
@@ -52,7 +60,7 @@ class Clock:
 CLOCKS: dict[str, Clock] = {}
 
 
-def tried(name: str, data: bytes, format: str = "trace", **options: bool) -> None:
+def tried(name: str, data: bytes, format: str = "trace", **options: object) -> None:
     clock = CLOCKS.setdefault(name, Clock(SECONDS / 6))
     if clock.over:
         pytest.skip("the seconds asked for are over, and nothing was found")
@@ -101,16 +109,37 @@ def test_logs_with_suffixes(data: bytes) -> None:
     tried("suffix", data, "log", suffix=True)
 
 
+XRAY = {"xray": xray_logs.fdr_logs(), "xray-basic": xray_logs.basic_logs()}
+
+
+@pytest.mark.parametrize("format", XRAY)
+@FUZZ
+@given(data=st.data(), byte_order=st.sampled_from(["", "", "little", "big", "big-lsb"]))
+def test_xray_and_damaged_xray(format: str, data: st.DataObject, byte_order: str) -> None:
+    files = XRAY[format]
+    made = data.draw(files | logs.damaged(files) | st.binary(max_size=200))
+    tried(format, made, format, byte_order=byte_order)
+
+
+@pytest.mark.parametrize("name", REAL_XRAY)
+def test_damaged_real_xray(name: str) -> None:
+    damage((XRAY_FILES / name).read_bytes()[:3000], name, REAL_XRAY[name])
+
+
 @pytest.mark.parametrize("name", REAL)
 def test_damaged_real_captures(name: str) -> None:
-    seed = (FILES / name).read_bytes()[:6000]
+    damage((FILES / name).read_bytes()[:6000], name, "trace")
+
+
+def damage(seed: bytes, name: str, format: str) -> None:
+    """Read what is left of a real capture after bad things, as long as there is time."""
     chance = random.Random(time.time_ns() if SECONDS else name)
     end = time.monotonic() + (SECONDS / 4 or SMALL)
     rounds = 0
     while time.monotonic() < end or rounds < 10:
         data = mutated(seed, chance)
         try:
-            try_trace(data)
+            try_format(data, format)
         except Exception as error:
             error.add_note(f"input: bytes.fromhex({data.hex()!r})")
             raise

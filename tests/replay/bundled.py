@@ -6,6 +6,7 @@ import fx_emulator.plugin
 import fx_inspect.plugin
 import fx_log.plugin
 import fx_trace.plugin
+import fx_xray.plugin
 from fxframework.exporters import plugin as exporters
 from fxframework.host import Host
 from fxframework.replay import plugin as steps
@@ -20,6 +21,7 @@ def bundled() -> Host:
         ("inspect", fx_inspect.plugin),
         ("log", fx_log.plugin),
         ("trace", fx_trace.plugin),
+        ("xray", fx_xray.plugin),
         ("emulator", fx_emulator.plugin),
     ):
         host.register(plugin, name=name, distribution="fxframework")

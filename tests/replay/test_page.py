@@ -12,6 +12,7 @@ import pytest
 import fx_inspect.steps
 import fx_log.steps
 import fx_trace.steps
+import fx_xray.steps
 from fxframework.host import Host
 from fxframework.model.workload import CommonAction, Loop
 from fxframework.replay import parse, replay
@@ -20,14 +21,21 @@ ROOT = Path(__file__).resolve().parents[2]
 PAGE = (ROOT / "docs" / "replay.md").read_text(encoding="utf-8")
 
 
-EVERY, TRACING, LOGGING, TELLING = (
+EVERY, TRACING, LOGGING, CALLING, TELLING = (
     f"What {who} do" + "es" * (who == "every thread")
-    for who in ("every thread", "threads that trace", "threads that log", "threads that tell")
+    for who in (
+        "every thread",
+        "threads that trace",
+        "threads that log",
+        "threads whose calls are recorded",
+        "threads that tell",
+    )
 )
 COMMON = (*get_args(CommonAction), Loop)
 OWN = {
     TRACING: fx_trace.steps.Action,
     LOGGING: fx_log.steps.Action,
+    CALLING: fx_xray.steps.Action,
     TELLING: fx_inspect.steps.Action,
 }
 
@@ -86,7 +94,7 @@ def test_what_every_thread_does_is_in_every_script(union: Any) -> None:
 
 def test_the_scenarios_of_the_page_hold(host: Host) -> None:
     texts = re.findall(r"^```toml\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
-    assert len(texts) == 2
+    assert len(texts) == 3
     for text in texts:
         head = "" if "[scenario]" in text else '[scenario]\nname = "part"\n'
         report = replay(parse(head + text, host), host=host)

@@ -167,6 +167,13 @@ class _Cut:
                 path=capture.name,
                 remedy="choose times, threads, processes and categories; or an exporter",
             )
+        if selection.functions:
+            raise UsageError(
+                "a trace cannot be cut by functions: what else is in it has none",
+                path=capture.name,
+                remedy="choose times, threads, processes and categories; or an exporter, such as "
+                "-t csv",
+            )
         self.capture = capture
         self.selection = selection
         self.raw: Raw = capture.raw()

@@ -1,0 +1,265 @@
+"""Calls: the slices of a capture as who calls whom, and for how long."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import attrs
+import numpy as np
+from numpy.typing import NDArray
+
+from fxframework.analysis import kernels
+from fxframework.errors import LimitError, UsageError, did_you_mean
+from fxframework.io import arena
+from fxframework.model.capture import Capture
+from fxframework.model.clock import NS_MAX, NS_PER_SECOND
+from fxframework.model.schema import SLICE_KINDS, Column
+from fxframework.model.table import Table
+from fxframework.model.window import View
+
+__all__ = ["UNMATCHED_EXIT", "Calls", "Function", "dense", "fixed", "thread_names"]
+
+I32 = NDArray[np.int32]
+I64 = NDArray[np.int64]
+ASYNC = next(number for number, name in SLICE_KINDS.items() if name == "async")
+UNMATCHED_EXIT = "unmatched_exit"
+"""Category of an instant that stands for the end of a call whose beginning is missing."""
+NAMELESS = "(no name)"
+NO_THREAD = "no thread"
+ROOMY = 1 << 16
+"""A range of numbers is looked up in a table where it is no longer than this, or than four times
+the numbers that there are."""
+
+
+@attrs.frozen
+class Function:
+    """What was called: a function by number or name, or whatever tells calls apart."""
+
+    name: str
+    id: int | None = None
+    source: str | None = None
+    """Where it is declared, as far as the capture knows."""
+
+
+@attrs.frozen(eq=False)
+class Calls:
+    """The calls of a capture in columns of one length, in the order of its slices.
+
+    Asynchronous slices nest in no stack: they are left out and counted.
+    """
+
+    functions: list[Function]
+    function: I32
+    """Which of the functions is called."""
+    parent: I64
+    """Place of the call that encloses it in these columns; -1 none."""
+    length: I64
+    """-1 where it was never closed; so cut short that all of them can be added up."""
+    thread: I32
+    """Id in `threads`."""
+    per_second: int
+    """Units of length in a second; 0: not known."""
+    asynchronous: int = 0
+    """Slices that were left out."""
+
+    @classmethod
+    def of(cls, capture: Capture, by: str = "") -> Calls:
+        """The calls of a capture, or of a part of one, told apart by what ``by`` says.
+
+        That is ``id`` (the number of the function), ``name``, ``category`` or another column of
+        `slices` that holds numbers or strings; by default the number where the capture has one,
+        else the name. Lengths are in ticks where the capture has them so, else in nanoseconds.
+        A call whose caller is no part of the part is as if called by the nearest one that is.
+
+        Raises UsageError where there are no slices or no such column.
+        """
+        if "slices" not in capture.schemas:
+            raise UsageError(
+                f"a {capture.format} capture has no slices",
+                path=capture.name,
+                remedy=f"it has {', '.join(capture.tables)}",
+            )
+        own = capture.calls
+        column = _key_column(capture, by)
+        exact = own is not None and capture.ticks_per_second is not None
+        length_name = own.ticks if own is not None and exact else "dur"
+        columns = _columns(capture, {column.name, length_name, "parent", "row", "thread", "kind"})
+        chosen = columns["kind"] != ASYNC
+        left_out = chosen.size - int(np.count_nonzero(chosen))
+        if left_out:
+            columns = {name: values[chosen] for name, values in columns.items()}
+        parent = _places(capture, columns["row"], columns["parent"], dropped=left_out > 0)
+        function, distinct = dense(columns[column.name])
+        length = columns[length_name]
+        longest = NS_MAX // max(length.size, 1)
+        if length.size and int(length.max()) > longest:
+            length = np.minimum(length, longest)
+        return cls(
+            functions=_functions(capture, column, distinct),
+            function=fixed(function, np.int32),
+            parent=fixed(parent, np.int64),
+            length=fixed(length, np.int64),
+            thread=fixed(columns["thread"], np.int32),
+            per_second=(capture.ticks_per_second or 0) if exact else NS_PER_SECOND,
+            asynchronous=left_out,
+        )
+
+    def __len__(self) -> int:
+        return int(self.function.size)
+
+    @property
+    def nbytes(self) -> int:
+        """Size of the columns, by which kernels are chosen."""
+        return self.function.nbytes + self.parent.nbytes + self.length.nbytes
+
+    def recursion(self) -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
+        """Marks on calls of functions that call themselves, uint8 of shape (n,), twice.
+
+        First on those within another call of the same function, then on those and on the
+        outermost calls that have such ones within.
+        """
+        rows = len(self)
+        first, beside = (np.full(rows, -1, np.int64) for _ in range(2))
+        kernels.link_children.for_size(self.nbytes)(self.parent, first, beside)
+        inner, recursive = (np.zeros(rows, np.uint8) for _ in range(2))
+        active = np.full(len(self.functions), -1, np.int64)
+        kernels.find_recursion.for_size(self.nbytes)(
+            self.function, self.parent, first, beside, active, inner, recursive
+        )
+        return inner, recursive
+
+
+def fixed(values: NDArray[Any], kind: Any) -> NDArray[Any]:
+    """An array as kernels take their inputs: contiguous, and not to be written.
+
+    For numba, arrays that can be written are of another type than those that cannot.
+    """
+    array = np.ascontiguousarray(values, kind).view()
+    array.flags.writeable = False
+    return array
+
+
+def dense(values: NDArray[Any]) -> tuple[I32, NDArray[Any]]:
+    """Numbers as places among the distinct ones, shape (n,), and those, in their order."""
+    if not values.size:
+        return np.zeros(0, np.int32), np.zeros(0, values.dtype)
+    if values.dtype.kind == "b":
+        values = values.view(np.uint8)
+    low, high = int(values.min()), int(values.max())
+    if high - low > max(ROOMY, 4 * values.size) or high > NS_MAX:
+        distinct, places = np.unique(values, return_inverse=True)
+        return places.reshape(-1).astype(np.int32), distinct
+    numbers = fixed(values.view(np.int64) if values.dtype == np.uint64 else values, None)
+    seen = np.zeros(high - low + 1, np.uint8)
+    kernels.mark_numbers.for_size(numbers.nbytes)(numbers, low, seen)
+    offsets = np.flatnonzero(seen)
+    table = np.zeros(seen.size, np.int32)
+    table[offsets] = np.arange(offsets.size, dtype=np.int32)
+    out = arena.empty(numbers.size, np.int32)
+    kernels.look_up.for_size(numbers.nbytes)(numbers, low, table, out)
+    return out, offsets + low
+
+
+def thread_names(capture: Capture) -> dict[int, str]:
+    """What each thread is called, by id: its name and number, with its process's where needed."""
+    names = {-1: NO_THREAD}
+    if "threads" not in capture.schemas:
+        return names
+    table = capture.table("threads")
+    ids, pids, tids = (table.array(name).tolist() for name in ("id", "pid", "tid"))
+    several = len(set(pids)) > 1
+    for number, pid, tid, name in zip(ids, pids, tids, table.texts("name"), strict=True):
+        koids = f"{pid}/{tid}" if several else f"{tid}"
+        names[number] = f"{name} ({koids})" if name else f"thread_{koids}"
+    return names
+
+
+# --- Columns -----------------------------------------------------------------------------------
+
+
+def _key_column(capture: Capture, by: str) -> Column:
+    """The column that tells calls apart."""
+    own = capture.calls
+    if by == "id" and own is None:
+        raise UsageError(
+            f"the slices of a {capture.format} capture are not calls of numbered functions",
+            path=capture.name,
+            remedy="tell them apart by name",
+        )
+    name = own.function if own is not None and by in {"", "id"} else by or "name"
+    schema = capture.schemas["slices"]
+    fit = {column.name: column for column in schema.all_columns if _tells_apart(column)}
+    if name not in fit:
+        raise UsageError(
+            f"slices cannot be told apart by {name!r}{did_you_mean(name, fit)}",
+            path=capture.name,
+            remedy=f"there are {', '.join(fit)}",
+        )
+    return fit[name]
+
+
+def _tells_apart(column: Column) -> bool:
+    return column.kind == "code" or column.kind[0] in "iu?"
+
+
+def _columns(capture: Capture, names: set[str]) -> dict[str, NDArray[Any]]:
+    """Columns of `slices`: of the whole table, or, where that is too large, of its batches."""
+    try:
+        table = capture.table("slices")
+    except LimitError:
+        parts: dict[str, list[NDArray[Any]]] = {name: [] for name in names}
+        for batch in capture.batches("slices", rows=1 << 20):
+            for name, some in parts.items():
+                some.append(np.array(batch.array(name)))
+        return {
+            name: np.concatenate(some) if some else np.zeros(0, np.int64)
+            for name, some in parts.items()
+        }
+    return {name: table.array(name) for name in names}
+
+
+def _places(capture: Capture, rows: I64, parent: I64, *, dropped: bool) -> I64:
+    """The place of each call's parent among these rows; of one that is not there, of its own."""
+    count = rows.size
+    if not count or (not dropped and rows[0] == 0 and rows[-1] == count - 1):
+        return parent
+    whole = capture
+    while isinstance(whole, View):
+        whole = whole.whole
+    above = np.array(_columns(whole, {"parent"})["parent"], np.int64)
+    place = np.full(max(above.size, int(rows.max()) + 1), -1, np.int64)
+    place[rows] = np.arange(count)
+    out = np.empty(count, np.int64)
+    kernels.nearest_chosen.for_size(above.nbytes)(
+        fixed(rows, np.int64), fixed(above, np.int64), place, above.copy(), out
+    )
+    return out
+
+
+# --- Names -------------------------------------------------------------------------------------
+
+
+def _functions(capture: Capture, column: Column, distinct: NDArray[Any]) -> list[Function]:
+    """What the distinct values of the column that tells calls apart are called."""
+    own = capture.calls
+    numbers = distinct.tolist()
+    if own is not None and column.name == own.function:
+        return _numbered(capture.table(own.functions), numbers)
+    if column.kind == "code":
+        texts = capture.strings.texts()
+        return [Function(texts[code] if code >= 0 else NAMELESS) for code in numbers]
+    names: Mapping[int, str] = thread_names(capture) if column.name == "thread" else column.values
+    return [Function(names.get(number) or str(number)) for number in numbers]
+
+
+def _numbered(table: Table, numbers: list[int]) -> list[Function]:
+    named: dict[int, tuple[str | None, str | None]] = {}
+    columns = table.array("id").tolist(), table.texts("name"), table.texts("source")
+    for number, name, source in zip(*columns, strict=True):
+        named[number] = name, source
+    functions = []
+    for number in numbers:
+        name, source = named.get(number, (None, None))
+        functions.append(Function(name or str(number), number, source or None))
+    return functions

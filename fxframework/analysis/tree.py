@@ -1,0 +1,265 @@
+"""Call tree: the calls of a capture by the path that led to them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import attrs
+import numpy as np
+from numpy.typing import NDArray
+
+from fxframework.analysis import kernels
+from fxframework.analysis.calls import NO_THREAD, Calls, Function, thread_names
+from fxframework.io import arena
+from fxframework.model.capture import Capture
+from fxframework.model.clock import NS_PER_SECOND
+
+__all__ = ["CallTree", "call_tree", "merged"]
+
+I64 = NDArray[np.int64]
+ROOM = 1 << 12
+"""Nodes that there is room for at first."""
+
+
+@attrs.frozen(eq=False)
+class CallTree:
+    """Nodes in columns of one length m; a parent stands before its children.
+
+    The first nodes are the roots: one for each thread that has calls, or one for all of them.
+    """
+
+    roots: Sequence[str]
+    """What the roots are called."""
+    functions: Sequence[Function]
+    parent: NDArray[np.int32]
+    """-1 for a root."""
+    function: NDArray[np.int32]
+    """Which of the functions; -1 for a root."""
+    count: I64
+    """Calls that ended; 0 for a root."""
+    unfinished: I64
+    """Calls that never did."""
+    total: I64
+    """Time of the calls that ended; of a root, what all calls below took."""
+    own: I64
+    """The same without that of ended calls right within them; 0 for a root."""
+    per_second: int
+    """Units of time in a second; 0: not known."""
+    asynchronous: int = 0
+    """Slices that nest in no stack, which are left out."""
+
+    def __len__(self) -> int:
+        return int(self.parent.size)
+
+    def name(self, node: int) -> str:
+        """What a node is called."""
+        number = int(self.function[node])
+        return self.functions[number].name if number >= 0 else self.roots[node]
+
+    def depths(self) -> NDArray[np.int32]:
+        """How many nodes are above each, int32 of shape (m,): 0 for a root."""
+        depth = np.zeros(len(self), np.int32)
+        kernels.measure_depths.for_size(self.parent.nbytes)(self.parent, depth)
+        return depth
+
+    def children(self, weight: I64 | None = None) -> list[list[int]]:
+        """The children of each node: in the order in which they appear, or the heaviest first."""
+        order = (
+            np.arange(len(self)) if weight is None else np.argsort(-weight, kind="stable")
+        ).tolist()
+        found: list[list[int]] = [[] for _ in range(len(self))]
+        above = self.parent.tolist()
+        for node in order:
+            if above[node] >= 0:
+                found[above[node]].append(node)
+        return found
+
+    def walk(self, weight: I64 | None = None) -> Iterator[tuple[int, int]]:
+        """Each node with its depth, from above to below; siblings as ``children`` has them."""
+        children = self.children(weight)
+        waiting = [(root, 0) for root in reversed(range(len(self.roots)))]
+        while waiting:
+            node, depth = waiting.pop()
+            yield node, depth
+            waiting.extend((child, depth + 1) for child in reversed(children[node]))
+
+    def path(self, node: int) -> list[int]:
+        """The nodes from below the root to this one."""
+        found = []
+        while node >= len(self.roots):
+            found.append(node)
+            node = int(self.parent[node])
+        return found[::-1]
+
+    def flattened(self, depth: int) -> tuple[CallTree, int]:
+        """The tree without what is deeper, and how many nodes that were.
+
+        What they had by themselves is their ancestor's at that depth.
+        """
+        depths = self.depths()
+        deep = np.flatnonzero(depths > depth)
+        if not deep.size:
+            return self, 0
+        own, count, unfinished = self.own.copy(), self.count.copy(), self.unfinished.copy()
+        above = self.parent
+        for node in deep[::-1].tolist():
+            for column in (own, count, unfinished):
+                column[above[node]] += column[node]
+        keep = depths <= depth
+        place = np.cumsum(keep, dtype=np.int32) - 1
+        parent = np.where(above >= 0, place[np.maximum(above, 0)], -1)[keep].astype(np.int32)
+        return attrs.evolve(
+            self,
+            parent=parent,
+            function=self.function[keep],
+            count=count[keep],
+            unfinished=unfinished[keep],
+            total=self.total[keep],
+            own=own[keep],
+        ), int(deep.size)
+
+    def in_ns(self, times: I64) -> I64:
+        """Times of this tree in nanoseconds, rounded down; as they are where a rate is missing."""
+        rate = self.per_second
+        if rate in {0, NS_PER_SECOND}:
+            return times
+        return np.array([time * NS_PER_SECOND // rate for time in times.tolist()], np.int64)
+
+
+def call_tree(capture: Capture, *, by: str = "", per_thread: bool = False) -> CallTree:
+    """The call tree of a capture, of functions told apart by ``by`` (see ``Calls.of``).
+
+    Raises UsageError where there are no slices.
+    """
+    calls = Calls.of(capture, by)
+    threads = calls.thread
+    last = int(threads.max()) if threads.size else -1
+    if per_thread:
+        there = np.zeros(last + 2, np.bool_)
+        there[threads + 1] = True
+        ids = (np.flatnonzero(there) - 1).tolist()
+        numbers = np.cumsum(there, dtype=np.int32) - 1
+        names = thread_names(capture)
+        roots = [names.get(number, NO_THREAD) for number in ids]
+    else:
+        numbers = np.zeros(last + 2, np.int32)
+        roots = ["all threads"]
+    nodes = _grow(calls, roots=numbers, count=len(roots))
+    used = int(nodes.used[0])
+    parent, function = nodes.parents[:used], nodes.functions[:used]
+    count, opened, total, loose = (
+        column[:used] for column in (nodes.counts, nodes.opened, nodes.totals, nodes.loose)
+    )
+    within = np.zeros(used, np.int64)
+    below = parent >= 0
+    np.add.at(within, parent[below], total[below])
+    own = np.maximum(total - (within - loose), 0)
+    top = len(roots)
+    own[:top] = 0
+    total[:top] = 0
+    kernels.add_to_roots.for_size(parent.nbytes)(parent, own, np.zeros_like(parent), total)
+    return CallTree(
+        roots=roots,
+        functions=calls.functions,
+        parent=parent,
+        function=function,
+        count=count,
+        unfinished=opened,
+        total=total,
+        own=own,
+        per_second=calls.per_second,
+        asynchronous=calls.asynchronous,
+    )
+
+
+def _grow(calls: Calls, *, roots: NDArray[np.int32], count: int) -> kernels.Nodes:
+    """The nodes of the calls below that many roots."""
+    nodes = _room(max(ROOM, 2 * count))
+    nodes.parents[:count] = -1
+    nodes.functions[:count] = -1
+    nodes.used[0] = count
+    node_of = arena.empty(len(calls), np.int32)
+    node_of.fill(-1)
+    grow = kernels.grow_tree.for_size(calls.nbytes)
+    row = 0
+    while True:
+        row = grow(
+            calls.function, calls.parent, calls.length, calls.thread, roots, row, nodes, node_of
+        )
+        if row == len(calls):
+            return nodes
+        larger = _room(4 * nodes.parents.size)
+        for old, new in zip(_columns(nodes), _columns(larger), strict=True):
+            new[: old.size] = old
+        larger.used[0] = nodes.used[0]
+        kernels.enter_nodes.for_size(calls.nbytes)(larger)
+        nodes = larger
+
+
+def _columns(nodes: kernels.Nodes) -> tuple[NDArray[Any], ...]:
+    """The columns that have a number a node."""
+    return nodes[:6]
+
+
+def _room(size: int) -> kernels.Nodes:
+    return kernels.Nodes(
+        parents=np.zeros(size, np.int32),
+        functions=np.zeros(size, np.int32),
+        counts=np.zeros(size, np.int64),
+        opened=np.zeros(size, np.int64),
+        totals=np.zeros(size, np.int64),
+        loose=np.zeros(size, np.int64),
+        slots=np.full(1 << (2 * size - 1).bit_length(), -1, np.int32),
+        used=np.zeros(1, np.int64),
+    )
+
+
+def merged(trees: Sequence[CallTree]) -> CallTree:
+    """Trees of several captures as one, in nanoseconds, with functions told apart by name."""
+    if len(trees) == 1:
+        return trees[0]
+    roots: dict[str, int] = {}
+    for tree in trees:
+        for name in tree.roots:
+            roots.setdefault(name, len(roots))
+    functions: dict[str, int] = {}
+    known: list[Function] = []
+    nodes: dict[tuple[int, int], int] = {}
+    parents, numbers = [-1] * len(roots), [-1] * len(roots)
+    sums = [[0, 0, 0, 0] for _ in roots]
+    for tree in trees:
+        columns = tree.count, tree.unfinished, tree.in_ns(tree.total), tree.in_ns(tree.own)
+        rows = zip(*(column.tolist() for column in columns), strict=True)
+        place: list[int] = []
+        for node, (above, number, figures) in enumerate(
+            zip(tree.parent.tolist(), tree.function.tolist(), rows, strict=True)
+        ):
+            if above < 0:
+                here = roots[tree.roots[node]]
+            else:
+                function = tree.functions[number]
+                own = functions.setdefault(function.name, len(functions))
+                if own == len(known):
+                    known.append(function)
+                key = place[above], own
+                here = nodes.setdefault(key, len(parents))
+                if here == len(parents):
+                    parents.append(key[0])
+                    numbers.append(own)
+                    sums.append([0, 0, 0, 0])
+            place.append(here)
+            sums[here] = [a + b for a, b in zip(sums[here], figures, strict=True)]
+    count, unfinished, total, own_time = np.array(sums, np.int64).reshape(-1, 4).T
+    return CallTree(
+        roots=list(roots),
+        functions=known,
+        parent=np.array(parents, np.int32),
+        function=np.array(numbers, np.int32),
+        count=count,
+        unfinished=unfinished,
+        total=total,
+        own=own_time,
+        per_second=NS_PER_SECOND,
+        asynchronous=sum(tree.asynchronous for tree in trees),
+    )

@@ -1,0 +1,189 @@
+"""``fxf account``: how often functions were called, and for how long."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from fxframework.analysis.figures import SORTS
+from fxframework.cli.app import command as _command
+from fxframework.cli.calls import by_option, finished, length, opened
+from fxframework.cli.filters import part_options
+from fxframework.cli.render import aligned, amount, printable
+from fxframework.cli.session import Session
+from fxframework.errors import ExitCode, UsageError
+
+if TYPE_CHECKING:
+    from fxframework.analysis.account import Account, Entry
+    from fxframework.model.window import Selection
+
+CSV_HEADER = "funcid,count,min,median,90%ile,99%ile,max,sum,debug,function,self,unfinished"
+"""llvm-xray's columns, and behind them ours."""
+UNKNOWN = "(unknown)"
+ASCENDING = ("funcid", "func")
+"""What is sorted from the least on where nothing else is said."""
+
+
+@_command(
+    captures=True, name="account", short_help="Say how often functions were called, and how long."
+)
+@by_option
+@click.option("--per-thread", is_flag=True, help="One line a function and thread.")
+@click.option(
+    "--recursive-calls-only",
+    is_flag=True,
+    help="Only calls of a function within another of its calls, and those around them.",
+)
+@click.option("--no-recursion", is_flag=True, help="Sum up only the outermost calls of a function.")
+@click.option(
+    "--sort",
+    type=click.Choice(SORTS),
+    metavar="FIGURE",
+    help=f"By what the lines are sorted: {', '.join(SORTS)}; sum, with --csv funcid.",
+)
+@click.option(
+    "--sort-order",
+    type=click.Choice(["asc", "dsc"]),
+    help="From the least, or from the greatest; ids and names asc, else dsc.",
+)
+@click.option("--top", type=click.IntRange(min=1), metavar="N", help="Only the first N lines.")
+@click.option("--csv", is_flag=True, help="As comma-separated values, times in seconds.")
+@click.argument("file")
+@part_options
+def command(
+    session: Session,
+    by: str,
+    per_thread: bool,
+    recursive_calls_only: bool,
+    no_recursion: bool,
+    sort: str | None,
+    sort_order: str | None,
+    top: int | None,
+    csv: bool,
+    file: str,
+    names: Selection,
+) -> ExitCode:
+    """Say how often each function was called, and how long its calls took.
+
+    A call's time is that from its beginning to its end; self is that without the calls within.
+    Calls that never ended are counted as unfinished and have no time, ends without a beginning as
+    unmatched. Of n calls in order of their times, the median is number n/2, the 90th percentile
+    number n*0.9, both rounded down and counted from 0.
+    """  # fmt: skip
+    if recursive_calls_only and no_recursion:
+        raise UsageError(
+            "--recursive-calls-only and --no-recursion exclude each other", remedy="choose one"
+        )
+    if csv and session.settings.json:
+        raise UsageError("--csv and --json exclude each other", remedy="choose one")
+    from fxframework.analysis.account import account
+
+    recursion = "only" if recursive_calls_only else "outermost" if no_recursion else "all"
+    with opened(session, file, names) as (whole, part):
+        with session.screen.working(f"analysing {whole.name}"):
+            found = account(part, by=by, recursion=recursion, per_thread=per_thread)
+        sort = sort or ("funcid" if csv else "sum")
+        descending = (sort_order or ("asc" if sort in ASCENDING else "dsc")) == "dsc"
+        entries = found.sorted(sort, descending=descending, top=top)
+        if session.settings.json:
+            session.screen.json("account", {
+                "path": whole.name,
+                "format": whole.format,
+                "units_per_second": found.per_second,
+                "asynchronous": found.asynchronous,
+                "functions": [_document(entry) for entry in entries],
+            })  # fmt: skip
+        elif csv:
+            for line in _csv(found, entries, per_thread=per_thread):
+                session.screen.print(line)
+        else:
+            _print(session, found, entries)
+        session.screen.flush()
+        return finished(session, whole, found.asynchronous)
+
+
+def _document(entry: Entry) -> dict[str, Any]:
+    spread = entry.spread
+    return {
+        "id": entry.function.id,
+        "name": entry.function.name,
+        "source": entry.function.source,
+        "thread": entry.thread,
+        "count": spread.count,
+        "sum": spread.sum,
+        "self": spread.own,
+        "min": spread.min,
+        "median": spread.median,
+        "p90": spread.p90,
+        "p99": spread.p99,
+        "max": spread.max,
+        "unfinished": spread.unfinished,
+        "unmatched_exits": entry.unmatched,
+    }
+
+
+def _csv(found: Account, entries: Sequence[Entry], *, per_thread: bool) -> Iterator[str]:
+    """The lines of llvm-xray's CSV, with columns of ours at their ends."""
+    yield CSV_HEADER + (",thread" if per_thread else "")
+
+    def seconds(value: int | None) -> str:
+        return "" if value is None else f"{value / (found.per_second or 1):e}"
+
+    for entry in entries:
+        function, spread = entry.function, entry.spread
+        times = spread.min, spread.median, spread.p90, spread.p99, spread.max, spread.sum
+        cells = [
+            "" if function.id is None else str(function.id),
+            str(spread.count),
+            *(seconds(value) for value in times),
+            _quoted(function.source or UNKNOWN),
+            _quoted(function.name),
+            seconds(spread.own),
+            str(spread.unfinished),
+        ]
+        if per_thread:
+            cells.append(_quoted(entry.thread or ""))
+        yield ",".join(cells)
+
+
+def _quoted(text: str) -> str:
+    return '"' + text.replace('"', '""') + '"'
+
+
+def _print(session: Session, found: Account, entries: Sequence[Entry]) -> None:
+    """A table for people; columns that would be empty are left out."""
+    if not entries:
+        session.screen.note("there are no calls")
+        return
+    screen = session.screen
+    rate = found.per_second
+    columns: list[tuple[str, list[str]]] = [
+        ("calls", [amount(entry.spread.count) for entry in entries]),
+        ("sum", [length(entry.spread.sum, rate) for entry in entries]),
+        ("self", [length(entry.spread.own, rate) for entry in entries]),
+        ("min", [length(entry.spread.min, rate) for entry in entries]),
+        ("median", [length(entry.spread.median, rate) for entry in entries]),
+        ("90%", [length(entry.spread.p90, rate) for entry in entries]),
+        ("99%", [length(entry.spread.p99, rate) for entry in entries]),
+        ("max", [length(entry.spread.max, rate) for entry in entries]),
+    ]
+    if any(entry.spread.unfinished for entry in entries):
+        columns.append(("unfinished", [amount(entry.spread.unfinished) for entry in entries]))
+    if any(entry.unmatched for entry in entries):
+        columns.append(("unmatched", [amount(entry.unmatched) for entry in entries]))
+    numeric = [True] * len(columns)
+    texts: list[tuple[str, list[str | None]]] = [
+        ("thread", [entry.thread for entry in entries]),
+        ("function", [entry.function.name for entry in entries]),
+        ("source", [entry.function.source for entry in entries]),
+    ]
+    for title, values in texts:
+        if any(value is not None for value in values):
+            columns.append((title, [printable(value or "–") for value in values]))
+            numeric.append(False)
+    rows = zip(*(values for _, values in columns), strict=True)
+    head = [title for title, _ in columns]
+    for at, line in enumerate(aligned([head, *map(list, rows)], numeric)):
+        screen.print(line if at else screen.paint(line, bold=True))

@@ -1,0 +1,84 @@
+"""What the commands that analyse calls have in common."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Collection, Iterator
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from fxframework.cli.render import amount, duration
+from fxframework.cli.session import Session, require_readable
+from fxframework.errors import ExitCode
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from fxframework.model.capture import Capture
+    from fxframework.model.window import Selection
+
+__all__ = ["by_option", "finished", "length", "opened", "out_options", "write_dot"]
+
+NANOSECONDS = 1_000_000_000
+
+by_option = click.option(
+    "--by",
+    default="",
+    metavar="WHAT",
+    help="Tell calls apart by id, name, category, or another column of slices; by id, or where "
+    "calls have none, by name.",
+)
+
+
+def out_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Give a command ``--out`` and ``--force``."""
+    force = click.option("--force", is_flag=True, help="Replace OUT.")
+    out = click.option("--out", default="-", metavar="OUT", help="File; standard output.")
+    return out(force(command))
+
+
+@contextlib.contextmanager
+def opened(
+    session: Session,
+    file: str,
+    names: Selection,
+    *,
+    several: bool = False,
+    also: Collection[str] = (),
+) -> Iterator[tuple[Capture, Capture]]:
+    """A capture, and the part of it that was asked for. Raises UnreadableError for rubbish."""
+    with session.open(file, several=several, also=also) as whole:
+        require_readable(whole)
+        with session.screen.working(f"reading {whole.name}"):
+            part = session.window(whole, names)
+        yield whole, part
+
+
+def finished(session: Session, whole: Capture, asynchronous: int) -> ExitCode:
+    """Tell what is left out of every analysis; gives the status of the capture."""
+    if asynchronous:
+        session.screen.note(
+            f"{whole.name}: {amount(asynchronous, 'asynchronous slice')} left out, which no call "
+            "encloses"
+        )
+    whole.scan()
+    return session.status(whole)
+
+
+def length(value: int | None, per_second: int) -> str:
+    """A length of time as a person reads it, or in ticks where a rate is missing."""
+    if value is None:
+        return "–"
+    if not per_second:
+        return f"{value:,} ticks"
+    return duration(value * NANOSECONDS // per_second)
+
+
+def write_dot(session: Session, lines: Iterable[str], out: str, *, force: bool) -> None:
+    """Write lines of DOT to a file or to standard output."""
+    with session.host.sink(out, force=force) as sink:
+        for line in lines:
+            sink.write(line.encode("utf-8", "replace") + b"\n")
+    if out != "-":
+        session.screen.detail(f"wrote {out}")

@@ -1,0 +1,101 @@
+"""``fxf graph``: who calls whom, for Graphviz."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from fxframework.analysis.figures import FIGURES
+from fxframework.cli.app import command as _command
+from fxframework.cli.calls import by_option, finished, opened, out_options, write_dot
+from fxframework.cli.filters import part_options
+from fxframework.cli.session import Session
+from fxframework.errors import ExitCode
+
+if TYPE_CHECKING:
+    from fxframework.analysis.graph import CallGraph
+    from fxframework.analysis.spread import Spread
+    from fxframework.model.window import Selection
+
+SHOWN = ", ".join(FIGURES)
+
+
+def figure_options(
+    *, labels: str, vertex: str
+) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Give a command the options that say what labels and colours show."""
+    options = (
+        (("-e", "--edge-label"), "sum", f"{labels} beside calls: {SHOWN}"),
+        (("--vertex-label",), vertex, f"{labels} in functions: one of the same"),
+        (("-c", "--edge-color"), "sum", "What colours calls: one of the same"),
+        (("-b", "--vertex-color"), "sum", "What colours functions: one of the same"),
+    )
+
+    def decorate(command: Callable[..., Any]) -> Callable[..., Any]:
+        for names, default, text in reversed(options):
+            command = click.option(
+                *names, type=click.Choice(FIGURES), default=default, metavar="FIGURE",
+                help=f"{text}; {default}.",
+            )(command)  # fmt: skip
+        return command
+
+    return decorate
+
+
+@_command(captures=True, name="graph", short_help="Write who calls whom, for Graphviz.")
+@by_option
+@figure_options(labels="The figure", vertex="count")
+@out_options
+@click.argument("file")
+@part_options
+def command(
+    session: Session, by: str, out: str, force: bool, file: str, names: Selection, **figures: str
+) -> ExitCode:
+    """Write who calls whom, how often and for how long, in the language of Graphviz.
+
+    F0 stands for what calls what nothing calls; the darker a colour, the more. Times are in
+    seconds. With --json the same with all figures.
+    """
+    from fxframework.analysis.graph import call_graph, dot
+
+    with opened(session, file, names) as (whole, part):
+        with session.screen.working(f"analysing {whole.name}"):
+            graph = call_graph(part, by=by)
+        if session.settings.json:
+            session.screen.json("graph", {"path": whole.name, **document(graph)})
+        else:
+            write_dot(session, dot(graph, **figures), out, force=force)
+        session.screen.flush()
+        return finished(session, whole, graph.asynchronous)
+
+
+def document(graph: CallGraph) -> dict[str, Any]:
+    """A graph as JSON: nodes and edges with all their figures."""
+    return {
+        "units_per_second": graph.per_second,
+        "asynchronous": graph.asynchronous,
+        "nodes": [
+            {"node": node.number, "name": node.function.name, **_figures(node.spread)}
+            for node in graph.nodes.values()
+        ],
+        "edges": [
+            {"caller": caller, "callee": callee, **_figures(spread)}
+            for (caller, callee), spread in graph.edges.items()
+        ],
+    }
+
+
+def _figures(spread: Spread) -> dict[str, int | None]:
+    return {
+        "count": spread.count,
+        "unfinished": spread.unfinished,
+        "sum": spread.sum,
+        "self": spread.own,
+        "min": spread.min,
+        "median": spread.median,
+        "p90": spread.p90,
+        "p99": spread.p99,
+        "max": spread.max,
+    }

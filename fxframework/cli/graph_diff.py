@@ -1,0 +1,118 @@
+"""``fxf graph-diff``: how who calls whom differs between two captures, for Graphviz."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from fxframework.cli.app import command as _command
+from fxframework.cli.app import pair
+from fxframework.cli.calls import by_option, finished, opened, out_options, write_dot
+from fxframework.cli.filters import part_options
+from fxframework.cli.graph import figure_options
+from fxframework.cli.session import Session, worst
+from fxframework.errors import ExitCode
+
+if TYPE_CHECKING:
+    from fxframework.analysis.graph import GraphDifference
+    from fxframework.analysis.spread import Spread
+    from fxframework.model.window import Selection
+
+SIDES = ("A", "B")
+MEASURES = {"count": "count", "sum": "sum", "self": "self", "median": "med", "max": "max"}
+"""Figures that --json compares, by what they are called there."""
+
+
+@_command(
+    captures=True, name="graph-diff", short_help="Write how who calls whom differs, for Graphviz."
+)
+@by_option
+@figure_options(labels="The change of the figure", vertex="sum")
+@click.option(
+    "--of-a",
+    multiple=True,
+    metavar="KEY=VALUE",
+    help="An -o for A alone, such as what names its functions; repeatable.",
+)
+@click.option("--of-b", multiple=True, metavar="KEY=VALUE", help="The same for B.")
+@out_options
+@click.argument("first", metavar="A")
+@click.argument("second", metavar="B")
+@part_options
+def command(
+    session: Session,
+    by: str,
+    of_a: tuple[str, ...],
+    of_b: tuple[str, ...],
+    out: str,
+    force: bool,
+    first: str,
+    second: str,
+    names: Selection,
+    **figures: str,
+) -> ExitCode:
+    """Write how who calls whom differs between two captures, in the language of Graphviz.
+
+    Functions are the same where their names are. What B has more of than A is red, what it has
+    less of is green; labels say by what share. With --json the same with several figures.
+    """  # fmt: skip
+    from fxframework.analysis.graph import call_graph, difference, dot_of_difference
+
+    graphs, statuses = [], []
+    for file, own in ((first, of_a), (second, of_b)):
+        with (
+            _options(session, own),
+            opened(session, file, names, several=True) as (whole, part),
+        ):
+            with session.screen.working(f"analysing {whole.name}"):
+                graph = call_graph(part, by=by)
+            graphs.append(graph)
+            statuses.append(finished(session, whole, graph.asynchronous))
+    found = difference(graphs[0], graphs[1])
+    if session.settings.json:
+        paths = dict(zip(SIDES, (first, second), strict=True))
+        session.screen.json("graph-diff", {"paths": paths, **_document(found)})
+    else:
+        write_dot(session, dot_of_difference(found, **figures), out, force=force)
+    session.screen.flush()
+    return worst(*statuses)
+
+
+@contextlib.contextmanager
+def _options(session: Session, own: tuple[str, ...]) -> Iterator[None]:
+    """Options that are given for one of the captures alone."""
+    common = session.settings.options
+    session.settings.options = {**common, **dict(map(pair, own))}
+    try:
+        yield
+    finally:
+        session.settings.options = common
+
+
+def _document(found: GraphDifference) -> dict[str, Any]:
+    def side(graph: int, spread: Spread | None) -> dict[str, float | None] | None:
+        if spread is None:
+            return None
+        return {name: found.sides[graph].figure(spread, key) for name, key in MEASURES.items()}
+
+    def both(spreads: tuple[Spread | None, Spread | None]) -> dict[str, Any]:
+        changes = {name: found.change(spreads, key) for name, key in MEASURES.items()}
+        return {
+            **{name: side(at, spreads[at]) for at, name in enumerate(SIDES)},
+            "change": {
+                name: None if change is None or math.isinf(change) else change
+                for name, change in changes.items()
+            },
+        }
+
+    return {
+        "nodes": [{"name": name, **both(pair)} for name, pair in found.nodes.items()],
+        "edges": [
+            {"caller": caller, "callee": callee, **both(pair)}
+            for (caller, callee), pair in found.edges.items()
+        ],
+    }

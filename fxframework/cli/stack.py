@@ -1,0 +1,175 @@
+"""``fxf stack``: the time by stacks of calls."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from fxframework.cli.app import command as _command
+from fxframework.cli.calls import by_option, finished, length, opened
+from fxframework.cli.filters import part_options
+from fxframework.cli.render import aligned, amount, printable
+from fxframework.cli.session import Session, worst
+from fxframework.errors import ExitCode
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from fxframework.analysis.tree import CallTree
+    from fxframework.model.window import Selection
+
+STEP = "  "
+
+
+@_command(captures=True, name="stack", short_help="Show the time by stacks of calls.")
+@by_option
+@click.option("--per-thread", is_flag=True, help="A tree for each thread, not one for all of them.")
+@click.option(
+    "--depth",
+    type=click.IntRange(min=1),
+    default=64,
+    metavar="N",
+    help="Calls within each other that the tree shows; 64.",
+)
+@click.option(
+    "--min-percent",
+    type=click.FloatRange(0, 100),
+    default=0.0,
+    metavar="P",
+    help="Leave out of the tree what has less of the time; 0.",
+)
+@click.option(
+    "--top",
+    type=click.IntRange(min=0),
+    default=10,
+    metavar="N",
+    help="Stacks that each of the lists below the tree shows; 10.",
+)
+@click.argument("files", nargs=-1, required=True, metavar="FILE...")
+@part_options
+def command(
+    session: Session,
+    by: str,
+    per_thread: bool,
+    depth: int,
+    min_percent: float,
+    top: int,
+    files: tuple[str, ...],
+    names: Selection,
+) -> ExitCode:
+    """Show the time by stacks of calls: a tree of who called whom, with times of all their calls.
+
+    Below it, the stacks that took the most time by themselves, and those that were called most
+    often. Several FILEs are added up, with functions told apart by name. With --json all of the
+    tree is given, whatever its depth: a parent stands before its children.
+    """  # fmt: skip
+    from fxframework.analysis.tree import call_tree, merged
+
+    trees, statuses = [], []
+    several = len(files) > 1
+    for file in files:
+        with opened(session, file, names, several=several) as (whole, part):
+            with session.screen.working(f"analysing {whole.name}"):
+                tree = call_tree(part, by=by, per_thread=per_thread)
+            trees.append(tree)
+            statuses.append(finished(session, whole, tree.asynchronous))
+    tree = merged(trees)
+    if session.settings.json:
+        session.screen.json("stack", {
+            "paths": list(files),
+            "units_per_second": tree.per_second,
+            "asynchronous": tree.asynchronous,
+            "nodes": list(_documents(tree)),
+        })  # fmt: skip
+    else:
+        _print_tree(session, tree, depth, min_percent, show_roots=per_thread)
+        if top:
+            _print_list(session, tree, "took the most time by themselves", tree.own, top)
+            _print_list(session, tree, "were called most often", tree.count, top)
+    session.screen.flush()
+    return worst(*statuses)
+
+
+def _documents(tree: CallTree) -> Iterator[dict[str, Any]]:
+    columns = tree.parent, tree.count, tree.unfinished, tree.total, tree.own
+    rows = zip(*(column.tolist() for column in columns), strict=True)
+    for node, (parent, count, unfinished, total, own) in enumerate(rows):
+        yield {
+            "node": node,
+            "parent": None if parent < 0 else parent,
+            "name": tree.name(node),
+            "count": count,
+            "unfinished": unfinished,
+            "total": total,
+            "self": own,
+        }
+
+
+def _print_tree(
+    session: Session, tree: CallTree, depth: int, min_percent: float, *, show_roots: bool
+) -> None:
+    """The tree, its heaviest branches first."""
+    screen = session.screen
+    whole = int(tree.total[: len(tree.roots)].sum())
+    if len(tree) == len(tree.roots):
+        screen.note("there are no calls")
+        return
+    rows: list[list[str]] = [["share", "total", "self", "calls", "function"]]
+    hidden = 0
+    cut: int | None = None
+    unfinished = bool(tree.unfinished.any())
+    for node, level in tree.walk(tree.total):
+        if cut is not None and level > cut:
+            hidden += 1
+            continue
+        cut = None
+        total = int(tree.total[node])
+        share = 100 * total / whole if whole else 0.0
+        if level > depth or share < min_percent:
+            hidden += 1
+            cut = level
+            continue
+        if not level and not show_roots:
+            continue
+        still = int(tree.unfinished[node])
+        never = f"  ({amount(still)} never ended)" if unfinished and still else ""
+        indent = STEP * (level - (0 if show_roots else 1))
+        rows.append([
+            f"{share:.1f}%",
+            length(total, tree.per_second),
+            length(int(tree.own[node]), tree.per_second) if level else "",
+            amount(int(tree.count[node])) if level else "",
+            f"{indent}{printable(tree.name(node))}{never}",
+        ])  # fmt: skip
+    for at, line in enumerate(aligned(rows, [True, True, True, True, False])):
+        screen.print(line if at else screen.paint(line, bold=True))
+    if hidden:
+        screen.note(
+            f"{amount(hidden, 'stack')} not shown, which --depth or --min-percent leave out"
+        )
+
+
+def _print_list(
+    session: Session, tree: CallTree, what: str, weight: NDArray[np.int64], top: int
+) -> None:
+    """The stacks with the greatest weight, as paths."""
+    import numpy as np
+
+    screen = session.screen
+    order = np.argsort(-weight, kind="stable").tolist()
+    shown = [node for node in order[: top + len(tree.roots)] if weight[node]][:top]
+    if not shown:
+        return
+    screen.print()
+    screen.print(screen.paint(f"stacks that {what}", bold=True))
+    rows = []
+    for node in shown:
+        path = " > ".join(printable(tree.name(step)) for step in tree.path(node))
+        rows.append([
+            length(int(tree.own[node]), tree.per_second), amount(int(tree.count[node])), path
+        ])  # fmt: skip
+    for line in aligned([["self", "calls", "stack"], *rows], [True, True, False]):
+        screen.print(line)

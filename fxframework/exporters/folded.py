@@ -1,0 +1,79 @@
+"""Folded stacks: a line per stack, ``thread;caller;callee NUMBER``, as flamegraph.pl reads them.
+
+The number is what the last call of the stack took by itself: flamegraph.pl adds those of the calls
+within to it. (llvm-xray writes times with those of the calls within, which so count twice.)
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from typing import Any
+
+from fxframework.errors import UsageError, WriteRefusedError, did_you_mean
+from fxframework.exporters.stacks import WEIGHTS, left_out, path_texts, tree_of
+from fxframework.io.sink import Sink
+from fxframework.model.capture import Capture
+from fxframework.registry import ExportSession
+
+__all__ = ["open_export"]
+
+_SPECIAL = str.maketrans({";": ":", "\n": " ", "\r": " "})
+CHUNK = 1 << 16
+"""Characters that are written at a time."""
+
+
+def open_export(sink: Sink, options: Mapping[str, Any]) -> ExportSession:
+    """The exporter `folded`. Raises UsageError for a weight that is none."""
+    weight = options["weight"]
+    if weight not in WEIGHTS:
+        raise UsageError(
+            f"stacks are not weighed by {weight!r}{did_you_mean(weight, WEIGHTS)}",
+            remedy=f"-o weight takes {', '.join(WEIGHTS)}",
+        )
+    return _FoldedExport(sink, options)
+
+
+class _FoldedExport:
+    """Writes the stacks of captures, one capture after another."""
+
+    def __init__(self, sink: Sink, options: Mapping[str, Any]) -> None:
+        self._sink = sink
+        self._options = options
+        self._dropped: Counter[str] = Counter()
+
+    def write(self, capture: Capture) -> None:
+        """Write the stacks of a capture. Raises WriteRefusedError where it has no calls."""
+        options = self._options
+        dropped = left_out(capture)
+        tree = tree_of(
+            capture, dropped, by=options["by"], per_thread=options["thread"], depth=options["depth"]
+        )
+        if len(tree) == len(tree.roots):
+            raise WriteRefusedError(
+                "there are no calls", path=capture.name, remedy="`fxf info` shows what there is"
+            )
+        self._dropped += dropped
+        weight = options["weight"]
+        numbers = tree.count if weight == "count" else tree.own
+        values = (tree.in_ns(numbers) if weight == "ns" else numbers).tolist()
+        frames = [name.translate(_SPECIAL) or "(no name)" for name in path_texts(tree)]
+        path: list[str] = []
+        lines: list[str] = []
+        size = 0
+        for node, depth in tree.walk():
+            del path[depth:]
+            path.append(frames[node])
+            if depth and values[node]:
+                line = f"{';'.join(path if options['thread'] else path[1:])} {values[node]}\n"
+                lines.append(line)
+                size += len(line)
+                if size > CHUNK:
+                    self._sink.write("".join(lines).encode("utf-8", "replace"))
+                    lines.clear()
+                    size = 0
+        self._sink.write("".join(lines).encode("utf-8", "replace"))
+
+    def close(self) -> Mapping[str, int]:
+        """What has no place in stacks, by name, with counts."""
+        return dict(self._dropped)

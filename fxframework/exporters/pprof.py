@@ -1,0 +1,151 @@
+"""Profiles for pprof: a sample per stack, with its calls and the time its last one took itself.
+
+The message is `perftools.profiles.Profile` of pprof's profile.proto; its few fields are written
+here. OUT is gzipped where its name ends in .gz; pprof reads both.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from fxframework.errors import WriteRefusedError
+from fxframework.exporters.stacks import left_out, tree_of
+from fxframework.io.sink import Sink
+from fxframework.model.capture import Capture
+from fxframework.registry import ExportSession
+
+__all__ = ["open_export"]
+
+VARINT, LENGTH = 0, 2
+"""Wire types of Protocol Buffers."""
+# Fields of the message Profile.
+SAMPLE_TYPE, SAMPLE, LOCATION, FUNCTION, STRING_TABLE = 1, 2, 4, 5, 6
+TIME_NANOS, DURATION_NANOS, DEFAULT_SAMPLE_TYPE = 9, 10, 14
+
+
+def open_export(sink: Sink, options: Mapping[str, Any]) -> ExportSession:
+    """The exporter `pprof`."""
+    return _PprofExport(sink, options)
+
+
+class _PprofExport:
+    """Writes one profile of any number of captures; a thread is a label of its samples."""
+
+    def __init__(self, sink: Sink, options: Mapping[str, Any]) -> None:
+        self._sink = sink
+        self._options = options
+        self._dropped: Counter[str] = Counter()
+        self._strings = {"": 0}
+        self._functions: dict[tuple[str, str | None], int] = {}
+        self._duration = 0
+        self._begun = False
+
+    def write(self, capture: Capture) -> None:
+        """Add the stacks of a capture. Raises WriteRefusedError where it has no calls."""
+        options = self._options
+        self._dropped += left_out(capture)
+        tree = tree_of(
+            capture, self._dropped, by=options["by"], per_thread=True, depth=options["depth"]
+        )
+        if len(tree) == len(tree.roots):
+            raise WriteRefusedError(
+                "there are no calls", path=capture.name, remedy="`fxf info` shows what there is"
+            )
+        if not self._begun:
+            self._begun = True
+            types = [
+                self._value_type(name, unit) for name, unit in (("calls", "count"), ("time", "ns"))
+            ]
+            self._sink.write(b"".join(_bytes(SAMPLE_TYPE, message) for message in types))
+        locations = [self._location(function.name, function.source) for function in tree.functions]
+        counts, times = tree.count.tolist(), tree.in_ns(tree.own).tolist()
+        numbers = tree.function.tolist()
+        path: list[int] = []
+        thread = self._text("thread")
+        label = b""
+        for node, depth in tree.walk():
+            if not depth:
+                label = _int(1, thread) + _int(2, self._text(tree.roots[node]))
+                continue
+            del path[depth - 1 :]
+            path.append(locations[numbers[node]])
+            if counts[node] or times[node]:
+                sample = (
+                    _bytes(1, _packed(reversed(path)))
+                    + _bytes(2, _packed((counts[node], times[node])))
+                    + _bytes(3, label)
+                )
+                self._sink.write(_bytes(SAMPLE, sample))
+        summary = capture.summary()
+        if summary.start_ns is not None and summary.end_ns is not None:
+            self._duration = max(self._duration, summary.end_ns - summary.start_ns)
+
+    def close(self) -> Mapping[str, int]:
+        """Write the tables that the samples refer to; gives what has no place, with counts."""
+        if self._begun:
+            unit = self._text("time")
+            for (name, source), number in self._functions.items():
+                self._sink.write(_bytes(LOCATION, _int(1, number) + _bytes(4, _int(1, number))))
+                self._sink.write(_bytes(FUNCTION, self._function(number, name, source)))
+            for text in self._strings:
+                self._sink.write(_bytes(STRING_TABLE, text.encode("utf-8", "replace")))
+            self._sink.write(_int(DURATION_NANOS, self._duration) + _int(DEFAULT_SAMPLE_TYPE, unit))
+        return dict(self._dropped)
+
+    def _text(self, text: str) -> int:
+        return self._strings.setdefault(text, len(self._strings))
+
+    def _value_type(self, name: str, unit: str) -> bytes:
+        unit = "nanoseconds" if unit == "ns" else unit
+        return _int(1, self._text(name)) + _int(2, self._text(unit))
+
+    def _location(self, name: str, source: str | None) -> int:
+        """The number of a function, which is that of its location, from 1 on."""
+        number = self._functions.setdefault((name, source), len(self._functions) + 1)
+        self._text(name)
+        self._text(_place(source)[0])
+        return number
+
+    def _function(self, number: int, name: str, source: str | None) -> bytes:
+        file, line = _place(source)
+        called = self._text(name)
+        return (
+            _int(1, number) + _int(2, called) + _int(3, called) + _int(4, self._text(file))
+            + _int(5, line)
+        )  # fmt: skip
+
+
+def _place(source: str | None) -> tuple[str, int]:
+    """File and line of ``file:line:column``."""
+    parts = (source or "").rsplit(":", 2)
+    if len(parts) == 3 and parts[1].isdecimal():
+        return parts[0], int(parts[1])
+    return source or "", 0
+
+
+# --- Protocol Buffers --------------------------------------------------------------------------
+
+
+def _varint(value: int) -> bytes:
+    out = bytearray()
+    while value > 0x7F:  # seven bits a byte
+        out.append(value & 0x7F | 0x80)
+        value >>= 7
+    out.append(value)
+    return bytes(out)
+
+
+def _int(field: int, value: int) -> bytes:
+    """A number that is not negative."""
+    return _varint(field << 3 | VARINT) + _varint(value)
+
+
+def _bytes(field: int, data: bytes) -> bytes:
+    """A string or a message."""
+    return _varint(field << 3 | LENGTH) + _varint(len(data)) + data
+
+
+def _packed(values: Iterable[int]) -> bytes:
+    return b"".join(map(_varint, values))

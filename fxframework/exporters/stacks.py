@@ -1,0 +1,58 @@
+"""What the exporters of calls have in common: the tree of a capture, and what they leave out."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+
+from fxframework.analysis.tree import CallTree, call_tree
+from fxframework.model.capture import Capture
+from fxframework.model.schema import STANDARD_TABLES
+
+__all__ = ["WEIGHTS", "left_out", "path_texts", "tree_of"]
+
+WEIGHTS = ("ns", "count", "ticks")
+"""What the numbers beside stacks can be: time, calls, or time in the capture's own units."""
+ASYNCHRONOUS = "asynchronous slices"
+UNFINISHED = "lengths of calls that never ended"
+DEEP = "stacks that are too deep, added to those above"
+
+
+def left_out(capture: Capture) -> Counter[str]:
+    """Rows and columns of a capture that say nothing of its calls, by name, with counts."""
+    dropped: Counter[str] = Counter()
+    for name, rows in capture.row_counts().items():
+        if rows and name not in {"slices", "threads", "processes"}:
+            if capture.calls is None or name != capture.calls.functions:
+                dropped[f"rows of {name}"] += rows
+            continue
+        if rows and name == "slices":
+            known = {column.name for column in STANDARD_TABLES[name].all_columns}
+            if capture.calls is not None:
+                known |= {capture.calls.function, capture.calls.ticks, capture.calls.ended}
+            for column in capture.schemas[name].all_columns:
+                if column.name not in known:
+                    dropped[f"values of slices.{column.name}"] += rows
+    return dropped
+
+
+def tree_of(
+    capture: Capture, dropped: Counter[str], *, by: str, per_thread: bool, depth: int
+) -> CallTree:
+    """The call tree of a capture, no deeper than that; what it lacks is counted."""
+    tree, deep = call_tree(capture, by=by, per_thread=per_thread).flattened(depth)
+    found: Mapping[str, int] = {
+        ASYNCHRONOUS: tree.asynchronous,
+        UNFINISHED: int(tree.unfinished.sum()),
+        DEEP: deep,
+    }
+    dropped.update({name: count for name, count in found.items() if count})
+    return tree
+
+
+def path_texts(tree: CallTree) -> list[str]:
+    """The name of each node's frame."""
+    functions = [function.name for function in tree.functions]
+    names = [functions[number] if number >= 0 else "" for number in tree.function.tolist()]
+    names[: len(tree.roots)] = tree.roots
+    return names

@@ -1,0 +1,47 @@
+"""The command of XRay: `fxf instr-map`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+__all__ = ["add_commands"]
+
+
+def add_commands(cli: click.Group) -> None:
+    """Add the commands of XRay to ``fxf``."""
+    cli.add_command(instr_map)
+
+
+@click.command(name="instr-map", short_help="Print the XRay instrumentation map of a program.")
+@click.argument("file")
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(("yaml", "csv")),
+    default="yaml",
+    show_default=True,
+    help="yaml: sleds, as `llvm-xray extract --symbolize` prints them; csv: functions",
+)
+@click.option(
+    "--demangle/--no-demangle", default=True, show_default=True, help="names as the source has them"
+)
+@click.pass_obj
+def instr_map(session: Any, file: str, form: str, demangle: bool) -> int:
+    """Print the instrumentation map of FILE: which function has which id in XRay traces.
+
+    FILE is a program, a shared library or an object that clang -fxray-instrument built, or a map
+    that was printed before. What is printed serves as `-o instr_map=` where the program is not.
+    """
+    from fx_xray.instr_map import read_map
+    from fxframework.io.sink import Sink
+
+    found = read_map(file)
+    lines = (found.to_yaml if form == "yaml" else found.to_csv)(demangled=demangle)
+    with Sink.open("-") as sink:
+        for line in lines:
+            sink.write(line)
+    for fault in found.faults:
+        session.screen.warn("FXX0603", str(fault))
+    return 0

@@ -1,0 +1,363 @@
+"""Hook implementations of the XRay formats. Light: what reads and writes loads when it is used."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from fxframework import hookimpl
+from fxframework.errors import Catalogue
+from fxframework.registry import (
+    Confidence,
+    Exporter,
+    Option,
+    Probe,
+    Reader,
+    StepKind,
+    Writer,
+    lazy,
+    lazy_type,
+)
+
+if TYPE_CHECKING:
+    import click
+
+FORMATS = ("xray", "xray-basic", "llvm-yaml")
+SUFFIXES = (".xray",)
+YAML_SUFFIXES = (".yaml", ".yml")
+
+# --- Recognising -------------------------------------------------------------------------
+
+
+def sniff(probe: Probe) -> Confidence:
+    """LIKELY for a header of the flight data recorder with a plausible first record, or alone.
+
+    POSSIBLE for such a header, or for an empty or short file, of that name. Never CERTAIN: there
+    is no magic number.
+    """
+    from fx_xray import layout
+
+    plausible = _header(probe, layout.FDR, len(layout.FDR_VERSIONS))
+    if not plausible:
+        return _named(probe)
+    if probe.size == layout.HEADER_BYTES:
+        return Confidence.LIKELY
+    version, order = plausible
+    first = probe.head[layout.HEADER_BYTES]
+    kinds = (
+        {layout.MetadataKind.NEW_BUFFER}
+        if version < layout.EXTENTS_VERSION
+        else {layout.MetadataKind.BUFFER_EXTENTS, layout.MetadataKind.NEW_BUFFER}
+    )
+    begins = {kind << 1 | 1 for kind in kinds}
+    if order == "big":
+        begins |= {0x80 | kind for kind in kinds}
+    if first in begins:
+        return Confidence.LIKELY
+    return Confidence.POSSIBLE if probe.has_suffix(SUFFIXES) else Confidence.NONE
+
+
+def sniff_basic(probe: Probe) -> Confidence:
+    """LIKELY for a header of basic mode with a plausible first record, or alone; else as above."""
+    from fx_xray import layout
+
+    plausible = _header(probe, layout.BASIC, len(layout.BASIC_VERSIONS))
+    if not plausible:
+        return Confidence.NONE
+    if probe.size == layout.HEADER_BYTES:
+        return Confidence.LIKELY if probe.has_suffix(SUFFIXES) else Confidence.POSSIBLE
+    _, order = plausible
+    record = probe.head[layout.HEADER_BYTES : layout.HEADER_BYTES + layout.BASIC_BYTES]
+    function = int.from_bytes(record[4:8], order, signed=True)
+    sound = (
+        len(record) == layout.BASIC_BYTES
+        and int.from_bytes(record[:2], order) == layout.BASIC_FUNCTION
+        and record[3] <= max(layout.FunctionKind)
+        and function > 0
+    )
+    if sound and (not probe.size % layout.BASIC_BYTES or probe.has_suffix(SUFFIXES)):
+        return Confidence.LIKELY
+    return Confidence.POSSIBLE if probe.has_suffix(SUFFIXES) else Confidence.NONE
+
+
+def _header(probe: Probe, type: int, versions: int) -> tuple[int, str] | None:
+    """Version and byte order of a header of this type; None where there is none."""
+    from fx_xray import layout
+
+    if len(probe.head) < layout.HEADER_BYTES:
+        return None
+    for order in ("little", "big"):
+        version = int.from_bytes(probe.head[:2], order)
+        if 1 <= version <= versions and int.from_bytes(probe.head[2:4], order) == type:
+            return version, order
+    return None
+
+
+def _named(probe: Probe) -> Confidence:
+    """POSSIBLE for a file of that name which is no trace of basic mode either."""
+    from fx_xray import layout
+
+    if not probe.has_suffix(SUFFIXES) or _header(probe, layout.BASIC, len(layout.BASIC_VERSIONS)):
+        return Confidence.NONE
+    return Confidence.POSSIBLE
+
+
+def sniff_yaml(probe: Probe) -> Confidence:
+    """CERTAIN for a header of YAML with all that llvm-xray writes, LIKELY for the most of it."""
+    if not probe.head.lstrip().startswith((b"---", b"header:")):
+        return Confidence.NONE
+    words = (b"header:", b"constant-tsc:", b"nonstop-tsc:", b"cycle-frequency:", b"records:")
+    found = sum(word in probe.head for word in words)
+    if found == len(words):
+        return Confidence.CERTAIN
+    return Confidence.LIKELY if found > 2 else Confidence.NONE  # noqa: PLR2004
+
+
+# --- Options -----------------------------------------------------------------------------
+
+SYMBOLS = (
+    Option(
+        name="instr_map",
+        type=str,
+        default="",
+        help="what names the functions: the instrumented program, or its map as YAML of llvm-xray "
+        "or as CSV; of shared libraries by their numbers: main,1=lib.so",
+    ),
+    Option(name="demangle", type=bool, default=True, help="show names as the source has them"),
+)
+FREQUENCY = Option(
+    name="cycle_frequency",
+    type=int,
+    default=0,
+    help="ticks per second; 0 is what the header says",
+)
+BYTE_ORDER = Option(
+    name="byte_order",
+    type=str,
+    default="",
+    help="how numbers stand in the file: little, big (as a big-endian machine writes them) or "
+    "big-lsb (big-endian, bit fields from the least significant bit); empty: found out",
+)
+RECORDING = (
+    Option(
+        name="version",
+        type=int,
+        default=0,
+        help="version of what is written anew: 1 to 5; 0 is that of the trace, else 5",
+    ),
+    Option(
+        name="buffer_size",
+        type=int,
+        default=0,
+        help="bytes of a buffer of a thread in what is written anew; 0 is what the trace says, "
+        "else 16384",
+    ),
+)
+BASIC_VERSION = Option(
+    name="version",
+    type=int,
+    default=0,
+    help="version of what is written anew: 1 to 3; 0 is that of the trace, else 3",
+)
+NAMES = Option(
+    name="names",
+    type=str,
+    default="",
+    help="file to which the names of functions go, which the format does not hold: CSV, as "
+    "-o instr_map takes it",
+)
+WRITTEN_ORDER = Option(
+    name="byte_order",
+    type=str,
+    default="",
+    help="how numbers are written: little, big or big-lsb; empty: as the header says, else little",
+)
+YAML_VERSION = Option(
+    name="header_version",
+    type=str,
+    default="1",
+    help="version in the header: 1, the only one that llvm-xray reads back, or keep",
+)
+TEXT_OPTIONS = (
+    Option(
+        name="time",
+        type=str,
+        default="clock",
+        help="show times in seconds of the trace's clock (clock), in seconds since its first event "
+        "(first), or as ticks (ticks)",
+    ),
+    Option(
+        name="metadata",
+        type=bool,
+        default=False,
+        help="show the records that are no events too, each beside the event that it stands beside",
+    ),
+)
+JSON_OPTIONS = (
+    Option(
+        name="strings",
+        type=bool,
+        default=False,
+        help="write what llvm-xray does, with all numbers as strings; Perfetto takes ids that are "
+        "strings for names",
+    ),
+    Option(
+        name="events",
+        type=bool,
+        default=True,
+        help="write arguments, custom and typed events too, where strings is no",
+    ),
+)
+YAML_OPTIONS = (
+    YAML_VERSION,
+    Option(
+        name="sort",
+        type=bool,
+        default=True,
+        help="put all records in order of time; no keeps those of a thread in the order in which "
+        "it wrote them, where its times go back",
+    ),
+)
+
+
+def _rules() -> Catalogue:
+    from fx_xray.rules import RULES
+
+    return RULES
+
+
+# --- Hooks -------------------------------------------------------------------------------
+
+
+@hookimpl
+def fx_readers() -> Iterable[Reader]:
+    """Traces of the flight data recorder and of basic mode, and llvm-xray's YAML."""
+    return [
+        Reader(
+            format="xray",
+            title="LLVM XRay trace, flight data recorder",
+            suffixes=SUFFIXES,
+            sniff=sniff,
+            open=lazy("fx_xray.reader:open_fdr"),
+            options=(*SYMBOLS, FREQUENCY, BYTE_ORDER),
+            rules=_rules,
+            explain=lazy("fx_xray.explain:explain_fdr"),
+            sample=lazy("fx_xray.sample:sample"),
+        ),
+        Reader(
+            format="xray-basic",
+            title="LLVM XRay trace, basic mode",
+            suffixes=SUFFIXES,
+            sniff=sniff_basic,
+            open=lazy("fx_xray.reader:open_basic"),
+            options=(*SYMBOLS, FREQUENCY, BYTE_ORDER),
+            rules=_rules,
+            explain=lazy("fx_xray.explain:explain_basic"),
+        ),
+        Reader(
+            format="llvm-yaml",
+            title="LLVM XRay trace as YAML of llvm-xray",
+            suffixes=YAML_SUFFIXES,
+            sniff=sniff_yaml,
+            open=lazy("fx_xray.yaml_log:open_yaml"),
+            options=(*SYMBOLS, FREQUENCY),
+            rules=_rules,
+        ),
+    ]
+
+
+@hookimpl
+def fx_writers() -> Iterable[Writer]:
+    """Traces of the flight data recorder and of basic mode."""
+    return [
+        Writer(
+            format="xray",
+            title="LLVM XRay trace, flight data recorder",
+            suffixes=SUFFIXES,
+            open=lazy("fx_xray.writer:open_writer"),
+            options=(*RECORDING, WRITTEN_ORDER, NAMES),
+            accepts=frozenset({"slices"}),
+            compose=lazy("fx_xray.composing:open_compose"),
+            cut=lazy("fx_xray.cutting:cut"),
+            salvage=lazy("fx_xray.cutting:salvage"),
+        ),
+        Writer(
+            format="xray-basic",
+            title="LLVM XRay trace, basic mode",
+            suffixes=SUFFIXES,
+            open=lazy("fx_xray.writer:open_basic_writer"),
+            options=(BASIC_VERSION, WRITTEN_ORDER, NAMES),
+            accepts=frozenset({"slices"}),
+            compose=lazy("fx_xray.composing:open_compose_basic"),
+            cut=lazy("fx_xray.cutting:cut"),
+            salvage=lazy("fx_xray.cutting:salvage"),
+        ),
+    ]
+
+
+@hookimpl
+def fx_exporters() -> Iterable[Exporter]:
+    """Text, trace_event and YAML of the XRay formats."""
+    forms = (
+        ("text", "text", "one line per event, indented by its depth", ".txt", TEXT_OPTIONS),
+        (
+            "json",
+            "json",
+            "trace_event, as `llvm-xray convert -f trace_event` gives it",
+            ".json",
+            JSON_OPTIONS,
+        ),
+        (
+            "llvm-yaml",
+            "yaml",
+            "YAML, as `llvm-xray convert -f yaml` writes and reads it",
+            ".yaml",
+            YAML_OPTIONS,
+        ),
+    )
+    return [
+        Exporter(
+            name=name,
+            title=title,
+            accepts=format,
+            suffixes=(suffix,),
+            open=lazy(f"fx_xray.exporters:open_{opened}"),
+            options=options,
+        )
+        for name, opened, title, suffix, options in forms
+        for format in FORMATS
+    ]
+
+
+@hookimpl
+def fx_step_kinds() -> Iterable[StepKind]:
+    """The flight recorder of the emulated target, threads that it records, and captures anew."""
+    steps = (
+        ("start", "Begin to record calls in a memory, and say how.", "start", ()),
+        ("thread", "Start a thread whose calls are recorded.", "thread", ()),
+        ("log", "Keep what a recorder's memory holds, as a trace.", "keep_log", ()),
+        (
+            "replay",
+            "Drive the records of a trace anew, at their own times.",
+            "replay",
+            ("xray", "xray-basic"),
+        ),
+    )
+    return [
+        StepKind(
+            name=f"xray.{name}",
+            title=title,
+            parameters=lazy_type(f"fx_xray.steps:{name.capitalize()}Parameters"),
+            run=lazy(f"fx_xray.steps:{run}"),
+            replays=frozenset(replays),
+        )
+        for name, title, run, replays in steps
+    ]
+
+
+@hookimpl
+def fx_cli(cli: click.Group) -> None:
+    """Commands of XRay."""
+    from fx_xray.cli import add_commands
+
+    add_commands(cli)

@@ -1,0 +1,116 @@
+"""Typical traces of any size, made at once: what benchmarks decode."""
+
+from __future__ import annotations
+
+import random
+import struct
+from functools import cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fx_xray import layout
+from fx_xray.layout import FunctionKind, MetadataKind
+
+__all__ = ["FREQUENCY", "FUNCTIONS", "THREADS", "sample"]
+
+FREQUENCY = 2_596_120_000
+THREADS = 4
+FUNCTIONS = 60
+PROCESS = 4711
+FIRST_THREAD = 5000
+DEEPEST = 12
+MEAN_TICKS = 260
+"""Ticks from a record to the next, about."""
+START_SECONDS = 1000
+_SHAPES = 16
+"""Buffers of different calls, after which they begin again."""
+_PAYLOAD = b"a custom event!\n"
+_EXTENTS = layout.METADATA_BYTES
+_BUFFER = layout.BUFFER_BYTES
+_THREAD_AT, _SECONDS_AT, _MICROS_AT, _CPU_AT, _TSC_AT = 17, 33, 41, 65, 67
+"""Bytes of a buffer, with its extents, at which its own numbers stand."""
+
+
+def sample(nbytes: int) -> bytes:
+    """About ``nbytes`` of a version-5 trace: full buffers of four threads, which run side by side.
+
+    Calls are nested up to 12 deep, of 60 functions; some have an argument, and there is a custom
+    event in each buffer.
+    """
+    shapes, ticks = _shapes()
+    count = max(1, round(nbytes / shapes.shape[1]))
+    number = np.arange(count)
+    buffers = np.tile(shapes, (-(-count // _SHAPES), 1))[:count]
+    # Each thread has a shape after the other, and begins one when the last one is over.
+    longest = int(ticks.max()) + MEAN_TICKS
+    tsc = START_SECONDS * FREQUENCY + number // THREADS * longest + number % THREADS * 97
+    micros = tsc * 1_000_000 // FREQUENCY
+    _put(buffers, _THREAD_AT, FIRST_THREAD + number % THREADS, "<i4")
+    _put(buffers, _SECONDS_AT, micros // 1_000_000, "<i8")
+    _put(buffers, _MICROS_AT, micros % 1_000_000, "<i4")
+    _put(buffers, _CPU_AT, number % THREADS, "<u2")
+    _put(buffers, _TSC_AT, tsc, "<u8")
+    header = struct.pack(
+        "<HHIQQ8x",
+        layout.FDR_VERSIONS[-1],
+        layout.FDR,
+        layout.CONSTANT_TSC | layout.NONSTOP_TSC,
+        FREQUENCY,
+        _BUFFER,
+    )
+    return header + buffers.tobytes()
+
+
+def _put(buffers: NDArray[np.uint8], at: int, values: NDArray[np.int64], dtype: str) -> None:
+    """Write a number into each buffer."""
+    field = values.astype(dtype).view(np.uint8).reshape(values.size, -1)
+    buffers[:, at : at + field.shape[1]] = field
+
+
+@cache
+def _shapes() -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
+    """Buffers with their extents, of shape (shapes, bytes); and the ticks that each takes."""
+    chance = random.Random(5)  # noqa: S311 (no secret)
+    made = [_shape(chance) for _ in range(_SHAPES)]
+    shapes = np.frombuffer(b"".join(shape for shape, _ in made), np.uint8)
+    return shapes.reshape(_SHAPES, -1), np.array([ticks for _, ticks in made])
+
+
+def _shape(chance: random.Random) -> tuple[bytes, int]:
+    parts = [
+        _metadata(MetadataKind.BUFFER_EXTENTS, struct.pack("<Q", _BUFFER)),
+        _metadata(MetadataKind.NEW_BUFFER, bytes(4)),
+        _metadata(MetadataKind.WALL_TIME, bytes(12)),
+        _metadata(MetadataKind.PID, struct.pack("<i", PROCESS)),
+        _metadata(MetadataKind.NEW_CPU, bytes(10)),
+        _metadata(MetadataKind.CUSTOM_EVENT, struct.pack("<ii", len(_PAYLOAD), 40)) + _PAYLOAD,
+    ]
+    used = sum(map(len, parts)) - _EXTENTS
+    ticks = 40
+    opened: list[int] = []
+    while used < _BUFFER:
+        # What is left is enough to leave all that has been entered.
+        words = (_BUFFER - used) // layout.FUNCTION_BYTES
+        delta = chance.randrange(40, 2 * MEAN_TICKS)
+        ticks += delta
+        deeper = len(opened) < DEEPEST and words >= len(opened) + 4
+        if deeper and (not opened or chance.random() < 0.5):
+            id = chance.randrange(1, FUNCTIONS + 1)
+            opened.append(id)
+            kind = FunctionKind.ENTER_ARG if not chance.randrange(50) else FunctionKind.ENTER
+        elif opened:
+            id, kind = opened.pop(), FunctionKind.EXIT
+        else:
+            id, kind = 1, FunctionKind.ENTER
+            opened.append(id)
+        record = struct.pack("<II", kind << 1 | id << 4, delta)
+        if kind == FunctionKind.ENTER_ARG:
+            record += _metadata(MetadataKind.CALL_ARGUMENT, struct.pack("<Q", ticks))
+        parts.append(record)
+        used += len(record)
+    return b"".join(parts), ticks
+
+
+def _metadata(kind: MetadataKind, fields: bytes) -> bytes:
+    return (bytes([kind << 1 | 1]) + fields).ljust(layout.METADATA_BYTES, b"\0")

@@ -1,0 +1,468 @@
+"""Steps of scenarios: recorders, threads whose calls are recorded, and captures driven anew.
+
+They drive the flight recorder on whatever target a scenario has
+(``fxframework.model.target.Target``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+import attrs
+
+from fx_xray import layout as wire
+from fx_xray.flight_recorder import FdrThread, FdrWriter, buffers_of, log_of
+from fx_xray.records import (
+    BASIC_FORM,
+    BasicArgument,
+    BasicFunction,
+    BufferExtents,
+    CallArgument,
+    CustomEvent,
+    Function,
+    NewBuffer,
+    RecordEncoder,
+    TypedEvent,
+    XrayRecord,
+)
+from fxframework.errors import UsageError, WriteRefusedError
+from fxframework.io.words import WORD
+from fxframework.model import workload
+from fxframework.model.steps import Outcome, Run, parameter
+from fxframework.model.target import Memory, Thread
+from fxframework.model.workload import BODY, CommonAction, Doing, Pace
+
+__all__ = ["Action", "keep_log", "replay", "start", "thread"]
+
+_RECORDER = "the memory that the flight recorder's buffers are in"
+_FUNCTION = "number of the function"
+_ARGS = 'its arguments; a text may hold the round of a loop, as in "{i}"'
+_MEANWHILE = "what it does meanwhile"
+_PAYLOAD = "its payload"
+_HEX = "whether the payload is in hex"
+
+
+# --- The recorder --------------------------------------------------------------------------------
+
+
+@attrs.frozen
+class StartParameters:
+    """How the recorder of a memory works."""
+
+    recorder: str = parameter(help=_RECORDER, refers="device")
+    version: int = parameter(
+        wire.FDR_VERSIONS[-1],
+        help="version of what is written",
+        least=wire.FDR_VERSIONS[0],
+        most=wire.FDR_VERSIONS[-1],
+    )
+    buffer_size: int = parameter(
+        wire.BUFFER_BYTES, help="bytes of a buffer of a thread, 128 or more", least=0
+    )
+    buffers: int | None = parameter(
+        None, help="how many buffers there are; if not given, as many as fit", least=1
+    )
+    threshold_us: int = parameter(
+        wire.THRESHOLD_US, help="calls of fewer microseconds are not kept; 0 keeps all", least=0
+    )
+    circular: bool = parameter(
+        True, help="whether a buffer that is full is used again when there is no other"
+    )
+
+
+def start(given: StartParameters, run: Run) -> Outcome:
+    """Begin recording, before any other step names the recorder."""
+    began: list[bool] = []
+
+    def make() -> FdrWriter:
+        began.append(True)
+        return _writer(run, given)
+
+    writer = run.shared(("fx_xray.writer", given.recorder), make)
+    if not began:
+        raise UsageError(f"there is a recorder in {given.recorder!r} already")
+    return Outcome.ok(f"{writer.buffers} buffers", buffers=writer.buffers)
+
+
+def _writer(run: Run, given: StartParameters) -> FdrWriter:
+    memory = run.device(given.recorder)
+    if not isinstance(memory, Memory):
+        raise UsageError(
+            f"device {given.recorder!r} is no memory", remedy="record into a device of kind vmo"
+        )
+    target = workload.target_of(run)
+    return FdrWriter(
+        target.counter,
+        version=given.version,
+        memory=memory,
+        buffer_size=given.buffer_size,
+        buffers=given.buffers,
+        threshold_us=given.threshold_us,
+        clock=target.clock,
+        circular=given.circular,
+    )
+
+
+def writer_of(run: Run, recorder: str) -> FdrWriter:
+    """The recorder of a memory, which all share; it begins here where it did not before."""
+    return run.shared(
+        ("fx_xray.writer", recorder), lambda: _writer(run, StartParameters(recorder=recorder))
+    )
+
+
+@attrs.frozen
+class LogParameters:
+    """Keep what is recorded."""
+
+    recorder: str = parameter(help=_RECORDER, refers="device")
+    as_: str = parameter(help="the output: the trace", makes="output")
+
+
+def keep_log(given: LogParameters, run: Run) -> Outcome:
+    """Make the file of what the memory holds, whatever became of the programs."""
+    writer = writer_of(run, given.recorder)
+    image = run.bytes_of(given.recorder)
+    data = log_of(
+        image,
+        version=writer.version,
+        buffer_size=writer.buffer_size,
+        cycle_frequency=writer.cycle_frequency,
+        constant_tsc=writer.counter.constant,
+        nonstop_tsc=writer.counter.nonstop,
+    )
+    run.put(given.as_, data)
+    buffers = sum(1 for _ in buffers_of(image, writer.buffer_size))
+    told = f"{buffers:,} buffers, {writer.dropped:,} calls and events dropped"
+    return Outcome.ok(told, buffers=buffers, dropped=writer.dropped, bytes=len(data))
+
+
+# --- What a thread does --------------------------------------------------------------------------
+
+
+Stage = workload.Stage[FdrWriter]
+
+
+def _mine(stage: Stage) -> FdrThread:
+    """What the thread of a stage records with, on the CPU that it is on at each call."""
+    process, tid = stage.ids
+    return stage.writer.thread(tid, process=process, counter=stage.thread.counter)
+
+
+def _arguments(stage: Stage, arguments: Iterable[int | str]) -> list[int]:
+    return [stage.number(each) for each in arguments]
+
+
+def _bytes(stage: Stage, text: str, *, in_hex: bool) -> bytes:
+    return bytes.fromhex(text) if in_hex else stage.text(text).encode()
+
+
+@attrs.frozen
+class Call:
+    """A function is called: entered, and left when what it does meanwhile is done."""
+
+    call: int | str = parameter(help=_FUNCTION)
+    args: list[int | str] = parameter(factory=list, help=_ARGS)
+    body: list[Action] = parameter(factory=list, help=_MEANWHILE)
+    tail: list[Action] = parameter(
+        factory=list, help="what it does last, in tail calls: it is left before them"
+    )
+
+    def do(self, stage: Stage) -> Doing:
+        """Enter, do, leave."""
+        recorder, function = _mine(stage), stage.number(self.call)
+        recorder.enter(function, *_arguments(stage, self.args))
+        yield from stage.all(self.body)
+        if self.tail:
+            recorder.tail_exit(function)
+            yield from stage.all(self.tail)
+        else:
+            recorder.exit(function)
+
+
+@attrs.frozen
+class Enter:
+    """A function is entered."""
+
+    enter: int | str = parameter(help=_FUNCTION)
+    args: list[int | str] = parameter(factory=list, help=_ARGS)
+
+    def do(self, stage: Stage) -> None:
+        """Record it."""
+        _mine(stage).enter(stage.number(self.enter), *_arguments(stage, self.args))
+
+
+@attrs.frozen
+class Exit:
+    """A function is left; it need not be the one that was entered last."""
+
+    exit: int | str = parameter(help=_FUNCTION)
+
+    def do(self, stage: Stage) -> None:
+        """Record it."""
+        _mine(stage).exit(stage.number(self.exit))
+
+
+@attrs.frozen
+class TailExit:
+    """A function is left for another one."""
+
+    tail_exit: int | str = parameter(help=_FUNCTION)
+
+    def do(self, stage: Stage) -> None:
+        """Record it."""
+        _mine(stage).tail_exit(stage.number(self.tail_exit))
+
+
+@attrs.frozen
+class Custom:
+    """An event of the program's own."""
+
+    custom_event: str = parameter(help=_PAYLOAD)
+    hex: bool = parameter(False, help=_HEX)
+
+    def __attrs_post_init__(self) -> None:
+        """Refuse what is no hex."""
+        if self.hex:
+            bytes.fromhex(self.custom_event)
+
+    def do(self, stage: Stage) -> None:
+        """Record it."""
+        _mine(stage).custom_event(_bytes(stage, self.custom_event, in_hex=self.hex))
+
+
+@attrs.frozen
+class Typed:
+    """An event with a number that says what its payload is."""
+
+    typed_event: int = parameter(help="the number", least=0, most=(1 << 16) - 1)
+    data: str = parameter(help=_PAYLOAD)
+    hex: bool = parameter(False, help=_HEX)
+
+    def __attrs_post_init__(self) -> None:
+        """Refuse what is no hex."""
+        if self.hex:
+            bytes.fromhex(self.data)
+
+    def do(self, stage: Stage) -> None:
+        """Record it."""
+        _mine(stage).typed_event(self.typed_event, _bytes(stage, self.data, in_hex=self.hex))
+
+
+@attrs.frozen
+class Loop(workload.Loop):
+    """Do the same several times."""
+
+    body: list[Action] = parameter(help=BODY)
+
+
+Action = Call | Enter | Exit | TailExit | Custom | Typed | CommonAction | Loop
+
+
+@attrs.frozen
+class _Release:
+    """The thread ends, and its buffer is for others."""
+
+    def do(self, stage: Stage) -> None:
+        _mine(stage).finish()
+
+
+@attrs.frozen
+class ThreadParameters(workload.ThreadParameters):
+    """A thread whose calls are recorded."""
+
+    recorder: str = parameter(help=_RECORDER, refers="device")
+    script: list[Action] = parameter(help="what it does")
+
+
+def thread(given: ThreadParameters, run: Run) -> Outcome:
+    """Start the thread; it runs when time passes. At its end its buffer is released."""
+    writer = writer_of(run, given.recorder)
+    script = [*given.script, _Release()]
+    pid, tid = workload.start(given, run, given.recorder, writer, script).ids
+    return Outcome.ok(pid=pid, tid=tid)
+
+
+# --- A capture, driven anew ----------------------------------------------------------------------
+
+
+@attrs.frozen
+class ReplayParameters:
+    """Drive the records of a trace into a memory of the target, each at its own time."""
+
+    capture: str = parameter(help="the trace, a file beside the scenario", refers="file")
+    as_: str = parameter("", help="the output: the trace that comes of it", makes="output")
+    recorder: str = parameter(
+        "",
+        help="a recorder that all calls and events go to, instead of an output",
+        refers="device",
+    )
+
+    def __attrs_post_init__(self) -> None:
+        """Refuse none or both."""
+        if bool(self.as_) == bool(self.recorder):
+            raise ValueError("give either `as` or `recorder`")
+
+
+@attrs.define
+class _Piece:
+    """A record: where it stands, when it was written, and its bytes."""
+
+    offset: int
+    ns: int | None
+    data: bytes
+    record: XrayRecord
+
+
+def replay(given: ReplayParameters, run: Run) -> Outcome:
+    """Drive a capture anew, on the target."""
+    path = run.file(given.capture)
+    with path.open("rb") as file:
+        basic = file.read(4)[2:] == wire.BASIC.to_bytes(2, "little")
+    with run.host.open(path, format=BASIC_FORM if basic else "xray") as capture:
+        pieces = _in_time(capture.records(), BASIC_FORM if basic else "xray")
+    if given.recorder:
+        return _into_recorder(given.recorder, pieces, run)
+    return _as_trace(given.as_, pieces, run)
+
+
+def _in_time(records: Iterable[XrayRecord], form: str) -> list[_Piece]:
+    """All records of a trace, in the order in which they were written: buffers at once.
+
+    Within a buffer that is the order of the file, whatever the counters of its CPUs said. What has
+    no time is as late as the record before it, and the preamble as early as the first.
+    """
+    encoder = RecordEncoder(form)
+    found: list[_Piece] = []
+    block: list[_Piece] = []
+
+    def close() -> None:
+        latest = next((piece.ns for piece in block if piece.ns is not None), None)
+        for piece in block:
+            if latest is not None:
+                piece.ns = latest = max(latest, piece.ns or 0)
+        found.extend(block)
+        block.clear()
+
+    for record in records:
+        if form == BASIC_FORM or isinstance(record, BufferExtents | NewBuffer):
+            begun = block and isinstance(block[-1].record, BufferExtents)
+            if not (begun and isinstance(record, NewBuffer)):
+                close()
+        ns = getattr(record, "ns", None)
+        block.append(_Piece(record.offset, ns, encoder.encode(record), record))
+    close()
+    found.sort(key=lambda piece: -1 if piece.ns is None else piece.ns)
+    return found
+
+
+def _as_trace(name: str, pieces: list[_Piece], run: Run) -> Outcome:
+    """Store all records into one memory, each where it stands in the file."""
+    target = workload.target_of(run)
+    size = sum(len(piece.data) for piece in pieces)
+    memory: Memory = target.trace_buffer(size).memory
+
+    def program(mine: Thread) -> Doing:
+        pace = Pace(mine)
+        for piece in pieces:
+            wait = pace.until(piece.ns)
+            if wait is not None:
+                yield wait
+            _store(memory, piece.offset, piece.data)
+
+    workload.run_through(target, "replay", program, len(pieces))
+    run.put(name, memory.read(0, size))
+    return Outcome.ok(f"{len(pieces):,} records", records=len(pieces), bytes=size)
+
+
+def _store(memory: Memory, offset: int, data: bytes) -> None:
+    """Store bytes anywhere, and leave those beside them in the same words as they are."""
+    start, end = offset - offset % WORD, offset + len(data)
+    behind = -end % WORD
+    memory.write(start, memory.read(start, offset - start) + data + memory.read(end, behind))
+
+
+_Told = Function | BasicFunction | CustomEvent | TypedEvent
+"""What a recorder is told."""
+
+
+class _Counter:
+    """A counter that says what a record does, at the rate of another counter."""
+
+    constant = True
+    nonstop = True
+
+    def __init__(self, frequency: int) -> None:
+        self.frequency = frequency
+        self.now = 0, 0
+
+    def tell(self, record: _Told) -> None:
+        """Say from here on the time and the CPU of a record."""
+        ticks, rate = record.tsc or 0, record.frequency
+        self.now = ticks * self.frequency // rate if rate else ticks, record.cpu or 0
+
+    def read_tsc(self) -> int:
+        """The time."""
+        return self.now[0]
+
+    def read_tscp(self) -> tuple[int, int]:
+        """The time, and the CPU."""
+        return self.now
+
+
+def _told(pieces: Iterable[_Piece]) -> Iterator[tuple[_Piece, list[int]]]:
+    """Calls and events, and the arguments of each."""
+    held: _Piece | None = None
+    arguments: list[int] = []
+    for piece in pieces:
+        if isinstance(piece.record, CallArgument | BasicArgument):
+            arguments.append(piece.record.value)
+            continue
+        if held is not None:
+            yield held, arguments
+        held = piece if isinstance(piece.record, _Told) else None
+        arguments = []
+    if held is not None:
+        yield held, arguments
+
+
+def _record(writer: FdrWriter, counter: _Counter, record: XrayRecord, arguments: list[int]) -> bool:
+    """Record a call or an event; False where it was dropped."""
+    assert isinstance(record, _Told)  # noqa: S101
+    counter.tell(record)
+    recorder = writer.thread(record.thread, process=record.process, counter=counter)
+    match record:
+        case CustomEvent():
+            return recorder.custom_event(record.data, counter=counter)
+        case TypedEvent():
+            return recorder.typed_event(record.event_type, record.data, counter=counter)
+        case Function(kind="exit") | BasicFunction(kind="exit"):
+            return recorder.exit(record.function_id, counter=counter)
+        case Function(kind="tail_exit") | BasicFunction(kind="tail_exit"):
+            return recorder.tail_exit(record.function_id, counter=counter)
+        case _:
+            return recorder.enter(record.function_id, *arguments, counter=counter)
+
+
+def _into_recorder(name: str, pieces: list[_Piece], run: Run) -> Outcome:
+    """Let one recorder have all calls and events, and decide what it keeps."""
+    writer = writer_of(run, name)
+    counter = _Counter(writer.cycle_frequency)
+    counts = {"records": 0, "dropped": 0, "refused": 0}
+
+    def program(mine: Thread) -> Doing:
+        pace = Pace(mine)
+        for piece, arguments in _told(pieces):
+            wait = pace.until(piece.ns)
+            if wait is not None:
+                yield wait
+            try:
+                taken = _record(writer, counter, piece.record, arguments)
+            except WriteRefusedError:
+                counts["refused"] += 1
+            else:
+                counts["records" if taken else "dropped"] += 1
+
+    workload.run_through(workload.target_of(run), "replay", program, len(pieces))
+    writer.finish()
+    told = ", ".join(f"{count:,} {what}" for what, count in counts.items() if count)
+    return Outcome.ok(told, **counts)

@@ -1,0 +1,77 @@
+"""Record writer: what a trace holds, record by record, as a file."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from fx_xray.records import RecordEncoder, XrayRecord
+from fxframework.errors import UsageError
+from fxframework.io.sink import Sink
+from fxframework.model.diagnostics import Diagnostics
+
+__all__ = ["RecordRewriter", "open_basic_writer", "open_writer"]
+
+BUFFER = 1 << 20
+
+
+class RecordRewriter:
+    """Puts one record after the other into a sink (``fxframework.registry.RecordWriter``).
+
+    Records are written as they are: a file header says the version and the byte order, extents
+    say what a buffer holds.
+    """
+
+    def __init__(self, sink: Sink, form: str, *, byte_order: str = "") -> None:
+        self._sink = sink
+        self._encoder = RecordEncoder(form, byte_order=byte_order)
+        self._buffer = bytearray()
+
+    def write(self, record: XrayRecord | Mapping[str, Any]) -> None:
+        """Write a record. Raises WriteRefusedError (FXX0501 to FXX0506), nothing of it written."""
+        self._buffer += self._encoder.encode(record)
+        if len(self._buffer) >= BUFFER:
+            self._flush()
+
+    def close(self) -> None:
+        """Put what is held back into the sink, which stays open."""
+        self._buffer += self._encoder.close()
+        self._flush()
+
+    def _flush(self) -> None:
+        self._sink.write(self._buffer)
+        self._buffer = bytearray()
+
+
+def open_writer(
+    sink: Sink,
+    options: Mapping[str, Any],
+    diagnostics: Diagnostics,  # noqa: ARG001 (records say all themselves)
+) -> RecordRewriter:
+    """A writer of the flight data recorder's records.
+
+    Of the options, ``byte_order`` counts, where it is not empty, instead of what the header says.
+    Raises UsageError for one that there is not, and for options that are not for records.
+    """
+    return _open(sink, "xray", options)
+
+
+def open_basic_writer(
+    sink: Sink,
+    options: Mapping[str, Any],
+    diagnostics: Diagnostics,  # noqa: ARG001 (as above)
+) -> RecordRewriter:
+    """A writer of basic mode's records; its options are as those of ``open_writer``."""
+    return _open(sink, "xray-basic", options)
+
+
+def _open(sink: Sink, form: str, options: Mapping[str, Any]) -> RecordRewriter:
+    for name in ("version", "buffer_size", "names"):
+        if options.get(name):
+            raise UsageError(
+                f"{name} does not act where records are written as they are",
+                remedy="write the trace anew: `fxf convert IN OUT --since 0`"
+                if name != "names"
+                else "it is for captures of other formats",
+            )
+    return RecordRewriter(sink, form, byte_order=str(options.get("byte_order") or ""))

@@ -1,0 +1,291 @@
+"""Accounts, trees and graphs hold what the slices say, in whatever order these stand."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter, defaultdict
+
+import numpy as np
+import pytest
+from calls_of import Call, Given, Numbered, nested_calls, own_time, path_of
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fxframework.analysis.account import account
+from fxframework.analysis.calls import Calls, dense
+from fxframework.analysis.graph import call_graph, difference, dot, dot_of_difference
+from fxframework.analysis.tree import call_tree, merged
+from fxframework.errors import UsageError
+from fxframework.model.window import Selection
+
+CAPTURES = [Given, Numbered]
+UNIT = {Given: 1, Numbered: 3}
+
+LOOP = [
+    Call("f", 0, 100),
+    Call("g", 10, 50, parent=0, depth=1),
+    Call("f", 20, 30, parent=1, depth=2),
+    Call("f", 200, 7),
+    Call("g", 300, -1),
+    Call("f", 310, 5, parent=4, depth=1),
+]
+
+
+# --- Account -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("make", CAPTURES)
+@given(calls=nested_calls(), per_thread=st.booleans())
+def test_an_account_is_what_counting_gives(
+    make: type[Given], calls: list[Call], per_thread: bool
+) -> None:
+    groups: dict[tuple[str, str | None], list[int]] = defaultdict(list)
+    names = {0: "main (100)", 1: "thread_101", 2: "thread_102"}
+    for place, call in enumerate(calls):
+        groups[call.name, names[call.thread] if per_thread else None].append(place)
+    found = account(make(calls), per_thread=per_thread)
+    unit = UNIT[make]
+    assert {(entry.function.name, entry.thread) for entry in found.entries} == set(groups)
+    for entry in found.entries:
+        places = groups[entry.function.name, entry.thread]
+        times = sorted(calls[place].dur for place in places if calls[place].dur >= 0)
+        spread = entry.spread
+        assert (spread.count, spread.unfinished) == (len(times), len(places) - len(times))
+        assert spread.sum == unit * sum(times)
+        assert spread.own == unit * sum(own_time(calls, place) for place in places)
+        if times:
+            ranks = [0, len(times) // 2, int(len(times) * 0.9), int(len(times) * 0.99), -1]
+            shown = [spread.min, spread.median, spread.p90, spread.p99, spread.max]
+            assert shown == [unit * times[rank] for rank in ranks]
+        else:
+            assert spread.min is spread.median is spread.max is None
+
+
+@given(calls=nested_calls())
+def test_recursion_is_found_whatever_calls_are_between(calls: list[Call]) -> None:
+    only, outer = Counter[str](), Counter[str]()
+    recursive: set[int] = set()
+    for place, call in enumerate(calls):
+        above, outermost = call.parent, -1
+        while above >= 0:
+            if calls[above].name == call.name:
+                outermost = above
+            above = calls[above].parent
+        if outermost >= 0:
+            recursive |= {place, outermost}
+        elif call.dur >= 0:
+            outer[call.name] += call.dur
+    for place in recursive:
+        only[calls[place].name] += calls[place].dur >= 0
+    found = account(Given(calls), recursion="only")
+    counted = {entry.function.name: entry.spread.count for entry in found.entries}
+    assert +Counter(counted) == +only
+    found = account(Given(calls), recursion="outermost")
+    assert +Counter({entry.function.name: entry.spread.sum for entry in found.entries}) == +outer
+
+
+def test_unmatched_ends_are_counted_with_their_function() -> None:
+    instants = [("unmatched_exit", "f"), ("unmatched_exit", "lost"), ("other", "g")]
+    found = account(Given(LOOP, instants))
+    assert {entry.function.name: entry.unmatched for entry in found.entries} == {
+        "f": 1, "g": 0, "lost": 1
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("by", "descending", "names"),
+    [("sum", True, "fg"), ("sum", False, "gf"), ("count", True, "fg"), ("func", False, "fg"),
+     ("99p", False, "gf"), ("self", True, "fg"), ("funcid", True, "gf")],
+)  # fmt: skip
+def test_it_is_sorted_by_any_figure(by: str, descending: bool, names: str) -> None:
+    found = account(Numbered(LOOP)).sorted(by, descending=descending)
+    assert "".join(entry.function.name for entry in found) == names
+
+
+def test_calls_are_told_apart_by_any_column() -> None:
+    calls = [Call("f", kind=0), Call("g", kind=0), Call("f", kind=3, thread=1)]
+    by_kind = {e.function.name: e.spread.count for e in account(Given(calls), by="kind").entries}
+    assert by_kind == {"begin_end": 2, "call": 1}
+    by_id = account(Numbered(calls), by="id").entries
+    assert [(e.function.id, e.function.source) for e in by_id] == [(10, "f.c:3:1"), (20, "g.c:3:1")]
+    with pytest.raises(UsageError, match="not calls of numbered"):
+        account(Given(calls), by="id")
+    with pytest.raises(UsageError, match="did you mean 'name'"):
+        account(Given(calls), by="nam")
+
+
+def test_asynchronous_slices_are_left_out_and_counted() -> None:
+    calls = [Call("a", kind=2), Call("f", 0, 10), Call("b", kind=2), Call("g", 2, 3, parent=1)]
+    found = account(Given(calls))
+    assert found.asynchronous == 2
+    assert {e.function.name: e.spread.own for e in found.entries} == {"f": 7, "g": 3}
+
+
+def test_lengths_too_long_to_add_up_do_not_wrap() -> None:
+    found = account(Given([Call("f", 0, (1 << 63) - 1), Call("f", 0, (1 << 63) - 1)]))
+    assert found.entries[0].spread.sum > 1 << 61
+
+
+@given(values=st.lists(st.integers(-(2**63), 2**63 - 1) | st.integers(-9, 9)))
+def test_distinct_numbers(values: list[int]) -> None:
+    places, distinct = dense(np.array(values, np.int64))
+    assert distinct.tolist() == sorted(set(values))
+    assert [distinct[place] for place in places.tolist()] == values
+
+
+# --- Parts -------------------------------------------------------------------------------------
+
+
+def test_in_a_part_the_nearest_call_around_it_is_the_caller() -> None:
+    part = Given(LOOP).select(Selection(functions=("f",)))
+    calls = Calls.of(part)
+    assert calls.parent.tolist() == [-1, 0, -1, -1]
+    found = account(part)
+    assert [(e.function.name, e.spread.count, e.spread.own) for e in found.entries] == [
+        ("f", 4, 100 - 30 + 30 + 7 + 5)
+    ]
+    assert account(part, recursion="outermost").entries[0].spread.sum == 100 + 7 + 5
+
+
+def test_functions_are_chosen_by_patterns() -> None:
+    capture = Given(LOOP, [("x", "g"), ("x", "k")])
+    part = capture.select(Selection(functions=("g*",)))
+    assert part.table("slices").texts("name") == ["g", "g"]
+    assert part.table("instants").texts("name") == ["g"]
+    with pytest.raises(UsageError, match="no function 'k'"):
+        capture.select(Selection(functions=("k",)))
+
+
+# --- Trees -------------------------------------------------------------------------------------
+
+
+@given(calls=nested_calls(), per_thread=st.booleans(), room=st.sampled_from([1, 2, 4096]))
+def test_a_tree_has_every_path(calls: list[Call], per_thread: bool, room: int) -> None:
+    expected: dict[tuple[str, ...], list[int]] = defaultdict(lambda: [0, 0, 0, 0])
+    names = {0: "main (100)", 1: "thread_101", 2: "thread_102"}
+    for place, call in enumerate(calls):
+        root = names[call.thread] if per_thread else "all threads"
+        sums = expected[(root, *path_of(calls, place))]
+        sums[call.dur < 0] += 1
+        sums[2] += max(call.dur, 0)
+        sums[3] += own_time(calls, place)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("fxframework.analysis.tree.ROOM", room)
+        tree = call_tree(Given(calls), per_thread=per_thread)
+    found = {}
+    for node in range(len(tree.roots), len(tree)):
+        path = tree.path(node)
+        root = tree.name(int(tree.parent[path[0]]))
+        found[root, *(tree.name(one) for one in path)] = [
+            int(column[node]) for column in (tree.count, tree.unfinished, tree.total, tree.own)
+        ]
+    assert found == dict(expected)
+    assert dict(tree.walk()) == dict(enumerate(tree.depths().tolist()))
+
+
+@given(calls=nested_calls())
+def test_compiled_and_plain_kernels_agree(calls: list[Call]) -> None:
+    pytest.importorskip("numba")
+    capture = Given(calls)
+    plain = call_tree(capture, per_thread=True), account(capture, recursion="only")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("fxframework.io.jit.SMALL", 0)
+        patch.setattr("fxframework.io.jit.SMALL_COLD", 0)
+        patch.delenv("FXF_NO_NUMBA", raising=False)
+        fast = call_tree(capture, per_thread=True), account(capture, recursion="only")
+    for column in ("parent", "function", "count", "unfinished", "total", "own"):
+        assert np.array_equal(getattr(plain[0], column), getattr(fast[0], column)), column
+    assert plain[1] == fast[1]
+
+
+def test_calls_around_each_other_do_not_hang() -> None:
+    calls = [Call("f", parent=1), Call("g", parent=0), Call("h", parent=2), Call("k", parent=99)]
+    tree = call_tree(Given(calls))
+    assert int(tree.count.sum()) == 4
+    account(Given(calls), recursion="only")
+    part = Given(calls).select(Selection(functions=("g",)))
+    assert Calls.of(part).parent.tolist() == [-1]
+
+
+def test_a_flattened_tree_keeps_all_time() -> None:
+    calls = [Call("f", 0, 100 - at, parent=at - 1) for at in range(20)]
+    tree = call_tree(Given(calls))
+    flat, deep = tree.flattened(5)
+    assert (len(flat), deep) == (6, 15)
+    assert int(flat.own.sum()) == int(tree.own.sum()) == 100
+    assert int(flat.count.sum()) == 20
+    assert tree.flattened(20) == (tree, 0)
+
+
+def test_trees_of_several_captures_add_up_by_name() -> None:
+    trees = [call_tree(make(LOOP)) for make in (Given, Numbered)]
+    both = merged([*trees, call_tree(Given([Call("new", 0, 9)]))])
+    assert both.per_second == 1_000_000_000
+    one = {
+        both.name(node): int(both.total[node])
+        for node in range(len(both))
+        if both.parent[node] <= 0
+    }
+    assert one == {"all threads": 2 * 112 + 9, "f": 2 * 107, "g": 0, "new": 9}
+
+
+# --- Graphs ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("make", CAPTURES)
+@given(calls=nested_calls())
+def test_a_graph_has_every_call(make: type[Given], calls: list[Call]) -> None:
+    graph = call_graph(make(calls))
+    expected = Counter[tuple[str | None, str]]()
+    for call in calls:
+        expected[calls[call.parent].name if call.parent >= 0 else None, call.name] += 1
+    names = {number: node.function.name for number, node in graph.nodes.items()}
+    found = {
+        (names.get(caller), names[callee]): spread.count + spread.unfinished
+        for (caller, callee), spread in graph.edges.items()
+    }
+    assert found == dict(expected)
+
+
+def test_numbers_of_nodes_are_ids_of_functions() -> None:
+    assert list(call_graph(Numbered(LOOP)).nodes) == [10, 20]
+    assert list(call_graph(Given(LOOP)).nodes) == [1, 2]
+
+
+def test_dot_shows_figures_and_escapes_names() -> None:
+    calls = [Call('a<b>|{"\\', 0, 500), Call("g", 1, 125, parent=0)]
+    found = list(dot(call_graph(Given(calls)), edge_label="count", vertex_label="max"))
+    assert found[0] == "digraph xray {"
+    assert found[-1] == "}"
+    assert 'F1 -> F2 [label="1" color="#FC8D59"];' in found  # half of the way: sqrt(125 / 500)
+    assert 'F0 -> F1 [label="1" color="#7F0000"];' in found
+    assert r'F1 [label="{a\<b\>\|\{\"\\|5.000000e-07}" color="#7F0000"];' in found
+
+
+def test_nothing_is_labelled_or_coloured_by_none() -> None:
+    plain = dict.fromkeys(("edge_label", "vertex_label", "edge_color", "vertex_color"), "none")
+    assert list(dot(call_graph(Given([Call("f")])), **plain))[2:-1] == [
+        "F0 -> F1 [];", 'F1 [label="{f}"];'
+    ]  # fmt: skip
+
+
+def test_a_difference_tells_what_grew_what_fell_and_what_is_new() -> None:
+    before = call_graph(Given([Call("f", 0, 100), Call("g", 0, 10), Call("gone", 0, 5)]))
+    after = call_graph(Numbered([Call("f", 0, 150), Call("g", 0, 5), Call("new", 0, 5)]))
+    found = difference(before, after)
+    change = {name: found.change(pair, "sum") for name, pair in found.nodes.items()}
+    assert change == {"f": 0.5, "g": -0.5, "gone": -1.0, "new": math.inf}
+    text = list(dot_of_difference(found))
+    assert 'F1 [label="{f|+50.00%}" color="#F4A582"];' in text
+    assert 'F2 [label="{g|-50.00%}" color="#A6DBA0"];' in text
+    assert 'F3 [label="{gone|-100.00%}" color="#1B7837"];' in text
+    assert 'F4 [label="{new|new}" color="#B2182B"];' in text
+
+
+def test_a_kernel_takes_up_where_it_stopped() -> None:
+    calls = [Call(f"f{at}", parent=at - 1) for at in range(50)][::-1]
+    calls = [Call(one.name, parent=49 - one.parent if one.parent >= 0 else -1) for one in calls]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("fxframework.analysis.tree.ROOM", 1)
+        tree = call_tree(Given(calls))
+    assert tree.depths().max() == 50

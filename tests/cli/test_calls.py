@@ -1,0 +1,215 @@
+"""`fxf account`, `stack`, `graph` and `graph-diff`; options of readers that have flags."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Iterable
+from pathlib import Path
+
+import attrs
+import pytest
+import toy
+
+from fxframework import hookimpl
+from fxframework.errors import ExitCode
+from fxframework.exporters import plugin as exporters
+from fxframework.host import Host
+from fxframework.registry import Exporter, Option, Reader
+from fxframework.testing.cli import run_cli
+
+ROWS = toy.toy(
+    toy.span("one", 0, 300), toy.span("two", 400, 100), toy.span("one", 600, 500),
+    toy.span("open", 2_000, -1), toy.mark("m", 3_000),
+)  # fmt: skip
+
+
+@pytest.fixture
+def rows(tmp_path: Path) -> Path:
+    path = tmp_path / "rows.toy"
+    path.write_bytes(ROWS)
+    return path
+
+
+# --- account -----------------------------------------------------------------------------------
+
+
+def test_account_prints_a_table(host: Host, rows: Path) -> None:
+    result = run_cli("account", rows, host=host)
+    assert result.exit_code == ExitCode.OK
+    head, first, second, third = result.text.splitlines()
+    assert head.split() == [
+        "calls", "sum", "self", "min", "median", "90%", "99%", "max", "unfinished", "function",
+    ]  # fmt: skip
+    assert first.split()[:3] == ["2", "800", "ns"]
+    assert first.split()[-1] == "one"
+    assert second.split()[-1] == "two"
+    assert third.split()[-2:] == ["1", "open"]
+
+
+def test_account_as_csv_has_the_columns_of_llvm_xray(host: Host, rows: Path) -> None:
+    text = run_cli("account", "--csv", "--sort", "count", "--sort-order", "dsc", rows, host=host)
+    head, first, *_ = text.text.splitlines()
+    assert head == ("funcid,count,min,median,90%ile,99%ile,max,sum,debug,function,self,unfinished")
+    assert first == (
+        ",2,3.000000e-07,5.000000e-07,5.000000e-07,5.000000e-07,5.000000e-07,8.000000e-07,"
+        '"(unknown)","one",8.000000e-07,0'
+    )
+    assert len(list(csv.reader(io.StringIO(text.text)))) == 4
+
+
+def test_account_as_json_has_exact_figures(host: Host, rows: Path) -> None:
+    document = run_cli("account", "--json", "--top", 1, "--per-thread", rows, host=host).json()
+    assert document["units_per_second"] == 1_000_000_000
+    assert document["functions"] == [
+        {"id": None, "name": "one", "source": None, "thread": "main (11)", "count": 2, "sum": 800,
+         "self": 800, "min": 300, "median": 500, "p90": 500, "p99": 500, "max": 500,
+         "unfinished": 0, "unmatched_exits": 0}
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [("--recursive-calls-only", "--no-recursion"), ("--csv", "--json"), ("--sort", "size"),
+     ("--by", "colour"), ("--function", "three"), ("--top", "0")],
+)  # fmt: skip
+def test_account_refuses_what_makes_no_sense(
+    host: Host, rows: Path, arguments: tuple[str, ...]
+) -> None:
+    result = run_cli("account", rows, *arguments, host=host)
+    assert result.exit_code == ExitCode.USAGE
+    assert not result.stdout
+
+
+def test_parts_are_analysed_alone(host: Host, rows: Path) -> None:
+    def names(*arguments: object) -> list[str]:
+        document = run_cli("account", "--json", rows, *arguments, host=host).json()
+        return [entry["name"] for entry in document["functions"]]
+
+    assert names("--function", "o*") == ["one", "open"]
+    assert names("--since", "450ns", "--until", "1us") == ["one", "two"]
+    assert names("--thread", "main") == ["one", "two", "open"]
+    result = run_cli("account", rows, "--function", "onr", host=host)
+    assert "did you mean 'one'" in result.stderr
+
+
+def test_functions_are_chosen_for_cat_and_convert_too(
+    host: Host, rows: Path, tmp_path: Path
+) -> None:
+    text = run_cli("cat", "--table", "slices", "--function", "two", rows, host=host).text
+    assert len(text.splitlines()) == 2
+    out = tmp_path / "x.csv"
+    assert run_cli("convert", rows, out, "--function", "one", host=host).exit_code == ExitCode.OK
+    assert out.read_text().count(",one,") == 2
+
+
+# --- stack -------------------------------------------------------------------------------------
+
+
+def test_stack_prints_a_tree_and_its_heaviest_stacks(host: Host, rows: Path) -> None:
+    text = run_cli("stack", rows, host=host).text
+    tree, most, often = text.split("\n\n")
+    assert tree.splitlines()[1].split() == ["88.9%", "800", "ns", "800", "ns", "2", "one"]
+    assert tree.splitlines()[-1].endswith("open  (1 never ended)")
+    assert most.splitlines()[0] == "stacks that took the most time by themselves"
+    assert often.splitlines()[2].split() == ["800", "ns", "2", "one"]
+
+
+def test_stack_adds_files_up(host: Host, rows: Path) -> None:
+    document = run_cli("stack", "--json", rows, rows, host=host).json()
+    found = {node["name"]: (node["count"], node["total"]) for node in document["nodes"]}
+    assert found == {
+        "all threads": (0, 1800), "one": (4, 1600), "two": (2, 200), "open": (0, 0)
+    }  # fmt: skip
+    assert all(node["parent"] is None or node["parent"] < node["node"]
+               for node in document["nodes"])  # fmt: skip
+
+
+def test_stack_shows_threads_and_hides_what_is_small(host: Host, rows: Path) -> None:
+    result = run_cli("stack", "--per-thread", "--min-percent", 50, "--top", 0, rows, host=host)
+    assert [line.split()[-1] for line in result.text.splitlines()] == ["function", "(11)", "one"]
+    assert "2 stacks not shown" in result.stderr
+
+
+# --- graph and graph-diff ----------------------------------------------------------------------
+
+
+def test_graph_is_dot(host: Host, rows: Path, tmp_path: Path) -> None:
+    text = run_cli("graph", "-e", "count", "-c", "none", "-b", "none", rows, host=host).text
+    assert text.startswith("digraph xray {\n")
+    assert 'F0 -> F1 [label="2"];' in text
+    out = tmp_path / "x.dot"
+    first = run_cli("graph", "--out", out, rows, host=host)
+    assert (first.exit_code, first.stdout) == (ExitCode.OK, b"")
+    assert out.read_text().startswith("digraph")
+    assert run_cli("graph", "--out", out, rows, host=host).exit_code == ExitCode.FAILED
+    assert run_cli("graph", "--out", out, "--force", rows, host=host).exit_code == ExitCode.OK
+    edges = run_cli("graph", "--json", rows, host=host).json()["edges"]
+    assert [(edge["caller"], edge["callee"], edge["count"]) for edge in edges] == [
+        (0, 1, 2), (0, 2, 1), (0, 3, 0)
+    ]  # fmt: skip
+
+
+def test_graph_diff_tells_changes(host: Host, rows: Path, tmp_path: Path) -> None:
+    other = tmp_path / "other.toy"
+    other.write_bytes(toy.toy(toy.span("one", 0, 400), toy.span("three", 500, 1)))
+    text = run_cli("graph-diff", rows, other, host=host).text
+    assert 'F1 [label="{one|-50.00%}" color="#A6DBA0"];' in text
+    assert '[label="{two|-100.00%}" color="#1B7837"];' in text
+    assert '[label="{three|new}" color="#B2182B"];' in text
+    nodes = run_cli("graph-diff", "--json", rows, other, host=host).json()["nodes"]
+    assert nodes[0]["name"] == "one"
+    assert nodes[0]["change"]["sum"] == -0.5
+    assert nodes[-1]["A"] is None
+
+
+# --- Options of readers with flags -------------------------------------------------------------
+
+FLAGGED = Option(
+    name="refuse", type=bool, default=False, help="refuse to be read", flags=("-m", "--refuse")
+)
+
+
+class Flags:
+    """The toy format, whose option has flags."""
+
+    @hookimpl
+    def fx_readers(self) -> Iterable[Reader]:
+        return [attrs.evolve(toy.READER, options=(FLAGGED,))]
+
+    @hookimpl
+    def fx_exporters(self) -> Iterable[Exporter]:
+        return [toy.TEXT]
+
+
+@pytest.fixture
+def flagged() -> Host:
+    host = Host(discover=False)
+    host.register(exporters, name="exporters", distribution="fxframework")
+    host.register(Flags(), name="toy", distribution="toys")
+    assert not host.failures
+    return host
+
+
+@pytest.mark.parametrize(
+    "command", ["info", "cat", "verify", "account", "stack", "graph", "graph-diff", "diff"]
+)
+def test_a_flag_is_the_option(flagged: Host, rows: Path, command: str) -> None:
+    files = [rows] * (2 if command in {"graph-diff", "diff"} else 1)
+    assert run_cli(command, *files, host=flagged).exit_code == ExitCode.OK
+    for given in (["-m"], ["--refuse"], ["-o", "refuse=yes"]):
+        result = run_cli(command, *given, *files, host=flagged)
+        assert "it refuses to be read" in result.stderr
+
+
+def test_help_shows_flags_under_their_format(flagged: Host) -> None:
+    text = run_cli("cat", "--help", host=flagged).text
+    assert "Options of toy:\n  -m, --refuse  Refuse to be read." in text
+    assert "Options of toy" not in run_cli("plugins", "--help", host=flagged).text
+
+
+def test_json_of_every_command_says_what_it_is(host: Host, rows: Path) -> None:
+    for command in ("account", "stack", "graph"):
+        document = json.loads(run_cli(command, "--json", rows, host=host).stdout)
+        assert (document["fxframework"], document["version"]) == (command, 1)

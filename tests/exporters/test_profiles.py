@@ -1,0 +1,307 @@
+"""Profiles of calls: folded stacks, speedscope, pprof and DOT, of any capture with slices."""
+
+from __future__ import annotations
+
+import functools
+import json
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+import toy
+from calls_of import Call, Given, Numbered, nested_calls, own_time, path_of
+from hypothesis import given
+
+from fxframework.errors import UsageError, WriteRefusedError
+from fxframework.exporters import plugin
+from fxframework.io.sink import Sink
+from fxframework.model.capture import Capture
+from fxframework.registry import Exporter, parse_options
+from fxframework.testing import ExporterContract, Sample
+
+ROOT = Path(__file__).resolve().parents[2]
+LOOP = [
+    Call("f;x", 0, 100),
+    Call("g", 10, 50, parent=0, depth=1),
+    Call("f;x", 20, 30, parent=1, depth=2),
+    Call("f;x", 200, 7),
+    Call("g", 300, -1),
+    Call("f;x", 310, 5, parent=4, depth=1),
+    Call("h", 0, 4, thread=1),
+]
+
+
+def exporter(name: str) -> Exporter:
+    return next(one for one in plugin.fx_exporters() if one.name == name)
+
+
+def export(name: str, *captures: Capture, **options: Any) -> tuple[bytes, Mapping[str, int]]:
+    one = exporter(name)
+    sink = Sink.memory()
+    session = one.open(sink, parse_options(options, one.options, whose=name))
+    for capture in captures:
+        session.write(capture)
+    dropped = session.close()
+    return sink.getvalue(), dropped
+
+
+@functools.cache
+def schema() -> Any:
+    path = ROOT / "tests" / "conformance" / "speedscope" / "file-format-schema.json"
+    return json.loads(path.read_bytes())
+
+
+@functools.cache
+def profile_class() -> Any:
+    """`perftools.profiles.Profile`, as pprof's profile.proto defines the fields that we use."""
+    pytest.importorskip("google.protobuf", reason="protobuf is not installed")
+    from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
+
+    kinds = descriptor_pb2.FieldDescriptorProto
+    messages: dict[str, list[tuple[str, int, str, bool]]] = {
+        "Profile": [
+            ("sample_type", 1, "ValueType", True), ("sample", 2, "Sample", True),
+            ("location", 4, "Location", True), ("function", 5, "Function", True),
+            ("string_table", 6, "string", True), ("duration_nanos", 10, "int64", False),
+            ("default_sample_type", 14, "int64", False),
+        ],
+        "ValueType": [("type", 1, "int64", False), ("unit", 2, "int64", False)],
+        "Sample": [("location_id", 1, "uint64", True), ("value", 2, "int64", True),
+                   ("label", 3, "Label", True)],
+        "Label": [("key", 1, "int64", False), ("str", 2, "int64", False)],
+        "Location": [("id", 1, "uint64", False), ("line", 4, "Line", True)],
+        "Line": [("function_id", 1, "uint64", False), ("line", 2, "int64", False)],
+        "Function": [("id", 1, "uint64", False), ("name", 2, "int64", False),
+                     ("system_name", 3, "int64", False), ("filename", 4, "int64", False),
+                     ("start_line", 5, "int64", False)],
+    }  # fmt: skip
+    file = descriptor_pb2.FileDescriptorProto(
+        name="profile.proto", package="perftools.profiles", syntax="proto3"
+    )
+    plain = {"int64": kinds.TYPE_INT64, "uint64": kinds.TYPE_UINT64, "string": kinds.TYPE_STRING}
+    for name, fields in messages.items():
+        message = file.message_type.add(name=name)
+        for field, number, kind, repeated in fields:
+            made = message.field.add(
+                name=field, number=number, type=plain.get(kind, kinds.TYPE_MESSAGE),
+                label=kinds.LABEL_REPEATED if repeated else kinds.LABEL_OPTIONAL,
+            )  # fmt: skip
+            if kind not in plain:
+                made.type_name = f".perftools.profiles.{kind}"
+    pool = descriptor_pool.DescriptorPool()
+    pool.Add(file)
+    return message_factory.GetMessageClass(pool.FindMessageTypeByName("perftools.profiles.Profile"))
+
+
+def stacks(output: bytes) -> dict[tuple[str, ...], list[int]]:
+    """The samples of a profile for pprof, outermost first, with the thread before them."""
+    profile = profile_class()()
+    profile.ParseFromString(output)
+    texts = list(profile.string_table)
+    assert texts[0] == ""
+    names = {function.id: texts[function.name] for function in profile.function}
+    places = {location.id: names[location.line[0].function_id] for location in profile.location}
+    found: dict[tuple[str, ...], list[int]] = {}
+    for sample in profile.sample:
+        thread = texts[sample.label[0].str]
+        path = (thread, *(places[one] for one in reversed(sample.location_id)))
+        before = found.get(path, [0, 0])
+        found[path] = [sum(both) for both in zip(before, sample.value, strict=True)]
+    return found
+
+
+def check_speedscope(output: bytes) -> Any:
+    """A document that its schema allows, whose calls nest in order of time."""
+    jsonschema = pytest.importorskip("jsonschema", reason="jsonschema is not installed")
+    document = json.loads(output)
+    jsonschema.validate(document, schema())
+    frames = document["shared"]["frames"]
+    for profile in document["profiles"]:
+        stack: list[int] = []
+        now = profile["startValue"]
+        for event in profile["events"]:
+            assert event["at"] >= now
+            now = event["at"]
+            assert event["frame"] < len(frames)
+            if event["type"] == "O":
+                stack.append(event["frame"])
+            else:
+                assert stack.pop() == event["frame"]
+        assert not stack
+        assert now <= profile["endValue"]
+    return document
+
+
+# --- Contracts ---------------------------------------------------------------------------------
+
+ROWS = toy.toy(toy.span("one", 1, 7), toy.span("two", 2, 5), toy.mark("m", 3), toy.span("o", 9, -1))
+DAMAGED = toy.toy(toy.span("s", 1, 3), toy.record(9), bytes(24), toy.record(7), b"odd")
+
+
+class _OfToys(ExporterContract):
+    plugin = "fxframework.exporters.plugin"
+    reader_plugin = "toy"
+    format = "toy"
+    examples = 20
+
+    def samples(self) -> Iterable[Sample]:
+        yield Sample("rows.toy", ROWS)
+        yield Sample("damaged.toy", DAMAGED, sound=False)
+
+
+class TestFoldedContract(_OfToys):
+    name = "folded"
+
+    def check_output(self, output: bytes, capture: Capture) -> None:
+        for line in output.decode().splitlines():
+            path, number = line.rsplit(" ", 1)
+            assert path.startswith("main (11);")
+            assert int(number) > 0
+
+
+class TestSpeedscopeContract(_OfToys):
+    name = "speedscope"
+
+    def check_output(self, output: bytes, capture: Capture) -> None:
+        check_speedscope(output)
+
+
+class TestPprofContract(_OfToys):
+    name = "pprof"
+
+    def check_output(self, output: bytes, capture: Capture) -> None:
+        assert stacks(output)
+
+
+class TestDotContract(_OfToys):
+    name = "dot"
+
+    def check_output(self, output: bytes, capture: Capture) -> None:
+        assert output.startswith(b"digraph xray {\n")
+        assert output.endswith(b"}\n")
+
+
+# --- Folded ------------------------------------------------------------------------------------
+
+
+def test_folded_stacks_have_the_time_of_their_last_call() -> None:
+    output, dropped = export("folded", Given(LOOP))
+    assert output.decode().splitlines() == [
+        "main (100);f:x 57", "main (100);f:x;g 20", "main (100);f:x;g;f:x 30",
+        "main (100);g;f:x 5", "thread_101;h 4",
+    ]  # fmt: skip
+    assert dropped == {"lengths of calls that never ended": 1}
+
+
+def test_folded_stacks_count_calls_or_ticks_and_add_threads_up() -> None:
+    count, _ = export("folded", Given(LOOP), weight="count", thread=False)
+    assert count == b"f:x 2\nf:x;g 1\nf:x;g;f:x 1\ng;f:x 1\nh 1\n"
+    ticks, _ = export("folded", Numbered(LOOP), weight="ticks")
+    assert ticks.startswith(b"main (100);f:x 171\n")
+    same, _ = export("folded", Numbered(LOOP))
+    assert same == export("folded", Given(LOOP))[0]
+    with pytest.raises(UsageError, match="did you mean 'ticks'"):
+        export("folded", Given(LOOP), weight="tick")
+
+
+@given(calls=nested_calls())
+def test_folded_stacks_hold_all_time(calls: list[Call]) -> None:
+    if not calls:
+        return
+    expected: dict[str, int] = {}
+    names = {0: "main (100)", 1: "thread_101", 2: "thread_102"}
+    for place, call in enumerate(calls):
+        path = ";".join((names[call.thread], *path_of(calls, place)))
+        expected[path] = expected.get(path, 0) + own_time(calls, place)
+    output, _ = export("folded", Given(calls))
+    found = dict(line.rsplit(" ", 1) for line in output.decode().splitlines())
+    assert {path: int(number) for path, number in found.items()} == {
+        path: number for path, number in expected.items() if number
+    }
+
+
+def test_deep_stacks_are_cut_and_told() -> None:
+    calls = [Call("f", 0, 100 - at, parent=at - 1, depth=at) for at in range(9)]
+    output, dropped = export("folded", Given(calls), depth=2)
+    assert output == b"main (100);f 1\nmain (100);f;f 99\n"
+    assert dropped == {"stacks that are too deep, added to those above": 7}
+
+
+@pytest.mark.parametrize("name", ["folded", "speedscope", "pprof", "dot"])
+def test_a_capture_without_calls_is_refused(name: str) -> None:
+    with pytest.raises(WriteRefusedError):
+        export(name, Given([]))
+    with pytest.raises(WriteRefusedError):
+        export(name, Given([Call("a", kind=2)]))
+
+
+# --- speedscope --------------------------------------------------------------------------------
+
+
+def test_speedscope_has_a_profile_a_thread() -> None:
+    output, dropped = export("speedscope", Numbered(LOOP))
+    document = check_speedscope(output)
+    assert [profile["name"] for profile in document["profiles"]] == ["main (100)", "thread_101"]
+    assert document["shared"]["frames"][0] == {"name": "f;x", "file": "f;x.c", "line": 3, "col": 1}
+    first = document["profiles"][0]
+    assert [(e["type"], e["frame"], e["at"]) for e in first["events"]] == [
+        ("O", 0, 0), ("O", 1, 10), ("O", 0, 20), ("C", 0, 50), ("C", 1, 60), ("C", 0, 100),
+        ("O", 0, 200), ("C", 0, 207), ("O", 1, 300), ("O", 0, 310), ("C", 0, 315), ("C", 1, 315),
+    ]  # fmt: skip
+    assert dropped["lengths of calls that never ended"] == 1
+
+
+@given(calls=nested_calls())
+def test_speedscope_nests_whatever_there_is(calls: list[Call]) -> None:
+    if calls:
+        document = check_speedscope(export("speedscope", Given(calls), Given(calls))[0])
+        events = sum(len(profile["events"]) for profile in document["profiles"])
+        assert events == 4 * len(calls)
+
+
+def test_calls_that_overlap_are_cut() -> None:
+    calls = [Call("f", 0, 10), Call("g", 5, 10), Call("h", 6, 20, parent=1, depth=1)]
+    output, dropped = export("speedscope", Given(calls))
+    check_speedscope(output)
+    assert dropped == {"overlaps of calls, which one of them was cut by": 2}
+
+
+# --- pprof -------------------------------------------------------------------------------------
+
+
+@given(calls=nested_calls())
+def test_pprof_has_every_stack(calls: list[Call]) -> None:
+    if not calls:
+        return
+    expected: dict[tuple[str, ...], list[int]] = {}
+    names = {0: "main (100)", 1: "thread_101", 2: "thread_102"}
+    for place, call in enumerate(calls):
+        values = expected.setdefault((names[call.thread], *path_of(calls, place)), [0, 0])
+        values[0] += call.dur >= 0
+        values[1] += own_time(calls, place)
+    output, _ = export("pprof", Given(calls))
+    assert stacks(output) == {path: values for path, values in expected.items() if any(values)}
+
+
+def test_pprof_says_units_and_sources() -> None:
+    profile = profile_class()()
+    profile.ParseFromString(export("pprof", Numbered(LOOP))[0])
+    texts = list(profile.string_table)
+    types = [(texts[one.type], texts[one.unit]) for one in profile.sample_type]
+    assert types == [("calls", "count"), ("time", "nanoseconds")]
+    assert texts[profile.default_sample_type] == "time"
+    function = profile.function[0]
+    assert (texts[function.filename], function.start_line) == ("f;x.c", 3)
+
+
+# --- DOT ---------------------------------------------------------------------------------------
+
+
+def test_dot_takes_one_capture_and_known_figures() -> None:
+    output, _ = export("dot", Given(LOOP), edge_label="count")
+    assert b'F1 -> F2 [label="1"' in output
+    with pytest.raises(WriteRefusedError, match="one capture"):
+        export("dot", Given(LOOP), Given(LOOP))
+    with pytest.raises(UsageError, match="did you mean 'sum'"):
+        export("dot", Given(LOOP), edge_label="sums")

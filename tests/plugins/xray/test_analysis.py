@@ -1,0 +1,63 @@
+"""What the analysis of calls says of real traces is what llvm-xray says, where that is sound."""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+from pathlib import Path
+
+import pytest
+
+import fxframework as fxf
+from fxframework.analysis.account import account
+from fxframework.analysis.graph import call_graph, dot
+from fxframework.testing.cli import run_cli
+
+TRACES = Path(__file__).resolve().parents[2] / "conformance" / "xray"
+SOUND = ("fdr5-single-clang19", "fdr5-deep-clang14", "fdr5-deep-clang16")
+"""Traces of one thread and one buffer, which llvm-xray accounts rightly."""
+GRAPHED = (*SOUND, "fdr5-mt-clang14", "fdr5-mt-clang16")
+LINE = re.compile(r'(F\d+(?: -> F\d+)?) \[label="(?:\{.*\|)?([^|"{}]*)\}?" color="(#\w{6})"\];')
+
+
+@pytest.mark.parametrize("name", SOUND)
+def test_an_account_has_the_figures_of_llvm_xray(name: str) -> None:
+    result = run_cli("account", "--csv", TRACES / f"{name}.xray")
+    ours = list(csv.DictReader(io.StringIO(result.text)))
+    text = (TRACES / "expected" / name / "account-k-d.csv").read_text()
+    theirs = list(csv.DictReader(io.StringIO(text)))
+    figures = ("funcid", "count", "min", "median", "90%ile", "99%ile", "max", "sum")
+    shown = [[row[figure] for figure in figures] for row in ours if row["count"] != "0"]
+    assert shown == [[row[figure] for figure in figures] for row in theirs]
+
+
+@pytest.mark.parametrize("name", GRAPHED)
+def test_a_graph_has_the_figures_and_the_colours_of_llvm_xray(name: str) -> None:
+    with fxf.open(TRACES / f"{name}.xray") as capture:
+        lines = "\n".join(dot(call_graph(capture), edge_color="max", vertex_color="99p"))
+    expected = LINE.findall((TRACES / "expected" / name / "graph.dot").read_text())
+    assert sorted(LINE.findall(lines)) == sorted(expected)
+    assert len(expected) > 10
+
+
+def test_recursive_calls_are_those_of_llvm_xray() -> None:
+    counts = {}
+    for name in ("fdr5-single-clang19", "fdr5-deep-clang16"):
+        with fxf.open(TRACES / f"{name}.xray") as capture:
+            found = account(capture, recursion="only").sorted("funcid")
+            counts[name] = [(e.function.id, e.spread.count) for e in found if e.spread.count]
+    # As `llvm-xray-19 account -k -d -recursive-calls-only` has them.
+    assert counts == {
+        "fdr5-single-clang19": [(1, 16)],
+        "fdr5-deep-clang16": [(1, 41), (2, 4), (3, 4), (4, 4)],
+    }
+
+
+def test_the_sum_of_outermost_calls_is_no_longer_than_the_trace() -> None:
+    with fxf.open(TRACES / "fdr5-deep-clang16.xray") as capture:
+        outermost = account(capture, recursion="outermost").sorted("funcid")[0].spread.sum
+        every = account(capture).sorted("funcid")[0].spread.sum
+        ticks = capture.table("slices").array("ticks")
+        assert outermost < every
+        assert outermost <= int(ticks.max() - ticks.min()) + every // 41

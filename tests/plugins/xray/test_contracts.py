@@ -1,0 +1,111 @@
+"""fx_xray keeps the contracts that every reader and writer keeps."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from fx_xray.layout import BASIC_VERSIONS, FDR_VERSIONS
+from fxframework.registry import Confidence
+from fxframework.testing import ReaderContract, Sample, WriterContract
+
+from .traces import ORDERS, basic, buffer, call, event, header, trace
+
+CONFORMANCE = Path(__file__).parents[2] / "conformance" / "xray"
+
+
+def _real(name: str) -> bytes:
+    return (CONFORMANCE / f"{name}.xray").read_bytes()
+
+
+def _fdr_samples() -> Iterable[Sample]:
+    for version in FDR_VERSIONS:
+        for order in ORDERS:
+            if order == "little" or version == max(FDR_VERSIONS):
+                yield Sample(f"version{version}-{order}.xray", trace(version, order),
+                             confidence=Confidence.LIKELY)  # fmt: skip
+    real = _real("fdr5-single-clang19")
+    yield Sample("real.xray", real, confidence=Confidence.LIKELY)
+    yield Sample("header.xray", header(), confidence=Confidence.LIKELY)
+    damaged = header() + buffer(call(), event(b""), b"\x15" * 16, short=7) + b"\x15" * 99
+    yield Sample("damaged.xray", damaged, confidence=Confidence.LIKELY, sound=False)
+    yield Sample("empty.xray", b"", confidence=Confidence.POSSIBLE, sound=False)
+
+
+def _basic_samples() -> Iterable[Sample]:
+    for version in BASIC_VERSIONS:
+        yield Sample(f"basic{version}.xray", basic(version), confidence=Confidence.LIKELY)
+    yield Sample("big.xray", basic(3, "big"), confidence=Confidence.LIKELY)
+    real = _real("llvm/basic-log-arg1-version-3")
+    yield Sample("real.xray", real, confidence=Confidence.LIKELY)
+    yield Sample("header.xray", header(3, basic=True), confidence=Confidence.LIKELY)
+    yield Sample("odd.xray", basic() + b"\1" * 40, confidence=Confidence.LIKELY, sound=False)
+
+
+class TestFdrReader(ReaderContract):
+    plugin = "fx_xray.plugin"
+    format = "xray"
+    examples = 40
+
+    def samples(self) -> Iterable[Sample]:
+        return _fdr_samples()
+
+
+class TestBasicReader(ReaderContract):
+    plugin = "fx_xray.plugin"
+    format = "xray-basic"
+    examples = 40
+
+    def samples(self) -> Iterable[Sample]:
+        return _basic_samples()
+
+
+HEADER = {"record": "file_header", "version": 5, "type": 1, "constant_tsc": True,
+          "nonstop_tsc": True, "cycle_frequency": 10**9, "buffer_size": 4096}  # fmt: skip
+CALL = {"record": "function", "kind": "enter", "function_id": 1, "delta": 0}
+BASIC_HEADER = HEADER | {"version": 3, "type": 0}
+BASIC_CALL = {"record": "function", "kind": "enter", "function_id": 1, "tsc": 5, "cpu": 0,
+              "thread": 1, "process": 2}  # fmt: skip
+
+
+class TestFdrWriter(WriterContract):
+    plugin = "fx_xray.plugin"
+    format = "xray"
+    examples = 15
+    salvage_leaves = frozenset({"FXX0305"})
+    derived = WriterContract.derived | {"tsc", "cpu", "thread", "process"}
+
+    def samples(self) -> Iterable[Sample]:
+        wanted = {"version1-little", "version4-little", "version5-big", "real", "damaged", "empty"}
+        return (sample for sample in _fdr_samples() if sample.name.partition(".")[0] in wanted)
+
+    def records(self) -> Iterable[Mapping[str, Any]]:
+        yield HEADER
+        yield {"record": "buffer_extents", "bytes": 72}
+        yield {"record": "new_buffer", "thread": 7}
+        yield {"record": "wall_time", "seconds": 1, "micros": 2}
+        yield {"record": "pid", "process": 3}
+        yield {"record": "new_cpu", "cpu": 1, "tsc": 1000}
+        yield CALL
+
+    def refused(self) -> Iterable[tuple[Mapping[str, Any], str]]:
+        yield {"record": "call"}, "FXX0501"
+        yield {**HEADER, "colour": 1}, "FXX0502"
+
+
+class TestBasicWriter(WriterContract):
+    plugin = "fx_xray.plugin"
+    format = "xray-basic"
+    examples = 15
+    salvage_leaves = frozenset({"FXX0305"})
+
+    def samples(self) -> Iterable[Sample]:
+        return _basic_samples()
+
+    def records(self) -> Iterable[Mapping[str, Any]]:
+        yield BASIC_HEADER
+        yield BASIC_CALL
+
+    def refused(self) -> Iterable[tuple[Mapping[str, Any], str]]:
+        yield {"record": "new_cpu", "cpu": 1, "tsc": 1}, "FXX0501"

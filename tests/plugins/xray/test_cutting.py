@@ -1,0 +1,173 @@
+"""Parts of traces: the calls that were chosen, as they were; and what is sound of a damaged one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from fx_xray.cutting import cut, salvage
+from fx_xray.reader import EventCapture
+from fxframework.errors import Severity
+from fxframework.io.sink import Sink
+from fxframework.model.salvage import Loss
+from fxframework.model.window import Selection
+
+from .packed import chance_events, opened, packed_events
+from .traces import basic, buffer, call, event, header, trace
+
+CONFORMANCE = Path(__file__).parents[2] / "conformance" / "xray"
+KEPT = {
+    "slices": ("ticks", "xray_ticks", "xray_function", "xray_cpu", "xray_exit", "xray_entry"),
+    "instants": ("ticks", "xray_cpu", "xray_event_type"),
+    "args": ("uint", "type"),
+}
+
+
+def _cut(
+    capture: EventCapture, selection: Selection, **options: Any
+) -> tuple[bytes, dict[str, int]]:
+    sink = Sink.memory()
+    return_ = dict(cut(capture, selection, sink, {**capture.writer_options, **options}))
+    return sink.getvalue(), return_
+
+
+def _shown(capture: Any) -> dict[tuple[str, str], list[Any]]:
+    return {
+        (name, column): capture.table(name).array(column).tolist()
+        for name, columns in KEPT.items()
+        for column in columns
+    }
+
+
+def _real(name: str) -> EventCapture:
+    data = (CONFORMANCE / f"{name}.xray").read_bytes()
+    return opened(data, "xray-basic" if name.startswith("basic") else "xray")
+
+
+REAL = ("fdr5-all-clang16", "fdr5-mt-clang16", "basic3-mt-clang16", "llvmwriter/v3-allrecords")
+
+
+def _halves(capture: EventCapture) -> Iterator[Selection]:
+    summary = capture.summary()
+    assert summary.start_ns is not None
+    assert summary.end_ns is not None
+    middle = (summary.start_ns + summary.end_ns) // 2
+    yield Selection(stop_ns=middle)
+    yield Selection(start_ns=middle)
+    tids = capture.event_threads()[1].tolist()
+    yield Selection(threads=(str(tids[-1]),))
+
+
+@pytest.mark.parametrize("name", REAL)
+def test_a_part_has_the_rows_of_the_window(name: str) -> None:
+    whole = _real(name)
+    for selection in _halves(whole):
+        data, left_out = _cut(whole, selection)
+        part = opened(data, whole.format)
+        window = whole.select(selection)
+        assert _shown(part) == _shown(window)
+        assert left_out.get("slices", 0) == len(whole.table("slices")) - len(part.table("slices"))
+        assert (part.version, part.frequency, part.buffer_size) == (
+            whole.version, whole.frequency, whole.buffer_size,
+        )  # fmt: skip
+        assert not [f for f in part.diagnostics if f.severity >= Severity.WARNING]
+
+
+@settings(max_examples=15)
+@given(seed=st.integers(0, 1 << 32), start=st.integers(0, 1 << 41), length=st.integers(0, 1 << 41))
+def test_any_part_has_the_rows_of_the_window(seed: int, start: int, length: int) -> None:
+    events, payloads = chance_events(seed, 60)
+    whole = opened(packed_events(events, payloads, 5)[0])
+    selection = Selection(start_ns=start, stop_ns=start + length)
+    data, _ = _cut(whole, selection)
+    part = opened(data)
+    # A call that is left may leave one alone that it closed, whose exit is then its own.
+    wanted = _shown(whole.select(selection))
+    for column in ("ticks", "xray_function", "xray_cpu", "xray_entry"):
+        assert _shown(part)["slices", column] == wanted["slices", column]
+
+
+def test_all_of_it_is_the_file_itself() -> None:
+    for data, form in ((trace(), "xray"), (trace(5, "big"), "xray"), (basic(), "xray-basic")):
+        capture = opened(data, form)
+        assert _cut(capture, Selection()) == (data, {})
+
+
+def test_a_part_of_a_part_is_the_same_file() -> None:
+    for name in REAL:
+        whole = _real(name)
+        for selection in _halves(whole):
+            data, _ = _cut(whole, selection)
+            assert _cut(opened(data, whole.format), selection)[0] == data
+
+
+def test_unmatched_exits_and_open_calls_stay() -> None:
+    records = (call(3, "exit"), call(1), call(2), call(2, "exit"), call(9, "tail_exit"))
+    whole = opened(header() + buffer(*records, cpu=1) + buffer(call(), thread=8))
+    data, left_out = _cut(whole, Selection(threads=("7",)))
+    kinds = [chunk.kind.tolist() for chunk in opened(data).events()]
+    assert kinds == [[1, 0, 0, 1, 2]]
+    assert left_out == {"slices": 1}
+
+
+def test_a_version_may_be_asked_for() -> None:
+    whole = opened(trace(5))
+    data, left_out = _cut(whole, Selection(), version=2, buffer_size=4096)
+    part = opened(data)
+    assert (part.version, part.buffer_size) == (2, 4096)
+    assert left_out["typed events"] == 1
+    assert _shown(part)["slices", "ticks"] == _shown(whole)["slices", "ticks"]
+
+
+def test_big_endian_traces_stay_so() -> None:
+    whole = opened(trace(5, "big"))
+    data, _ = _cut(whole, Selection(stop_ns=whole.summary().end_ns))
+    assert opened(data).byte_order == "big"
+
+
+# --- Salvage --------------------------------------------------------------------------------------
+
+
+def _salvaged(capture: EventCapture) -> tuple[bytes, list[Loss]]:
+    sink = Sink.memory()
+    losses = list(salvage(capture, sink, capture.writer_options))
+    return sink.getvalue(), losses
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "damaged/extent-huge", "damaged/extent-minus8", "damaged/extent-zero",
+        "damaged/no-newcpuid", "damaged/trailing-garbage", "damaged/truncated-mid-metadata",
+        "damaged/unknown-metadata-kind10-at-newbuffer", "damaged/version6",
+        "fdr5-tailmigrate-corrupt-clang19", "fdr5-typed-shortextents-clang16",
+    ],
+)  # fmt: skip
+def test_what_is_sound_is_a_sound_trace(name: str) -> None:
+    damaged = _real(name)
+    data, losses = _salvaged(damaged)
+    assert losses
+    sound = opened(data)
+    sound.scan()
+    assert not [f for f in sound.diagnostics if f.severity >= Severity.WARNING]
+    assert _shown(sound) == _shown(damaged)
+
+
+def test_sound_traces_keep_their_bytes() -> None:
+    for data, form in ((trace(), "xray"), (trace(1), "xray"), (basic(), "xray-basic")):
+        assert _salvaged(opened(data, form)) == (data, [])
+
+
+def test_losses_say_where_they_are() -> None:
+    data = header() + buffer(call(), event(b"hello"), call(kind="exit"), short=3)
+    _, losses = _salvaged(opened(data))
+    assert [(loss.offset, loss.nbytes, loss.code) for loss in losses]
+    odd = basic() + b"\1" * 40
+    sound, losses = _salvaged(opened(odd, "xray-basic"))
+    assert _shown(opened(sound, "xray-basic")) == _shown(opened(basic(), "xray-basic"))
+    assert sum(loss.nbytes for loss in losses) == 40

@@ -1,0 +1,128 @@
+"""Columns of events packed in bulk: read back they are the same, or what is not is counted."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from fx_xray.columns import Events
+from fxframework.errors import Severity
+
+from .packed import THREADS, by_thread, chance_events, opened, packed_events
+
+TIDS = np.arange(THREADS) + 100
+UNKNOWN = 0xFFFF
+
+
+def _as_held(rows: list[tuple[Any, ...]], version: int) -> list[tuple[Any, ...]]:
+    """What a version can hold of the events of a thread."""
+    held = []
+    for kind, function, tsc, cpu, data in rows:
+        if kind == 6 and version < 3:
+            continue
+        if kind >= 5 and version < 5 and not (kind == 5 and version == 4):
+            cpu = UNKNOWN
+        held.append((kind, function, tsc, cpu, data))
+    return held
+
+
+@settings(max_examples=25)
+@given(
+    seed=st.integers(0, 1 << 32), version=st.sampled_from(range(1, 6)),
+    size=st.sampled_from((128, 200, 1000, 1 << 15)), step=st.sampled_from((0, 1, 7)),
+)  # fmt: skip
+def test_what_is_packed_is_read_back(seed: int, version: int, size: int, step: int) -> None:
+    events, payloads = chance_events(seed, 60)
+    data, dropped = packed_events(events, payloads, version, size=size, step=step)
+    capture = opened(data)
+    found = by_thread(capture.events(), capture.payloads, capture.event_threads()[1])
+    wanted = {
+        tid: _as_held(rows, version) for tid, rows in by_thread([events], payloads, TIDS).items()
+    }
+    too_large = {"events larger than a buffer", "arguments beyond the size of a buffer"}
+    if not too_large & dropped.keys():
+        assert found == {tid: rows for tid, rows in wanted.items() if rows}
+    capture.scan()
+    worse = [f for f in capture.diagnostics if f.severity >= Severity.WARNING]
+    assert not worse
+    typed = int((events.kind == 6).sum())
+    assert dropped.get("typed events", 0) == (typed if version < 3 else 0)
+
+
+@pytest.mark.parametrize("version", range(1, 4))
+def test_basic_mode_holds_calls_alone(version: int) -> None:
+    events, payloads = chance_events(3)
+    data, dropped = packed_events(events, payloads, version, basic=True)
+    capture = opened(data, "xray-basic")
+    found = by_thread(capture.events(), capture.payloads, capture.event_threads()[1])
+    wanted = {}
+    for tid, rows in by_thread([events], payloads, TIDS).items():
+        wanted[tid] = [
+            (1 if version < 2 and kind == 2 else kind, function, tsc, cpu & 0xFF, data)
+            for kind, function, tsc, cpu, data in rows
+            if kind < 5
+        ]
+    assert found == wanted
+    assert dropped["custom events"] == int((events.kind == 5).sum())
+    assert dropped["typed events"] == int((events.kind == 6).sum())
+    assert ("kinds of exits" in dropped) == (version < 2)
+
+
+def test_compiled_code_packs_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("numba")
+    monkeypatch.delenv("FXF_NO_NUMBA", raising=False)
+    for version in (1, 3, 5):
+        for seed in range(3):
+            events, payloads = chance_events(seed)
+            plain = packed_events(events, payloads, version)
+            assert packed_events(events, payloads, version, step=9, expected=1 << 30) == plain
+
+
+def test_a_call_takes_its_arguments_into_the_next_buffer() -> None:
+    # A preamble of 64, five calls, and the sixth with its first argument fill the buffer.
+    events = _calls(kind=[0] * 5 + [3, 4, 4], tsc=[5] * 5 + [6] * 3, value=[0] * 6 + [11, 12])
+    data, dropped = packed_events(events, np.zeros(0, np.uint8), 5, size=128)
+    assert not dropped
+    shown = [record.to_json() for record in opened(data).records()]
+    assert [one["record"] for one in shown].count("buffer_extents") == 2
+    tail = [one for one in shown if one["record"] in {"function", "call_argument"}]
+    assert [one.get("value") for one in tail[-2:]] == [11, 12]
+    assert tail[-3]["tsc"] == 6
+    assert tail[-3]["delta"] == 0
+
+
+def test_what_does_not_fit_is_counted() -> None:
+    events = _calls(kind=[4, 0, 4], tsc=[5, 6, 6], function=[1, 1 << 28, 1 << 28])
+    data, dropped = packed_events(events, np.zeros(0, np.uint8), 5)
+    assert dropped == {
+        "calls of functions with greater numbers than fit": 1,
+        "arguments of no call": 2,
+    }
+    assert not list(opened(data).events())
+
+
+def test_an_event_larger_than_a_buffer_is_whole() -> None:
+    payload = np.frombuffer(b"x" * 5000, np.uint8)
+    events = _calls(kind=[0, 5, 1], tsc=[1, 2, 3], size=[0, 5000, 0])
+    data, dropped = packed_events(events, payload, 5, size=256)
+    assert not dropped
+    assert [chunk.size.tolist() for chunk in opened(data).events()] == [[0, 5000, 0]]
+    data, dropped = packed_events(events, payload, 1, size=256)
+    assert dropped == {"events larger than a buffer": 1}
+
+
+def _calls(**given: list[int]) -> Events:
+    count = len(given["kind"])
+    types = {"kind": "u1", "function": "u4", "tsc": "u8", "cpu": "u2", "thread": "i4"}
+    types |= {"offset": "i8", "value": "u8", "size": "i4"}
+    filler = {"function": [1] * count}
+    return Events(
+        **{
+            name: np.array(given.get(name, filler.get(name, [0] * count)), kind)
+            for name, kind in types.items()
+        }
+    )
