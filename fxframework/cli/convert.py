@@ -101,14 +101,14 @@ def _target(host: Host, captures: Sequence[Capture], out: str, to: str | None) -
         )
     writers = by_suffix(host.writers.values(), out)
     if writers:
-        mine = [writer for writer in writers if writer.format == first.format]
-        if not mine and len(writers) > 1:
+        meant = meant_by_suffix(host, writers, first)
+        if meant is None:
             names = ", ".join(writer.format for writer in writers)
             raise UsageError(
                 f"the suffix of {out} is that of several formats: {names}",
                 remedy=f"say which with -t {writers[0].format}",
             )
-        return (mine or writers)[0]
+        return meant
     exporters = by_suffix(host.exporters_for(first.format, first.tables), out)
     if len(exporters) > 1:
         suffix = out.removesuffix(".gz").rpartition(".")[2].lower()
@@ -173,6 +173,17 @@ def by_suffix(known: Iterable[T], out: str) -> list[T]:
     found = [(length(one), one) for one in known]
     longest = max((nbytes for nbytes, _ in found), default=0)
     return [one for nbytes, one in found if nbytes and nbytes == longest]
+
+
+def meant_by_suffix(host: Host, writers: Sequence[Writer], capture: Capture) -> Writer | None:
+    """Of writers that share a suffix, the one of the capture's format, or else the first.
+
+    None where they are of several plugins, so that none of them is the first.
+    """
+    mine = [writer for writer in writers if writer.format == capture.format]
+    if mine or len({id(host.owner(writer)) for writer in writers}) == 1:
+        return (mine or writers)[0]
+    return None
 
 
 def option_names(host: Host) -> set[str]:

@@ -11,6 +11,7 @@ from fxframework.cli.app import command as _command
 from fxframework.cli.convert import (
     RecordTarget,
     by_suffix,
+    meant_by_suffix,
     option_names,
     target_options,
     tell_dropped,
@@ -113,10 +114,9 @@ def _writer(session: Session, capture: Capture, out: str) -> Writer:
     writers = session.host.writers
     found = by_suffix(writers.values(), out)
     fitting = [writer for writer in found if _can_salvage(writer, capture)]
-    # Where several formats share the suffix, the capture's own is meant.
-    fitting.sort(key=lambda writer: writer.format != capture.format)
-    if fitting and (len(fitting) == 1 or fitting[0].format == capture.format):
-        return fitting[0]
+    meant = meant_by_suffix(session.host, fitting, capture)
+    if meant is not None:
+        return meant
     possible = [writer for writer in writers.values() if _can_salvage(writer, capture)]
     suffixes = ", ".join(suffix for writer in possible for suffix in writer.suffixes)
     remedy = f"name OUT after a format that can be written from it: {suffixes or 'there is none'}"

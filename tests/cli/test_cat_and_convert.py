@@ -137,7 +137,7 @@ def test_a_format_without_text_says_what_there_is(host: Host, sample: Path) -> N
     register(host, "bare", fx_readers=lambda: [attrs.evolve(bare, open=open_bare)])
     result = run_cli("cat", "-f", "bare", sample, host=host)
     assert result.exit_code == ExitCode.USAGE
-    assert "csv, picture, records" in result.stderr
+    assert "csv, dot, folded, picture, pprof, records, speedscope" in result.stderr
 
 
 # --- times -------------------------------------------------------------------------------------
@@ -247,9 +247,9 @@ def test_formats_of_one_suffix_go_by_the_input(host: Host, sample: Path, tmp_pat
         Writer(format="twin", title="", suffixes=(".toy",), open=toy.ToyWriter)])  # fmt: skip
     out = tmp_path / "out.toy"
     assert run_cli("convert", sample, out, host=host).exit_code == ExitCode.OK
-    register(host, "third", fx_writers=lambda: [
-        Writer(format=name, title="", suffixes=(".x",), open=toy.ToyWriter)
-        for name in ("x-one", "x-two")])  # fmt: skip
+    for name in ("x-one", "x-two"):
+        writer = Writer(format=name, title="", suffixes=(".x",), open=toy.ToyWriter)
+        register(host, name, fx_writers=lambda writer=writer: [writer])
     result = run_cli("convert", sample, tmp_path / "out.x", host=host)
     assert result.exit_code == ExitCode.USAGE
     assert "x-one, x-two" in result.stderr

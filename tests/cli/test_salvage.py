@@ -48,10 +48,10 @@ def other_writer(**more: Any) -> Writer:
     )  # fmt: skip
 
 
-def with_writers(host: Host, *writers: Writer) -> Host:
-    module = types.ModuleType("others")
+def with_writers(host: Host, *writers: Writer, name: str = "others") -> Host:
+    module = types.ModuleType(name)
     module.fx_writers = hookimpl(lambda: list(writers))  # type: ignore[attr-defined]
-    host.register(module, name="others", distribution="others", version="1")
+    host.register(module, name=name, distribution=name, version="1")
     assert not host.failures
     return host
 
@@ -262,14 +262,26 @@ def test_a_format_that_cannot_take_it_is_refused(host: Host, damaged: Path) -> N
 
 
 def test_of_formats_that_share_a_suffix_the_captures_own(host: Host, damaged: Path) -> None:
-    with_writers(host, attrs.evolve(other_writer(), suffixes=(".toy", ".both")),
-                 attrs.evolve(other_writer(), format="third", suffixes=(".both",)))  # fmt: skip
+    with_writers(host, attrs.evolve(other_writer(), suffixes=(".toy", ".both")))
+    third = attrs.evolve(other_writer(), format="third", suffixes=(".both",))
+    with_writers(host, third, name="thirds")
     out = damaged.with_name("out.toy")
     run_cli("salvage", damaged, out, host=host)
     assert out.read_bytes().startswith(toy.MAGIC)
     result = run_cli("salvage", damaged, damaged.with_name("out.both"), host=host)
     assert result.exit_code == ExitCode.USAGE
     assert "several formats: other, third" in result.stderr
+
+
+def test_of_one_plugins_formats_that_share_a_suffix_the_first(host: Host, damaged: Path) -> None:
+    third = attrs.evolve(other_writer(), format="third", suffixes=(".both",), compose=None)
+    with_writers(host, attrs.evolve(other_writer(), suffixes=(".both",)), third)
+    for command in ("salvage", "convert"):
+        out = damaged.with_name(f"{command}.both")
+        result = run_cli(command, damaged, out, host=host)
+        assert result.exit_code == ExitCode.FINDINGS
+        assert f"{out}: made from the tables" in result.stderr or command == "convert"
+        assert out.read_bytes() == b"1 rows"
 
 
 def test_a_format_may_bring_its_own(

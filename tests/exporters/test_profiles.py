@@ -13,6 +13,7 @@ import toy
 from calls_of import Call, Given, Numbered, nested_calls, own_time, path_of
 from hypothesis import given
 
+import fxframework as fxf
 from fxframework.errors import UsageError, WriteRefusedError
 from fxframework.exporters import plugin
 from fxframework.io.sink import Sink
@@ -305,3 +306,20 @@ def test_dot_takes_one_capture_and_known_figures() -> None:
         export("dot", Given(LOOP), Given(LOOP))
     with pytest.raises(UsageError, match="did you mean 'sum'"):
         export("dot", Given(LOOP), edge_label="sums")
+
+
+# --- A trace -----------------------------------------------------------------------------------
+
+
+def test_a_fuchsia_trace_becomes_every_profile() -> None:
+    with fxf.open(ROOT / "examples" / "magic_trace_sample.fxt.gz") as capture:
+        rows = len(capture.table("slices"))
+        document = check_speedscope(export("speedscope", capture)[0])
+        assert len(document["profiles"][0]["events"]) == 2 * rows
+        folded, dropped = export("folded", capture)
+        own = sum(int(line.rsplit(b" ", 1)[1]) for line in folded.splitlines())
+        samples = stacks(export("pprof", capture)[0])
+        assert sum(values[1] for values in samples.values()) == own
+        assert sum(values[0] for values in samples.values()) == rows
+        assert dropped["rows of args"] == len(capture.table("args"))
+        assert b'[label="{_start|2}"' in export("dot", capture)[0]

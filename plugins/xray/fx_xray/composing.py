@@ -241,6 +241,8 @@ class Composition:
 
     def _list_functions(self, capture: Capture, shift: int) -> None:
         """Remember the names of the functions of a capture that has any."""
+        if capture.format in wire.FORMS and not capture.request.options.get("instr_map"):
+            return
         for batch in capture.batches("xray_functions"):
             names = batch.texts("name")
             for id, name in zip(batch.array("id").tolist(), names, strict=True):

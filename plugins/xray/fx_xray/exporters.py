@@ -288,8 +288,8 @@ class _TextLines:
         """Offsets and times, in columns: the times as the option asks for them."""
         offsets = batch.offset.tolist()
         if self._time == "ticks":
-            shown = zip(offsets, batch.tsc.tolist(), strict=True)
-            return [f"{offset:>8} {ticks:>16}" for offset, ticks in shown]
+            pairs = zip(offsets, batch.tsc.tolist(), strict=True)
+            return [f"{offset:>8} {ticks:>16}" for offset, ticks in pairs]
         if self._first is None and ns:
             self._first = ns[0] if self._time == "first" else 0
         first = self._first or 0

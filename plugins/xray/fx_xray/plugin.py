@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from fxframework import hookimpl
 from fxframework.errors import Catalogue
@@ -27,6 +27,9 @@ SUFFIXES = (".xray",)
 YAML_SUFFIXES = (".yaml", ".yml")
 
 # --- Recognising -------------------------------------------------------------------------
+
+ByteOrder = Literal["little", "big"]
+_ORDERS: tuple[ByteOrder, ...] = ("little", "big")
 
 
 def sniff(probe: Probe) -> Confidence:
@@ -80,13 +83,13 @@ def sniff_basic(probe: Probe) -> Confidence:
     return Confidence.POSSIBLE if probe.has_suffix(SUFFIXES) else Confidence.NONE
 
 
-def _header(probe: Probe, type: int, versions: int) -> tuple[int, str] | None:
+def _header(probe: Probe, type: int, versions: int) -> tuple[int, ByteOrder] | None:
     """Version and byte order of a header of this type; None where there is none."""
     from fx_xray import layout
 
     if len(probe.head) < layout.HEADER_BYTES:
         return None
-    for order in ("little", "big"):
+    for order in _ORDERS:
         version = int.from_bytes(probe.head[:2], order)
         if 1 <= version <= versions and int.from_bytes(probe.head[2:4], order) == type:
             return version, order
@@ -110,7 +113,7 @@ def sniff_yaml(probe: Probe) -> Confidence:
     found = sum(word in probe.head for word in words)
     if found == len(words):
         return Confidence.CERTAIN
-    return Confidence.LIKELY if found > 2 else Confidence.NONE  # noqa: PLR2004
+    return Confidence.LIKELY if found > 2 else Confidence.NONE
 
 
 # --- Options -----------------------------------------------------------------------------
@@ -122,6 +125,7 @@ SYMBOLS = (
         default="",
         help="what names the functions: the instrumented program, or its map as YAML of llvm-xray "
         "or as CSV; of shared libraries by their numbers: main,1=lib.so",
+        flags=("-m", "--instr-map"),
     ),
     Option(name="demangle", type=bool, default=True, help="show names as the source has them"),
 )

@@ -1,0 +1,234 @@
+"""The two decoders held against each other: ``records.py`` and a plain model, and the kernels.
+
+They share nothing but layout constants. Whatever the bytes, their records count the same, their
+events and rows hold the same values, and they find the same faults in the same places.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import hypothesis
+import numpy as np
+import pytest
+from hypothesis import strategies as st
+
+from fx_xray import columns, reader
+from fx_xray.records import RecordDecoder
+from fx_xray.rules import RULES
+from fxframework.io.limits import Limits
+from fxframework.io.source import Source
+from fxframework.model.capture import OpenRequest
+from fxframework.model.diagnostics import Diagnostics
+from fxframework.model.table import Table
+
+from . import model
+from .streams import basic_files, damaged, fdr_files
+from .traces import WHOLE
+
+OPEN = {"xray": reader.open_fdr, "xray-basic": reader.open_basic}
+FILES = {"xray": fdr_files(), "xray-basic": basic_files()}
+CONFORMANCE = Path(__file__).parents[2] / "conformance" / "xray"
+REAL = {
+    str(path.relative_to(CONFORMANCE)): path for path in sorted(CONFORMANCE.rglob("*.xray"))
+}
+SLOW = {"deadline": None, "suppress_health_check": list(hypothesis.HealthCheck)}
+MANY = hypothesis.settings(max_examples=150, **SLOW)
+FORMS = pytest.mark.parametrize("form", OPEN)
+ORPHAN = -1
+
+
+def form_of(data: bytes) -> str:
+    return "xray-basic" if data[2:3] == b"\0" else "xray"
+
+
+def opened(form: str, data: bytes, **limits: int) -> reader.EventCapture:
+    request = OpenRequest(options={}, limits=Limits(**limits))
+    return OPEN[form](Source.open(data), request)
+
+
+def events_of(capture: reader.EventCapture) -> list[model.Event]:
+    pids, tids = (column.view(np.int64).tolist() for column in capture.event_threads())
+    threads = list(zip(pids, tids, strict=True))
+    out = []
+    for events in capture.events():
+        for kind, function, tsc, cpu, thread, offset, value, size in zip(
+            *(column.tolist() for column in events), strict=True
+        ):
+            what: Any = None
+            if kind == 4:
+                what = value
+            elif kind > 4:
+                what = capture.payloads[value : value + size].tobytes()
+            else:
+                assert value == size == 0
+            orphan = kind == 4 and size == ORPHAN
+            out.append(
+                model.Event(kind, function, tsc, cpu, threads[thread], offset, what, orphan)
+            )
+    return out
+
+
+def rows_of(table: Table, *names: str) -> list[tuple[Any, ...]]:
+    columns = [
+        table.texts(name) if table.schema.column(name).kind == "code" else table[name].tolist()
+        for name in names
+    ]
+    return list(zip(*columns, strict=True))
+
+
+def ns(tsc: int, frequency: int) -> int:
+    return min(tsc * 1_000_000_000 // (frequency or 1_000_000_000), (1 << 63) - 1)
+
+
+def check_tables(
+    capture: reader.EventCapture, table: Any, threads: list[tuple[int, int]], want: model.Tables
+) -> None:
+    frequency = capture.frequency
+    number = {thread: index for index, thread in enumerate(threads)}
+    slices = rows_of(
+        table("slices"), "row", "offset", "ticks", "ts", "dur", "thread", "name", "depth",
+        "parent", "xray_function", "xray_ticks", "xray_cpu", "xray_exit", "xray_entry",
+    )  # fmt: skip
+    expected = []
+    for row, each in enumerate(want.slices):
+        offset, tsc, thread, function, depth, parent, cpu, entry, ticks, ended = each
+        length = -1
+        if ticks >= 0:
+            length = max(ns(tsc + ticks & model.U64, frequency) - ns(tsc, frequency), 0)
+        expected.append(
+            (row, offset, tsc, ns(tsc, frequency), length, number[thread], str(function), depth,
+             parent, function, ticks, cpu, ended, entry)  # fmt: skip
+        )
+    assert slices == expected
+    instants = rows_of(
+        table("instants"), "row", "offset", "ticks", "ts", "thread", "category", "name",
+        "xray_cpu", "xray_event_type",
+    )  # fmt: skip
+    categories = {5: "custom_event", 6: "typed_event"}
+    assert instants == [
+        (row, offset, tsc, ns(tsc, frequency), number[thread],
+         categories.get(kind, "unmatched_exit"), categories.get(kind, str(what)), cpu,
+         what if kind == 6 else 0)  # fmt: skip
+        for row, (offset, tsc, thread, kind, what, cpu) in enumerate(want.instants)
+    ]
+    args = rows_of(table("args"), "row", "offset", "table", "parent", "name", "type", "uint", "str")
+    codes = {"slices": 2, "instants": 3}
+    types = {"data": 10, "event_type": 2}
+    found = [(*each[:-1], None if each[-1] is None else each[-1]) for each in args]
+    assert found == [
+        (row, offset, codes[where], parent, name, types.get(name, 4),
+         0 if isinstance(value, bytes) else value,
+         value.decode(errors="surrogateescape") if isinstance(value, bytes) else None)  # fmt: skip
+        for row, (offset, where, parent, name, value) in enumerate(want.args)
+    ]
+
+
+def check(form: str, data: bytes) -> None:
+    """All that is to be the same of the two decoders."""
+    threads, want = model.events_of(form, data, {})
+    found = Diagnostics(RULES, limit=0)
+    kinds = Counter(
+        record.record for record in RecordDecoder(form, diagnostics=found).records(data)
+    )
+    capture = opened(form, data, max_findings=0)
+    assert events_of(capture) == want
+    summary = capture.summary()
+    assert summary.kinds == dict(kinds)
+    assert summary.records == kinds.total()
+    tables = model.tables_of(want)
+    check_tables(capture, capture.table, threads, tables)
+    reported = [each for each in capture.diagnostics if each.code[:3] == "FXX"]
+    framing = Counter((each.code, each.offset) for each in reported if each.code[4] not in "36")
+    assert framing == Counter((each.code, each.offset) for each in found)
+    counts = capture.diagnostics.counts
+    exits = sum(kind in (1, 2) for _, _, _, kind, _, _ in tables.instants)
+    assert counts.get("FXX0301", 0) == exits == summary.facts["unmatched_exits"]
+    unclosed = sum(each[8] < 0 for each in tables.slices)
+    assert counts.get("FXX0302", 0) == unclosed == summary.facts["unmatched_entries"]
+    assert counts.get("FXX0303", 0) == tables.unwound == summary.facts["unwound"]
+    times = [event.tsc for event in want]
+    if times:
+        assert summary.start_ns == ns(min(times), capture.frequency)
+        assert summary.end_ns == ns(max(times), capture.frequency)
+    assert {name: len(capture.table(name)) for name in capture.schemas} == dict(summary.rows)
+
+
+@FORMS
+@hypothesis.given(data=st.data())
+@MANY
+def test_they_agree_on_traces(form: str, data: st.DataObject) -> None:
+    check(form, data.draw(FILES[form]))
+
+
+@FORMS
+@hypothesis.given(data=st.data())
+@MANY
+def test_they_agree_on_damaged_traces(form: str, data: st.DataObject) -> None:
+    check(form, data.draw(damaged(FILES[form])))
+
+
+@FORMS
+@hypothesis.given(data=st.binary(max_size=300))
+@MANY
+def test_they_agree_on_any_bytes(form: str, data: bytes) -> None:
+    check(form, data)
+
+
+@pytest.mark.parametrize("name", WHOLE)
+def test_they_agree_on_truncation_at_every_byte(name: str) -> None:
+    form, data = WHOLE[name]
+    step = 1 if name in ("fdr1-little", "fdr5-little", "basic3-little") else 7
+    for end in range(0, len(data) + 1, step):
+        check(form, data[:end])
+
+
+@pytest.mark.parametrize("name", REAL)
+def test_they_agree_on_real_traces(name: str) -> None:
+    data = REAL[name].read_bytes()
+    check(form_of(data), data)
+
+
+@pytest.mark.parametrize("events", [1, 2, 3, 7])
+@pytest.mark.parametrize("name", ["fdr5-mt-clang16.xray", "basic3-all-clang16.xray"])
+def test_batches_are_the_whole_tables_at_every_boundary(
+    name: str, events: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data = REAL[name].read_bytes()
+    form = form_of(data)
+    whole = opened(form, data)
+    monkeypatch.setattr(reader, "CHUNK_EVENTS", events)
+    monkeypatch.setattr(columns, "COUNTED", 2)
+    parts = opened(form, data, max_memory=1)
+    assert parts.summary() == attrs_without_timeline(whole.summary())
+    assert list(parts.diagnostics) == list(whole.diagnostics)
+    for table in whole.schemas:
+        names = list(whole.table(table))
+        batched = [row for batch in parts.batches(table, 5) for row in rows_of(batch, *names)]
+        assert batched == rows_of(whole.table(table), *names)
+
+
+def attrs_without_timeline(summary: Any) -> Any:
+    import attrs
+
+    return attrs.evolve(summary, timeline=())
+
+
+@FORMS
+@hypothesis.given(data=st.data())
+@MANY
+def test_batches_of_any_trace_are_its_tables(form: str, data: st.DataObject) -> None:
+    file = data.draw(damaged(FILES[form]))
+    whole = opened(form, file)
+    before = reader.CHUNK_EVENTS
+    reader.CHUNK_EVENTS = data.draw(st.integers(1, 5))
+    try:
+        parts = opened(form, file, max_memory=1)
+        for table in ("slices", "instants", "args"):
+            names = list(whole.table(table))
+            batched = [row for batch in parts.batches(table, 3) for row in rows_of(batch, *names)]
+            assert batched == rows_of(whole.table(table), *names)
+    finally:
+        reader.CHUNK_EVENTS = before
