@@ -27,7 +27,9 @@ ASCENDING = ("funcid", "func")
 
 
 @_command(
-    captures=True, name="account", short_help="Say how often functions were called, and how long."
+    captures=True,
+    name="account",
+    short_help="Say how often functions were called, and for how long.",
 )
 @by_option
 @click.option("--per-thread", is_flag=True, help="One line a function and thread.")

@@ -176,9 +176,10 @@ def function_mask(selection: Selection, capture: Capture) -> Bools | None:
     used = np.zeros(1, np.bool_)
     for name in ("slices", "instants"):
         for batch in capture.batches(name) if name in capture.schemas else ():
+            codes = batch.array("name")  # strings may be known only once a column is made
             grown = np.zeros(max(used.size, len(capture.strings) + 1), np.bool_)
             grown[: used.size] = used
-            grown[batch.array("name")] = True  # -1 is the last one, which no string is
+            grown[codes] = True  # -1 is the last one, which no string is
             grown[-1] = False
             used = grown
         if name == "slices":

@@ -213,3 +213,12 @@ def test_json_of_every_command_says_what_it_is(host: Host, rows: Path) -> None:
     for command in ("account", "stack", "graph"):
         document = json.loads(run_cli(command, "--json", rows, host=host).stdout)
         assert (document["fxframework"], document["version"]) == (command, 1)
+
+
+def test_a_trace_is_not_cut_by_functions(tmp_path: Path) -> None:
+    trace = Path(__file__).resolve().parents[2] / "examples" / "magic_trace_sample.fxt.gz"
+    out = tmp_path / "part.fxt"
+    result = run_cli("convert", trace, out, "--function", "_start")
+    assert result.exit_code == ExitCode.USAGE
+    assert "cannot be cut by functions" in result.stderr
+    assert not out.exists()

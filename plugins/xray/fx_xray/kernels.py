@@ -969,8 +969,13 @@ def decode_fdr(words, data, version, max_record, plan, heads, events):  # type: 
             elif kind == TSC_WRAP:
                 base = words[at + 1] ^ SIGN
             elif kind == CALL_ARGUMENT:
+                if function < 0 and base > bound:
+                    head = base
+                    break
                 if count == room:
-                    break  # before any other event, as it belongs to the one before
+                    # Before any other event, where it belongs to the one before.
+                    head = base if function < 0 else SIGN
+                    break
                 events.kind[count] = ARGUMENT
                 events.function[count] = max(function, 0)
                 events.tsc[count] = base ^ SIGN
@@ -1045,6 +1050,7 @@ def normalise(words, data, out, version, order, start, stop):  # type: ignore[no
             word = field(words, at, 0, 4, True)
             if order == BIG:
                 word = (word >> 28 & 7) << 1 | (word & 0xFFFFFFF) << 4
+            word &= ~1
             for index in range(4):
                 out[at + index] = (word >> (8 * index)) & 0xFF
                 out[at + 4 + index] = data[at + 7 - index]
@@ -1193,7 +1199,11 @@ def decode_basic(words, data, big, plan, heads, events):  # type: ignore[no-unty
                 following += 1
                 continue
             if field(words, at, 0, 2, big):
+                if function < 0 and base > bound:
+                    head = base
+                    break
                 if count == room:
+                    head = base if function < 0 else SIGN
                     break
                 kind = ARGUMENT
                 value = field(words, at, 16, 8, big)

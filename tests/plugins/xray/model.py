@@ -161,7 +161,8 @@ def basic_events(records: list[Any]) -> dict[tuple[int, int], list[Any]]:
     version = min(max(records[0].version, 1), 3)
     found: dict[tuple[int, int], list[Any]] = {}
     latest: dict[tuple[int, int], int] = defaultdict(int)
-    for record, follower in zip(records[1:], [*records[2:], None], strict=True):
+    body = records[1:]
+    for record, follower in zip(body, [*body, None][1:], strict=True):
         if record.record == "damaged":
             continue
         key = record.process if version > 2 else 0, record.thread  # noqa: PLR2004

@@ -10,6 +10,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
+import attrs
 import hypothesis
 import numpy as np
 import pytest
@@ -114,14 +115,15 @@ def check_tables(
          what if kind == 6 else 0)  # fmt: skip
         for row, (offset, tsc, thread, kind, what, cpu) in enumerate(want.instants)
     ]
-    args = rows_of(table("args"), "row", "offset", "table", "parent", "name", "type", "uint", "str")
+    args = rows_of(table("args"), "row", "offset", "table", "parent", "name", "type", "uint")
     codes = {"slices": 2, "instants": 3}
     types = {"data": 10, "event_type": 2}
-    found = [(*each[:-1], None if each[-1] is None else each[-1]) for each in args]
-    assert found == [
+    codes_of = table("args")["str"].tolist()
+    payloads = [None if code < 0 else capture.strings.bytes_of(code) for code in codes_of]
+    assert [(*each, payload) for each, payload in zip(args, payloads, strict=True)] == [
         (row, offset, codes[where], parent, name, types.get(name, 4),
          0 if isinstance(value, bytes) else value,
-         value.decode(errors="surrogateescape") if isinstance(value, bytes) else None)  # fmt: skip
+         value if isinstance(value, bytes) else None)  # fmt: skip
         for row, (offset, where, parent, name, value) in enumerate(want.args)
     ]
 
@@ -202,18 +204,12 @@ def test_batches_are_the_whole_tables_at_every_boundary(
     monkeypatch.setattr(reader, "CHUNK_EVENTS", events)
     monkeypatch.setattr(columns, "COUNTED", 2)
     parts = opened(form, data, max_memory=1)
-    assert parts.summary() == attrs_without_timeline(whole.summary())
+    assert parts.summary() == attrs.evolve(whole.summary(), timeline=())
     assert list(parts.diagnostics) == list(whole.diagnostics)
     for table in whole.schemas:
         names = list(whole.table(table))
         batched = [row for batch in parts.batches(table, 5) for row in rows_of(batch, *names)]
         assert batched == rows_of(whole.table(table), *names)
-
-
-def attrs_without_timeline(summary: Any) -> Any:
-    import attrs
-
-    return attrs.evolve(summary, timeline=())
 
 
 @FORMS
