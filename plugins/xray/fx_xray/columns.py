@@ -9,7 +9,8 @@ from __future__ import annotations
 import abc
 import tempfile
 from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple
+from functools import partial
+from typing import Any, ClassVar, NamedTuple
 
 import attrs
 import numpy as np
@@ -32,6 +33,7 @@ __all__ = [
     "Matcher",
     "Rows",
     "to_ns",
+    "to_spans",
 ]
 
 I64 = NDArray[np.int64]
@@ -42,6 +44,8 @@ WINDOW = 64 << 20
 """Bytes of a file that are framed before they are let go of."""
 AT_ONCE = 1 << 15
 """Events that are decoded at once where they are not kept."""
+FED = 1 << 12
+"""Events that are decoded at once where they are matched at once."""
 _BIAS = np.int64(k.SIGN)
 
 
@@ -150,7 +154,14 @@ class Log(abc.ABC):
     def events(self, room: int = AT_ONCE) -> Iterator[Events]:
         """All events, up to ``room`` at once, to be kept."""
         for chunk in self.chunks(room):
-            yield Events.of(k.Events(*(column.copy() for column in chunk)))
+            mine = k.Events(*(column.copy() for column in chunk))
+            np.bitwise_and(mine.kind, k.BACK - 1, out=mine.kind)
+            yield Events.of(mine)
+
+    def feed(self, matcher: Matcher) -> None:
+        """Let all events be matched, of which the matcher keeps the rows."""
+        for chunk in self.chunks():
+            matcher.add(chunk)
 
 
 class GivenLog(Log):
@@ -181,6 +192,7 @@ class GivenLog(Log):
         self.nbytes = 32 * int(events.kind.size)
         order = merged_order(events)
         self._events = k.Events(*(column[order] for column in events.raw()))
+        self._events.kind[_backward(self._events)] |= k.BACK
 
     def chunks(self, room: int = AT_ONCE) -> Iterator[k.Events]:
         """All events, up to ``room`` at once."""
@@ -196,6 +208,15 @@ def merged_order(events: Events) -> I64:
     for mine in np.split(order, starts[1:]):
         time[mine] = np.maximum.accumulate(time[mine])
     return order[np.argsort(time[order], kind="stable")]
+
+
+def _backward(events: k.Events) -> I64:
+    """Events of functions whose time is before that of the thread's last one."""
+    calls = np.flatnonzero(events.kind < k.ARGUMENT)
+    calls = calls[np.argsort(events.thread[calls], kind="stable")]
+    time, thread = events.tsc[calls].view(np.uint64), events.thread[calls]
+    back: I64 = calls[1:][(time[1:] < time[:-1]) & (thread[1:] == thread[:-1])]
+    return back
 
 
 # --- Calls ---------------------------------------------------------------------------------------
@@ -251,9 +272,11 @@ class Matcher:
         self.spans = spans or k.Spans(
             _spilled(log.entries, np.int64), _spilled(log.entries, np.uint8)
         )
-        threads = log.pids.size
+        threads = max(log.pids.size, 1)
+        self._one = threads == 1
         scalars = np.zeros(k.MATCH_SCALARS, np.int64)
         scalars[k.M_FREE] = -1
+        scalars[k.M_LOW], scalars[k.M_HIGH] = k.LATEST, k.SIGN
         scalars[k.M_AGAIN] = spans is not None
         scalars[k.M_MAX_DEPTH] = limits.max_depth or 1 << 62
 
@@ -265,10 +288,6 @@ class Matcher:
             top=by_thread(-1),
             depth=by_thread(0),
             shallow=by_thread(-1),
-            row=by_thread(-1),
-            instant=np.zeros(threads, np.uint8),
-            argument=by_thread(0),
-            latest=by_thread(k.SIGN),
             deep_key=np.zeros(16, np.int64),
             deep_open=np.zeros(16, np.int64),
             counts=np.zeros(min(COUNTED, max(16, log.nbytes // 16)), np.int64),
@@ -281,8 +300,12 @@ class Matcher:
         self._slices = k.Slices(*_empty(_SLICE_DTYPES, 0))
         self._instants = k.Instants(*_empty(_INSTANT_DTYPES, 0))
         self._args = k.Args(*_empty(_ARG_DTYPES, 0))
-        self.range: tuple[int, int] | None = None
+
+    @property
+    def range(self) -> tuple[int, int] | None:
         """The least and the greatest time of an event so far, in ticks."""
+        low, high = (int(self.calls.scalars[at]) - k.SIGN for at in (k.M_LOW, k.M_HIGH))
+        return (low, high) if low <= high else None
 
     @property
     def unmatched_exits(self) -> int:
@@ -300,11 +323,6 @@ class Matcher:
         if not count:
             return
         self._make_room(count)
-        times = events.tsc.view(np.uint64)
-        low, high = int(times.min()), int(times.max())
-        if self.range is not None:
-            low, high = min(low, self.range[0]), max(high, self.range[1])
-        self.range = low, high
         self._kernel(
             events, count, self.calls, self._slices, self.spans, self._instants, self._args,
             self.notes,
@@ -317,12 +335,35 @@ class Matcher:
         found: list[int] = np.unique(self._instants.function[:rows][exits]).tolist()
         return found
 
+    def run(self, kernel: Callable[..., int], count: int) -> None:
+        """Let a kernel match all events of the log, ``count`` at once."""
+        self.reserve()
+        self._make_room(count)
+        while kernel(self.calls, self._slices, self.spans, self._instants, self._args, self.notes):
+            self._make_room(count)
+
+    def beyond(self, bound: int) -> tuple[int, int] | None:
+        """Of the rows since rows were taken last, those whose time is beyond ``bound`` ticks.
+
+        Gives the least byte offset, and how many there are; None where there are none.
+        """
+        if self.range is None or self.range[1] <= bound:
+            return None
+        scalars = self.calls.scalars
+        found = []
+        for rows, at in ((self._slices, k.M_SLICES), (self._instants, k.M_INSTANTS)):
+            count = int(scalars[at])
+            late = rows.ticks[:count].view(np.uint64) > np.uint64(bound)
+            found.append(rows.offset[:count][late])
+        offsets = np.concatenate(found)
+        return (int(offsets.min()), int(offsets.size)) if offsets.size else None
+
     def take(self) -> Rows:
         """The rows since the last time."""
         scalars = self.calls.scalars
         slices, instants, args = (int(scalars[at]) for at in (k.M_SLICES, k.M_INSTANTS, k.M_ARGS))
         rows = Rows(
-            k.Slices(*(column[:slices] for column in self._slices)),
+            self._taken_slices(slices),
             k.Instants(*(column[:instants] for column in self._instants)),
             k.Args(*(column[:args] for column in self._args)),
             {
@@ -336,6 +377,11 @@ class Matcher:
         self._instants = k.Instants(*_empty(_INSTANT_DTYPES, 0))
         self._args = k.Args(*_empty(_ARG_DTYPES, 0))
         return rows
+
+    def _taken_slices(self, count: int) -> k.Slices:
+        taken = k.Slices(*(column[:count] for column in self._slices))
+        # The number of the only thread was left out.
+        return taken._replace(thread=np.broadcast_to(np.int32(0), count)) if self._one else taken
 
     def forget(self) -> None:
         """Forget the rows since the last time, but for how many there were."""
@@ -353,6 +399,8 @@ class Matcher:
         """Make room for all slices of the log at once."""
         left = self._log.entries - int(self.calls.scalars[k.M_FIRST_SLICE])
         self._slices = k.Slices(*_empty(_SLICE_DTYPES, left))
+        if self._one:
+            self._slices = self._slices._replace(thread=np.zeros(0, np.int32))
 
     def _make_room(self, count: int) -> None:
         """Room for what ``count`` events may make."""
@@ -363,20 +411,21 @@ class Matcher:
         if self._slices.offset.size < wanted:
             size = min(max(wanted, 2 * used), left)
             self._slices = k.Slices(*(_resized(c, used, size) for c in self._slices))
+            if self._one:
+                self._slices = self._slices._replace(thread=np.zeros(0, np.int32))
         used = int(scalars[k.M_INSTANTS])
         if self._instants.offset.size < used + count:
-            size = max(used + count, 3 * used // 2)
+            size = max(used + 2 * count, 3 * used // 2)
             self._instants = k.Instants(*(_resized(c, used, size) for c in self._instants))
         used = int(scalars[k.M_ARGS])
         if self._args.offset.size < used + 2 * count:
-            size = max(used + 2 * count, 3 * used // 2)
+            size = max(used + 4 * count, 3 * used // 2)
             self._args = k.Args(*(_resized(c, used, size) for c in self._args))
         nodes = k.NODE_FIELDS * (int(scalars[k.M_NODES]) + count)
         if calls.nodes.size < nodes:
             used = k.NODE_FIELDS * int(scalars[k.M_NODES])
             calls = calls._replace(nodes=_resized(calls.nodes, used, 2 * nodes))
-        if (calls.depth > k.DEEP - count).any():
-            calls = self._roomy_map(calls, "deep_key", "deep_open", k.M_DEEP, count)
+        calls = self._roomy_map(calls, "deep_key", "deep_open", k.M_DEEP, count)
         calls = self._roomy_map(calls, "count_key", "count_of", k.M_COUNTED, count)
         self.calls = calls
         opened = int(scalars[k.M_NODES])
@@ -440,19 +489,31 @@ def _spilled(size: int, dtype: type) -> NDArray[Any]:
         return np.memmap(file, dtype, "w+", shape=(size,))
 
 
-def to_ns(ticks: I64, more: I64 | None, frequency: int, nbytes: int) -> I64:
-    """Nanoseconds of ticks, or of as many ``more`` less the nanoseconds of ``ticks``.
+def _rate(frequency: int) -> int:
+    """The bits of the ticks per second; where they are not known, ticks are nanoseconds."""
+    return int(np.array([frequency or NS_PER_SECOND], np.uint64).view(np.int64)[0])
 
-    Ticks are the bits of uint64; -1 of ``more`` stays -1. What int64 does not hold is its greatest
-    number. ``nbytes`` says how much work it is.
+
+def to_ns(ticks: I64, frequency: int, nbytes: int) -> I64:
+    """Nanoseconds of ticks, which are the bits of uint64, rounded down; same shape.
+
+    What int64 does not hold is its greatest number. ``nbytes`` says how much work it is.
     """
     out: I64 = arena.empty(ticks.size, np.int64)
-    rate = np.array([frequency or NS_PER_SECOND], np.uint64).view(np.int64)
-    if more is None:
-        k.times.for_size(nbytes)(ticks, int(rate[0]), np.zeros(2, np.int64), out)
-    else:
-        k.lengths.for_size(nbytes)(ticks, more, int(rate[0]), np.zeros(2, np.int64), out)
+    k.times.for_size(nbytes)(ticks, _rate(frequency), np.zeros(2, np.int64), out)
     return out
+
+
+def to_spans(ticks: I64, more: I64, frequency: int, nbytes: int) -> tuple[I64, I64]:
+    """The same of ``ticks``, and the nanoseconds from there to ``more`` ticks later.
+
+    Of ``more`` that are -1 they are -1.
+    """
+    starts: I64 = arena.empty(ticks.size, np.int64)
+    lengths: I64 = arena.empty(ticks.size, np.int64)
+    parts = np.zeros(2, np.int64)
+    k.spans_of.for_size(nbytes)(ticks, more, _rate(frequency), parts, starts, lengths)
+    return starts, lengths
 
 
 # --- Traces of both modes -------------------------------------------------------------------------
@@ -460,6 +521,10 @@ def to_ns(ticks: I64, more: I64 | None, frequency: int, nbytes: int) -> I64:
 
 class _FileLog(Log):
     """A trace of which the bytes are given: how both modes are framed."""
+
+    _decode_kernel: ClassVar[Kernel]
+    _run_kernel: ClassVar[Kernel]
+    _all_columns: ClassVar[tuple[bool, ...]] = ()
 
     def __init__(
         self,
@@ -527,9 +592,9 @@ class _FileLog(Log):
     def _new_heads(self, firsts: I64, lasts: I64) -> k.Heads:
         """All threads at the beginning of their stretches."""
         threads = firsts.size
-        zeros = [np.zeros(threads, np.int64) for _ in range(7)]
+        zeros = [np.zeros(threads, np.int64) for _ in range(8)]
         heads = k.Heads(firsts.copy(), lasts, *zeros, np.zeros(1, np.int64))
-        heads.base[:] = heads.head[:] = k.SIGN
+        heads.base[:] = heads.latest[:] = heads.head[:] = k.SIGN
         heads.cpu[:] = k.NO_CPU
         heads.function[:] = -1
         alive = np.flatnonzero(firsts < lasts)
@@ -538,14 +603,24 @@ class _FileLog(Log):
         return heads
 
     @abc.abstractmethod
-    def _decoding(self) -> Callable[[k.Events], int]:
-        """What fills columns from the beginning of the trace on."""
+    def _decoding(self, kernel: Kernel, *more: Any) -> Callable[..., int]:
+        """A kernel that decodes, with all that it takes before ``events``."""
+
+    def _room(self, room: int) -> k.Events:
+        room = max(1, min(room, self.nbytes // 8))
+        return k.Events(*(np.zeros(room, _DTYPES[name]) for name in k.Events._fields))
+
+    def feed(self, matcher: Matcher) -> None:
+        """Let all events be matched, of which the matcher keeps the rows."""
+        run = self._decoding(self._run_kernel)
+        events = self._room(FED)
+        matcher.run(partial(run, events), events.kind.size)
 
     def chunks(self, room: int = AT_ONCE) -> Iterator[k.Events]:
         """All events, up to ``room`` at once. What is given holds until the next ones are."""
-        decode = self._decoding()
-        room = max(1, min(room, self.nbytes // 8))
-        events = k.Events(*(np.empty(room, _DTYPES[name]) for name in k.Events._fields))
+        decode = self._decoding(self._decode_kernel, *self._all_columns)
+        events = self._room(room)
+        room = events.kind.size
         let_go = 0
         while count := decode(events):
             yield k.Events(*(column[:count] for column in events)) if count < room else events
@@ -747,17 +822,16 @@ class FdrLog(_FileLog):
             return np.where(blocks.flags & k.HAS_PID, blocks.pid, blocks.tid)
         return blocks.pid
 
-    def _decoding(self) -> Callable[[k.Events], int]:
+    _decode_kernel, _run_kernel = k.decode_fdr, k.run_fdr
+    _all_columns = (True,)
+
+    def _decoding(self, kernel: Kernel, *more: Any) -> Callable[..., int]:
         heads = self._new_heads(self._firsts, self._lasts)
-        kernel = k.decode_fdr.for_size(self.nbytes)
+        run = kernel.for_size(self.nbytes)
         data = self._normalised() if self._order else self._data
-        words = words_of(data, kernel)
         most = int(self._scalars[k.MAX_RECORD])
-
-        def decode(events: k.Events) -> int:
-            return int(kernel(words, data, self._version, most, self._plan, heads, events))
-
-        return decode
+        words = words_of(data, run)
+        return partial(run, words, data, self._version, most, *more, self._plan, heads)
 
     def _normalised(self) -> U8:
         """The sound records as a little-endian machine writes them."""
@@ -851,13 +925,10 @@ class BasicLog(_FileLog):
         self._firsts = np.searchsorted(thread[order], ids).astype(np.int64)
         self._lasts = np.searchsorted(thread[order], ids, side="right").astype(np.int64)
 
-    def _decoding(self) -> Callable[[k.Events], int]:
+    _decode_kernel, _run_kernel = k.decode_basic, k.run_basic
+
+    def _decoding(self, kernel: Kernel, *more: Any) -> Callable[..., int]:
         heads = self._new_heads(self._firsts, self._lasts)
-        kernel = k.decode_basic.for_size(self.nbytes)
-        words = words_of(self._data, kernel)
-        big = bool(self._order)
-
-        def decode(events: k.Events) -> int:
-            return int(kernel(words, self._data, big, self._plan, heads, events))
-
-        return decode
+        run = kernel.for_size(self.nbytes)
+        words = words_of(self._data, run)
+        return partial(run, words, self._data, bool(self._order), *more, self._plan, heads)

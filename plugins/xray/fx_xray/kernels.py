@@ -40,6 +40,8 @@ GARBAGE_RUN = 8
 CUT_RECORD_JUMP = 1 << 40
 ARGUMENT, CUSTOM, TYPED = 4, 5, 6
 """Kinds of events: those of functions, then these."""
+BACK = 8
+"""Beside the kind of a function's event: its time is before that of its thread's last one."""
 (
     NEW_BUFFER, END_OF_BUFFER, NEW_CPU, TSC_WRAP, WALL_TIME, CUSTOM_EVENT, CALL_ARGUMENT,
     BUFFER_EXTENTS, TYPED_EVENT, PID, FUNCTION, PADDING, UNKNOWN, DAMAGED, FILE_HEADER, START,
@@ -53,6 +55,8 @@ KIND_NAMES = (
 LITTLE, BIG, BIG_LSB = 0, 1, 2
 """Byte orders, as layout lists them."""
 
+FEW = 8
+"""Threads up to which the next one is looked for among all of them."""
 FINDING_FIELDS = 4
 CODES = 1000
 """Findings have numbers below this."""
@@ -128,10 +132,13 @@ class Heads(NamedTuple):
     cpu: I64
     function: I64
     """Of the function record before in the block; -1 none."""
+    latest: I64
+    """Biased time of its last function record before what came last."""
     head: I64
     """Biased time of its next event."""
     heap: I64
-    """Threads that have events left, the least head first."""
+    """Threads that have events left: a heap with the least head first, or where there are FEW, in
+    order."""
     used: I64
     """[threads in ``heap``]"""
 
@@ -197,6 +204,8 @@ class Args(NamedTuple):
 
 
 DATA, EVENT_TYPE = -1, -2
+UNWOUND = 3
+"""How a call ended that is not known to have been left."""
 
 
 class Calls(NamedTuple):
@@ -210,14 +219,6 @@ class Calls(NamedTuple):
     """By thread."""
     shallow: I64
     """By thread: the open call under the first one of depth DEEP."""
-    row: I64
-    """By thread: row that an argument would belong to; -1 none."""
-    instant: U8
-    """By thread: whether that is one of `instants`."""
-    argument: I64
-    """By thread: arguments so far."""
-    latest: I64
-    """By thread: biased time of its last event."""
     deep_key: I64
     """An open-addressed map of (thread, function) to open calls of at least depth DEEP."""
     deep_open: I64
@@ -245,9 +246,12 @@ FRAME_SCALARS = 32
 # --- Scalars of matching --------------------------------------------------------------------------
 (
     M_NODES, M_FREE, M_DEEP, M_SLICES, M_INSTANTS, M_ARGS, M_FIRST_SLICE, M_FIRST_INSTANT,
-    M_FIRST_ARG, M_UNMATCHED, M_UNWOUND, M_COUNTED, M_AGAIN, M_MAX_DEPTH,
-) = range(14)  # fmt: skip
-MATCH_SCALARS = 16
+    M_FIRST_ARG, M_UNMATCHED, M_UNWOUND, M_COUNTED, M_AGAIN, M_MAX_DEPTH, M_LOW, M_HIGH,
+    M_ROW, M_ROW_OF_INSTANT, M_ARGUMENT,
+) = range(19)  # fmt: skip
+MATCH_SCALARS = 24
+"""M_LOW and M_HIGH: the least and the greatest time, biased. M_ROW: what an argument belongs to;
+its arguments so far are M_ARGUMENT."""
 
 
 # --- Small helpers -------------------------------------------------------------------------------
@@ -357,13 +361,47 @@ def sift(heads):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def drop_first(heads):  # type: ignore[no-untyped-def]
-    """Take the first thread, which has no events left, out of the heap."""
+def drop(place, heads):  # type: ignore[no-untyped-def]
+    """Take a thread that has no events left out of the heap."""
+    heap = heads.heap
     used = heads.used[0] - 1
     heads.used[0] = used
-    if used:
-        heads.heap[0] = heads.heap[used]
+    if used > FEW:
+        heap[0] = heap[used]
         sift(heads)
+        return
+    for at in range(place, used):
+        heap[at] = heap[at + 1]
+    if used == FEW:
+        # They were a heap so far, and are in order of their numbers from here on.
+        for at in range(1, used):
+            thread = heap[at]
+            to = at
+            while to > 0 and heap[to - 1] > thread:
+                heap[to] = heap[to - 1]
+                to -= 1
+            heap[to] = thread
+
+
+@kernel
+def first_of_few(heads):  # type: ignore[no-untyped-def]
+    """Place in the heap of the thread with the least head; and up to when it comes first.
+
+    Without a heap: which thread comes first is hard to guess, and a branch on it is slow.
+    """
+    best = second = LATEST
+    place = other = 0
+    for at in range(heads.used[0]):
+        head = heads.head[heads.heap[at]]
+        less = head < best or at == 0
+        between = not less and (head < second or second == LATEST)
+        second = best if less else (head if between else second)
+        other = place if less else (at if between else other)
+        best = head if less else best
+        place = at if less else place
+    if heads.used[0] > 1 and other < place and second > SIGN:
+        second -= 1
+    return place, second
 
 
 @kernel
@@ -763,7 +801,7 @@ def frame_metadata(  # type: ignore[no-untyped-def]
             tsc = field(words, at, 1, 8, big)
             nbytes = take_clock(words, at, kind, tsc, block, blocks, stretches, scalars, notes)
         elif kind == WALL_TIME:
-            if not blocks.flags[block] & WALLED:
+            if not blocks.flags[block] & (WALLED | SETTLED):
                 blocks.seconds[block] = field(words, at, 1, 8, big)
                 blocks.micros[block] = signed32(field(words, at, 9, 4, big))
                 blocks.flags[block] |= WALLED
@@ -898,22 +936,32 @@ def frame_end(blocks, stretches, scalars, notes):  # type: ignore[no-untyped-def
 
 
 @kernel
-def decode_fdr(words, data, version, max_record, plan, heads, events):  # type: ignore[no-untyped-def]
+def decode_fdr(  # type: ignore[no-untyped-def]
+    words, data, version, max_record, all_columns, plan, heads, events
+):
     """Fill ``events`` from where the threads stand, merged by time; gives how many there are.
 
     ``words`` has a word at every byte of ``data``, which is little-endian. Fewer events than there
-    is room for are given at the end alone.
+    is room for are given at the end alone. Where not ``all_columns`` are asked for, ``value`` and
+    ``size`` of functions stay as they are; ``thread`` does where there is one alone.
     """
     count = 0
     room = len(events.kind)
+    many = len(heads.head) > 1
     while count < room and heads.used[0]:
-        thread = heads.heap[0]
-        bound = bound_of(heads)
+        place = 0
+        few = heads.used[0] <= FEW
+        if few:
+            place, bound = first_of_few(heads)
+        else:
+            bound = bound_of(heads)
+        thread = heads.heap[place]
         at = heads.at[thread]
         stop = heads.stop[thread]
         base = heads.base[thread]
         cpu = heads.cpu[thread]
         function = heads.function[thread]
+        latest = heads.latest[thread]
         following = heads.next[thread]
         done = False
         head = SIGN
@@ -925,7 +973,9 @@ def decode_fdr(words, data, version, max_record, plan, heads, events):  # type: 
                 flags = plan.flags[following]
                 at = plan.start[following]
                 stop = plan.stop[following]
-                function = -1
+                if function >= 0:
+                    latest = base
+                    function = -1
                 if flags & FIRST:
                     base = plan.base[following]
                     cpu = NO_CPU
@@ -945,23 +995,28 @@ def decode_fdr(words, data, version, max_record, plan, heads, events):  # type: 
                     head = time
                     break
                 base = time
-                function = (word >> 4) & 0xFFFFFFF
                 kind = (word >> 1) & 3
                 events.offset[count] = at
                 at += 8
-                if kind == ENTER and at < stop and data[at] == 13:
+                if kind == ENTER and at < stop and data[at] == CALL_ARGUMENT << 1 | 1:
                     kind = ENTER_ARG
+                if function < 0 and time < latest:
+                    kind |= BACK
+                function = (word >> 4) & 0xFFFFFFF
                 events.kind[count] = kind
                 events.function[count] = function
                 events.tsc[count] = base ^ SIGN
                 events.cpu[count] = cpu
-                events.thread[count] = thread
-                events.value[count] = 0
-                events.size[count] = 0
+                if many:
+                    events.thread[count] = thread
+                if all_columns:
+                    events.value[count] = 0
+                    events.size[count] = 0
                 count += 1
                 continue
             kind = (word >> 1) & 0x7F
-            if kind != CALL_ARGUMENT:
+            if kind != CALL_ARGUMENT and function >= 0:
+                latest = base
                 function = -1
             if kind == NEW_CPU:
                 cpu = (word >> 8) & 0xFFFF
@@ -1027,11 +1082,12 @@ def decode_fdr(words, data, version, max_record, plan, heads, events):  # type: 
         heads.base[thread] = base
         heads.cpu[thread] = cpu
         heads.function[thread] = function
+        heads.latest[thread] = latest
         heads.next[thread] = following
         heads.head[thread] = head
         if done:
-            drop_first(heads)
-        else:
+            drop(place, heads)
+        elif not few:
             sift(heads)
     return count
 
@@ -1177,8 +1233,13 @@ def decode_basic(words, data, big, plan, heads, events):  # type: ignore[no-unty
     count = 0
     room = len(events.kind)
     while count < room and heads.used[0]:
-        thread = heads.heap[0]
-        bound = bound_of(heads)
+        place = 0
+        few = heads.used[0] <= FEW
+        if few:
+            place, bound = first_of_few(heads)
+        else:
+            bound = bound_of(heads)
+        thread = heads.heap[place]
         at = heads.at[thread]
         stop = heads.stop[thread]
         base = heads.base[thread]
@@ -1213,13 +1274,15 @@ def decode_basic(words, data, big, plan, heads, events):  # type: ignore[no-unty
                 if time > bound or count == room:
                     head = time
                     break
-                base = time
-                kind = data[at + 3]
-                cpu = data[at + 2]
+                kind = 0 + data[at + 3]
+                cpu = 0 + data[at + 2]
                 function = field(words, at, 4, 4, big)
                 value = size = 0
                 if kind == ENTER and at + 32 < stop and field(words, at + 32, 0, 2, big):
                     kind = ENTER_ARG
+                if time < base:
+                    kind |= BACK
+                base = time
             events.kind[count] = kind
             events.function[count] = max(function, 0)
             events.tsc[count] = base ^ SIGN
@@ -1238,8 +1301,8 @@ def decode_basic(words, data, big, plan, heads, events):  # type: ignore[no-unty
         heads.next[thread] = following
         heads.head[thread] = head
         if done:
-            drop_first(heads)
-        else:
+            drop(place, heads)
+        elif not few:
             sift(heads)
     return count
 
@@ -1270,6 +1333,12 @@ def push_deep(thread, function, calls):  # type: ignore[no-untyped-def]
 
 
 @kernel
+def pop_deep(thread, function, calls):  # type: ignore[no-untyped-def]
+    """An open call of at least depth DEEP has ended."""
+    calls.deep_open[place_of((thread << 32 | function) + 1, calls.deep_key)] -= 1
+
+
+@kernel
 def find_open(thread, function, calls):  # type: ignore[no-untyped-def]
     """The innermost open call of a function on a thread; -1 where there is none."""
     nodes = calls.nodes
@@ -1295,155 +1364,263 @@ def leave(thread, tsc, how, calls, spans):  # type: ignore[no-untyped-def]
     calls.top[thread] = nodes[at + NODE_BELOW]
     calls.depth[thread] -= 1
     if calls.depth[thread] >= DEEP:
-        key = (thread << 32 | nodes[at + NODE_FUNCTION]) + 1
-        calls.deep_open[place_of(key, calls.deep_key)] -= 1
+        pop_deep(thread, nodes[at + NODE_FUNCTION], calls)
     nodes[at + NODE_BELOW] = calls.scalars[M_FREE]
     calls.scalars[M_FREE] = node
     return row
 
 
 @kernel
+def leave_other(thread, function, tsc, how, calls, spans, notes):  # type: ignore[no-untyped-def]
+    """A function ends that is not the innermost open call; gives its row, -1 where it is not open.
+
+    What was called within it ends too.
+    """
+    node = find_open(thread, function, calls)
+    if node < 0:
+        return -1
+    while calls.top[thread] != node:
+        above = NODE_FIELDS * calls.top[thread]
+        note(notes, 303, calls.nodes[above + NODE_OFFSET], -1, 0)
+        calls.scalars[M_UNWOUND] += 1
+        leave(thread, tsc, UNWOUND, calls, spans)
+    return leave(thread, tsc, how, calls, spans)
+
+
+@kernel
+def match_event(  # type: ignore[no-untyped-def]
+    index, kind, thread, events, calls, instants, args
+):
+    """Make the rows of an event that is neither an entry nor an exit."""
+    scalars = calls.scalars
+    row = scalars[M_ARGS]
+    args.offset[row] = events.offset[index]
+    args.value[row] = events.value[index]
+    if kind == ARGUMENT:
+        args.size[row] = 0
+        if events.size[index] < 0:
+            args.parent[row] = -1
+            args.of_instant[row] = 0
+            args.name[row] = 0
+        else:
+            args.parent[row] = scalars[M_ROW]
+            args.of_instant[row] = scalars[M_ROW_OF_INSTANT]
+            args.name[row] = scalars[M_ARGUMENT]
+            scalars[M_ARGUMENT] += 1
+        scalars[M_ARGS] = row + 1
+        return
+    place = scalars[M_INSTANTS]
+    instants.offset[place] = events.offset[index]
+    instants.ticks[place] = events.tsc[index]
+    instants.thread[place] = thread
+    instants.kind[place] = kind
+    instants.function[place] = events.function[index]
+    instants.cpu[place] = events.cpu[index]
+    scalars[M_INSTANTS] = place + 1
+    place += scalars[M_FIRST_INSTANT]
+    args.of_instant[row] = 1
+    args.parent[row] = place
+    args.name[row] = DATA
+    args.size[row] = events.size[index]
+    row += 1
+    if kind == TYPED:
+        args.offset[row] = events.offset[index]
+        args.of_instant[row] = 1
+        args.parent[row] = place
+        args.name[row] = EVENT_TYPE
+        args.value[row] = events.function[index]
+        args.size[row] = 0
+        row += 1
+    scalars[M_ARGS] = row
+
+
+@kernel
 def match(events, count, calls, slices, spans, instants, args, notes):  # type: ignore[no-untyped-def]
     """Make rows of the first ``count`` events. The caller has made room for that many of each.
 
-    ``slices``, ``instants`` and ``args`` begin where the scalars say; ``spans`` goes by row.
+    ``slices``, ``instants`` and ``args`` begin where the scalars say; ``spans`` goes by row. Where
+    there is one thread alone, its number is left out of ``slices``.
     """
     scalars = calls.scalars
     nodes = calls.nodes
+    counts = calls.counts
+    counted = len(counts)
     n_slices = scalars[M_SLICES]
-    n_instants = scalars[M_INSTANTS]
-    n_args = scalars[M_ARGS]
     first_slice = scalars[M_FIRST_SLICE]
-    first_instant = scalars[M_FIRST_INSTANT]
     max_depth = scalars[M_MAX_DEPTH]
     again = scalars[M_AGAIN]
-    counted = len(calls.counts)
+    free = scalars[M_FREE]
+    used = scalars[M_NODES]
+    low = scalars[M_LOW]
+    high = scalars[M_HIGH]
+    called = scalars[M_ROW]
+    of_instant = scalars[M_ROW_OF_INSTANT]
+    many = len(calls.top) > 1
+    thread = 0
+    top = calls.top[0]
+    depth = calls.depth[0]
     for index in range(count):
-        kind = events.kind[index]
-        thread = events.thread[index]
-        tsc = events.tsc[index]
-        if kind == ENTER or kind == ENTER_ARG:
-            function = events.function[index]
-            node = scalars[M_FREE]
-            if node >= 0:
-                scalars[M_FREE] = nodes[NODE_FIELDS * node + NODE_BELOW]
-            else:
-                node = scalars[M_NODES]
-                scalars[M_NODES] = node + 1
-            under = calls.top[thread]
+        kind = 0 + events.kind[index]
+        if many:
+            # Threads take turns so often that to guess whether this is another one costs more.
+            thread = 0 + events.thread[index]
+            top = calls.top[thread]
             depth = calls.depth[thread]
-            row = first_slice + n_slices
+        tsc = events.tsc[index]
+        time = tsc ^ SIGN
+        low = min(low, time)
+        high = max(high, time)
+        if kind & BACK:
+            note(notes, 304, events.offset[index], -1, 0)
+            kind &= BACK - 1
+        if kind == ENTER or kind == ENTER_ARG:
+            function = 0 + events.function[index]
             offset = events.offset[index]
+            node = free
+            if node >= 0:
+                free = nodes[NODE_FIELDS * node + NODE_BELOW]
+            else:
+                node = used
+                used += 1
+            parent = -1
+            if top >= 0:
+                parent = nodes[NODE_FIELDS * top + NODE_ROW]
+            called = first_slice + n_slices
+            of_instant = 0
             place = NODE_FIELDS * node
-            nodes[place + NODE_ROW] = row
+            nodes[place + NODE_ROW] = called
             nodes[place + NODE_FUNCTION] = function
             nodes[place + NODE_TSC] = tsc
             nodes[place + NODE_OFFSET] = offset
-            nodes[place + NODE_BELOW] = under
-            calls.top[thread] = node
-            calls.depth[thread] = depth + 1
-            parent = -1
-            if under >= 0:
-                parent = nodes[NODE_FIELDS * under + NODE_ROW]
+            nodes[place + NODE_BELOW] = top
+            shown = depth
             if depth >= DEEP:
                 if depth == DEEP:
-                    calls.shallow[thread] = under
+                    calls.shallow[thread] = top
                 push_deep(thread, function, calls)
                 if depth > max_depth:
                     note(notes, 306, offset, -1, depth)
-                    depth = max_depth
+                    shown = max_depth
+            top = node
+            depth += 1
             slices.offset[n_slices] = offset
             slices.ticks[n_slices] = tsc
-            slices.thread[n_slices] = thread
             slices.function[n_slices] = function
-            slices.depth[n_slices] = depth
+            slices.depth[n_slices] = shown
             slices.parent[n_slices] = parent
             slices.cpu[n_slices] = events.cpu[index]
             slices.entry[n_slices] = kind
+            if many:
+                slices.thread[n_slices] = thread
+                calls.top[thread] = top
+                calls.depth[thread] = depth
+            n_slices += 1
             if not again:
-                spans.ticks[row] = -1
-                spans.exit[row] = 0
+                spans.ticks[called] = -1
+                spans.exit[called] = 0
             if function < counted:
-                calls.counts[function] += 1
+                counts[function] += 1
             else:
                 count_entry(function, calls)
-            n_slices += 1
-            calls.row[thread] = row
-            calls.instant[thread] = 0
-            calls.argument[thread] = 0
+            scalars[M_ARGUMENT] = 0
         elif kind == EXIT or kind == TAIL_EXIT:
-            function = events.function[index]
-            node = calls.top[thread]
-            if node >= 0 and nodes[NODE_FIELDS * node + NODE_FUNCTION] != function:
-                node = find_open(thread, function, calls)
-                if node >= 0:
-                    while calls.top[thread] != node:
-                        above = NODE_FIELDS * calls.top[thread]
-                        note(notes, 303, nodes[above + NODE_OFFSET], -1, 0)
-                        scalars[M_UNWOUND] += 1
-                        leave(thread, tsc, 3, calls, spans)
-            if node >= 0:
-                calls.row[thread] = leave(thread, tsc, kind, calls, spans)
-                calls.instant[thread] = 0
-            else:
+            function = 0 + events.function[index]
+            place = NODE_FIELDS * top
+            scalars[M_ARGUMENT] = 0
+            if top >= 0 and nodes[place + NODE_FUNCTION] == function:
+                called = nodes[place + NODE_ROW]
+                of_instant = 0
+                spans.ticks[called] = max(wrapped(tsc - nodes[place + NODE_TSC]), 0)
+                spans.exit[called] = kind
+                node = top
+                top = nodes[place + NODE_BELOW]
+                nodes[place + NODE_BELOW] = free
+                free = node
+                depth -= 1
+                if depth >= DEEP:
+                    pop_deep(thread, function, calls)
+                if many:
+                    calls.top[thread] = top
+                    calls.depth[thread] = depth
+                continue
+            calls.top[thread] = top
+            calls.depth[thread] = depth
+            scalars[M_FREE] = free
+            called = leave_other(thread, function, tsc, kind, calls, spans, notes)
+            top = calls.top[thread]
+            depth = calls.depth[thread]
+            free = scalars[M_FREE]
+            of_instant = 0
+            if called < 0:
                 note(notes, 301, events.offset[index], -1, function)
                 scalars[M_UNMATCHED] += 1
-                instants.offset[n_instants] = events.offset[index]
-                instants.ticks[n_instants] = tsc
-                instants.thread[n_instants] = thread
-                instants.kind[n_instants] = kind
-                instants.function[n_instants] = function
-                instants.cpu[n_instants] = events.cpu[index]
-                calls.row[thread] = first_instant + n_instants
-                calls.instant[thread] = 1
-                n_instants += 1
-            calls.argument[thread] = 0
-        elif kind == ARGUMENT:
-            args.offset[n_args] = events.offset[index]
-            args.value[n_args] = events.value[index]
-            args.size[n_args] = 0
-            if events.size[index] < 0:
-                args.parent[n_args] = -1
-                args.of_instant[n_args] = 0
-                args.name[n_args] = 0
-            else:
-                args.parent[n_args] = calls.row[thread]
-                args.of_instant[n_args] = calls.instant[thread]
-                args.name[n_args] = calls.argument[thread]
-                calls.argument[thread] += 1
-            n_args += 1
+                place = scalars[M_INSTANTS]
+                instants.offset[place] = events.offset[index]
+                instants.ticks[place] = tsc
+                instants.thread[place] = thread
+                instants.kind[place] = kind
+                instants.function[place] = function
+                instants.cpu[place] = events.cpu[index]
+                scalars[M_INSTANTS] = place + 1
+                called = scalars[M_FIRST_INSTANT] + place
+                of_instant = 1
         else:
-            row = first_instant + n_instants
-            instants.offset[n_instants] = events.offset[index]
-            instants.ticks[n_instants] = tsc
-            instants.thread[n_instants] = thread
-            instants.kind[n_instants] = kind
-            instants.function[n_instants] = events.function[index]
-            instants.cpu[n_instants] = events.cpu[index]
-            n_instants += 1
-            args.offset[n_args] = events.offset[index]
-            args.of_instant[n_args] = 1
-            args.parent[n_args] = row
-            args.name[n_args] = DATA
-            args.value[n_args] = events.value[index]
-            args.size[n_args] = events.size[index]
-            n_args += 1
-            if kind == TYPED:
-                args.offset[n_args] = events.offset[index]
-                args.of_instant[n_args] = 1
-                args.parent[n_args] = row
-                args.name[n_args] = EVENT_TYPE
-                args.value[n_args] = events.function[index]
-                args.size[n_args] = 0
-                n_args += 1
-        if kind < ARGUMENT:
-            time = tsc ^ SIGN
-            if time < calls.latest[thread]:
-                note(notes, 304, events.offset[index], -1, 0)
-            calls.latest[thread] = time
+            scalars[M_ROW] = called
+            scalars[M_ROW_OF_INSTANT] = of_instant
+            match_event(index, kind, thread, events, calls, instants, args)
+    if not many:
+        calls.top[0] = top
+        calls.depth[0] = depth
     scalars[M_SLICES] = n_slices
-    scalars[M_INSTANTS] = n_instants
-    scalars[M_ARGS] = n_args
+    scalars[M_FREE] = free
+    scalars[M_NODES] = used
+    scalars[M_LOW] = low
+    scalars[M_HIGH] = high
+    scalars[M_ROW] = called
+    scalars[M_ROW_OF_INSTANT] = of_instant
+
+
+@kernel
+def roomy(count, calls, instants, args, notes):  # type: ignore[no-untyped-def]
+    """Whether there is room for all that ``count`` events may make, but for their slices."""
+    scalars = calls.scalars
+    return (
+        scalars[M_INSTANTS] + count <= len(instants.offset)
+        and scalars[M_ARGS] + 2 * count <= len(args.offset)
+        and NODE_FIELDS * (scalars[M_NODES] + count) <= len(calls.nodes)
+        and 2 * (scalars[M_DEEP] + count) <= len(calls.deep_key)
+        and 2 * (scalars[M_COUNTED] + count) <= len(calls.count_key)
+        and FINDING_FIELDS * (notes.counts[0] + scalars[M_NODES] + 2 * count) <= len(notes.findings)
+    )
+
+
+@kernel
+def run_fdr(  # type: ignore[no-untyped-def]
+    words, data, version, max_record, plan, heads, events, calls, slices, spans, instants, args,
+    notes,
+):  # fmt: skip
+    """Decode and match to the end; gives 1 where there is too little room to go on."""
+    room = len(events.kind)
+    while roomy(room, calls, instants, args, notes):
+        count = decode_fdr(words, data, version, max_record, False, plan, heads, events)
+        if count == 0:
+            return 0
+        match(events, count, calls, slices, spans, instants, args, notes)
+    return 1
+
+
+@kernel
+def run_basic(  # type: ignore[no-untyped-def]
+    words, data, big, plan, heads, events, calls, slices, spans, instants, args, notes
+):
+    """Decode and match to the end; gives 1 where there is too little room to go on."""
+    room = len(events.kind)
+    while roomy(room, calls, instants, args, notes):
+        count = decode_basic(words, data, big, plan, heads, events)
+        if count == 0:
+            return 0
+        match(events, count, calls, slices, spans, instants, args, notes)
+    return 1
 
 
 # --- Nanoseconds ----------------------------------------------------------------------------------
@@ -1529,7 +1706,9 @@ def times(ticks, rate, parts, out):  # type: ignore[no-untyped-def]
             base = tick
             base_ns = parts[0]
             left = parts[1]
-            near = reach if base_ns < LATEST - (1 << 31) else 0
+            near = reach
+            if base_ns >= LATEST - (1 << 31) or -(1 << 32) <= base < 0:
+                near = 0  # beyond it lies what int64, or uint64, does not hold
             out[row] = base_ns
             continue
         ns = (ahead * factor) >> 32
@@ -1541,10 +1720,10 @@ def times(ticks, rate, parts, out):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def lengths(ticks, more, rate, parts, out):  # type: ignore[no-untyped-def]
-    """Nanoseconds of ``ticks + more`` less those of ``ticks``; -1 where ``more`` is negative.
+def spans_of(ticks, more, rate, parts, starts, out):  # type: ignore[no-untyped-def]
+    """As ``times``, into ``starts``; into ``out`` the nanoseconds of ``more`` ticks from there on.
 
-    As ``times``.
+    These are the difference of both ends, each rounded down; -1 where ``more`` is negative.
     """
     reach = window(rate)
     factor = 0
@@ -1552,35 +1731,43 @@ def lengths(ticks, more, rate, parts, out):  # type: ignore[no-untyped-def]
         factor = (NS_PER_SECOND << 32) // rate
     base = base_ns = left = near = 0
     for row in range(len(out)):
-        length = more[row]
-        if length < 0:
-            out[row] = -1
-            continue
         tick = ticks[row]
+        length = more[row]
         ahead = tick - base
         if not 0 <= ahead < near:
             divided(tick, rate, parts)
             base = tick
             base_ns = parts[0]
             left = parts[1]
-            near = reach if base_ns < LATEST - (1 << 31) else 0
+            near = reach
+            if base_ns >= LATEST - (1 << 31) or -(1 << 32) <= base < 0:
+                near = 0  # beyond it lies what int64, or uint64, does not hold
             ahead = 0
-        start = base_ns
-        if ahead:
-            ns = (ahead * factor) >> 32
-            over = left + ahead * NS_PER_SECOND - ns * rate
+        ns = (ahead * factor) >> 32
+        over = left + ahead * NS_PER_SECOND - ns * rate
+        while over >= rate and near:
+            over -= rate
+            ns += 1
+        starts[row] = base_ns + ns
+        if length < near:
+            if length < 0:
+                out[row] = -1
+                continue
+            ns = (length * factor) >> 32
+            over += length * NS_PER_SECOND - ns * rate
             while over >= rate:
                 over -= rate
                 ns += 1
-            start += ns
-        ahead += length
-        if ahead < near:
-            ns = (ahead * factor) >> 32
-            over = left + ahead * NS_PER_SECOND - ns * rate
-            while over >= rate:
-                over -= rate
-                ns += 1
-            out[row] = base_ns + ns - start
+            out[row] = ns
+        elif length < 0:
+            out[row] = -1
         else:
             divided(wrapped(tick + length), rate, parts)
-            out[row] = max(parts[0] - start, 0)
+            out[row] = max(parts[0] - starts[row], 0)
+
+
+@kernel
+def pick(table, keys, out):  # type: ignore[no-untyped-def]
+    """What a table has for each key."""
+    for row in range(len(out)):
+        out[row] = table[keys[row]]

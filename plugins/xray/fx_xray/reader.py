@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from fx_xray import kernels as k
 from fx_xray import layout
-from fx_xray.columns import BasicLog, Events, FdrLog, GivenLog, Log, Matcher, Rows, to_ns
+from fx_xray.columns import BasicLog, Events, FdrLog, GivenLog, Log, Matcher, Rows, to_ns, to_spans
 from fx_xray.records import Dialect, FileHeader, RecordDecoder, header_findings, read_header
 from fx_xray.rules import RULES
 from fx_xray.symbols import Symbols
@@ -41,8 +41,6 @@ U8 = NDArray[np.uint8]
 Columns = dict[str, Any]
 CHUNK_EVENTS = 1 << 14
 """Events that are matched at once where rows are not kept."""
-WHOLE_EVENTS = 1 << 15
-"""The same where they are."""
 WHOLE = 1 << 30
 """Files up to this many bytes are summed up from whole columns, larger ones as a stream."""
 COST = 8
@@ -309,7 +307,7 @@ class EventCapture(Capture):
             "xray_functions": self._functions,
         }
         columns = make[name]()
-        count = len(columns["offset"])
+        count = next(len(column) for column in columns.values() if not callable(column))
         columns["row"] = np.arange(count, dtype=np.int64)
         return Table(self.schemas[name], count, columns, self.strings)
 
@@ -356,7 +354,7 @@ class EventCapture(Capture):
             return np.array([_code(of(id), strings) for id in known], np.int32)
 
         return {
-            "offset": np.full(ids.size, -1, np.int64),
+            "offset": lambda: self._first_mentions(ids),
             "id": ids.astype(np.uint32),
             "object": np.array([symbols.object(id) & 0xFF for id in known], np.uint8),
             "name": self._names.codes,
@@ -365,6 +363,19 @@ class EventCapture(Capture):
             "address": np.array([symbols.address(id) for id in known], np.uint64),
             "calls": calls,
         }
+
+    def _first_mentions(self, ids: I64) -> I64:
+        """Offsets of the first records of functions, in order of time; ids ascending, same shape."""
+        first: I64 = np.full(ids.size, -1, np.int64)
+        for events in self.events():
+            of_calls = events.kind <= layout.FunctionKind.ENTER_ARG
+            places = np.searchsorted(ids, events.function[of_calls])[::-1]
+            found: I64 = np.full(ids.size, -1, np.int64)
+            found[places] = events.offset[of_calls][::-1]  # the last that is stored is the first
+            first = np.where(first < 0, found, first)
+            if first.size and int(first.min()) >= 0:
+                break
+        return first
 
     # --- Summary ---------------------------------------------------------------------------------
 
@@ -548,7 +559,7 @@ class _Names:
         if int(ids[-1]) < NUMBERED:
             table = np.full(int(ids[-1]) + 1, -1, np.int32)
             table[ids] = codes
-            np.take(table, functions, out=out, mode="clip")
+            k.pick.for_size(4 * functions.size)(table, functions, out)
         else:
             out[:] = codes[np.searchsorted(ids, functions)]
         return out
@@ -565,22 +576,19 @@ class _Pass:
         self.rows: Rows | None = None
         """All rows, where the pass kept them."""
         self.outside: tuple[int, int] | None = None
-        """Offset of the first event whose time is beyond int64 nanoseconds, and how many are."""
+        """Offset of the first row whose time is beyond int64 nanoseconds, and how many are."""
         frequency = frequency or NS_PER_SECOND
         bound = ((NS_MAX + 1) * frequency - 1) // NS_PER_SECOND
         unmatched: set[int] = set()
         if whole:
-            matcher.reserve()
-        for events in log.chunks(WHOLE_EVENTS if whole else CHUNK_EVENTS):
-            matcher.add(events)
-            if matcher.range is not None and matcher.range[1] > bound:
-                self._outside(events, bound)
-            if not whole:
-                unmatched.update(matcher.exited())
-                matcher.forget()
-        if whole:
-            unmatched.update(matcher.exited())
+            log.feed(matcher)
+            self._settle(bound, unmatched)
             self.rows = matcher.take()
+        else:
+            for events in log.chunks(CHUNK_EVENTS):
+                matcher.add(events)
+                self._settle(bound, unmatched)
+                matcher.forget()
         scalars = matcher.calls.scalars
         self.counted = {
             "slices": int(scalars[k.M_FIRST_SLICE]),
@@ -595,11 +603,13 @@ class _Pass:
         self.functions: tuple[I64, I64] = every, counts
         """Ids of all functions, ascending, and how often each was entered."""
 
-    def _outside(self, events: k.Events, bound: int) -> None:
-        late = np.flatnonzero(events.tsc.view(np.uint64) > np.uint64(min(bound, U64_MAX)))
-        if late.size:
-            first, times = self.outside or (int(events.offset[late[0]]), 0)
-            self.outside = first, times + int(late.size)
+    def _settle(self, bound: int, unmatched: set[int]) -> None:
+        """Look at the rows that there are now."""
+        unmatched.update(self.matcher.exited())
+        beyond = self.matcher.beyond(bound)
+        if beyond is not None:
+            offset, times = self.outside or (beyond[0], 0)
+            self.outside = min(offset, beyond[0]), times + beyond[1]
 
     def range(self) -> tuple[int | None, int | None]:
         """The first and the last time of the capture, in ns; None where it has none."""
@@ -651,11 +661,18 @@ def _slices(passed: _Pass, names: _Names, rows: Rows) -> tuple[int, Columns]:
     first = rows.first["slices"]
     mine = slice(first, first + count)
     frequency, nbytes = passed.frequency, passed.log.nbytes
+    made: list[tuple[I64, I64]] = []
+
+    def spans_in_ns() -> tuple[I64, I64]:
+        if not made:
+            made.append(to_spans(slices.ticks, spans.ticks[mine], frequency, nbytes))
+        return made[0]
+
     return count, {
         "offset": slices.offset,
-        "ts": lambda: to_ns(slices.ticks, None, frequency, nbytes),
+        "ts": lambda: spans_in_ns()[0],
         "ticks": slices.ticks.view(np.uint64),
-        "dur": lambda: to_ns(slices.ticks, spans.ticks[mine], frequency, nbytes),
+        "dur": lambda: spans_in_ns()[1],
         "thread": slices.thread,
         "category": np.broadcast_to(np.int32(-1), count),
         "name": lambda: names.of(slices.function),
@@ -694,7 +711,7 @@ def _instants(passed: _Pass, names: _Names, rows: Rows) -> tuple[int, Columns]:
 
     return count, {
         "offset": instants.offset,
-        "ts": lambda: to_ns(instants.ticks, None, frequency, nbytes),
+        "ts": lambda: to_ns(instants.ticks, frequency, nbytes),
         "ticks": instants.ticks.view(np.uint64),
         "thread": instants.thread,
         "category": categories,

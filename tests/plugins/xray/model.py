@@ -48,7 +48,7 @@ class Block:
         thread = self.thread or 0
         if self.process is not None:
             return self.process, thread
-        return (thread if version == 2 else 0), thread  # noqa: PLR2004
+        return (thread if version == 2 else 0), thread
 
 
 def blocks_of(records: list[Any]) -> list[Block]:
@@ -75,7 +75,7 @@ def blocks_of(records: list[Any]) -> list[Block]:
         block.records.append(record)
         if kind == "new_buffer":
             block.named, block.thread = True, record.thread
-        elif kind == "wall_time":
+        elif kind == "wall_time" and not block.settled:
             block.wall = block.wall or (record.seconds, record.micros)
         elif kind == "pid" and not block.settled:
             block.process = record.process
@@ -143,7 +143,7 @@ def block_events(
                 base = record.tsc
             elif name in EVENTS:
                 where, own = cpu, False
-                if version < 5:  # noqa: PLR2004
+                if version < 5:
                     own, tsc = True, record.tsc
                     where = NO_CPU if record.own_cpu is None else record.own_cpu
                 else:
@@ -165,7 +165,7 @@ def basic_events(records: list[Any]) -> dict[tuple[int, int], list[Any]]:
     for record, follower in zip(body, [*body, None][1:], strict=True):
         if record.record == "damaged":
             continue
-        key = record.process if version > 2 else 0, record.thread  # noqa: PLR2004
+        key = record.process if version > 2 else 0, record.thread
         mine = found.setdefault(key, [])
         if record.record == "function":
             latest[key] = tsc = record.tsc
@@ -238,8 +238,18 @@ def tables_of(events: list[Event]) -> Tables:
             row = len(out.slices)
             parent = stack[-1] if stack else -1
             out.slices.append(
-                [event.offset, event.tsc, event.thread, event.function, len(stack), parent,
-                 event.cpu, event.kind, -1, 0]  # fmt: skip
+                [
+                    event.offset,
+                    event.tsc,
+                    event.thread,
+                    event.function,
+                    len(stack),
+                    parent,
+                    event.cpu,
+                    event.kind,
+                    -1,
+                    0,
+                ]  # fmt: skip
             )
             stack.append(row)
             last[event.thread] = ("slices", row, 0)
@@ -261,7 +271,7 @@ def tables_of(events: list[Event]) -> Tables:
                 out.instants.append(
                     (event.offset, event.tsc, event.thread, event.kind, event.function, event.cpu)
                 )
-        elif event.kind == 4:  # noqa: PLR2004
+        elif event.kind == 4:
             if event.orphan:
                 out.args.append((event.offset, "slices", -1, "arg0", event.value))
                 continue

@@ -59,9 +59,9 @@ def bodies(draw: st.DrawFn, version: int) -> list[fx.XrayRecord | bytes]:
 def event(draw: st.DrawFn, version: int, *, typed: bool) -> fx.XrayRecord:
     """A custom or typed event."""
     values: dict[str, Any] = {"data": draw(PAYLOADS)}
-    if version < 5:  # noqa: PLR2004
+    if version < 5:
         values["absolute"] = draw(TIMES)
-        if version == 4 and not typed:  # noqa: PLR2004
+        if version == 4 and not typed:
             values["own_cpu"] = draw(CPUS)
     else:
         values["delta"] = draw(SIGNED)
@@ -79,7 +79,7 @@ def buffers(draw: st.DrawFn, version: int, order: str, page: int) -> bytes:
             seconds=draw(st.sampled_from([0, 1, 2, -1])), micros=draw(st.integers(0, 999_999))
         ),
     ]
-    if version >= 3:  # noqa: PLR2004
+    if version >= 3:
         records.append(fx.Pid(process=draw(st.sampled_from([1, 2]))))
     records.append(fx.NewCpu(cpu=draw(CPUS), tsc=draw(TIMES)))
     if draw(st.integers(0, 7)) == 0:  # some lack something
@@ -88,7 +88,7 @@ def buffers(draw: st.DrawFn, version: int, order: str, page: int) -> bytes:
         records.clear()
     records += draw(bodies(version))
     more = {"version": version, "byte_order": order}
-    if version < 2:  # noqa: PLR2004
+    if version < 2:
         if draw(st.integers(0, 5)):
             records.append(fx.EndOfBuffer())
         data = packed(*records, **more)

@@ -32,9 +32,7 @@ from .traces import WHOLE
 OPEN = {"xray": reader.open_fdr, "xray-basic": reader.open_basic}
 FILES = {"xray": fdr_files(), "xray-basic": basic_files()}
 CONFORMANCE = Path(__file__).parents[2] / "conformance" / "xray"
-REAL = {
-    str(path.relative_to(CONFORMANCE)): path for path in sorted(CONFORMANCE.rglob("*.xray"))
-}
+REAL = {str(path.relative_to(CONFORMANCE)): path for path in sorted(CONFORMANCE.rglob("*.xray"))}
 SLOW = {"deadline": None, "suppress_health_check": list(hypothesis.HealthCheck)}
 MANY = hypothesis.settings(max_examples=150, **SLOW)
 FORMS = pytest.mark.parametrize("form", OPEN)
@@ -66,9 +64,7 @@ def events_of(capture: reader.EventCapture) -> list[model.Event]:
             else:
                 assert value == size == 0
             orphan = kind == 4 and size == ORPHAN
-            out.append(
-                model.Event(kind, function, tsc, cpu, threads[thread], offset, what, orphan)
-            )
+            out.append(model.Event(kind, function, tsc, cpu, threads[thread], offset, what, orphan))
     return out
 
 
@@ -100,8 +96,22 @@ def check_tables(
         if ticks >= 0:
             length = max(ns(tsc + ticks & model.U64, frequency) - ns(tsc, frequency), 0)
         expected.append(
-            (row, offset, tsc, ns(tsc, frequency), length, number[thread], str(function), depth,
-             parent, function, ticks, cpu, ended, entry)  # fmt: skip
+            (
+                row,
+                offset,
+                tsc,
+                ns(tsc, frequency),
+                length,
+                number[thread],
+                str(function),
+                depth,
+                parent,
+                function,
+                ticks,
+                cpu,
+                ended,
+                entry,
+            )
         )
     assert slices == expected
     instants = rows_of(
@@ -110,9 +120,17 @@ def check_tables(
     )  # fmt: skip
     categories = {5: "custom_event", 6: "typed_event"}
     assert instants == [
-        (row, offset, tsc, ns(tsc, frequency), number[thread],
-         categories.get(kind, "unmatched_exit"), categories.get(kind, str(what)), cpu,
-         what if kind == 6 else 0)  # fmt: skip
+        (
+            row,
+            offset,
+            tsc,
+            ns(tsc, frequency),
+            number[thread],
+            categories.get(kind, "unmatched_exit"),
+            categories.get(kind, str(what)),
+            cpu,
+            what if kind == 6 else 0,
+        )
         for row, (offset, tsc, thread, kind, what, cpu) in enumerate(want.instants)
     ]
     args = rows_of(table("args"), "row", "offset", "table", "parent", "name", "type", "uint")
@@ -121,9 +139,16 @@ def check_tables(
     codes_of = table("args")["str"].tolist()
     payloads = [None if code < 0 else capture.strings.bytes_of(code) for code in codes_of]
     assert [(*each, payload) for each, payload in zip(args, payloads, strict=True)] == [
-        (row, offset, codes[where], parent, name, types.get(name, 4),
-         0 if isinstance(value, bytes) else value,
-         value if isinstance(value, bytes) else None)  # fmt: skip
+        (
+            row,
+            offset,
+            codes[where],
+            parent,
+            name,
+            types.get(name, 4),
+            0 if isinstance(value, bytes) else value,
+            value if isinstance(value, bytes) else None,
+        )
         for row, (offset, where, parent, name, value) in enumerate(want.args)
     ]
 
