@@ -25,6 +25,7 @@ __all__ = [
     "pad8",
     "padding",
     "to_i64",
+    "view_of",
 ]
 
 WORD = 8
@@ -42,6 +43,14 @@ def padding(nbytes: int) -> int:
 def pad8(data: bytes) -> bytes:
     """``data`` followed by zero bytes up to the next word boundary."""
     return data + bytes(padding(len(data)))
+
+
+def view_of(data: Any) -> memoryview:
+    """The bytes of any buffer."""
+    view = memoryview(data)
+    if view.format == "B" and view.ndim == 1:
+        return view
+    return view.cast("B") if view.nbytes else memoryview(b"")
 
 
 def to_i64(word: int) -> int:

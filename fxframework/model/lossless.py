@@ -5,13 +5,18 @@ A format makes its own base of it, which says how a record without bytes of its 
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+import reprlib
+from collections.abc import Callable, Mapping
+from typing import Any, ClassVar, TypeVar
 
 import attrs
 
+from fxframework.errors import WriteRefusedError, did_you_mean
 from fxframework.model.forms import Form
 
-__all__ = ["LosslessRecord"]
+__all__ = ["DamagedRecord", "LosslessRecord", "record_of_json"]
+
+PADDING = "padding"
 
 
 @attrs.define(kw_only=True)
@@ -57,3 +62,56 @@ class LosslessRecord:
         Raises WriteRefusedError where the format cannot hold a value.
         """
         raise NotImplementedError
+
+
+@attrs.define(kw_only=True)
+class DamagedRecord(LosslessRecord):
+    """Bytes in which no sound record was found; ``raw``, all of them, may be a view of the file."""
+
+    record: ClassVar[str] = "damaged"
+
+    code: str
+    """The finding that says why."""
+
+    def show(self, out: dict[str, Any]) -> None:
+        """Put the code into JSON."""
+        out["code"] = self.code
+
+    @classmethod
+    def parse(cls, form: Form) -> dict[str, Any]:
+        """The code; ``raw`` must be there."""
+        form.need("raw")
+        return {"code": form.text("code")}
+
+
+R = TypeVar("R", bound=LosslessRecord)
+
+
+def record_of_json(
+    given: Any,
+    kinds: Mapping[str, type[R]],
+    where: str,
+    refuse: Callable[[str, str], WriteRefusedError],
+) -> R:
+    """The record that a JSON object of CONTRACTS §3 says, of one of the kinds, by their names.
+
+    ``offset`` and ``nbytes`` are kept as places, where they are numbers; padding has its length
+    from ``nbytes``. ``where`` says in messages what has no other records. Raises what ``refuse``
+    gives of a number and a message: 0401 for no such record, 0402 for a field that is missing or
+    unknown, 0403 and 0404 for a value of the wrong kind or size.
+    """
+    if not isinstance(given, Mapping):
+        raise refuse("0401", f"a record is an object, not {reprlib.repr(given)}")
+    name = given.get("record")
+    if not isinstance(name, str) or name not in kinds:
+        hint = did_you_mean(name, kinds) if isinstance(name, str) else ""
+        raise refuse("0401", f"{where} has no record {reprlib.repr(name)}{hint}")
+    form = Form(name, given, refuse)
+    form.used |= {"record", "offset", "nbytes"}
+    if name == PADDING:
+        form.number("nbytes")
+    values = kinds[name].parse(form)
+    raw = form.octets("raw") if "raw" in form else None
+    form.finish()
+    places = {key: given[key] for key in ("offset", "nbytes") if type(given.get(key)) is int}
+    return kinds[name](raw=raw, **places, **values)

@@ -19,12 +19,11 @@ from fx_inspect.records import (
     Padding,
     RecordDecoder,
     Unknown,
-    view_of,
 )
 from fx_inspect.rules import RULES
 from fxframework.errors import UsageError
 from fxframework.io.source import Source
-from fxframework.io.words import WORD, Bits, FieldView, WordLayout, explain_stretch, to_i64
+from fxframework.io.words import WORD, Bits, FieldView, WordLayout, explain_stretch, to_i64, view_of
 from fxframework.model.forms import double_of
 
 __all__ = ["explain"]

@@ -22,7 +22,7 @@ from fx_inspect.layout import BlockType
 from fx_inspect.rules import RULES
 from fxframework.errors import WriteRefusedError, did_you_mean
 from fxframework.io.limits import Limits
-from fxframework.io.words import U64_MAX, to_i64
+from fxframework.io.words import U64_MAX, to_i64, view_of
 from fxframework.model.diagnostics import Diagnostics
 from fxframework.model.forms import (
     CANONICAL_NAN,
@@ -34,7 +34,7 @@ from fxframework.model.forms import (
     show_text,
     unfit,
 )
-from fxframework.model.lossless import LosslessRecord
+from fxframework.model.lossless import DamagedRecord, LosslessRecord, record_of_json
 
 if TYPE_CHECKING:
     import numpy as np
@@ -53,7 +53,6 @@ __all__ = [
     "block_of",
     "from_json",
     "refusal",
-    "view_of",
 ]
 
 I64_MIN, I64_MAX = -(1 << 63), (1 << 63) - 1
@@ -264,23 +263,8 @@ class Padding(InspectRecord):
 
 
 @attrs.define(kw_only=True)
-class Damaged(InspectRecord):
+class Damaged(DamagedRecord, InspectRecord):
     """Bytes in which no block can begin; ``raw`` may be a view of the file."""
-
-    record: ClassVar[str] = "damaged"
-
-    code: str
-    """The finding that says why."""
-
-    def show(self, out: dict[str, Any]) -> None:
-        """Put the code into JSON."""
-        out["code"] = self.code
-
-    @classmethod
-    def parse(cls, form: Form) -> dict[str, Any]:
-        """The code; ``raw`` must be there."""
-        form.need("raw")
-        return {"code": form.text("code")}
 
 
 _KINDS: dict[str, type[InspectRecord]] = {
@@ -296,22 +280,7 @@ def from_json(given: Any) -> InspectRecord:
     WriteRefusedError: FXI0401 for no such record or type, FXI0402 for a field that is missing or
     unknown, FXI0403 and FXI0404 for a value of the wrong kind or size.
     """
-    if not isinstance(given, Mapping):
-        raise refusal("FXI0401", f"a record is an object, not {reprlib.repr(given)}")
-    name = given.get("record")
-    if not isinstance(name, str) or name not in _KINDS:
-        hint = did_you_mean(name, _KINDS) if isinstance(name, str) else ""
-        raise refusal("FXI0401", f"no record {reprlib.repr(name)}{hint}")
-    kind = _KINDS[name]
-    form = Form(name, given, _refuse)
-    form.used |= {"record", "offset", "nbytes"}
-    if kind is Padding:
-        form.number("nbytes")
-    values = kind.parse(form)
-    raw = form.octets("raw") if "raw" in form else None
-    form.finish()
-    places = {key: given[key] for key in ("offset", "nbytes") if type(given.get(key)) is int}
-    return kind(raw=raw, **places, **values)
+    return record_of_json(given, _KINDS, "a VMO", _refuse)
 
 
 # --- Fields: from bytes --------------------------------------------------------------------------
@@ -618,14 +587,6 @@ def _parsed_slots(form: Form, fields: dict[str, Any]) -> None:
 
 
 # --- Framing: where blocks begin and end ---------------------------------------------------------
-
-
-def view_of(data: Any) -> memoryview:
-    """The bytes of any buffer."""
-    view = memoryview(data)
-    if view.format == "B" and view.ndim == 1:
-        return view
-    return view.cast("B") if view.nbytes else memoryview(b"")
 
 
 def _zeros_end(view: memoryview, at: int, whole: int) -> int:

@@ -22,12 +22,11 @@ from fx_log.records import (
     Padding,
     RecordDecoder,
     RingEntry,
-    view_of,
 )
 from fx_log.rules import RULES
 from fxframework.errors import UsageError
 from fxframework.io.source import Source
-from fxframework.io.words import WORD, FieldView, explain_stretch, padding
+from fxframework.io.words import WORD, FieldView, explain_stretch, padding, view_of
 
 __all__ = ["explain_legacy", "explain_log", "explain_ring", "explain_stream"]
 

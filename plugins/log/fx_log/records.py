@@ -21,9 +21,9 @@ import attrs
 from fx_log import layout as wire
 from fx_log.layout import ArgType
 from fx_log.rules import RULES
-from fxframework.errors import WriteRefusedError, did_you_mean
+from fxframework.errors import WriteRefusedError
 from fxframework.io.limits import Limits
-from fxframework.io.words import U64_MAX, WORD, pad8, padding, to_i64
+from fxframework.io.words import U64_MAX, WORD, pad8, padding, to_i64, view_of
 from fxframework.model.diagnostics import Diagnostics
 from fxframework.model.forms import (
     CANONICAL_NAN,
@@ -35,7 +35,7 @@ from fxframework.model.forms import (
     show_text,
     unfit,
 )
-from fxframework.model.lossless import LosslessRecord
+from fxframework.model.lossless import DamagedRecord, LosslessRecord, record_of_json
 
 if TYPE_CHECKING:
     import numpy as np
@@ -752,23 +752,8 @@ class Padding(LogFileRecord):
 
 
 @attrs.define(kw_only=True)
-class Damaged(LogFileRecord):
+class Damaged(DamagedRecord, LogFileRecord):
     """Bytes in which no sound record was found; ``raw`` may be a view of the file."""
-
-    record: ClassVar[str] = "damaged"
-
-    code: str
-    """The finding that says why."""
-
-    def show(self, out: dict[str, Any]) -> None:
-        """Put the code into JSON."""
-        out["code"] = self.code
-
-    @classmethod
-    def parse(cls, form: Form) -> dict[str, Any]:
-        """The code; ``raw`` must be there."""
-        form.need("raw")
-        return {"code": form.text("code")}
 
 
 _KINDS: dict[str, type[LogFileRecord]] = {
@@ -793,33 +778,10 @@ def from_json(given: Any) -> LogFileRecord:
     from ``nbytes``. Raises WriteRefusedError: FXL0401 for no such record, FXL0402 for a field that
     is missing or unknown, FXL0403 and FXL0404 for a value of the wrong kind or size.
     """
-    if not isinstance(given, Mapping):
-        raise refusal("FXL0401", f"a record is an object, not {reprlib.repr(given)}")
-    name = given.get("record")
-    if not isinstance(name, str) or name not in _KINDS:
-        hint = did_you_mean(name, _KINDS) if isinstance(name, str) else ""
-        raise refusal("FXL0401", f"no record {reprlib.repr(name)}{hint}")
-    kind = _KINDS[name]
-    form = Form(name, given, _refuse)
-    form.used |= {"record", "offset", "nbytes"}
-    if kind is Padding:
-        form.number("nbytes")
-    values = kind.parse(form)
-    raw = form.octets("raw") if "raw" in form else None
-    form.finish()
-    places = {key: given[key] for key in ("offset", "nbytes") if type(given.get(key)) is int}
-    return kind(raw=raw, **places, **values)
+    return record_of_json(given, _KINDS, "a log", _refuse)
 
 
 # --- Framing: where records begin and end ---------------------------------------------------------
-
-
-def view_of(data: Any) -> memoryview:
-    """The bytes of any buffer."""
-    view = memoryview(data)
-    if view.format == "B" and view.ndim == 1:
-        return view
-    return view.cast("B") if view.nbytes else memoryview(b"")
 
 
 def plausible(header: int, room: int) -> bool:

@@ -29,7 +29,7 @@ from fx_trace.layout import RecordType
 from fx_trace.rules import RULES
 from fxframework.errors import WriteRefusedError, did_you_mean
 from fxframework.io.limits import Limits
-from fxframework.io.words import U64_MAX, WORD, Bits, WordLayout, pad8, padding, to_i64
+from fxframework.io.words import U64_MAX, WORD, Bits, WordLayout, pad8, padding, to_i64, view_of
 from fxframework.model.clock import Clock
 from fxframework.model.diagnostics import Diagnostics
 from fxframework.model.forms import (
@@ -1945,13 +1945,6 @@ Frame = tuple[int, int, int, str | None]
 """First byte, byte after the last, header word, and the finding about it, if any."""
 
 
-def _view(data: Any) -> memoryview:
-    view = memoryview(data)
-    if view.format == "B" and view.ndim == 1:
-        return view
-    return view.cast("B") if view.nbytes else memoryview(b"")
-
-
 def _words(header: int) -> int:
     """The size in words that a header claims."""
     size = _LARGE_SIZE if header & 15 == RecordType.LARGE else _SIZE
@@ -1976,7 +1969,7 @@ class _Framer:
     """Tells from the header word at a place what stretch of the file begins there."""
 
     def __init__(self, data: Data, *, big_endian: bool, max_record: int) -> None:
-        self.view = _view(data)
+        self.view = view_of(data)
         self._order = ">" if big_endian else "<"
         self._word = struct.Struct(f"{self._order}Q").unpack_from
         self._whole = len(self.view) // WORD * WORD

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import abc
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from typing import Any, ClassVar, NamedTuple
 
@@ -95,7 +95,7 @@ class Events(NamedTuple):
         )
 
 
-_DTYPES = {
+_DTYPES: Mapping[str, Any] = {
     "kind": np.uint8,
     "function": np.uint32,
     "tsc": np.int64,
@@ -221,7 +221,7 @@ def _backward(events: k.Events) -> I64:
 
 # --- Calls ---------------------------------------------------------------------------------------
 
-_SLICE_DTYPES = {
+_SLICE_DTYPES: Mapping[str, Any] = {
     "offset": np.int64,
     "ticks": np.int64,
     "thread": np.int32,
@@ -231,7 +231,7 @@ _SLICE_DTYPES = {
     "cpu": np.uint16,
     "entry": np.uint8,
 }
-_INSTANT_DTYPES = {
+_INSTANT_DTYPES: Mapping[str, Any] = {
     "offset": np.int64,
     "ticks": np.int64,
     "thread": np.int32,
@@ -239,7 +239,7 @@ _INSTANT_DTYPES = {
     "function": np.uint32,
     "cpu": np.uint16,
 }
-_ARG_DTYPES = {
+_ARG_DTYPES: Mapping[str, Any] = {
     "offset": np.int64,
     "of_instant": np.uint8,
     "parent": np.int64,
@@ -471,7 +471,7 @@ IN_MEMORY = 1 << 30
 """Bytes of one column that stay in memory; a longer one goes to a file."""
 
 
-def _empty(dtypes: dict[str, type], size: int) -> list[NDArray[Any]]:
+def _empty(dtypes: Mapping[str, Any], size: int) -> list[NDArray[Any]]:
     return [arena.empty(size, dtype) for dtype in dtypes.values()]
 
 
@@ -591,15 +591,25 @@ class _FileLog(Log):
 
     def _new_heads(self, firsts: I64, lasts: I64) -> k.Heads:
         """All threads at the beginning of their stretches."""
-        threads = firsts.size
-        zeros = [np.zeros(threads, np.int64) for _ in range(8)]
-        heads = k.Heads(firsts.copy(), lasts, *zeros, np.zeros(1, np.int64))
-        heads.base[:] = heads.latest[:] = heads.head[:] = k.SIGN
-        heads.cpu[:] = k.NO_CPU
-        heads.function[:] = -1
+
+        def by_thread(value: int = 0) -> I64:
+            return np.full(firsts.size, value, np.int64)
+
         alive = np.flatnonzero(firsts < lasts)
+        heads = k.Heads(
+            next=firsts.copy(),
+            last=lasts,
+            at=by_thread(),
+            stop=by_thread(),
+            base=by_thread(k.SIGN),
+            cpu=by_thread(k.NO_CPU),
+            function=by_thread(-1),
+            latest=by_thread(k.SIGN),
+            head=by_thread(k.SIGN),
+            heap=by_thread(),
+            used=np.array([alive.size], np.int64),
+        )
         heads.heap[: alive.size] = alive
-        heads.used[0] = alive.size
         return heads
 
     @abc.abstractmethod
@@ -635,7 +645,7 @@ class _Words:
     """The little-endian word at every byte, as plain kernels take it."""
 
     def __init__(self, data: U8) -> None:
-        self._data = memoryview(data)
+        self._data = data.data
 
     def __getitem__(self, at: int) -> int:
         return int.from_bytes(self._data[at : at + 8], "little", signed=True)

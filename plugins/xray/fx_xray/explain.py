@@ -25,12 +25,11 @@ from fx_xray.records import (
     TypedEvent,
     Unknown,
     XrayRecord,
-    view_of,
 )
 from fx_xray.rules import RULES
 from fxframework.errors import UsageError
 from fxframework.io.source import Source
-from fxframework.io.words import FieldView, explain_stretch
+from fxframework.io.words import FieldView, explain_stretch, view_of
 
 __all__ = ["explain_basic", "explain_fdr"]
 

@@ -365,7 +365,7 @@ class EventCapture(Capture):
         }
 
     def _first_mentions(self, ids: I64) -> I64:
-        """Offsets of the first records of functions, in order of time; ids ascending, same shape."""
+        """Byte offsets of the first events of functions, whose ids are ascending; same shape."""
         first: I64 = np.full(ids.size, -1, np.int64)
         for events in self.events():
             of_calls = events.kind <= layout.FunctionKind.ENTER_ARG

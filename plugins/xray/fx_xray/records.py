@@ -11,7 +11,6 @@ sizes and offsets are bytes. Records are literal: what a recorder is known to ha
 from __future__ import annotations
 
 import copy
-import reprlib
 import struct
 from collections.abc import Iterator, Mapping
 from functools import cache
@@ -24,10 +23,10 @@ from fx_xray.layout import Field, MetadataKind
 from fx_xray.rules import RULES
 from fxframework.errors import UsageError, WriteRefusedError, did_you_mean
 from fxframework.io.limits import Limits
-from fxframework.io.words import U64_MAX
+from fxframework.io.words import U64_MAX, view_of
 from fxframework.model.diagnostics import Diagnostics
 from fxframework.model.forms import Form, unfit
-from fxframework.model.lossless import LosslessRecord
+from fxframework.model.lossless import DamagedRecord, LosslessRecord, record_of_json
 
 if TYPE_CHECKING:
     import numpy as np
@@ -653,23 +652,8 @@ class Padding(XrayRecord):
 
 
 @attrs.define(kw_only=True)
-class Damaged(XrayRecord):
+class Damaged(DamagedRecord, XrayRecord):
     """Bytes in which no sound record was found; ``raw`` may be a view of the file."""
-
-    record: ClassVar[str] = "damaged"
-
-    code: str
-    """The finding that says why."""
-
-    def show(self, out: dict[str, Any]) -> None:
-        """Put the code into JSON."""
-        out["code"] = self.code
-
-    @classmethod
-    def parse(cls, form: Form) -> dict[str, Any]:
-        """The code; ``raw`` must be there."""
-        form.need("raw")
-        return {"code": form.text("code")}
 
     def pack(self, dialect: Dialect = Dialect()) -> bytes:  # noqa: ARG002 (raw is all)
         """Its bytes."""
@@ -808,34 +792,10 @@ def from_json(given: Any, form: str = "xray") -> XrayRecord:
     from ``nbytes``. Raises WriteRefusedError: FXX0501 for no such record, FXX0502 for a field that
     is missing or unknown, FXX0503 and FXX0504 for a value of the wrong kind or size.
     """
-    if not isinstance(given, Mapping):
-        raise refusal("FXX0501", f"a record is an object, not {reprlib.repr(given)}")
-    kinds = _KINDS[form]
-    name = given.get("record")
-    if not isinstance(name, str) or name not in kinds:
-        hint = did_you_mean(name, kinds) if isinstance(name, str) else ""
-        raise refusal("FXX0501", f"a {form} trace has no record {reprlib.repr(name)}{hint}")
-    kind = kinds[name]
-    taken = Form(name, given, _refuse)
-    taken.used |= {"record", "offset", "nbytes"}
-    if kind is Padding:
-        taken.number("nbytes")
-    values = kind.parse(taken)
-    raw = taken.octets("raw") if "raw" in taken else None
-    taken.finish()
-    places = {key: given[key] for key in ("offset", "nbytes") if type(given.get(key)) is int}
-    return kind(raw=raw, **places, **values)
+    return record_of_json(given, _KINDS[form], f"a {form} trace", _refuse)
 
 
 # --- The header of a file -------------------------------------------------------------------------
-
-
-def view_of(data: Any) -> memoryview:
-    """The bytes of any buffer."""
-    view = memoryview(data)
-    if view.format == "B" and view.ndim == 1:
-        return view
-    return view.cast("B") if view.nbytes else memoryview(b"")
 
 
 def asked_order(options: Mapping[str, Any] | None) -> str:

@@ -1,4 +1,4 @@
-"""Schemas of the tables that XRay traces fill: standard ones with columns of our own, and two more."""
+"""Schemas of the tables that XRay traces fill: the standard ones, some extended, and two more."""
 
 from __future__ import annotations
 

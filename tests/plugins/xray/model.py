@@ -249,7 +249,7 @@ def tables_of(events: list[Event]) -> Tables:
                     event.kind,
                     -1,
                     0,
-                ]  # fmt: skip
+                ]
             )
             stack.append(row)
             last[event.thread] = ("slices", row, 0)
