@@ -101,9 +101,21 @@ def account(
         if spread.count or spread.unfinished or unmatched:
             entries.append(Entry(function, spread, unmatched, thread))
     nothing = Spread(count=0, unfinished=0, sum=0, own=0)
+    known = _by_name(capture) if missing and by in {"", "id"} else {}
     for (name, thread), count in missing.items():
-        entries.append(Entry(Function(name), nothing, count, thread))
+        entries.append(Entry(known.get(name, Function(name)), nothing, count, thread))
     return Account(entries, calls.per_second, calls.asynchronous)
+
+
+def _by_name(capture: Capture) -> dict[str, Function]:
+    """The functions that the capture numbers, by their names; the first of each name."""
+    found: dict[str, Function] = {}
+    if capture.calls is not None:
+        table = capture.table(capture.calls.functions)
+        columns = table.array("id").tolist(), table.texts("name"), table.texts("source")
+        for number, name, source in zip(*columns, strict=True):
+            found.setdefault(name or str(number), Function(name or str(number), number, source))
+    return found
 
 
 def _unmatched(capture: Capture, *, per_thread: bool) -> Counter[tuple[str, str | None]]:
@@ -113,13 +125,15 @@ def _unmatched(capture: Capture, *, per_thread: bool) -> Counter[tuple[str, str 
         return found
     names = thread_names(capture) if per_thread else {}
     for batch in capture.batches("instants"):
-        category = capture.strings.code(UNMATCHED_EXIT)  # known once a batch has it
-        mine = batch.array("category") == category
+        categories = batch.array("category")  # strings may be known only once a column is made
+        category = capture.strings.code(UNMATCHED_EXIT)
+        mine = categories == category
         if category < 0 or not mine.any():
             continue
+        codes = batch.array("name")[mine].tolist()
         texts = capture.strings.texts()
         threads = batch.array("thread")[mine].tolist()
-        for code, thread in zip(batch.array("name")[mine].tolist(), threads, strict=True):
+        for code, thread in zip(codes, threads, strict=True):
             if code >= 0:
                 found[texts[code], names.get(thread)] += 1
     return found

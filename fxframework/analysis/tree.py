@@ -260,6 +260,7 @@ def merged(trees: Sequence[CallTree]) -> CallTree:
         unfinished=unfinished,
         total=total,
         own=own_time,
-        per_second=NS_PER_SECOND,
+        # Where no rate is known, times are ticks still.
+        per_second=NS_PER_SECOND if any(tree.per_second for tree in trees) else 0,
         asynchronous=sum(tree.asynchronous for tree in trees),
     )

@@ -19,7 +19,9 @@ if TYPE_CHECKING:
     from fxframework.analysis.account import Account, Entry
     from fxframework.model.window import Selection
 
-CSV_HEADER = "funcid,count,min,median,90%ile,99%ile,max,sum,debug,function,self,unfinished"
+CSV_HEADER = (
+    "funcid,count,min,median,90%ile,99%ile,max,sum,debug,function,self,unfinished,unmatched"
+)
 """llvm-xray's columns, and behind them ours."""
 UNKNOWN = "(unknown)"
 ASCENDING = ("funcid", "func")
@@ -144,6 +146,7 @@ def _csv(found: Account, entries: Sequence[Entry], *, per_thread: bool) -> Itera
             _quoted(function.name),
             seconds(spread.own),
             str(spread.unfinished),
+            str(entry.unmatched),
         ]
         if per_thread:
             cells.append(_quoted(entry.thread or ""))

@@ -69,7 +69,8 @@ def command(
             opened(session, file, names, several=True) as (whole, part),
         ):
             with session.screen.working(f"analysing {whole.name}"):
-                graph = call_graph(part, by=by)
+                # Functions are compared by name, so those of one name must be one.
+                graph = call_graph(part, by="name" if by in {"", "id"} else by)
             graphs.append(graph)
             statuses.append(finished(session, whole, graph.asynchronous))
     found = difference(graphs[0], graphs[1])

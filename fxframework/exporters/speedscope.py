@@ -111,8 +111,10 @@ class _SpeedscopeExport:
 def _frame(name: str, source: str | None) -> dict[str, Any]:
     frame: dict[str, Any] = {"name": name}
     if source:
-        file, _, rest = source.partition(":")
-        line, _, column = rest.partition(":")
+        parts = source.rsplit(":", 2)  # the name of a file may have a colon itself
+        if len(parts) == 3 and not parts[1].isdecimal():
+            parts = source.rsplit(":", 1)
+        file, line, column = (*parts, "", "")[:3]
         frame["file"] = file
         if line.isdecimal():
             frame["line"] = int(line)

@@ -51,10 +51,12 @@ def test_account_prints_a_table(host: Host, rows: Path) -> None:
 def test_account_as_csv_has_the_columns_of_llvm_xray(host: Host, rows: Path) -> None:
     text = run_cli("account", "--csv", "--sort", "count", "--sort-order", "dsc", rows, host=host)
     head, first, *_ = text.text.splitlines()
-    assert head == ("funcid,count,min,median,90%ile,99%ile,max,sum,debug,function,self,unfinished")
+    assert head == (
+        "funcid,count,min,median,90%ile,99%ile,max,sum,debug,function,self,unfinished,unmatched"
+    )
     assert first == (
         ",2,3.000000e-07,5.000000e-07,5.000000e-07,5.000000e-07,5.000000e-07,8.000000e-07,"
-        '"(unknown)","one",8.000000e-07,0'
+        '"(unknown)","one",8.000000e-07,0,0'
     )
     assert len(list(csv.reader(io.StringIO(text.text)))) == 4
 

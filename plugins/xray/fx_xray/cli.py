@@ -35,9 +35,16 @@ def instr_map(session: Any, file: str, form: str, demangle: bool) -> int:
     that was printed before. What is printed serves as `-o instr_map=` where the program is not.
     """
     from fx_xray.instr_map import read_map
+    from fxframework.errors import UsageError
     from fxframework.io.sink import Sink
 
     found = read_map(file)
+    if form == "yaml" and found.sleds is None:
+        raise UsageError(
+            "a CSV has no sleds, which the YAML is a list of",
+            path=file,
+            remedy="give the program, or ask for --format csv",
+        )
     lines = (found.to_yaml if form == "yaml" else found.to_csv)(demangled=demangle)
     with Sink.open("-") as sink:
         for line in lines:

@@ -802,12 +802,13 @@ class FdrLog(_FileLog):
         )
         walled = (flags & k.WALLED) != 0
         bases = blocks.tsc.copy()
-        for block in np.flatnonzero(flags & k.TIMELESS).tolist():
+        for block in np.flatnonzero(flags & (k.TIMELESS | k.EARLY)).tolist():
             seconds, micros = int(blocks.seconds[block]), int(blocks.micros[block])
-            ticks = (seconds * 1_000_000 + micros) * frequency // 1_000_000
-            bases[block] = np.uint64(max(ticks, 0) & (1 << 64) - 1).view(np.int64)
+            wall = (seconds * 1_000_000 + micros) * frequency // 1_000_000
+            bases[block] = np.uint64(max(wall, 0) & (1 << 64) - 1).view(np.int64)
+        ticks: I64 = np.where(flags & k.TIMELESS, bases, blocks.tsc)
         self.blocks = Blocks(
-            blocks.start, blocks.stop - blocks.start, thread, blocks.seconds, blocks.micros, bases,
+            blocks.start, blocks.stop - blocks.start, thread, blocks.seconds, blocks.micros, ticks,
             blocks.records,
         )  # fmt: skip
         place = _places(thread, walled, blocks.seconds, blocks.micros)

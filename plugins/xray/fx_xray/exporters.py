@@ -367,10 +367,12 @@ class _Metadata:
             shown = record.to_json()
             kind = shown["record"]
             if kind in EVENTS:
+                if kind == "call_argument":  # it has no line of its own
+                    continue
                 if waiting:
                     self._before[record.offset] = waiting
                     waiting = []
-                last = record.offset if kind != "call_argument" else last
+                last = record.offset
             elif kind in BEGINNING:
                 waiting.append(_metadata_line(shown))
             elif waiting or last is None:

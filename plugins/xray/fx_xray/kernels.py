@@ -100,9 +100,10 @@ class Blocks(NamedTuple):
     records: I64
 
 
-INHABITED, WALLED, HAS_PID, HAS_THREAD, SETTLED, TIMELESS = 1, 2, 4, 8, 16, 32
+INHABITED, WALLED, HAS_PID, HAS_THREAD, SETTLED, TIMELESS, EARLY = 1, 2, 4, 8, 16, 32, 64
 """Of the ``flags`` of a block: it has more records than its extents; a wall time, a process, a
-thread; something that belongs to the thread has been read; it begins without a time."""
+thread; something that belongs to the thread has been read; it begins without a time; an argument
+or an event of its own time stands before its first one."""
 CUT, FIRST, ORPHAN = 1, 2, 4
 """Of ``flags``: one record that was cut in half; the first one of a block; begins with an argument
 of no call."""
@@ -390,16 +391,16 @@ def first_of_few(heads):  # type: ignore[no-untyped-def]
     Without a heap: which thread comes first is hard to guess, and a branch on it is slow.
     """
     best = second = LATEST
-    place = other = 0
+    place = other = -1
     for at in range(heads.used[0]):
         head = heads.head[heads.heap[at]]
-        less = head < best or at == 0
-        between = not less and (head < second or second == LATEST)
+        less = head < best or place < 0
+        between = not less and (head < second or other < 0)
         second = best if less else (head if between else second)
         other = place if less else (at if between else other)
         best = head if less else best
         place = at if less else place
-    if heads.used[0] > 1 and other < place and second > SIGN:
+    if 0 <= other < place and second > SIGN:
         second -= 1
     return place, second
 
@@ -745,7 +746,7 @@ def frame_metadata(  # type: ignore[no-untyped-def]
             advance(delta, block, at, blocks, scalars, notes)
         if scalars[OPEN] < 0:
             scalars[OPEN] = at
-        blocks.flags[block] |= INHABITED
+        blocks.flags[block] |= INHABITED if scalars[TIMED] else INHABITED | EARLY
         if scalars[MAX_RECORD] and end - at > scalars[MAX_RECORD]:
             note(notes, 114, at, scalars[RECORD], end - at)
             kinds[DAMAGED] += 1
@@ -789,6 +790,8 @@ def frame_metadata(  # type: ignore[no-untyped-def]
         if not scalars[CALLED]:
             note(notes, 207, at, scalars[RECORD], 0)
         scalars[N_ARGUMENTS] += 1
+        if not scalars[TIMED]:
+            blocks.flags[block] |= EARLY
     else:
         scalars[CALLED] = 0
         if kind == NEW_BUFFER:
@@ -998,7 +1001,7 @@ def decode_fdr(  # type: ignore[no-untyped-def]
                 kind = (word >> 1) & 3
                 events.offset[count] = at
                 at += 8
-                if kind == ENTER and at < stop and data[at] == CALL_ARGUMENT << 1 | 1:
+                if at < stop and data[at] == CALL_ARGUMENT << 1 | 1 and kind == ENTER:
                     kind = ENTER_ARG
                 if function < 0 and time < latest:
                     kind |= BACK

@@ -141,8 +141,8 @@ class EventCapture(Capture):
 
     @property
     def ticks_per_second(self) -> int | None:
-        """The frequency of the counter; None where it is not known, and ticks are nanoseconds."""
-        return self.frequency or None
+        """The frequency of the counter; 0 where it is not known, and lengths are ticks alone."""
+        return self.frequency
 
     @cached_property
     def log(self) -> Log:

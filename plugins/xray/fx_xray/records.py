@@ -812,6 +812,20 @@ def asked_order(options: Mapping[str, Any] | None) -> str:
     return order
 
 
+def asked_frequency(options: Mapping[str, Any] | None) -> int:
+    """The ticks per second that options ask for, 0 where the header says it.
+
+    Raises UsageError for a number that no header could have.
+    """
+    frequency = int((options or {}).get("cycle_frequency") or 0)
+    if not 0 <= frequency < 1 << 64:
+        raise UsageError(
+            f"cycle_frequency is {frequency}",
+            remedy="give ticks per second: a number of 64 bits, 0 for what the header says",
+        )
+    return frequency
+
+
 def _found_order(view: memoryview, form: str) -> str:
     """The byte order of a file with a header, from what stands in it."""
     versions = Dialect(form).versions
@@ -918,7 +932,7 @@ class RecordDecoder:
         self.diagnostics = diagnostics
         self.limits = limits or Limits()
         self.byte_order = asked_order(options)
-        self.cycle_frequency = int((options or {}).get("cycle_frequency") or 0)
+        self.cycle_frequency = asked_frequency(options)
 
     def records(self, data: Data) -> Iterator[XrayRecord]:
         """Every record in file order, as it stands; their ``nbytes`` add up to ``len(data)``."""

@@ -35,7 +35,8 @@ RULES = Catalogue(
             "004, Header; notes §1.1",
             "Versions are 1 to 5, of basic mode 1 to 3.",
             readers="llvm-xray: Unsupported version; fdr-dump does not look.",
-            ours="Read as the newest version that we know; what makes no sense there is `damaged`.",
+            ours="Read as the nearest version that we know; what makes no sense there is "
+            "`damaged`.",
             remedy="Look for a newer fxframework, or give -f xray or -f xray-basic if the file "
             "is of another kind.",
         ),
@@ -423,7 +424,7 @@ RULES = Catalogue(
             readers="llvm-xray shows the numbers.",
             ours="The numbers stand for names.",
             remedy="Is it the program that wrote the trace? Of shared libraries, name their own "
-            "maps: -o instr_map=main,1=lib.so.",
+            "maps: `-o instr_map=main,1=lib.so`.",
         ),
         _rule(
             "FXX0603",

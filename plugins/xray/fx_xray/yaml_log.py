@@ -19,6 +19,7 @@ from fx_xray import layout
 from fx_xray.columns import Events, GivenLog, Log
 from fx_xray.instr_map import number
 from fx_xray.reader import EventCapture
+from fx_xray.records import asked_frequency
 from fx_xray.rules import RULES
 from fx_xray.symbols import Symbols
 from fx_xray.yaml_text import Entry, OddYamlError, entry_of, sections_of
@@ -156,7 +157,7 @@ class YamlCapture(EventCapture):
         self._fault = ""
         self._head = self._read_head()
         head = self._head
-        self.frequency = int(request.options.get("cycle_frequency") or 0)
+        self.frequency = asked_frequency(request.options)
         if head is not None:
             self.frequency = self.frequency or head.cycle_frequency
             self.version = head.version

@@ -61,3 +61,11 @@ def test_the_sum_of_outermost_calls_is_no_longer_than_the_trace() -> None:
         ticks = capture.table("slices").array("ticks")
         assert outermost < every
         assert outermost <= int(ticks.max() - ticks.min()) + every // 41
+
+
+def test_account_counts_the_exits_without_entries() -> None:
+    with fxf.open(TRACES / "fdr5-bufstarved-clang16.xray") as capture:
+        found = account(capture)
+    assert {entry.function.id: entry.unmatched for entry in found.entries if entry.unmatched} == {
+        9: 2
+    }

@@ -429,3 +429,13 @@ def test_given_events_are_merged_as_those_of_files() -> None:
     again = Events(*(np.concatenate(column) for column in zip(*log.events(100), strict=True)))
     for left, right in zip(events, again, strict=True):
         assert np.array_equal(left, right)
+
+
+def test_threads_are_merged_at_the_end_of_time_too() -> None:
+    """The one that is mentioned first comes first where times are the same, also at the last."""
+    last = (1 << 64) - 1
+    files = [buffer(call(1, delta=0), thread=1, tsc=last), buffer(call(2, delta=0), thread=2)]
+    files[1] += buffer(call(3, delta=0), thread=2, seconds=4, tsc=last)
+    files.append(buffer(call(4, delta=0), thread=3, tsc=last))
+    opened = capture(header() + b"".join(files))
+    assert rows(opened, "slices", "name") == [("2",), ("1",), ("3",), ("4",)]
