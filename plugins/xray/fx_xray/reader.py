@@ -19,7 +19,7 @@ from fx_xray import kernels as k
 from fx_xray import layout
 from fx_xray.columns import BasicLog, Events, FdrLog, GivenLog, Log, Matcher, Rows, to_ns, to_spans
 from fx_xray.records import Dialect, FileHeader, RecordDecoder, header_findings, read_header
-from fx_xray.rules import RULES
+from fx_xray.rules import RULES, told
 from fx_xray.symbols import Symbols
 from fx_xray.tables import CUSTOM_EVENT, SCHEMAS, TYPED_EVENT, UNMATCHED_EXIT
 from fxframework.errors import LimitError
@@ -70,7 +70,7 @@ _MESSAGES = {
     114: "a record of {value} bytes",
     201: "{last} to {kind}",
     202: "{kind}",
-    205: "{word} ticks",
+    205: "its time is {word} ticks",
     206: "{value:+} ticks",
     301: "of function {value}",
     306: "depth {value}",
@@ -191,7 +191,7 @@ class EventCapture(Capture):
             # What `records()` found so far is found again.
             self.diagnostics.forget(RULES)
             for code, message, offset in self._heading():
-                self.diagnostics.add(code, message, offset=offset, record=0)
+                self.diagnostics.add(code, told(code, message), offset=offset, record=0)
         self._passed = _Pass(self.log, self.frequency, self.request.limits, whole=whole)
         self._names.functions = self._passed.functions[0]
         if passed is None:
@@ -234,8 +234,9 @@ class EventCapture(Capture):
                 kind=(*k.KIND_NAMES, "nothing")[value & 15],
                 last=(*k.KIND_NAMES, "nothing")[value >> 8 & 15],
             )
+            code = f"FXX{number:04}"
             self.diagnostics.add(
-                f"FXX{number:04}", message, offset=offset, record=record if record >= 0 else None
+                code, told(code, message), offset=offset, record=record if record >= 0 else None
             )
         for number, total in enumerate(notes.counts[2:].tolist()):
             if total > shown.get(number, 0):
@@ -246,17 +247,18 @@ class EventCapture(Capture):
         ids = passed.functions[0].tolist()
         if not self.request.options.get("instr_map"):
             if ids:
-                self.diagnostics.add("FXX0601", f"{len(ids)} functions without names")
+                self.diagnostics.add("FXX0601", told("FXX0601", f"{len(ids)}"))
             return
         for fault in self.symbols.faults:
-            self.diagnostics.add("FXX0603", str(fault))
+            self.diagnostics.add("FXX0603", told("FXX0603", str(fault)))
         missing = [id for id in ids if self.symbols.name(id) is None]
         if missing:
             more = f" and {len(missing) - 1} more" if len(missing) > 1 else ""
-            self.diagnostics.add("FXX0602", f"function {missing[0]}{more} of {len(ids)}")
+            detail = f"function {missing[0]}{more} of {len(ids)}"
+            self.diagnostics.add("FXX0602", told("FXX0602", detail))
         for id in ids:
             if self.symbols.ambiguous(id):
-                self.diagnostics.add("FXX0604", f"function {id}")
+                self.diagnostics.add("FXX0604", told("FXX0604", f"function {id}"))
 
     # --- Tables ----------------------------------------------------------------------------------
 

@@ -20,7 +20,7 @@ import attrs
 
 from fx_xray import layout as wire
 from fx_xray.layout import Field, MetadataKind
-from fx_xray.rules import RULES
+from fx_xray.rules import RULES, told
 from fxframework.errors import UsageError, WriteRefusedError, did_you_mean
 from fxframework.io.limits import Limits
 from fxframework.io.words import U64_MAX, view_of
@@ -970,7 +970,7 @@ class RecordDecoder:
         if self.diagnostics is not None:
             for code, message, offset in found:
                 self.diagnostics.add(
-                    code, message, offset=offset, record=None if index < 0 else index
+                    code, told(code, message), offset=offset, record=None if index < 0 else index
                 )
         found.clear()
 
@@ -1526,7 +1526,7 @@ class _FdrWalk(_Walk):
             if mended is None:
                 self.find("FXX0206", f"{tsc - base:+} ticks", record.offset)
             else:
-                self.find("FXX0205", f"{mended} ticks, not {tsc}", record.offset)
+                self.find("FXX0205", f"its time is {mended} ticks", record.offset)
                 if self.mend:
                     record.tsc = mended
                     record.nbytes = _CUT_BYTES

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fxframework.errors import Catalogue, Rule, Severity
 
-__all__ = ["RULES"]
+__all__ = ["RULES", "told"]
 
 INFO, WARNING, DATA_LOSS = Severity.INFO, Severity.WARNING, Severity.DATA_LOSS
 ERROR = Severity.ERROR
@@ -574,3 +574,9 @@ RULES = Catalogue(
         ),
     ]
 )
+
+
+def told(code: str, detail: str = "") -> str:
+    """What a finding says: its title, and what is the matter in this case."""
+    title = RULES[code].title
+    return f"{title}: {detail}" if detail else title

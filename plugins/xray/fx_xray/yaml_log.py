@@ -20,7 +20,7 @@ from fx_xray.columns import Events, GivenLog, Log
 from fx_xray.instr_map import number
 from fx_xray.reader import EventCapture
 from fx_xray.records import asked_frequency
-from fx_xray.rules import RULES
+from fx_xray.rules import RULES, told
 from fx_xray.symbols import Symbols
 from fx_xray.yaml_text import Entry, OddYamlError, entry_of, sections_of
 from fxframework.io.source import Source
@@ -244,7 +244,7 @@ class YamlCapture(EventCapture):
         fresh = not self.diagnostics.counts.keys() & RULES.keys()
         if fresh:
             for code, message, offset in self._heading():
-                self.diagnostics.add(code, message, offset=offset, record=0)
+                self.diagnostics.add(code, told(code, message), offset=offset, record=0)
         head = self._head
         if head is not None:
             shown = {"record": "file_header", **attrs.asdict(head)}
@@ -311,7 +311,7 @@ class YamlCapture(EventCapture):
         ids = passed.functions[0].tolist()
         missing = sum(self.symbols.name(id) is None for id in ids)
         if missing:
-            self.diagnostics.add("FXX0601", f"{missing} of {len(ids)} functions without names")
+            self.diagnostics.add("FXX0601", told("FXX0601", f"{missing} of {len(ids)}"))
 
     def _facts(self, passed: _Pass) -> dict[str, Any]:
         facts = super()._facts(passed)
