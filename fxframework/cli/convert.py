@@ -304,6 +304,7 @@ def _convert(
                     result.status = _rewrite(session, whole, target, options, sink)
                 elif target.cut is not None:
                     result.left_out = target.cut(whole, part, sink, options)
+                    result.dropped = getattr(result.left_out, "dropped", {})
                 else:
                     window = whole.select(part)
                     result.status = _write_records(session, window, target, options, sink)

@@ -19,7 +19,7 @@ from fxframework.model.logs import LogFilter, RowMarks, least_severity
 from fxframework.model.schema import SLICE_KINDS, STANDARD_TABLES, TABLE_CODES
 from fxframework.model.table import Table
 
-__all__ = ["Selection", "View", "Window"]
+__all__ = ["LeftOut", "Selection", "View", "Window"]
 
 Bools = NDArray[np.bool_]
 COMPLETE = next(number for number, name in SLICE_KINDS.items() if name == "complete")
@@ -217,6 +217,17 @@ def _fitting(what: str, patterns: Sequence[str], called: Sequence[tuple[str, ...
             raise _nothing(what, pattern, sorted(known))
         mask |= np.array(fits, np.bool_)
     return mask
+
+
+class LeftOut(dict[str, int]):
+    """What is outside of a part, by name, with counts.
+
+    ``dropped`` is what belongs to it, and had no place where it was written.
+    """
+
+    def __init__(self, outside: Mapping[str, int], dropped: Mapping[str, int]) -> None:
+        super().__init__(outside)
+        self.dropped = dict(dropped)
 
 
 class View(Capture):

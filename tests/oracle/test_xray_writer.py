@@ -146,8 +146,7 @@ def test_events_are_read_with_their_payloads(version: int, tmp_path: Path) -> No
     thread.enter(1)
     expected = []
     for number in range(8):
-        # In version 1 llvm-xray reads the padding behind a buffer as records of 8 bytes.
-        payload = "payload " + "x" * number * (8 if version == 1 else 1)
+        payload = "payload " + "x" * number
         counter.tsc += 100
         thread.custom_event(payload.encode())
         expected.append(("custom-event", counter.tsc, 0, payload))

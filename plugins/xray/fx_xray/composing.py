@@ -32,6 +32,8 @@ from fxframework.model.clock import NS_PER_SECOND
 __all__ = ["Composition", "Packing", "People", "open_compose", "open_compose_basic"]
 
 I64 = NDArray[Any]
+WRITTEN_ORDER: Final = "write_byte_order"
+"""The option of the byte order in which something is written."""
 NAMES_LOST: Final = "names of functions (-o names=FILE keeps them in a file)"
 FREQUENCIES: Final = "counters of other frequencies, converted to that of the first capture"
 AT_ONCE: Final = 1 << 20
@@ -337,7 +339,7 @@ def _listing(names: Mapping[int, bytes]) -> bytes:
 def open_compose(sink: Sink, options: Mapping[str, Any]) -> Composition:
     """A composition of a trace of the flight data recorder.
 
-    Of the options, ``version``, ``buffer_size`` and ``byte_order`` say how it is written,
+    Of the options, ``version``, ``buffer_size`` and ``write_byte_order`` say how it is written,
     ``names`` is a file for the names of functions. Raises UsageError or WriteRefusedError for what
     cannot be.
     """
@@ -358,6 +360,6 @@ def _open(sink: Sink, form: str, options: Mapping[str, Any]) -> Composition:
         form,
         version=int(options.get("version") or 0),
         buffer_size=int(options.get("buffer_size") or 0),
-        byte_order=asked_order(options),
+        byte_order=asked_order(options, WRITTEN_ORDER),
         names=names,
     )

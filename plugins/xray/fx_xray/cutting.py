@@ -9,22 +9,30 @@ from typing import Any, Final, Literal
 import attrs
 
 from fx_xray import layout as wire
-from fx_xray.composing import LEAST_BUFFER, MOST_PADDED, Packing, checked_size, checked_version
+from fx_xray.composing import (
+    LEAST_BUFFER,
+    MOST_PADDED,
+    WRITTEN_ORDER,
+    Packing,
+    checked_size,
+    checked_version,
+)
 from fx_xray.marking import chosen_events, whole_of
 from fx_xray.packing import Header
 from fx_xray.records import FileHeader, asked_order, read_header, refusal
-from fxframework.errors import Severity
+from fxframework.errors import Severity, UsageError
 from fxframework.io.sink import Sink
 from fxframework.io.source import CHUNK
 from fxframework.model.capture import Capture
 from fxframework.model.diagnostics import Diagnostic
 from fxframework.model.salvage import Loss, lost
-from fxframework.model.window import Selection
+from fxframework.model.window import LeftOut, Selection
 
 __all__ = ["cut", "salvage"]
 
 MENDED: Final = ("FXX00", "FXX01", "FXX02", "FXX04")
 """Findings of the file, of its records and of their order, by how their codes begin."""
+NAMES_REFUSED: Final = "names are for captures of other formats"
 KEPT: Final = frozenset({"FXX0007", "FXX0107", "FXX0405"})
 """Findings that a trace has which is written anew, too."""
 
@@ -38,8 +46,9 @@ def cut(
     were never entered, or never left, stay so. Time stamps, CPUs and kinds are those of the
     trace, and so is the header, but for a ``version`` and a ``buffer_size`` that the options give.
     Buffers are made anew, where not everything was chosen. Gives the rows that were left out, by
-    table, and what the version has no place for.
+    table (a ``LeftOut``, of which ``dropped`` is what the version has no place for).
     """
+    _check_names(options)
     header = _header_of(capture)
     if header is None:  # there is nothing to cut
         raise refusal("FXX0501", "a trace without a file header")
@@ -54,9 +63,8 @@ def cut(
     left_out["damaged stretches"] = kinds.get("damaged", 0) + kinds.get("unknown", 0)
     if not +left_out and _is_fit(capture, header, options):
         _copy(capture, sink)
-    else:
-        left_out += _pack(view, header, sink, options)
-    return +left_out
+        return LeftOut({}, {})
+    return LeftOut(+left_out, _pack(view, header, sink, options))
 
 
 def salvage(capture: Capture, sink: Sink, options: Mapping[str, Any]) -> Iterator[Loss]:
@@ -66,9 +74,12 @@ def salvage(capture: Capture, sink: Sink, options: Mapping[str, Any]) -> Iterato
     events, so that extents, preambles and times are right; what had to be made up for is a loss of
     no bytes.
     """
+    _check_names(options)
     header = _header_of(capture)
     found = _to_be_mended(capture)
-    if not found and (header is None or asked_order(options) in {"", header.byte_order}):
+    if not found and (
+        header is None or asked_order(options, WRITTEN_ORDER) in {"", header.byte_order}
+    ):
         _copy(capture, sink)
         return
     shown = set()
@@ -90,6 +101,11 @@ def salvage(capture: Capture, sink: Sink, options: Mapping[str, Any]) -> Iterato
         yield Loss(0, 0, "event", f"{count} {what}: left out, or not as they were")
 
 
+def _check_names(options: Mapping[str, Any]) -> None:
+    if options.get("names"):
+        raise UsageError(NAMES_REFUSED, remedy="leave it out: the functions keep their numbers")
+
+
 def _to_be_mended(capture: Capture) -> list[Diagnostic]:
     """What a trace has that one written anew has not."""
     capture.scan()
@@ -107,7 +123,7 @@ def _is_fit(capture: Capture, header: FileHeader, options: Mapping[str, Any]) ->
     return (
         int(options.get("version") or 0) in {0, header.version}
         and int(options.get("buffer_size") or 0) in {0, header.buffer_size}
-        and asked_order(options) in {"", header.byte_order}
+        and asked_order(options, WRITTEN_ORDER) in {"", header.byte_order}
         and not _to_be_mended(capture)
     )
 
@@ -157,7 +173,7 @@ def _pack(view: Capture, given: FileHeader, sink: Sink, options: Mapping[str, An
         sink,
         form,
         header,
-        byte_order=asked_order(options),
+        byte_order=asked_order(options, WRITTEN_ORDER),
         expected=whole.source.size,
     )
     first = packing.add_threads(*whole.event_threads())

@@ -61,6 +61,8 @@ SLOT_HEADER_BYTES: Final = 16
 """Bytes of records, and the number of the buffer with the bit that it is in use."""
 LEAST_BUFFER: Final = 128
 """Bytes of a buffer that holds its preamble and a record, in every version."""
+END_ROOM: Final = 40
+"""What version 1 needs at the end of a buffer: EndOfBuffer, and a record in the padding."""
 FUNCTION_ROOM: Final = METADATA_BYTES + FUNCTION_BYTES
 """What must be left for a function record, before which metadata may be needed."""
 _ENTER, _EXIT, _TAIL_EXIT, _ENTER_ARG = (int(kind) << 1 for kind in FunctionKind)
@@ -113,8 +115,7 @@ def log_of(
 
     The arguments are those of the writer and its counter. Buffers stand in the order in which they
     were taken, and empty ones are left out. From version 2 on each has its extents; in version 1
-    it ends with EndOfBuffer, and zeros up to its whole size: llvm-xray 14 to 19 takes them for
-    records, which goes well unless a payload before them was no whole number of 8 bytes.
+    it ends with EndOfBuffer, and padding up to its whole size.
     """
     flags = CONSTANT_TSC * constant_tsc | NONSTOP_TSC * nonstop_tsc
     parts = [_HEADER(version, FDR, flags, cycle_frequency, buffer_size, 0)]
@@ -122,8 +123,21 @@ def log_of(
         if version >= EXTENTS_VERSION:
             parts += [_EXTENTS(len(records)), records]
         else:
-            parts += [(records + _END_OF_BUFFER).ljust(buffer_size, b"\0")]
+            parts += [_padded(records, buffer_size)]
     return b"".join(parts)
+
+
+def _padded(records: bytes, buffer_size: int) -> bytes:
+    """A buffer of version 1: its records, EndOfBuffer, and what fills it up.
+
+    llvm-xray 14 to 19 takes the padding for records. Zeros are whole ones of 8 bytes; where they
+    are not, because of a payload or the size, an event with as many bytes as are odd comes first.
+    """
+    ended = records + _END_OF_BUFFER
+    odd = (buffer_size - len(records)) % WORD
+    if odd and len(ended) + METADATA_BYTES + odd <= buffer_size:
+        ended += _CUSTOM_AT(odd, 0)
+    return ended.ljust(buffer_size, b"\0")
 
 
 def buffers_of(image: bytes, buffer_size: int) -> Iterator[bytes]:
@@ -300,9 +314,10 @@ class FdrWriter:
 
     @property
     def event_room(self) -> int:
-        """Bytes of a buffer behind preamble and NewCPUId, and before EndOfBuffer."""
-        metadata = 3 + (self.version >= PID_VERSION) + (self.version < EXTENTS_VERSION)
-        return self.buffer_size - metadata * METADATA_BYTES
+        """Bytes of a buffer behind preamble and NewCPUId, and before what ends it."""
+        metadata = 3 + (self.version >= PID_VERSION)
+        end = END_ROOM if self.version < EXTENTS_VERSION else 0
+        return self.buffer_size - metadata * METADATA_BYTES - end
 
 
 class FdrThread(ThreadRecorder):
@@ -323,7 +338,7 @@ class FdrThread(ThreadRecorder):
         self._version = writer.version
         self._capacity = writer.buffer_size
         if writer.version < EXTENTS_VERSION:
-            self._capacity -= METADATA_BYTES  # for EndOfBuffer
+            self._capacity -= END_ROOM
         self._slot = -1
         self._start = 0
         self._at = 0
@@ -406,6 +421,8 @@ class FdrThread(ThreadRecorder):
             self._latest = tsc
         else:
             record = _TYPED_AT(len(data), tsc, event_type)
+            # llvm-xray takes half of the time for a delta: let a TSCWrap set it right.
+            self._latest = tsc ^ (1 << 63)
         self._put_bytes(metadata + record + data)
         return True
 

@@ -171,7 +171,7 @@ NAMES = Option(
     "-o instr_map takes it",
 )
 WRITTEN_ORDER = Option(
-    name="byte_order",
+    name="write_byte_order",
     type=str,
     default="",
     help="how numbers are written: little, big or big-lsb; empty: as the header says, else little",

@@ -452,7 +452,7 @@ class FileCapture(EventCapture):
     @property
     def writer_options(self) -> Mapping[str, Any]:
         """What the writer has to know to write these records as the same bytes."""
-        return {} if self.byte_order == "little" else {"byte_order": self.byte_order}
+        return {} if self.byte_order == "little" else {"write_byte_order": self.byte_order}
 
     @property
     def _defined(self) -> int:

@@ -798,12 +798,13 @@ def from_json(given: Any, form: str = "xray") -> XrayRecord:
 # --- The header of a file -------------------------------------------------------------------------
 
 
-def asked_order(options: Mapping[str, Any] | None) -> str:
-    """The byte order that options ask for, empty where it is to be found out.
+def asked_order(options: Mapping[str, Any] | None, name: str = "byte_order") -> str:
+    """The byte order that options ask for by a name, empty where it is to be found out.
 
-    Raises UsageError for one that there is not.
+    A writer's option has another name than a reader's: both may be given at once. Raises UsageError
+    for an order that there is not.
     """
-    order = str((options or {}).get("byte_order") or "")
+    order = str((options or {}).get(name) or "")
     if order and order not in wire.BYTE_ORDERS:
         raise UsageError(
             f"no byte order {order!r}{did_you_mean(order, wire.BYTE_ORDERS)}",

@@ -550,7 +550,8 @@ RULES = Catalogue(
             "A buffer holds its preamble and one record.",
             readers="compiler-rt writes over the neighbouring buffer.",
             ours="Nothing is written.",
-            remedy="Make the buffers larger: 128 bytes at least.",
+            remedy="Give each buffer 128 bytes at least, and no more buffers than the memory has "
+            "room for.",
         ),
         _rule(
             "FXX0509",

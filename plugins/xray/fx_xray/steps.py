@@ -26,7 +26,7 @@ from fx_xray.records import (
     XrayRecord,
 )
 from fxframework.errors import UsageError, WriteRefusedError
-from fxframework.io.words import WORD
+from fxframework.io.words import U64_MAX, WORD
 from fxframework.model import workload
 from fxframework.model.steps import Outcome, Run, parameter
 from fxframework.model.target import Memory, Thread
@@ -398,7 +398,9 @@ class _Counter:
     def tell(self, record: _Told) -> None:
         """Say from here on the time and the CPU of a record."""
         ticks, rate = record.tsc or 0, record.frequency
-        self.now = ticks * self.frequency // rate if rate else ticks, record.cpu or 0
+        if rate:  # ticks of a slow counter may be too many for a fast one
+            ticks = min(ticks * self.frequency // rate, U64_MAX)
+        self.now = ticks, record.cpu or 0
 
     def read_tsc(self) -> int:
         """The time."""

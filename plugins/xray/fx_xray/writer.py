@@ -50,7 +50,8 @@ def open_writer(
 ) -> RecordRewriter:
     """A writer of the flight data recorder's records.
 
-    Of the options, ``byte_order`` counts, where it is not empty, instead of what the header says.
+    Of the options, ``write_byte_order`` counts, where it is not empty, instead of what the header
+    says.
     Raises UsageError for one that there is not, and for options that are not for records.
     """
     return _open(sink, "xray", options)
@@ -74,4 +75,4 @@ def _open(sink: Sink, form: str, options: Mapping[str, Any]) -> RecordRewriter:
                 if name != "names"
                 else "it is for captures of other formats",
             )
-    return RecordRewriter(sink, form, byte_order=str(options.get("byte_order") or ""))
+    return RecordRewriter(sink, form, byte_order=str(options.get("write_byte_order") or ""))

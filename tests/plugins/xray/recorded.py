@@ -112,7 +112,10 @@ def block_of(data: bytes, version: int) -> Block:
                 items.append((name, payload, when, cpu if version >= 5 else None, *types))
             case "end":
                 assert version == 1
-                assert not any(data[at:])
+                # llvm-xray takes what follows for records: zeros, and one that makes them whole.
+                odd = (len(data) - at) % 8
+                assert data[at : at + 5] == (b"\x0b" + bytes([odd, 0, 0, 0]) if odd else bytes(5))
+                assert not any(data[at + 5 :])
                 break
     return Block(thread, process, wall, items, raw)
 
@@ -134,17 +137,23 @@ class Model:
         return self.buffers[-1][-1]
 
     def since(self) -> tuple[int, int]:
-        """Time and CPU that the next record counts from."""
+        """Time and CPU that the next record counts from: none behind typed events of old versions.
+
+        llvm-xray takes those for others, and its times are wrong until the next metadata.
+        """
+        away = 0
         for item in reversed(self.buffers[-1]):
             if item[0] == "metadata":
-                return item[1], item[2]
+                return item[1] ^ away, item[2]
             if item[0] not in ("custom", "typed") or self.version >= 5:
-                return item[2], item[3]
+                return item[2] ^ away, item[3]
+            if item[0] == "typed":
+                away = 1 << 63
         raise AssertionError
 
     def before(self, room: int, tsc: int, cpu: int, *, absolute: bool = False) -> bool:
         """Begin a buffer, or add metadata, where a record needs it; whether one did."""
-        capacity = self.buffer_size - 16 * (self.version == 1)
+        capacity = self.buffer_size - 40 * (self.version == 1)
         if not self.buffers or self.used + room > capacity:
             self.buffers.append([])
             self.used = 48 if self.version >= 3 else 32

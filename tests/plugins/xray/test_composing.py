@@ -193,7 +193,7 @@ def test_basic_mode_becomes_the_recorders_and_back() -> None:
 def test_byte_orders_are_written() -> None:
     whole = opened(trace())
     for order in ("big", "big-lsb"):
-        capture, _ = _composed(whole, byte_order=order)
+        capture, _ = _composed(whole, write_byte_order=order)
         assert capture.byte_order == order
         assert _calls(capture) == _calls(whole)
 
@@ -229,7 +229,11 @@ def test_names_go_beside_it(tmp_path: Path) -> None:
 
 
 def test_options_that_make_no_sense_are_refused() -> None:
-    for options in ({"version": 6}, {"version": 1, "buffer_size": 1 << 40}, {"byte_order": "x"}):
+    for options in (
+        {"version": 6},
+        {"version": 1, "buffer_size": 1 << 40},
+        {"write_byte_order": "x"},
+    ):
         with pytest.raises(UsageError):
             open_compose(Sink.memory(), options)
     with pytest.raises(WriteRefusedError) as refused:

@@ -227,7 +227,7 @@ def test_a_full_buffer_is_followed_by_another(version: int) -> None:
     assert [item[1] for item in functions(writer)] == [n // 2 for n in range(200)]
     for each in found[:-1]:
         used = sum(8 if name in ("enter", "exit") else 16 for name in each.raw)
-        assert 256 - 24 < used <= 256
+        assert 256 - 24 * (1 + (version == 1)) < used <= 256
 
 
 def test_the_oldest_released_buffer_is_used_again() -> None:
@@ -465,7 +465,7 @@ def test_the_largest_event_fits_and_one_byte_more_does_not(version: int) -> None
         if not _refuses(lambda size=size: thread.custom_event(bytes(size)))  # type: ignore[misc]
     )
     metadata = 5 if version >= 3 else 4
-    assert largest == 512 - 16 * metadata - 16 * (version == 1)
+    assert largest == 512 - 16 * metadata - 40 * (version == 1)
     assert [item[1] for item in functions(writer)] == [bytes(largest)]
 
 
@@ -677,7 +677,8 @@ def read(file: bytes) -> dict[tuple[int, int], list[tuple[Any, ...]]]:
                 cpu = None if record.delta is None else record.cpu
                 types = (record.event_type,) if isinstance(record, TypedEvent) else ()
                 items.append((record.record.split("_")[0], record.data, record.tsc, cpu, *types))
-    assert not [each for each in diagnostics if each.code != "FXX0004"]
+    # Header alone; padding of version 1 that is not all zero.
+    assert not [each for each in diagnostics if each.code not in ("FXX0004", "FXX0113")]
     return found
 
 

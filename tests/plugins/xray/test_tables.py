@@ -397,8 +397,8 @@ def test_memory_is_free_once_nobody_has_the_capture() -> None:
     ("data", "kind", "order"),
     [
         (trace(), FdrCapture, {}),
-        (trace(byte_order="big"), FdrCapture, {"byte_order": "big"}),
-        (basic(byte_order="big"), BasicCapture, {"byte_order": "big"}),
+        (trace(byte_order="big"), FdrCapture, {"write_byte_order": "big"}),
+        (basic(byte_order="big"), BasicCapture, {"write_byte_order": "big"}),
     ],
 )
 def test_the_writer_is_told_the_byte_order(data: bytes, kind: type, order: dict[str, str]) -> None:

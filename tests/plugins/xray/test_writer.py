@@ -40,7 +40,7 @@ def test_records_of_basic_mode_give_their_bytes(version: int) -> None:
 
 def test_another_byte_order_may_be_asked_for() -> None:
     sink = Sink.memory()
-    writer = open_writer(sink, {"byte_order": "big"}, Diagnostics(RULES))
+    writer = open_writer(sink, {"write_byte_order": "big"}, Diagnostics(RULES))
     for record in opened(trace(5)).records():
         writer.write(record)
     writer.close()
