@@ -296,7 +296,7 @@ def test_a_frequency_may_be_given() -> None:
     data = header(cycle_frequency=0) + buffer(call(1), call(1, "exit"))
     unknown, given = capture(data), capture(data, cycle_frequency=HZ)
     assert rows(unknown, "slices", "ts", "dur") == [(TSC + 100, 100)]
-    assert unknown.ticks_per_second is None
+    assert unknown.ticks_per_second == 0
     assert unknown.diagnostics.counts["FXX0007"] == 1
     assert rows(given, "slices", "dur") == [(40,)]
     assert "FXX0007" not in given.diagnostics.counts
