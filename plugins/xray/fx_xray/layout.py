@@ -69,6 +69,9 @@ NONSTOP_TSC: Final = 2
 EMULATED_FREQUENCY: Final = 1_000_000_000
 """Ticks per second where the counter is a clock of nanoseconds."""
 
+FREQUENCIES: Final = range(10**6, 10**12)
+"""Ticks per second that a counter may have, where nothing else tells a header."""
+
 # --- Function records (004, Function Records; notes §1.2) -----------------------------------------
 
 FUNCTION_BYTES: Final = 8

@@ -67,9 +67,13 @@ def sniff_basic(probe: Probe) -> Confidence:
     plausible = _header(probe, layout.BASIC, len(layout.BASIC_VERSIONS))
     if not plausible:
         return Confidence.NONE
-    if probe.size == layout.HEADER_BYTES:
-        return Confidence.LIKELY if probe.has_suffix(SUFFIXES) else Confidence.POSSIBLE
     _, order = plausible
+    if probe.size == layout.HEADER_BYTES:
+        if probe.has_suffix(SUFFIXES):
+            return Confidence.LIKELY
+        # A header alone says little: a counter's frequency is what other files do not have there.
+        frequency = int.from_bytes(probe.head[8:16], order)
+        return Confidence.POSSIBLE if frequency in layout.FREQUENCIES else Confidence.NONE
     record = probe.head[layout.HEADER_BYTES : layout.HEADER_BYTES + layout.BASIC_BYTES]
     function = int.from_bytes(record[4:8], order, signed=True)
     sound = (

@@ -8,6 +8,7 @@ batches match the events again. Each column is made when it is first asked for.
 from __future__ import annotations
 
 import abc
+from bisect import bisect_left
 from collections.abc import Callable, Iterator, Mapping
 from functools import cached_property
 from typing import Any, ClassVar
@@ -79,6 +80,10 @@ _MESSAGES = {
     403: "kind {value}",
     404: "of function {value}",
 }
+
+
+CUT_RECORD = 205
+"""The finding of a record that was cut in half, and swallows the next one."""
 
 
 def open_fdr(source: Source, request: OpenRequest) -> FdrCapture:
@@ -225,9 +230,13 @@ class EventCapture(Capture):
 
     def _report_notes(self, notes: k.Notes) -> None:
         listed = notes.findings[: k.FINDING_FIELDS * int(notes.counts[0])]
+        found = listed.reshape(-1, k.FINDING_FIELDS).tolist()
+        cut = [offset for number, offset, _, _ in found if number == CUT_RECORD]
         shown: dict[int, int] = {}
-        for number, offset, record, value in listed.reshape(-1, k.FINDING_FIELDS).tolist():
+        for number, offset, record, value in found:
             shown[number] = shown.get(number, 0) + 1
+            # Records as they stand in the file are one less for each that swallowed another.
+            record -= bisect_left(cut, offset)
             message = _MESSAGES.get(number, "").format(
                 value=value,
                 word=value & U64_MAX,
