@@ -172,7 +172,9 @@ class TestPprofContract(_OfToys):
     name = "pprof"
 
     def check_output(self, output: bytes, capture: Capture) -> None:
-        assert stacks(output)
+        # Calls that never ended have no time, and are no samples.
+        ended = (capture.table("slices").array("dur") >= 0).any()
+        assert bool(stacks(output)) == bool(ended)
 
 
 class TestDotContract(_OfToys):

@@ -25,7 +25,7 @@ from .perfetto import Perfetto
 FILES = Path(__file__).parents[1] / "conformance" / "trace" / "files"
 MAGIC_TRACE = FILES / "magic_trace_sample.fxt"
 generated = settings(
-    max_examples=15,
+    max_examples=8,
     deadline=None,
     suppress_health_check=list(HealthCheck),
     phases=(Phase.explicit, Phase.reuse, Phase.generate),

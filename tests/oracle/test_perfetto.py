@@ -32,7 +32,7 @@ JSON_QUERIES = {
     "threads": compare.QUERIES["threads"],
 }
 
-generated = settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+generated = settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 
 def ours(trace: bytes) -> compare.View:

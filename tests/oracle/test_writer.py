@@ -22,7 +22,7 @@ from . import compare
 from .captures import captures
 from .perfetto import LoadedTrace, Perfetto, PerfettoError
 
-generated = settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+generated = settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 BATCH = 6
 """Generated captures per example: most of the time goes into the exchange."""
 POLICIES = st.sampled_from(["allocate", "reuse", "inline"])

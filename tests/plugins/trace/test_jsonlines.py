@@ -35,7 +35,7 @@ def in_bulk(data: bytes) -> tuple[list[bytes], dict[str, int]]:
 
 
 @hypothesis.settings(
-    max_examples=150, deadline=None, suppress_health_check=list(hypothesis.HealthCheck)
+    max_examples=80, deadline=None, suppress_health_check=list(hypothesis.HealthCheck)
 )
 @hypothesis.given(fxt_streams() | damaged(fxt_streams()))
 def test_lines_are_the_records(data: bytes) -> None:

@@ -213,7 +213,7 @@ def check(data: bytes, *, big_endian: bool = False) -> list[Any]:
 
 
 @hypothesis.given(fxt_streams())
-@hypothesis.settings(max_examples=250)
+@hypothesis.settings(max_examples=120)
 def test_streams_round_trip(data: bytes) -> None:
     records = check(data)
     assert not any(isinstance(each, fx.Damaged) for each in records)
@@ -239,7 +239,7 @@ def test_byte_orders_read_alike(stream: list[Any]) -> None:
 
 
 @hypothesis.given(damaged(fxt_streams()))
-@hypothesis.settings(max_examples=250)
+@hypothesis.settings(max_examples=120)
 def test_damage_round_trips(data: bytes) -> None:
     check(data)
 
