@@ -291,13 +291,7 @@ class OpaqueCapture(Capture):
     format = "records"
 
     def __init__(self, source: Source, request: OpenRequest) -> None:
-        diagnostics = Diagnostics(
-            {},
-            limit=request.limits.max_findings,
-            strict=request.strict,
-            path=source.name,
-            observer=request.observer,
-        )
+        diagnostics = request.diagnostics({}, source)
         super().__init__(source, request, diagnostics)
         if source.size:
             diagnostics.add(

@@ -90,6 +90,16 @@ class OpenRequest:
     host: Any = None
     """The Host, for readers of containers that hold other formats."""
 
+    def diagnostics(self, rules: Mapping[str, Rule], source: Source) -> Diagnostics:
+        """A place for the findings of a reading of the source, by a format's rules."""
+        return Diagnostics(
+            rules,
+            limit=self.limits.max_findings,
+            strict=self.strict,
+            path=source.name,
+            observer=self.observer,
+        )
+
 
 @attrs.frozen(kw_only=True)
 class Summary:

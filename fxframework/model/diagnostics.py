@@ -90,6 +90,10 @@ class Diagnostics(Sequence[Diagnostic]):
                 remedy="leave out --strict to keep what is sound",
             )
 
+    def has_any(self, codes: Iterable[str]) -> bool:
+        """Whether anything was found of these codes, kept or not."""
+        return not self._counts.keys().isdisjoint(codes)
+
     def forget(self, codes: Iterable[str]) -> None:
         """Forget the findings of these codes: what they are about is read again."""
         gone = set(codes)

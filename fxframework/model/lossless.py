@@ -7,16 +7,19 @@ from __future__ import annotations
 
 import reprlib
 from collections.abc import Callable, Mapping
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar, Protocol, TypeVar
 
 import attrs
 
 from fxframework.errors import WriteRefusedError, did_you_mean
+from fxframework.io.sink import Sink
 from fxframework.model.forms import Form
 
-__all__ = ["DamagedRecord", "LosslessRecord", "record_of_json"]
+__all__ = ["DamagedRecord", "LosslessRecord", "RecordRewriter", "record_of_json"]
 
 PADDING = "padding"
+BUFFER = 1 << 20
+"""Bytes that are held back until they are written."""
 
 
 @attrs.define(kw_only=True)
@@ -115,3 +118,46 @@ def record_of_json(
     form.finish()
     places = {key: given[key] for key in ("offset", "nbytes") if type(given.get(key)) is int}
     return kinds[name](raw=raw, **places, **values)
+
+
+class Encoder(Protocol):
+    """What makes bytes of a format's records."""
+
+    def encode(self, record: Any) -> bytes:
+        """The bytes of a record, or of its JSON."""
+        ...
+
+    def close(self) -> bytes:
+        """What was held back."""
+        ...
+
+
+class RecordRewriter:
+    """Puts one record after the other into a sink (``fxframework.registry.RecordWriter``)."""
+
+    def __init__(self, sink: Sink, encoder: Encoder) -> None:
+        self.encoder = encoder
+        self._sink = sink
+        self._buffer = bytearray()
+
+    def write(self, record: Any) -> None:
+        """Write a record: one of the format's own, or its JSON.
+
+        Raises WriteRefusedError, nothing of it written, where the format cannot hold it.
+        """
+        self.put(self.encoder.encode(record))
+
+    def put(self, data: bytes) -> None:
+        """Write bytes of a record."""
+        self._buffer += data
+        if len(self._buffer) >= BUFFER:
+            self._flush()
+
+    def close(self) -> None:
+        """Put what is held back into the sink, which stays open."""
+        self._buffer += self.encoder.close()
+        self._flush()
+
+    def _flush(self) -> None:
+        self._sink.write(self._buffer)
+        self._buffer = bytearray()

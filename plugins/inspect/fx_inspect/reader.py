@@ -86,13 +86,7 @@ class InspectCapture(Capture):
 
     def __init__(self, source: Source, request: OpenRequest) -> None:
         _check_links(request.options, source.name)
-        diagnostics = Diagnostics(
-            RULES,
-            limit=request.limits.max_findings,
-            strict=request.strict,
-            path=source.name,
-            observer=request.observer,
-        )
+        diagnostics = request.diagnostics(RULES, source)
         super().__init__(source, request, diagnostics)
         if not source.size:
             diagnostics.add("FXF0102", offset=0)
@@ -107,7 +101,7 @@ class InspectCapture(Capture):
         from fx_inspect.records import RecordDecoder
 
         # Findings are reported once: by the tables' pass where it has run, else from here.
-        fresh = not self.diagnostics.counts.keys() & RULES.keys()
+        fresh = not self.diagnostics.has_any(RULES)
         decoder = RecordDecoder(
             diagnostics=self.diagnostics if fresh else None,
             limits=self.request.limits,

@@ -207,36 +207,12 @@ def _record(node: Node, inspector: Inspector) -> None:
 # --- Blocks that are there already ---------------------------------------------------------------
 
 
-class RecordRewriter:
-    """Puts one block after the other into a sink (``fxframework.registry.RecordWriter``)."""
-
-    def __init__(self, sink: Sink) -> None:
-        from fx_inspect.records import RecordEncoder
-
-        self._sink = sink
-        self._encoder = RecordEncoder()
-        self._buffer = bytearray()
-
-    def write(self, record: Any) -> None:
-        """Write a block. Raises WriteRefusedError (FXI0401 to FXI0409), nothing of it written."""
-        self._buffer += self._encoder.encode(record)
-        if len(self._buffer) >= BUFFER:
-            self._flush()
-
-    def close(self) -> None:
-        """Put what is held back into the sink, which stays open."""
-        self._buffer += self._encoder.close()
-        self._flush()
-
-    def _flush(self) -> None:
-        self._sink.write(self._buffer)
-        self._buffer = bytearray()
-
-
 def open_writer(
     sink: Sink,
     options: Mapping[str, Any],  # noqa: ARG001 (it has none)
     diagnostics: Diagnostics,  # noqa: ARG001 (findings are the reader's; this one refuses)
 ) -> RecordRewriter:
     """A writer of blocks, as they were read."""
-    return RecordRewriter(sink)
+    from fx_inspect.records import RecordEncoder
+
+    return RecordRewriter(sink, RecordEncoder())

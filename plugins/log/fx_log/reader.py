@@ -131,13 +131,7 @@ class LogCapture(Capture):
                     path=source.name,
                     remedy=f"there are {', '.join(filter(None, known))}",
                 )
-        diagnostics = Diagnostics(
-            RULES,
-            limit=request.limits.max_findings,
-            strict=request.strict,
-            path=source.name,
-            observer=request.observer,
-        )
+        diagnostics = request.diagnostics(RULES, source)
         super().__init__(source, request, diagnostics)
         if not source.size:
             diagnostics.add("FXF0102", offset=0)
@@ -161,7 +155,7 @@ class LogCapture(Capture):
         from fx_log.records import RecordDecoder
 
         # Findings are reported once: by the tables' pass where it has run, else from here.
-        fresh = not self.diagnostics.counts.keys() & RULES.keys()
+        fresh = not self.diagnostics.has_any(RULES)
         return RecordDecoder(
             self.format,
             diagnostics=self.diagnostics if fresh else None,

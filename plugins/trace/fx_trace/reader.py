@@ -116,13 +116,7 @@ class TraceCapture(Capture):
     }
 
     def __init__(self, source: Source, request: OpenRequest) -> None:
-        diagnostics = Diagnostics(
-            RULES,
-            limit=request.limits.max_findings,
-            strict=request.strict,
-            path=source.name,
-            observer=request.observer,
-        )
+        diagnostics = request.diagnostics(RULES, source)
         super().__init__(source, request, diagnostics)
         if not source.size:
             diagnostics.add("FXF0102", offset=0)
@@ -164,7 +158,7 @@ class TraceCapture(Capture):
         from fx_trace.records import RecordDecoder
 
         # Findings are reported once: by the tables' pass where it has run, else from here.
-        fresh = not self.diagnostics.counts.keys() & RULES.keys()
+        fresh = not self.diagnostics.has_any(RULES)
         return RecordDecoder(
             big_endian=self.big_endian,
             diagnostics=self.diagnostics if fresh else None,

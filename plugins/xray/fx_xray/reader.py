@@ -122,13 +122,7 @@ class EventCapture(Capture):
     byte_order: str = "little"
 
     def __init__(self, source: Source, request: OpenRequest) -> None:
-        diagnostics = Diagnostics(
-            RULES,
-            limit=request.limits.max_findings,
-            strict=request.strict,
-            path=source.name,
-            observer=request.observer,
-        )
+        diagnostics = request.diagnostics(RULES, source)
         super().__init__(source, request, diagnostics)
         if not source.size:
             diagnostics.add("FXF0102", offset=0)
@@ -471,7 +465,7 @@ class FileCapture(EventCapture):
     def records(self) -> Iterator[Record]:
         """Every record, as ``fx_xray.records`` decodes them one at a time."""
         # Findings are reported once: by the tables' pass where it has run, else from here.
-        fresh = not self.diagnostics.counts.keys() & RULES.keys()
+        fresh = not self.diagnostics.has_any(RULES)
         decoder = RecordDecoder(
             self.format,
             diagnostics=self.diagnostics if fresh else None,

@@ -1,46 +1,21 @@
-"""Record writer: what a trace holds, record by record, as a file."""
+"""Record writer: what a trace holds, record by record, as a file.
+
+Records are written as they are: a file header says the version and the byte order, extents say
+what a buffer holds.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
 
-from fx_xray.records import RecordEncoder, XrayRecord
+from fx_xray.records import RecordEncoder
 from fxframework.errors import UsageError
 from fxframework.io.sink import Sink
 from fxframework.model.diagnostics import Diagnostics
+from fxframework.model.lossless import RecordRewriter
 
-__all__ = ["RecordRewriter", "open_basic_writer", "open_writer"]
-
-BUFFER = 1 << 20
-
-
-class RecordRewriter:
-    """Puts one record after the other into a sink (``fxframework.registry.RecordWriter``).
-
-    Records are written as they are: a file header says the version and the byte order, extents
-    say what a buffer holds.
-    """
-
-    def __init__(self, sink: Sink, form: str, *, byte_order: str = "") -> None:
-        self._sink = sink
-        self._encoder = RecordEncoder(form, byte_order=byte_order)
-        self._buffer = bytearray()
-
-    def write(self, record: XrayRecord | Mapping[str, Any]) -> None:
-        """Write a record. Raises WriteRefusedError (FXX0501 to FXX0506), nothing of it written."""
-        self._buffer += self._encoder.encode(record)
-        if len(self._buffer) >= BUFFER:
-            self._flush()
-
-    def close(self) -> None:
-        """Put what is held back into the sink, which stays open."""
-        self._buffer += self._encoder.close()
-        self._flush()
-
-    def _flush(self) -> None:
-        self._sink.write(self._buffer)
-        self._buffer = bytearray()
+__all__ = ["open_basic_writer", "open_writer"]
 
 
 def open_writer(
@@ -75,4 +50,5 @@ def _open(sink: Sink, form: str, options: Mapping[str, Any]) -> RecordRewriter:
                 if name != "names"
                 else "it is for captures of other formats",
             )
-    return RecordRewriter(sink, form, byte_order=str(options.get("write_byte_order") or ""))
+    order = str(options.get("write_byte_order") or "")
+    return RecordRewriter(sink, RecordEncoder(form, byte_order=order))

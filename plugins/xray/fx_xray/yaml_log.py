@@ -241,7 +241,7 @@ class YamlCapture(EventCapture):
     def records(self) -> Iterator[Record]:
         """Every record, in the order of the text."""
         # Findings are reported once: by the tables' pass where it has run, else from here.
-        fresh = not self.diagnostics.counts.keys() & RULES.keys()
+        fresh = not self.diagnostics.has_any(RULES)
         if fresh:
             for code, message, offset in self._heading():
                 self.diagnostics.add(code, told(code, message), offset=offset, record=0)
