@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol, Self, run
 import attrs
 import numpy as np
 
-from fxframework.errors import UsageError, did_you_mean
+from fxframework.errors import Rule, UsageError, did_you_mean
 from fxframework.io.limits import Limits
 from fxframework.io.source import Source
 from fxframework.model.diagnostics import Diagnostics

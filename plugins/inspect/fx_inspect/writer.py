@@ -22,9 +22,10 @@ from fxframework.io.memory import BytesMemory
 from fxframework.io.sink import Sink
 from fxframework.io.words import WORD
 from fxframework.model.diagnostics import Diagnostics
+from fxframework.model.lossless import RecordRewriter
 from fxframework.model.target import Memory
 
-__all__ = ["STATS_NODE", "Inspector", "RecordRewriter", "Stats", "Transaction", "open_writer"]
+__all__ = ["STATS_NODE", "Inspector", "Stats", "Transaction", "open_writer"]
 
 STATS_NODE = "fuchsia.inspect.Stats"
 BUFFER = 1 << 20

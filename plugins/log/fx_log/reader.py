@@ -26,7 +26,6 @@ from fxframework.io.source import Source
 from fxframework.io.words import U64_MAX
 from fxframework.model.arguments import split
 from fxframework.model.capture import Capture, OpenRequest, Record, Summary
-from fxframework.model.diagnostics import Diagnostics
 from fxframework.model.schema import STANDARD_TABLES, TABLE_CODES, TableSchema
 from fxframework.model.strings import TextColumn
 from fxframework.model.table import Table

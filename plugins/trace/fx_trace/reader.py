@@ -27,7 +27,6 @@ from fxframework.io.words import U64_MAX
 from fxframework.model.arguments import split
 from fxframework.model.capture import Capture, OpenRequest, Record, Summary
 from fxframework.model.clock import NS_MAX, NS_MIN, NS_PER_SECOND
-from fxframework.model.diagnostics import Diagnostics
 from fxframework.model.schema import NAME, STANDARD_TABLES, Column, TableSchema
 from fxframework.model.strings import TextColumn
 from fxframework.model.table import ColumnData, Table

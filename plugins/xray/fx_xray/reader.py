@@ -30,7 +30,6 @@ from fxframework.io.source import Source
 from fxframework.io.words import U64_MAX
 from fxframework.model.capture import CallColumns, Capture, OpenRequest, Record, Summary
 from fxframework.model.clock import NS_MAX, NS_PER_SECOND
-from fxframework.model.diagnostics import Diagnostics
 from fxframework.model.schema import TABLE_CODES, TableSchema
 from fxframework.model.strings import StringPool
 from fxframework.model.table import Table
