@@ -8,8 +8,8 @@ store, ``vmo`` makes memories of an emulated target, ``trace_buffer`` its trace 
 """
 
 import fxframework as fxf
-from fx_trace.buffer import TraceBuffer
-from fx_trace.writer import TraceWriter
+from fx_trace.write.buffer import TraceBuffer
+from fx_trace.write.writer import TraceWriter
 
 
 class MyLog:

@@ -20,9 +20,9 @@ if TYPE_CHECKING:
     from fxframework.io.sink import Sink
     from fxframework.io.source import Source
     from fxframework.io.words import FieldView
+    from fxframework.kit.salvage import Loss
     from fxframework.model.capture import Capture, OpenRequest
     from fxframework.model.diagnostics import Diagnostics
-    from fxframework.model.salvage import Loss
     from fxframework.model.window import Selection
 
 __all__ = [
@@ -232,7 +232,7 @@ class Writer:
     the part, and the format asked for has no place for."""
     salvage: Callable[[Capture, Sink, Mapping[str, Any]], Iterator[Loss]] | None = None
     """Writes what is sound of a capture of its own format, and gives each loss as it meets it;
-    where there is none, ``fxframework.model.salvage.salvage_records`` does it."""
+    where there is none, ``fxframework.kit.salvage.salvage_records`` does it."""
 
     def composes(self, tables: Iterable[str]) -> bool:
         """Whether a capture with these tables can be written by them."""
@@ -275,7 +275,7 @@ class StepKind:
     name: str
     title: str
     parameters: Callable[[], type]
-    """Gives the attrs class of its parameters (``fxframework.model.steps``)."""
+    """Gives the attrs class of its parameters (``fxframework.kit.steps``)."""
     run: Callable[..., Any]
     """``run(parameters, run)`` with such an object and a ``model.steps.Run``; gives an Outcome,
     or None where all went well. What it raises makes the step fail, and ends the scenario."""

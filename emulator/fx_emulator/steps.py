@@ -21,7 +21,7 @@ from fx_emulator.socket import DatagramSocket
 from fx_emulator.target import Target
 from fx_emulator.trace_buffer import HEADER_BYTES, MODES, PAGE, TraceEngine
 from fx_emulator.vmo import Vmo
-from fxframework.model.steps import Duration, Outcome, Run, parameter
+from fxframework.kit.steps import Duration, Outcome, Run, parameter
 from fxframework.model.target import Program
 
 __all__ = ["Machine", "MachineThread"]

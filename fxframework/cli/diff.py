@@ -14,8 +14,7 @@ from fxframework.errors import ExitCode, UsageError
 
 if TYPE_CHECKING:
     from fxframework.cli.render import Screen
-    from fxframework.model.capture import Capture, Entry
-    from fxframework.model.difference import (
+    from fxframework.kit.difference import (
         Difference,
         EntryDifference,
         NameDifference,
@@ -25,6 +24,7 @@ if TYPE_CHECKING:
         ShownRecord,
         Stats,
     )
+    from fxframework.model.capture import Capture, Entry
 
 SIDES = ("A", "B")
 LONGEST = 200
@@ -58,7 +58,7 @@ def command(session: Session, by: str, show: int, first: str, second: str) -> Ex
     also measured, and processes and threads compared. The exit status is 0 where all is the same,
     and 1 where something differs; -q prints nothing else.
     """
-    from fxframework.model.difference import compare
+    from fxframework.kit.difference import compare
 
     if first == second == "-":
         raise UsageError("standard input can be read once only", remedy="name a file as A or B")

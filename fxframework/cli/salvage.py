@@ -27,8 +27,8 @@ from fxframework.errors import (
 
 if TYPE_CHECKING:
     from fxframework.io.sink import Sink
+    from fxframework.kit.salvage import Loss
     from fxframework.model.capture import Capture
-    from fxframework.model.salvage import Loss
     from fxframework.registry import Writer
 
 LISTED = 20
@@ -154,7 +154,7 @@ def _write(
     if writer.salvage is not None:
         yield from writer.salvage(capture, sink, options)
     else:
-        from fxframework.model.salvage import salvage_records
+        from fxframework.kit.salvage import salvage_records
 
         target = RecordTarget(session, capture, writer, options, sink)
         yield from salvage_records(capture, target.write)
@@ -163,7 +163,7 @@ def _write(
 
 def _found(capture: Capture, *, everything: bool) -> Iterator[Loss]:
     """The capture's own findings of lost data; those alone that no record shows, or all."""
-    from fxframework.model.salvage import Loss
+    from fxframework.kit.salvage import Loss
 
     for finding in capture.diagnostics.sorted():
         if finding.severity >= Severity.DATA_LOSS and (

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from fxframework.errors import UsageError
-from fxframework.model.steps import Outcome, Run
+from fxframework.kit.steps import Outcome, Run
 
 __all__ = ["compare", "difference"]
 

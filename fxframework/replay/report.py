@@ -13,7 +13,7 @@ from typing import Any
 
 import attrs
 
-from fxframework.model.steps import Status
+from fxframework.kit.steps import Status
 
 __all__ = ["VERSION", "Report", "StepReport", "junit"]
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fxframework.errors import FxError, UsageError, WriteRefusedError
-from fxframework.model.steps import Outcome, Run
+from fxframework.kit.steps import Outcome, Run
 from fxframework.replay.report import Report, StepReport
 from fxframework.replay.scenario import TARGET, Device, Scenario, Step, load
 

@@ -19,7 +19,7 @@ import cattrs
 from cattrs.gen import make_dict_structure_fn, override
 
 from fxframework.errors import FxError, UnreadableError, UsageError, did_you_mean
-from fxframework.model.steps import Duration, nanoseconds, output_fault, parameter
+from fxframework.kit.steps import Duration, nanoseconds, output_fault, parameter
 from fxframework.registry import DeviceKind, StepKind
 
 if TYPE_CHECKING:

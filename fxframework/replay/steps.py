@@ -9,7 +9,7 @@ import attrs
 
 from fxframework.errors import Severity, UsageError, did_you_mean
 from fxframework.io.sink import Sink
-from fxframework.model.steps import Outcome, Run, parameter
+from fxframework.kit.steps import Outcome, Run, parameter
 from fxframework.registry import Exporter, Writer, parse_options
 from fxframework.replay import golden
 

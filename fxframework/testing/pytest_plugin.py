@@ -48,7 +48,7 @@ def emulated_target(request: pytest.FixtureRequest) -> Iterator[Any]:
     ``@pytest.mark.emulated_target(seed=1, cpus=2)`` says what it is made with.
     """
     from fxframework.host import default_host
-    from fxframework.model.steps import Run
+    from fxframework.kit.steps import Run
 
     mark = request.node.get_closest_marker("emulated_target")
     given = {} if mark is None else dict(mark.kwargs)

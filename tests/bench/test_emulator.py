@@ -14,9 +14,9 @@ import pytest
 
 from fx_emulator.steps import Machine
 from fx_emulator.target import Target
-from fx_trace.archive import Archive
-from fx_trace.buffer import TraceBuffer
-from fx_trace.writer import TraceWriter
+from fx_trace.write.archive import Archive
+from fx_trace.write.buffer import TraceBuffer
+from fx_trace.write.writer import TraceWriter
 from fxframework.io.memory import BytesMemory
 
 from .yardstick import Say

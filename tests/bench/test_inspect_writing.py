@@ -17,8 +17,8 @@ from pathlib import Path
 import pytest
 
 from fx_emulator.vmo import Vmo
-from fx_inspect.snapshot import MappedFile, Snapshot
-from fx_inspect.writer import Inspector
+from fx_inspect.read.snapshot import MappedFile, Snapshot
+from fx_inspect.write.writer import Inspector
 from fxframework.io.memory import BytesMemory
 from fxframework.model.target import Memory
 
@@ -116,7 +116,7 @@ def test_making_and_deleting_in_a_large_heap(say: Say) -> None:
 WRITER = """
 import sys, time
 from fx_emulator.memory import Memory
-from fx_inspect.writer import Inspector
+from fx_inspect.write.writer import Inspector
 
 inspector = Inspector(Memory.file(sys.argv[1], 1 << 18))
 values = [inspector.root.create_int(f"value {n}", 0) for n in range(4)]

@@ -16,11 +16,11 @@ from typing import Any
 import pytest
 
 import fxframework as fxf
-from fx_trace.archive import Archive
-from fx_trace.bulk import NAMES, TABLES, Bulk
-from fx_trace.composing import open_compose
-from fx_trace.cutting import cut
 from fx_trace.sample import BYTES_PER_EVENT, sample
+from fx_trace.write.archive import Archive
+from fx_trace.write.bulk import NAMES, TABLES, Bulk
+from fx_trace.write.extract import cut
+from fx_trace.write.merge import open_compose
 from fxframework.io.sink import Sink
 from fxframework.model.window import Selection
 

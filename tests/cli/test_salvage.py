@@ -16,8 +16,8 @@ from fxframework import hookimpl
 from fxframework.errors import ExitCode
 from fxframework.host import Host
 from fxframework.io.sink import Sink
+from fxframework.kit.salvage import Loss
 from fxframework.model.capture import Capture
-from fxframework.model.salvage import Loss
 from fxframework.registry import Option, Writer
 from fxframework.testing.cli import run_cli
 

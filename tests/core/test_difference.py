@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 
 from fxframework.errors import UsageError
 from fxframework.io.source import Source
-from fxframework.model import difference
+from fxframework.kit import difference
+from fxframework.kit.difference import Difference, Person, Stats, compare
 from fxframework.model.capture import OpenRequest
-from fxframework.model.difference import Difference, Person, Stats, compare
 from fxframework.model.schema import STANDARD_TABLES
 from fxframework.model.strings import TextColumn
 from fxframework.model.table import Table

@@ -21,7 +21,7 @@ from fx_emulator.memory import Memory
 from fx_emulator.socket import DatagramSocket
 from fx_emulator.target import Target
 from fx_emulator.vmo import Vmo
-from fx_trace.writer import TraceWriter
+from fx_trace.write.writer import TraceWriter
 
 MS = 1_000_000
 

@@ -17,11 +17,11 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from fx_trace.bulk import NAMES, TABLES, Bulk
-from fx_trace.composing import open_compose
-from fx_trace.cutting import OPEN_SLICES, cut
-from fx_trace.image import open_buffer
-from fx_trace.reader import TraceCapture, open_trace
+from fx_trace.read.image import open_buffer
+from fx_trace.read.reader import TraceCapture, open_trace
+from fx_trace.write.bulk import NAMES, TABLES, Bulk
+from fx_trace.write.extract import OPEN_SLICES, cut
+from fx_trace.write.merge import open_compose
 from fxframework.errors import FxError
 from fxframework.io.sink import Sink
 from fxframework.io.source import Source

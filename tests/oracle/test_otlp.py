@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fx_log import otlp
+from fx_log.export import otlp
 from fx_log.layout import ArgType
 from fx_log.severity import LEVELS, otel_number
 

@@ -12,9 +12,9 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 import fxframework as fxf
-from fx_trace.bulk import NAMES, TABLES, Bulk
-from fx_trace.composing import open_compose
-from fx_trace.cutting import cut
+from fx_trace.write.bulk import NAMES, TABLES, Bulk
+from fx_trace.write.extract import cut
+from fx_trace.write.merge import open_compose
 from fxframework.io.sink import Sink
 from fxframework.model.window import Selection
 

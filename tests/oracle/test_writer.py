@@ -13,10 +13,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import fxframework as fxf
-from fx_trace.archive import Archive, FlightRecorder
-from fx_trace.slots import Slots
-from fx_trace.values import Double, Int32, Int64, Koid, Pointer, String, Uint32, Uint64
-from fx_trace.writer import TraceWriter
+from fx_trace.write.archive import Archive, FlightRecorder
+from fx_trace.write.arguments import Double, Int32, Int64, Koid, Pointer, String, Uint32, Uint64
+from fx_trace.write.slots import Slots
+from fx_trace.write.writer import TraceWriter
 
 from . import compare
 from .captures import captures

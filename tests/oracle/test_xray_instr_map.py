@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from fx_xray.demangling import demangle
-from fx_xray.instr_map import InstrumentationMap, read_map
+from fx_xray.read.demangling import demangle
+from fx_xray.read.instr_map import InstrumentationMap, read_map
 
 from .xray_tool import clang_with_xray, llvm_xray, missing, newest
 

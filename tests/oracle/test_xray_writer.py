@@ -9,8 +9,8 @@ from typing import Any
 import attrs
 import pytest
 
-from fx_xray.basic_recorder import BasicWriter
-from fx_xray.flight_recorder import FdrWriter
+from fx_xray.write.basic_recorder import BasicWriter
+from fx_xray.write.flight_recorder import FdrWriter
 
 from .xray_tool import Event, account, convert, fdr_dump
 

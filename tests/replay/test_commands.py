@@ -9,7 +9,7 @@ from pathlib import Path
 import orjson
 import pytest
 
-from fx_log.records import StreamHeader
+from fx_log.read.records import StreamHeader
 from fx_trace.sample import sample
 from fxframework.host import Host
 from fxframework.replay import json_schema

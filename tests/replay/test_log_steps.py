@@ -12,8 +12,8 @@ import pytest
 
 import fxframework as fxf
 from fx_log.sample import sample
-from fx_log.values import Null
-from fx_log.writer import LogWriter
+from fx_log.write.arguments import Null
+from fx_log.write.writer import LogWriter
 from fxframework.host import Host
 from fxframework.replay import Report
 from fxframework.testing.cli import run_cli

@@ -14,7 +14,7 @@ import fx_log.steps
 import fx_trace.steps
 import fx_xray.steps
 from fxframework.host import Host
-from fxframework.model.workload import CommonAction, Loop
+from fxframework.kit.workload import CommonAction, Loop
 from fxframework.replay import parse, replay
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -17,7 +17,7 @@ import pytest
 from fxframework import hookimpl
 from fxframework.errors import UsageError, WriteRefusedError
 from fxframework.host import Host
-from fxframework.model.steps import Outcome, Run, parameter
+from fxframework.kit.steps import Outcome, Run, parameter
 from fxframework.registry import DeviceKind, StepKind
 from fxframework.replay import Report, StepReport, junit, parse, replay
 from fxframework.replay.golden import difference

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from fxframework import hookimpl
 from fxframework.errors import ExitCode, UnreadableError
 from fxframework.host import Host
-from fxframework.model.steps import Duration, nanoseconds, output_fault, parameter
+from fxframework.kit.steps import Duration, nanoseconds, output_fault, parameter
 from fxframework.registry import DeviceKind, StepKind
 from fxframework.replay import ScenarioError, json_schema, load, parse
 from fxframework.replay.scenario import _Reading, _table_schema

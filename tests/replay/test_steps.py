@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 import fxframework as fxf
-from fx_trace.archive import Archive
 from fx_trace.sample import sample
-from fx_trace.writer import TraceWriter
+from fx_trace.write.archive import Archive
+from fx_trace.write.writer import TraceWriter
 from fxframework.host import Host
 from fxframework.io.sink import Sink
 from fxframework.replay import Report

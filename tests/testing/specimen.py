@@ -15,9 +15,9 @@ from fxframework.errors import Catalogue, Rule, Severity, WriteRefusedError
 from fxframework.io.sink import Sink
 from fxframework.io.source import Source
 from fxframework.io.words import FieldView
+from fxframework.kit.salvage import Loss, salvage_records
 from fxframework.model.capture import Capture, OpenRequest, Summary
 from fxframework.model.diagnostics import Diagnostics
-from fxframework.model.salvage import Loss, salvage_records
 from fxframework.model.schema import STANDARD_TABLES, Column, TableSchema
 from fxframework.model.table import Table
 from fxframework.model.window import Selection

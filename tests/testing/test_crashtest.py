@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 import fxframework as fxf
 from fx_emulator.memory import Memory
-from fx_trace.buffer import TraceBuffer
-from fx_trace.writer import TraceWriter
+from fx_trace.write.buffer import TraceBuffer
+from fx_trace.write.writer import TraceWriter
 from fxframework.testing.crashtest import CrashReport, RecordedMemory, crashtest
 
 COUNT = 0

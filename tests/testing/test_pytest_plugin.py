@@ -50,7 +50,7 @@ def test_every_fixture(tmp_path: Path) -> None:
 
 
         def test_trace_buffer(trace_buffer):
-            from fx_trace.writer import TraceWriter
+            from fx_trace.write.writer import TraceWriter
 
             buffer = trace_buffer(4096, "circular")
             assert TraceWriter(buffer, ticks_per_second=1).instant("c", "n", timestamp=1)

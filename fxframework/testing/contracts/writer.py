@@ -28,10 +28,10 @@ from fxframework.errors import (
     WriteRefusedError,
 )
 from fxframework.io.sink import Sink
+from fxframework.kit.salvage import UNSOUND, Loss
 from fxframework.model.capture import Capture
 from fxframework.model.clock import NS_MAX
 from fxframework.model.diagnostics import Diagnostics
-from fxframework.model.salvage import UNSOUND, Loss
 from fxframework.model.schema import STANDARD_TABLES
 from fxframework.model.window import Selection
 from fxframework.registry import Reader, RecordWriter, Writer, parse_options

@@ -10,7 +10,7 @@ import click
 from fxframework.errors import UsageError
 
 if TYPE_CHECKING:
-    from fx_inspect.snapshot import Snapshot
+    from fx_inspect.read.snapshot import Snapshot
 
 __all__ = ["add_commands", "snapshot"]
 
@@ -25,7 +25,7 @@ def snapshot(path: Path) -> Snapshot:
 
     Raises UnreadableError where there is none.
     """
-    from fx_inspect.snapshot import Snapshot
+    from fx_inspect.read.snapshot import Snapshot
 
     return Snapshot.take(path)
 
@@ -39,7 +39,7 @@ def selectors(session: Any, file: str, selectors: tuple[str, ...]) -> int:
 
     A node that has neither properties nor children has one of its own. SELECTORs take a part.
     """
-    from fx_inspect.exporters import open_selectors
+    from fx_inspect.export.exporters import open_selectors
     from fxframework.io.sink import Sink
 
     with session.open(file) as whole:

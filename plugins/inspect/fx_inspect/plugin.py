@@ -151,10 +151,10 @@ def fx_readers() -> Iterable[Reader]:
             title="Fuchsia Inspect VMO",
             suffixes=SUFFIXES,
             sniff=sniff,
-            open=lazy("fx_inspect.reader:open_inspect"),
+            open=lazy("fx_inspect.read.reader:open_inspect"),
             options=READER_OPTIONS,
             rules=_rules,
-            explain=lazy("fx_inspect.explain:explain"),
+            explain=lazy("fx_inspect.read.explain:explain"),
             sample=lazy("fx_inspect.sample:sample"),
             snapshot=lazy("fx_inspect.cli:snapshot"),
         )
@@ -169,8 +169,8 @@ def fx_writers() -> Iterable[Writer]:
             format="inspect",
             title="Fuchsia Inspect VMO",
             suffixes=SUFFIXES,
-            open=lazy("fx_inspect.writer:open_writer"),
-            salvage=lazy("fx_inspect.salvage:salvage"),
+            open=lazy("fx_inspect.write.writer:open_writer"),
+            salvage=lazy("fx_inspect.write.salvage:salvage"),
         )
     ]
 
@@ -192,7 +192,7 @@ def fx_exporters() -> Iterable[Exporter]:
             title=title,
             accepts="inspect",
             suffixes=(suffix,),
-            open=lazy(f"fx_inspect.exporters:open_{function}"),
+            open=lazy(f"fx_inspect.export.exporters:open_{function}"),
             options=options,
         )
         for name, title, suffix, function, options in forms

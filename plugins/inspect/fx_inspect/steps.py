@@ -11,13 +11,13 @@ from typing import Any, Self
 
 import attrs
 
-from fx_inspect.snapshot import Snapshot
-from fx_inspect.values import Node
-from fx_inspect.writer import Inspector
+from fx_inspect.read.snapshot import Snapshot
+from fx_inspect.write.values import Node
+from fx_inspect.write.writer import Inspector
 from fxframework.errors import UnreadableError, UsageError, did_you_mean
-from fxframework.model import workload
-from fxframework.model.steps import Outcome, Run, parameter
-from fxframework.model.workload import BODY, CommonAction, Doing
+from fxframework.kit import workload
+from fxframework.kit.steps import Outcome, Run, parameter
+from fxframework.kit.workload import BODY, CommonAction, Doing
 
 __all__ = ["Action", "Content", "Tree"]
 
@@ -177,7 +177,7 @@ class Tree:
 
 def tree_of(run: Run, device: str) -> Tree:
     """The tree of a device, which begins here where it did not before."""
-    return run.shared(("fx_inspect.tree", device), lambda: Tree(Inspector(run.device(device))))
+    return run.shared(("fx_inspect.read.tree", device), lambda: Tree(Inspector(run.device(device))))
 
 
 # --- What a thread does --------------------------------------------------------------------------
@@ -340,7 +340,7 @@ def start(given: StartParameters, run: Run) -> Outcome:
         }
         return Tree(Inspector(run.device(given.device), **options))
 
-    run.shared(("fx_inspect.tree", given.device), make)
+    run.shared(("fx_inspect.read.tree", given.device), make)
     if not began:
         raise UsageError(f"there is a tree in {given.device!r} already")
     return Outcome.ok()

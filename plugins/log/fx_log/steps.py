@@ -11,15 +11,15 @@ from typing import ClassVar
 import attrs
 
 from fx_log import layout as wire
-from fx_log import values
-from fx_log.records import LogFileRecord, LogRecord, RecordEncoder
+from fx_log.read.records import LogFileRecord, LogRecord, RecordEncoder
 from fx_log.severity import Level
-from fx_log.writer import LogWriter, add_dropped_count
+from fx_log.write import arguments as values
+from fx_log.write.writer import LogWriter, add_dropped_count
 from fxframework.errors import UsageError
-from fxframework.model import workload
-from fxframework.model.steps import Outcome, Run, parameter
+from fxframework.kit import workload
+from fxframework.kit.steps import Outcome, Run, parameter
+from fxframework.kit.workload import BODY, ArgumentType, CommonAction, Doing, Pace
 from fxframework.model.target import DatagramSink, Thread
-from fxframework.model.workload import BODY, ArgumentType, CommonAction, Doing, Pace
 
 __all__ = ["Action", "Argument", "manifest", "replay", "thread"]
 
@@ -144,7 +144,7 @@ def thread(given: ThreadParameters, run: Run) -> Outcome:
     socket = _socket(run, given.socket)
     clock = workload.target_of(run).clock
     writer = run.shared(
-        ("fx_log.writer", given.socket, given.process),
+        ("fx_log.write.writer", given.socket, given.process),
         lambda: LogWriter(socket, clock=clock, always_file_line=True),
     )
     logger = Logger(

@@ -61,7 +61,7 @@ def sniff_buffer(probe: Probe) -> Confidence:
         return Confidence.NONE
     if len(probe.head) < BUFFER_HEADER_BYTES:
         return Confidence.LIKELY
-    from fx_trace.buffer import BufferHeader  # loads what will read the file in any case
+    from fx_trace.write.buffer import BufferHeader  # loads what will read the file in any case
 
     faults = BufferHeader.unpack(probe.head).check(probe.size)
     return Confidence.LIKELY if faults else Confidence.CERTAIN
@@ -97,9 +97,9 @@ def fx_readers() -> Iterable[Reader]:
             title="Fuchsia trace archive (FXT)",
             suffixes=SUFFIXES,
             sniff=sniff,
-            open=lazy("fx_trace.reader:open_trace"),
+            open=lazy("fx_trace.read.reader:open_trace"),
             rules=_rules,
-            explain=lazy("fx_trace.explain:explain"),
+            explain=lazy("fx_trace.read.explain:explain"),
             sample=lazy("fx_trace.sample:sample"),
         ),
         Reader(
@@ -107,10 +107,10 @@ def fx_readers() -> Iterable[Reader]:
             title="Fuchsia trace buffer image",
             suffixes=BUFFER_SUFFIXES,
             sniff=sniff_buffer,
-            open=lazy("fx_trace.image:open_buffer"),
+            open=lazy("fx_trace.read.image:open_buffer"),
             rules=_rules,
-            explain=lazy("fx_trace.explain:explain_buffer"),
-            sample=lazy("fx_trace.image:sample"),
+            explain=lazy("fx_trace.read.explain:explain_buffer"),
+            sample=lazy("fx_trace.read.image:sample"),
         ),
     ]
 
@@ -123,8 +123,8 @@ def fx_writers() -> Iterable[Writer]:
             format="trace",
             title="Fuchsia trace archive (FXT)",
             suffixes=SUFFIXES,
-            open=lazy("fx_trace.writer:open_writer"),
-            salvage=lazy("fx_trace.salvage:salvage"),
+            open=lazy("fx_trace.write.writer:open_writer"),
+            salvage=lazy("fx_trace.write.salvage:salvage"),
             options=(
                 Option(
                     name="big_endian",
@@ -154,15 +154,15 @@ def fx_writers() -> Iterable[Writer]:
                 ),
             ),
             accepts=frozenset({"slices", "instants", "counters", "flows", "sched", "logs"}),
-            compose=lazy("fx_trace.composing:open_compose"),
-            cut=lazy("fx_trace.cutting:cut"),
+            compose=lazy("fx_trace.write.merge:open_compose"),
+            cut=lazy("fx_trace.write.extract:cut"),
         ),
         Writer(
             format="trace-buffer",
             title="Fuchsia trace buffer image",
             suffixes=BUFFER_SUFFIXES,
-            open=lazy("fx_trace.image:open_buffer_writer"),
-            salvage=lazy("fx_trace.image:salvage"),
+            open=lazy("fx_trace.read.image:open_buffer_writer"),
+            salvage=lazy("fx_trace.read.image:salvage"),
             options=(
                 Option(
                     name="image_size",
@@ -188,7 +188,7 @@ def fx_exporters() -> Iterable[Exporter]:
             title=title,
             accepts=format,
             suffixes=(suffix,),
-            open=lazy(f"fx_trace.exporters:open_{name}"),
+            open=lazy(f"fx_trace.export.exporters:open_{name}"),
         )
         for name, title, suffix in forms
         for format in FORMATS

@@ -10,9 +10,8 @@ from typing import ClassVar
 
 import attrs
 
-from fx_trace import values
 from fx_trace.layout import BUFFER_HEADER_BYTES, DEFAULT_PROVIDER, SCOPES
-from fx_trace.records import (
+from fx_trace.read.records import (
     ProviderInfo,
     ProviderSection,
     RecordEncoder,
@@ -20,12 +19,13 @@ from fx_trace.records import (
     ThreadRecord,
     TraceRecord,
 )
-from fx_trace.writer import TraceWriter
+from fx_trace.write import arguments as values
+from fx_trace.write.writer import TraceWriter
 from fxframework.errors import UsageError, WriteRefusedError
-from fxframework.model import workload
-from fxframework.model.steps import Outcome, Run, parameter
+from fxframework.kit import workload
+from fxframework.kit.steps import Outcome, Run, parameter
+from fxframework.kit.workload import BODY, ArgumentType, CommonAction, Doing, Pace
 from fxframework.model.target import Thread
-from fxframework.model.workload import BODY, ArgumentType, CommonAction, Doing, Pace
 
 __all__ = ["Action", "Argument", "replay", "schedule", "thread"]
 
@@ -271,7 +271,7 @@ class ThreadParameters(workload.ThreadParameters):
 def writer_of(run: Run, provider: str) -> TraceWriter:
     """The writer of a provider, which all that write to it share. Its time is the current CPU's."""
     return run.shared(
-        ("fx_trace.writer", provider),
+        ("fx_trace.write.writer", provider),
         lambda: TraceWriter(run.device(provider), clock=workload.target_of(run).counter),
     )
 

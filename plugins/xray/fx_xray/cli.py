@@ -34,7 +34,7 @@ def instr_map(session: Any, file: str, form: str, demangle: bool) -> int:
     FILE is a program, a shared library or an object that clang -fxray-instrument built, or a map
     that was printed before. What is printed serves as `-o instr_map=` where the program is not.
     """
-    from fx_xray.instr_map import read_map
+    from fx_xray.read.instr_map import read_map
     from fxframework.errors import UsageError
     from fxframework.io.sink import Sink
 

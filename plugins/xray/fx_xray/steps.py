@@ -11,8 +11,7 @@ from collections.abc import Iterable, Iterator
 import attrs
 
 from fx_xray import layout as wire
-from fx_xray.flight_recorder import FdrThread, FdrWriter, buffers_of, log_of
-from fx_xray.records import (
+from fx_xray.read.records import (
     BASIC_FORM,
     BasicArgument,
     BasicFunction,
@@ -25,12 +24,13 @@ from fx_xray.records import (
     TypedEvent,
     XrayRecord,
 )
+from fx_xray.write.flight_recorder import FdrThread, FdrWriter, buffers_of, log_of
 from fxframework.errors import UsageError, WriteRefusedError
 from fxframework.io.words import U64_MAX, WORD
-from fxframework.model import workload
-from fxframework.model.steps import Outcome, Run, parameter
+from fxframework.kit import workload
+from fxframework.kit.steps import Outcome, Run, parameter
+from fxframework.kit.workload import BODY, CommonAction, Doing, Pace
 from fxframework.model.target import Memory, Thread
-from fxframework.model.workload import BODY, CommonAction, Doing, Pace
 
 __all__ = ["Action", "keep_log", "replay", "start", "thread"]
 
@@ -78,7 +78,7 @@ def start(given: StartParameters, run: Run) -> Outcome:
         began.append(True)
         return _writer(run, given)
 
-    writer = run.shared(("fx_xray.writer", given.recorder), make)
+    writer = run.shared(("fx_xray.write.writer", given.recorder), make)
     if not began:
         raise UsageError(f"there is a recorder in {given.recorder!r} already")
     return Outcome.ok(f"{writer.buffers} buffers", buffers=writer.buffers)
@@ -106,7 +106,7 @@ def _writer(run: Run, given: StartParameters) -> FdrWriter:
 def writer_of(run: Run, recorder: str) -> FdrWriter:
     """The recorder of a memory, which all share; it begins here where it did not before."""
     return run.shared(
-        ("fx_xray.writer", recorder), lambda: _writer(run, StartParameters(recorder=recorder))
+        ("fx_xray.write.writer", recorder), lambda: _writer(run, StartParameters(recorder=recorder))
     )
 
 

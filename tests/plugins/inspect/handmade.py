@@ -6,9 +6,10 @@ import struct
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, ClassVar
 
-from fx_inspect import exporters, tables
-from fx_inspect.presentation import entries
-from fx_inspect.selectors import choose
+from fx_inspect.export import exporters
+from fx_inspect.export.presentation import entries
+from fx_inspect.read import tables
+from fx_inspect.read.selectors import choose
 from fxframework.errors import Catalogue
 from fxframework.io.sink import Sink
 from fxframework.io.source import Source

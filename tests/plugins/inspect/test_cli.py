@@ -13,8 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import fx_inspect.plugin
-from fx_inspect.salvage import salvage
-from fx_inspect.writer import Inspector
+from fx_inspect.write.salvage import salvage
+from fx_inspect.write.writer import Inspector
 from fxframework.errors import ExitCode, Severity
 from fxframework.exporters import plugin as exporters
 from fxframework.host import Host

@@ -7,7 +7,7 @@ import random
 import numpy as np
 import pytest
 
-from fx_inspect.reader import InspectCapture, open_inspect
+from fx_inspect.read.reader import InspectCapture, open_inspect
 from fx_inspect.sample import sample
 from fxframework.io import jit
 from fxframework.io.source import Source

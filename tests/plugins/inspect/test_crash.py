@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from fx_inspect.snapshot import Snapshot
-from fx_inspect.writer import Inspector
+from fx_inspect.read.snapshot import Snapshot
+from fx_inspect.write.writer import Inspector
 from fxframework.errors import UnreadableError
 from fxframework.testing.crashtest import RecordedMemory, crashtest
 

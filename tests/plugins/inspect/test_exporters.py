@@ -13,8 +13,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fx_inspect.exporters import LINKS, ROUNDED, SAME_NAME, SPECIAL, UNORDERED, split_property
-from fx_inspect.presentation import NOT_UTF8, entries, escaped, rust_double
+from fx_inspect.export.exporters import (
+    LINKS,
+    ROUNDED,
+    SAME_NAME,
+    SPECIAL,
+    UNORDERED,
+    split_property,
+)
+from fx_inspect.export.presentation import NOT_UTF8, entries, escaped, rust_double
 from fxframework.errors import WriteRefusedError
 
 from .handmade import export, hand_made

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fx_inspect.heap import Growth, Heap, order_of
 from fx_inspect.layout import BlockType
-from fx_inspect.records import Block, RecordDecoder
-from fx_inspect.writer import Inspector
+from fx_inspect.read.records import Block, RecordDecoder
+from fx_inspect.write.heap import Growth, Heap, order_of
+from fx_inspect.write.writer import Inspector
 from fxframework.io.memory import BytesMemory
 from fxframework.model.target import Memory
 

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fx_inspect.histograms import EXPONENTIAL, LINEAR, RANGES, Histogram
+from fx_inspect.read.histograms import EXPONENTIAL, LINEAR, RANGES, Histogram
 
 VECTORS = json.loads(
     (Path(__file__).parents[2] / "conformance" / "inspect" / "histograms.json").read_text("utf-8")

@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fx_inspect import layout as wire
-from fx_inspect import records as fx
 from fx_inspect.layout import BlockType
+from fx_inspect.read import records as fx
 from fx_inspect.rules import RULES
 from fxframework.errors import WriteRefusedError
 from fxframework.io.limits import Limits

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fx_inspect.presentation import escaped, unescaped
-from fx_inspect.selectors import (
+from fx_inspect.export.presentation import escaped, unescaped
+from fx_inspect.read.selectors import (
     Selector,
     SelectorError,
     choose,

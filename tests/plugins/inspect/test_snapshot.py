@@ -12,11 +12,11 @@ import pytest
 
 from fx_emulator.memory import Memory as TargetMemory
 from fx_emulator.vmo import Vmo
-from fx_inspect import snapshot
 from fx_inspect.layout import FROZEN_GENERATION
+from fx_inspect.read import snapshot
+from fx_inspect.read.snapshot import MappedFile, Snapshot
 from fx_inspect.rules import RULES
-from fx_inspect.snapshot import MappedFile, Snapshot
-from fx_inspect.writer import Inspector
+from fx_inspect.write.writer import Inspector
 from fxframework.errors import UnreadableError
 from fxframework.io.memory import BytesMemory
 
@@ -212,7 +212,7 @@ WRITER = """
 import sys
 import time
 from fx_emulator.memory import Memory
-from fx_inspect.writer import Inspector
+from fx_inspect.write.writer import Inspector
 
 inspector = Inspector(Memory.file(sys.argv[1], 4096), max_size=1 << 18)
 with inspector.transaction():

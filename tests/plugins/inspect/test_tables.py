@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fx_inspect import reader
 from fx_inspect.layout import ARRAY_EXPONENTIAL, FROZEN_GENERATION, UNIT
-from fx_inspect.reader import InspectCapture, open_inspect
+from fx_inspect.read import reader
+from fx_inspect.read.reader import InspectCapture, open_inspect
 from fx_inspect.sample import NODES, PROPERTIES, sample
 from fxframework.errors import LimitError, StrictError, UsageError
 from fxframework.io.limits import Limits
@@ -330,7 +330,7 @@ def test_links_in_a_circle_end() -> None:
 
 
 def test_links_that_multiply_end(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("fx_inspect.linking.MOST_ROWS", 500)
+    monkeypatch.setattr("fx_inspect.read.links.MOST_ROWS", 500)
     ten = [(f"l{number}", "", 0) for number in range(10)]
     trees = {
         f"t-{depth}": linking(*((name, f"t-{depth + 1}", way) for name, _, way in ten))

@@ -18,11 +18,11 @@ import numpy as np
 import pytest
 from hypothesis import strategies as st
 
-from fx_inspect import reader, tree
-from fx_inspect.reader import InspectCapture, open_inspect
-from fx_inspect.records import RecordDecoder
+from fx_inspect.read import reader, tree
+from fx_inspect.read.reader import InspectCapture, open_inspect
+from fx_inspect.read.records import RecordDecoder
+from fx_inspect.read.tables import FORMATS, TYPES
 from fx_inspect.rules import RULES
-from fx_inspect.tables import FORMATS, TYPES
 from fxframework.errors import Severity
 from fxframework.io.limits import Limits
 from fxframework.io.source import Source

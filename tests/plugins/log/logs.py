@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from fx_log import layout as wire
-from fx_log import records as fx
+from fx_log.read import records as fx
 
 
 def argument(name: str, type: str, value: Any = None) -> fx.Argument:

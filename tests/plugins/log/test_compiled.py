@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fx_log import columns
-from fx_log.reader import LogCapture, open_legacy, open_log, open_ring, open_stream
+from fx_log.read import columns
+from fx_log.read.reader import LogCapture, open_legacy, open_log, open_ring, open_stream
 from fx_log.sample import sample
 from fxframework.io import jit
 from fxframework.io.source import Source

@@ -10,10 +10,10 @@ from typing import Any, ClassVar
 import pytest
 
 from fx_log import layout as wire
-from fx_log.composing import open_compose, open_stream_compose
-from fx_log.converting import structured
-from fx_log.reader import open_log, open_ring, open_stream
-from fx_log.records import LegacyPacket
+from fx_log.read.reader import open_log, open_ring, open_stream
+from fx_log.read.records import LegacyPacket
+from fx_log.write.convert import structured
+from fx_log.write.merge import open_compose, open_stream_compose
 from fxframework.errors import UsageError
 from fxframework.io.sink import Sink
 from fxframework.io.source import Source

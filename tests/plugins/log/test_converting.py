@@ -11,8 +11,9 @@ import pytest
 from hypothesis import strategies as st
 
 from fx_log import layout as wire
-from fx_log import records as fx
-from fx_log.converting import (
+from fx_log.read import records as fx
+from fx_log.read.entries import Entry, Meaning
+from fx_log.write.convert import (
     AttributionConverter,
     convert_attribution,
     legacy,
@@ -20,7 +21,6 @@ from fx_log.converting import (
     to_legacy,
     to_structured,
 )
-from fx_log.entries import Entry, Meaning
 from fxframework.errors import UsageError
 
 from .logs import argument, entry, log, manifest, packet, ring, stream, text_log

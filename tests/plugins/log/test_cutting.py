@@ -9,10 +9,10 @@ import pytest
 
 import fxframework as fxf
 from fx_log import layout as wire
-from fx_log import records as fx
-from fx_log.cutting import cut, salvage
+from fx_log.read import records as fx
+from fx_log.write.extract import cut, salvage
 from fxframework.io.sink import Sink
-from fxframework.model.salvage import Loss
+from fxframework.kit.salvage import Loss
 from fxframework.model.window import Selection
 from fxframework.testing.cli import run_cli
 

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from fx_log import records as fx
-from fx_log.entries import Entry, Meaning, render_printf
+from fx_log.read import records as fx
+from fx_log.read.entries import Entry, Meaning, render_printf
 from fx_log.severity import Level, legacy_level, level_of, otel_number, parse_level, python_level
 from fxframework.errors import UsageError
 

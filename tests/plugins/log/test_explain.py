@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from fx_log import explain
-from fx_log import records as fx
+from fx_log.read import explain
+from fx_log.read import records as fx
 from fxframework.errors import UsageError
 from fxframework.io.source import Source
 from fxframework.io.words import FieldView

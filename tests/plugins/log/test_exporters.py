@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fx_log import presentation
+from fx_log.export import presentation
 from fx_log.severity import LEVELS
 from fxframework.errors import UsageError, WriteRefusedError
 from fxframework.model.capture import Capture

@@ -19,8 +19,8 @@ import numpy as np
 import pytest
 
 from fx_log import layout as wire
-from fx_log.handler import LogHandler, severity_of_level
 from fx_log.severity import PYTHON, python_level
+from fx_log.write.handler import LogHandler, severity_of_level
 
 from .logs import text_log
 from .test_records import decode
@@ -265,7 +265,7 @@ def test_a_record_that_the_disk_has_no_room_for_leaves_nothing(
 
 PROGRAM = """
 import logging, os, sys, threading
-from fx_log.handler import LogHandler
+from fx_log.write.handler import LogHandler
 logging.basicConfig(level=logging.DEBUG, handlers=[LogHandler(sys.argv[1])])
 log = logging.getLogger("boot")
 log.info("starting %s", "up", extra={"attempt": 1})

@@ -15,7 +15,7 @@ import pytest
 from hypothesis import strategies as st
 
 from fx_log import layout as wire
-from fx_log import records as fx
+from fx_log.read import records as fx
 from fx_log.rules import RULES
 from fxframework.errors import StrictError, WriteRefusedError
 from fxframework.io.limits import Limits

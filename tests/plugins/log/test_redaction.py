@@ -11,10 +11,10 @@ import pytest
 from hypothesis import strategies as st
 
 from fx_log import layout as wire
-from fx_log import records as fx
-from fx_log.redaction import MASK, Redactor, redact
+from fx_log.read import records as fx
 from fx_log.rules import RULES
-from fx_log.writer import open_writer
+from fx_log.write.redaction import MASK, Redactor, redact
+from fx_log.write.writer import open_writer
 from fxframework.errors import UsageError
 from fxframework.io.sink import Sink
 from fxframework.model.diagnostics import Diagnostics

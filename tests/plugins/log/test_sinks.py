@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 
 from fx_log import layout as wire
-from fx_log import records as fx
-from fx_log.sinks import PacketStream, PacketWriter, RingWriter, boot_ns
-from fx_log.values import String
-from fx_log.writer import LogWriter
+from fx_log.read import records as fx
+from fx_log.write.arguments import String
+from fx_log.write.sinks import PacketStream, PacketWriter, RingWriter, boot_ns
+from fx_log.write.writer import LogWriter
 from fxframework.errors import UsageError, WriteRefusedError
 from fxframework.io.memory import BytesMemory
 from fxframework.model.target import DatagramSink

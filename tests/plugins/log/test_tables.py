@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 
 import fxframework as fxf
-from fx_log import columns, layout, reader
-from fx_log.reader import LogCapture, open_legacy, open_log, open_ring, open_stream
+from fx_log import layout
+from fx_log.read import columns, reader
+from fx_log.read.reader import LogCapture, open_legacy, open_log, open_ring, open_stream
 from fx_log.sample import TAGS, sample
 from fxframework.errors import LimitError, StrictError, UsageError
 from fxframework.io.limits import Limits

@@ -18,9 +18,10 @@ import numpy as np
 import pytest
 from hypothesis import strategies as st
 
-from fx_log import columns, layout, reader
-from fx_log.entries import Entry, Meaning
-from fx_log.records import Argument, RecordDecoder
+from fx_log import layout
+from fx_log.read import columns, reader
+from fx_log.read.entries import Entry, Meaning
+from fx_log.read.records import Argument, RecordDecoder
 from fxframework.errors import Severity
 from fxframework.io.limits import Limits
 from fxframework.io.source import Source

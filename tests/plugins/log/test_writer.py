@@ -17,11 +17,11 @@ import pytest
 from hypothesis import strategies as st
 
 from fx_log import layout as wire
-from fx_log import records as fx
-from fx_log.entries import Entry, Meaning
+from fx_log.read import records as fx
+from fx_log.read.entries import Entry, Meaning
 from fx_log.rules import RULES
-from fx_log.values import Double, Int64, Null, String, Uint64, shortened
-from fx_log.writer import (
+from fx_log.write.arguments import Double, Int64, Null, String, Uint64, shortened
+from fx_log.write.writer import (
     LogWriter,
     add_dropped_count,
     open_legacy_writer,

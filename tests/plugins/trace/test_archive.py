@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 
 import fxframework as fxf
 from fx_trace import layout as wire
-from fx_trace.archive import Archive, FlightRecorder
-from fx_trace.writer import TraceWriter
+from fx_trace.write.archive import Archive, FlightRecorder
+from fx_trace.write.writer import TraceWriter
 from fxframework.errors import UsageError, WriteRefusedError
 from fxframework.io.sink import Sink
 

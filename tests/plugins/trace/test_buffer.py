@@ -15,12 +15,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fx_trace import exporters, layout
-from fx_trace.buffer import BufferHeader, Image, TraceBuffer
-from fx_trace.exporters import open_json, open_text
-from fx_trace.image import BufferCapture, BufferWriter, open_buffer, salvage, sample
+from fx_trace import layout
+from fx_trace.export import exporters
+from fx_trace.export.exporters import open_json, open_text
 from fx_trace.layout import BUFFER_HEADER_BYTES, BufferingMode
-from fx_trace.records import RecordEncoder, frames
+from fx_trace.read.image import BufferCapture, BufferWriter, open_buffer, salvage, sample
+from fx_trace.read.records import RecordEncoder, frames
+from fx_trace.write.buffer import BufferHeader, Image, TraceBuffer
 from fxframework.errors import Severity, WriteRefusedError
 from fxframework.io import jit
 from fxframework.io.memory import BytesMemory

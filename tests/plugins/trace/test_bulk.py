@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 import fxframework as fxf
 from fx_trace import layout
-from fx_trace.bulk import NAMES, TABLES, Bulk
 from fx_trace.sample import sample
+from fx_trace.write.bulk import NAMES, TABLES, Bulk
 from fxframework.errors import Severity, WriteRefusedError
 from fxframework.io.sink import Sink
 from fxframework.model.capture import Capture
@@ -311,7 +311,7 @@ def test_small_blocks_are_one_trace(given_rows: list[tuple[int, int]]) -> None:
     threads = table("threads", pool, 3, id=[0, 1, 2], pid=[1, 1, 1], tid=[1, 2, 3])
     at_once, _ = written({"instants": instants, "threads": threads}, pool)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("fx_trace.bulk.BLOCK", 1)
+        patch.setattr("fx_trace.write.bulk.BLOCK", 1)
         in_pieces, _ = written({"instants": instants, "threads": threads}, pool)
     assert in_pieces == at_once
 

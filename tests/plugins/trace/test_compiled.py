@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from fx_trace.reader import TraceCapture, open_trace
+from fx_trace.read.reader import TraceCapture, open_trace
 from fx_trace.sample import sample
 from fxframework.io import jit
 from fxframework.io.source import Source

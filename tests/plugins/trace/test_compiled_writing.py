@@ -11,12 +11,13 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from fx_trace import layout, marking
-from fx_trace.bulk import NAMES, TABLES, Bulk
-from fx_trace.columns import new_map
-from fx_trace.cutting import OPEN_SLICES, cut
-from fx_trace.reader import TraceCapture, open_trace
+from fx_trace import layout
+from fx_trace.read.columns import new_map
+from fx_trace.read.reader import TraceCapture, open_trace
 from fx_trace.sample import sample
+from fx_trace.write import selection as marking
+from fx_trace.write.bulk import NAMES, TABLES, Bulk
+from fx_trace.write.extract import OPEN_SLICES, cut
 from fxframework.errors import FxError
 from fxframework.io import jit
 from fxframework.io.jit import Kernel

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 import fxframework as fxf
-from fx_trace.archive import Archive
-from fx_trace.buffer import TraceBuffer
-from fx_trace.composing import open_compose
-from fx_trace.writer import TraceWriter
+from fx_trace.write.archive import Archive
+from fx_trace.write.buffer import TraceBuffer
+from fx_trace.write.merge import open_compose
+from fx_trace.write.writer import TraceWriter
 from fxframework.errors import UsageError, WriteRefusedError
 from fxframework.io.memory import BytesMemory
 from fxframework.io.sink import Sink

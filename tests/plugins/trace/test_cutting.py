@@ -12,11 +12,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import fxframework as fxf
-from fx_trace import reader
-from fx_trace.archive import Archive
-from fx_trace.cutting import cut
-from fx_trace.records import ProfilerBacktrace
-from fx_trace.values import Koid, Pointer
+from fx_trace.read import reader
+from fx_trace.read.records import ProfilerBacktrace
+from fx_trace.write.archive import Archive
+from fx_trace.write.arguments import Koid, Pointer
+from fx_trace.write.extract import cut
 from fxframework.errors import Severity, UsageError
 from fxframework.io.sink import Sink
 from fxframework.model.capture import Capture

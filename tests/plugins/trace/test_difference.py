@@ -9,8 +9,8 @@ import hypothesis
 import orjson
 
 from fx_trace import layout
-from fx_trace.reader import TraceCapture, open_trace
-from fx_trace.records import (
+from fx_trace.read.reader import TraceCapture, open_trace
+from fx_trace.read.records import (
     Argument,
     Damaged,
     Event,
@@ -20,9 +20,9 @@ from fx_trace.records import (
     TraceRecord,
 )
 from fxframework.io.source import Source
-from fxframework.model import difference
+from fxframework.kit import difference
+from fxframework.kit.difference import compare
 from fxframework.model.capture import OpenRequest
-from fxframework.model.difference import compare
 
 from .streams import damaged, fxt_streams
 

@@ -14,8 +14,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import fxframework as fxf
-from fx_trace import exporters
-from fx_trace.records import RecordEncoder
+from fx_trace.export import exporters
+from fx_trace.read.records import RecordEncoder
 from fxframework.errors import WriteRefusedError
 from fxframework.io.sink import Sink
 from fxframework.model.capture import Capture

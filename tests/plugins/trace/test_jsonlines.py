@@ -8,8 +8,8 @@ import hypothesis
 import orjson
 import pytest
 
-from fx_trace import jsonlines
-from fx_trace.reader import TraceCapture, open_trace
+from fx_trace.read import jsonlines
+from fx_trace.read.reader import TraceCapture, open_trace
 from fxframework.io.source import Source
 from fxframework.model.capture import OpenRequest
 

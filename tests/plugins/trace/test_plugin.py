@@ -103,8 +103,8 @@ def test_it_is_registered_whole() -> None:
 def test_every_lazy_function_is_there() -> None:
     import importlib
 
-    for name in ("reader:open_trace", "explain:explain", "writer:open_writer",
-                 "exporters:open_text", "exporters:open_json"):  # fmt: skip
+    for name in ("read.reader:open_trace", "read.explain:explain", "write.writer:open_writer",
+                 "export.exporters:open_text", "export.exporters:open_json"):  # fmt: skip
         module, _, attribute = name.partition(":")
         assert callable(getattr(importlib.import_module(f"fx_trace.{module}"), attribute))
 

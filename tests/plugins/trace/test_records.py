@@ -22,10 +22,10 @@ import pytest
 from hypothesis import strategies as st
 
 from fx_trace import layout as wire
-from fx_trace import records as fx
-from fx_trace.explain import explain
+from fx_trace.read import records as fx
+from fx_trace.read.explain import explain
 from fx_trace.rules import RULES
-from fx_trace.writer import open_writer
+from fx_trace.write.writer import open_writer
 from fxframework.errors import Severity, StrictError, UsageError, WriteRefusedError
 from fxframework.io.limits import Limits
 from fxframework.io.sink import Sink

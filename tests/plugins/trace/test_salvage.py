@@ -9,8 +9,8 @@ import pytest
 from hypothesis import strategies as st
 
 from fx_trace import layout
-from fx_trace.reader import TraceCapture, open_trace
-from fx_trace.records import (
+from fx_trace.read.reader import TraceCapture, open_trace
+from fx_trace.read.records import (
     Argument,
     Event,
     LegacyContextSwitch,
@@ -22,13 +22,13 @@ from fx_trace.records import (
     TraceRecord,
     UserspaceObject,
 )
-from fx_trace.salvage import salvage
+from fx_trace.write.salvage import salvage
 from fxframework.errors import Severity
 from fxframework.host import Host
 from fxframework.io.sink import Sink
 from fxframework.io.source import Source
+from fxframework.kit.salvage import Loss
 from fxframework.model.capture import OpenRequest
-from fxframework.model.salvage import Loss
 from fxframework.testing.cli import run_cli
 
 from .streams import any_bytes, damaged, fxt_streams

@@ -6,7 +6,7 @@ import hypothesis
 import pytest
 from hypothesis import strategies as st
 
-from fx_trace.slots import POLICIES, Slots
+from fx_trace.write.slots import POLICIES, Slots
 from fxframework.errors import UsageError
 
 VALUES = st.sampled_from("abcdef")

@@ -14,8 +14,9 @@ import hypothesis
 import pytest
 from hypothesis import strategies as st
 
-from fx_trace import columns, layout
-from fx_trace.reader import TraceCapture, open_trace
+from fx_trace import layout
+from fx_trace.read import columns
+from fx_trace.read.reader import TraceCapture, open_trace
 from fxframework.io.source import Source
 from fxframework.model.capture import OpenRequest
 from fxframework.model.schema import STANDARD_TABLES
@@ -221,7 +222,7 @@ def test_batches_are_the_table_wherever_they_break(data: bytes, events: int) -> 
     whole = opened(data)
     streamed = opened(data)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("fx_trace.reader.CHUNK_EVENTS", events)
+        patch.setattr("fx_trace.read.reader.CHUNK_EVENTS", events)
         patch.setattr(columns, "STEP", 1)
         batches = {name: list(streamed.batches(name, max(events, 2))) for name in streamed.schemas}
     for name in whole.schemas:

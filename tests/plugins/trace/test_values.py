@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 from hypothesis import strategies as st
 
-from fx_trace import values as fx
 from fx_trace.layout import ArgType
+from fx_trace.write import arguments as fx
 
 BOUNDS = [
     (0, "int32"),

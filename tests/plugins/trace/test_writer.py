@@ -25,10 +25,9 @@ from hypothesis import strategies as st
 
 import fxframework as fxf
 from fx_trace import layout as wire
-from fx_trace import records as r
-from fx_trace.archive import Archive
-from fx_trace.slots import Slots
-from fx_trace.values import (
+from fx_trace.read import records as r
+from fx_trace.write.archive import Archive
+from fx_trace.write.arguments import (
     Blob,
     Double,
     Int32,
@@ -39,7 +38,8 @@ from fx_trace.values import (
     Uint32,
     Uint64,
 )
-from fx_trace.writer import TraceWriter
+from fx_trace.write.slots import Slots
+from fx_trace.write.writer import TraceWriter
 from fxframework.errors import Severity, UsageError, WriteRefusedError
 from fxframework.model.target import Clock, SchedulerListener, TimestampCounter
 from fxframework.testing.cli import run_cli

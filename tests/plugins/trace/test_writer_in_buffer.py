@@ -10,11 +10,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from fx_trace import layout
-from fx_trace import records as r
-from fx_trace.buffer import BufferHeader, TraceBuffer
-from fx_trace.image import open_buffer
-from fx_trace.values import Koid, Pointer
-from fx_trace.writer import TraceWriter
+from fx_trace.read import records as r
+from fx_trace.read.image import open_buffer
+from fx_trace.write.arguments import Koid, Pointer
+from fx_trace.write.buffer import BufferHeader, TraceBuffer
+from fx_trace.write.writer import TraceWriter
 from fxframework.errors import Severity, WriteRefusedError
 from fxframework.io.memory import BytesMemory
 from fxframework.io.source import Source

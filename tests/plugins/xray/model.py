@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import attrs
 
-from fx_xray import records as fx
+from fx_xray.read import records as fx
 from fxframework.io.limits import Limits
 
 U64 = (1 << 64) - 1

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from fx_xray.columns import Events
-from fx_xray.packing import BasicPacker, Header, RecorderPacker
-from fx_xray.reader import EventCapture, open_basic, open_fdr
+from fx_xray.read.columns import Events
+from fx_xray.read.reader import EventCapture, open_basic, open_fdr
+from fx_xray.write.pack import BasicPacker, Header, RecorderPacker
 from fxframework.io.sink import Sink
 from fxframework.io.source import Source
 from fxframework.model.capture import OpenRequest

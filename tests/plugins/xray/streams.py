@@ -6,7 +6,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from fx_xray import records as fx
+from fx_xray.read import records as fx
 
 from .traces import ORDERS, header, packed
 

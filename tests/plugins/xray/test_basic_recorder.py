@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fx_xray.basic_recorder import BasicThread, BasicWriter
 from fx_xray.rules import RULES
+from fx_xray.write.basic_recorder import BasicThread, BasicWriter
 from fxframework.errors import WriteRefusedError
 from fxframework.io.sink import Sink
 from fxframework.model.diagnostics import Diagnostics

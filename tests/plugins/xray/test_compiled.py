@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fx_xray import columns, reader
-from fx_xray import records as fx
+from fx_xray.read import columns, reader
+from fx_xray.read import records as fx
 from fx_xray.sample import sample
 from fxframework.io import jit
 from fxframework.io.source import Source

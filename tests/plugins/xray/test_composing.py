@@ -8,9 +8,9 @@ from typing import Any, ClassVar
 
 import pytest
 
-from fx_xray.composing import converted, open_compose, open_compose_basic
-from fx_xray.reader import EventCapture
+from fx_xray.read.reader import EventCapture
 from fx_xray.rules import RULES
+from fx_xray.write.merge import converted, open_compose, open_compose_basic
 from fxframework.errors import UsageError, WriteRefusedError
 from fxframework.io.sink import Sink
 from fxframework.io.source import Source

@@ -12,7 +12,7 @@ import pytest
 import yaml
 
 from fx_xray import layout as wire
-from fx_xray import records as fx
+from fx_xray.read import records as fx
 from fx_xray.rules import RULES
 from fxframework.errors import Severity
 from fxframework.model.diagnostics import Diagnostics

@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fx_xray.cutting import cut, salvage
-from fx_xray.reader import EventCapture
+from fx_xray.read.reader import EventCapture
+from fx_xray.write.extract import cut, salvage
 from fxframework.errors import Severity
 from fxframework.io.sink import Sink
-from fxframework.model.salvage import Loss
+from fxframework.kit.salvage import Loss
 from fxframework.model.window import Selection
 
 from .packed import chance_events, opened, packed_events

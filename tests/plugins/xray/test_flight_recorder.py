@@ -13,9 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import fx_xray.plugin
-from fx_xray.flight_recorder import FdrThread, FdrWriter, log_of, slot_bytes
-from fx_xray.records import CallArgument, CustomEvent, Function, RecordDecoder, TypedEvent
+from fx_xray.read.records import CallArgument, CustomEvent, Function, RecordDecoder, TypedEvent
 from fx_xray.rules import RULES
+from fx_xray.write.flight_recorder import FdrThread, FdrWriter, log_of, slot_bytes
 from fxframework.errors import WriteRefusedError
 from fxframework.host import Host
 from fxframework.io.memory import BytesMemory

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import strategies as st
 
 from fx_xray import layout as wire
-from fx_xray import records as fx
+from fx_xray.read import records as fx
 from fx_xray.rules import RULES
 from fxframework.errors import StrictError, UsageError, WriteRefusedError
 from fxframework.io.limits import Limits

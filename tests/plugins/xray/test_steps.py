@@ -11,8 +11,8 @@ import pytest
 
 import fx_emulator.plugin
 import fx_xray.plugin
-from fx_xray.basic_recorder import BasicWriter
-from fx_xray.flight_recorder import FdrWriter
+from fx_xray.write.basic_recorder import BasicWriter
+from fx_xray.write.flight_recorder import FdrWriter
 from fxframework.exporters import plugin as exporters
 from fxframework.host import Host
 from fxframework.replay import Report, ScenarioError, replay

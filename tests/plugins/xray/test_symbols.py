@@ -12,10 +12,10 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from fx_xray.demangling import demangle
-from fx_xray.instr_map import InstrumentationMap, SledKind, read_map
-from fx_xray.symbols import Symbols
-from fx_xray.yaml_text import OddYamlError, entry_of, quoted
+from fx_xray.read.demangling import demangle
+from fx_xray.read.instr_map import InstrumentationMap, SledKind, read_map
+from fx_xray.read.symbols import Symbols
+from fx_xray.read.yaml_text import OddYamlError, entry_of, quoted
 from fxframework.errors import FxError, UnreadableError, UsageError
 
 from .programs import Program, Sled, Symbol

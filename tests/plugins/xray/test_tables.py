@@ -14,9 +14,9 @@ import numpy as np
 import pytest
 import yaml
 
-from fx_xray import records as fx
-from fx_xray.columns import Events, GivenLog
-from fx_xray.reader import BasicCapture, EventCapture, FdrCapture, open_basic, open_fdr
+from fx_xray.read import records as fx
+from fx_xray.read.columns import Events, GivenLog
+from fx_xray.read.reader import BasicCapture, EventCapture, FdrCapture, open_basic, open_fdr
 from fx_xray.sample import THREADS, sample
 from fxframework.errors import LimitError, StrictError
 from fxframework.io.limits import Limits

@@ -16,8 +16,8 @@ import numpy as np
 import pytest
 from hypothesis import strategies as st
 
-from fx_xray import columns, reader
-from fx_xray.records import RecordDecoder
+from fx_xray.read import columns, reader
+from fx_xray.read.records import RecordDecoder
 from fx_xray.rules import RULES
 from fxframework.io.limits import Limits
 from fxframework.io.source import Source

@@ -12,7 +12,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import fx_xray.plugin
-from fx_xray.yaml_text import quoted
+from fx_xray.read.yaml_text import quoted
 from fxframework.host import Host
 from fxframework.model.capture import Capture
 from fxframework.registry import Confidence

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from fx_xray import records as fx
 from fx_xray.layout import FDR_VERSIONS
+from fx_xray.read import records as fx
 from fxframework.errors import WriteRefusedError
 
 TSC = 2_000_000_000_000

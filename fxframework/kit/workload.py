@@ -1,0 +1,353 @@
+"""Workloads: what threads of a scenario do, whatever they write meanwhile, and how they start.
+
+A format that has threads of its own adds its actions to those here, in a union that the first
+field of each tells apart; ``Loop`` gets their type as that of its ``body``. A target is whatever a
+scenario has (``fxframework.model.target.Target``).
+"""
+
+from __future__ import annotations
+
+import itertools
+import random
+from collections.abc import Callable, Generator, Iterable, Mapping
+from typing import Any, ClassVar, Generic, Protocol, Self, TypeVar
+
+import attrs
+
+from fxframework.errors import UsageError
+from fxframework.kit.steps import Duration, Run, parameter
+from fxframework.model.target import Program, Target, Thread
+
+__all__ = [
+    "Action",
+    "Argument",
+    "ArgumentType",
+    "CommonAction",
+    "Doing",
+    "GiveWay",
+    "Loop",
+    "Migrate",
+    "Pace",
+    "Signal",
+    "Sleep",
+    "Stage",
+    "ThreadParameters",
+    "Wait",
+    "Work",
+    "run_through",
+    "start",
+    "target_of",
+]
+
+W = TypeVar("W")
+Doing = Generator[object, Any, None]
+"""What takes time: it yields what the thread is to wait for."""
+STEPS_PER_RECORD = 4
+"""Steps of the scheduler that a record takes at most, when a capture is driven anew."""
+
+
+class Action(Protocol):
+    """Something that a thread does."""
+
+    def do(self, stage: Any, /) -> Doing | None:
+        """Do it, at once or by and by."""
+        ...
+
+
+class Stage(Generic[W]):
+    """A thread's side of an action: what it writes with, its names and its luck."""
+
+    def __init__(self, writer: W, thread: Thread, luck: random.Random) -> None:
+        self.writer = writer
+        self.thread = thread
+        self.ids = thread.ids
+        self.luck = luck
+        self.counts: dict[str, int] = {}
+        """Rounds of the loops that it is in, by their names."""
+
+    def text(self, text: str) -> str:
+        """A text with the rounds of loops in the place of ``{NAME}``."""
+        if "{" in text:
+            for name, count in self.counts.items():
+                text = text.replace(f"{{{name}}}", str(count))
+        return text
+
+    def number(self, value: float | str) -> Any:
+        """A number, or what the text of one comes to."""
+        if not isinstance(value, str):
+            return value
+        text = self.text(value)
+        try:
+            return int(text)
+        except ValueError:
+            return float(text)
+
+    def args(self, args: Mapping[str, Argument]) -> dict[str, Any]:
+        """Arguments as writers take them."""
+        return {self.text(name): each.on(self) for name, each in args.items()}
+
+    def all(self, actions: Iterable[Action]) -> Doing:
+        """Do one action after the other."""
+        for action in actions:
+            doing = action.do(self)
+            if doing is not None:
+                yield from doing
+
+    def some_of(self, most: int) -> int:
+        """A whole number from 0 to ``most``, as the seed has it."""
+        return self.luck.randrange(most + 1) if most else 0
+
+
+# --- Arguments -----------------------------------------------------------------------------------
+
+
+@attrs.frozen
+class ArgumentType:
+    """A type that an argument may be given: what makes its value, and of which types of TOML."""
+
+    make: Callable[[Any], Any]
+    of: tuple[type, ...] = (int, float, str)
+
+
+_JSON: dict[type, str] = {bool: "boolean", int: "number", float: "number", str: "string"}
+
+
+@attrs.frozen
+class Argument:
+    """A value of an argument: of TOML's own, or a table that says the type, ``{ uint64 = 5 }``.
+
+    A format's own arguments are a class of this one that says which ``types`` there are.
+    """
+
+    types: ClassVar[Mapping[str, ArgumentType]] = {}
+
+    value: Any
+    type: ArgumentType | None = None
+    """What its value is made by in each round of a loop; None where it is what it is."""
+
+    @classmethod
+    def from_toml(cls, value: Any) -> Self:
+        """Make it; ValueError for what no argument can be."""
+        if isinstance(value, bool | int | float | str):
+            return cls(value)
+        if isinstance(value, dict) and len(value) == 1:
+            ((kind, inner),) = value.items()
+            type = cls.types.get(kind)
+            if type is not None and isinstance(inner, type.of):
+                if isinstance(inner, str) and "{" in inner:
+                    return cls(inner, type)
+                return cls(type.make(inner))
+        raise ValueError(f"is {value!r}, no value, and no table of one: {', '.join(cls.types)}")
+
+    @classmethod
+    def json_schema(cls) -> dict[str, Any]:
+        """What `fxf replay --schema` says of it."""
+        types = {}
+        for kind, type in cls.types.items():
+            names = list(dict.fromkeys(_JSON[of] for of in type.of))
+            types[kind] = {"type": names if len(names) > 1 else names[0]}
+        table = {
+            "type": "object",
+            "properties": types,
+            "minProperties": 1,
+            "maxProperties": 1,
+            "additionalProperties": False,
+        }
+        return {"anyOf": [{"type": ["boolean", "number", "string"]}, table]}
+
+    def on(self, stage: Stage[Any]) -> Any:
+        """The value, in the present round of loops; ``"{i}"`` alone is the number itself."""
+        value = self.value
+        if isinstance(value, str) and "{" in value:
+            count = stage.counts.get(value[1:-1]) if value[0] + value[-1] == "{}" else None
+            text = count is None or (self.type is not None and int not in self.type.of)
+            value = stage.text(value) if text else count
+        return value if self.type is None else self.type.make(value)
+
+
+# --- What every thread can do --------------------------------------------------------------------
+
+
+@attrs.frozen
+class Work:
+    """Use CPU time."""
+
+    run: Duration = parameter(help="how much", least=0)
+    jitter: Duration = parameter(
+        Duration(0), help="how much more it may be, as the seed has it", least=0
+    )
+
+    def do(self, stage: Stage[Any]) -> Doing:
+        """Work."""
+        yield stage.thread.run(self.run + stage.some_of(self.jitter))
+
+
+@attrs.frozen
+class Sleep:
+    """Block for some time."""
+
+    sleep: Duration = parameter(help="how long", least=0)
+    jitter: Duration = parameter(
+        Duration(0), help="how much longer it may be, as the seed has it", least=0
+    )
+
+    def do(self, stage: Stage[Any]) -> Doing:
+        """Sleep."""
+        yield stage.thread.sleep(self.sleep + stage.some_of(self.jitter))
+
+
+@attrs.frozen
+class Migrate:
+    """Go to a CPU and stay there."""
+
+    migrate: int = parameter(help="the CPU; -1 allows all of them again", least=-1)
+
+    def do(self, stage: Stage[Any]) -> Doing:
+        """Migrate."""
+        yield stage.thread.migrate(None if self.migrate < 0 else self.migrate)
+
+
+@attrs.frozen
+class GiveWay:
+    """Let others of the same priority go first."""
+
+    yield_: bool = parameter(help="true")
+
+    def do(self, stage: Stage[Any]) -> Doing:
+        """Give way."""
+        if self.yield_:
+            yield stage.thread.give_way()
+
+
+@attrs.frozen
+class Signal:
+    """Signal an event. Signals count: each lets one wait end, now or later."""
+
+    signal: str = parameter(help="name of the event")
+
+    def do(self, stage: Stage[Any]) -> Doing:
+        """Signal."""
+        yield stage.thread.signal(stage.text(self.signal))
+
+
+@attrs.frozen
+class Wait:
+    """Block until an event is signalled."""
+
+    wait: str = parameter(help="name of the event")
+    timeout: Duration | None = parameter(None, help="but no longer than this", least=0)
+
+    def do(self, stage: Stage[Any]) -> Doing:
+        """Wait."""
+        yield stage.thread.wait(stage.text(self.wait), self.timeout)
+
+
+BODY = "what is done each time"
+
+
+@attrs.frozen
+class Loop:
+    """Do the same several times.
+
+    A format's own loop is a class of this one whose ``body`` is a list of its actions.
+    """
+
+    loop: int = parameter(help="how often", least=0)
+    body: list[Any] = parameter(help=BODY)
+    as_: str = parameter("", help="name of the round, from 0: {NAME} stands for it in texts")
+
+    def do(self, stage: Stage[Any]) -> Doing:
+        """Do it."""
+        for count in range(self.loop):
+            if self.as_:
+                stage.counts[self.as_] = count
+            yield from stage.all(self.body)
+        stage.counts.pop(self.as_, None)
+
+
+CommonAction = Work | Sleep | Migrate | GiveWay | Signal | Wait
+"""All of them, but for the loop."""
+
+
+# --- Threads -------------------------------------------------------------------------------------
+
+
+@attrs.frozen
+class ThreadParameters:
+    """What every thread of a scenario is given, beside what it writes and its script."""
+
+    process: str = parameter(help="name of its process, which is made where there is none")
+    thread: str = parameter(help="its name")
+    priority: int = parameter(16, help="0 to 31; those of a higher one go first", least=0, most=31)
+    cpu: int | None = parameter(None, help="the only CPU that it may run on", least=0)
+    background: bool = parameter(False, help="whether a run may end while it waits")
+
+
+def start(
+    given: ThreadParameters, run: Run, device: str, writer: object, script: Iterable[Action]
+) -> Thread:
+    """Start a thread that does what a script says, when time passes.
+
+    ``writer`` is what actions find as ``stage.writer``, ``device`` where that writes to.
+    """
+    # What two threads of one name do by chance is not the same.
+    number = run.shared((__name__, "threads"), itertools.count)
+    luck = run.rng(f"{device}/{given.process}/{given.thread}/{next(number)}")
+
+    def program(mine: Thread) -> Doing:
+        yield from Stage(writer, mine, luck).all(script)
+
+    return target_of(run).spawn(
+        given.process,
+        given.thread,
+        program,
+        priority=given.priority,
+        cpu=given.cpu,
+        background=given.background,
+    )
+
+
+def target_of(run: Run) -> Target:
+    """The target of a scenario; UsageError where there is none."""
+    target = run.target
+    if not isinstance(target, Target):
+        raise UsageError(
+            "there is no target", remedy="install the plugin that has a device kind 'target'"
+        )
+    return target
+
+
+# --- Captures, driven anew -----------------------------------------------------------------------
+
+
+class Pace:
+    """Lets a thread wait until the time of what it writes next."""
+
+    def __init__(self, thread: Thread) -> None:
+        self._thread = thread
+        self._offset: int | None = None
+        """From the capture's time to the target's; the first time of the capture is now."""
+
+    def until(self, ns: int | None) -> object | None:
+        """What to yield first, if it is not that time yet."""
+        if ns is None:
+            return None
+        now = self._thread.clock.monotonic_ns()
+        if self._offset is None:
+            self._offset = now - ns
+        left = ns + self._offset - now
+        return self._thread.sleep(left) if left > 0 else None
+
+
+def run_through(target: Target, name: str, program: Program, records: int) -> None:
+    """Run a program that writes so many records to its end, whatever else there is to be done."""
+    done = [False]
+
+    def whole(thread: Thread) -> Doing:
+        yield from program(thread)
+        done[0] = True
+
+    target.spawn(name, name, whole, background=True)
+    target.run(budget=max(1_000_000, STEPS_PER_RECORD * records))
+    if not done[0]:
+        raise UsageError("the target stopped before the capture was written")

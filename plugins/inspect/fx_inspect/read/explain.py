@@ -1,0 +1,154 @@
+"""`fxf explain FILE@OFFSET`: the bytes of the block there, word by word, as annotated fields.
+
+The words of a block follow from their declaration in `layout.py`; blocks are found as `records.py`
+frames them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import attrs
+
+from fx_inspect import layout as wire
+from fx_inspect.layout import BlockType
+from fx_inspect.read.records import (
+    Block,
+    Damaged,
+    InspectRecord,
+    Padding,
+    RecordDecoder,
+    Unknown,
+)
+from fx_inspect.rules import RULES
+from fxframework.errors import UsageError
+from fxframework.io.source import Source
+from fxframework.io.words import WORD, Bits, FieldView, WordLayout, explain_stretch, to_i64, view_of
+from fxframework.kit.json_fields import double_of
+
+__all__ = ["explain"]
+
+NOTES = "notes §1.1"
+_SIZE = WordLayout(
+    "HEADER", NOTES, (Bits("vmo_size", 0, 31, "bytes of the VMO"), Bits("unused", 32, 63))
+)
+_PAYLOADS = {
+    BlockType.EXTENT: "payload",
+    BlockType.NAME: "name",
+    BlockType.STRING_REFERENCE: "inline",
+}
+
+
+def explain(source: Source, offset: int) -> list[FieldView]:
+    """The block that holds byte ``offset``, field by field in the order of the file.
+
+    Of long stretches (payload, padding, damage) the words around the byte are given. Raises
+    UsageError where the file has no such byte.
+    """
+    if not 0 <= offset < source.size:
+        raise UsageError(
+            f"the file has {source.size} bytes, and byte {offset} is none of them",
+            path=source.name,
+            remedy=f"give an offset from 0 to {source.size - 1}" if source.size else "",
+        )
+    record = next(
+        record
+        for record in RecordDecoder().records(source.data)
+        if record.offset + record.nbytes > offset
+    )
+    return list(_Explainer(view_of(source.data), record, offset).views())
+
+
+class _Explainer:
+    """Walks the bytes of one record."""
+
+    def __init__(self, data: memoryview, record: InspectRecord, wanted: int) -> None:
+        self.data = data
+        self.record = record
+        self.wanted = wanted
+        self.end = record.offset + record.nbytes
+
+    def views(self) -> Iterator[FieldView]:
+        """All of its fields."""
+        record = self.record
+        at = record.offset
+        if isinstance(record, Block):
+            yield from self.block(record)
+        elif isinstance(record, Unknown):
+            layout = "v0" if wire.is_legacy(self.data[:2].tobytes()) else "new"
+            words = wire.UNKNOWN[layout]
+            yield from words.explain(self.word(at), at)
+            yield from self.rest(at + WORD, "unknown", words.section, None)
+        elif isinstance(record, Damaged):
+            rule = RULES[record.code]
+            yield from self.rest(at, "damaged", rule.section, rule.title)
+        elif isinstance(record, Padding):
+            yield from self.rest(at, "padding", NOTES, "zero bytes")
+
+    def word(self, at: int) -> int:
+        """The word at byte ``at``."""
+        return int.from_bytes(self.data[at : at + WORD], "little")
+
+    def rest(self, at: int, name: str, section: str, meaning: str | None) -> Iterator[FieldView]:
+        """All that is left; bytes are their own meaning where none is given."""
+        return explain_stretch(
+            self.data, at, self.end, name, section, wanted=self.wanted, meaning=meaning
+        )
+
+    def block(self, block: Block) -> Iterator[FieldView]:
+        """A block: its words, its payload, and what it does not use."""
+        at = block.offset
+        words = wire.LAYOUTS[block.layout][block.number]
+        section = words.header.section
+        for view in words.header.explain(self.word(at), at):
+            yield attrs.evolve(view, meaning=self.meaning(block, view))
+        at += WORD
+        if words.payload is not None:
+            for view in words.payload.explain(self.word(at), at):
+                yield attrs.evolve(view, meaning=self.meaning(block, view))
+            at += WORD
+        if block.number == BlockType.HEADER and block.order:
+            yield from _SIZE.explain(self.word(at), at)
+            at += WORD
+        elif block.number == BlockType.ARRAY_VALUE:
+            slots = block.fields.get("slots", block.fields.get("slot_indexes", ()))
+            size = wire.SLOT_BYTES.get(block.fields["entry_type"], 0)
+            for number, slot in enumerate(slots):
+                bits = int.from_bytes(self.data[at : at + size], "little")
+                meaning = "" if slot == bits else str(slot)
+                yield FieldView(at, 0, 8 * size - 1, f"slot {number}", bits, meaning, section)
+                at += size
+        elif block.number in _PAYLOADS:
+            name = _PAYLOADS[BlockType(block.number)]
+            # A string's first bytes stand in the word that has its length.
+            start = block.offset + wire.PAYLOAD_AT[block.number]
+            length = block.fields.get("length", block.fields.get("total_length", block.nbytes))
+            stop = min(self.end, start + length)
+            yield from explain_stretch(
+                self.data, at, max(at, stop), name, section, wanted=self.wanted
+            )
+            at = max(at, stop)
+        yield from self.rest(at, "unused", section, None)
+
+    def meaning(self, block: Block, view: FieldView) -> str:
+        """What a field says: of a number the value that it stands for, of others what they are."""
+        if view.name == "order":
+            return f"{wire.ORDER_SIZE(view.value)} bytes"
+        if view.name == "value" and block.number == BlockType.INT_VALUE:
+            return str(to_i64(view.value))
+        if view.name == "value" and block.number == BlockType.DOUBLE_VALUE:
+            return repr(double_of(view.value))
+        if view.name == "magic":
+            return repr(view.value.to_bytes(4, "little"))[1:]
+        if view.name == "generation":
+            return self.generation(view.value)
+        if view.name == "inline":
+            return repr(view.value.to_bytes(4, "little"))[1:]
+        return view.meaning
+
+    @staticmethod
+    def generation(value: int) -> str:
+        """Whether the VMO is being changed."""
+        if value == wire.FROZEN_GENERATION:
+            return "frozen"
+        return "odd: being changed" if value % 2 else "even: at rest"

@@ -1,0 +1,311 @@
+"""Links followed: the trees that they lead to, read and joined to the one that they stand in.
+
+A tree is found by what its link says: in a mapping, or as a file of that name in a folder. As
+readers have it (notes §3), the tree of a ``child`` link becomes a child of the link's name, behind
+the others; what an ``inline`` link leads to stands behind what its node has itself. A tree is used
+as often as links lead to it, but not within itself.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import deque
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import attrs
+import numpy as np
+from numpy.typing import NDArray
+
+from fx_inspect.read import reader, tables
+from fx_inspect.read.columns import Order, arranged, walked
+from fxframework.errors import FxError
+from fxframework.io.source import Source
+from fxframework.model.capture import Capture, OpenRequest
+from fxframework.model.strings import TextColumn
+from fxframework.model.table import ColumnData, Table
+
+__all__ = ["Joined", "followed"]
+
+I32 = NDArray[np.int32]
+SUFFIXES = ("", ".inspect", ".vmo")
+MOST_ROWS = 1 << 22
+MOST_TIMES = 16
+"""Rows that links may add: so many, or so many times those that there were."""
+CHILD, INLINE = 0, 1
+NOT_EXPANDED, EXPANDED = "not expanded", "expanded"
+_FINDINGS = {
+    "not found": "FXI0601",
+    "not readable": "FXI0602",
+    "cycle": "FXI0603",
+    "too deep": "FXI0604",
+}
+_PLACED = ("offset", "inspect_block")
+"""Columns that say where a row comes from: of what a link brought, where the link stands."""
+
+
+@attrs.frozen
+class _Part:
+    """A tree, and where it comes in."""
+
+    tables: Mapping[str, Table]
+    numbers: I32
+    """Of each of its nodes the number among all nodes."""
+    first: int
+    """The first of its nodes that is one of its own: 1 where its root is the node of the link."""
+    contents: tuple[str, ...]
+    """What the links on the way to it say."""
+    place: Mapping[str, int] | None
+    """``_PLACED`` of the link in the capture itself that led to it; None of that tree itself."""
+    states: I32
+    """Of each of its links the code of what became of it."""
+
+
+class Joined:
+    """The rows of several trees in one, whole."""
+
+    def __init__(self, columns: Mapping[str, Mapping[str, ColumnData]]) -> None:
+        self._columns = columns
+
+    def count(self, name: str) -> int:
+        """Rows of a table."""
+        return len(next(iter(self._columns[name].values())))
+
+    def stop(self, name: str, at: int, stop: int) -> int:  # noqa: ARG002 (all of it is there)
+        """Where a batch from row ``at`` to ``stop`` ends."""
+        return stop
+
+    def rows(self, name: str, at: int, stop: int) -> tuple[int, dict[str, Any]]:
+        """The rows from ``at`` to ``stop`` of a table: how many, and their columns but `row`."""
+        return stop - at, {key: each[at:stop] for key, each in self._columns[name].items()}
+
+
+def followed(capture: reader.InspectCapture, tree: reader.Tree) -> Joined:
+    """The rows of a tree, and of those that its links lead to.
+
+    Links that lead nowhere are reported, and stay as they are.
+    """
+    return _Follower(capture, tree).joined()
+
+
+class _Follower:
+    def __init__(self, capture: reader.InspectCapture, tree: reader.Tree) -> None:
+        self.capture = capture
+        self.strings = capture.strings
+        self.links = capture.request.options["links"]
+        self.depth = int(capture.request.options.get("link_depth", 16))
+        self.known: dict[str, Mapping[str, Table] | str] = {}
+        """By what links say, the tables of a tree, or what became of the link."""
+        own = {name: self._table(name, tree) for name in capture.schemas}
+        rows = sum(map(len, own.values()))
+        self.room = max(MOST_ROWS, MOST_TIMES * rows)
+        nodes = len(own["nodes"])
+        self.parts = [_Part(own, np.arange(nodes, dtype=np.int32), 0, (), None, self._states(own))]
+        self.parents = [own["nodes"].array("parent")]
+        self.names = [own["nodes"].array("name")]
+        self.count = nodes
+        waiting = deque(self.parts)
+        while waiting:
+            waiting.extend(self._follow(waiting.popleft()))
+
+    def _table(self, name: str, tree: reader.Tree) -> Table:
+        rows, columns = tree.rows(name, 0, tree.count(name))
+        columns["row"] = np.arange(rows)
+        return Table(self.capture.schemas[name], rows, columns, self.strings)
+
+    def _states(self, own: Mapping[str, Table]) -> I32:
+        code = self.strings.intern(NOT_EXPANDED.encode())
+        return np.full(len(own["inspect_links"]), code, np.int32)
+
+    # --- Following --------------------------------------------------------------------------------
+
+    def _follow(self, part: _Part) -> list[_Part]:
+        """Follow the links of a part; gives the parts that they lead to."""
+        table = part.tables["inspect_links"]
+        names = ("node", "name", "content", "disposition", *_PLACED)
+        rows = zip(*(table.array(name).tolist() for name in names), strict=True)
+        found = []
+        for row, (node, name, content, disposition, offset, block) in enumerate(rows):
+            if disposition > INLINE:
+                continue
+            place = part.place or {"offset": offset, "inspect_block": block}
+            said = self.strings.bytes_of(content).decode(errors="surrogateescape")
+            reached = self._reached(said, part.contents)
+            if isinstance(reached, str):
+                state = reached
+                self.capture.diagnostics.add(
+                    _FINDINGS[state], f"{state}: {said!r}", offset=place["offset"]
+                )
+            else:
+                state = EXPANDED
+                above = int(part.numbers[node])
+                named = name if disposition == CHILD else None
+                found.append(self._enter(reached, above, named, (*part.contents, said), place))
+            part.states[row] = self.strings.intern(state.encode())
+        self.parts += found
+        return found
+
+    def _enter(
+        self,
+        own: Mapping[str, Table],
+        above: int,
+        name: int | None,
+        contents: tuple[str, ...],
+        place: Mapping[str, int],
+    ) -> _Part:
+        """Number the nodes of a tree below node ``above``, or as that node where it has no name."""
+        nodes = own["nodes"]
+        first = 0 if name is not None else 1
+        numbers = np.arange(len(nodes), dtype=np.int32) + np.int32(self.count - first)
+        names = nodes.array("name").copy()
+        if name is None:
+            numbers[0] = above
+        else:
+            names[0] = name
+        parents = numbers[nodes.array("parent")]
+        parents[0] = above
+        self.parents.append(parents[first:])
+        self.names.append(names[first:])
+        self.count += len(nodes) - first
+        return _Part(own, numbers, first, contents, place, self._states(own))
+
+    def _reached(self, said: str, contents: tuple[str, ...]) -> Mapping[str, Table] | str:
+        """The tables of the tree that a link leads to, or what became of the link."""
+        if said in contents:
+            return "cycle"
+        if len(contents) >= self.depth:
+            return "too deep"
+        if said not in self.known:
+            self.known[said] = self._read(said)
+        reached = self.known[said]
+        if not isinstance(reached, str):
+            rows = sum(map(len, reached.values()))
+            if rows > self.room:
+                return "too deep"
+            self.room -= rows
+        return reached
+
+    def _read(self, said: str) -> Mapping[str, Table] | str:
+        given = self._given(said)
+        if given is None:
+            return "not found"
+        limits = self.capture.request.limits
+        try:
+            source = given.source if isinstance(given, Capture) else Source.open(given)
+            other = reader.InspectCapture(source, OpenRequest(limits=limits))
+            other.strings = self.strings
+            found = {name: other.table(name) for name in other.schemas}
+        except FxError:
+            return "not readable"
+        if not source.size or "FXI0001" in other.diagnostics.counts:
+            return "not readable"
+        return found
+
+    def _given(self, said: str) -> Any:
+        """What is offered by that name: bytes, a path or a capture; None where nothing is."""
+        if isinstance(self.links, Mapping):
+            return self.links.get(said)
+        # What a file says must not lead out of the folder.
+        if said in ("", ".", "..") or "\0" in said or os.path.basename(said) != said:  # noqa: PTH119
+            return None
+        if "\\" in said or ":" in said:
+            return None
+        for suffix in SUFFIXES:
+            path = Path(self.links) / f"{said}{suffix}"
+            try:
+                if path.is_file():
+                    return path
+            except OSError:  # a name that the file system does not take
+                return None
+        return None
+
+    # --- Joining ----------------------------------------------------------------------------------
+
+    def joined(self) -> Joined:
+        """All parts as one tree."""
+        size = self.capture.source.size
+        order = walked(size, np.concatenate(self.parents))
+        columns: dict[str, dict[str, ColumnData]] = {}
+        owned = {name: self._owned(name, order) for name in ("properties", "inspect_links")}
+        columns["nodes"] = self._nodes(order, owned["inspect_links"][0])
+        for name, (owners, rows) in owned.items():
+            columns[name] = {
+                key: self._column(name, key, rows) for key in self._keys(name) if key != "node"
+            }
+            columns[name]["node"] = order.place[owners[rows]]
+        states = np.concatenate([part.states for part in self.parts])
+        columns["inspect_links"]["state"] = states[owned["inspect_links"][1]]
+        self._slots(columns, owned["properties"][1])
+        return Joined(columns)
+
+    def _keys(self, name: str) -> list[str]:
+        return [key for key in self.parts[0].tables[name] if key not in ("row", "array", "state")]
+
+    def _owned(self, name: str, order: Order) -> tuple[I32, I32]:
+        """Of each row of all parts its node, and the rows in the order of the tree."""
+        owners = np.concatenate(
+            [part.numbers[part.tables[name].array("node")] for part in self.parts]
+        )
+        return owners, arranged(self.capture.source.size, owners, order)
+
+    def _column(self, name: str, key: str, rows: NDArray[Any]) -> ColumnData:
+        """A column of all parts, one behind the other, and of that some rows."""
+        found: list[Any] = []
+        for part in self.parts:
+            column = part.tables[name][key]
+            if part.place is not None and key in _PLACED:
+                column = np.full(len(column), part.place[key], column.dtype)  # type: ignore[union-attr]
+            found.append(column)
+        if isinstance(found[0], TextColumn):
+            data = np.concatenate([column.data for column in found])
+            starts, before = [], 0
+            for column in found:
+                starts.append(column.offsets[:-1] + before)
+                before += column.data.size
+            lengths = np.concatenate([np.diff(column.offsets) for column in found])
+            return TextColumn.gather(data, np.concatenate(starts)[rows], lengths[rows])
+        picked: NDArray[Any] = np.concatenate(found)[rows]
+        return picked
+
+    def _nodes(self, order: Order, link_owners: I32) -> dict[str, ColumnData]:
+        numbers = order.nodes
+        parents = np.concatenate(self.parents)[numbers]
+        above = np.where(parents < 0, -1, order.place[parents]).astype(np.int32)
+        names = np.concatenate(self.names)[numbers]
+        placed: dict[str, ColumnData] = {}
+        for key in _PLACED:
+            parts = []
+            for part in self.parts:
+                column = part.tables["nodes"].array(key)
+                if part.place is not None:
+                    column = np.full(len(column) - part.first, part.place[key], column.dtype)
+                parts.append(column)
+            placed[key] = np.concatenate(parts)[numbers]
+        size = self.capture.source.size
+        return {
+            "offset": placed["offset"],
+            "id": np.arange(numbers.size, dtype=np.int32),
+            "parent": above,
+            "name": names,
+            "path": reader.paths(self.strings, size, names, above),
+            "links": np.bincount(order.place[link_owners], minlength=numbers.size).astype(np.int32),
+            "inspect_block": placed["inspect_block"],
+        }
+
+    def _slots(self, columns: dict[str, dict[str, ColumnData]], rows: I32) -> None:
+        """Order slots as their properties, and say in these where they are."""
+        counts = np.concatenate(
+            [part.tables["properties"].array("array")[:, 1] for part in self.parts]
+        )
+        first = np.cumsum(counts) - counts
+        counts, first = counts[rows], first[rows]
+        starts = np.cumsum(counts) - counts
+        order = np.arange(int(counts.sum())) + np.repeat(first - starts, counts)
+        slots = {
+            key: self._column("inspect_slots", key, order) for key in self._keys("inspect_slots")
+        }
+        slots["parent"] = np.repeat(np.arange(rows.size), counts)
+        columns["inspect_slots"] = slots
+        arrays = np.asarray(columns["properties"]["type"]) >= tables.INT_ARRAY
+        columns["properties"]["array"] = np.stack((starts * arrays, counts), axis=1)

@@ -1,0 +1,831 @@
+"""Blocks of an Inspect VMO, one at a time: lossless objects, their JSON, decoder and encoder.
+
+This is the decoder for clarity; `kernels.py` is the one for speed, and shares nothing with it but
+the constants of `layout.py`. What blocks mean together, the tree, is in `tree.py`.
+
+Names are Python strings; where the file's bytes are no UTF-8 they hold surrogate escapes, as
+`os.fsdecode` makes them, so that nothing is lost. Sizes and offsets are bytes, indexes count 16.
+"""
+
+from __future__ import annotations
+
+import math
+import reprlib
+import struct
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import attrs
+
+from fx_inspect import layout as wire
+from fx_inspect.layout import BlockType
+from fx_inspect.rules import RULES
+from fxframework.errors import WriteRefusedError, did_you_mean
+from fxframework.io.limits import Limits
+from fxframework.io.words import U64_MAX, to_i64, view_of
+from fxframework.kit.json_fields import (
+    CANONICAL_NAN,
+    Form,
+    bits_of,
+    double_of,
+    exactly,
+    show_double,
+    show_text,
+    unfit,
+)
+from fxframework.kit.lossless import DamagedRecord, LosslessRecord, record_of_json
+from fxframework.model.diagnostics import Diagnostics
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Data = NDArray[np.uint8] | bytes | bytearray | memoryview
+
+__all__ = [
+    "Block",
+    "Damaged",
+    "InspectRecord",
+    "Padding",
+    "RecordDecoder",
+    "RecordEncoder",
+    "Unknown",
+    "block_of",
+    "from_json",
+    "refusal",
+]
+
+I64_MIN, I64_MAX = -(1 << 63), (1 << 63) - 1
+U32_MAX = (1 << 32) - 1
+_TWO = struct.Struct("<QQ")
+_U64 = struct.Struct("<Q")
+_U32 = struct.Struct("<I")
+_NOT_FIELDS = frozenset({"order", "type", "reserved", "unused", "unknown", "inline", "magic"})
+"""Of the words' fields those that are no number of the record."""
+_TYPES = {type.name: int(type) for type in BlockType}
+_NUMBERS = {"new": wire.NEW_TYPES, "v0": wire.V0_TYPES}
+"""Types that each layout knows."""
+_FORMATS = {name: number for number, name in wire.BUFFER_FORMATS.items()}
+_DISPOSITIONS = {name: number for number, name in wire.DISPOSITIONS.items()}
+_INDEXES = frozenset({"parent", "name", "content", "extent", "next_extent", "next_free"})
+
+
+def refusal(code: str, message: str) -> WriteRefusedError:
+    """The refusal of something that cannot be written, with the catalogue's remedy."""
+    return WriteRefusedError(message, code=code, remedy=RULES[code].remedy)
+
+
+def _refuse(number: str, message: str) -> WriteRefusedError:
+    return refusal(f"FXI{number}", message)
+
+
+def _check(what: str, name: str, value: Any, least: int, most: int) -> int:
+    if type(value) is not int:
+        raise refusal("FXI0403", f"{what}: {name} must be a whole number, not {value!r}")
+    if not least <= value <= most:
+        if name in _INDEXES and value > most:
+            raise refusal("FXI0411", f"{what}: {name} is {value}, but its field holds up to {most}")
+        raise unfit(_refuse, what, name, value, least, most)
+    return value
+
+
+def _text(data: bytes) -> str:
+    return data.decode(errors="surrogateescape")
+
+
+# --- Records -------------------------------------------------------------------------------------
+
+
+@attrs.define(kw_only=True)
+class InspectRecord(LosslessRecord):
+    """Anything that a VMO holds; what ``raw`` adds is left of earlier blocks, or reserved bits."""
+
+    def pack(self) -> bytes:
+        """The bytes that the fields give; ``raw`` is not used.
+
+        Raises WriteRefusedError where the format cannot hold a value.
+        """
+        raise refusal("FXI0408", f"{self.record}: it has no bytes but its raw ones")
+
+
+def _same_fields(fields: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        name: tuple(map(exactly, value)) if isinstance(value, tuple) else exactly(value)
+        for name, value in fields.items()
+    }
+
+
+@attrs.define(kw_only=True)
+class Block(InspectRecord):
+    """A block of a type that its layout knows (notes §1.1, §1.2).
+
+    ``fields`` has, by type (``name`` of a value is an index; so are parent, extent and so on):
+
+    - FREE: next_free; RESERVED: nothing
+    - HEADER: magic (text), version, generation, vmo_size (None where the order is 0)
+    - NODE_VALUE, TOMBSTONE: parent, name, reference_count
+    - INT_VALUE, UINT_VALUE, DOUBLE_VALUE, BOOL_VALUE: parent, name, value; of a NaN that is not
+      the usual one value_bits too
+    - BUFFER_VALUE: parent, name, total_length, extent, format (a number)
+    - EXTENT: next_extent, payload (bytes, all that the block holds)
+    - NAME: length, name (text, as much of it as the block holds)
+    - ARRAY_VALUE: parent, name, entry_type, format, count, and slots (a tuple of numbers) or
+      slot_indexes (a tuple of indexes), as many of them as the block holds; neither where
+      entry_type is none that arrays have
+    - LINK_VALUE: parent, name, content, disposition (a number)
+    - STRING_REFERENCE: next_extent, reference_count, total_length, inline (bytes)
+    """
+
+    record: ClassVar[str] = "block"
+
+    index: int = attrs.field(default=0, eq=False)
+    """Where it stands, in units of 16 bytes."""
+    type: str
+    """A name of ``BlockType``."""
+    order: int
+    fields: dict[str, Any] = attrs.field(factory=dict, eq=_same_fields)
+    layout: str = "new"
+    """``new`` or ``v0``."""
+
+    @property
+    def number(self) -> int:
+        """The number of its type."""
+        return _TYPES[self.type]
+
+    def show(self, out: dict[str, Any]) -> None:
+        """Put the fields into JSON."""
+        out["index"] = self.index
+        out["type"] = self.type
+        out["order"] = self.order
+        if self.layout != "new":
+            out["layout"] = self.layout
+        for name, value in self.fields.items():
+            if name == "value_bits":
+                continue
+            if isinstance(value, bytes):
+                out[f"{name}_hex"] = value.hex()
+            elif isinstance(value, str):
+                show_text(out, name, value)
+            elif isinstance(value, float):
+                show_double(out, name, value, self.fields.get("value_bits"))
+            elif isinstance(value, tuple):
+                out[name] = [_shown_slot(slot) for slot in value]
+            else:
+                out[name] = value
+        if self.type == "HEADER":
+            generation = self.fields["generation"]
+            out["locked"] = bool(generation % 2)
+            out["frozen"] = generation == wire.FROZEN_GENERATION
+        elif self.type == "EXTENT":
+            out["capacity"] = len(self.fields["payload"])
+        elif self.type == "BUFFER_VALUE":
+            out["format"] = wire.BUFFER_FORMATS.get(out["format"], out["format"])
+        elif self.type == "LINK_VALUE":
+            out["disposition"] = wire.DISPOSITIONS.get(out["disposition"], out["disposition"])
+
+    @classmethod
+    def parse(cls, form: Form) -> dict[str, Any]:
+        """The fields, from JSON; what follows from others need not be there."""
+        form.used |= {"index", "layout"}
+        layout = form.given.get("layout", "new")
+        if layout not in ("new", "v0"):
+            raise form.wrong("layout", "new or v0")
+        name = form.need("type")
+        numbers = wire.LAYOUTS[layout]
+        if not isinstance(name, str) or _TYPES.get(name) not in numbers:
+            known = [BlockType(number).name for number in numbers]
+            hint = did_you_mean(name, known) if isinstance(name, str) else ""
+            raise refusal("FXI0401", f"{form.what}: no type {reprlib.repr(name)}{hint}")
+        form.what = name
+        place = form.given.get("index")
+        return {
+            "index": place if type(place) is int else 0,
+            "type": name,
+            "order": form.within("order", 0, wire.ORDER.limit),
+            "layout": layout,
+            "fields": _parsed(form, layout, BlockType(_TYPES[name])),
+        }
+
+    def pack(self) -> bytes:
+        """The block's bytes, those that no field names zero.
+
+        Raises WriteRefusedError: FXI0402 and FXI0403 for a field that is missing or odd, FXI0404
+        and FXI0411 for a number that does not fit, FXI0405 for a name and FXI0407 for what is
+        larger than the block, FXI0409 for lengths that contradict what they count.
+        """
+        return _packed(self)
+
+
+def _shown_slot(value: float) -> int | float | str:
+    if isinstance(value, float) and not math.isfinite(value):
+        return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
+    return value
+
+
+@attrs.define(kw_only=True)
+class Unknown(InspectRecord):
+    """A block of a type that its layout does not know, skipped by its size."""
+
+    record: ClassVar[str] = "unknown"
+
+    index: int = attrs.field(default=0, eq=False)
+    type: int
+    order: int
+
+    def show(self, out: dict[str, Any]) -> None:
+        """Put the fields into JSON."""
+        out["index"] = self.index
+        out["type"] = self.type
+        out["order"] = self.order
+
+    @classmethod
+    def parse(cls, form: Form) -> dict[str, Any]:
+        """The fields; ``raw`` must be there."""
+        form.need("raw")
+        form.used.add("index")
+        place = form.given.get("index")
+        return {
+            "index": place if type(place) is int else 0,
+            "type": form.within("type", 0, 255),
+            "order": form.within("order", 0, wire.ORDER.limit),
+        }
+
+
+@attrs.define(kw_only=True)
+class Padding(InspectRecord):
+    """Zero bytes, ``nbytes`` of them: two units or more.
+
+    One unit of zeros is a FREE block of order 0; of two in a row one would have to be the next of
+    the other, so no heap has them.
+    """
+
+    record: ClassVar[str] = "padding"
+
+
+@attrs.define(kw_only=True)
+class Damaged(DamagedRecord, InspectRecord):
+    """Bytes in which no block can begin; ``raw`` may be a view of the file."""
+
+
+_KINDS: dict[str, type[InspectRecord]] = {
+    kind.record: kind for kind in (Block, Unknown, Padding, Damaged)
+}
+
+
+def from_json(given: Any) -> InspectRecord:
+    """The record that a JSON object of CONTRACTS §3 says.
+
+    ``offset``, ``nbytes`` and ``index`` are kept as places, where they are numbers: where a record
+    comes to stand follows from those before it. Padding has its length from ``nbytes``. Raises
+    WriteRefusedError: FXI0401 for no such record or type, FXI0402 for a field that is missing or
+    unknown, FXI0403 and FXI0404 for a value of the wrong kind or size.
+    """
+    return record_of_json(given, _KINDS, "a VMO", _refuse)
+
+
+# --- Fields: from bytes --------------------------------------------------------------------------
+
+
+def _numbers(layout: str, type: int) -> tuple[tuple[int, int, int, str], ...]:
+    """Of a type the fields that are numbers: number of the word, lowest bit, limit, name."""
+    words = wire.LAYOUTS[layout][type]
+    return tuple(
+        (number, field.low, field.limit, field.name)
+        for number, word in enumerate((words.header, words.payload))
+        if word is not None
+        for field in word.fields
+        if field.name not in _NOT_FIELDS
+    )
+
+
+_PLAIN = {
+    (layout, type): _numbers(layout, type)
+    for layout, types in wire.LAYOUTS.items()
+    for type in types
+}
+_RESERVED = {
+    (layout, type): words.reserved_masks
+    for layout, types in wire.LAYOUTS.items()
+    for type, words in types.items()
+}
+
+
+def _decoded(data: memoryview, layout: str, type: int, order: int) -> dict[str, Any]:
+    """The fields of the block that ``data`` is."""
+    words = _TWO.unpack_from(data)
+    fields: dict[str, Any] = {}
+    if type == BlockType.HEADER:
+        fields["magic"] = _text(data[4:8].tobytes())
+    for number, low, limit, name in _PLAIN[layout, type]:
+        fields[name] = words[number] >> low & limit
+    if type == BlockType.HEADER:
+        size = _U32.unpack_from(data, wire.SIZE_AT)[0] if order else None
+        fields["vmo_size"] = size
+    elif type == BlockType.INT_VALUE:
+        fields["value"] = to_i64(words[1])
+    elif type == BlockType.DOUBLE_VALUE:
+        value = double_of(words[1])
+        fields["value"] = math.nan if math.isnan(value) else value
+        if math.isnan(value) and words[1] != CANONICAL_NAN:
+            fields["value_bits"] = words[1]
+    elif type == BlockType.BOOL_VALUE:
+        fields["value"] = bool(words[1])
+    elif type == BlockType.EXTENT:
+        fields["payload"] = data[wire.PAYLOAD_AT[type] :].tobytes()
+    elif type == BlockType.NAME:
+        start = wire.PAYLOAD_AT[type]
+        fields["name"] = _text(data[start : start + fields["length"]].tobytes())
+    elif type == BlockType.STRING_REFERENCE:
+        start = wire.PAYLOAD_AT[type]
+        fields["inline"] = data[start : start + fields["total_length"]].tobytes()
+    elif type == BlockType.ARRAY_VALUE:
+        _slots(data, fields)
+    return fields
+
+
+_SLOTS = {
+    int(BlockType.INT_VALUE): "q",
+    int(BlockType.UINT_VALUE): "Q",
+    int(BlockType.DOUBLE_VALUE): "d",
+    int(BlockType.STRING_REFERENCE): "I",
+}
+
+
+def _slots(data: memoryview, fields: dict[str, Any]) -> None:
+    """Put the slots of an array into its fields."""
+    entry = fields["entry_type"]
+    if entry not in _SLOTS:
+        return
+    count = min(fields["count"], (len(data) - wire.SLOTS_AT) // wire.SLOT_BYTES[entry])
+    slots = struct.unpack_from(f"<{count}{_SLOTS[entry]}", data, wire.SLOTS_AT)
+    if entry == BlockType.DOUBLE_VALUE:
+        slots = tuple(math.nan if math.isnan(slot) else slot for slot in slots)
+    fields["slot_indexes" if entry == BlockType.STRING_REFERENCE else "slots"] = slots
+
+
+def block_of(data: memoryview, layout: str, *, index: int = 0, raw: bool = True) -> Block | Unknown:
+    """The block that these bytes are; its order must give their number.
+
+    With ``raw`` it has them where its fields would not give them.
+    """
+    (word,) = _U64.unpack_from(data)
+    order = word & wire.ORDER.limit
+    type = (wire.TYPE if layout == "new" else wire.TYPE_V0).get(word)
+    places = {"offset": index * wire.UNIT, "nbytes": len(data), "index": index, "order": order}
+    if type >= _NUMBERS[layout]:
+        return Unknown(type=type, raw=data.tobytes(), **places)
+    block = Block(
+        type=wire.TYPE_NAMES[type],
+        layout=layout,
+        fields=_decoded(data, layout, type, order),
+        **places,
+    )
+    if raw and not _gives(block, data):
+        block.raw = data.tobytes()
+    return block
+
+
+def _gives(block: Block, data: memoryview) -> bool:
+    """Whether the fields alone encode to these bytes."""
+    try:
+        return block.pack() == data
+    except WriteRefusedError:
+        return False
+
+
+# --- Fields: to bytes, and from JSON -------------------------------------------------------------
+
+
+def _packed(block: Block) -> bytes:
+    """The bytes of a block (notes §1.1)."""
+    what, fields, type = block.type, block.fields, _TYPES.get(block.type, -1)
+    if type not in wire.LAYOUTS.get(block.layout, ()):
+        raise refusal("FXI0401", f"no block {what!r} in layout {block.layout!r}")
+    order = _check(what, "order", block.order, 0, wire.ORDER.limit)
+    number = wire.TYPE if block.layout == "new" else wire.TYPE_V0
+    words = [order | number.put(type), 0]
+    used = {"value_bits"}
+    for word, low, limit, name in _PLAIN[block.layout, type]:
+        used.add(name)
+        if (type, name) != (BlockType.NAME, "name"):
+            words[word] |= _word(what, type, name, fields, limit) << low
+    data = bytearray(wire.ORDER_SIZE(order))
+    payload = b""
+    if type == BlockType.HEADER:
+        used |= {"magic", "vmo_size"}
+        if block.layout == "v0" and fields["version"] & 0xFF:
+            raise refusal(
+                "FXI0409", f"HEADER: with version {fields['version']} it is no header of version 0"
+            )
+        words[0] |= int.from_bytes(_magic(fields), "little") << 32
+        size = fields.get("vmo_size")
+        if size is not None:
+            if not order:
+                raise refusal("FXI0409", "HEADER: a header of order 0 has no vmo_size")
+            _U32.pack_into(data, wire.SIZE_AT, _check(what, "vmo_size", size, 0, U32_MAX))
+    elif type == BlockType.EXTENT:
+        payload = _octets(what, "payload", fields, used)
+    elif type == BlockType.NAME:
+        used.add("name")
+        payload = _name(fields, wire.capacity(type, order))
+    elif type == BlockType.STRING_REFERENCE:
+        payload = _octets(what, "inline", fields, used)
+        _counted(what, "total_length", fields, len(payload), wire.capacity(type, order))
+    elif type == BlockType.ARRAY_VALUE:
+        payload = _packed_slots(fields, wire.capacity(type, order), used)
+    odd = fields.keys() - used
+    if odd:
+        raise refusal("FXI0402", f"{what} has no field {min(odd)!r}")
+    _TWO.pack_into(data, 0, *words)
+    if payload:
+        start = wire.PAYLOAD_AT[type]
+        if len(payload) > len(data) - start:
+            raise refusal(
+                "FXI0407", f"{what}: {len(payload)} bytes, and a block of order {order} holds "
+                f"{len(data) - start}"
+            )  # fmt: skip
+        data[start : start + len(payload)] = payload
+    return bytes(data)
+
+
+def _word(what: str, type: int, name: str, fields: Mapping[str, Any], limit: int) -> int:
+    """A field that is a number, as its bits."""
+    try:
+        value = fields[name]
+    except KeyError:
+        raise refusal("FXI0402", f"{what}: {name} is missing") from None
+    if name == "value":
+        if type == BlockType.INT_VALUE:
+            return _check(what, name, value, I64_MIN, I64_MAX) & U64_MAX
+        if type == BlockType.BOOL_VALUE:
+            return int(bool(value))
+        if type == BlockType.DOUBLE_VALUE:
+            bits = fields.get("value_bits")
+            if math.isnan(value):
+                return CANONICAL_NAN if bits is None else _check(what, name, bits, 0, U64_MAX)
+            return bits_of(float(value))
+    return _check(what, name, value, 0, limit)
+
+
+def _magic(fields: Mapping[str, Any]) -> bytes:
+    magic: bytes = fields.get("magic", "INSP").encode(errors="surrogateescape")
+    if len(magic) != len(wire.MAGIC):
+        raise refusal("FXI0404", f"HEADER: magic has {len(magic)} bytes, and its field 4")
+    return magic
+
+
+def _octets(what: str, name: str, fields: Mapping[str, Any], used: set[str]) -> bytes:
+    used.add(name)
+    data = fields.get(name, b"")
+    if not isinstance(data, bytes):
+        raise refusal("FXI0403", f"{what}: {name} must be bytes, not {data!r}")
+    return data
+
+
+def _counted(what: str, name: str, fields: Mapping[str, Any], given: int, room: int) -> None:
+    """Refuse a length or count that is not that of what stands in the block."""
+    if given != min(fields[name], room) and given <= room:
+        raise refusal(
+            "FXI0409", f"{what}: {name} is {fields[name]}, but {given} are given of {room} that fit"
+        )
+
+
+def _name(fields: Mapping[str, Any], room: int) -> bytes:
+    text = fields.get("name")
+    if not isinstance(text, str):
+        raise refusal("FXI0402", "NAME: name is missing")
+    try:
+        data = text.encode(errors="surrogateescape")
+    except UnicodeEncodeError as error:
+        raise refusal("FXI0403", f"NAME: name holds a lone surrogate: {error}") from None
+    if len(data) > room:
+        raise refusal("FXI0405", f"NAME: {len(data)} bytes, and the block holds {room}")
+    _counted("NAME", "length", fields, len(data), room)
+    return data
+
+
+def _packed_slots(fields: Mapping[str, Any], room: int, used: set[str]) -> bytes:
+    entry = fields["entry_type"]
+    if entry not in _SLOTS:
+        return b""
+    name = "slot_indexes" if entry == BlockType.STRING_REFERENCE else "slots"
+    used.add(name)
+    slots = fields.get(name, ())
+    code = _SLOTS[entry]
+    least, most = {"q": (I64_MIN, I64_MAX), "I": (0, U32_MAX)}.get(code, (0, U64_MAX))
+    if code != "d":
+        for slot in slots:
+            _check("ARRAY_VALUE", "a slot", slot, least, most)
+    _counted("ARRAY_VALUE", "count", fields, len(slots), room // wire.SLOT_BYTES[entry])
+    return struct.pack(f"<{len(slots)}{code}", *slots)
+
+
+def _parsed(form: Form, layout: str, type: BlockType) -> dict[str, Any]:
+    """The fields of a block's JSON."""
+    fields: dict[str, Any] = {}
+    if type == BlockType.HEADER:
+        form.used |= {"locked", "frozen", "magic", "magic_bytes_hex", "vmo_size"}
+        fields["magic"] = form.text("magic") if "magic" in form else "INSP"
+    for _, _, limit, name in _PLAIN[layout, type]:
+        if name == "value":
+            _parsed_value(form, type, fields)
+        elif name == "format" and type == BlockType.BUFFER_VALUE:
+            fields[name] = _named(form, name, _FORMATS, limit)
+        elif name == "disposition":
+            fields[name] = _named(form, name, _DISPOSITIONS, limit)
+        else:
+            fields[name] = form.within(name, 0, limit)
+    if type == BlockType.HEADER:
+        given = form.given.get("vmo_size")
+        fields["vmo_size"] = None if given is None else form.within("vmo_size", 0, U32_MAX)
+    elif type == BlockType.EXTENT:
+        form.used.add("capacity")
+        fields["payload"] = form.octets("payload_hex")
+    elif type == BlockType.NAME:
+        form.used.add("name_bytes_hex")
+        fields["name"] = form.text("name")
+    elif type == BlockType.STRING_REFERENCE:
+        fields["inline"] = form.octets("inline_hex")
+    elif type == BlockType.ARRAY_VALUE and fields["entry_type"] in _SLOTS:
+        _parsed_slots(form, fields)
+    return fields
+
+
+def _parsed_value(form: Form, type: BlockType, fields: dict[str, Any]) -> None:
+    if type == BlockType.BOOL_VALUE:
+        fields["value"] = form.flag("value")
+    elif type == BlockType.DOUBLE_VALUE:
+        form.used.add("value_bits")
+        fields["value"], bits = form.double("value")
+        if bits is not None:
+            fields["value_bits"] = bits
+    else:
+        signed = type == BlockType.INT_VALUE
+        fields["value"] = form.within("value", *((I64_MIN, I64_MAX) if signed else (0, U64_MAX)))
+
+
+def _named(form: Form, key: str, numbers: Mapping[str, int], limit: int) -> int:
+    value = form.one_of(key, numbers, limit)
+    return numbers[value] if isinstance(value, str) else value
+
+
+def _parsed_slots(form: Form, fields: dict[str, Any]) -> None:
+    entry = fields["entry_type"]
+    name = "slot_indexes" if entry == BlockType.STRING_REFERENCE else "slots"
+    given = form.need(name)
+    if not isinstance(given, list | tuple):
+        raise form.wrong(name, "a list of numbers")
+    least, most = {"q": (I64_MIN, I64_MAX), "I": (0, U32_MAX)}.get(_SLOTS[entry], (0, U64_MAX))
+    slots: list[int | float] = []
+    for number, slot in enumerate(given):
+        one = Form(f"{form.what}, slot {number}", {"value": slot}, _refuse)
+        if entry == BlockType.DOUBLE_VALUE:
+            slots.append(one.double("value")[0])
+        else:
+            slots.append(one.within("value", least, most))
+    fields[name] = tuple(slots)
+
+
+# --- Framing: where blocks begin and end ---------------------------------------------------------
+
+
+def _zeros_end(view: memoryview, at: int, whole: int) -> int:
+    """The end of the run of zero units that begins at byte ``at``."""
+    piece = 1 << 12
+    while at < whole:
+        chunk = view[at : min(at + piece, whole)].tobytes()
+        left = len(chunk.lstrip(b"\0"))
+        at += (len(chunk) - left) // wire.UNIT * wire.UNIT
+        if left:
+            return at
+        piece = min(2 * piece, 1 << 20)
+    return at
+
+
+class _Resume:
+    """Where reading goes on behind bytes at which no block can begin."""
+
+    def __init__(self, view: memoryview, layout: str) -> None:
+        import numpy as np
+
+        whole = len(view) // wire.UNIT * wire.UNIT
+        words = np.frombuffer(view[:whole], "<u8")[::2].astype(np.uint64)
+        order = wire.ORDER.get(words).astype(np.int64)
+        field = wire.TYPE if layout == "new" else wire.TYPE_V0
+        room = len(words) - np.arange(len(words))
+        steps = np.left_shift(1, order)
+        plausible = (order <= wire.MAX_ORDER) & (steps <= room)
+        plausible &= field.get(words) < _NUMBERS[layout]
+        if layout == "new":
+            plausible &= wire.RESERVED_BITS.get(words) == 0
+        self._fits = plausible
+        # From the end: a block leads to the end where the one behind it does.
+        leads = bytearray(len(words) + 1)
+        leads[-1] = 1
+        steps[~plausible] = 0
+        for unit, step in zip(range(len(words) - 1, -1, -1), reversed(steps.tolist()), strict=True):
+            if step and leads[unit + step]:
+                leads[unit] = 1
+        self._leads = np.frombuffer(leads, np.uint8)[:-1].astype(bool)
+        self._end = whole
+
+    def after(self, at: int) -> int:
+        """The next unit behind byte ``at`` from which blocks lead to the end of the file.
+
+        Where there is none, the next one at which a block can stand; or the end of the last unit.
+        """
+        start = at // wire.UNIT + 1
+        for mask in (self._leads, self._fits):
+            rest = mask[start:]
+            if rest.any():
+                return (start + int(rest.argmax())) * wire.UNIT
+        return self._end
+
+
+# --- Decoder --------------------------------------------------------------------------------------
+
+
+class RecordDecoder:
+    """Reads a VMO block by block, in the layout that its first bytes show (notes §1.1).
+
+    Findings go to ``diagnostics``; of ``limits``, ``max_record`` is heeded. No ``options`` of the
+    reader change what blocks are. Nothing that the bytes say raises an exception, but for the
+    StrictError of strict diagnostics.
+    """
+
+    def __init__(
+        self,
+        *,
+        diagnostics: Diagnostics | None = None,
+        limits: Limits | None = None,
+        options: Mapping[str, Any] | None = None,
+    ) -> None:
+        self.diagnostics = diagnostics
+        self.limits = limits or Limits()
+        self.options = options or {}
+
+    def records(self, data: Data) -> Iterator[InspectRecord]:
+        """Every block, padding and damage included; their ``nbytes`` add up to ``len(data)``."""
+        found: list[tuple[str, str, int]] = []
+        walk = _Walk(view_of(data), found, self.limits.max_record)
+        for number, record in enumerate(walk.records()):
+            if self.diagnostics is not None:
+                for code, message, offset in found:
+                    self.diagnostics.add(code, message, offset=offset, record=number)
+            found.clear()
+            yield record
+
+
+class _Walk:
+    """A walk through a file. Findings about a record stand in ``found`` when it is given."""
+
+    def __init__(
+        self, view: memoryview, found: list[tuple[str, str, int]], max_record: int
+    ) -> None:
+        self.view = view
+        self.found = found
+        self.max_record = max_record
+        self.layout = wire.layout_of(view[:2].tobytes())
+        self.resume: _Resume | None = None
+
+    def find(self, code: str, message: str, offset: int) -> None:
+        """Note a finding about the record that comes."""
+        self.found.append((code, message, offset))
+
+    def damaged(self, code: str, at: int, end: int, message: str) -> Damaged:
+        """The stretch from ``at`` to ``end``, in which there is no block."""
+        self.find(code, message, at)
+        return Damaged(offset=at, nbytes=end - at, code=code, raw=self.view[at:end])
+
+    def records(self) -> Iterator[InspectRecord]:
+        """Every record."""
+        at = 0
+        while at < len(self.view):
+            record = self.record(at)
+            if not at and not (isinstance(record, Block) and record.type == "HEADER"):
+                kind = record.type if isinstance(record, Block) else record.record
+                self.found.insert(0, ("FXI0001", f"it begins with {kind}", 0))
+            yield record
+            at += record.nbytes
+
+    def record(self, at: int) -> InspectRecord:
+        """The record at byte ``at``."""
+        view = self.view
+        left = len(view) - at
+        if left < wire.UNIT:
+            return self.damaged("FXI0013", at, len(view), f"{left} bytes")
+        whole = len(view) // wire.UNIT * wire.UNIT
+        words = _TWO.unpack_from(view, at)
+        if not any(words):
+            end = _zeros_end(view, at, whole)
+            if end - at > wire.UNIT:
+                return Padding(offset=at, nbytes=end - at)
+        word = words[0]
+        order = word & wire.ORDER.limit
+        size = wire.ORDER_SIZE(order)
+        type = (wire.TYPE if self.layout == "new" else wire.TYPE_V0).get(word)
+        if size > left:
+            message = f"a block of {size} bytes, and {left} are left"
+            if order <= wire.MAX_ORDER and type < _NUMBERS[self.layout]:
+                return self.damaged("FXI0011", at, len(view), message)
+            if self.resume is None:
+                self.resume = _Resume(view, self.layout)
+            return self.damaged("FXI0012", at, self.resume.after(at), message)
+        if self.max_record and size > self.max_record:
+            return self.damaged("FXI0014", at, at + size, f"a block of {size} bytes")
+        block = block_of(view[at : at + size], self.layout, index=at // wire.UNIT)
+        self.look(block, words)
+        return block
+
+    def look(self, block: Block | Unknown, words: tuple[int, int]) -> None:
+        """What there is to say of a block by itself."""
+        at = block.offset
+        if block.order > wire.MAX_ORDER:
+            self.find("FXI0010", f"{block.nbytes} bytes", at)
+        if isinstance(block, Unknown):
+            self.find("FXI0101", f"type {block.type}", at)
+            return
+        number = block.number
+        header, payload = _RESERVED[self.layout, number]
+        if words[0] & header or words[1] & payload:
+            self.find("FXI0301", f"in a block of type {block.type}", at)
+        if number == BlockType.HEADER:
+            if at:
+                self.find("FXI0015", "", at)
+            else:
+                self.header(block)
+        elif number == BlockType.RESERVED:
+            self.find("FXI0102", "", at)
+        elif number == BlockType.BOOL_VALUE and words[1] > 1:
+            self.find("FXI0103", f"its word is {words[1]:#x}", at)
+
+    def header(self, block: Block) -> None:
+        """What there is to say of the header."""
+        fields = block.fields
+        if fields["magic"] != "INSP":
+            self.find("FXI0002", f"it is {reprlib.repr(fields['magic'])}", 0)
+        version = fields["version"]
+        if version > (wire.MAX_VERSION if self.layout == "new" else 0):
+            self.find("FXI0003", f"version {version}", 0)
+        elif not version and self.layout == "new":
+            self.find("FXI0004", "", 0)
+        generation = fields["generation"]
+        if generation % 2:
+            self.find("FXI0005", f"generation {generation}", 0)
+        elif generation == wire.FROZEN_GENERATION:
+            self.find("FXI0006", "", 0)
+        size, actual = fields["vmo_size"], len(self.view)
+        if size is None:
+            return
+        if not block.nbytes <= size <= wire.MAX_VMO or size % wire.UNIT:
+            self.find("FXI0007", f"it is {size}", 0)
+        elif size > actual:
+            self.find("FXI0008", f"{actual} bytes of {size}", 0)
+        elif size < actual:
+            self.find("FXI0009", f"{actual} bytes, {size} in the header", 0)
+
+
+# --- Encoder --------------------------------------------------------------------------------------
+
+
+class RecordEncoder:
+    """Writes records, or their JSON, as bytes, one after another.
+
+    ``raw`` counts where it decodes to the fields that the record has, so that what was not edited
+    comes out as it was, and an edit takes effect.
+    """
+
+    def encode(self, record: InspectRecord | Mapping[str, Any]) -> bytes:
+        """The record's bytes. Raises WriteRefusedError (FXI0401 to FXI0411), nothing changed."""
+        if isinstance(record, Mapping):
+            record = from_json(record)
+        if isinstance(record, Padding):
+            return _zeros(record.nbytes)
+        if isinstance(record, Block):
+            if record.raw is not None and _is(record, bytes(record.raw)):
+                return bytes(record.raw)
+            return record.pack()
+        if record.raw is None:
+            return record.pack()
+        return bytes(record.raw)
+
+    def close(self) -> bytes:
+        """What was held back: nothing."""
+        return b""
+
+
+def _is(block: Block, data: bytes) -> bool:
+    """Whether these bytes decode to the fields of a block."""
+    if not wire.UNIT <= len(data) == wire.ORDER_SIZE(data[0] & wire.ORDER.limit):
+        return False
+    found = block_of(memoryview(data), block.layout, raw=False)
+    return isinstance(found, Block) and found == attrs.evolve(block, raw=None)
+
+
+def _zeros(nbytes: int) -> bytes:
+    if nbytes < 0:
+        raise refusal("FXI0404", f"padding: nbytes is {nbytes}")
+    try:
+        return bytes(nbytes)
+    except (MemoryError, OverflowError):
+        raise refusal("FXI0404", f"padding: {nbytes} bytes are more than memory holds") from None

@@ -1,0 +1,512 @@
+"""Selectors, as ffx has them: parsed, matched over columns, and what they leave of a capture.
+
+``COMPONENT:TREE/NODE/PATH:PROPERTY``; of a file, which is one tree of one component, COMPONENT and
+the filter of trees may be left out, and hold for any (inspect.md §3.2).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import attrs
+import numpy as np
+from numpy.typing import NDArray
+
+from fx_inspect.export.presentation import entries
+from fxframework.errors import UnreadableError, UsageError
+from fxframework.model.capture import Capture, Entry, Record, Summary
+from fxframework.model.strings import StringPool
+from fxframework.model.table import Table
+from fxframework.model.window import View
+
+__all__ = [
+    "Chosen",
+    "Pattern",
+    "Selector",
+    "SelectorError",
+    "choose",
+    "parse",
+    "parse_component",
+    "parse_lines",
+    "parse_tree",
+]
+
+Bools = NDArray[np.bool_]
+
+ESCAPABLE: Final = "*:/\\ \t"
+"""What may stand behind a backslash."""
+BLANKS: Final = " \t"
+WILD: Final = "*"
+ROOT: Final = "root"
+ALL_TREES: Final = "..."
+FILE: Final = "@"
+"""What an argument begins with that names a file of selectors."""
+_COMPONENT: Final = re.compile(r"(?:[A-Za-z0-9*.\-_<>]|\\:)+")
+_FILTER: Final = re.compile(r'\s*name\s*=\s*(?:"((?:[^"\\]|\\.)*)"|([^\s",\]]+))\s*')
+_OPENS: Final = re.compile(r"\[\s*(?:name\s*=|\.\.\.|\])")
+"""How a filter of trees begins; any other bracket belongs to a name."""
+_COMMENT: Final = re.compile(r"(?:^|[ \t])//.*$")
+REMEDY: Final = (
+    "a selector is [COMPONENT:]NODE/PATH[:PROPERTY], such as 'root/a/*:count'; a backslash stands "
+    "before a space, tab, colon, slash, star or backslash that belongs to a name"
+)
+
+
+class SelectorError(UsageError):
+    """A text that is no selector. ``reason`` is stable, ``at`` counts characters from 0."""
+
+    def __init__(self, text: str, reason: str, message: str, at: int) -> None:
+        super().__init__(f"{text!r} is no selector: {message} (character {at + 1})", remedy=REMEDY)
+        self.text = text
+        self.reason = reason
+        self.at = at
+
+
+@attrs.frozen
+class Pattern:
+    """A segment of a path, or a property: a name in which ``*`` stands for any letters."""
+
+    source: str
+    """As it stands in the selector."""
+    parts: tuple[str, ...]
+    """What stands between the stars."""
+
+    def matches(self, name: str) -> bool:
+        """Whether a name fits."""
+        if len(self.parts) == 1:
+            return name == self.parts[0]
+        first, *middle, last = self.parts
+        if len(name) < len(first) + len(last):
+            return False
+        if not (name.startswith(first) and name.endswith(last)):
+            return False
+        at, stop = len(first), len(name) - len(last)
+        for part in middle:
+            at = name.find(part, at, stop)
+            if at < 0:
+                return False
+            at += len(part)
+        return True
+
+
+@attrs.frozen
+class Selector:
+    """What to take: everything below some nodes, or one property of each of them."""
+
+    source: str
+    path: tuple[Pattern, ...]
+    """A pattern for each name, the root's first."""
+    property: Pattern | None = None
+    """None for all that is below."""
+    component: tuple[str, ...] | None = None
+    """Segments of the moniker; None where it is left out."""
+    trees: tuple[str, ...] | None = (ROOT,)
+    """Names of trees; None for all."""
+
+
+# --- Parsing -------------------------------------------------------------------------------------
+
+
+def parse(text: str) -> Selector:
+    """Parse a selector.
+
+    Of two parts, ``a:b`` is a path and a property; it is a component and a path where ``a`` can
+    be no path of a file (its first name does not fit ``root``, or it has ``**``), or ``b`` is no
+    property.
+
+    Raises SelectorError.
+    """
+    start = len(text) - len(text.lstrip(BLANKS))
+    inner = _stripped(text)
+    quoted = len(inner) >= 2 and inner[0] == inner[-1] == '"'
+    if quoted:
+        inner, start = inner[1:-1], start + 1
+    reader = _Reader(text, blanks=quoted)
+    parts = [(at + start, part) for at, part in _split(inner, ":", brackets=True)]
+    if len(parts) > 3:
+        raise SelectorError(text, "too-many-parts", "it has more than two colons", parts[3][0] - 1)
+    component: tuple[int, str] | None = None
+    if len(parts) == 3 or (len(parts) == 2 and _is_component(parts[0][1], parts[1][1])):
+        component, *parts = parts
+    where, tree = parts[0]
+    trees, where, tree = reader.trees(where, tree)
+    return Selector(
+        source=text,
+        path=reader.path(where, tree),
+        property=reader.pattern(*parts[1], "property") if len(parts) > 1 else None,
+        component=None if component is None else reader.component(*component),
+        trees=trees,
+    )
+
+
+def parse_component(text: str) -> tuple[str, ...]:
+    """The segments of a component's moniker, or of a pattern of it. Raises SelectorError."""
+    return _Reader(text).component(0, text)
+
+
+def parse_tree(segments: Sequence[str], last: str | None = None) -> Selector:
+    """A selector of segments and a property (``last``), each as it would stand in one.
+
+    Raises SelectorError.
+    """
+    text = "/".join(segments)
+    reader = _Reader(text)
+    if not segments:
+        raise SelectorError(text, "empty-path", "it has no path of a node", 0)
+    path = tuple(reader.pattern(0, segment, "name of a node") for segment in segments)
+    found = None if last is None else reader.pattern(0, last, "property")
+    return Selector(source=text, path=path, property=found)
+
+
+def parse_lines(lines: Iterable[str]) -> list[Selector]:
+    """The selectors of a file: one a line, empty lines and ``// comments`` left out.
+
+    Raises SelectorError.
+    """
+    bare = (_stripped(_COMMENT.sub("", line.rstrip("\r\n"))) for line in lines)
+    return [parse(line) for line in bare if line]
+
+
+def _stripped(text: str) -> str:
+    """A text without the blanks around it, but for one that belongs to a name."""
+    bare = text.strip(BLANKS)
+    backslashes = len(bare) - len(bare.rstrip("\\"))
+    return text.lstrip(BLANKS)[: len(bare) + backslashes % 2]
+
+
+def _is_component(first: str, second: str) -> bool:
+    """Whether the first of two parts is a component, so that the second is a path."""
+    if _OPENS.match(second) or first.startswith(("/", "./")):
+        return True
+    if len(list(_split(second, "/"))) > 1 or "**" in first:
+        return True
+    if _OPENS.match(first):
+        return False
+    head = next(iter(_split(first, "/")))[1]
+    try:
+        return not _Reader(first, blanks=True).pattern(0, head, "name of a node").matches(ROOT)
+    except SelectorError:
+        return False
+
+
+def _split(text: str, mark: str, *, brackets: bool = False) -> Iterator[tuple[int, str]]:
+    """What stands between marks that no backslash stands before, and where it begins.
+
+    With ``brackets`` a mark between brackets is none; they open where a part begins.
+    """
+    begin = at = 0
+    inside = quoted = False
+    while at < len(text):
+        character = text[at]
+        if character == "\\":
+            at += 2
+            continue
+        if inside:
+            quoted ^= character == '"'
+            inside = quoted or character != "]"
+        elif brackets and at == begin and _OPENS.match(text, at):
+            inside = True
+        elif character == mark:
+            yield begin, text[begin:at]
+            begin = at + 1
+        at += 1
+    yield begin, text[begin:]
+
+
+@attrs.frozen
+class _Reader:
+    """Reads parts of a selector; what is wrong is told with its place in the whole."""
+
+    text: str
+    blanks: bool = False
+    """Whether spaces need no backslash, as the whole is in quotes."""
+
+    def wrong(self, reason: str, message: str, at: int) -> SelectorError:
+        return SelectorError(self.text, reason, message, at)
+
+    def trees(self, at: int, tree: str) -> tuple[tuple[str, ...] | None, int, str]:
+        """The filter of trees, and where the path begins, and the path."""
+        if not _OPENS.match(tree):
+            return (ROOT,), at, tree
+        stop = 1
+        quoted = False
+        while stop < len(tree) and (quoted or tree[stop] != "]"):
+            quoted ^= tree[stop] == '"'
+            stop += 1
+        if stop == len(tree):
+            raise self.wrong("open-filter", "the bracket is not closed", at)
+        inner, rest = tree[1:stop], tree[stop + 1 :]
+        if inner.strip() == ALL_TREES:
+            return None, at + stop + 1, rest
+        names, place = [], 0
+        while True:
+            found = _FILTER.match(inner, place)
+            if found is None:
+                raise self.wrong(
+                    "bad-filter", "between brackets stands name=NAME, or ...", at + 1 + place
+                )
+            names.append(found[1] if found[1] is not None else found[2])
+            place = found.end()
+            if place == len(inner):
+                return tuple(names), at + stop + 1, rest
+            if inner[place] != ",":
+                raise self.wrong(
+                    "bad-filter", "names of trees stand apart by commas", at + 1 + place
+                )
+            place += 1
+
+    def path(self, at: int, path: str) -> tuple[Pattern, ...]:
+        """The patterns of a path."""
+        if not path:
+            raise self.wrong("empty-path", "it has no path of a node", at)
+        return tuple(
+            self.pattern(at + place, segment, "name of a node")
+            for place, segment in _split(path, "/")
+        )
+
+    def pattern(self, at: int, raw: str, what: str) -> Pattern:
+        """The pattern of a segment."""
+        if not raw:
+            raise self.wrong("empty", f"a {what} is empty", at)
+        parts, place = [""], 0
+        starred = False
+        while place < len(raw):
+            character = raw[place]
+            star = character == WILD
+            if character == "\\":
+                place += 1
+                if place == len(raw) or raw[place] not in ESCAPABLE:
+                    raise self.wrong(
+                        "bad-escape",
+                        "a backslash stands before a space, tab, colon, slash, star or backslash",
+                        at + place - 1,
+                    )
+                parts[-1] += raw[place]
+            elif star and starred:
+                raise self.wrong(
+                    "recursive", "** stands for nothing in a path or property", at + place - 1
+                )
+            elif star:
+                parts.append("")
+            elif character in ":/" or (character in BLANKS and not self.blanks):
+                raise self.wrong(
+                    "unescaped", f"{character!r} needs a backslash before it", at + place
+                )
+            else:
+                parts[-1] += character
+            starred = star
+            place += 1
+        return Pattern(raw, tuple(parts))
+
+    def component(self, at: int, raw: str) -> tuple[str, ...]:
+        """The segments of a moniker."""
+        begin = at + len(raw)
+        raw = raw.removeprefix("./").removeprefix("/")
+        begin -= len(raw)
+        segments = list(_split(raw, "/"))
+        for number, (place, segment) in enumerate(segments):
+            if not segment:
+                raise self.wrong("empty", "a name in the moniker is empty", begin + place)
+            if _COMPONENT.fullmatch(segment) is None:
+                good = _COMPONENT.match(segment)
+                raise self.wrong(
+                    "bad-component",
+                    "a moniker has letters, digits, any of * . - _ < >, and \\:",
+                    begin + place + (good.end() if good else 0),
+                )
+            recursive = segment == "**" and number == len(segments) - 1
+            if "**" in segment and not recursive:
+                raise self.wrong(
+                    "recursive", "** stands at the end of a moniker, by itself", begin + place
+                )
+        return tuple(segment.replace("\\:", ":") for _, segment in segments)
+
+
+# --- Matching ------------------------------------------------------------------------------------
+
+
+class _Named:
+    """Which codes of a pool are of names that fit a pattern."""
+
+    def __init__(self, pattern: Pattern, pool: StringPool) -> None:
+        self._pattern = pattern
+        self._pool = pool
+        self._known: dict[int, bool] = {}
+
+    def __call__(self, codes: NDArray[np.integer[Any]]) -> Bools:
+        """A mask of codes, bool of their shape."""
+        each, where = np.unique(codes, return_inverse=True)
+        fits = np.fromiter(map(self._fits, each.tolist()), np.bool_, each.size)
+        return np.asarray(fits[where.reshape(-1)])
+
+    def _fits(self, code: int) -> bool:
+        known = self._known.get(code)
+        if known is None:
+            data = self._pool.bytes_of(code) if code >= 0 else b""
+            known = self._known[code] = self._pattern.matches(data.decode("utf-8", "replace"))
+        return known
+
+
+class _Marks:
+    """The nodes that selectors choose, as masks by the ids of nodes."""
+
+    def __init__(self, capture: Capture, selectors: Sequence[Selector]) -> None:
+        batches = [
+            [batch.array(name) for name in ("id", "parent", "name")]
+            for batch in capture.batches("nodes")
+        ]
+        columns = [np.concatenate(column) for column in zip(*batches, strict=True)] or [
+            np.zeros(0, np.int64) for _ in range(3)
+        ]
+        self._ids, self._parents, self._names = columns
+        size = int(self._ids.max(initial=-1)) + 2  # one more, which a parent of -1 finds
+        self.whole: Bools = np.zeros(size, np.bool_)
+        """Nodes all of which is taken."""
+        self.some: list[tuple[Bools, _Named]] = []
+        """Nodes of which properties are taken that are called so."""
+        pool = capture.strings
+        for selector in selectors:
+            nodes = self._fitting(selector.path, pool)
+            if selector.property is None:
+                self.whole |= nodes
+            else:
+                self.some.append((nodes, _Named(selector.property, pool)))
+        self._spread()
+        self.kept = self.whole.copy()
+        """Nodes that are shown: those of which something is taken, and all above them."""
+        if self.some:
+            for batch in capture.batches("properties"):
+                self.kept[batch.array("node")[self.properties(batch)]] = True
+        self._rise()
+
+    def properties(self, batch: Table) -> Bools:
+        """Which properties of a batch are taken."""
+        nodes = batch.array("node")
+        mask: Bools = self.whole[nodes]
+        for fitting, named in self.some:
+            mine = fitting[nodes]
+            if mine.any():
+                mask |= mine & named(batch.array("name"))
+        return mask
+
+    def _fitting(self, path: Sequence[Pattern], pool: StringPool) -> Bools:
+        """The nodes of a path."""
+        fitting = np.zeros(self.whole.size, np.bool_)
+        fitting[-1] = True
+        for pattern in path:
+            below = np.flatnonzero(fitting[self._parents])
+            named = _Named(pattern, pool)(self._names[below])
+            fitting = np.zeros(self.whole.size, np.bool_)
+            fitting[self._ids[below[named]]] = True
+        return fitting
+
+    def _spread(self) -> None:
+        """Take all that is below a node that is taken whole."""
+        if self.whole.any():
+            whole = self.whole.tolist()
+            for node, parent in zip(self._ids.tolist(), self._parents.tolist(), strict=True):
+                if whole[parent]:
+                    whole[node] = True
+            self.whole = np.array(whole, np.bool_)
+
+    def _rise(self) -> None:
+        """Show all that is above a node that is shown."""
+        kept = self.kept.tolist()
+        ids, parents = self._ids[::-1].tolist(), self._parents[::-1].tolist()
+        for node, parent in zip(ids, parents, strict=True):
+            if kept[node]:
+                kept[parent] = True
+        kept[-1] = False
+        self.kept = np.array(kept, np.bool_)
+
+
+class Chosen(View):
+    """The nodes and properties of a capture that selectors choose, and all nodes above them.
+
+    Records are the blocks of these nodes, properties and links. ``id`` and ``row`` keep the
+    numbers of the whole capture.
+    """
+
+    def __init__(self, whole: Capture, selectors: Sequence[Selector]) -> None:
+        super().__init__(whole)
+        self.selectors = tuple(selectors)
+        self._marks = _Marks(whole, selectors)
+        self._rows: Bools | None = None
+
+    def choose(self, selectors: Sequence[str]) -> Capture:
+        """What of it other selectors choose, too."""
+        return choose(self, selectors)
+
+    def entries(self) -> Iterator[Entry]:
+        """What it states, by name."""
+        return entries(self)
+
+    def records(self) -> Iterator[Record]:
+        """The blocks of what is chosen."""
+        parts = [np.zeros(0, np.int64)]
+        for name in ("nodes", "properties", "inspect_links"):
+            if name in self.schemas:
+                parts += [batch.array("offset") for batch in self.batches(name)]
+        offsets = set(np.concatenate(parts).tolist())
+        return (record for record in self.whole.records() if record.offset in offsets)
+
+    def summary(self) -> Summary:
+        """That of the whole capture, with the rows that are chosen."""
+        rows = {name: sum(len(batch) for batch in self.batches(name)) for name in self.schemas}
+        return attrs.evolve(self.whole.summary(), rows=rows)
+
+    def _part(self, table: Table) -> Table:
+        mask = self._mask(table)
+        return table if mask is None or mask.all() else table.select(mask)
+
+    def _mask(self, table: Table) -> Bools | None:
+        marks = self._marks
+        if table.name == "nodes":
+            return np.asarray(marks.kept[table.array("id")])
+        if table.name == "properties":
+            return marks.properties(table)
+        if table.name == "inspect_links":
+            return np.asarray(marks.whole[table.array("node")])
+        if table.name == "inspect_slots":
+            return np.asarray(self._properties()[table.array("parent")])
+        return None
+
+    def _properties(self) -> Bools:
+        """Which rows of `properties` are taken."""
+        if self._rows is None:
+            rows = [np.zeros(0, np.int64)]
+            size = 0
+            for batch in self.whole.batches("properties"):
+                row = batch.array("row")
+                size = max(size, int(row.max(initial=-1)) + 1)
+                rows.append(row[self._marks.properties(batch)])
+            self._rows = np.zeros(size, np.bool_)
+            self._rows[np.concatenate(rows)] = True
+        return self._rows
+
+
+def choose(capture: Capture, selectors: Sequence[str]) -> Capture:
+    """What any of some selectors chooses of a capture (``Capture.choose``).
+
+    ``@FILE`` stands for the selectors in a file. Raises SelectorError, and UnreadableError where
+    such a file cannot be read.
+    """
+    parsed: list[Selector] = []
+    for text in selectors:
+        if text.startswith(FILE):
+            parsed += parse_lines(_lines(text.removeprefix(FILE)))
+        else:
+            parsed.append(parse(text))
+    return Chosen(capture, parsed)
+
+
+def _lines(path: str) -> list[str]:
+    try:
+        return Path(path).read_text("utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise UnreadableError(
+            f"cannot read selectors there: {error}", path=path, remedy="check the path"
+        ) from error

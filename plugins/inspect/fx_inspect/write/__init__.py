@@ -1,0 +1,1 @@
+"""Writing: calls, records and tables to bytes; parts, merged captures, salvage."""

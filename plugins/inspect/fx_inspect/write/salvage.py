@@ -1,0 +1,246 @@
+"""Salvage of Inspect: the sound part of the tree, written anew as a VMO that nothing is wrong with.
+
+Blocks lean on each other, so that leaving out the damaged ones would not do: the tree is built
+again, through the writer. Free space, tombstones and what no node refers to do not come along, and
+blocks stand elsewhere; a version stays what it was.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from fx_inspect.export.presentation import EXPANDED, Link, Names, Slots, Values, decoded, walk
+from fx_inspect.layout import MAX_VMO, is_legacy
+from fx_inspect.read.histograms import EXPONENTIAL, LINEAR, Histogram
+from fx_inspect.read.tables import (
+    BOOL,
+    BYTES,
+    DOUBLE,
+    DOUBLE_ARRAY,
+    INT,
+    INT_ARRAY,
+    STRING,
+    STRING_ARRAY,
+    UINT,
+    UINT_ARRAY,
+)
+from fx_inspect.rules import RULES
+from fx_inspect.write.values import DoubleArray, IntArray, Lazy, Node, NumberArray, UintArray
+from fx_inspect.write.writer import Inspector
+from fxframework.errors import Severity, WriteRefusedError
+from fxframework.io.sink import Sink
+from fxframework.io.source import CHUNK
+from fxframework.kit.salvage import Loss, lost
+from fxframework.model.capture import Capture
+from fxframework.model.table import Table
+
+__all__ = ["salvage"]
+
+NOT_UTF8 = "it is not UTF-8; U+FFFD stands in the place of what is not"
+NUMBERS: Mapping[int, type[NumberArray[Any]]] = {
+    INT_ARRAY: IntArray,
+    UINT_ARRAY: UintArray,
+    DOUBLE_ARRAY: DoubleArray,
+}
+DISPOSITIONS = {"child": 0, "inline": 1}
+
+Found = tuple[bytes, int, int, Any]
+"""A property: its name, its type, its offset, and its value."""
+
+
+def salvage(capture: Capture, sink: Sink, options: Mapping[str, Any]) -> Iterator[Loss]:
+    """Write the sound part of a tree; give each loss as it is met (``registry.Writer``).
+
+    What was kept, but not as it stood, is a loss of no bytes. A file that nothing is wrong with
+    comes out as it is.
+    """
+    del options
+    capture.scan()
+    worst = capture.diagnostics.worst
+    if not capture.source.size or worst is None or worst < Severity.WARNING:
+        for at in range(0, capture.source.size, CHUNK):
+            sink.write(capture.source.read(at, CHUNK))
+        return
+    losses = 0
+    for loss in _found(capture):
+        losses += 1
+        yield loss
+    inspector = Inspector(version=_version(capture), max_size=MAX_VMO, growth="double")
+    with inspector.transaction():
+        for loss in _rebuilt(capture, inspector.root):
+            losses += 1
+            yield loss
+    failed = inspector.stats().failed_allocations
+    if failed:
+        losses += 1
+        message = f"{failed} blocks have no room in a VMO of {MAX_VMO} bytes"
+        yield Loss(0, 0, "block", message)
+    if not losses:
+        found = next(f for f in capture.diagnostics.sorted() if f.severity >= Severity.WARNING)
+        message = f"written anew without what departs from the format: {found.message}"
+        yield Loss(found.offset or 0, 0, "block", message, found.code)
+    sink.write(inspector.copy() or b"")
+
+
+def _version(capture: Capture) -> int:
+    """The version to write: that of the capture, and 2 for what claims an odd one."""
+    head = capture.source.read(0, 4)
+    if is_legacy(head):
+        return 0
+    return 1 if int.from_bytes(head[2:4], "little") == 1 else 2
+
+
+def _found(capture: Capture) -> Iterator[Loss]:
+    """What the reader could not read: stretches that are no blocks, and findings about others."""
+    stretches: list[tuple[int, int]] = []
+    for record in capture.records():
+        if getattr(record, "record", "") == "damaged":
+            stretches.append((record.offset, record.offset + record.nbytes))
+            yield lost(record)
+    capture.scan()
+    for finding in capture.diagnostics.sorted():
+        if finding.severity < Severity.DATA_LOSS or finding.code not in RULES:
+            continue
+        at = finding.offset or 0
+        if not any(start <= at < stop for start, stop in stretches):
+            yield Loss(at, 0, "block", finding.message, finding.code)
+
+
+def _rebuilt(capture: Capture, root: Node) -> Iterator[Loss]:
+    """Make everything anew below a root."""
+    states: Names[str] = Names(capture.strings, str)
+    pool = capture.strings
+    nodes: list[Node | None] = []
+    for placed in walk(capture, _render(capture)):
+        del nodes[placed.depth :]
+        parent = nodes[-1] if nodes else None
+        if not nodes:
+            nodes.append(root)
+        elif parent is None:
+            nodes.append(None)
+        else:
+            name = pool.bytes_of(placed.name) if placed.name >= 0 else b""
+            losses, made = _made(parent.create_child, name, placed.offset, "node")
+            yield from losses
+            nodes.append(made)
+        node = nodes[-1]
+        if node is None:
+            continue
+        for name, kind, offset, value in placed.properties:
+            losses, _ = _made(_maker(node, kind, value), name, offset, "property")
+            yield from losses
+            if kind in {STRING, STRING_ARRAY} and not _is_utf8(value):
+                yield Loss(offset, 0, "property", f"value of {_shown(name)}: {NOT_UTF8}")
+            elif kind in NUMBERS and value[2]:
+                message = f"{_shown(name)} is no whole histogram; kept as an array"
+                yield Loss(offset, 0, "property", message, "FXI0214")
+        for link in placed.links:
+            if states[link.state] != EXPANDED:
+                yield from _linked(capture, node, link)
+
+
+def _made(
+    make: Callable[[str], Any], name: bytes, offset: int, what: str
+) -> tuple[list[Loss], Any]:
+    """Make something of a name; None where it is refused, and what is lost."""
+    losses = []
+    if not _is_utf8(name):
+        losses.append(Loss(offset, 0, what, f"name {_shown(name)}: {NOT_UTF8}"))
+    try:
+        return losses, make(_shown(name))
+    except WriteRefusedError as error:
+        message = f"{_shown(name)} cannot be written: {error.message}"
+        return [Loss(offset, 0, what, message, error.code)], None
+
+
+def _maker(node: Node, kind: int, value: Any) -> Callable[[str], Any]:
+    """What makes a property of a name."""
+    if kind in NUMBERS:
+        slots, format, _ = value
+
+        def make(name: str) -> Any:
+            # Of any parameters, also those that no histogram of the writer's could have.
+            array = NUMBERS[kind](node._state, node, len(slots), format)  # noqa: SLF001
+            array._make(name, slots)
+            return array
+
+        return make
+    if kind == STRING_ARRAY:
+        return lambda name: node.create_string_array(name, [_shown(text) for text in value])
+    if kind == STRING:
+        return lambda name: node.create_string(name, _shown(value))
+    creators: Mapping[int, Callable[[str, Any], Any]] = {
+        INT: node.create_int,
+        UINT: node.create_uint,
+        DOUBLE: node.create_double,
+        BOOL: node.create_bool,
+        BYTES: node.create_bytes,
+    }
+    return lambda name: creators[kind](name, value)
+
+
+def _linked(capture: Capture, node: Node, link: Link) -> Iterator[Loss]:
+    """Make a link that leads where it led."""
+    name, content = (
+        capture.strings.bytes_of(code) if code >= 0 else b"" for code in (link.name, link.content)
+    )
+    if link.disposition not in DISPOSITIONS:
+        yield Loss(link.offset, 0, "link", f"{_shown(name)} has an unknown disposition; left out")
+        return
+
+    def make(name: str) -> Any:
+        # With the content that it had, so that the file that it leads to is found.
+        made = Lazy(node._state, node, Inspector, _shown(content))  # noqa: SLF001
+        made._make(name, DISPOSITIONS[link.disposition])
+        return made
+
+    losses, _ = _made(make, name, link.offset, "link")
+    yield from losses
+
+
+def _render(capture: Capture) -> Callable[[Table, Slots], list[Found]]:
+    """What makes of each property what it takes to make it anew."""
+    pool = capture.strings
+
+    def data(code: int) -> bytes:
+        return pool.bytes_of(code) if code >= 0 else b""
+
+    def histogram(one: Histogram) -> Any:
+        return one.slots(), LINEAR if one.multiplier is None else EXPONENTIAL, False
+
+    values: Values[Any] = Values(
+        integer=lambda value: value,
+        double=lambda value: value,
+        truth=lambda value: value,
+        string=lambda value: value,
+        data=lambda value: value,
+        array=lambda _type, slots, format: (slots, 0, format != 0),
+        histogram=histogram,
+        strings=lambda codes: [data(code) for code in codes],
+    )
+
+    def render(batch: Table, slots: Slots) -> list[Found]:
+        return list(
+            zip(
+                map(data, batch.array("name").tolist()),
+                batch.array("type").tolist(),
+                batch.array("offset").tolist(),
+                values.of(batch, slots),
+                strict=True,
+            )
+        )
+
+    return render
+
+
+def _shown(data: bytes) -> str:
+    return decoded(data, None)
+
+
+def _is_utf8(data: bytes | list[bytes]) -> bool:
+    try:
+        (data if isinstance(data, bytes) else b"\0".join(data)).decode()
+    except UnicodeDecodeError:
+        return False
+    return True

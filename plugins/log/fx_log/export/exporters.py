@@ -1,0 +1,421 @@
+"""Exporters of the log formats: lines as ffx prints them, and JSON as it does for machines."""
+
+from __future__ import annotations
+
+import abc
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from operator import itemgetter
+from typing import Any, Final
+
+import numpy as np
+import orjson
+
+from fx_log.export.presentation import (
+    I64,
+    Batch,
+    Forms,
+    Head,
+    Made,
+    Texts,
+    choice,
+    leaf,
+    left_out,
+    nothing_to_write,
+    rust_double,
+    shown_values,
+    special_double,
+    utc_offset,
+    walk,
+    wall_moments,
+    wall_seconds,
+)
+from fx_log.layout import UNKNOWN_COMPONENT
+from fx_log.read.tables import GIVEN_LINE, GIVEN_MESSAGE, GIVEN_PID, GIVEN_TID
+from fx_log.severity import LEVELS, Level
+from fxframework.io.sink import Sink
+from fxframework.model.capture import Capture
+from fxframework.model.table import Table
+from fxframework.registry import ExportSession
+
+__all__ = ["open_json", "open_text"]
+
+Member = tuple[str, str]
+"""The name of an argument as it comes out, and the whole of it."""
+Members = Sequence[Member]
+VERBOSITY: Final = "verbosity"
+"""The key that shows what writers of 2022 gave apart from the severity."""
+CLOCKS: Final = ("boot", "monotonic")
+WALLS: Final = {"utc": "utc", "local": "local"}
+TIMES: Final = (*CLOCKS, *WALLS, "wall")
+TIME_ZONES: Final = tuple(WALLS)
+NO_OFFSET: Final = "wall times: the offset from UTC is not known (-o utc_offset_ns=NS)"
+CUT: Final = "ends of messages, behind a NUL"
+NO_MESSAGE: Final = "<missing message>"
+RESET: Final = "\x1b[0m"
+LOST: Final = "\x1b[33m"
+COLOURS: Final[Mapping[Level, str]] = {
+    Level.TRACE: "\x1b[95m",
+    Level.DEBUG: "\x1b[94m",
+    Level.INFO: "",
+    Level.WARN: "\x1b[33m",
+    Level.ERROR: "\x1b[31m",
+    Level.FATAL: "\x1b[97;41m",
+}
+
+
+def open_text(sink: Sink, options: Mapping[str, Any]) -> ExportSession:
+    """The exporter `text`. Raises UsageError for an option that is none of its words."""
+    return _TextExport(sink, options)
+
+
+def open_json(sink: Sink, options: Mapping[str, Any]) -> ExportSession:
+    """The exporter `json`. Raises UsageError for an option that is none of its words."""
+    return _JsonExport(sink, options)
+
+
+class _LineExport(abc.ABC):
+    """Writes a line for each log, of one capture after another."""
+
+    def __init__(self, sink: Sink) -> None:
+        self._sink = sink
+        self._dropped: Counter[str] = Counter()
+
+    def write(self, capture: Capture) -> None:
+        """Write the logs of one capture.
+
+        Raises WriteRefusedError where there are none.
+        """
+        render, lines = self._lines(capture)
+        written = False
+        for batch in walk(capture, render, self._dropped):
+            self._sink.write("\n".join([*lines(batch), ""]).encode())
+            written = True
+        if not written:
+            raise nothing_to_write(capture)
+        self._dropped += left_out(capture)
+
+    def close(self) -> Mapping[str, int]:
+        """What was left out, by name."""
+        return {what: count for what, count in self._dropped.items() if count > 0}
+
+    @abc.abstractmethod
+    def _lines(
+        self, capture: Capture
+    ) -> tuple[Callable[[Table], Sequence[Member]], Callable[[Batch[Member]], list[str]]]:
+        """What makes members of arguments, and lines of logs."""
+
+
+# --- Text ----------------------------------------------------------------------------------------
+
+
+def plain(text: str) -> str:
+    """The text as it is, or as a JSON string where it would break the line or hide in it."""
+    if not text or text.isprintable():
+        return text
+    return "".join(
+        character if character.isprintable() else _escaped(character)
+        for character in orjson.dumps(text).decode()
+    )
+
+
+def _escaped(character: str) -> str:
+    """A character as JSON has it in plain ASCII."""
+    units = character.encode("utf-16-be", "surrogatepass").hex()
+    return "".join(f"\\u{units[at : at + 4]}" for at in range(0, len(units), 4))
+
+
+class _TextExport(_LineExport):
+    """Writes the lines that `ffx log` prints."""
+
+    def __init__(self, sink: Sink, options: Mapping[str, Any]) -> None:
+        super().__init__(sink)
+        self._options = options
+        time = choice(options, "time", TIMES)
+        self._zone = WALLS.get(time, choice(options, "tz", TIME_ZONES))
+        self._on_wall = time not in CLOCKS
+        self._colour = bool(options["color"])
+
+    def _lines(
+        self, capture: Capture
+    ) -> tuple[Callable[[Table], Sequence[Member]], Callable[[Batch[Member]], list[str]]]:
+        texts = Texts(capture.strings, self._dropped)
+        names = texts.pooled(plain)
+        heads: Made[tuple[Any, ...], str] = Made(_HeadText(self._options, names, texts))
+        times = self._times(capture)
+
+        forms = Forms(
+            string=names,
+            integer=str,
+            double=rust_double,
+            data=lambda data: f"[{data.hex()}]",
+            true="true",
+            false="false",
+            null="null",
+        )
+
+        def render(args: Table) -> list[Member]:
+            keys = [names[code] for code in args.array("name").tolist()]
+            shown = shown_values(args, forms)
+            return [(key, f" {key}={value}") for key, value in zip(keys, shown, strict=True)]
+
+        def lines(batch: Batch[Member]) -> list[str]:
+            out = []
+            for time, head, message, args, dropped, rolled_out, verbosity in zip(
+                times(batch.ts),
+                [heads[head] for head in batch.heads],
+                batch.messages.shown(self._message, texts),
+                batch.args,
+                batch.dropped,
+                batch.rolled_out,
+                batch.verbosity,
+                strict=True,
+            ):
+                if verbosity:
+                    args = [*args, (VERBOSITY, f" {VERBOSITY}={verbosity}")]
+                if not args:
+                    line = f"{time}{head}{message}"
+                elif len(args) == 1:
+                    line = f"{time}{head}{message}{args[0][1]}"
+                else:
+                    ordered = sorted(args, key=itemgetter(0))
+                    line = f"{time}{head}{message}{''.join([shown for _, shown in ordered])}"
+                if dropped:
+                    line += self._lost(f" [dropped={dropped}]")
+                if rolled_out:
+                    line += self._lost(f" [rolled={rolled_out}]")
+                out.append(line)
+            return self._coloured(batch, out) if self._colour else out
+
+        return render, lines
+
+    def _message(self, message: str) -> str:
+        shown, nul, rest = message.partition("\0")
+        if nul and rest:
+            self._dropped[CUT] += 1
+        return plain(shown)
+
+    def _lost(self, text: str) -> str:
+        return f"{RESET}{LOST}{text}" if self._colour else text
+
+    def _coloured(self, batch: Batch[Member], lines: list[str]) -> list[str]:
+        out = []
+        for head, line in zip(batch.heads, lines, strict=True):
+            colour = COLOURS[LEVELS[head[0]]]
+            ended = f"{line}{RESET}" if colour or line.count(RESET) else line
+            out.append(colour + ended)
+        return out
+
+    def _times(self, capture: Capture) -> Callable[[I64], list[str]]:
+        """What shows times, in brackets."""
+        if not self._on_wall:
+            return _seconds
+        offset = utc_offset(self._options, capture)
+        if offset is None:  # ffx falls back on boot time too
+
+            def unknown(ts: I64) -> list[str]:
+                self._dropped[NO_OFFSET] += ts.size
+                return _seconds(ts)
+
+            return unknown
+        moments: Made[int, str] = Made(wall_seconds(self._zone))
+
+        def shown(ts: I64) -> list[str]:
+            seconds, millis = wall_moments(ts, offset)
+            return [
+                f"[{moments[second]}.{milli:03d}]"
+                for second, milli in zip(seconds, millis, strict=True)
+            ]
+
+        return shown
+
+
+def _seconds(ts: I64) -> list[str]:
+    """Times in seconds, to the microsecond; before the clock began there is only 0.
+
+    Seconds have five digits at least. The digits are made of all times together, as far as they
+    are as long as each other.
+    """
+    micros = np.maximum(ts, 0) // 1000
+    least, most = (max(int(edge) // 1_000_000, 10_000) for edge in (micros.min(), micros.max()))
+    digits = len(str(most))
+    if len(str(least)) < digits:
+        long = micros >= 10 ** (digits + 5)
+        out = np.empty(ts.size, object)
+        out[long], out[~long] = _seconds(ts[long]), _seconds(ts[~long])
+        return out.tolist()
+    width = digits + len("[.000000]")
+    letters = np.empty((ts.size, width), np.uint8)
+    letters[:, [0, digits + 1, -1]] = np.frombuffer(b"[.]", np.uint8)
+    for place in (*range(width - 2, digits + 1, -1), *range(digits, 0, -1)):
+        micros, digit = np.divmod(micros, 10)
+        letters[:, place] = digit + ord("0")
+    whole = letters.tobytes().decode("ascii")
+    return [whole[at : at + width] for at in range(0, len(whole), width)]
+
+
+class _HeadText:
+    """Makes what stands between the time of a line and its message."""
+
+    def __init__(self, options: Mapping[str, Any], names: Mapping[int, str], texts: Texts) -> None:
+        self._metadata = bool(options["show_metadata"])
+        self._full = bool(options["show_full_moniker"])
+        self._show_tags = bool(options["show_tags"])
+        self._file = bool(options["show_file"])
+        self._names = names
+        self._tags = texts.tags(plain)
+
+    def __call__(self, key: tuple[Any, ...]) -> str:
+        head = Head(*key)
+        parts = []
+        if self._metadata:
+            pid = head.pid if head.given & GIVEN_PID else ""
+            tid = head.tid if head.given & GIVEN_TID else ""
+            parts.append(f"[{pid}][{tid}]")
+        moniker = self._names[head.component]
+        moniker = moniker if self._full else leaf(moniker)
+        parts.append(f"[{moniker}]")
+        if self._show_tags:
+            tags = [self._tags[tag] for tag in head.tags]
+            others = [tag for tag in tags if tag != moniker]
+            if others:
+                parts.append(f"[{','.join(others)}]")
+        parts.append(f" {LEVELS[head.severity].name}: ")
+        if self._file and head.file >= 0:
+            line = f"({head.line})" if head.given & GIVEN_LINE else ""
+            parts.append(f"[{self._names[head.file]}{line}] ")
+        if not head.given & GIVEN_MESSAGE:
+            parts.append(NO_MESSAGE)
+        return "".join(parts)
+
+
+# --- JSON ----------------------------------------------------------------------------------------
+
+SAME_NAME: Final = "arguments of a name that another of the same log has"
+
+
+def quoted(text: str) -> str:
+    """The text as a JSON string."""
+    return orjson.dumps(text).decode()
+
+
+def unquoted(text: str) -> str:
+    """What stands between the quotes of the text as a JSON string."""
+    return quoted(text)[1:-1]
+
+
+class _JsonExport(_LineExport):
+    """Writes a LogsData object for each log, as `ffx log --machine json` does."""
+
+    def __init__(self, sink: Sink, options: Mapping[str, Any]) -> None:
+        super().__init__(sink)
+        wrap = bool(options["wrap"])
+        self._before = '{"data":{"TargetLog":' if wrap else ""
+        self._after = "}}" if wrap else ""
+        self._names_of_specials = choice(options, "non_finite", ("strings", "null")) == "strings"
+
+    def _lines(
+        self, capture: Capture
+    ) -> tuple[Callable[[Table], Sequence[Member]], Callable[[Batch[Member]], list[str]]]:
+        texts = Texts(capture.strings, self._dropped)
+        strings = texts.pooled(quoted)
+        heads: Made[tuple[Any, ...], tuple[str, str, bool]] = Made(
+            _HeadJson(strings, texts, self._before)
+        )
+        after = f'}}}},"version":1}}{self._after}'
+
+        forms = Forms(
+            string=strings,
+            integer=str,
+            double=self._double,
+            data=lambda data: f'"{data.hex()}"',
+            true="true",
+            false="false",
+            null="null",
+        )
+
+        def render(args: Table) -> list[Member]:
+            keys = [strings[code] for code in args.array("name").tolist()]
+            shown = shown_values(args, forms)
+            return [(key, f"{key}:{value}") for key, value in zip(keys, shown, strict=True)]
+
+        def lines(batch: Batch[Member]) -> list[str]:
+            out = []
+            for ns, (before, behind, given), message, args, dropped, rolled_out, verbosity in zip(
+                batch.ts.tolist(),
+                [heads[head] for head in batch.heads],
+                batch.messages.shown(unquoted, texts, special='"\\'),
+                batch.args,
+                batch.dropped,
+                batch.rolled_out,
+                batch.verbosity,
+                strict=True,
+            ):
+                errors = _errors(dropped, rolled_out) if dropped or rolled_out else ""
+                if verbosity:
+                    args = [(f'"{VERBOSITY}"', f'"{VERBOSITY}":{verbosity}'), *args]
+                if not args:
+                    keys = ""
+                elif len(args) == 1:
+                    keys = f'"keys":{{{args[0][1]}}},'
+                else:
+                    keys = f'"keys":{{{self._joined(args)}}},'
+                shown = f'{{"value":"{message}"}}' if given else "{}"
+                out.append(f'{before}{ns}{errors}{behind}{keys}"message":{shown}{after}')
+            return out
+
+        return render, lines
+
+    def _double(self, value: float) -> str:
+        special = special_double(value)
+        if special:
+            return f'"{special}"' if self._names_of_specials else "null"
+        return repr(value)
+
+    def _joined(self, args: Members) -> str:
+        """Members in order of their names; of one name the first."""
+        members = dict(reversed(args))
+        self._dropped[SAME_NAME] += len(args) - len(members)
+        # Of the texts, not of their JSON, in which an escape begins with a late character.
+        return ",".join([members[name] for name in sorted(members, key=orjson.loads)])
+
+
+def _errors(dropped: int, rolled_out: int) -> str:
+    counts = (("dropped_logs", dropped), ("rolled_out_logs", rolled_out))
+    errors = [f'{{"{name}":{{"count":{count}}}}}' for name, count in counts if count]
+    return f',"errors":[{",".join(errors)}]'
+
+
+class _HeadJson:
+    """Makes what stands before the time, what behind it, and whether there is a message."""
+
+    def __init__(self, strings: Mapping[int, str], texts: Texts, before: str) -> None:
+        self._strings = strings
+        self._tags = texts.tags(quoted)
+        self._before = before
+
+    def __call__(self, key: tuple[Any, ...]) -> tuple[str, str, bool]:
+        head = Head(*key)
+        level = LEVELS[head.severity]
+        members = [f'"severity":"{level.name}"']
+        if head.severity != level:
+            members.append(f'"raw_severity":{head.severity}')
+        if head.url >= 0:
+            members.append(f'"component_url":{self._strings[head.url]}')
+        tags = ",".join(self._tags[tag] for tag in head.tags)
+        members.append(f'"tags":[{tags}]')
+        if head.given & GIVEN_PID:
+            members.append(f'"pid":{head.pid}')
+        if head.given & GIVEN_TID:
+            members.append(f'"tid":{head.tid}')
+        if head.file >= 0:
+            members.append(f'"file":{self._strings[head.file]}')
+        if head.given & GIVEN_LINE:
+            members.append(f'"line":{head.line}')
+        # Those who read this require a moniker.
+        moniker = quoted(UNKNOWN_COMPONENT) if head.component < 0 else self._strings[head.component]
+        metadata = (
+            f'{self._before}{{"data_source":"Logs","metadata":{{{",".join(members)},"timestamp":'
+        )
+        payload = f'}},"moniker":{moniker},"payload":{{"root":{{'
+        return metadata, payload, bool(head.given & GIVEN_MESSAGE)

@@ -1,0 +1,279 @@
+"""The exporter `journald`: logs in the journal's export format, which systemd's tools import.
+
+Fields are bytes, so nothing that a log holds is changed; what is not plain text stands in the
+binary form, with its length.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections import Counter
+from collections.abc import Mapping
+from typing import Any, Final
+
+from fx_log.export.presentation import (
+    Batch,
+    Forms,
+    Head,
+    Made,
+    Messages,
+    left_out,
+    nothing_to_write,
+    shown_values,
+    special_double,
+    utc_offset,
+    walk,
+)
+from fx_log.read.tables import GIVEN_LINE, GIVEN_MESSAGE, GIVEN_PID, GIVEN_TID
+from fx_log.severity import LEVELS, SYSLOG
+from fxframework.errors import UsageError
+from fxframework.io.sink import Sink
+from fxframework.model.capture import Capture
+from fxframework.model.strings import StringPool
+from fxframework.model.table import Table
+from fxframework.registry import ExportSession
+
+__all__ = ["open_journald"]
+
+BOOT_ID: Final = hashlib.sha256(b"fxframework journald").hexdigest()[:32]
+"""Of a boot that nobody told: always the same."""
+LATEST: Final = (1 << 55) - 1
+"""The greatest time, in microseconds, that the journal takes; of real times the least is 1."""
+FIELD_NAME: Final = 64
+"""Bytes in the name of a field."""
+FIELDS: Final = 1000
+"""Fields of an entry; importers refuse the whole file for one of more than 1024."""
+ROW_FIELDS: Final = 9
+"""Fields that an entry may have beside those of its head and its arguments."""
+HEAD_FIELDS: Final = 900
+"""Fields of these and of a head, which may have very many tags, that come out."""
+KEY: Final = "KEY_"
+"""What the name of a log's own key begins with where without it it would be another's, or none."""
+OWN_FIELDS: Final = frozenset(
+    {
+        "MESSAGE",
+        "MESSAGE_ID",
+        "PRIORITY",
+        "SYSLOG_IDENTIFIER",
+        "SYSLOG_PID",
+        "TID",
+        "CODE_FILE",
+        "CODE_LINE",
+        "VERBOSITY",
+    }
+)
+OWN_PREFIX: Final = "FUCHSIA_"
+NO_OFFSET: Final = "wall times: the offset from UTC is not known (-o utc_offset_ns=NS)"
+CLAMPED: Final = "times that the journal cannot hold"
+TOO_MANY: Final = "tags and arguments of logs of more than 1000 fields"
+_CONTROL: Final = re.compile(rb"[\x00-\x1f\x7f]")
+_BOOT_ID: Final = re.compile(r"[0-9a-f]{32}")
+
+
+def open_journald(sink: Sink, options: Mapping[str, Any]) -> ExportSession:
+    """The exporter `journald`. Raises UsageError for a boot id or a host's name that is none."""
+    boot_id = str(options["boot_id"]).replace("-", "").lower() or BOOT_ID
+    if not _BOOT_ID.fullmatch(boot_id) or not int(boot_id, 16):
+        raise UsageError(
+            f"boot_id is {options['boot_id']!r}, which is no id",
+            remedy="it is 32 hex digits, not all of them zero, as in _BOOT_ID",
+        )
+    host = str(options["hostname"])
+    if not host.isprintable():
+        raise UsageError(f"hostname is {host!r}", remedy="a host's name is one line of text")
+    return _JournaldExport(sink, options, boot_id, host)
+
+
+class _JournaldExport:
+    """Writes an entry for each log, of one capture after another."""
+
+    def __init__(self, sink: Sink, options: Mapping[str, Any], boot_id: str, host: str) -> None:
+        self._sink = sink
+        self._options = options
+        self._origin = f"_BOOT_ID={boot_id}\n".encode()
+        if host:
+            self._origin += f"_HOSTNAME={host}\n".encode()
+        self._dropped: Counter[str] = Counter()
+        self._fields = _FieldNames()
+
+    def write(self, capture: Capture) -> None:
+        """Write the logs of one capture.
+
+        Raises WriteRefusedError where there are none, UsageError for an offset that is none.
+        """
+        offset = utc_offset(self._options, capture)
+        entries = _Entries(capture.strings, self._fields, self._dropped)
+        count = 0
+        for batch in walk(capture, entries.fields, self._dropped):
+            self._sink.write(b"".join(entries.of(batch, offset, self._origin)))
+            count += len(batch)
+        if not count:
+            raise nothing_to_write(capture)
+        if offset is None:
+            self._dropped[NO_OFFSET] += count
+        self._dropped += left_out(capture)
+
+    def close(self) -> Mapping[str, int]:
+        """What was left out, by name."""
+        return {what: count for what, count in self._dropped.items() if count > 0}
+
+
+class _FieldNames:
+    """Names of fields for keys: each key has one of its own, in all captures."""
+
+    def __init__(self) -> None:
+        self._fields: dict[bytes, bytes] = {}
+        self._taken: set[str] = set()
+        self._again: Counter[str] = Counter()
+
+    def of(self, key: bytes) -> bytes:
+        """The field of a key: its capitals and digits, everything else an underscore."""
+        field = self._fields.get(key)
+        if field is None:
+            field = self._fields[key] = self._new(key).encode()
+        return field
+
+    def _new(self, key: bytes) -> str:
+        name = re.sub("[^A-Z0-9_]", "_", key.decode("utf-8", "replace").upper()).lstrip("_")
+        if not name or name[0].isdigit() or name in OWN_FIELDS or name.startswith(OWN_PREFIX):
+            name = KEY + name
+        name = name[:FIELD_NAME]
+        field = name
+        while field in self._taken:
+            self._again[name] += 1
+            ending = f"_{self._again[name] + 1}"
+            field = name[: FIELD_NAME - len(ending)] + ending
+        self._taken.add(field)
+        return field
+
+
+class _Entries:
+    """Makes entries of the rows of a capture."""
+
+    def __init__(self, pool: StringPool, names: _FieldNames, dropped: Counter[str]) -> None:
+        self._dropped = dropped
+        self._strings: Made[int, bytes] = Made(
+            lambda code: pool.bytes_of(code) if code >= 0 else b"", 0
+        )
+        self._names: Made[int, bytes] = Made(lambda code: names.of(self._strings[code]), 0)
+        endings: Made[int, bytes] = Made(lambda code: _ending(self._strings[code]), 0)
+        self._forms = Forms(
+            string=endings,
+            integer=lambda value: b"=%d\n" % value,
+            double=_double,
+            data=_ending,
+            true=b"=true\n",
+            false=b"=false\n",
+            null=b"=null\n",
+        )
+        self._heads: Made[tuple[Any, ...], tuple[bytes, int, bool]] = Made(self._head)
+
+    def fields(self, args: Table) -> list[bytes]:
+        """The fields that arguments make."""
+        names = [self._names[code] for code in args.array("name").tolist()]
+        shown = shown_values(args, self._forms)
+        return [name + value for name, value in zip(names, shown, strict=True)]
+
+    def of(self, batch: Batch[bytes], offset: int | None, origin: bytes) -> list[bytes]:
+        """The entry of each row."""
+        out = []
+        for ns, (own, count, given), message, args, dropped, rolled_out, verbosity in zip(
+            batch.ts.tolist(),
+            [self._heads[head] for head in batch.heads],
+            _messages(batch.messages),
+            batch.args,
+            batch.dropped,
+            batch.rolled_out,
+            batch.verbosity,
+            strict=True,
+        ):
+            real, boot = (ns + (offset or 0)) // 1000, ns // 1000
+            if not (1 <= real <= LATEST and boot >= 0):
+                # Before 1970, or before the clock began: FUCHSIA_BOOT_TIME_NS has it as it is.
+                if offset is not None or boot < 0:
+                    self._dropped[CLAMPED] += 1
+                real, boot = min(max(real, 1), LATEST), max(boot, 0)
+            entry = b"__REALTIME_TIMESTAMP=%d\n__MONOTONIC_TIMESTAMP=%d\n%b%b" % (
+                real,
+                boot,
+                origin,
+                own,
+            )
+            if given:
+                entry += b"MESSAGE" + message
+            entry += b"FUCHSIA_BOOT_TIME_NS=%d\n" % ns
+            if dropped:
+                entry += b"FUCHSIA_DROPPED=%d\n" % dropped
+            if rolled_out:
+                entry += b"FUCHSIA_ROLLED_OUT=%d\n" % rolled_out
+            if verbosity:
+                entry += b"VERBOSITY=%d\n" % verbosity
+            if count + len(args) > FIELDS or count > HEAD_FIELDS:
+                room = FIELDS - min(count, HEAD_FIELDS)
+                self._dropped[TOO_MANY] += max(count - HEAD_FIELDS, 0) + max(len(args) - room, 0)
+                args = args[:room]
+            out.append(b"%b%b\n" % (entry, b"".join(args)))
+        return out
+
+    def _head(self, key: tuple[Any, ...]) -> tuple[bytes, int, bool]:
+        """The fields of a head, how many there are with those of the row, if it has a message."""
+        head = Head(*key)
+        moniker = self._strings[head.component]
+        fields = []
+        if head.level >= 0:
+            level = LEVELS[head.severity]
+            fields += [
+                (b"PRIORITY", b"%d" % SYSLOG[level]),
+                (b"FUCHSIA_SEVERITY", level.name.encode()),
+            ]
+            if head.severity != level:
+                fields.append((b"FUCHSIA_SEVERITY_RAW", b"%d" % head.severity))
+        identifier = head.tags[0] if head.tags else moniker.rpartition(b"/")[2]
+        if identifier:
+            fields.append((b"SYSLOG_IDENTIFIER", identifier))
+        if head.given & GIVEN_PID:
+            fields.append((b"SYSLOG_PID", b"%d" % head.pid))
+        if head.given & GIVEN_TID:
+            fields.append((b"TID", b"%d" % head.tid))
+        if head.file >= 0:
+            fields.append((b"CODE_FILE", self._strings[head.file]))
+        if head.given & GIVEN_LINE:
+            fields.append((b"CODE_LINE", b"%d" % head.line))
+        if head.component >= 0:
+            fields.append((b"FUCHSIA_MONIKER", moniker))
+        if head.url >= 0:
+            fields.append((b"FUCHSIA_COMPONENT_URL", self._strings[head.url]))
+        fields += [(b"FUCHSIA_TAG", tag) for tag in head.tags]
+        made = b"".join([_field(*field) for field in fields[: HEAD_FIELDS - ROW_FIELDS]])
+        return made, len(fields) + ROW_FIELDS, bool(head.given & GIVEN_MESSAGE)
+
+
+def _field(name: bytes, value: bytes) -> bytes:
+    return name + _ending(value)
+
+
+def _ending(value: bytes) -> bytes:
+    """What comes behind the name of a field: a line, or where it is no text the bytes' length."""
+    if _CONTROL.search(value) is None and (value.isascii() or _is_text(value)):
+        return b"=%b\n" % value
+    return b"\n%b%b\n" % (len(value).to_bytes(8, "little"), value)
+
+
+def _messages(messages: Messages) -> list[bytes]:
+    """Each message as what comes behind the name of its field."""
+    if messages.data.isascii() and _CONTROL.search(messages.data) is None:
+        return [b"=%b\n" % message for message in messages.raw()]
+    return list(map(_ending, messages.raw()))
+
+
+def _double(value: float) -> bytes:
+    return f"={special_double(value) or repr(value)}\n".encode()
+
+
+def _is_text(value: bytes) -> bool:
+    try:
+        value.decode()
+    except UnicodeDecodeError:
+        return False
+    return True

@@ -1,0 +1,285 @@
+"""The exporter `otlp`: logs as OpenTelemetry's LogsData in its JSON form (notes §8).
+
+A resource stands for each component, in chunks of so many logs that memory is bounded; within
+one, logs of a component come in their order. What is made does not depend on how a reader batches.
+"""
+
+from __future__ import annotations
+
+import base64
+import time
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+import orjson
+
+from fx_log.export.presentation import (
+    Batch,
+    Forms,
+    Head,
+    Made,
+    Texts,
+    leaf,
+    left_out,
+    nothing_to_write,
+    shown_values,
+    special_double,
+    utc_offset,
+    walk,
+)
+from fx_log.read.tables import GIVEN_LINE, GIVEN_MESSAGE, GIVEN_PID, GIVEN_TID
+from fx_log.severity import LEVELS, otel_number
+from fxframework.errors import UsageError
+from fxframework.io.sink import Sink
+from fxframework.io.words import U64_MAX
+from fxframework.model.capture import Capture
+from fxframework.model.clock import NS_MAX
+from fxframework.model.table import Table
+from fxframework.registry import ExportSession
+
+__all__ = ["open_otlp"]
+
+Attribute = tuple[str, str]
+"""Key and AnyValue of an attribute, as JSON."""
+CHUNK: Final = 1 << 13
+"""Logs that are put together by their components at a time."""
+SCOPE: Final = "fxframework"
+NO_SERVICE: Final = "unknown_service"
+"""What OpenTelemetry calls a service that is not known."""
+UNNAMED: Final = "fuchsia.unnamed"
+"""Key of an argument whose name is empty, as no attribute's may be."""
+BOOT_TIME: Final = "fuchsia.boot_time_ns"
+VERBOSITY: Final = "verbosity"
+OWN_KEYS: Final = frozenset(
+    {
+        "process.pid",
+        "thread.id",
+        "code.file.path",
+        "code.line.number",
+        "fuchsia.tags",
+        "fuchsia.severity.raw",
+        "fuchsia.dropped",
+        "fuchsia.rolled_out",
+        BOOT_TIME,
+        VERBOSITY,
+    }
+)
+"""Keys of ours; a log's own of such a name gets a number."""
+
+
+def open_otlp(sink: Sink, options: Mapping[str, Any]) -> ExportSession:
+    """The exporter `otlp`. Raises UsageError for a time that is none."""
+    observed = int(options["observed_ns"]) or time.time_ns()
+    if not 0 < observed <= U64_MAX:
+        raise UsageError(
+            f"observed_ns is {observed}, which is no time in nanoseconds since 1970",
+            remedy="0 is the time of the export",
+        )
+    return _OtlpExport(sink, options, observed)
+
+
+class _OtlpExport:
+    """Writes one LogsData object of the logs of all captures."""
+
+    def __init__(self, sink: Sink, options: Mapping[str, Any], observed: int) -> None:
+        self._sink = sink
+        self._options = options
+        self._observed = observed
+        self._dropped: Counter[str] = Counter()
+        self._comma = '{"resourceLogs":['
+        self._waiting: dict[str, list[str]] = {}
+        """Records by the JSON of their resource."""
+        self._count = 0
+
+    def write(self, capture: Capture) -> None:
+        """Add the logs of one capture.
+
+        Raises WriteRefusedError where there are none, UsageError for an offset that is none.
+        """
+        records = _Records(
+            capture, utc_offset(self._options, capture), self._observed, self._dropped
+        )
+        some = False
+        for batch in walk(capture, records.attributes, self._dropped):
+            some = True
+            for resource, record in records.of(batch):
+                self._waiting.setdefault(resource, []).append(record)
+                self._count += 1
+                if self._count == CHUNK:
+                    self._flush()
+        if not some:
+            raise nothing_to_write(capture)
+        self._dropped += left_out(capture)
+
+    def close(self) -> Mapping[str, int]:
+        """Finish the object; gives what was left out, by name."""
+        self._flush()
+        self._sink.write(f"{self._comma if self._comma[0] == '{' else ''}]}}\n".encode())
+        return {what: count for what, count in self._dropped.items() if count > 0}
+
+    def _flush(self) -> None:
+        for resource, records in self._waiting.items():
+            scope = f'"scopeLogs":[{{"scope":{{"name":"{SCOPE}"}},"logRecords":[\n'
+            lines = ",\n".join(records)
+            entry = f'{self._comma}{{"resource":{resource},{scope}{lines}\n]}}]}}'
+            self._sink.write(entry.encode())
+            self._comma = ",\n"
+        self._waiting.clear()
+        self._count = 0
+
+
+class _Records:
+    """Makes log records of the rows of a capture, each with its resource."""
+
+    def __init__(
+        self, capture: Capture, offset: int | None, observed: int, dropped: Counter[str]
+    ) -> None:
+        texts = Texts(capture.strings, dropped)
+        self._texts = texts
+        self._offset = offset
+        self._between = f'","observedTimeUnixNano":"{observed}"'
+        self._names = texts.pooled(_key)
+        self._forms = Forms(
+            string=texts.pooled(_string),
+            integer=_int,
+            double=_double,
+            data=_data,
+            true='{"boolValue":true}',
+            false='{"boolValue":false}',
+            null="{}",
+        )
+        self._heads: Made[tuple[Any, ...], tuple[str, str, str, bool]] = Made(_HeadJson(texts))
+
+    def attributes(self, args: Table) -> list[Attribute]:
+        """The attributes that arguments make."""
+        keys = [self._names[code] for code in args.array("name").tolist()]
+        return list(zip(keys, shown_values(args, self._forms), strict=True))
+
+    def of(self, batch: Batch[Attribute]) -> list[tuple[str, str]]:
+        """Resource and record of each row."""
+        out = []
+        for ns, (resource, level, own, given), message, args, dropped, rolled, verbosity in zip(
+            batch.ts.tolist(),
+            [self._heads[head] for head in batch.heads],
+            batch.messages.shown(_unquoted, self._texts, special='"\\'),
+            batch.args,
+            batch.dropped,
+            batch.rolled_out,
+            batch.verbosity,
+            strict=True,
+        ):
+            moment = 0 if self._offset is None else ns + self._offset
+            if not 0 < moment <= U64_MAX:  # 0 is how the time says that it is not known
+                moment = 0
+                own += _member(BOOT_TIME, _int(ns))
+            if dropped:
+                own += _member("fuchsia.dropped", _int(dropped))
+            if rolled:
+                own += _member("fuchsia.rolled_out", _int(rolled))
+            if verbosity:
+                own += _member(VERBOSITY, _int(verbosity))
+            if args:
+                if len(args) > 1:
+                    args = _distinct(args)
+                own += "".join([f',{{"key":"{key}","value":{value}}}' for key, value in args])
+            body = f',"body":{{"stringValue":"{message}"}}' if given else ""
+            attributes = f',"attributes":[{own[1:]}]' if own else ""
+            out.append(
+                (
+                    resource,
+                    f'{{"timeUnixNano":"{moment}{self._between}{level}{body}{attributes}}}',
+                )
+            )
+        return out
+
+
+class _HeadJson:
+    """Makes of a head its resource, its severity, its attributes, and whether it has a message."""
+
+    def __init__(self, texts: Texts) -> None:
+        self._plain = texts.pooled(str)
+        self._strings = texts.pooled(_string)
+        self._tags = texts.tags(_string)
+
+    def __call__(self, key: tuple[Any, ...]) -> tuple[str, str, str, bool]:
+        head = Head(*key)
+        own = ""
+        if head.given & GIVEN_PID:
+            own += _member("process.pid", _int(head.pid))
+        if head.given & GIVEN_TID:
+            own += _member("thread.id", _int(head.tid))
+        if head.file >= 0:
+            own += _member("code.file.path", self._strings[head.file])
+        if head.given & GIVEN_LINE:
+            own += _member("code.line.number", _int(head.line))
+        if head.tags:
+            tags = ",".join(self._tags[tag] for tag in head.tags)
+            own += _member("fuchsia.tags", f'{{"arrayValue":{{"values":[{tags}]}}}}')
+        severity = ""
+        if head.level >= 0:
+            level = LEVELS[head.severity]
+            number = otel_number(head.severity)
+            severity = f',"severityNumber":{number},"severityText":"{level.name}"'
+            if head.severity != level:
+                own += _member("fuchsia.severity.raw", _int(head.severity))
+        return self._resource(head), severity, own, bool(head.given & GIVEN_MESSAGE)
+
+    def _resource(self, head: Head) -> str:
+        service = leaf(self._plain[head.component]) or NO_SERVICE
+        attributes = _member("service.name", _string(service))
+        if head.component >= 0:
+            attributes += _member("fuchsia.moniker", self._strings[head.component])
+        if head.url >= 0:
+            attributes += _member("fuchsia.component_url", self._strings[head.url])
+        return f'{{"attributes":[{attributes[1:]}]}}'
+
+
+def _distinct(attributes: Sequence[Attribute]) -> Sequence[Attribute]:
+    """The same with names that differ: one that stands again gets ``#2``, ``#3`` and so on."""
+    names = {name for name, _ in attributes}
+    if len(names) == len(attributes):
+        return attributes
+    again: dict[str, int] = {}
+    made = []
+    for name, value in attributes:
+        if name not in again:
+            again[name] = 2
+            made.append((name, value))
+            continue
+        while (numbered := f"{name}#{again[name]}") in names:
+            again[name] += 1
+        names.add(numbered)
+        made.append((numbered, value))
+    return made
+
+
+def _key(name: str) -> str:
+    """The key that a name makes, as it stands between quotes."""
+    return f"{name}#2" if name in OWN_KEYS else _unquoted(name or UNNAMED)
+
+
+def _unquoted(text: str) -> str:
+    return orjson.dumps(text)[1:-1].decode()
+
+
+def _string(text: str) -> str:
+    return f'{{"stringValue":{orjson.dumps(text).decode()}}}'
+
+
+def _int(value: int) -> str:
+    """An integer; above what 64 bits hold with a sign it stands as a text."""
+    return f'{{"intValue":"{value}"}}' if value <= NS_MAX else f'{{"stringValue":"{value}"}}'
+
+
+def _double(value: float) -> str:
+    special = special_double(value)
+    return f'{{"doubleValue":"{special}"}}' if special else f'{{"doubleValue":{value!r}}}'
+
+
+def _data(data: bytes) -> str:
+    return f'{{"bytesValue":"{base64.b64encode(data).decode()}"}}'
+
+
+def _member(key: str, value: str) -> str:
+    return f',{{"key":"{key}","value":{value}}}'

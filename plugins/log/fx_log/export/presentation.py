@@ -1,0 +1,476 @@
+"""What a log is to those it is shown to: its row of `logs` with its tags and arguments beside it.
+
+All exporters of logs draw on this, whatever format filled the tables. Memory is bounded: batches
+of `logs`, `log_tags` and `args` are walked side by side, as all three are in the order of `logs`.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+from typing import Any, Final, Generic, NamedTuple, TypeVar
+
+import attrs
+import numpy as np
+from numpy.typing import NDArray
+
+from fx_log.layout import UNKNOWN_COMPONENT, ArgType
+from fx_log.read.tables import GIVEN_LINE, GIVEN_MESSAGE, GIVEN_PID, GIVEN_TID, LOGS
+from fxframework.errors import UsageError, WriteRefusedError, did_you_mean
+from fxframework.model.capture import Capture
+from fxframework.model.clock import NS_MAX, NS_MIN, NS_PER_SECOND
+from fxframework.model.schema import TABLE_CODES
+from fxframework.model.strings import StringPool, TextColumn
+from fxframework.model.table import Table
+
+__all__ = [
+    "Batch",
+    "Forms",
+    "Head",
+    "Made",
+    "Messages",
+    "Texts",
+    "choice",
+    "leaf",
+    "left_out",
+    "nothing_to_write",
+    "rust_double",
+    "shown_values",
+    "special_double",
+    "utc_offset",
+    "walk",
+    "wall_moments",
+    "wall_seconds",
+]
+
+K = TypeVar("K")
+V = TypeVar("V")
+I64 = NDArray[np.int64]
+
+ROWS: Final = 1 << 14
+"""Rows of a batch that a capture is asked for."""
+REMEMBERED: Final = 1 << 16
+"""What is made of distinct rows is kept, up to so many of them."""
+ENDLESS: Final = NS_MAX
+"""Behind every row."""
+NOT_UTF8: Final = "strings that are not UTF-8, in part"
+OWN_TABLES: Final = frozenset({"logs", "log_tags", "args"})
+EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+
+SIGNED: Final = frozenset({3, 1})
+UNSIGNED: Final = frozenset({4, 2, 7, 8})
+"""Types of integers, those of the trace format included (`ARG_TYPES` of the standard tables)."""
+NULL, DOUBLE, STRING, BOOL = map(int, (ArgType.NULL, ArgType.DOUBLE, ArgType.STRING, ArgType.BOOL))
+
+
+class Made(dict[K, V]):
+    """What is made of a key, made when it is first asked for; of too many all are forgotten.
+
+    Where ``limit`` is 0, none is: for keys that a capture's string pool holds in any case.
+    """
+
+    def __init__(self, make: Callable[[K], V], limit: int = REMEMBERED) -> None:
+        super().__init__()
+        self._make = make
+        self._limit = limit
+
+    def __missing__(self, key: K) -> V:
+        if len(self) >= self._limit > 0:
+            self.clear()
+        value = self[key] = self._make(key)
+        return value
+
+
+class Texts:
+    """Strings of a capture as text; what is not UTF-8 becomes U+FFFD, and counts as dropped.
+
+    A pooled string counts once, a message each time.
+    """
+
+    def __init__(self, pool: StringPool, dropped: Counter[str]) -> None:
+        self._dropped = dropped
+        self._decoded: Made[int, str] = Made(
+            lambda code: self.decoded(pool.bytes_of(code)) if code >= 0 else "", 0
+        )
+
+    def decoded(self, data: bytes) -> str:
+        """The text of some bytes."""
+        try:
+            return data.decode()
+        except UnicodeDecodeError:
+            self._dropped[NOT_UTF8] += 1
+            return data.decode("utf-8", "replace")
+
+    def pooled(self, make: Callable[[str], V]) -> Made[int, V]:
+        """What is made of the strings of the pool, by code; null is the empty string."""
+        return Made(lambda code: make(self._decoded[code]), 0)
+
+    def tags(self, make: Callable[[str], V]) -> Made[bytes, V]:
+        """What is made of tags."""
+        return Made(lambda tag: make(self.decoded(tag)), 0)
+
+
+@attrs.frozen
+class Messages:
+    """The messages of a batch: all of their bytes, and where each ends."""
+
+    data: bytes
+    bounds: list[int]
+    """Where in ``data`` each begins, and where the last ends."""
+
+    @classmethod
+    def of(cls, column: TextColumn) -> Messages:
+        """The messages of a column."""
+        first, last = int(column.offsets[0]), int(column.offsets[-1])
+        return cls(column.data[first:last].tobytes(), (column.offsets - first).tolist())
+
+    def raw(self) -> list[bytes]:
+        """Each as bytes."""
+        data = self.data
+        return [data[start:stop] for start, stop in itertools.pairwise(self.bounds)]
+
+    def shown(self, show: Callable[[str], str], texts: Texts, special: str = "") -> list[str]:
+        """Each as ``show`` gives it, which leaves printable ASCII as it is, but for ``special``."""
+        if self.data.isascii():  # characters are where their bytes are
+            whole = self.data.decode("ascii")
+            pieces = [whole[start:stop] for start, stop in itertools.pairwise(self.bounds)]
+            if whole.isprintable() and not any(character in whole for character in special):
+                return pieces
+            return list(map(show, pieces))
+        return [show(texts.decoded(data)) for data in self.raw()]
+
+
+class Head(NamedTuple):
+    """What many logs have in common: all of a row but its time, its message and its arguments."""
+
+    severity: int
+    level: int
+    """Code of the severity's name; -1 where the format has no severities."""
+    given: int
+    """Which of message, pid, tid and line it has: the bits of `log_given`."""
+    pid: int
+    tid: int
+    line: int
+    file: int
+    component: int
+    """Code of the moniker, -1 not known; so with those of file (-1 not given) and url."""
+    url: int
+    tags: tuple[bytes, ...]
+    """Each tag, in order."""
+    tag: int = 0
+    """Tag bits of the record; of a ring, the entry's whole tag."""
+
+
+@attrs.frozen
+class Batch(Generic[V]):
+    """Some logs, in columns of equal length."""
+
+    ts: I64
+    heads: list[tuple[Any, ...]]
+    """Fields of a ``Head`` each: a key to what is made of it."""
+    messages: Messages
+    args: list[Sequence[V]]
+    """What was made of each argument, in order."""
+    dropped: list[int]
+    rolled_out: list[int]
+    verbosity: list[int]
+
+    def __len__(self) -> int:
+        return len(self.heads)
+
+
+def walk(
+    capture: Capture, render: Callable[[Table], Sequence[V]], dropped: Counter[str]
+) -> Iterator[Batch[V]]:
+    """The logs of a capture in order, in batches; ``render`` makes something of each argument.
+
+    What no exporter has a place for is added to ``dropped``: columns of other plugins, and the
+    ids of components whose name is not known.
+    """
+    pool = capture.strings
+    args = _Children(capture, "args", render)
+    if "log_tags" in capture.schemas:
+        names: Made[int, bytes] = Made(lambda code: pool.bytes_of(code) if code >= 0 else b"")
+        tags: _Children[bytes] | _Joined = _Children(
+            capture, "log_tags", lambda batch: [names[c] for c in batch.array("name").tolist()]
+        )
+    else:
+        tags = _Joined(pool)
+    for batch in capture.batches("logs", ROWS):
+        _count_placeless(batch, dropped)
+        rows = batch.array("row")
+        start = 0
+        while start < len(batch):
+            row = int(rows[start])
+            stop = int(np.searchsorted(rows, min(args.complete(row), tags.complete(row))))
+            part = batch.select(slice(start, stop))
+            yield Batch(
+                ts=part.array("ts"),
+                heads=_heads(part, tags.of(part)),
+                messages=Messages.of(_text(part, "message")),
+                args=args.of(part),
+                dropped=part.array("dropped").tolist(),
+                rolled_out=_column(part, "log_rolled_out"),
+                verbosity=_column(part, "log_verbosity"),
+            )
+            start = stop
+
+
+def _heads(table: Table, tags: list[tuple[bytes, ...]]) -> list[tuple[Any, ...]]:
+    pid, tid, line = (table.array(name) for name in ("pid", "tid", "line"))
+    if "log_given" in table:
+        given = table.array("log_given")
+    else:
+        given = (
+            GIVEN_MESSAGE
+            + GIVEN_PID * (pid != 0)
+            + GIVEN_TID * (tid != 0)
+            + GIVEN_LINE * (line != 0)
+        )
+    return list(
+        zip(
+            table.array("severity").tolist(),
+            table.array("severity_name").tolist(),
+            given.tolist(),
+            pid.tolist(),
+            tid.tolist(),
+            line.tolist(),
+            table.array("file").tolist(),
+            table.array("component").tolist(),
+            _column(table, "log_url", -1),
+            tags,
+            _column(table, "log_tag"),
+            strict=True,
+        )
+    )
+
+
+def _column(table: Table, name: str, absent: int = 0) -> list[int]:
+    """A column of this plugin's, which `logs` of other formats lack."""
+    if name in table:
+        return table.array(name).tolist()  # type: ignore[no-any-return]
+    return [absent] * len(table)
+
+
+def _text(table: Table, name: str) -> TextColumn:
+    column = table[name]
+    assert isinstance(column, TextColumn)  # noqa: S101 (its kind is text)
+    return column
+
+
+class _Children(Generic[V]):
+    """Rows of a table that are children of rows of `logs`, in their order."""
+
+    def __init__(self, capture: Capture, name: str, render: Callable[[Table], Sequence[V]]) -> None:
+        self._batches = capture.batches(name, ROWS) if name in capture.schemas else iter(())
+        self._render = render
+        self._parents = np.zeros(0, np.int64)
+        self._made: tuple[V, ...] = ()
+        self._more = True
+
+    def complete(self, row: int) -> int:
+        """A row behind ``row`` up to which all children are at hand; those before may go."""
+        while self._more and not (self._parents.size and int(self._parents[-1]) > row):
+            batch = next(self._batches, None)
+            if batch is None:
+                self._more = False
+                break
+            if "table" in batch:
+                mine = batch.array("table") == TABLE_CODES["logs"]
+                batch = batch if mine.all() else batch.select(mine)
+            done = int(np.searchsorted(self._parents, row))
+            self._parents = np.concatenate((self._parents[done:], batch.array("parent")))
+            self._made = (*self._made[done:], *self._render(batch))
+        return int(self._parents[-1]) if self._more else ENDLESS
+
+    def of(self, logs: Table) -> list[Any]:
+        """The children of each row, as tuples."""
+        rows, made = logs.array("row"), self._made
+        starts = np.searchsorted(self._parents, rows, "left").tolist()
+        stops = np.searchsorted(self._parents, rows, "right").tolist()
+        return [made[start:stop] for start, stop in zip(starts, stops, strict=True)]
+
+
+class _Joined:
+    """Tags of a format that only has them joined by commas."""
+
+    def __init__(self, pool: StringPool) -> None:
+        self._tags: Made[int, tuple[bytes, ...]] = Made(
+            lambda code: tuple(pool.bytes_of(code).split(b",")) if code >= 0 else (), 0
+        )
+
+    def complete(self, row: int) -> int:
+        """All rows have theirs."""
+        del row
+        return ENDLESS
+
+    def of(self, logs: Table) -> list[Any]:
+        """The tags of each row."""
+        return [self._tags[code] for code in logs.array("tags").tolist()]
+
+
+# --- Arguments -----------------------------------------------------------------------------------
+
+
+@attrs.frozen(kw_only=True)
+class Forms(Generic[V]):
+    """How the values of arguments come out, by what they are."""
+
+    string: Mapping[int, V]
+    """By code."""
+    integer: Callable[[int], V]
+    double: Callable[[float], V]
+    data: Callable[[bytes], V]
+    """Of a type that logs do not have: the words as they stood."""
+    true: V
+    false: V
+    null: V
+
+
+def shown_values(args: Table, forms: Forms[V]) -> list[V]:
+    """The value of each row of `args`, in a form of the caller's."""
+    out: list[V] = []
+    string, integer = forms.string, forms.integer
+    for kind, signed, unsigned, real, code in zip(
+        args.array("type").tolist(),
+        args.array("int").tolist(),
+        args.array("uint").tolist(),
+        args.array("float").tolist(),
+        args.array("str").tolist(),
+        strict=True,
+    ):
+        if kind == STRING:
+            out.append(string[code])
+        elif kind in UNSIGNED and code < 0:
+            out.append(integer(unsigned))
+        elif kind in SIGNED and code < 0:
+            out.append(integer(signed))
+        elif kind == BOOL:
+            out.append(forms.true if signed else forms.false)
+        elif kind == DOUBLE:
+            out.append(forms.double(real))
+        elif kind == NULL:
+            out.append(forms.null)
+        else:
+            out.append(forms.data(args.pool.bytes_of(code) if code >= 0 else b""))
+    return out
+
+
+def special_double(value: float) -> str:
+    """The name of a double that JSON cannot hold; the empty string for one that it can."""
+    if math.isfinite(value):
+        return ""
+    return "Infinity" if value > 0 else "-Infinity" if value < 0 else "NaN"
+
+
+def rust_double(value: float) -> str:
+    """A double as ffx prints it: the shortest digits that read back, never an exponent."""
+    text = repr(value)
+    if "e" in text:
+        text = format(Decimal(text), "f")
+    return "NaN" if text == "nan" else text.removesuffix(".0")
+
+
+# --- Names and times -----------------------------------------------------------------------------
+
+
+def leaf(moniker: str) -> str:
+    """The last segment of a moniker."""
+    return moniker.rpartition("/")[2]
+
+
+def utc_offset(options: Mapping[str, Any], capture: Capture) -> int | None:
+    """What to add to a capture's times for those since the epoch, in ns; None where unknown.
+
+    Raises UsageError for an option that no clock could need.
+    """
+    given = int(options["utc_offset_ns"])
+    if abs(given) > NS_MAX:
+        raise UsageError(
+            f"utc_offset_ns is {given}, which is no time in nanoseconds",
+            remedy="it is the time since 1970 in UTC, less the time on the capture's clock",
+        )
+    return given or capture.utc_offset_ns
+
+
+def wall_moments(ts: I64, offset: int) -> tuple[list[int], list[int]]:
+    """Whole seconds since the epoch, and the milliseconds behind them, of times of a capture."""
+    edges = (offset, int(ts.min()) + offset, int(ts.max()) + offset)
+    fits = NS_MIN <= min(edges) <= max(edges) <= NS_MAX
+    moments = (ts if fits else ts.astype(object)) + offset
+    return (moments // NS_PER_SECOND).tolist(), (moments % NS_PER_SECOND // 1_000_000).tolist()
+
+
+def wall_seconds(tz: str) -> Callable[[int], str]:
+    """What shows seconds since the epoch as date and time: ``utc``, or the ``local`` time zone."""
+
+    def show(seconds: int) -> str:
+        moment = EPOCH + timedelta(seconds=seconds)
+        if tz == "local":
+            moment = moment.astimezone()
+        return moment.replace(tzinfo=None).isoformat(" ")
+
+    return show
+
+
+# --- Options, refusals, losses -------------------------------------------------------------------
+
+
+def choice(options: Mapping[str, Any], name: str, known: Sequence[str]) -> str:
+    """The value of an option that is one of some words; UsageError where it is none of them."""
+    value = str(options[name])
+    if value not in known:
+        raise UsageError(
+            f"{name} is {value!r}{did_you_mean(value, known)}",
+            remedy=f"it is one of {', '.join(known)}",
+        )
+    return value
+
+
+def nothing_to_write(capture: Capture) -> WriteRefusedError:
+    """The refusal of a capture without logs."""
+    return WriteRefusedError(
+        "there is nothing to write: no log",
+        path=capture.name,
+        remedy="`fxf info` shows what the capture holds",
+    )
+
+
+def left_out(capture: Capture) -> Counter[str]:
+    """What of a capture is no log, by name: damage, and rows of tables that only others have."""
+    left: Counter[str] = Counter()
+    left["damaged stretches"] = capture.summary().kinds.get("damaged", 0)
+    if capture.schemas.keys() - OWN_TABLES:
+        for name, count in capture.row_counts().items():
+            if name not in OWN_TABLES:
+                left[f"rows of {name}"] = count
+        others = (
+            np.count_nonzero(batch.array("table") != TABLE_CODES["logs"])
+            for batch in (capture.batches("args") if "args" in capture.schemas else ())
+        )
+        left["rows of args"] = int(sum(others))
+    return left
+
+
+def _count_placeless(logs: Table, dropped: Counter[str]) -> None:
+    """Count what is in columns of other plugins, and ids of components that have no name."""
+    for name in logs.keys() - _KNOWN_COLUMNS:
+        column = logs[name]
+        count = len(logs)
+        if logs.schema.column(name).kind == "code" and not isinstance(column, TextColumn):
+            count = int(np.count_nonzero(column >= 0))
+        dropped[f"values of {name}"] += count
+    if "log_tag" in logs:
+        component = logs.array("component")
+        unknown = (component < 0) | (component == logs.pool.code(UNKNOWN_COMPONENT))
+        named = (logs.array("log_tag") & np.uint64(_ID)) != 0
+        dropped["ids of components that nothing names"] += int(np.count_nonzero(unknown & named))
+
+
+_KNOWN_COLUMNS = frozenset(column.name for column in LOGS.all_columns)
+_ID = 0xFFFFFFFF_7FFFFFFF
+"""Tag bits without that of a control record."""

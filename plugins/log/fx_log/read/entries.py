@@ -1,0 +1,314 @@
+"""What records of logs mean: the well-known arguments, who logged, and what is left for `args`.
+
+The plain reference of the tables, one record at a time; the kernels compute the same in bulk.
+Sections are those of the notes.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import attrs
+
+from fx_log import layout as wire
+from fx_log.read.records import (
+    Argument,
+    Find,
+    LegacyPacket,
+    LogFileRecord,
+    LogRecord,
+    RingEntry,
+)
+from fx_log.severity import LEVELS, Level, legacy_level
+
+__all__ = ["Entry", "Meaning", "render_printf", "split_attribution"]
+
+_ATTRIBUTION = {wire.MONIKER: "string", wire.URL: "string", wire.ROLLED_OUT: "uint64"}
+_TYPES = {name: type.name.lower() for name, type in wire.WELL_KNOWN.items()}
+_DROPPED = ("num_dropped", "dropped_logs")
+
+
+@attrs.define(kw_only=True)
+class Entry:
+    """A row of `logs`, with its `args` and `log_tags`; None where the record does not say."""
+
+    ts: int
+    severity: int
+    """The byte; of a legacy packet as the era takes it."""
+    severity_name: str
+    tag: int = 0
+    """The record's tag bits; of a ring the entry's whole tag."""
+    pid: int | None = None
+    tid: int | None = None
+    tags: list[str] = attrs.field(factory=list)
+    component: str | None = None
+    url: str | None = None
+    message: str | None = None
+    file: str | None = None
+    line: int | None = None
+    dropped: int = 0
+    rolled_out: int = 0
+    verbosity: int | None = None
+    args: list[Argument] = attrs.field(factory=list)
+    """Everything else, in order; what could not be decoded is left out."""
+
+
+def split_attribution(
+    args: Sequence[Argument],
+) -> tuple[Sequence[Argument], Mapping[str, Argument]]:
+    """The arguments of a log, and those of its tail that the archivist appended (§1.5).
+
+    They are taken off the end as long as they are such; of two with one name the last one counts.
+    """
+    stop = len(args)
+    found: dict[str, Argument] = {}
+    while stop and _ATTRIBUTION.get(args[stop - 1].name) == args[stop - 1].type:
+        stop -= 1
+        found.setdefault(args[stop].name, args[stop])
+    return args[:stop], found
+
+
+class Meaning:
+    """Makes entries of the records of a file, in their order.
+
+    It keeps what manifests said, and which tags were reported. ``options`` are the reader's:
+    ``severity_era`` and ``printf``.
+    """
+
+    def __init__(self, form: str, options: Mapping[str, Any]) -> None:
+        self.form = form
+        self.is_2022 = options.get("severity_era") == "2022"
+        self.printf = bool(options.get("printf"))
+        self.manifests: dict[int, tuple[str, str]] = {}
+        self._reported: set[int] = set()
+        self._last: int | None = None
+
+    def entry(self, record: LogFileRecord, find: Find) -> Entry | None:
+        """The entry of a record; None of one that has no row in `logs`."""
+        entry = None
+        if isinstance(record, LegacyPacket):
+            entry = self._legacy(record)
+        elif isinstance(record, LogRecord):
+            entry = self._log(record, record.tag_bits, find)
+        elif isinstance(record, RingEntry) and record.log is not None:
+            entry = self._log(record.log, record.tag, find)
+        if entry is not None:
+            if self._last is not None and entry.ts < self._last:
+                find("FXL0203", f"{self._last - entry.ts} ns", record.offset)
+            self._last = entry.ts
+            if entry.dropped or entry.rolled_out:
+                message = f"{entry.dropped} dropped, {entry.rolled_out} rolled out"
+                find("FXL0206", message, record.offset)
+        return entry
+
+    def _legacy(self, packet: LegacyPacket) -> Entry:
+        severity, verbosity = packet.raw_severity, 0
+        if self.is_2022:
+            severity, verbosity = legacy_level(packet.severity)
+        return Entry(
+            ts=packet.timestamp,
+            severity=severity,
+            severity_name=LEVELS[severity].name,
+            pid=packet.pid,
+            tid=packet.tid,
+            tags=list(packet.tags),
+            message=packet.message,
+            dropped=packet.dropped_logs,
+            verbosity=verbosity or None,
+        )
+
+    def _log(self, record: LogRecord, tag: int, find: Find) -> Entry | None:
+        if record.control and not self._loses(record):
+            self._manifest(record, find)
+            return None
+        args, appended = split_attribution(record.args)
+        entry = Entry(
+            ts=record.timestamp,
+            severity=record.severity,
+            severity_name=LEVELS[record.severity].name,
+            tag=tag,
+        )
+        self._attribute(entry, record, appended, find)
+        positional = self._project(entry, args, record, find)
+        if positional is not None and entry.message is not None:
+            rendered = render_printf(_encoded(entry.message), [a.value for a in positional])
+            entry.message = rendered.decode(errors="surrogateescape")
+        if self.is_2022 and entry.verbosity is not None:
+            entry.severity, entry.severity_name = Level.DEBUG, Level.DEBUG.name
+        return entry
+
+    # --- who logged ---
+
+    @staticmethod
+    def _loses(record: LogRecord) -> bool:
+        """Whether a control record says how many logs were lost."""
+        return any(_is(argument, wire.CONTROL_ROLLED_OUT, "uint64") for argument in record.args)
+
+    def _manifest(self, record: LogRecord, find: Find) -> None:
+        found = {
+            argument.name: str(argument.value)
+            for argument in record.args
+            if argument.type == "string"
+        }
+        if wire.MANIFEST_MONIKER in found and wire.MANIFEST_URL in found:
+            tag = record.tag_bits & ~wire.CONTROL
+            self.manifests[tag] = found[wire.MANIFEST_MONIKER], found[wire.MANIFEST_URL]
+            self._reported.discard(tag)
+        else:
+            find("FXL0205", "", record.offset)
+
+    def _attribute(
+        self, entry: Entry, record: LogRecord, appended: Mapping[str, Argument], find: Find
+    ) -> None:
+        """Say who logged: by the record itself, its suffix, or a manifest (§1.5)."""
+        suffix = record.suffix
+        if suffix is not None:
+            entry.component, entry.url = suffix.moniker, suffix.url
+            entry.rolled_out = suffix.rolled_out
+        if wire.MONIKER in appended:
+            entry.component = str(appended[wire.MONIKER].value)
+        if wire.URL in appended:
+            entry.url = str(appended[wire.URL].value)
+        if wire.ROLLED_OUT in appended:
+            value = appended[wire.ROLLED_OUT].value
+            assert isinstance(value, int)  # noqa: S101 (of that type)
+            entry.rolled_out = value
+        if entry.component is not None:
+            return
+        tag = entry.tag & ~wire.CONTROL & 0xFFFFFFFF
+        named = self.manifests.get(tag)
+        if named is not None:
+            entry.component = named[0]
+            entry.url = named[1] if entry.url is None else entry.url
+        elif record.control or (tag and self.form == "log"):
+            entry.component = wire.UNKNOWN_COMPONENT
+            entry.url = "" if entry.url is None else entry.url
+            if not record.control and tag not in self._reported:
+                self._reported.add(tag)
+                find("FXL0204", f"tag {tag}", record.offset)
+
+    # --- what was logged ---
+
+    def _project(
+        self, entry: Entry, args: Sequence[Argument], record: LogRecord, find: Find
+    ) -> list[Argument] | None:
+        """Give the well-known arguments their places (§2); gives those of a structured printf."""
+        seen: set[str] = set()
+        positional: list[Argument] | None = None
+        open_printf = False
+        for argument in args:
+            name = argument.name
+            if argument.type == "damaged":
+                continue
+            if self.printf and positional is None and _is(argument, wire.PRINTF, "uint64"):
+                if argument.value == 0:
+                    positional, open_printf = [], True
+                    continue
+            elif open_printf and not name and positional is not None:
+                positional.append(argument)
+                continue
+            if positional:
+                open_printf = False
+            if record.control and _is(argument, wire.CONTROL_ROLLED_OUT, "uint64"):
+                assert isinstance(argument.value, int)  # noqa: S101 (of that type)
+                entry.rolled_out = argument.value
+            elif name not in _TYPES:
+                if name in _ATTRIBUTION:
+                    find("FXL0207", name, argument.offset)
+                entry.args.append(argument)
+            elif argument.type != _TYPES[name]:
+                find("FXL0201", f"{name} is of type {argument.type}", argument.offset)
+                entry.args.append(argument)
+            else:
+                if name in seen:
+                    find("FXL0202", name, argument.offset)
+                if name != "tag" and name not in _DROPPED:
+                    seen.add(name)
+                self._place(entry, name, argument.value)
+        return positional
+
+    @staticmethod
+    def _place(entry: Entry, name: str, value: Any) -> None:
+        if name == "tag":
+            entry.tags.append(value)
+        elif name in _DROPPED:
+            entry.dropped = value or entry.dropped
+        else:
+            setattr(entry, name, value)
+
+
+def _is(argument: Argument, name: str, type: str) -> bool:
+    return argument.name == name and argument.type == type
+
+
+def _encoded(text: str) -> bytes:
+    return text.encode(errors="surrogateescape")
+
+
+# --- Structured printf of 2022 (§2.4) -------------------------------------------------------------
+
+_CONVERSION = re.compile(
+    rb"%(?:%|(?P<flags>[-+ #0]*)(?P<width>\d{0,3})(?:\.(?P<precision>\d{0,3}))?"
+    rb"(?:hh|h|ll|l|j|z|t|L)?(?P<kind>[diouxXeEfFgGaAcspn]))"
+)
+
+
+def render_printf(format: bytes, values: Sequence[Any]) -> bytes:
+    """The message of a structured printf: each conversion takes the next value.
+
+    A conversion that has no value, or one that does not fit it, stays as it is; values that no
+    conversion takes follow, apart by blanks. Never raises.
+    """
+    left = list(values)
+
+    def replaced(found: re.Match[bytes]) -> bytes:
+        if found[0] == b"%%":
+            return b"%"
+        if not left:
+            return found[0]
+        shown = _converted(found, left[0])
+        if shown is None:
+            return found[0]
+        left.pop(0)
+        return shown
+
+    text = _CONVERSION.sub(replaced, format)
+    return b" ".join([text, *(_plain(value) for value in left)]) if left else text
+
+
+def _plain(value: Any) -> bytes:
+    if isinstance(value, bool):
+        return b"true" if value else b"false"
+    if value is None:
+        return b"null"
+    return value if isinstance(value, bytes) else _encoded(str(value))
+
+
+def _converted(found: re.Match[bytes], value: Any) -> bytes | None:
+    kind = found["kind"].decode()
+    width = int(found["width"] or b"0")
+    flags = found["flags"].decode()
+    precision = found["precision"]
+    convert: Callable[[str], bytes] | None = None
+    if kind in "diu" and isinstance(value, int):
+        convert = lambda spec: (f"%{spec}d" % value).encode()  # noqa: E731 (C's own)
+    elif kind in "oxX" and isinstance(value, int):
+        number = value & 0xFFFFFFFFFFFFFFFF
+        convert = lambda spec: (f"%{spec}{kind}" % number).encode()  # noqa: E731
+    elif kind in "eEfFgG" and isinstance(value, int | float):
+        convert = lambda spec: (f"%{spec}{kind}" % value).encode()  # noqa: E731
+    if convert is not None:
+        point = "" if precision is None else "." + precision.decode()
+        return convert(f"{flags}{width or ''}{point}")
+    if kind == "p" and isinstance(value, int):
+        data = f"{value & 0xFFFFFFFFFFFFFFFF:#x}".encode()
+    elif kind == "c" and isinstance(value, int) and 0 <= value < 256:
+        data = bytes([value])
+    elif kind == "s":
+        data = _plain(value)
+        data = data if precision is None else data[: int(precision or b"0")]
+    else:
+        return None
+    return data.ljust(width) if "-" in flags else data.rjust(width)

@@ -1,0 +1,255 @@
+"""`fxf explain FILE@OFFSET`: the bytes of the record there, word by word, as annotated fields.
+
+Header words follow from their declaration in `layout.py`; records are found as `records.py` frames
+them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import attrs
+
+from fx_log import layout as wire
+from fx_log.read.records import (
+    DAMAGED,
+    Argument,
+    Damaged,
+    LegacyPacket,
+    LogFileRecord,
+    LogRecord,
+    Padding,
+    RecordDecoder,
+    RingEntry,
+)
+from fx_log.rules import RULES
+from fxframework.errors import UsageError
+from fxframework.io.source import Source
+from fxframework.io.words import WORD, FieldView, explain_stretch, padding, view_of
+
+__all__ = ["explain_legacy", "explain_log", "explain_ring", "explain_stream"]
+
+RECORDS = "003, Records"
+PACKETS = "notes §3"
+RINGS = "notes §1.5"
+
+
+def explain_log(source: Source, offset: int) -> list[FieldView]:
+    """The structured record that holds byte ``offset``, field by field in the order of the file.
+
+    Of long stretches (padding, damage) the words around the byte are given. Raises UsageError
+    where the file has no such byte.
+    """
+    return _explain("log", source, offset)
+
+
+def explain_legacy(source: Source, offset: int) -> list[FieldView]:
+    """The same for a bare packet."""
+    return _explain("log-legacy", source, offset)
+
+
+def explain_stream(source: Source, offset: int) -> list[FieldView]:
+    """The same for a packet of our container, or its header."""
+    return _explain("log-legacy-stream", source, offset)
+
+
+def explain_ring(source: Source, offset: int) -> list[FieldView]:
+    """The same for an entry of a ring, its first page, or unused space."""
+    return _explain("log-ring", source, offset)
+
+
+def _explain(form: str, source: Source, offset: int) -> list[FieldView]:
+    if not 0 <= offset < source.size:
+        raise UsageError(
+            f"the file has {source.size} bytes, and byte {offset} is none of them",
+            path=source.name,
+            remedy=f"give an offset from 0 to {source.size - 1}" if source.size else "",
+        )
+    place = _Place(source.size, ring=form == "log-ring")
+    record = next(
+        record
+        for record in RecordDecoder(form).records(source.data)
+        if place.distance(record.offset, offset) < record.nbytes
+    )
+    data = place.line(view_of(source.data), record)
+    wanted = place.distance(record.offset, offset)
+    explainer = _Explainer(data, wanted, stream=form == "log-legacy-stream")
+    return [
+        attrs.evolve(view, offset=place.after(record.offset, view.offset))
+        for view in explainer.views(record)
+    ]
+
+
+class _Place:
+    """How far bytes of a file are apart, where those of a ring go around (notes §1.5)."""
+
+    def __init__(self, size: int, *, ring: bool) -> None:
+        self._page = wire.RING_PAGE if ring and size > wire.RING_PAGE else 0
+        self._capacity = size - self._page
+
+    def distance(self, start: int, offset: int) -> int:
+        """Bytes from ``start`` on to ``offset``."""
+        if self._page and start >= self._page and offset >= self._page:
+            return (offset - start) % self._capacity
+        return offset - start if offset >= start else 1 << 63
+
+    def after(self, start: int, nbytes: int) -> int:
+        """The byte ``nbytes`` after ``start``."""
+        if self._page and start >= self._page:
+            return self._page + (start - self._page + nbytes) % self._capacity
+        return start + nbytes
+
+    def line(self, data: memoryview, record: LogFileRecord) -> memoryview:
+        """The bytes of a record in their order."""
+        end = record.offset + record.nbytes
+        if end <= len(data):
+            return data[record.offset : end]
+        rest = data[self._page : self._page + end - len(data)]
+        return memoryview(data[record.offset :].tobytes() + rest.tobytes())
+
+
+class _Explainer:
+    """Walks the bytes of one record, from 0 on."""
+
+    def __init__(self, data: memoryview, wanted: int, *, stream: bool) -> None:
+        self.data = data
+        self.wanted = wanted
+        self.stream = stream
+
+    def views(self, record: LogFileRecord) -> Iterator[FieldView]:
+        """All of its fields."""
+        if isinstance(record, LogRecord):
+            return self.log(record, 0)
+        if isinstance(record, LegacyPacket):
+            return self.packet(record)
+        if isinstance(record, RingEntry):
+            return self.entry(record)
+        if isinstance(record, Padding):
+            return self.rest(0, "padding", RECORDS, "zero bytes")
+        if isinstance(record, Damaged):
+            rule = RULES[record.code]
+            return self.rest(0, DAMAGED, rule.section, rule.title)
+        return self.header(record)
+
+    def number(self, at: int, nbytes: int, name: str, section: str, shown: Any = None) -> FieldView:
+        """A number of its own."""
+        value = int.from_bytes(self.data[at : at + nbytes], "little")
+        meaning = "" if shown is None or shown == value else str(shown)
+        return FieldView(at, 0, 8 * nbytes - 1, name, value, meaning, section)
+
+    def bytes(self, at: int, end: int, name: str, section: str) -> Iterator[FieldView]:
+        """Bytes that are their own meaning."""
+        return explain_stretch(self.data, at, end, name, section, wanted=self.wanted)
+
+    def rest(self, at: int, name: str, section: str, meaning: str) -> Iterator[FieldView]:
+        """All that is left, of which there is one thing to say."""
+        return explain_stretch(
+            self.data, at, len(self.data), name, section, wanted=self.wanted, meaning=meaning
+        )
+
+    def header(self, record: LogFileRecord) -> Iterator[FieldView]:
+        """A header of numbers, or a suffix."""
+        at = 0
+        kinds: dict[str, tuple[tuple[str, int], ...]] = {
+            "stream_header": (("magic", 8), ("version", 4)),
+            "ring_header": (("head", 8), ("tail", 8)),
+            "attribution": (("moniker_bytes", 4), ("url_bytes", 4), ("rolled_out", 8)),
+        }
+        section = "docs, Logs" if record.record == "stream_header" else RINGS
+        for name, nbytes in kinds[record.record]:
+            yield self.number(at, nbytes, name, section)
+            at += nbytes
+        if record.record == "attribution":
+            yield from self.bytes(at, len(self.data), "moniker and url", section)
+        else:
+            yield from self.rest(at, "reserved", section, "should be zero")
+
+    def entry(self, entry: RingEntry) -> Iterator[FieldView]:
+        """An entry of a ring, and the record in it."""
+        yield self.number(0, WORD, "tag", RINGS)
+        yield self.number(WORD, WORD, "length", RINGS)
+        at = wire.RING_ENTRY
+        end = at + entry.length
+        if entry.log is not None:
+            yield from self.log(entry.log, at)
+            at += entry.log.nbytes
+        yield from self.bytes(at, end, "payload", RINGS)
+        yield from self.rest(end, "padding", RINGS, "should be zero")
+
+    def packet(self, packet: LegacyPacket) -> Iterator[FieldView]:
+        """A legacy packet, with its length in a container."""
+        at = 0
+        if self.stream:
+            yield self.number(0, wire.STREAM_LENGTH, "length", "docs, Logs")
+            at = wire.STREAM_LENGTH
+        for name, nbytes in (
+            ("pid", 8),
+            ("tid", 8),
+            ("timestamp", 8),
+            ("severity", 4),
+            ("dropped_logs", 4),
+        ):
+            yield self.number(at, nbytes, name, PACKETS, getattr(packet, name))
+            at += nbytes
+        for tag in packet.tags:
+            yield self.number(at, 1, "tag_bytes", PACKETS)
+            end = at + 1 + self.data[at]
+            yield from self.bytes(at + 1, end, f"tag {tag!r}", PACKETS)
+            at = end
+        yield self.number(at, 1, "end_of_tags", PACKETS)
+        yield from self.bytes(at + 1, len(self.data), "message", PACKETS)
+
+    def log(self, record: LogRecord, at: int) -> Iterator[FieldView]:
+        """A structured record that begins at ``at``."""
+        yield from wire.HEADER.explain(self._word(at), at)
+        yield self.number(at + WORD, WORD, "timestamp", RECORDS, record.timestamp)
+        end = at + record.nbytes
+        at += wire.MIN_RECORD_WORDS * WORD
+        for argument in record.args:
+            stop = at + _nbytes(argument)
+            yield from self.argument(argument, at, min(stop, end))
+            at = stop
+
+    def argument(self, argument: Argument, at: int, end: int) -> Iterator[FieldView]:
+        """An argument that fills bytes ``at`` to ``end``."""
+        if argument.type == DAMAGED:
+            rule = RULES[argument.code or "FXL0109"]
+            yield from explain_stretch(
+                self.data, at, end, DAMAGED, rule.section, wanted=self.wanted, meaning=rule.title
+            )
+            return
+        word = self._word(at)
+        layout = wire.ARGUMENT_LAYOUTS.get(wire.ARG_TYPE.get(word), wire.ARGUMENT)
+        for view in layout.explain(word, at):
+            if view.name.endswith("_ref") and view.value & wire.INLINE:
+                nbytes = view.value & wire.MAX_STRING
+                yield attrs.evolve(view, meaning=f"inline, {nbytes} bytes")
+            else:
+                yield view
+        at += WORD
+        name = wire.NAME_REF.get(word) & wire.MAX_STRING
+        middle = at + name + padding(name)
+        yield from self.bytes(at, middle, "name", layout.section)
+        if isinstance(argument.value, str | bytes):
+            yield from self.bytes(middle, end, "value", layout.section)
+        elif middle < end:
+            yield self.number(middle, WORD, "value", layout.section, argument.value)
+
+    def _word(self, at: int) -> int:
+        return int.from_bytes(self.data[at : at + WORD], "little")
+
+
+def _nbytes(argument: Argument) -> int:
+    """Bytes that an argument takes, by its contents."""
+    value = argument.value
+    if argument.type == DAMAGED and isinstance(value, bytes):
+        return len(value)
+    size: Callable[[str], int] = lambda text: len(text.encode(errors="surrogateescape"))  # noqa: E731
+    name = size(argument.name)
+    total = WORD + name + padding(name)
+    if isinstance(value, str):
+        return total + size(value) + padding(size(value))
+    if isinstance(value, bytes):
+        return total + len(value)
+    return total if value is None or isinstance(value, bool) else total + WORD

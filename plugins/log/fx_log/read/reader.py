@@ -1,0 +1,653 @@
+"""Readers: bytes of logs to Captures. Records come from ``records.py``, tables from the kernels.
+
+One pass over the file (``_Pass``) gives the findings and what a summary says; whole tables keep
+that pass's columns, batches decode again. Each column is made when it is first asked for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import attrs
+import numpy as np
+from numpy.typing import NDArray
+
+from fx_log import layout
+from fx_log.layout import ArgType
+from fx_log.read import scan as k
+from fx_log.read.columns import Chunk, Decoder, PacketDecoder, RingDecoder, well_known_texts
+from fx_log.read.tables import LOG_TAGS, LOGS
+from fx_log.rules import RULES
+from fx_log.severity import ERAS, LEVELS, Level
+from fxframework.errors import LimitError, UsageError, did_you_mean
+from fxframework.io import arena
+from fxframework.io.source import Source
+from fxframework.io.words import U64_MAX
+from fxframework.kit.arguments import split
+from fxframework.model.capture import Capture, OpenRequest, Record, Summary
+from fxframework.model.schema import STANDARD_TABLES, TABLE_CODES, TableSchema
+from fxframework.model.strings import TextColumn
+from fxframework.model.table import Table
+
+if TYPE_CHECKING:
+    from fx_log.read.records import RecordDecoder
+
+__all__ = [
+    "LegacyCapture",
+    "LogCapture",
+    "RingCapture",
+    "StreamCapture",
+    "open_legacy",
+    "open_log",
+    "open_ring",
+    "open_stream",
+]
+
+I64 = NDArray[np.int64]
+U8 = NDArray[np.uint8]
+Columns = dict[str, Any]
+CHUNK_ROWS = 1 << 14
+WHOLE = 1 << 30
+"""Files up to this many bytes are summed up from whole columns, larger ones as a stream."""
+COST = 6
+"""Bytes of columns that a byte of a file may take in whole tables; of typical logs, one or two."""
+LISTED = 1000
+"""Components and tags that a summary lists."""
+BINS = 64
+
+CLOCKS = ("", "boot", "monotonic")
+"""What times can be said to be counted by."""
+_MESSAGES = {
+    1: "a word of type {value}",
+    2: "a record of {value} words",
+    3: "a record of {value} words, and fewer are left",
+    4: "{value} bytes",
+    6: "{value} zero words",
+    8: "a record of {value} bytes",
+    101: "reserved bits are set in 0x{word:016x}",
+    104: "the size says {value} words",
+    105: "tag bits 0x{word:x}",
+    106: "severity 0x{word:02x}",
+    112: "type {value}",
+    113: "type {value}",
+    203: "the one before it has the time {value}",
+    204: "tag {value}",
+    206: "{word} before it",
+    210: "it would take {value} bytes",
+    301: "{value} arguments",
+    302: "a name of {value} bytes",
+    606: "severity {value}",
+    607: "{value} bytes",
+    609: "{value} bytes",
+    701: "a packet of {value} bytes, and fewer are left",
+    803: "a payload of {word} bytes",
+    804: "{value} bytes",
+    805: "{value} bytes",
+    806: "{value} bytes",
+    808: "{value} bytes",
+}
+
+
+def open_log(source: Source, request: OpenRequest) -> LogCapture:
+    """Open a file of structured records. Nothing is read yet."""
+    return LogCapture(source, request)
+
+
+def open_ring(source: Source, request: OpenRequest) -> RingCapture:
+    """Open the image of a ring. Nothing is read yet but its head and tail."""
+    return RingCapture(source, request)
+
+
+def open_legacy(source: Source, request: OpenRequest) -> LegacyCapture:
+    """Open a file that is one legacy packet. Nothing is read yet."""
+    return LegacyCapture(source, request)
+
+
+def open_stream(source: Source, request: OpenRequest) -> StreamCapture:
+    """Open our container of legacy packets. Nothing is read yet."""
+    return StreamCapture(source, request)
+
+
+class LogCapture(Capture):
+    """Structured records, one after another (document 003)."""
+
+    format = "log"
+    timed_records = True
+    row_table = "logs"
+    schemas: ClassVar[Mapping[str, TableSchema]] = {
+        "logs": LOGS,
+        "args": STANDARD_TABLES["args"],
+        "log_tags": LOG_TAGS,
+    }
+
+    def __init__(self, source: Source, request: OpenRequest) -> None:
+        for name, known in (("severity_era", ERAS), ("clock", CLOCKS)):
+            value = request.options.get(name, known[0])
+            if value not in known:
+                raise UsageError(
+                    f"{name} is {value!r}{did_you_mean(value, known)}",
+                    path=source.name,
+                    remedy=f"there are {', '.join(filter(None, known))}",
+                )
+        diagnostics = request.diagnostics(RULES, source)
+        super().__init__(source, request, diagnostics)
+        if not source.size:
+            diagnostics.add("FXF0102", offset=0)
+        well_known_texts(self.strings)
+        self._latest: Decoder | None = None
+        self._passed: _Pass | None = None
+        self._tables: dict[str, Table] = {}
+
+    @property
+    def utc_offset_ns(self) -> int | None:
+        """Epoch minus the capture's clock, as the option of that name has it; None: not known."""
+        return self.request.options.get("utc_offset_ns") or None
+
+    # --- Records ---------------------------------------------------------------------------------
+
+    def records(self) -> Iterator[Record]:
+        """Every record, as ``fx_log.read.records`` decodes them one at a time."""
+        return self._record_decoder().records(self.source.data)
+
+    def _record_decoder(self) -> RecordDecoder:
+        from fx_log.read.records import RecordDecoder
+
+        # Findings are reported once: by the tables' pass where it has run, else from here.
+        fresh = not self.diagnostics.has_any(RULES)
+        return RecordDecoder(
+            self.format,
+            diagnostics=self.diagnostics if fresh else None,
+            limits=self.request.limits,
+            options=self.request.options,
+        )
+
+    def resume(self) -> tuple[int, bytes] | None:
+        """The offset behind the last whole record, and the control records before it.
+
+        Where records have suffixes, one whose suffix is not there yet is not whole.
+        """
+        decoder = Decoder(self.source.data, self.strings, self.request.limits, self.request.options)
+        # Of control records that are the same, the last one is enough.
+        controls: dict[bytes, None] = {}
+        end = 0
+        for frames in decoder.framed():
+            whole = frames.start.size
+            if whole and decoder.state.scalars[k.SUFFIXED] and frames.suffix[-1] < 0:
+                whole -= 1
+            for frame in np.flatnonzero(frames.tag[:whole] & layout.CONTROL).tolist():
+                start = 8 * int(frames.start[frame])
+                record = self.source.read(start, decoder.frame_end(frame) - start)
+                controls.pop(record, None)
+                controls[record] = None
+            if whole:
+                end = decoder.frame_end(whole - 1)
+        return end, b"".join(controls)
+
+    def stretches(self) -> Iterator[tuple[I64, I64]]:
+        """Where sound records begin and end, their suffixes included: byte offsets, some at once.
+
+        Of structured records only; both arrays are of shape (n,).
+        """
+        decoder = Decoder(self.source.data, self.strings, self.request.limits, self.request.options)
+        for frames in decoder.framed():
+            ends = 8 * (frames.start + frames.size)
+            for frame in np.flatnonzero(frames.suffix >= 0).tolist():
+                ends[frame] = decoder.frame_end(frame)
+            yield 8 * frames.start, ends
+
+    # --- The pass over the whole file -------------------------------------------------------------
+
+    def scan(self) -> None:
+        """Read all of it, so that ``diagnostics`` is complete."""
+        self._pass(whole=self._fits_memory)
+
+    @property
+    def _fits_memory(self) -> bool:
+        """Whether whole columns are made where nobody asked for them."""
+        bound = self.request.limits.max_memory or COST * WHOLE
+        return COST * self.source.size <= bound
+
+    def _pass(self, *, whole: bool) -> _Pass:
+        passed = self._passed
+        if passed is not None and (passed.chunk is not None or not whole):
+            return passed
+        if whole:
+            self._check_memory()
+        decoder = self._begin()
+        chunk = None
+        if whole:
+            chunk = decoder.whole(self._release)
+        else:
+            for _ in self._chunks(decoder):
+                pass
+        self._finish(decoder)
+        self._passed = _Pass(decoder, chunk)
+        if passed is None:
+            # What `records()` found so far is found again.
+            self.diagnostics.forget(RULES)
+            self._report(decoder)
+        return self._passed
+
+    def _check_memory(self) -> None:
+        bound = self.request.limits.max_memory
+        if bound and COST * self.source.size > bound:
+            raise LimitError(
+                f"whole tables of {self.source.size} bytes of logs may take "
+                f"{COST * self.source.size} bytes, and max_memory is {bound}",
+                path=self.name,
+                remedy="take the table in batches, or raise it with -o max_memory=BYTES",
+            )
+
+    def _begin(self) -> Decoder:
+        """A decoder at the beginning of the file, over the capture's string pool."""
+        self._latest = self._decoder(self._latest)
+        return self._latest
+
+    def _decoder(self, before: Decoder | None) -> Decoder:
+        limits, options = self.request.limits, self.request.options
+        return Decoder(self.source.data, self.strings, limits, options, before)
+
+    def _finish(self, decoder: Decoder) -> None:
+        """Take in what lies behind what was decoded."""
+
+    def _release(self, start: int, stop: int) -> None:
+        self.source.release(start, stop)
+
+    def _chunks(self, decoder: Decoder) -> Iterator[Chunk]:
+        released = 0
+        for chunk in decoder.chunks(CHUNK_ROWS):
+            yield chunk
+            self._release(released, decoder.position)
+            released = decoder.position
+
+    def _report(self, decoder: Decoder) -> None:
+        """Turn what the kernels noted into diagnostics."""
+        notes = decoder.state.notes
+        listed = notes.findings[: 4 * int(notes.counts[0])].reshape(-1, 4).tolist()
+        shown: dict[int, int] = {}
+        for number, offset, record, value in listed:
+            shown[number] = shown.get(number, 0) + 1
+            message = _MESSAGES.get(number, "").format(value=value, word=value & U64_MAX)
+            if number == 107 and value:
+                message = f"a string is not UTF-8: {self.strings.bytes_of(value)!r}"
+            elif number in (201, 202, 207):
+                message = self.strings[value]
+            self.diagnostics.add(f"FXL{number:04}", message, offset=offset, record=record)
+        for number, total in enumerate(notes.counts[2:].tolist()):
+            if total > shown.get(number, 0):
+                self.diagnostics.add(f"FXL{number:04}", times=total - shown.get(number, 0))
+
+    # --- Tables -----------------------------------------------------------------------------------
+
+    def _table(self, name: str) -> Table:
+        table = self._tables.get(name)
+        if table is None:
+            passed = self._pass(whole=True)
+            assert passed.chunk is not None  # noqa: S101 (a whole pass keeps it)
+            table = self._tables[name] = self._made(name, passed.decoder, passed.chunk)
+        return table
+
+    def _batches(self, name: str, rows: int) -> Iterator[Table]:
+        passed = self._pass(whole=False)
+        if passed.chunk is not None:
+            whole = self._table(name)
+            for at in range(0, len(whole), rows):
+                yield whole.select(slice(at, at + rows))
+            return
+        decoder = self._begin()
+        for chunk in self._chunks(decoder):
+            table = self._made(name, decoder, chunk)
+            for at in range(0, len(table), rows):
+                yield table.select(slice(at, at + rows))
+
+    def _made(self, name: str, decoder: Decoder, chunk: Chunk) -> Table:
+        make = {"logs": _logs, "args": _args, "log_tags": _log_tags}[name]
+        rows, columns = make(decoder, chunk)
+        first = chunk.first[name]
+        columns["row"] = lambda: _counting(first, rows)
+        return Table(self.schemas[name], rows, columns, self.strings)
+
+    # --- Summary ----------------------------------------------------------------------------------
+
+    def summary(self) -> Summary:
+        """Counts and times, from one pass over the whole capture."""
+        passed = self._pass(whole=self._fits_memory)
+        decoder = passed.decoder
+        scalars = decoder.state.scalars
+        some = bool(scalars[k.T_LOGS])
+        return Summary(
+            records=int(scalars[k.RECORD]),
+            kinds=decoder.kinds(),
+            start_ns=int(scalars[k.FIRST_NS]) if some else None,
+            end_ns=int(scalars[k.FINAL_NS]) if some else None,
+            facts=self._facts(decoder),
+            rows={
+                "logs": int(scalars[k.T_LOGS]),
+                "args": int(scalars[k.T_ARGS]),
+                "log_tags": int(scalars[k.T_TAGS]),
+            },
+            timeline=passed.timeline(),
+        )
+
+    def _facts(self, decoder: Decoder) -> dict[str, Any]:
+        clock = self.request.options.get("clock")
+        offset = self.utc_offset_ns
+        texts = decoder.state.texts
+        components = self._most(texts.by_component, "component")
+        tags = self._most(texts.by_tag, "tag")
+        return {
+            "clock": f"{clock} (stated)" if clock else self._unstated_clock,
+            "utc_offset": "not known" if offset is None else offset,
+            "severities": decoder.levels(),
+            "components": components,
+            "tags": tags,
+            "dropped": decoder.sum_of(k.DROPPED_LOW, k.DROPPED_HIGH),
+            "rolled_out": decoder.sum_of(k.ROLLED_LOW, k.ROLLED_HIGH),
+            "out_of_order": int(decoder.state.notes.counts[203 + 2]),
+        }
+
+    _unstated_clock = "not stated: boot today, monotonic in older captures"
+
+    def _most(self, counts: I64, label: str) -> list[dict[str, Any]]:
+        """Strings and how many logs have them, the most first."""
+        codes = np.flatnonzero(counts)
+        codes = codes[np.argsort(-counts[codes], kind="stable")][:LISTED]
+        return [
+            {label: self.strings.bytes_of(code).decode("utf-8", "replace"), "logs": count}
+            for code, count in zip(codes.tolist(), counts[codes].tolist(), strict=True)
+        ]
+
+
+class RingCapture(LogCapture):
+    """The image of an IOBuffer ring (notes §1.5); rows and records stand in reading order."""
+
+    format = "log-ring"
+
+    def __init__(self, source: Source, request: OpenRequest) -> None:
+        super().__init__(source, request)
+        head, tail = source.read(0, 8), source.read(8, 8)
+        self.head = int.from_bytes(head, "little")
+        """Bytes ever written, as the image says."""
+        self.tail = int.from_bytes(tail, "little")
+        """Bytes ever given up, as the image says."""
+
+    def resume(self) -> tuple[int, bytes] | None:
+        """None: a ring is no file that grows."""
+        return None
+
+    @property
+    def _capacity(self) -> int:
+        """Bytes of the ring; 0 where there is none."""
+        return max(0, self.source.size - layout.RING_PAGE)
+
+    @property
+    def _used(self) -> int:
+        """Bytes between tail and head; -1 where these make no sense."""
+        head, tail, capacity = self.head, self.tail, self._capacity
+        if head % 8 or tail % 8 or capacity % 8 or not 0 <= head - tail <= capacity:
+            return -1
+        return head - tail
+
+    def _decoder(self, before: Decoder | None) -> Decoder:
+        capacity, size = self._capacity, self.source.size
+        used = max(self._used, 0) if size >= layout.RING_PAGE else 0
+        decoder = RingDecoder(
+            self.source.data, layout.RING_PAGE, self._start, used, self.strings,
+            self.request.limits, self.request.options, before,
+        )  # fmt: skip
+        state = decoder.state
+        if size < layout.RING_PAGE:
+            if size:
+                decoder.note(801, 0, 0, size)
+                state.kinds[k.KIND_DAMAGED] += 1
+                state.scalars[k.RECORD] = 1
+            return decoder
+        if self.source.data[16 : layout.RING_PAGE].any():
+            decoder.note(101, 0, 0)
+        if capacity % layout.RING_PAGE or capacity < layout.RING_MINIMUM:
+            decoder.note(804, 0, 0, capacity)
+        state.kinds[k.KIND_RING_HEADER] += 1
+        state.scalars[k.RECORD] = 1
+        if self._used < 0:
+            decoder.note(801, 0, 0)
+            if capacity:
+                state.kinds[k.KIND_DAMAGED] += 1
+                state.scalars[k.RECORD] += 1
+        return decoder
+
+    @property
+    def _start(self) -> int:
+        """Byte of the ring at which the tail stands."""
+        return self.tail % self._capacity if self._capacity else 0
+
+    def _finish(self, decoder: Decoder) -> None:
+        """The space between head and tail is one record more."""
+        used, capacity = self._used, self._capacity
+        if not 0 <= used < capacity:
+            return
+        ring = self.source.data[layout.RING_PAGE :]
+        begin = (self._start + used) % capacity
+        stop = begin + capacity - used
+        scalars = decoder.state.scalars
+        if ring[begin:stop].any() or ring[: max(0, stop - capacity)].any():
+            decoder.note(808, layout.RING_PAGE + begin, int(scalars[k.RECORD]), capacity - used)
+            decoder.state.kinds[k.KIND_DAMAGED] += 1
+        else:
+            decoder.state.kinds[k.KIND_PADDING] += 1
+        scalars[k.RECORD] += 1
+
+    def _release(self, start: int, stop: int) -> None:
+        """Nothing: what is read may be a copy already."""
+
+
+class LegacyCapture(LogCapture):
+    """One legacy packet, which is the whole file (notes §3)."""
+
+    format = "log-legacy"
+    _unstated_clock = "not stated: monotonic"
+
+    def resume(self) -> tuple[int, bytes] | None:
+        """None: a packet does not grow."""
+        return None
+
+    def _decoder(self, before: Decoder | None) -> Decoder:
+        limits, options = self.request.limits, self.request.options
+        return PacketDecoder(self.source.data, None, self.strings, limits, options, before)
+
+
+class StreamCapture(LegacyCapture):
+    """Our container of legacy packets."""
+
+    format = "log-legacy-stream"
+
+    def resume(self) -> tuple[int, bytes] | None:
+        """The offset behind the last whole packet, and the container's header."""
+        decoder = self._decoder(None)
+        end = min(layout.STREAM_HEADER, self.source.size)
+        for frames in decoder.framed():
+            if frames.start.size:
+                end = decoder.frame_end(frames.start.size - 1)
+        return end, self.source.read(0, layout.STREAM_HEADER)
+
+    def _decoder(self, before: Decoder | None) -> Decoder:
+        limits, options = self.request.limits, self.request.options
+        start = layout.STREAM_HEADER
+        decoder = PacketDecoder(self.source.data, start, self.strings, limits, options, before)
+        if not self.source.size:
+            return decoder
+        head = self.source.read(0, start)
+        version = layout.STREAM_VERSION.to_bytes(4, "little")
+        if len(head) < start or head[:12] != layout.STREAM_MAGIC + version:
+            decoder.note(702, 0, 0)
+            decoder.state.kinds[k.KIND_DAMAGED] += 1
+        else:
+            decoder.state.kinds[k.KIND_STREAM_HEADER] += 1
+            if any(head[12:]):
+                decoder.note(101, 0, 0)
+        decoder.state.scalars[k.RECORD] = 1
+        return decoder
+
+
+@attrs.frozen
+class _Pass:
+    """What one pass over the whole file found."""
+
+    decoder: Decoder
+    chunk: Chunk | None
+    """All raw columns, where the pass kept them."""
+
+    def timeline(self) -> tuple[tuple[str, tuple[int, ...]], ...]:
+        """Logs per stretch of time, of each severity."""
+        if self.chunk is None or not self.chunk.logs.ns.size:
+            return ()
+        scalars = self.decoder.state.scalars
+        first, last = int(scalars[k.FIRST_NS]), int(scalars[k.FINAL_NS])
+        span = last - first + 1
+        if span >= 1 << 53:
+            return ()
+        step = max(1, self.chunk.logs.ns.size >> 19)  # a sketch needs no more
+        levels = _LEVEL_OF[self.chunk.logs.severity[::step]]
+        bins = (self.chunk.logs.ns[::step] - first) // -(-span // BINS)
+        rows = []
+        for level in reversed(Level):
+            times = bins[levels == level]
+            if times.size:
+                rows.append((level.name, tuple(np.bincount(times, minlength=BINS)[:BINS].tolist())))
+        return tuple(rows)
+
+
+# --- Columns of the tables ------------------------------------------------------------------------
+
+_LEVEL_OF = np.array(LEVELS, np.uint8)
+_LEVEL_CODES = np.array(
+    [len(k.WELL_KNOWN) + list(Level).index(level) for level in LEVELS], np.int32
+)
+"""By severity byte, the code of its name."""
+_SHOWN = k.GIVEN_MESSAGE | k.GIVEN_PID | k.GIVEN_TID | k.GIVEN_LINE
+
+
+def _logs(decoder: Decoder, chunk: Chunk) -> tuple[int, Columns]:
+    logs = chunk.logs
+    rows = int(logs.ns.size)
+
+    def rare(column: int) -> I64:
+        picked = chunk.rare.column == column
+        if not picked.any():
+            return np.broadcast_to(np.int64(0), rows)
+        values = np.zeros(rows, np.int64)
+        values[chunk.rare.row[picked] - chunk.first["logs"]] = chunk.rare.value[picked]
+        return values
+
+    return rows, {
+        "offset": logs.offset,
+        "ts": logs.ns,
+        "ticks": logs.ns.view(np.uint64),
+        "severity": logs.severity,
+        "severity_name": lambda: _LEVEL_CODES[logs.severity],
+        "pid": logs.pid.view(np.uint64),
+        "tid": logs.tid.view(np.uint64),
+        "tags": logs.tags,
+        "component": logs.component,
+        "message": lambda: _messages(decoder, chunk),
+        "file": logs.file,
+        "line": logs.line,
+        "dropped": lambda: rare(k.DROPPED).view(np.uint64),
+        "log_url": logs.url,
+        "log_tag": logs.tag.view(np.uint64),
+        "log_rolled_out": lambda: rare(k.ROLLED).view(np.uint64),
+        "log_verbosity": lambda: rare(k.VERBOSE),
+        "log_given": lambda: logs.given & np.uint8(_SHOWN),
+    }
+
+
+def _messages(decoder: Decoder, chunk: Chunk) -> TextColumn:
+    """The messages, those of structured printfs rendered."""
+    logs = chunk.logs
+    plain = TextColumn.gather(chunk.data, logs.start, logs.length)
+    rows = np.flatnonzero(logs.given & (k.IS_PRINTF | k.GIVEN_MESSAGE) == _RENDERED)
+    if not rows.size:
+        return plain
+    from fx_log.read.entries import render_printf
+
+    values = chunk.positional
+    first = np.searchsorted(values.parent, rows + chunk.first["logs"])
+    last = np.searchsorted(values.parent, rows + chunk.first["logs"], side="right")
+    rendered = TextColumn.of(
+        render_printf(plain.bytes_of(row), [_value(decoder, values, at) for at in range(*bounds)])
+        for row, *bounds in zip(rows.tolist(), first.tolist(), last.tolist(), strict=True)
+    )
+    starts, lengths = plain.offsets[:-1].copy(), np.diff(plain.offsets)
+    starts[rows] = plain.data.size + rendered.offsets[:-1]
+    lengths[rows] = np.diff(rendered.offsets)
+    return TextColumn.gather(np.concatenate((plain.data, rendered.data)), starts, lengths)
+
+
+_RENDERED = k.IS_PRINTF | k.GIVEN_MESSAGE
+
+
+def _value(decoder: Decoder, values: k.Positional, at: int) -> Any:
+    """The value of a positional argument."""
+    kind, value = int(values.type[at]), int(values.value[at])
+    if kind == ArgType.NULL:
+        return None
+    if kind == ArgType.INT64:
+        return value
+    if kind == ArgType.UINT64:
+        return value & U64_MAX
+    if kind == ArgType.DOUBLE:
+        return float(values.value[at : at + 1].view(np.float64)[0])
+    if kind == ArgType.BOOL:
+        return bool(value)
+    return decoder.pool.bytes_of(value)
+
+
+def _args(decoder: Decoder, chunk: Chunk) -> tuple[int, Columns]:
+    args = chunk.args
+    rows = int(args.type.size)
+    made: dict[int, NDArray[Any]] = {}
+
+    def values(wanted: int, otherwise: int, dtype: type) -> NDArray[Any]:
+        seen = int(decoder.state.scalars[k.TYPES_SEEN])
+        if not seen & wanted:
+            return np.broadcast_to(dtype(otherwise), rows)
+        if not seen & ~wanted and dtype is np.int64:
+            return args.value
+        if wanted not in made:
+            out = arena.empty(rows, dtype)
+            split.for_size(8 * rows)(args.type, args.value, wanted, otherwise, out)
+            made[wanted] = out
+        return made[wanted]
+
+    return rows, {
+        "offset": args.offset,
+        "table": np.broadcast_to(np.uint8(TABLE_CODES["logs"]), rows),
+        "parent": args.parent,
+        "name": args.name,
+        "type": args.type,
+        "int": lambda: values(_INTEGERS, 0, np.int64),
+        "uint": lambda: values(_INTEGERS, 0, np.int64).view(np.uint64),
+        "float": lambda: values(_DOUBLES, 0, np.int64).view(np.float64),
+        "str": lambda: values(_TEXTS, -1, np.int32),
+    }
+
+
+_INTEGERS = 1 << ArgType.INT64 | 1 << ArgType.UINT64 | 1 << ArgType.BOOL
+_DOUBLES = 1 << ArgType.DOUBLE
+_TEXTS = 0xFFFF & ~_INTEGERS & ~_DOUBLES & ~(1 << ArgType.NULL)
+
+
+def _log_tags(_: Decoder, chunk: Chunk) -> tuple[int, Columns]:
+    tags = chunk.tags
+    columns = {"offset": tags.offset, "parent": tags.parent, "name": tags.name}
+    return int(tags.name.size), columns
+
+
+def _counting(first: int, rows: int) -> I64:
+    """Row numbers from ``first`` on."""
+    numbers: I64 = arena.empty(rows, np.int64)
+    block = np.arange(min(rows, 1 << 15), dtype=np.int64)
+    for at in range(0, rows, block.size or 1):
+        part = numbers[at : at + block.size]
+        np.add(block[: part.size], first + at, out=part)
+    return numbers

@@ -1,0 +1,269 @@
+"""Values: what type an argument gets from a Python value, and the bytes of arguments and records.
+
+A plain int becomes int64 where that holds it, else uint64; bool, float and str become bool, double
+and string; numbers of numpy go by their dtype. What must be of a certain type is wrapped:
+``Uint64(7)``. None becomes the string "null", as the reference writer has it: its reader takes a
+null argument for the number 1. ``Null()`` is such an argument all the same.
+"""
+
+from __future__ import annotations
+
+import operator
+import reprlib
+import struct
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from fx_log import layout as wire
+from fx_log.layout import ArgType
+from fx_log.read.records import refusal
+from fxframework.kit.arguments import Double, Int64, Null, String, Typed, Uint64
+
+__all__ = [
+    "Arguments",
+    "Double",
+    "Int64",
+    "Null",
+    "String",
+    "Typed",
+    "Uint64",
+    "Value",
+    "argument_bytes",
+    "folded",
+    "pairs",
+    "record_bytes",
+    "shortened",
+    "shown_value",
+    "type_of",
+]
+
+
+Value = None | bool | int | float | str | Typed
+"""What an argument may be; numpy's numbers too."""
+Arguments = Mapping[str, Value] | Iterable[tuple[str, Value]]
+"""Names and values; pairs where a name comes more than once."""
+
+NULL_TEXT = b"null"
+"""What None becomes."""
+CUT = b"..."
+"""What stands at the end of a text that was cut."""
+MAX_VALUE_WORDS = wire.MAX_RECORD_WORDS - wire.MIN_RECORD_WORDS
+"""Words that all arguments of a record have."""
+MAX_TIME = (1 << 63) - 1
+
+_RANGES = {
+    ArgType.INT64: (-(1 << 63), (1 << 63) - 1),
+    ArgType.UINT64: (0, (1 << 64) - 1),
+}
+_OF_NUMPY = {
+    "b1": ArgType.BOOL,
+    "i1": ArgType.INT64,
+    "i2": ArgType.INT64,
+    "i4": ArgType.INT64,
+    "i8": ArgType.INT64,
+    "u1": ArgType.UINT64,
+    "u2": ArgType.UINT64,
+    "u4": ArgType.UINT64,
+    "u8": ArgType.UINT64,
+    "f2": ArgType.DOUBLE,
+    "f4": ArgType.DOUBLE,
+    "f8": ArgType.DOUBLE,
+}
+_WORD = struct.Struct("<Q").pack
+_HEADER = struct.Struct("<Qq").pack
+_PACKS = {
+    ArgType.INT64: struct.Struct("<q").pack,
+    ArgType.UINT64: struct.Struct("<Q").pack,
+    ArgType.DOUBLE: struct.Struct("<d").pack,
+}
+PADDING = tuple(bytes(-n % 8) for n in range(8))
+"""Zero bytes behind a text whose length leaves this rest by 8."""
+
+
+def type_of(value: Any) -> tuple[ArgType, Any] | None:
+    """The type that a value gets, and the value as Python has it; None where it gets none."""
+    if isinstance(value, Typed):
+        return (ArgType(value.type), value.value) if value.type in wire.ARG_NAMES else None
+    if value is None:
+        return ArgType.STRING, NULL_TEXT
+    if isinstance(value, bool):
+        return ArgType.BOOL, value
+    if isinstance(value, int):
+        number = int(value)
+        return (ArgType.UINT64 if number > _RANGES[ArgType.INT64][1] else ArgType.INT64), number
+    if isinstance(value, float):
+        return ArgType.DOUBLE, float(value)
+    if isinstance(value, str):
+        return ArgType.STRING, str(value)
+    kind_of_numpy = getattr(getattr(value, "dtype", None), "str", "")[1:]
+    if kind_of_numpy in _OF_NUMPY and getattr(value, "shape", None) == ():
+        return _OF_NUMPY[kind_of_numpy], value.item()
+    return None
+
+
+def pairs(args: Arguments) -> list[tuple[str, Value]]:
+    """Arguments as a list, since those of an iterator can be had but once.
+
+    Raises WriteRefusedError where they are no names and values.
+    """
+    if isinstance(args, Mapping):
+        args = args.items()
+    try:
+        return [(name, value) for name, value in args]
+    except (TypeError, ValueError) as error:
+        raise refusal("FXL0403", f"keys are names and values, not {reprlib.repr(args)}") from error
+
+
+def octets(what: str, text: Any) -> bytes:
+    """A text as UTF-8, bytes as they are; surrogate escapes become the bytes that they stand for.
+
+    Raises WriteRefusedError for anything else (FXL0403).
+    """
+    if isinstance(text, bytes):
+        return text
+    if not isinstance(text, str):
+        raise refusal("FXL0403", f"{what} must be a text, not {reprlib.repr(text)}")
+    try:
+        return text.encode(errors="surrogateescape")
+    except UnicodeEncodeError as error:
+        raise refusal("FXL0403", f"{what} holds a lone surrogate: {error}") from None
+
+
+def whole_number(what: str, value: Any, least: int, most: int) -> int:
+    """A whole number within bounds; WriteRefusedError for others (FXL0403, FXL0404)."""
+    try:
+        number = operator.index(value)
+    except TypeError:
+        raise refusal("FXL0403", f"{what} is a whole number, not {reprlib.repr(value)}") from None
+    if not least <= number <= most:
+        raise refusal("FXL0404", f"{what} is {reprlib.repr(number)}, not {least} to {most}")
+    return number
+
+
+def shortened(data: bytes, limit: int, mark: bytes = CUT) -> bytes:
+    """UTF-8 of at most ``limit`` bytes: where it is cut, no character is, and ``mark`` follows."""
+    if len(data) <= limit:
+        return data
+    end = max(0, limit - len(mark))
+    for _ in range(3):  # the continuation bytes of a character
+        if end and data[end] & 0xC0 == 0x80:
+            end -= 1
+    return data[:end] + mark[: max(0, limit)]
+
+
+def folded(
+    message: str, file: str | None, line: int | None, keys: Iterable[tuple[str, Any]]
+) -> str:
+    """A message with place and keys, as the FIDL listener shows logs (notes §5.2)."""
+    parts = []
+    if file is not None:
+        parts.append(f"[{file}]" if line is None else f"[{file}({line})]")
+    if message:
+        parts.append(message)
+    parts += [f"{name}={shown_value(value)}" for name, value in keys]
+    return " ".join(parts)
+
+
+def shown_value(value: Any) -> str:
+    """A value in a message: unquoted, as ``ffx log`` prints it."""
+    if isinstance(value, str):
+        return value
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if value is None:
+        return "null"
+    if isinstance(value, float):
+        from fx_log.export.presentation import (
+            rust_double,  # with numpy, which a logging program spares
+        )
+
+        return rust_double(value)
+    return value.hex() if isinstance(value, bytes | memoryview) else str(value)
+
+
+def name_head(name: str | bytes) -> tuple[int, bytes]:
+    """What an argument's name puts into its header, with the header's first word, and its bytes.
+
+    Raises WriteRefusedError for a name over 32,767 bytes (FXL0405).
+    """
+    data = octets("a key", name)
+    length = len(data)
+    if length > wire.MAX_STRING:
+        raise refusal(
+            "FXL0405", f"a key has {length} bytes, at most {wire.MAX_STRING}: {reprlib.repr(name)}"
+        )
+    size = 1 + (length + 7 >> 3)
+    if size > MAX_VALUE_WORDS:
+        raise refusal("FXL0407", f"a key has {length} bytes, which leaves it no room in a record")
+    ref = wire.INLINE | length if length else 0
+    return ref << 16 | size << 4, data + PADDING[length & 7]
+
+
+def argument_bytes(name: str | bytes, kind: int, value: Any) -> bytes:
+    """An argument's bytes. ``kind`` is one of ``ArgType``; a string may be given as bytes.
+
+    Raises WriteRefusedError (FXL0403 to FXL0405, FXL0407, FXL0410).
+    """
+    head, data = name_head(name)
+    if kind == ArgType.STRING:
+        if not isinstance(value, bytes):
+            value = octets(_value_of(name), value)
+        return text_argument(head, data, value)
+    if kind == ArgType.BOOL:
+        return _WORD(head | ArgType.BOOL | bool(value) << 32) + data
+    if kind == ArgType.NULL:
+        return _WORD(head) + data
+    if (head >> 4 & 0xFFF) >= MAX_VALUE_WORDS:
+        raise refusal("FXL0407", f"the name of {reprlib.repr(name)} leaves no room for a value")
+    pack = _PACKS.get(kind)  # type: ignore[call-overload]
+    if pack is None:
+        raise refusal("FXL0410", f"logs have no arguments of type {reprlib.repr(kind)}")
+    try:
+        packed = pack(value)
+    except (struct.error, OverflowError, TypeError):
+        if kind == ArgType.DOUBLE:
+            raise refusal(
+                "FXL0403", f"{_value_of(name)} is no double: {reprlib.repr(value)}"
+            ) from None
+        what = f"{_value_of(name)}, {wire.ARG_NAMES[kind]},"
+        packed = pack(whole_number(what, value, *_RANGES[ArgType(kind)]))
+    return b"".join((_WORD((head | kind) + 0x10), data, packed))
+
+
+def text_argument(head: int, name: bytes, value: bytes) -> bytes:
+    """The bytes of a string argument; ``head`` and ``name`` are what ``name_head`` gives.
+
+    Raises WriteRefusedError over 32,767 bytes, or the words of a record (FXL0405, FXL0407).
+    """
+    length = len(value)
+    size = (head >> 4 & 0xFFF) + (length + 7 >> 3)
+    if length > wire.MAX_STRING or size > MAX_VALUE_WORDS:
+        what = _value_of(name.rstrip(b"\0"))
+        if length > wire.MAX_STRING:
+            raise refusal("FXL0405", f"{what} has {length} bytes, at most {wire.MAX_STRING}")
+        raise refusal(
+            "FXL0407", f"{what}: with its name it needs {size} words of {MAX_VALUE_WORDS}"
+        )
+    ref = wire.INLINE | length if length else 0
+    header = (head & ~0xFFF0) | size << 4 | ref << 32 | ArgType.STRING
+    return b"".join((_WORD(header), name, value, PADDING[length & 7]))
+
+
+def _value_of(name: str | bytes) -> str:
+    if isinstance(name, bytes):
+        name = name.decode(errors="backslashreplace")
+    return f"the value of {reprlib.repr(name)}"
+
+
+def record_bytes(severity: int, time: int, arguments: bytes, *, tag_bits: int = 0) -> bytes:
+    """A structured record of these arguments' bytes, which are whole words.
+
+    Raises WriteRefusedError over 4,095 words (FXL0407).
+    """
+    size = wire.MIN_RECORD_WORDS + (len(arguments) >> 3)
+    if size > wire.MAX_RECORD_WORDS:
+        raise refusal(
+            "FXL0407", f"the record needs {size} words, one has {wire.MAX_RECORD_WORDS} at most"
+        )
+    header = wire.RECORD_TYPE | size << 4 | tag_bits << 16 | severity << 56
+    return _HEADER(header, time) + arguments

@@ -1,0 +1,445 @@
+"""Converting: records of one generation of logs as records of another, and what that loses.
+
+Legacy packets become structured records and these packets; who logged moves between manifests, the
+records themselves, and nothing at all (notes §1.5, §2, §3). Each function counts what the other
+generation has no place for in a ``Counter`` of the caller's, by name.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+import attrs
+
+from fx_log import layout as wire
+from fx_log.read.entries import Entry, Meaning, split_attribution
+from fx_log.read.records import (
+    Argument,
+    Attribution,
+    Damaged,
+    LegacyPacket,
+    LogFileRecord,
+    LogRecord,
+    Padding,
+    RingEntry,
+    RingHeader,
+    StreamHeader,
+)
+from fx_log.severity import Level, legacy_level
+from fx_log.write.arguments import folded
+from fx_log.write.sinks import MAX_DROPPED, fitted, verbose_severity
+from fxframework.errors import UsageError, WriteRefusedError
+
+if TYPE_CHECKING:
+    from fx_log.write.redaction import Redactor
+
+__all__ = [
+    "ATTRIBUTIONS",
+    "AttributionConverter",
+    "convert_attribution",
+    "legacy",
+    "only_rolled_out",
+    "structured",
+    "tag_of_entry",
+    "to_legacy",
+    "to_structured",
+]
+
+Lost = Counter[str]
+"""What had no place, by name, with counts."""
+ATTRIBUTIONS: Final = ("keep", "manifest", "in_record", "none")
+"""Where records say who logged; ``keep`` leaves it where it is."""
+BEHIND: Final = "entries with bytes behind their records"
+NO_LOG: Final = "entries that hold no log"
+"""What is lost with entries of rings."""
+
+# --- Legacy packets and structured records --------------------------------------------------------
+
+
+def to_structured(packet: LegacyPacket, lost: Lost, *, era: str = "current") -> LogRecord:
+    """A packet as a structured record: pid, tid, num_dropped, message, tags, as Rust orders them.
+
+    Of the severity a byte is left; in the era "2022" it is taken as readers of that time did, and
+    a verbosity becomes a severity below INFO, as writers of today have it.
+    """
+    severity = packet.raw_severity
+    if era == "2022":
+        severity, verbosity = legacy_level(packet.severity)
+        if verbosity:
+            severity = verbose_severity(verbosity)
+    elif severity != packet.severity:
+        lost["severities beyond a byte"] += 1
+    args = [
+        Argument(name="pid", type="uint64", value=packet.pid),
+        Argument(name="tid", type="uint64", value=packet.tid),
+    ]
+    if packet.dropped_logs:
+        args.append(Argument(name="num_dropped", type="uint64", value=packet.dropped_logs))
+    args.append(Argument(name="message", type="string", value=packet.message))
+    args += [Argument(name="tag", type="string", value=tag) for tag in packet.tags]
+    return LogRecord(timestamp=packet.timestamp, severity=severity, args=tuple(args))
+
+
+def to_legacy(
+    entry: Entry, lost: Lost, *, fold: bool = True, redactor: Redactor | None = None
+) -> LegacyPacket:
+    """An entry as a legacy packet.
+
+    File, line and keys, which a packet has no place for, go into the message, as
+    ``[file(line)] message key=value``, or, without ``fold``, nowhere. Either is counted, and so
+    are who logged, what is cut (messages, tags) and tags beyond the fifth. What ``redactor`` takes
+    out does not come into the message.
+    """
+    if redactor is not None:
+        entry = redactor.entry(entry)
+    if entry.component is not None and entry.component != wire.UNKNOWN_COMPONENT:
+        lost["components"] += 1
+    elif entry.tag & ~wire.CONTROL:
+        lost["ids of components that nothing names"] += 1
+    if entry.url:
+        lost["urls"] += 1
+    if entry.rolled_out:
+        lost["counts of logs rolled out"] += 1
+    if entry.verbosity:
+        lost["verbosities"] += 1
+    if entry.dropped > MAX_DROPPED:
+        lost["counts of dropped logs, in part"] += 1
+    message = entry.message or ""
+    where = "put into messages" if fold else "left out"
+    if entry.file is not None:
+        lost[f"files and lines ({where})"] += 1
+    if entry.args:
+        lost[f"keys ({where})"] += len(entry.args)
+    if fold:
+        keys = [(argument.name, argument.value) for argument in entry.args]
+        message = folded(message, entry.file, entry.line, keys)
+        if redactor is not None:  # numbers are text there
+            message = redactor.text(message)
+    whole = LegacyPacket(
+        pid=entry.pid or 0,
+        tid=entry.tid or 0,
+        timestamp=entry.ts,
+        severity=entry.severity,
+        dropped_logs=min(entry.dropped, MAX_DROPPED),
+        tags=tuple(entry.tags),
+        message=message,
+    )
+    packet = fitted(whole)
+    if packet is not whole:
+        lost["tags, in part or left out"] += sum(tag not in packet.tags for tag in whole.tags)
+        lost["messages, in part"] += packet.message != whole.message
+    return packet
+
+
+def only_rolled_out(entry: Entry) -> bool:
+    """Whether an entry says that logs were rolled out, and nothing else: a control record's."""
+    given = (entry.pid, entry.tid, entry.message, entry.line, entry.file)
+    return bool(entry.rolled_out) and not (
+        any(each is not None for each in given) or entry.args or entry.tags
+    )
+
+
+def structured(
+    records: Iterable[LogFileRecord], lost: Lost, *, era: str = "current"
+) -> Iterator[LogRecord]:
+    """The logs of any format as structured records; what is no log is left out and counted.
+
+    Structured records pass as they are. An entry of a ring gives its record, with the entry's
+    tag, which is what counts there (notes §1.5); manifests keep theirs.
+    """
+    for record in records:
+        if isinstance(record, LegacyPacket):
+            yield to_structured(record, lost, era=era)
+        elif isinstance(record, LogRecord):
+            yield record
+        elif isinstance(record, RingEntry) and record.log is not None:
+            if record.payload:
+                lost[BEHIND] += 1
+            yield _of_ring(record.log, record.tag, lost)
+        else:
+            _leave(record, lost)
+
+
+def _of_ring(log: LogRecord, tag: int, lost: Lost) -> LogRecord:
+    """The record of a ring's entry, as a file of records has it."""
+    bits = log.tag_bits
+    if not log.control:
+        bits = tag_of_entry(tag, lost)
+    elif _last(log.args, wire.CONTROL_ROLLED_OUT, "uint64") is not None:
+        bits = wire.CONTROL | tag_of_entry(tag, lost)
+    return log if bits == log.tag_bits else attrs.evolve(log, tag_bits=bits, raw=None)
+
+
+def tag_of_entry(tag: int, lost: Lost) -> int:
+    """What a record's tag can be of an entry's, which has 64 bits; 0, and counted, beyond 31."""
+    if tag < wire.CONTROL:
+        return tag
+    lost["tags of entries"] += 1
+    return 0
+
+
+def legacy(
+    records: Iterable[LogFileRecord],
+    lost: Lost,
+    *,
+    fold: bool = True,
+    redactor: Redactor | None = None,
+) -> Iterator[LogFileRecord]:
+    """The logs of any format as our container of legacy packets: its header, then packets.
+
+    Packets pass as they are, but for what ``redactor`` takes out; see ``to_legacy`` for the others.
+    """
+    yield StreamHeader()
+    meaning: Meaning | None = None
+    for record in records:
+        if isinstance(record, LegacyPacket):
+            kept = record if redactor is None else redactor.redact(record)
+            if kept is not None:
+                yield kept
+            continue
+        if meaning is None:
+            meaning = Meaning("log-ring" if isinstance(record, RingHeader) else "log", {})
+        entry = meaning.entry(record, _unheard)
+        if entry is None:
+            _leave(record, lost)
+        elif only_rolled_out(entry):
+            lost["counts of logs rolled out"] += 1
+        else:
+            if isinstance(record, RingEntry) and record.payload:
+                lost[BEHIND] += 1
+            yield to_legacy(entry, lost, fold=fold, redactor=redactor)
+
+
+def _leave(record: LogFileRecord, lost: Lost) -> None:
+    """Count a record that is no log, where something is lost with it."""
+    if isinstance(record, Damaged):
+        lost["damaged stretches"] += 1
+    elif isinstance(record, RingEntry) and record.log is None:
+        lost[NO_LOG] += 1
+    elif isinstance(record, Padding):
+        lost["padding"] += 1
+    elif isinstance(record, Attribution):
+        lost["attributions"] += 1
+
+
+def _unheard(code: str, message: str = "", offset: int = 0) -> None:
+    """Where findings go that the reader makes."""
+
+
+# --- Who logged -----------------------------------------------------------------------------------
+
+
+class AttributionConverter:
+    """Moves what a file says about who logged (notes §1.5), one record at a time.
+
+    ``to`` is ``manifest`` (control records name the tags that logs carry), ``in_record`` (each log
+    carries moniker and url at its end) or ``none``. It takes all three generations, the suffix of
+    2025 too. Everything else passes as it is, byte for byte.
+
+    Counts of logs rolled out go with it: as control records, as an argument of the component's
+    next log, or as control records that name nobody. Of a component without a moniker nothing is
+    moved. ``lost`` counts what had no place.
+    """
+
+    def __init__(self, to: str, lost: Lost | None = None) -> None:
+        if to not in ATTRIBUTIONS[1:]:
+            raise UsageError(
+                f"attribution goes to {to!r}",
+                remedy=f"there are {', '.join(ATTRIBUTIONS)}",
+            )
+        self.to = to
+        self.lost: Lost = Counter() if lost is None else lost
+        self._held: LogRecord | None = None
+        """A log, until it is known whether a suffix follows."""
+        self._named: dict[int, tuple[str, str]] = {}
+        """Components by their tags in the input."""
+        self._tags: dict[tuple[str, str], int] = {}
+        """Tags that this converter gave."""
+        self._taken: dict[int, tuple[str, str]] = {}
+        self._free = wire.CONTROL - 1
+        self._rolled_out: dict[tuple[str, str], int] = {}
+        """Logs rolled out, of components whose next log is to say so."""
+
+    def feed(self, record: LogFileRecord) -> list[LogFileRecord]:
+        """Take a record; gives those that can be written now."""
+        held, self._held = self._held, None
+        if isinstance(record, Attribution):
+            if held is None:
+                self.lost["attributions of no log"] += 1
+                return []
+            return self._log(held, record)
+        out = [] if held is None else self._log(held, None)
+        if not isinstance(record, LogRecord):
+            out.append(record)
+        elif record.control:
+            out += self._control(record)
+        else:
+            self._held = record
+        return out
+
+    def finish(self) -> list[LogFileRecord]:
+        """What is still held back."""
+        held, self._held = self._held, None
+        out = [] if held is None else self._log(held, None)
+        self.lost["counts of logs rolled out"] += len(self._rolled_out)
+        self._rolled_out = {}
+        self.lost += Counter()  # without what was counted as 0
+        return out
+
+    def _control(self, record: LogRecord) -> list[LogFileRecord]:
+        tag = record.tag_bits & ~wire.CONTROL
+        rolled_out = _last(record.args, wire.CONTROL_ROLLED_OUT, "uint64")
+        moniker = _last(record.args, wire.MANIFEST_MONIKER, "string")
+        url = _last(record.args, wire.MANIFEST_URL, "string")
+        if rolled_out is None and moniker is not None and url is not None:
+            self._named[tag] = moniker, url
+            mine = self._taken.pop(tag, None)
+            if mine is not None:  # the input's from now on; ours gets another
+                del self._tags[mine]
+        if self.to == "manifest":
+            return [record]
+        if rolled_out is None:
+            if moniker is None or url is None:
+                self.lost["control records"] += 1
+            return []
+        if self.to == "in_record" and tag in self._named:
+            who = self._named[tag]
+            self._rolled_out[who] = self._rolled_out.get(who, 0) + rolled_out
+            return []
+        if tag or tag in self._named:
+            self.lost["components"] += 1
+        return [attrs.evolve(record, tag_bits=wire.CONTROL, raw=None)]
+
+    def _log(self, record: LogRecord, suffix: Attribution | None) -> list[LogFileRecord]:
+        args, appended = split_attribution(record.args)
+        own = appended.get(wire.MONIKER)
+        url = appended.get(wire.URL)
+        count = appended.get(wire.ROLLED_OUT)
+        rolled_out: Any = 0 if count is None else count.value
+        who: tuple[str, str] | None = None
+        if own is not None:
+            who = str(own.value), "" if url is None else str(url.value)
+            if suffix is not None:
+                self.lost["attributions of logs that have one"] += 1
+        elif suffix is not None:
+            who, rolled_out = (suffix.moniker, suffix.url), suffix.rolled_out or rolled_out
+        elif appended and self.to == "in_record" and record.tag_bits in self._named:
+            moniker, named_url = self._named[record.tag_bits]
+            who = moniker, named_url if url is None else str(url.value)
+        elif appended and self.to != "none":
+            self.lost["attributions without a moniker (kept as they are)"] += 1
+            return [record]
+        if self.to == "none":
+            if appended or suffix is not None or record.tag_bits:
+                self.lost["components"] += 1
+            return self._bare(record, args, rolled_out)
+        if self.to == "manifest":
+            return [record] if who is None else self._by_tag(record, args, who, rolled_out)
+        return self._in_record(record, args, who, rolled_out, has_own=own is not None)
+
+    def _bare(
+        self, record: LogRecord, args: Sequence[Argument], rolled_out: int
+    ) -> list[LogFileRecord]:
+        out: list[LogFileRecord] = []
+        if rolled_out:
+            out.append(rolled_out_record(0, rolled_out, record.timestamp))
+        if len(args) == len(record.args) and not record.tag_bits:
+            return [*out, record]
+        return [*out, attrs.evolve(record, args=tuple(args), tag_bits=0, raw=None)]
+
+    def _by_tag(
+        self, record: LogRecord, args: Sequence[Argument], who: tuple[str, str], rolled_out: int
+    ) -> list[LogFileRecord]:
+        out: list[LogFileRecord] = []
+        tag = self._tags.get(who)
+        if tag is None:
+            tag = self._tags[who] = self._give(who)
+            out.append(manifest_record(tag, *who))
+        if rolled_out:
+            out.append(rolled_out_record(tag, rolled_out, record.timestamp))
+        out.append(attrs.evolve(record, args=tuple(args), tag_bits=tag, raw=None))
+        return out
+
+    def _give(self, who: tuple[str, str]) -> int:
+        """A tag for a component: from the greatest down, since the system counts up."""
+        while self._free in self._named or self._free in self._taken:
+            self._free -= 1
+        self._taken[self._free] = who
+        return self._free
+
+    def _in_record(
+        self,
+        record: LogRecord,
+        args: Sequence[Argument],
+        who: tuple[str, str] | None,
+        rolled_out: int,
+        *,
+        has_own: bool,
+    ) -> list[LogFileRecord]:
+        named = self._named.get(record.tag_bits)
+        if who is None:
+            who = named
+        if who is None:
+            return [record]
+        before = self._rolled_out.pop(who, 0)
+        if named is not None and not has_own:  # a url of its own does not make it another's
+            before += self._rolled_out.pop(named, 0)
+        if has_own and not before:
+            return [record]
+        rolled_out += before
+        tail = [
+            Argument(name=wire.MONIKER, type="string", value=who[0]),
+            Argument(name=wire.URL, type="string", value=who[1]),
+        ]
+        if rolled_out:
+            tail.append(Argument(name=wire.ROLLED_OUT, type="uint64", value=rolled_out))
+        made = attrs.evolve(record, args=(*args, *tail), tag_bits=0, raw=None)
+        try:
+            made.pack()
+        except WriteRefusedError:
+            self.lost["attributions of logs that have no room for them"] += 1
+            return self._bare(record, args, rolled_out)
+        return [made]
+
+
+def convert_attribution(
+    records: Iterable[LogFileRecord], to: str, lost: Lost | None = None
+) -> Iterator[LogFileRecord]:
+    """Records of a ``log`` file with who logged elsewhere; see ``AttributionConverter``."""
+    converter = AttributionConverter(to, lost)
+    for record in records:
+        yield from converter.feed(record)
+    yield from converter.finish()
+
+
+def manifest_record(tag: int, moniker: str, url: str) -> LogRecord:
+    """The control record that names a component's tag."""
+    return LogRecord(
+        timestamp=0,
+        severity=Level.INFO,
+        tag_bits=wire.CONTROL | tag,
+        args=(
+            Argument(name=wire.MANIFEST_MONIKER, type="string", value=moniker),
+            Argument(name=wire.MANIFEST_URL, type="string", value=url),
+        ),
+    )
+
+
+def rolled_out_record(tag: int, count: int, time: int) -> LogRecord:
+    """The control record that says how many logs of a component are lost."""
+    return LogRecord(
+        timestamp=time,
+        severity=Level.INFO,
+        tag_bits=wire.CONTROL | tag,
+        args=(Argument(name=wire.CONTROL_ROLLED_OUT, type="uint64", value=count),),
+    )
+
+
+def _last(args: Iterable[Argument], name: str, type: str) -> Any:
+    value = None
+    for argument in args:
+        if argument.name == name and argument.type == type:
+            value = argument.value
+    return value

@@ -1,0 +1,162 @@
+"""Parts of logs in their own format: what was chosen, or what is sound, and nothing that is not."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+import attrs
+import numpy as np
+from numpy.typing import NDArray
+
+from fx_log import layout as wire
+from fx_log.read.reader import LogCapture
+from fx_log.read.records import (
+    Damaged,
+    LogFileRecord,
+    Padding,
+    RingEntry,
+    RingHeader,
+    StreamHeader,
+)
+from fx_log.rules import RULES
+from fx_log.write.convert import BEHIND
+from fx_log.write.redaction import NO_HEADER
+from fx_log.write.writer import open_any_writer
+from fxframework.io.sink import Sink
+from fxframework.io.source import CHUNK
+from fxframework.kit.salvage import Loss, lost
+from fxframework.model.capture import Capture
+from fxframework.model.diagnostics import Diagnostics
+from fxframework.model.window import Selection, Window
+
+__all__ = ["cut", "salvage"]
+
+I64 = NDArray[np.int64]
+STALE = "FXL0808"
+"""What a ring does not use: no loss, and none of the part."""
+TRAILING = "FXL0806"
+"""Bytes behind the record of an entry."""
+_REPORTED = {
+    "FXL0901": "values redacted",
+    "FXL0902": "logs without their component",
+    "FXL0903": "keys to be redacted that were not there",
+}
+
+
+def cut(
+    capture: Capture, selection: Selection, sink: Sink, options: Mapping[str, Any]
+) -> Mapping[str, int]:
+    """Write the logs that were chosen, with the records that say who logged them.
+
+    Damaged stretches and padding are left out; a ring keeps its size where it can. Gives what was
+    left out, with counts, and what the writer reports: values redacted, and logs without their
+    component. Raises what the format's writer raises.
+    """
+    assert isinstance(capture, LogCapture)  # noqa: S101 (the host asks for no other)
+    window = Window(capture, selection)
+    left_out = window.offsets_left_out()
+    behind = 0
+    plain = all(value in {"keep", "", True} for value in options.values())
+    found = Diagnostics(RULES)
+    if capture.format == "log" and plain:
+        for stretch in _kept(capture, left_out):
+            _copy(capture, stretch, sink)
+        damaged = capture.summary().kinds.get("damaged", 0)
+    else:
+        losses = Counter(
+            BEHIND if loss.code == TRAILING else loss.what
+            for loss in _write(window.records(), capture.format, sink, options, found)
+        )
+        damaged, behind = losses["damaged"], losses[BEHIND]
+    counts = {"logs": int(left_out.size), "damaged stretches": damaged, BEHIND: behind}
+    counts |= {what: found.counts.get(code, 0) for code, what in _REPORTED.items()}
+    return {name: count for name, count in counts.items() if count}
+
+
+def salvage(capture: Capture, sink: Sink, options: Mapping[str, Any]) -> Iterator[Loss]:
+    """Write what is sound, and give each loss, and what the writer reports at the end.
+
+    Losses are damage, and of a ring entries that hold no log and bytes behind a log.
+    """
+    found = Diagnostics(RULES)
+    yield from _write(capture.records(), capture.format, sink, options, found)
+    for finding in found:
+        yield Loss(0, 0, "finding", finding.message, finding.code)
+
+
+def _kept(capture: LogCapture, left_out: I64) -> Iterator[tuple[int, int]]:
+    """Stretches of sound records, of which those at some offsets are left out."""
+    left_out = np.append(left_out, np.int64(-1))
+    for offsets, ends in capture.stretches():
+        keep = left_out[np.searchsorted(left_out[:-1], offsets)] != offsets
+        starts, stops = offsets[keep], ends[keep]
+        if not starts.size:
+            continue
+        first = np.append(True, starts[1:] != stops[:-1])
+        last = np.append(first[1:], True)
+        yield from zip(starts[first].tolist(), stops[last].tolist(), strict=True)
+
+
+def _copy(capture: Capture, stretch: tuple[int, int], sink: Sink) -> None:
+    start, stop = stretch
+    for at in range(start, stop, CHUNK):
+        sink.write(capture.source.read(at, min(CHUNK, stop - at)))
+
+
+def _write(
+    records: Iterable[Any],
+    format: str,
+    sink: Sink,
+    options: Mapping[str, Any],
+    found: Diagnostics,
+) -> Iterator[Loss]:
+    """Write the sound ones of some records; gives the losses as they are met."""
+    writer = open_any_writer(format, sink, options, found)
+    ring = format == "log-ring"
+    if ring:
+        records = _in_a_ring(records)
+    for record in records:
+        loss = _loss(record)
+        if loss is not None:
+            yield loss
+            if loss.code == NO_HEADER:
+                writer.write(StreamHeader())
+        elif isinstance(record, RingEntry) and record.payload:
+            message = f"{len(record.payload)} bytes behind the log of an entry; left out"
+            yield Loss(record.offset, 0, record.record, message, TRAILING)
+            writer.write(attrs.evolve(record, payload=b""))
+        elif isinstance(record, Padding) and not ring:
+            yield lost(record)
+        else:
+            writer.write(record)
+    writer.close()
+
+
+def _loss(record: LogFileRecord) -> Loss | None:
+    """What is lost with a record that is not written."""
+    if isinstance(record, Damaged):
+        return lost(record)
+    if isinstance(record, RingEntry) and record.log is None:
+        message = f"an entry of {record.nbytes} bytes that holds no log; left out"
+        return Loss(record.offset, record.nbytes, record.record, message, "FXL0805")
+    return None
+
+
+def _in_a_ring(records: Iterable[LogFileRecord]) -> Iterator[LogFileRecord]:
+    """The records of a ring as its part has them: stale bytes as padding, entries tidy.
+
+    Where the header makes no sense, an empty ring stands for it.
+    """
+    for record in records:
+        if isinstance(record, Damaged) and record.code == STALE:
+            yield Padding(nbytes=record.nbytes)
+        elif isinstance(record, RingEntry | RingHeader):
+            yield attrs.evolve(record, raw=None)
+        elif isinstance(record, Damaged) and record.code == "FXL0801":
+            yield record
+            yield RingHeader(head=0, tail=0)
+            yield Padding(nbytes=wire.RING_MINIMUM)
+        else:
+            yield record

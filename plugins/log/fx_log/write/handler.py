@@ -1,0 +1,205 @@
+"""Handler: what a Python program logs with ``logging``, as Fuchsia log records.
+
+    logging.getLogger().addHandler(LogHandler("program.fxlog"))
+
+Each record is in the file before the call that logged it returns, so that a crash loses none.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import threading
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from fx_log import layout as wire
+from fx_log.severity import PYTHON, Level
+from fx_log.write.arguments import type_of
+from fx_log.write.sinks import Where
+from fx_log.write.writer import LogWriter
+from fxframework.io.words import padding
+from fxframework.model.target import Clock
+
+__all__ = ["LogHandler", "severity_of_level"]
+
+_STANDARD = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
+"""What every record has; the rest is what the program gave as ``extra``."""
+_TAKEN = {*wire.WELL_KNOWN, wire.MONIKER, wire.URL, wire.ROLLED_OUT}
+"""Names that readers take for something of their own."""
+_STEPS = sorted((python, level) for level, python in PYTHON.items())
+
+
+def severity_of_level(level: int) -> int:
+    """The severity byte of a level number of Python's: exact at the levels, between them between.
+
+    Below 5 (TRACE) and above 50 (CRITICAL, which is FATAL) it stays at these.
+    """
+    below, severity = _STEPS[0]
+    if level <= below:
+        return int(severity)
+    for above, next_severity in _STEPS[1:]:
+        if level <= above:
+            # Rounded up: what Python filters at a level is not below that level's severity.
+            step = int(next_severity) - int(severity)
+            return int(severity) + -(-step * (level - below) // (above - below))
+        below, severity = above, next_severity
+    return int(Level.FATAL)
+
+
+class LogHandler(logging.Handler):
+    """A handler of ``logging`` that writes structured records.
+
+    ``where`` is a path, a file that takes bytes, or what else ``LogWriter`` writes to. A path's
+    file is continued where it exists, or begun anew with ``append=False``; every record reaches it
+    at once. ``tags`` are added to the logger's name, which is the first tag with
+    ``name_as_tag``; the root logger's is none. ``clock`` gives the time, by default that since
+    this machine's boot, when the record is handled.
+
+    A record has the process and the thread that logged it, by their native ids, file and line
+    always, the message with the traceback behind it, and as keys what the program gave as
+    ``extra``: numbers, texts and booleans as they are, anything else by its repr. A key whose name
+    readers take for something else (such as ``tag``, ``file``) gets an underscore at its end. What
+    is too large is cut, and the record kept.
+
+    It never raises into the program: what goes wrong goes to ``handleError``, as in any handler.
+    """
+
+    def __init__(
+        self,
+        where: Where,
+        level: int | str = logging.NOTSET,
+        *,
+        append: bool = True,
+        pid: int | None = None,
+        tags: Iterable[str] = (),
+        name_as_tag: bool = True,
+        clock: Clock | Callable[[], int] | None = None,
+    ) -> None:
+        super().__init__(level)
+        self._file: _File | None = None
+        target = where
+        if isinstance(where, str | os.PathLike):
+            self._file = target = _File(where, append=append)
+        self._pid = pid
+        self._name_as_tag = name_as_tag
+        try:
+            self.writer = LogWriter(
+                target,
+                tags=tags,
+                clock=clock,
+                always_file_line=True,
+                on_too_large="cut",
+            )
+        except BaseException:
+            self._shut()
+            raise
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Write a record; what goes wrong goes to ``handleError``."""
+        try:
+            self._write(record)
+        except Exception:  # noqa: BLE001 (a program does not fail for its log)
+            self.handleError(record)
+
+    def close(self) -> None:
+        """Close the file of a path; what the program gave is left open."""
+        super().close()
+        self._shut()
+
+    def _write(self, record: logging.LogRecord) -> None:
+        tag = self._name_as_tag and record.name != "root" and record.name
+        self.writer.write(
+            severity_of_level(record.levelno or 0),
+            _utf8(self._message(record)),
+            {_free(name): _value(value) for name, value in _extra(record)},
+            tags=(_utf8(tag),) if tag else (),
+            file=_utf8(record.pathname) if record.pathname else None,
+            line=max(record.lineno or 0, 0),
+            pid=self._pid if self._pid is not None else record.process,
+            tid=_native_id(record.thread),
+        )
+
+    def _message(self, record: logging.LogRecord) -> str:
+        """The message, formatted as the program asks, or with what was raised behind it."""
+        formatter = self.formatter
+        # What basicConfig gives any handler repeats in the message what a record has beside it.
+        if formatter is None or getattr(formatter, "_fmt", None) == logging.BASIC_FORMAT:
+            formatter = _PLAIN
+        return formatter.format(record)
+
+    def _shut(self) -> None:
+        if self._file is not None:
+            self._file.close()
+
+
+class _File:
+    """A file to which each record goes at once, whole, whoever else writes at its end."""
+
+    def __init__(self, path: str | os.PathLike[str], *, append: bool) -> None:
+        self._file = open(path, "ab" if append else "wb", buffering=0)  # noqa: PTH123, SIM115
+        odd = padding(os.fstat(self._file.fileno()).st_size)
+        if odd:  # a record that was torn: what follows can be found behind it
+            self._file.write(bytes(odd))
+
+    def write(self, record: bytes) -> None:
+        """Write a record; where the file takes a part only, that part is taken back."""
+        taken = self._file.write(record)
+        while taken is not None and taken < len(record):
+            try:
+                taken += self._file.write(record[taken:]) or 0
+            except OSError:
+                with contextlib.suppress(OSError):
+                    size = os.fstat(self._file.fileno()).st_size
+                    self._file.truncate(size - taken)
+                raise
+
+    def close(self) -> None:
+        """Close it; may be called again."""
+        with contextlib.suppress(OSError):
+            self._file.close()
+
+
+_PLAIN = logging.Formatter("%(message)s")
+
+
+def _native_id(ident: int | None) -> int | None:
+    """The system's id of a thread that Python knows by ``ident``; None for the calling one.
+
+    A record may come from another thread, through a queue.
+    """
+    if ident is None or ident == threading.get_ident():
+        return None
+    for thread in threading.enumerate():
+        if thread.ident == ident:
+            return thread.native_id
+    return ident
+
+
+def _extra(record: logging.LogRecord) -> list[tuple[str, Any]]:
+    return [(str(name), value) for name, value in vars(record).items() if name not in _STANDARD]
+
+
+def _free(name: str) -> str:
+    """The name of a key that readers take for nothing else."""
+    return _utf8(f"{name}_" if name in _TAKEN else name)
+
+
+def _value(value: Any) -> Any:
+    """A value that an argument can have: any other by its repr."""
+    if isinstance(value, str):
+        return _utf8(value)
+    if isinstance(value, int) and not -(1 << 63) <= value < 1 << 64:
+        return str(value)
+    if type_of(value) is None:
+        try:
+            return _utf8(repr(value))
+        except Exception as error:  # noqa: BLE001 (a program's own __repr__)
+            return f"<{type(value).__name__}, whose repr failed: {type(error).__name__}>"
+    return value
+
+
+def _utf8(text: str) -> str:
+    """A text without lone surrogates, which records cannot hold."""
+    return text.encode(errors="backslashreplace").decode()

@@ -1,0 +1,258 @@
+"""Redaction: records without what is not to be passed on.
+
+Whole values by the name of their key, and parts of texts by a pattern, are replaced by
+``<redacted>``, or by 0 where only a number has a place. Bytes that were not understood might hold
+the same: damaged stretches, arguments of unknown types and odd padding are left out. All of it is
+counted.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any, Final
+
+import attrs
+
+from fx_log import layout as wire
+from fx_log.read.entries import Entry
+from fx_log.read.records import (
+    Argument,
+    Attribution,
+    Damaged,
+    LegacyPacket,
+    LogFileRecord,
+    LogRecord,
+    Padding,
+    RingEntry,
+    StreamHeader,
+    from_json,
+)
+from fxframework.errors import UsageError, WriteRefusedError
+
+__all__ = ["MASK", "Redactor", "redact"]
+
+MASK: Final = "<redacted>"
+"""What stands where something was."""
+UNUSED: Final = "FXL0808"
+"""The finding of bytes in a ring's unused space, whose place must stay."""
+NO_HEADER: Final = "FXL0702"
+"""The finding of a container whose header is damaged, and which has one all the same then."""
+_PLAIN: Final[Mapping[str, str]] = {
+    wire.MONIKER: wire.MANIFEST_MONIKER,
+    wire.URL: wire.MANIFEST_URL,
+    wire.ROLLED_OUT: wire.CONTROL_ROLLED_OUT,
+}
+"""Names that the generations of attribution have for the same (notes §1.5)."""
+_DROPPED: Final = ("num_dropped", "dropped_logs")
+_Mask = Callable[[str, str], str]
+
+
+class Redactor:
+    """Takes out of records what ``keys`` name and what ``patterns`` find.
+
+    A key's value, of whatever type, becomes the text ``<redacted>``, and so does every match of a
+    regular expression in a message, the text of a key, a file, a tag, a moniker or a url. Names
+    of keys, numbers and times stay as they are. ``message``, ``tag``, ``file``, ``pid`` and so on
+    are keys like any other; ``moniker`` and ``url`` mean who logged, wherever that is said. In a
+    packet, whose numbers have no other form, ``pid``, ``tid`` and ``dropped_logs`` become 0, and so
+    do counts of logs rolled out. ``counts`` says what was done, by name.
+
+    Raises UsageError for a pattern that is no regular expression.
+    """
+
+    def __init__(
+        self, keys: Iterable[str] = (), patterns: Iterable[str | re.Pattern[str]] = ()
+    ) -> None:
+        self.counts: Counter[str] = Counter()
+        self._keys = {_PLAIN.get(key, key): key for key in keys}
+        self._met: set[str] = set()
+        try:
+            self._patterns = [re.compile(pattern) for pattern in patterns]
+        except re.error as error:
+            raise UsageError(
+                f"no regular expression: {error}", remedy="write it as Python's re does"
+            ) from None
+
+    @classmethod
+    def of(cls, options: Mapping[str, Any]) -> Redactor | None:
+        """The redactor that a writer's options ask for, ``redact_keys`` and ``redact_pattern``."""
+        given = str(options.get("redact_keys") or "").split(",")
+        keys = [key.strip() for key in given if key.strip()]
+        pattern = str(options.get("redact_pattern") or "")
+        return cls(keys, [pattern] if pattern else []) if keys or pattern else None
+
+    @property
+    def absent(self) -> list[str]:
+        """The keys, as they were given, that nothing had so far."""
+        return [given for name, given in self._keys.items() if name not in self._met]
+
+    def redact(self, record: LogFileRecord) -> LogFileRecord | None:
+        """The record as it may be passed on; None where nothing of it may."""
+        if isinstance(record, Damaged):
+            self.counts["damaged stretches left out"] += 1
+            if record.code == NO_HEADER:
+                return StreamHeader()
+            return Padding(nbytes=record.nbytes) if record.code == UNUSED else None
+        if isinstance(record, RingEntry):
+            return self._entry(record)
+        if isinstance(record, Padding):
+            return record
+        if record.raw is not None:
+            self.counts["records with odd bytes, now without"] += 1
+            record = attrs.evolve(record, raw=None)
+        if isinstance(record, LogRecord):
+            return self._fitting(record, self._log)
+        if isinstance(record, LegacyPacket):
+            return self._fitting(record, self._packet)
+        if isinstance(record, Attribution):
+            return attrs.evolve(
+                record,
+                moniker=self._value("moniker", record.moniker),
+                url=self._value("url", record.url),
+                rolled_out=self._number(record.rolled_out, wire.CONTROL_ROLLED_OUT),
+            )
+        return record
+
+    def entry(self, entry: Entry) -> Entry:
+        """What a record means, as it may be passed on: before it is put into another form."""
+        mask = self._value
+        return attrs.evolve(
+            entry,
+            pid=self._optional(entry.pid, "pid"),
+            tid=self._optional(entry.tid, "tid"),
+            line=self._optional(entry.line, "line"),
+            verbosity=self._optional(entry.verbosity, "verbosity"),
+            dropped=self._number(entry.dropped, *_DROPPED),
+            rolled_out=self._number(entry.rolled_out, wire.CONTROL_ROLLED_OUT),
+            tags=[mask("tag", tag) for tag in entry.tags],
+            component=None if entry.component is None else mask("moniker", entry.component),
+            url=None if entry.url is None else mask("url", entry.url),
+            message=None if entry.message is None else mask("message", entry.message),
+            file=None if entry.file is None else mask("file", entry.file),
+            args=self._arguments(entry.args, mask),
+        )
+
+    def text(self, text: str) -> str:
+        """A text of no key: without what the patterns find."""
+        for pattern in self._patterns:
+            text, count = pattern.subn(MASK, text)
+            if count:
+                self.counts["matches"] += count
+        return text
+
+    def _entry(self, entry: RingEntry) -> RingEntry | None:
+        if entry.raw is not None or entry.payload:
+            self.counts["entries with odd bytes, now without"] += 1
+        if entry.log is None:
+            return None
+        log = self.redact(entry.log)
+        assert isinstance(log, LogRecord | None)  # noqa: S101 (as it was)
+        return None if log is None else attrs.evolve(entry, log=log, payload=b"", raw=None)
+
+    def _fitting(
+        self, record: Any, change: Callable[[Any, _Mask], LogFileRecord]
+    ) -> LogFileRecord | None:
+        """The changed record: with whole texts masked where the masks would make it too large."""
+        before = self.counts.copy()
+        for mask in (self._value, self._whole):
+            self.counts = before.copy()
+            made = change(record, mask)
+            try:
+                made.pack()
+            except WriteRefusedError:
+                continue
+            return made
+        self.counts = before
+        self.counts["records left out, which masks make too large"] += 1
+        return None
+
+    def _log(self, record: LogRecord, mask: _Mask) -> LogRecord:
+        args = self._arguments(record.args, mask, control=record.control)
+        return attrs.evolve(record, args=tuple(args), suffix=None)
+
+    def _arguments(
+        self, args: Iterable[Argument], mask: _Mask, *, control: bool = False
+    ) -> list[Argument]:
+        """Arguments as they may be passed on; a count of logs rolled out stays a number."""
+        kept = []
+        for argument in args:
+            name = argument.name
+            if isinstance(argument.value, bytes):
+                self.counts["arguments not understood, left out"] += 1
+            elif argument.type == "string":
+                kept.append(attrs.evolve(argument, value=mask(name, str(argument.value))))
+            elif not self._named(name):
+                kept.append(argument)
+            else:
+                self.counts["values"] += 1
+                counts = name == wire.ROLLED_OUT or (control and name == wire.CONTROL_ROLLED_OUT)
+                if counts and argument.type == "uint64":
+                    kept.append(attrs.evolve(argument, value=0))
+                else:
+                    kept.append(Argument(name=name, type="string", value=MASK))
+        return kept
+
+    def _packet(self, packet: LegacyPacket, mask: _Mask) -> LegacyPacket:
+        return attrs.evolve(
+            packet,
+            pid=self._number(packet.pid, "pid"),
+            tid=self._number(packet.tid, "tid"),
+            dropped_logs=self._number(packet.dropped_logs, *_DROPPED),
+            tags=tuple(mask("tag", tag) for tag in packet.tags),
+            message=mask("message", packet.message),
+        )
+
+    def _named(self, *names: str) -> bool:
+        """Whether the value of a key, which has these names, is not passed on."""
+        if not self._keys:
+            return False
+        found = {_PLAIN.get(name, name) for name in names} & self._keys.keys()
+        self._met |= found
+        return bool(found)
+
+    def _number(self, value: int, *names: str) -> int:
+        """A number whose place no text can take."""
+        if not self._named(*names):
+            return value
+        self.counts["values"] += bool(value)
+        return 0
+
+    def _optional(self, value: int | None, name: str) -> int | None:
+        """A number that need not be there."""
+        if value is None or not self._named(name):
+            return value
+        self.counts["values"] += 1
+        return None
+
+    def _value(self, name: str, text: str) -> str:
+        """The text of a key without what is not passed on."""
+        if self._named(name):
+            self.counts["values"] += 1
+            return MASK
+        return self.text(text)
+
+    def _whole(self, name: str, text: str) -> str:
+        """The text of a key, or the mask where anything of it is not passed on."""
+        return text if self._value(name, text) == text else MASK
+
+
+def redact(
+    records: Iterable[LogFileRecord | Mapping[str, Any]],
+    *,
+    keys: Iterable[str] = (),
+    patterns: Iterable[str | re.Pattern[str]] = (),
+    counts: Counter[str] | None = None,
+) -> Iterator[LogFileRecord]:
+    """Records as they may be passed on; see ``Redactor``. ``counts`` gets what was done."""
+    redactor = Redactor(keys, patterns)
+    try:
+        for given in records:
+            record = from_json(given) if isinstance(given, Mapping) else given
+            kept = redactor.redact(record)
+            if kept is not None:
+                yield kept
+    finally:
+        if counts is not None:
+            counts.update(redactor.counts)

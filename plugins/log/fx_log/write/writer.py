@@ -1,0 +1,685 @@
+"""Writer: what a program logs, one call at a time, as structured records; and records as bytes.
+
+``LogWriter`` is what a program calls that logs itself, or that makes a log of something else. It
+puts the arguments of a record in the order of the reference writer, refuses what the format cannot
+hold before anything is written, and counts what a socket drops. ``open_writer`` and its likes put
+records that were read, or their JSON, back into bytes.
+"""
+
+from __future__ import annotations
+
+import os
+import reprlib
+import struct
+import threading
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from fx_log import layout as wire
+from fx_log.layout import ArgType
+from fx_log.read.records import (
+    Damaged,
+    LogFileRecord,
+    RecordEncoder,
+    StreamHeader,
+    from_json,
+    refusal,
+)
+from fx_log.rules import RULES
+from fx_log.severity import Level
+from fx_log.write.arguments import (
+    MAX_TIME,
+    MAX_VALUE_WORDS,
+    PADDING,
+    Arguments,
+    argument_bytes,
+    name_head,
+    octets,
+    pairs,
+    record_bytes,
+    shortened,
+    type_of,
+    whole_number,
+)
+from fx_log.write.convert import AttributionConverter
+from fx_log.write.redaction import Redactor
+from fx_log.write.sinks import (
+    Closing,
+    Levels,
+    OnTooLarge,
+    Output,
+    Where,
+    cuts,
+    severity_of,
+    texts,
+    time_of,
+)
+from fxframework.errors import Severity, WriteRefusedError
+from fxframework.io.sink import Sink
+from fxframework.io.words import U64_MAX
+from fxframework.model.diagnostics import Diagnostics
+from fxframework.model.target import Clock
+
+__all__ = [
+    "LogWriter",
+    "RecordRewriter",
+    "add_dropped_count",
+    "open_any_writer",
+    "open_legacy_writer",
+    "open_ring_writer",
+    "open_stream_writer",
+    "open_writer",
+]
+
+BUFFER = 1 << 20
+"""Bytes gathered before they go to the sink."""
+CACHED = 4096
+"""Names, threads and tags whose bytes are kept."""
+SHORT = 16_384
+"""Bytes of a text that fits any record by itself."""
+_WORD = struct.Struct("<Q").pack
+_UNSIGNED = struct.Struct("<Q").unpack_from
+_INT64 = struct.Struct("<q").pack
+_DOUBLE = struct.Struct("<d").pack
+_HEADER = struct.Struct("<Qq").pack
+_STRING = int(ArgType.STRING)
+_BOOL = int(ArgType.BOOL)
+_LEAST, _MOST = -(1 << 63), (1 << 63) - 1
+_TAG_BITS = (1 << 32) - 1
+_DROPPED_HEAD = argument_bytes("num_dropped", ArgType.UINT64, 0)[:-8]
+DROPPED_WORDS = len(_DROPPED_HEAD) // 8 + 1
+_MESSAGE_HEAD, _MESSAGE_NAME = name_head("message")
+
+Argument = tuple[str | bytes, int, Any]
+"""Name, type and value; a string's value is text or bytes."""
+
+
+class LogWriter(Levels, Closing):
+    """Writes structured records.
+
+    ``where`` is a path, whose file appears whole at ``close()``; a ``Sink``, a file, anything with
+    ``put(bytes)``, each of which gets the records one after another; or a ``DatagramSink``. What
+    that drops is counted, and the next record that it takes says how many were (``num_dropped``).
+
+    ``pid`` and ``tid`` are those of this process and of the calling thread where they are not
+    given; ``tags`` stand behind those of a call; ``clock`` gives the time where a call does not: a
+    ``Clock`` (its boot time), a function, or else this machine's time since boot. Records below
+    ``minimum`` are not written. ``file`` and ``line`` are, for ERROR and above, or always with
+    ``always_file_line``, as the reference writer does it.
+
+    With ``on_too_large="cut"`` a record that is too large has its message cut, at a character, to
+    what fits, and then, where that is not enough, its longest texts; "..." ends what was cut. Names
+    of keys are cut to 256 bytes, and where all this is not enough the last keys are left out, which
+    ``left_out`` counts; ``cut`` counts such records. Else it is refused. Methods raise
+    WriteRefusedError (FXL0403 to FXL0410), with nothing written or changed. Several threads may
+    write.
+    """
+
+    def __init__(
+        self,
+        where: Where,
+        *,
+        pid: int | None = None,
+        tid: int | None = None,
+        tags: Iterable[str] = (),
+        clock: Clock | Callable[[], int] | None = None,
+        minimum: int | str = 0,
+        always_file_line: bool = False,
+        on_too_large: OnTooLarge = "refuse",
+        force: bool = False,
+    ) -> None:
+        self.minimum = severity_of(minimum)
+        self.dropped = 0
+        """Records dropped that no record has told of yet."""
+        self.cut = 0
+        """Records of which something was cut."""
+        self.left_out = 0
+        """Keys and tags for which such records had no room."""
+        self._pid = None if pid is None else whole_number("pid", pid, 0, U64_MAX)
+        self._tid = None if tid is None else whole_number("tid", tid, 0, U64_MAX)
+        self._cut = cuts(on_too_large)
+        self._always_file_line = always_file_line
+        self._now = time_of(clock)
+        self._lock = threading.Lock()
+        self._names: dict[str, tuple[int, bytes]] = {}
+        self._starts: dict[tuple[int, int], bytes] = {}
+        self._tag_bytes: dict[str, bytes] = {}
+        self._tags = texts(tags)
+        self._end = b"".join(map(self._tag, self._tags))
+        self._output = Output(where, force=force)
+
+    def write(
+        self,
+        severity: int | str,
+        message: str | None,
+        keys: Arguments = (),
+        *,
+        time: int | None = None,
+        tags: Iterable[str] = (),
+        file: str | None = None,
+        line: int | None = None,
+        target: str | None = None,
+        pid: int | None = None,
+        tid: int | None = None,
+        dropped: int = 0,
+        tag_bits: int = 0,
+    ) -> bool:
+        """Write a record; False where it was dropped, or is below the minimum.
+
+        ``severity`` is a byte or a level's name, ``time`` in nanoseconds. ``target`` is a tag that
+        stands before the message. Of ``file`` the part behind the last "../" is written.
+        ``dropped`` is added to what this writer counted. ``tag_bits`` name the component, where a
+        manifest says which it is. A key that has the name of a well-known argument, and its type,
+        is read as that.
+        """
+        if type(severity) is not int or not 0 <= severity <= 255:
+            severity = severity_of(severity)
+        if severity < self.minimum:
+            return False
+        if time is None:
+            time = self._now()
+        if file is not None and severity < Level.ERROR and not self._always_file_line:
+            file = None
+        if tag_bits:
+            tag_bits = whole_number("tag_bits", tag_bits, 0, _TAG_BITS)
+        if dropped:
+            dropped = whole_number("dropped", dropped, 0, U64_MAX)
+        if type(keys) is not dict and keys:
+            keys = pairs(keys)
+        if tags:
+            tags = texts(tags)
+        start = self._start(pid, tid)
+        try:
+            parts = []
+            if file is not None:
+                parts.append(_place(file, line))
+            if target is not None:
+                parts.append(self._tag(target))
+            if message is not None:
+                parts.append(self._message(message))
+            if keys:
+                self._keys(parts, keys)
+            if tags:
+                parts.extend(map(self._tag, tags))
+            parts.append(self._end)
+            return self._put(severity, time, tag_bits, start, b"".join(parts), dropped)
+        except WriteRefusedError as error:
+            if not self._cut or error.code not in _TOO_LARGE:
+                raise
+        always, keyed, tagged = self._collected(message, keys, file, line, target, tags)
+        room = MAX_VALUE_WORDS - (len(start) >> 3)
+        body, left_out = _fitted(always, keyed, tagged, room)
+        done = self._put(severity, time, tag_bits, start, body, dropped)
+        self.cut += 1
+        self.left_out += left_out
+        return done
+
+    def put(
+        self,
+        severity: int | str,
+        args: Iterable[Argument],
+        *,
+        time: int | None = None,
+        tag_bits: int = 0,
+    ) -> bool:
+        """Write exactly these arguments, (name, type, value) each, and nothing else.
+
+        Types are those of ``fx_log.layout.ArgType`` or their names. Drops are counted, but it is
+        another record that tells of them.
+        """
+        severity = severity_of(severity)
+        body = b"".join(
+            argument_bytes(name, _type(kind), value) for name, kind, value in _listed(args)
+        )
+        return self._emit(severity, time, tag_bits, body)
+
+    # --- What is known of components --------------------------------------------------------------
+
+    def manifest(self, tag: int, moniker: str, url: str) -> bool:
+        """Say which component the records of a tag are of, from here on (a control record)."""
+        args = [("moniker", _STRING, moniker), ("url", _STRING, url)]
+        return self.put(Level.INFO, args, time=0, tag_bits=_control(tag))
+
+    def rolled_out(self, tag: int, count: int, *, time: int | None = None) -> bool:
+        """Say how many records of a component were lost before this (a control record)."""
+        args = [("rolled_out", ArgType.UINT64, count)]
+        return self.put(Level.INFO, args, time=time, tag_bits=_control(tag))
+
+    # --- Bytes ----------------------------------------------------------------------------------
+
+    def _put(
+        self, severity: int, time: int, tag_bits: int, start: bytes, rest: bytes, more: int
+    ) -> bool:
+        """Hand a record over; what was dropped stands behind ``start``."""
+        size = 2 + (len(start) + len(rest) >> 3)
+        head = 9 | tag_bits << 16 | severity << 56
+        told = 0
+        with self._lock:
+            count = self.dropped + more
+            if count and size + DROPPED_WORDS <= wire.MAX_RECORD_WORDS:  # else the next one tells
+                told = count
+                start += _DROPPED_HEAD + _WORD(min(count, U64_MAX))
+                size += DROPPED_WORDS
+            if size > wire.MAX_RECORD_WORDS:
+                raise refusal(
+                    "FXL0407",
+                    f"the record needs {size} words, one has {wire.MAX_RECORD_WORDS} at most",
+                )
+            try:
+                header = _HEADER(head | size << 4, time)
+            except struct.error:
+                raise _wrong_time(time) from None
+            if self._output.send(header + start + rest):
+                self.dropped = count - told
+                return True
+            self.dropped = count + 1
+            return False
+
+    def _emit(self, severity: int, time: int | None, tag_bits: int, body: bytes) -> bool:
+        when = self._now() if time is None else time
+        bits = whole_number("tag_bits", tag_bits, 0, _TAG_BITS)
+        try:
+            record = record_bytes(severity, when, body, tag_bits=bits)
+        except struct.error:
+            raise _wrong_time(when) from None
+        with self._lock:
+            if self._output.send(record):
+                return True
+            self.dropped += 1
+            return False
+
+    def _start(self, pid: int | None, tid: int | None) -> bytes:
+        """The arguments pid and tid."""
+        if pid is None:
+            pid = self._pid
+            if pid is None:
+                pid = os.getpid()
+        if tid is None:
+            tid = self._tid
+            if tid is None:
+                tid = threading.get_native_id()
+        start = self._starts.get((pid, tid))
+        if start is None:
+            start = argument_bytes("pid", ArgType.UINT64, pid)
+            start += argument_bytes("tid", ArgType.UINT64, tid)
+            if len(self._starts) < CACHED:
+                self._starts[pid, tid] = start
+        return start
+
+    def _message(self, message: str) -> bytes:
+        try:
+            data = message.encode()
+        except (UnicodeEncodeError, AttributeError):
+            data = octets("the message", message)
+        length = len(data)
+        if not 0 < length < SHORT:
+            return argument_bytes("message", _STRING, data)
+        words = length + 7 >> 3
+        header = _MESSAGE_HEAD + (words << 4) | (wire.INLINE | length) << 32 | _STRING
+        return _WORD(header) + _MESSAGE_NAME + data + PADDING[length & 7]
+
+    def _keys(self, parts: list[bytes], keys: Any) -> None:
+        """Append the bytes of keys."""
+        names = self._names
+        for name, value in keys.items() if type(keys) is dict else keys:
+            known = names.get(name) if type(name) is str else None
+            if known is None:
+                known = self._name(name)
+                if known is None:
+                    parts.append(argument_bytes(name, *_typed(name, value)))
+                    continue
+            head, data = known
+            kind = type(value)
+            if kind is int and _LEAST <= value <= _MOST:
+                parts.append(_WORD(head + 0x13) + data + _INT64(value))
+            elif kind is str and len(value) < SHORT >> 2:
+                text = octets("a value", value)
+                length = len(text)
+                ref = wire.INLINE | length if length else 0
+                header = head + (length + 7 >> 3 << 4) | ref << 32 | _STRING
+                parts.append(_WORD(header) + data + text + PADDING[length & 7])
+            elif kind is float:
+                parts.append(_WORD(head + 0x15) + data + _DOUBLE(value))
+            elif kind is bool:
+                parts.append(_WORD(head | _BOOL | value << 32) + data)
+            else:
+                parts.append(argument_bytes(name, *_typed(name, value)))
+
+    def _name(self, name: Any) -> tuple[int, bytes] | None:
+        """What is known of a name from here on; None of one so long that it must be checked."""
+        if not isinstance(name, str):
+            raise refusal("FXL0403", f"a key is a text, not {reprlib.repr(name)}")
+        if len(name) > SHORT >> 2:
+            return None
+        known = name_head(name)
+        if len(self._names) < CACHED:
+            self._names[name] = known
+        return known
+
+    def _tag(self, tag: str) -> bytes:
+        try:
+            known = self._tag_bytes.get(tag)
+        except TypeError:
+            known = None
+        if known is None:
+            known = argument_bytes("tag", _STRING, octets("a tag", tag))
+            if len(self._tag_bytes) < CACHED and len(known) < SHORT:
+                self._tag_bytes[tag] = known
+        return known
+
+    def _collected(
+        self,
+        message: str | None,
+        keys: Any,
+        file: str | None,
+        line: int | None,
+        target: str | None,
+        tags: Iterable[str],
+    ) -> tuple[list[Argument], list[Argument], list[Argument]]:
+        """All arguments but pid and tid, before they are bytes: what always stays, keys, tags."""
+        args: list[Argument] = []
+        if file is not None:
+            args.append(("file", _STRING, octets("file", file).rpartition(b"../")[2]))
+            if line is not None:
+                args.append(("line", ArgType.UINT64, line))
+        if target is not None:
+            args.append(("tag", _STRING, octets("a tag", target)))
+        if message is not None:
+            args.append(("message", _STRING, octets("the message", message)))
+        keyed: list[Argument] = []
+        for name, value in keys.items() if type(keys) is dict else keys:
+            kind, plain = _typed(name, value)
+            if kind == _STRING:
+                plain = octets("a value", plain)
+            keyed.append((shortened(octets("a key", name), MAX_NAME, b""), kind, plain))
+        tagged: list[Argument] = [
+            ("tag", _STRING, octets("a tag", tag)) for tag in (*tags, *self._tags)
+        ]
+        return args, keyed, tagged
+
+
+_TOO_LARGE = ("FXL0405", "FXL0407")
+
+
+def _place(file: str, line: int | None) -> bytes:
+    """The arguments file and line; of a path, what stands behind the last "../"."""
+    data = octets("file", file).rpartition(b"../")[2]
+    place = argument_bytes("file", _STRING, data)
+    if line is not None:
+        place += argument_bytes("line", ArgType.UINT64, line)
+    return place
+
+
+def _typed(name: Any, value: Any) -> tuple[int, Any]:
+    typed = type_of(value)
+    if typed is None:
+        raise refusal("FXL0410", f"the value of {reprlib.repr(name)} is a {type(value).__name__}")
+    return typed
+
+
+def _listed(args: Iterable[Argument]) -> list[Argument]:
+    try:
+        return [(name, kind, value) for name, kind, value in args]
+    except (TypeError, ValueError) as error:
+        raise refusal(
+            "FXL0403", f"an argument is name, type and value, not {reprlib.repr(args)}"
+        ) from error
+
+
+_TYPES = {name: kind for kind, name in wire.ARG_NAMES.items()}
+
+
+def _type(kind: int | str) -> int:
+    """The number of an argument's type, given as that or by name."""
+    number = _TYPES.get(kind) if isinstance(kind, str) else kind
+    if number is None:
+        raise refusal("FXL0410", f"logs have no arguments of type {reprlib.repr(kind)}")
+    return number
+
+
+def _control(tag: int) -> int:
+    return wire.CONTROL | whole_number("tag", tag, 0, wire.CONTROL - 1)
+
+
+def _wrong_time(time: Any) -> WriteRefusedError:
+    try:
+        whole_number("time", time, -MAX_TIME - 1, MAX_TIME)
+    except WriteRefusedError as error:
+        return error
+    raise AssertionError(time)
+
+
+def _fitted(
+    always: list[Argument], keys: list[Argument], tags: list[Argument], room: int
+) -> tuple[bytes, int]:
+    """The bytes of arguments in at most ``room`` words, and how many had no room even so.
+
+    The message is cut, then what is longest; then the last keys are left out, and the last tags.
+    """
+    args = [
+        (name, kind, shortened(value, wire.MAX_STRING) if kind == _STRING else value)
+        for name, kind, value in (*always, *keys, *tags)
+    ]
+    sizes = [_words(*arg) for arg in args]
+    texts = [index for index, (_, kind, _) in enumerate(args) if kind == _STRING]
+    first = [index for index in texts if args[index][0] == "message"]
+    others = sorted((index for index in texts if index not in first), key=lambda i: -sizes[i])
+    excess = sum(sizes) - room
+    for index in first + others:
+        if excess <= 0:
+            break
+        name, kind, value = args[index]
+        limit = max(LEFT, 8 * ((len(value) + 7 >> 3) - excess))
+        args[index] = (name, kind, shortened(value, limit))
+        excess -= sizes[index]
+        sizes[index] = _words(*args[index])
+        excess += sizes[index]
+    end = len(always) + len(keys)
+    left_out = set()
+    for index in (*range(end - 1, len(always) - 1, -1), *range(len(args) - 1, end - 1, -1)):
+        if excess <= 0:
+            break
+        excess -= sizes[index]
+        left_out.add(index)
+    body = b"".join(argument_bytes(*arg) for index, arg in enumerate(args) if index not in left_out)
+    return body, len(left_out)
+
+
+LEFT = 64
+"""Bytes that are left of a text that is cut to make room for others."""
+MAX_NAME = wire.FIDL_NAME_BYTES
+"""Bytes that are left of a name in a record that is too large."""
+
+
+def _words(name: str | bytes, kind: int, value: Any) -> int:
+    """Words of an argument."""
+    head, _ = name_head(name)
+    size = head >> 4 & 0xFFF
+    if kind == _STRING:
+        return size + (len(value) + 7 >> 3)
+    return size + (kind not in (ArgType.BOOL, ArgType.NULL))
+
+
+# --- Records that are there already ---------------------------------------------------------------
+
+
+def add_dropped_count(record: bytes, count: int) -> bytes | None:
+    """A structured record that tells of ``count`` more dropped ones, as the archivist edits them.
+
+    The count is added to an argument num_dropped that is there, up to 2^64-1, or else becomes one
+    at the end. None where the bytes are not one whole record, its arguments do not chain, or it
+    would have over 4,095 words.
+    """
+    whole_number("count", count, 0, U64_MAX)
+    if len(record) < 8 * wire.MIN_RECORD_WORDS:
+        return None
+    (header,) = _UNSIGNED(record)
+    size = wire.SIZE.get(header)
+    if wire.TYPE.get(header) != wire.RECORD_TYPE or 8 * size != len(record):
+        return None
+    at = 8 * wire.MIN_RECORD_WORDS
+    place = None
+    while at < len(record):
+        (word,) = _UNSIGNED(record, at)
+        end = at + 8 * wire.ARG_SIZE.get(word)
+        if not at < end <= len(record):
+            return None
+        if place is None and record[at : end - 8] == _DROPPED_HEAD:
+            place = end - 8
+        at = end
+    if place is not None:
+        (before,) = _UNSIGNED(record, place)
+        return record[:place] + _WORD(min(before + count, U64_MAX)) + record[place + 8 :]
+    size += DROPPED_WORDS
+    if size > wire.MAX_RECORD_WORDS:
+        return None
+    header = header & ~wire.SIZE.mask | wire.SIZE.put(size)
+    return _WORD(header) + record[8:] + _DROPPED_HEAD + _WORD(count)
+
+
+class RecordRewriter:
+    """Puts one record after the other into a sink (``fxframework.registry.RecordWriter``).
+
+    ``attribution`` rewrites who logged (``fx_log.write.convert``), ``redactor`` takes out what is not to
+    be passed on (``fx_log.write.redaction``). A container of packets whose header is not among the
+    records gets one.
+    """
+
+    def __init__(
+        self,
+        sink: Sink,
+        form: str,
+        diagnostics: Diagnostics,
+        *,
+        attribution: AttributionConverter | None = None,
+        redactor: Redactor | None = None,
+    ) -> None:
+        self._sink = sink
+        self._diagnostics = diagnostics
+        self._encoder = RecordEncoder(form)
+        self._headless = form == "log-legacy-stream"
+        self._buffer = bytearray()
+        self._attribution = attribution
+        self._redactor = redactor
+
+    @property
+    def lost(self) -> Mapping[str, int]:
+        """What the moving of attribution had no place for."""
+        return {} if self._attribution is None else self._attribution.lost
+
+    @property
+    def redacted(self) -> Mapping[str, int]:
+        """What was taken out."""
+        return {} if self._redactor is None else self._redactor.counts
+
+    def write(self, record: LogFileRecord | Mapping[str, Any]) -> None:
+        """Write a record. Raises WriteRefusedError (FXL0401 to FXL0409), nothing of it written."""
+        if isinstance(record, Mapping):
+            record = from_json(record)
+        self._put([record] if self._attribution is None else self._attribution.feed(record))
+        if len(self._buffer) >= BUFFER:
+            self._flush()
+
+    def close(self) -> None:
+        """Put what is held back into the sink, which stays open; report what was left out."""
+        if self._attribution is not None:
+            self._put(self._attribution.finish())
+        self._buffer += self._encoder.close()
+        self._flush()
+        for what, count in self.redacted.items():
+            self._report("FXL0901", f"{count} {what}", count)
+        for key in () if self._redactor is None else self._redactor.absent:
+            self._report("FXL0903", key)
+        asked = self._attribution is not None and self._attribution.to == "none"
+        for what, count in self.lost.items():
+            self._report("FXL0902", f"{count} {what}", count, Severity.WARNING if asked else None)
+
+    def _report(
+        self, code: str, what: str, times: int = 1, severity: Severity | None = None
+    ) -> None:
+        if times:
+            message = f"{RULES[code].title}: {what}"
+            self._diagnostics.add(code, message, times=times, severity=severity)
+
+    def _put(self, records: Iterable[LogFileRecord]) -> None:
+        for record in records:
+            kept = record if self._redactor is None else self._redactor.redact(record)
+            if kept is None:
+                continue
+            data = self._encoder.encode(kept)
+            if self._headless:
+                self._headless = False
+                if not isinstance(kept, StreamHeader | Damaged):
+                    self._buffer += StreamHeader().pack()
+            self._buffer += data
+
+    def _flush(self) -> None:
+        self._sink.write(self._buffer)
+        self._buffer = bytearray()
+
+
+def open_writer(
+    sink: Sink,
+    options: Mapping[str, Any],
+    diagnostics: Diagnostics,
+) -> RecordRewriter:
+    """A writer of structured records.
+
+    Of the options, ``attribution`` says where who logged is to be said (keep, manifest, in_record,
+    none), ``redact_keys`` and ``redact_pattern`` what is not to be passed on. Raises UsageError
+    for a value that makes no sense.
+    """
+    return RecordRewriter(
+        sink, "log", diagnostics, attribution=attribution_of(options), redactor=Redactor.of(options)
+    )
+
+
+def open_legacy_writer(
+    sink: Sink,
+    options: Mapping[str, Any],
+    diagnostics: Diagnostics,
+) -> RecordRewriter:
+    """A writer of one legacy packet as a file; its options are those of redaction."""
+    return RecordRewriter(sink, "log-legacy", diagnostics, redactor=Redactor.of(options))
+
+
+def open_stream_writer(
+    sink: Sink,
+    options: Mapping[str, Any],
+    diagnostics: Diagnostics,
+) -> RecordRewriter:
+    """A writer of our container of legacy packets; its options are those of redaction."""
+    return RecordRewriter(sink, "log-legacy-stream", diagnostics, redactor=Redactor.of(options))
+
+
+def open_ring_writer(
+    sink: Sink,
+    options: Mapping[str, Any],
+    diagnostics: Diagnostics,
+) -> RecordRewriter:
+    """A writer of the image of a ring, which it puts together at the end.
+
+    Its options are those of redaction.
+    """
+    return RecordRewriter(sink, "log-ring", diagnostics, redactor=Redactor.of(options))
+
+
+def attribution_of(options: Mapping[str, Any]) -> AttributionConverter | None:
+    """The converter that a writer's option ``attribution`` asks for; None for ``keep``."""
+    to = options.get("attribution") or "keep"
+    return None if to == "keep" else AttributionConverter(to)
+
+
+_OPEN = {
+    "log": open_writer,
+    "log-legacy": open_legacy_writer,
+    "log-legacy-stream": open_stream_writer,
+    "log-ring": open_ring_writer,
+}
+
+
+def open_any_writer(
+    format: str, sink: Sink, options: Mapping[str, Any], diagnostics: Diagnostics
+) -> RecordRewriter:
+    """The writer of one of the formats of logs."""
+    return _OPEN[format](sink, options, diagnostics)

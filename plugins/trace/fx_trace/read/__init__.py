@@ -1,0 +1,1 @@
+"""Reading: bytes to records, and to the columns of tables."""

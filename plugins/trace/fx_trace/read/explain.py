@@ -1,0 +1,196 @@
+"""`fxf explain FILE@OFFSET`: the bytes of the record there, word by word, as annotated fields.
+
+Header words follow from their declaration in `layout.py`, what comes after them from the parts
+that `records.py` reads it by. Only the record itself is looked into, so that an index shows as
+an index.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+from typing import Any, Literal
+
+import attrs
+
+from fx_trace.layout import INLINE_STRING, STRING_FIELD_BYTES, is_big_endian
+from fx_trace.read.records import (
+    Arguments,
+    Cursor,
+    Frame,
+    NextHeader,
+    OverrunError,
+    Part,
+    Reference,
+    StringReference,
+    Tables,
+    class_of,
+    frames,
+)
+from fx_trace.rules import RULES
+from fxframework.errors import UsageError
+from fxframework.io.source import Source
+from fxframework.io.words import WORD, FieldView, WordLayout, explain_stretch
+
+__all__ = ["explain", "explain_buffer"]
+
+
+def explain(source: Source, offset: int) -> list[FieldView]:
+    """The record that holds byte ``offset``, field by field in the order of the file.
+
+    Of long stretches (payloads, padding, damage) the words around the byte are given. Raises
+    UsageError where the file has no such byte.
+    """
+    _check_offset(source, offset)
+    big_endian = is_big_endian(source.read(0, WORD))
+    stretches = frames(source.data, big_endian=big_endian)
+    frame = next(frame for frame in stretches if frame[1] > offset)
+    return list(_Explainer(source.data, offset, big_endian=big_endian).views(frame))
+
+
+def explain_buffer(source: Source, offset: int) -> list[FieldView]:
+    """The same for an image of a trace buffer: a record of one of its buffers, or the header.
+
+    Of the header all fields are given; unused space and damage as ``explain`` gives them.
+    """
+    from fx_trace.layout import BUFFER_HEADER
+    from fx_trace.write.buffer import HEADER, PADDING, RECORDS, Image
+
+    _check_offset(source, offset)
+    explainer = _Explainer(source.data, offset, big_endian=False)
+    part = Image(source.data).at(offset)
+    if part.kind == HEADER:
+        words = source.words()[: len(BUFFER_HEADER)].tolist()
+        return [
+            view
+            for number, (word, bits) in enumerate(zip(words, BUFFER_HEADER, strict=True))
+            for view in bits.explain(word, number * WORD)
+        ]
+    if part.kind == RECORDS:
+        for at, end, header, code in frames(source.data[part.start : part.end]):
+            if part.start + end > offset:
+                frame = part.start + at, part.start + end, header, code
+                return list(explainer.views(frame))
+    frame = part.start, part.end, 0, "FXT0006" if part.kind == PADDING else part.code
+    return list(explainer.views(frame))
+
+
+def _check_offset(source: Source, offset: int) -> None:
+    if not 0 <= offset < source.size:
+        raise UsageError(
+            f"the file has {source.size} bytes, and byte {offset} is none of them",
+            path=source.name,
+            remedy=f"give an offset from 0 to {source.size - 1}" if source.size else "",
+        )
+
+
+class _Explainer:
+    """Walks one record; ``wanted`` is the byte that was asked for."""
+
+    def __init__(self, data: Any, wanted: int, *, big_endian: bool) -> None:
+        self.data = memoryview(data)
+        self.wanted = wanted
+        self.order: Literal["big", "little"] = "big" if big_endian else "little"
+        self.word = struct.Struct(">Q" if big_endian else "<Q").unpack_from
+        self.cursor = Cursor(Tables(), big_endian=big_endian)
+
+    def views(self, frame: Frame) -> Iterator[FieldView]:
+        at, end, header, code = frame
+        if code == "FXT0006":
+            return self.stretch(at, end, "padding", "Record header", "zero word")
+        if code not in (None, "FXT0007"):
+            rule = RULES[code]
+            return self.stretch(at, end, "damaged", rule.section, rule.title)
+        return self.record(at, end, header)
+
+    def record(self, at: int, end: int, header: int) -> Iterator[FieldView]:
+        """A record whose size is sound."""
+        cls = class_of(header)
+        c = self.cursor
+        c.begin(self.data, at, end, header)
+        section = cls.layout.section
+        for view in self.header(cls.layout, at, cls.parts):
+            if view.name == "reserved" and not cls.known:
+                yield attrs.evolve(view, name="contents", meaning="")
+            else:
+                yield view
+        values: dict[str, Any] = {}
+        start = c.at
+        try:
+            for part in cls.parts:
+                start = c.at
+                if isinstance(part, Arguments):
+                    for _ in range(part.bits.get(c.header)):
+                        start = c.at
+                        yield from self.argument()
+                    start = c.at
+                    values[part.name] = ()
+                else:
+                    yield from self.part(part, values, section, cls.parts)
+        except OverrunError:
+            yield from self.stretch(start, end, "contents", section, "do not fit the record")
+        else:
+            beyond = "beyond what the record needs"
+            yield from self.stretch(c.at, end, "trailing", section, beyond)
+
+    def argument(self) -> Iterator[FieldView]:
+        """The next argument, of a size that fits the record or OverrunError."""
+        c = self.cursor
+        at = c.at
+        kind = c.enter_argument()
+        views: list[FieldView] = list(self.header(kind.layout, at, kind.parts))
+        values: dict[str, Any] = {}
+        for part in kind.parts:
+            views += self.part(part, values, kind.layout.section, kind.parts)
+        section = kind.layout.section
+        views += self.stretch(c.at, c.end, "trailing", section, "beyond what the argument needs")
+        c.leave_argument()
+        yield from views
+
+    def part(
+        self, part: Part, values: dict[str, Any], section: str, parts: tuple[Part, ...]
+    ) -> Iterator[FieldView]:
+        """The words of one part, which the cursor stands at."""
+        c = self.cursor
+        at = c.at
+        part.read(c, values)
+        if isinstance(part, NextHeader):
+            yield from self.header(part.layout, at, parts)
+            return
+        for label in part.labels(values):
+            if at < c.at:
+                (word,) = self.word(self.data, at)
+                shown = values.get(label)
+                meaning = "" if shown is None or shown == word else str(shown)
+                yield FieldView(at, 0, 63, label, word, meaning, section)
+                at += WORD
+        yield from self.stretch(at, c.at, part.name if part.is_stream else "contents", section)
+
+    def header(self, layout: WordLayout, at: int, parts: tuple[Part, ...]) -> Iterator[FieldView]:
+        """A word of bit fields; references say what they refer to."""
+        (word,) = self.word(self.data, at)
+        references = {part.bits.low: part for part in parts if isinstance(part, Reference)}
+        for view in layout.explain(word, at):
+            part = references.get(view.low)
+            if part is None or part.bits.name != view.name or not view.value:
+                yield view
+            elif isinstance(part, StringReference) and view.value & INLINE_STRING:
+                nbytes = view.value & STRING_FIELD_BYTES
+                yield attrs.evolve(view, meaning=f"inline, {nbytes} bytes")
+            else:
+                yield attrs.evolve(view, meaning=f"index {view.value}")
+
+    def stretch(
+        self, at: int, end: int, name: str, section: str, meaning: str | None = None
+    ) -> Iterator[FieldView]:
+        """Words without fields, or the odd bytes of the last one; bytes are their own meaning."""
+        return explain_stretch(
+            self.data,
+            at,
+            end,
+            name,
+            section,
+            wanted=self.wanted,
+            meaning=meaning,
+            order=self.order,
+        )

@@ -1,0 +1,625 @@
+"""Images of trace buffers as files: read into records and tables, and made of records.
+
+``BufferCapture`` reads an image where it lies, buffer after buffer; ``BufferWriter`` makes one of
+its records (notes §3.3, docs/formats/trace.md).
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterator, Mapping
+from pathlib import PurePath
+from typing import Any, cast
+
+import attrs
+import numpy as np
+from numpy.typing import NDArray
+
+from fx_trace import layout
+from fx_trace.layout import BUFFER_HEADER, BUFFER_HEADER_BYTES, BufferingMode, buffer_field_offset
+from fx_trace.read import scan as k
+from fx_trace.read.columns import Scanner
+from fx_trace.read.reader import TraceCapture
+from fx_trace.read.records import (
+    Damaged,
+    Padding,
+    ProviderEvent,
+    ProviderInfo,
+    RecordDecoder,
+    RecordEncoder,
+    TraceInfo,
+    TraceRecord,
+    from_json,
+    refusal,
+)
+from fx_trace.write.buffer import (
+    DAMAGED,
+    DROPPED_AT,
+    FOUND,
+    HEADER,
+    PADDING,
+    RECORDS,
+    BufferHeader,
+    Image,
+    metadata_records,
+)
+from fxframework.io.limits import Limits
+from fxframework.io.sink import Sink
+from fxframework.io.source import CHUNK, Source, spool_file
+from fxframework.io.words import U64_MAX, WORD
+from fxframework.kit.salvage import Loss, lost
+from fxframework.model.capture import Capture, OpenRequest, Record, Summary
+from fxframework.model.diagnostics import Diagnostics
+from fxframework.model.strings import StringPool
+
+__all__ = [
+    "BufferCapture",
+    "BufferWriter",
+    "open_buffer",
+    "open_buffer_writer",
+    "salvage",
+    "sample",
+]
+
+I64 = NDArray[np.int64]
+U8 = NDArray[np.uint8]
+
+# --- Reading -----------------------------------------------------------------------------------
+
+
+@attrs.frozen
+class _Step:
+    """What a scanner does next: scan records from word ``start`` to ``limit``, or count one.
+
+    ``end`` is the word behind the buffer's records, which no record passes. ``counts`` is the
+    place in the state's ``kinds`` of a record that is not scanned, -1 where it has none.
+    """
+
+    start: int = 0
+    limit: int = 0
+    end: int = 0
+    counts: int | None = None
+
+
+class _ImageScanner(Scanner):
+    """Runs ``scan`` over the records of an image, buffer after buffer, in reading order."""
+
+    def __init__(
+        self,
+        words: I64,
+        streams: I64,
+        pool: StringPool,
+        limits: Limits,
+        before: Scanner | None,
+        steps: Iterator[_Step],
+    ) -> None:
+        super().__init__(words, streams, pool, limits, before)
+        self._steps = steps
+        self._step_now: _Step | None = None
+        self._done = False
+
+    @property
+    def position(self) -> int:
+        """A byte that is being read; all of them once everything is read."""
+        return self.nbytes if self._done else min(super().position, self.nbytes - 1)
+
+    def _run(self, limit: int) -> int:
+        """Take the next steps, up to word ``limit`` of one that passes it; all with the last word.
+
+        So a caller that asks for window after window, whatever the order of reading, has asked
+        for everything in the end.
+        """
+        total = self.total
+        while True:
+            scalars = self.state.scalars
+            step = self._step_now
+            if step is None:
+                step = next(self._steps, None)
+                if step is None:
+                    self._done = True
+                    return k.DONE
+                if step.counts is not None:
+                    scalars[k.RECORD] += 1
+                    if step.counts >= 0:
+                        self.state.kinds[step.counts] += 1
+                    continue
+                scalars[k.POS] = step.start
+                self._step_now = step
+            until = step.limit if limit >= total else min(step.limit, limit)
+            # For `scan` the file ends where the buffer's records do.
+            self.total = step.end
+            status = super()._run(until)
+            self.total = total
+            if status == k.FULL:
+                return status
+            if int(scalars[k.POS]) < step.limit:
+                return k.DONE
+            self._step_now = None
+
+
+def open_buffer(source: Source, request: OpenRequest) -> BufferCapture:
+    """Open an image. Nothing is read yet but its header.
+
+    An image whose header is inconsistent opens too: FXT0501 says what is wrong with it, tables are
+    empty, and its bytes are one damaged record.
+    """
+    return BufferCapture(source, request)
+
+
+class BufferCapture(TraceCapture):
+    """An image of a trace buffer (notes §3.3): the tables are those of a trace.
+
+    Rows stand in reading order; ``offset`` is the place in the image, so that offsets of a buffer
+    that wrapped may go down once (``places`` puts them in order).
+    """
+
+    format = "trace-buffer"
+    magic_first = False
+
+    def __init__(self, source: Source, request: OpenRequest) -> None:
+        super().__init__(source, request)
+        # Images are little-endian, whatever archive's magic a file may begin with.
+        self.big_endian = False
+        self._words = self._streams
+        self.image = Image(source.data)
+
+    @property
+    def header(self) -> BufferHeader | None:
+        """The header; None where it is inconsistent."""
+        return self.image.header
+
+    @property
+    def writer_options(self) -> Mapping[str, Any]:
+        """The length of an image that is shorter than its header says."""
+        header = self.header
+        if header is None or self.source.size >= header.total_size:
+            return {}
+        return {"image_size": self.source.size}
+
+    def places(self, offsets: I64) -> I64:
+        """For offsets in the image, numbers that are in the order of reading, same shape."""
+        starts = sorted((part.start, at) for at, part in enumerate(self.image.stretches))
+        first = np.array([start for start, _ in starts], np.int64)
+        order = np.array([at for _, at in starts], np.int64)
+        which = np.searchsorted(first, offsets, side="right") - 1
+        places: I64 = (order[which] << 40) + offsets
+        return places
+
+    # --- Records ---
+
+    def records(self) -> Iterator[Record]:
+        """The header and every record in reading order, unused space included."""
+        decoder = self._decoder()
+        if decoder.diagnostics is not None:
+            self._report_image()
+        reading = decoder.begin(b"")
+        whole: Any = self.source.data
+        data = memoryview(whole)
+        for part in self.image.stretches:
+            size = part.end - part.start
+            if part.kind == RECORDS:
+                # No record passes the end of its buffer, where another one's bytes follow.
+                reading.framer = decoder.begin(data[: part.end]).framer
+                at = part.start
+                while at < part.end:
+                    record = self._metadata(data[: part.end], at)
+                    if record is None:
+                        record = reading.record(at)
+                    else:
+                        reading.index += 1
+                    yield record
+                    at += record.nbytes
+                continue
+            reading.index += 1
+            if part.kind == HEADER:
+                assert self.header is not None  # noqa: S101 (there is no stretch of it otherwise)
+                yield self.header
+            elif part.kind == PADDING:
+                yield Padding(offset=part.start, nbytes=size)
+            else:
+                raw = data[part.start : part.end]
+                yield Damaged(offset=part.start, nbytes=size, code=part.code, raw=raw)
+
+    def _metadata(self, view: memoryview, at: int) -> TraceRecord | None:
+        """The metadata record at byte ``at``, without effect; None where there is another."""
+        if view[at] & 15 != layout.RecordType.METADATA:
+            return None
+        apart = RecordDecoder(limits=self.request.limits).begin(view)
+        _, end, _, code = apart.framer.frame(at)
+        if code is not None:
+            return None
+        record = apart.record(at)
+        record.ns = None
+        if isinstance(record, Damaged):
+            record.code = "FXT0507"
+        else:
+            # It tells a writer that the record comes from an image, and is not made up.
+            record.raw = view[at:end].tobytes()
+        return record
+
+    # The bulk way reads archives, from one end to the other.
+    records_json = Capture.records_json
+
+    # --- Tables ---
+
+    @property
+    def _framed_bytes(self) -> int:
+        # The odd bytes of an image that was cut are a stretch of their own.
+        return self.source.size // WORD * WORD
+
+    def scanner(self) -> Scanner:
+        """A scanner at the beginning of the image, over the capture's string pool."""
+        self._scanner = _ImageScanner(
+            self._words,
+            self._streams,
+            self.strings,
+            self.request.limits,
+            self._scanner,
+            self._steps(),
+        )
+        return self._scanner
+
+    def _steps(self) -> Iterator[_Step]:
+        kinds = {PADDING: k.KIND_PADDING, DAMAGED: k.KIND_DAMAGED, HEADER: -1}
+        for part in self.image.stretches:
+            if part.kind != RECORDS:
+                yield _Step(counts=kinds[part.kind])
+                continue
+            at, end = part.start // WORD, part.end // WORD
+            for place in map(int, self._metadata_words.get(part.start, ())):
+                if at < place:
+                    yield _Step(at, place, end)
+                word = int(self._words[place])
+                yield _Step(counts=word >> layout.METADATA_TYPE.low & 15)
+                at = place + (word >> layout.SIZE.low & layout.SIZE.limit)
+            if at < end:
+                yield _Step(at, end, end)
+
+    @functools.cached_property
+    def _metadata_words(self) -> dict[int, I64]:
+        """By the first byte of a stretch of records: the words where metadata stands in it."""
+        found = np.zeros(FOUND + 1, np.int64)
+        limit = self.request.limits.max_record
+        places: dict[int, I64] = {}
+        for part in self.image.stretches:
+            if part.kind != RECORDS:
+                continue
+            at, end = part.start // WORD, part.end // WORD
+            walk = metadata_records.for_size(part.end - part.start)
+            pieces: list[I64] = []
+            while at < end:
+                at = int(walk(self._words, at, end, limit, found))
+                pieces.append(found[1 : 1 + int(found[0])].copy())
+            places[part.start] = np.concatenate(pieces)
+        return places
+
+    def as_archive(self) -> TraceCapture:
+        """The same as an archive of one provider: what a trace manager makes of it.
+
+        Records stand in reading order. The provider has the name of the file; where records were
+        dropped, an event says so.
+        """
+        name = PurePath(self.name).name.encode()[:255].decode(errors="ignore")
+        stage: list[TraceRecord] = [
+            TraceInfo(info_type=0, magic=layout.MAGIC),
+            ProviderInfo(id=1, name=name),
+        ]
+        if self.header is not None and self.header.num_records_dropped:
+            stage.append(ProviderEvent(id=1, event=0))
+        with spool_file() as spool:
+            spool.write(b"".join(record.pack() for record in stage))
+            for step in self._steps():
+                spool.write(self._streams[step.start : step.limit].tobytes())
+            source = Source.spooled(spool, name=self.name)
+        return TraceCapture(source, attrs.evolve(self.request, observer=None, strict=False))
+
+    def _pass(self, *, whole: bool) -> Any:
+        fresh = self._passed is None
+        passed = super()._pass(whole=whole)
+        if fresh:
+            self._report_image()
+        return passed
+
+    def summary(self) -> Summary:
+        """Counts and times, from one pass over the whole capture."""
+        summary = super().summary()
+        header = self.header
+        if header is None:
+            return summary
+        buffers = [
+            {
+                "buffer": region.name,
+                "offset": region.offset,
+                "bytes": region.used,
+                "size": region.size,
+                "end": "scanned" if region.scanned else "recorded",
+            }
+            for region in self.image.regions
+        ]
+        facts = {
+            "mode": header.mode,
+            "total_size": header.total_size,
+            "durable_buffer_size": header.durable_buffer_size,
+            "rolling_buffer_size": header.rolling_buffer_size,
+            "wrapped_count": header.wrapped_count,
+            "durable_data_end": header.durable_data_end,
+            "rolling_data_end": list(header.rolling_data_end),
+            "num_records_dropped": header.num_records_dropped,
+            "buffers": buffers,
+        }
+        return attrs.evolve(
+            summary,
+            facts={**facts, **summary.facts},
+            kinds={BufferHeader.record: 1, **summary.kinds},
+        )
+
+    # --- Findings ---
+
+    def _report_image(self) -> None:
+        """What is to be said about the image as such, whichever view finds it first."""
+        add = self.diagnostics.add
+        for fault in self.image.faults:
+            add("FXT0501", fault.message, offset=min(fault.offset, self.source.size - 1), record=0)
+        header = self.header
+        if header is None:
+            return
+        size, total = self.source.size, header.total_size
+        at_size = buffer_field_offset("total_size")
+        if size < total:
+            add("FXT0502", f"{size} bytes of {total} are there", offset=at_size, record=0)
+        if any(header.reserved):
+            number = next(number for number, bits in enumerate(header.reserved) if bits)
+            add("FXT0509", offset=WORD * number, record=0)
+        if header.num_records_dropped:
+            message = f"{header.num_records_dropped} records were dropped"
+            add("FXT0508", message, offset=DROPPED_AT, record=0)
+        for region in self.image.regions:
+            end = region.offset + region.used
+            if self.image.lost(region):
+                message = (
+                    f"records of {region.name} end {region.used} bytes into it, and should take "
+                    f"{region.recorded_end}"
+                )
+                add("FXT0506", message, offset=end)
+            elif region.scanned and region.used and not region.recorded_end:
+                message = f"{region.name} says no end; its records take {region.used} bytes"
+                add("FXT0504", message, offset=region.offset)
+        messages = {
+            "FXT0005": "{} odd bytes at the end",
+            "FXT0503": "{} bytes behind the end of the buffer",
+            "FXT0505": "{} stale bytes behind the records",
+        }
+        for part in self.image.stretches:
+            if part.code in messages:
+                message = messages[part.code].format(part.end - part.start)
+                add(part.code, message, offset=part.start)
+        limit = self.request.limits.max_findings or U64_MAX
+        for words in self._metadata_words.values():
+            for word in words[:limit].tolist():
+                add("FXT0507", offset=WORD * word)
+            if len(words) > limit:
+                add("FXT0507", times=len(words) - limit)
+
+
+# --- Writing records as an image ---------------------------------------------------------------
+
+_BEHIND = frozenset({"FXT0005", "FXT0505", "FXT0506"})
+"""Codes of damage that is no record lost, but space behind the records."""
+
+
+@attrs.define
+class _Buffer:
+    """One buffer of an image that is being written."""
+
+    name: str
+    start: int
+    size: int
+    end: int
+    """The recorded data end."""
+    used: bytearray = attrs.field(factory=bytearray)
+    behind: bytearray = attrs.field(factory=bytearray)
+    """Padding and stale bytes behind the last record so far."""
+
+    def add(self, data: bytes, *, behind: bool) -> None:
+        """Take the bytes of the next record."""
+        if behind:
+            self.behind += data
+            return
+        self.used += self.behind
+        self.used += data
+        self.behind = bytearray()
+
+    def settle(self, *, scanned: bool) -> int:
+        """Make the parts fit the size, and give the data end: what is behind gives or takes."""
+        room = self.size - len(self.used)
+        if room < 0:
+            raise refusal(
+                "FXT0411",
+                f"the records of {self.name} take {len(self.used)} bytes, and it has {self.size}",
+            )
+        if room == len(self.behind):
+            return self.end
+        if room < len(self.behind):
+            del self.behind[: len(self.behind) - room]
+            if scanned and room >= WORD:
+                # A scanning reader must not take what follows for records.
+                self.behind[:WORD] = bytes(WORD)
+        return len(self.used) if self.end else 0
+
+    @property
+    def gap(self) -> int:
+        """Zero bytes that stand between the records and what is behind them."""
+        return self.size - len(self.used) - len(self.behind)
+
+
+class BufferWriter:
+    """Makes an image of its records (``fxframework.registry.RecordWriter``).
+
+    The ``buffer_header`` comes first; each record goes into the buffer that its ``offset`` lies
+    in, behind those that came before it. Where records of a buffer became longer, shorter, more
+    or fewer, the space behind them gives or takes the difference, and a recorded data end
+    follows. ``image_size`` is the length of an image that is shorter than its header says.
+    """
+
+    def __init__(self, sink: Sink, *, image_size: int = 0) -> None:
+        self._sink = sink
+        self._closed = False
+        self._image_size = image_size
+        self._encoder = RecordEncoder()
+        self._header: BufferHeader | None = None
+        self._buffers: list[_Buffer] = []
+        self._loose = bytearray()
+        """What has no header before it, or stands behind the end of the buffer."""
+
+    def write(self, record: BufferHeader | TraceRecord | Mapping[str, Any]) -> None:
+        """Take a record. Raises WriteRefusedError (FXT0401 to FXT0412), nothing of it taken."""
+        if isinstance(record, Mapping):
+            if record.get("record") == BufferHeader.record:
+                record = BufferHeader.from_json(record)
+            else:
+                offset = record.get("offset")
+                record = from_json(record)
+                if type(offset) is not int:
+                    message = f"{record.record}: offset, which says the buffer, is missing"
+                    raise refusal("FXT0402", message)
+                record.offset = offset
+        if isinstance(record, BufferHeader):
+            self._begin(record)
+            return
+        kind, offset = record.record, record.offset
+        header = self._header
+        end = 0 if header is None else header.total_size
+        if header is None or offset >= end:
+            if offset != end + len(self._loose) or not isinstance(record, Damaged):
+                where = "behind the end of the buffer" if header else "without a buffer_header"
+                raise refusal("FXT0411", f"a {kind} record at byte {offset}, {where}")
+            self._loose += self._encoder.encode(record)
+            return
+        buffer = next((b for b in self._buffers if b.start <= offset < b.start + b.size), None)
+        if buffer is None:
+            raise refusal("FXT0411", f"byte {offset} of the image lies in none of its buffers")
+        behind = isinstance(record, Padding) or (
+            isinstance(record, Damaged) and record.code in _BEHIND
+        )
+        data = self._encode(record)
+        if len(data) > buffer.size:
+            raise refusal(
+                "FXT0411", f"a {kind} record of {len(data)} bytes, and {buffer.name} is smaller"
+            )
+        buffer.add(data, behind=behind)
+
+    def _begin(self, header: BufferHeader) -> None:
+        if self._header is not None or self._loose:
+            raise refusal("FXT0411", "an image has one buffer_header, before everything else")
+        for fault in header.check(header.total_size):
+            error = refusal("FXT0412", f"buffer_header: {fault}")
+            error.offset = fault.offset
+            raise error
+        size = self._image_size or header.total_size
+        self._header = header
+        self._buffers = [
+            _Buffer(name, start, max(0, min(length, size - start)), end)
+            for name, start, length, end in header.buffers()
+        ]
+
+    def _encode(self, record: TraceRecord) -> bytes:
+        """The bytes of a record; metadata as it was read, and without effect on what follows."""
+        if record.record != "metadata":
+            return self._encoder.encode(record)
+        raw = b"" if record.raw is None else bytes(record.raw)
+        bare = attrs.evolve(record, raw=None)
+        if [attrs.evolve(r, raw=None) for r in RecordDecoder().records(raw)] != [bare]:
+            raise refusal("FXT0410", "a provider writes no metadata into its trace buffer")
+        return raw
+
+    def close(self) -> None:
+        """Write the image, once. Raises WriteRefusedError (FXT0411) where a buffer has too much."""
+        if self._closed:
+            return
+        self._closed = True
+        header = self._header
+        if header is None:
+            self._sink.write(self._loose)
+            return
+        oneshot = header.buffering_mode == BufferingMode.ONESHOT
+        ends = {b.name: b.settle(scanned=oneshot or not b.end) for b in self._buffers}
+        _, second = header.rolling_data_end
+        header = attrs.evolve(
+            header,
+            durable_data_end=ends.get("durable", header.durable_data_end),
+            rolling_data_end=(ends["rolling 0"], ends.get("rolling 1", second)),
+        )
+        self._sink.write(header.pack())
+        for buffer in self._buffers:
+            self._sink.write(buffer.used)
+            for at in range(0, buffer.gap, CHUNK):
+                self._sink.write(bytes(min(CHUNK, buffer.gap - at)))
+            self._sink.write(buffer.behind)
+        self._sink.write(self._loose)
+
+
+def open_buffer_writer(
+    sink: Sink,
+    options: Mapping[str, Any],
+    diagnostics: Diagnostics,  # noqa: ARG001 (findings are the reader's; this one refuses)
+) -> BufferWriter:
+    """A writer of images. Of the options, ``image_size`` is the length of one that was cut."""
+    return BufferWriter(sink, image_size=int(options.get("image_size", 0)))
+
+
+def salvage(
+    capture: Capture,
+    sink: Sink,
+    options: Mapping[str, Any],  # noqa: ARG001 (what was cut off becomes unused space)
+) -> Iterator[Loss]:
+    """Write the sound records of an image, as one of full size; give each loss as it is met.
+
+    Unused space, and what is stale in it, is no loss and stays. Metadata, which has no effect, is
+    left out. References to what was never registered stay too: a buffer may have no room to mend
+    them.
+    """
+    image = Image(capture.source.data)
+    inside = [part for part in image.stretches if part.kind == RECORDS]
+    writer = BufferWriter(sink)
+    for one in capture.records():
+        record = cast("BufferHeader | TraceRecord", one)
+        if isinstance(record, BufferHeader):
+            missing = record.total_size - capture.source.size
+            if missing > 0:
+                message = f"{missing} bytes of the image are missing; written as unused space"
+                yield Loss(capture.source.size, 0, record.record, message, "FXT0502")
+            if any(record.reserved):
+                yield Loss(0, 0, record.record, "reserved bits were set; cleared", "FXT0509")
+            writer.write(attrs.evolve(record, reserved=(0,) * len(BUFFER_HEADER)))
+        elif isinstance(record, Padding):
+            if any(part.start <= record.offset < part.end for part in inside):
+                yield lost(record)
+        elif isinstance(record, Damaged):
+            if record.code == "FXT0505":
+                writer.write(record)
+            else:
+                yield lost(record)
+        elif record.record == "metadata":
+            message = "metadata has no place in a trace buffer; left out"
+            yield Loss(record.offset, record.nbytes, record.record, message, "FXT0507")
+        else:
+            writer.write(record)
+    writer.close()
+
+
+# --- A typical image ---------------------------------------------------------------------------
+
+
+def sample(nbytes: int) -> bytes:
+    """About ``nbytes`` of a stopped oneshot buffer, with the records of a typical trace."""
+    from fx_trace.sample import sample as archive
+
+    records = archive(nbytes)
+    while records[0] & 15 == layout.RecordType.METADATA:
+        word = int.from_bytes(records[:WORD], "little")
+        records = records[WORD * layout.SIZE.get(word) :]
+    grain = layout.BUFFER_GRAIN
+    total = -(-(BUFFER_HEADER_BYTES + len(records)) // grain) * grain
+    header = BufferHeader.for_size(total, BufferingMode.ONESHOT)
+    header = attrs.evolve(header, rolling_data_end=(len(records), 0))
+    return (header.pack() + records).ljust(total, b"\0")

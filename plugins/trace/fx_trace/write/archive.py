@@ -1,0 +1,297 @@
+"""Archive: a trace archive being written, by one provider or several; and one that keeps its end.
+
+An archive is a magic number record and the records of providers, section by section (document
+002, `Archive`). Each provider writes through a ``TraceWriter`` of its own.
+"""
+
+from __future__ import annotations
+
+import os
+import reprlib
+import threading
+from collections import deque
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Protocol, Self
+
+from fx_trace import layout as wire
+from fx_trace.layout import RecordType
+from fx_trace.read.records import (
+    ProviderEvent,
+    ProviderInfo,
+    ProviderSection,
+    TraceInfo,
+    TraceRecord,
+    refusal,
+)
+from fx_trace.write.writer import TraceWriter
+from fxframework.errors import UsageError
+from fxframework.io.sink import Sink
+
+__all__ = ["Archive", "FlightRecorder", "Section"]
+
+BUFFER = 1 << 20
+"""Bytes gathered before they go to the sink."""
+
+
+class Writable(Protocol):
+    """Anything that takes bytes, in order."""
+
+    def write(self, data: bytes, /) -> object:
+        """Take them all."""
+        ...
+
+
+Where = str | os.PathLike[str] | Sink | Writable
+
+
+class Section:
+    """One provider's place in an archive: where its ``TraceWriter`` puts records."""
+
+    keeps_order = True
+    """Whether records are read in the order in which they were put."""
+
+    def __init__(self, archive: Archive, id: int, name: str) -> None:
+        self.id = id
+        self.name = name
+        self.introduced = False
+        self.lock = archive.lock
+        self._archive = archive
+
+    def put(self, record: bytes, *, durable: bool = False) -> bool:  # noqa: ARG002 (all of it is)
+        """Write one whole record; True, since an archive drops none."""
+        archive = self._archive
+        if archive.speaking is not self:
+            archive.switch(self)
+        archive.append(self, record)
+        return True
+
+    def has_room(self, nbytes: int) -> bool:  # noqa: ARG002 (an archive has no end)
+        """True, whatever the size."""
+        return True
+
+
+class Archive:
+    """A trace archive in a file, a ``Sink`` or anything that has ``write(bytes)``.
+
+        with Archive("boot.fxt") as archive:
+            app = archive.provider(1, "app")
+            app.instant("boot", "ready")
+
+    A path's file appears whole at the end, or not at all where an exception passes; a sink or a
+    file of the caller's is left open. Several threads may write at once.
+    """
+
+    def __init__(self, where: Where, *, force: bool = False, big_endian: bool = False) -> None:
+        self.lock = threading.RLock()
+        self.big_endian = big_endian
+        self.speaking: Section | None = None
+        self._sections: dict[int, Section] = {}
+        self._pending = bytearray()
+        self._owned: Sink | None = None
+        self._file: Any = where
+        self._closed = False
+        if isinstance(where, str | os.PathLike):
+            self._owned = self._file = Sink.open(Path(where), force=force)
+        self._begin()
+
+    def provider(self, id: int, name: str = "", **options: Any) -> TraceWriter:
+        """Introduce a provider and give its writer; ``options`` are those of ``TraceWriter``.
+
+        Raises WriteRefusedError where the id is taken (FXT0409) or does not fit 32 bits, or the
+        name has more than 255 bytes.
+        """
+        with self.lock:
+            if not isinstance(id, int) or not isinstance(name, str):
+                raise refusal(
+                    "FXT0403",
+                    f"a provider has a number and a name, not {reprlib.repr((id, name))}",
+                )
+            if id in self._sections:
+                raise refusal("FXT0409", f"provider {id} is in this archive already")
+            ProviderInfo(id=id, name=name).pack()
+            section = Section(self, id, name)
+            writer = TraceWriter(section, big_endian=self.big_endian, begin=False, **options)
+            self._sections[id] = section
+            self.switch(section)
+            writer.begin()
+            return writer
+
+    def buffer_full(self, id: int) -> None:
+        """Say that a provider's buffer was full, so that records may be missing."""
+        with self.lock:
+            event = ProviderEvent(id=id, event=0).pack(big_endian=self.big_endian)
+            self.append(self._sections.get(id) or self.speaking, event)
+
+    def switch(self, section: Section) -> None:
+        """Say that what follows is another provider's."""
+        self.speaking = section
+        record: TraceRecord = ProviderSection(id=section.id)
+        if not section.introduced:
+            section.introduced = True
+            record = ProviderInfo(id=section.id, name=section.name)
+        self.append(section, record.pack(big_endian=self.big_endian))
+
+    def append(self, section: Section | None, record: bytes) -> None:  # noqa: ARG002 (see below)
+        """Add the bytes of one record. ``FlightRecorder`` asks whose it is."""
+        pending = self._pending
+        pending += record
+        if len(pending) >= BUFFER:
+            self.flush()
+
+    def flush(self) -> None:
+        """Hand over what is gathered."""
+        with self.lock:
+            pending, self._pending = self._pending, bytearray()
+            if pending:
+                self._file.write(pending)
+
+    def close(self) -> None:
+        """Hand over what is gathered; a file that the archive opened stands under its name."""
+        with self.lock:
+            if self._closed:
+                return
+            try:
+                self.flush()
+            except BaseException:
+                self.abort()
+                raise
+            self._end()
+            if self._owned is not None:
+                self._owned.commit()
+
+    def abort(self) -> None:
+        """Forget what the archive's own file would have held."""
+        with self.lock:
+            self._end()
+            if self._owned is not None:
+                self._owned.abort()
+
+    def _end(self) -> None:
+        self._closed = True
+        self.append = _refuse_more  # type: ignore[method-assign]
+
+    def _begin(self) -> None:
+        magic = TraceInfo(info_type=0, magic=wire.MAGIC)
+        self.append(None, magic.pack(big_endian=self.big_endian))
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if kind is None:
+            self.close()
+        else:
+            self.abort()
+
+
+def _refuse_more(section: Section | None, record: bytes) -> None:  # noqa: ARG001
+    raise UsageError("the archive is closed", remedy="write before it is, or open another one")
+
+
+class FlightRecorder(Archive):
+    """An archive of which only the last ``nbytes`` bytes of events are kept, in memory.
+
+        recorder = FlightRecorder(16 << 20)
+        app = recorder.provider(1, "app")
+        ...
+        recorder.save("last.fxt")
+
+    What later records depend on outlives the records around it: providers, rates, the strings
+    and threads that stand in slots, names of kernel and userspace objects. So the saved archive
+    reads as the end of the whole one. Saving may be repeated, and changes nothing.
+    """
+
+    def __init__(self, nbytes: int, *, big_endian: bool = False) -> None:
+        self.nbytes = nbytes
+        self._kept: deque[tuple[Section, bytes]] = deque()
+        self._size = 0
+        self._states: dict[int, _State] = {}
+        super().__init__(_Nowhere(), big_endian=big_endian)
+
+    def append(self, section: Section | None, record: bytes) -> None:
+        """Keep a record, and let go of the oldest ones that are too many."""
+        if section is None:
+            return  # the magic number
+        kept = self._kept
+        kept.append((section, record))
+        self._size += len(record)
+        while self._size > self.nbytes and kept:
+            oldest, gone = kept.popleft()
+            self._size -= len(gone)
+            state = self._states.get(oldest.id)
+            if state is None:
+                state = self._states[oldest.id] = _State()
+            state.outlive(gone, big_endian=self.big_endian)
+
+    def save(self, where: Where, *, force: bool = False) -> None:
+        """Write what is kept as an archive."""
+        with self.lock:
+            whole = Archive(where, force=force, big_endian=self.big_endian)
+            with whole:
+                last: Section | None = None
+                for section in self._sections.values():
+                    state = self._states.get(section.id, _State())
+                    info = ProviderInfo(id=section.id, name=section.name)
+                    whole.append(None, info.pack(big_endian=self.big_endian))
+                    for record in state.records():
+                        whole.append(None, record)
+                for section, record in self._kept:
+                    if _is_provider_record(record, big_endian=self.big_endian):
+                        continue
+                    if section is not last:
+                        last = section
+                        switch = ProviderSection(id=section.id)
+                        whole.append(None, switch.pack(big_endian=self.big_endian))
+                    whole.append(None, record)
+
+
+class _Nowhere:
+    """What a flight recorder hands over to, which it never does."""
+
+    def write(self, data: bytes) -> None:
+        raise AssertionError(data)
+
+
+class _State:
+    """What a provider's gone records mean for those that are kept: the last one of each slot."""
+
+    def __init__(self) -> None:
+        self._last: dict[tuple[int, int, int], bytes] = {}
+
+    def outlive(self, record: bytes, *, big_endian: bool) -> None:
+        order = "big" if big_endian else "little"
+        header = int.from_bytes(record[:8], order)  # type: ignore[arg-type]
+        kind = wire.TYPE.get(header)
+        if kind == RecordType.INITIALIZATION:
+            key = (kind, 0, 0)
+        elif kind == RecordType.STRING:
+            key = (kind, wire.STRING.unpack(header)["string_index"], 0)
+        elif kind == RecordType.THREAD:
+            key = (kind, wire.THREAD.unpack(header)["thread_index"], 0)
+        elif kind == RecordType.KERNEL_OBJECT:
+            koid = int.from_bytes(record[8:16], order)  # type: ignore[arg-type]
+            key = (kind, koid, wire.KERNEL_OBJECT.unpack(header)["object_type"])
+        elif kind == RecordType.USERSPACE_OBJECT:  # its process stands inline
+            pointer, process = (int.from_bytes(record[at : at + 8], order) for at in (8, 16))  # type: ignore[arg-type]
+            key = (kind, pointer, process)
+        else:
+            return
+        self._last[key] = record
+
+    def records(self) -> list[bytes]:
+        """Rates, then strings, then threads, then names."""
+        return [record for _, record in sorted(self._last.items())]
+
+
+def _is_provider_record(record: bytes, *, big_endian: bool) -> bool:
+    header = int.from_bytes(record[:8], "big" if big_endian else "little")
+    return wire.TYPE.get(header) == RecordType.METADATA and wire.METADATA_TYPE.get(header) in (
+        wire.MetadataType.PROVIDER_INFO,
+        wire.MetadataType.PROVIDER_SECTION,
+    )

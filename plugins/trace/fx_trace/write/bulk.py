@@ -1,0 +1,829 @@
+"""Bulk: tables in, the bytes of a provider's records out, without a Python object per event.
+
+What the standard tables hold becomes records: slices that were recorded whole complete events,
+others begins and ends, so that they nest as they did; instants, counters, flows and context
+switches what they are, logs log records, names kernel objects. Times are written in nanoseconds.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fx_trace import layout as wire
+from fx_trace.layout import ArgType, EventType, RecordType
+from fx_trace.read.records import Argument, Blob, Initialization, KernelObject, refusal
+from fx_trace.write import pack as packing
+from fxframework.io.words import U64_MAX, pad8
+from fxframework.model.clock import NS_MAX
+from fxframework.model.schema import TABLE_CODES
+from fxframework.model.strings import StringPool, TextColumn
+from fxframework.model.table import Table
+
+__all__ = ["TABLES", "Bulk"]
+
+I64 = NDArray[np.int64]
+TABLES = ("slices", "instants", "counters", "flows", "sched", "logs")
+"""Tables that become records, in the order in which they are written where times are equal."""
+NAMES = ("processes", "threads")
+BLOB_NAME = 752
+"""Bytes of a blob's name that stand inline beside a payload of 32,000 bytes."""
+LAST = 1 << 62
+"""Behind everything else of the same time."""
+BLOCK = 1 << 19
+"""Words made at a time."""
+_NONE = np.zeros(1, np.int64)
+COMPLETE, ASYNC = 1, 2
+"""Kinds of slices (`model.schema.SLICE_KINDS`); the others nest by begins and ends."""
+
+
+class Bulk:
+    """The records of one capture's tables, for one provider.
+
+    ``tables`` are by name, all over one ``pool``; of those in ``TABLES``, and `processes`,
+    `threads`, `args` and `blobs` beside them, each may be missing. ``blocks()`` gives the bytes;
+    ``dropped`` then says what had no place. With ``logs_as_instants``, logs become instant events
+    that have all their fields as arguments, which Perfetto shows; otherwise log records, which
+    have a time, a thread and a message.
+
+    Raises WriteRefusedError (FXT0404) where times span more than 64 bits of nanoseconds.
+    """
+
+    def __init__(
+        self,
+        tables: Mapping[str, Table],
+        pool: StringPool,
+        *,
+        source: NDArray[np.uint8] | None = None,
+        logs_as_instants: bool = False,
+    ) -> None:
+        self.dropped: dict[str, int] = {}
+        """What had no place in the trace, by name, with counts; complete once all is made."""
+        self._tables = tables
+        self._pool = pool
+        self._source = source
+        self._logs_as_instants = logs_as_instants
+        self._threads()
+        self._begin_end: I64 = np.zeros((2, 0), np.int64)
+        """By row of `slices`: the place of its begin and of its end among those of one time."""
+        self._blocks: list[_Block] = []
+        for name in TABLES:
+            if name in tables and len(tables[name]):
+                self._blocks += getattr(self, f"_{name}")(tables[name])
+        self.items = self._joined()
+        self.args = self._args()
+        self._order()
+        self._slots()
+
+    # --- Who and what --------------------------------------------------------------------------
+
+    def _threads(self) -> None:
+        """Koids by thread id + 1; more threads are added for logs that name others."""
+        pids, tids = np.zeros(1, np.int64), np.zeros(1, np.int64)
+        if "threads" in self._tables:
+            table = self._tables["threads"]
+            ids = table.array("id")
+            size = int(ids.max(initial=-1)) + 2
+            pids, tids = np.zeros(size, np.int64), np.zeros(size, np.int64)
+            pids[ids + 1] = table.array("pid").view(np.int64)
+            tids[ids + 1] = table.array("tid").view(np.int64)
+        self.pids, self.tids = pids, tids
+
+    def _thread_ids(self, pid: NDArray[np.uint64], tid: NDArray[np.uint64]) -> I64:
+        """Ids of threads given by their koids, entered where they are new."""
+        pairs, where = np.unique(
+            np.column_stack((pid, tid)).view(np.int64), axis=0, return_inverse=True
+        )
+        known = {
+            (p, t): at - 1
+            for at, (p, t) in enumerate(zip(self.pids.tolist(), self.tids.tolist(), strict=True))
+            if at
+        }
+        ids = np.empty(len(pairs), np.int64)
+        new: list[tuple[int, int]] = []
+        for at, (p, t) in enumerate(pairs.tolist()):
+            if (p, t) not in known:
+                known[p, t] = self.pids.size - 1 + len(new)
+                new.append((p, t))
+            ids[at] = known[p, t]
+        self.pids = np.append(self.pids, np.array([p for p, _ in new], np.int64))
+        self.tids = np.append(self.tids, np.array([t for _, t in new], np.int64))
+        return ids[where.reshape(-1)]
+
+    def _listed(self, ids: NDArray[Any]) -> NDArray[Any]:
+        """Ids of threads, -1 for those that no table lists."""
+        if not ids.size or (int(ids.min()) >= -1 and int(ids.max()) + 1 < self.pids.size):
+            return ids
+        strange = (ids < -1) | (ids >= self.pids.size - 1)
+        self._drop("threads that are not listed", int(strange.sum()))
+        return np.where(strange, -1, ids)
+
+    # --- Tables to items -----------------------------------------------------------------------
+
+    def _slices(self, table: Table) -> list[_Block]:
+        kinds, dur = table.array("kind"), table.array("dur")
+        if _constant(kinds) == COMPLETE and int(dur.min()) >= 0:
+            types = np.full(1, EventType.DURATION_COMPLETE, np.uint8)
+            block = _Block.of("slices", table, types, dur)
+            block.depth = table.array("depth")
+            block.sequence = np.zeros(1, np.int64)
+            return [block]
+        asynchronous = kinds == ASYNC
+        backwards = (kinds == COMPLETE) & (dur < 0)
+        self._drop("ends of slices before their beginnings", int(backwards.sum()))
+        word = np.where(asynchronous, table.array("id").view(np.int64), np.maximum(dur, 0))
+        told, rows, ends = self._unfolded(table, kinds)
+        types = np.full(len(table), EventType.DURATION_COMPLETE, np.uint8)
+        types[asynchronous] = EventType.ASYNC_BEGIN
+        types[(told == packing.PAIRED) | (told == packing.ALONE)] = EventType.DURATION_BEGIN
+        begins = _Block.of("slices", table, types, word)
+        begins.sequence = np.zeros(len(table), np.int64)
+        begins.sequence[rows[ends == 0]] = 4 * np.flatnonzero(ends == 0)
+        closed = rows[ends == 1]
+        durations = _Block.of(
+            "", table.select(closed), np.full(1, EventType.DURATION_END, np.uint8), word[closed]
+        )
+        durations.time = durations.time + dur[closed]
+        durations.sequence = 4 * np.flatnonzero(ends == 1)
+        self._begin_end = np.full((2, len(table)), -1, np.int64)
+        self._begin_end[0] = begins.sequence
+        self._begin_end[1, rows[ends == 1]] = durations.sequence
+        closed = np.flatnonzero(asynchronous & (dur >= 0))
+        operations = _Block.of(
+            "", table.select(closed), np.full(1, EventType.ASYNC_END, np.uint8), word[closed]
+        )
+        operations.time = operations.time + dur[closed]
+        # An operation of no length ends after it begins; any other before what begins there.
+        operations.sequence = np.where(dur[closed] == 0, LAST - 1, -1)
+        return [begins, durations, operations]
+
+    def _unfolded(
+        self, table: Table, kinds: NDArray[np.uint8]
+    ) -> tuple[NDArray[np.uint8], I64, NDArray[np.uint8]]:
+        """How each slice is told, and the rows of begins and ends in an order for each thread."""
+        count = len(table)
+        time, dur = table.array("ts"), table.array("dur")
+        parent = table.array("parent")
+        numbers = table.array("row")
+        index = np.minimum(np.searchsorted(numbers, parent), count - 1)
+        parent = np.where((parent >= 0) & (numbers[index] == parent), index, -1)
+        told = np.where(dur < 0, packing.ALONE, packing.PAIRED).astype(np.uint8)
+        told[(kinds == COMPLETE) | (kinds == ASYNC)] = 0
+        parent[kinds == ASYNC] = -1
+        order = np.zeros(0, np.int64)
+        late = np.flatnonzero((parent > np.arange(count)) & (time[parent] == time))
+        if late.size:
+            # What encloses others may stand behind them, as complete events do: bring it before.
+            place = np.arange(count)
+            for _ in range(int(table.array("depth").max()) + 1):
+                place[late] = place[parent[late]]
+            order = np.lexsort((table.array("depth"), place, time))
+        elif not bool(np.all(time[1:] >= time[:-1])):
+            order = np.argsort(time, kind="stable")
+        rows, ends = np.empty(2 * count, np.int64), np.empty(2 * count, np.uint8)
+        nearest, below = np.full(count, -1, np.int64), np.full(count, -1, np.int64)
+        threads = self._listed(table.array("thread")).astype(np.int64)
+        made = packing.unfold.for_size(32 * count)(
+            order, threads, time, dur, parent, told, nearest, below,
+            np.full(self.pids.size, -1, np.int64), rows, ends,
+        )  # fmt: skip
+        return told, rows[:made], ends[:made]
+
+    def _instants(self, table: Table) -> list[_Block]:
+        scope = table.array("scope")
+        asynchronous = scope == 255
+        kinds = np.where(asynchronous, EventType.ASYNC_INSTANT, EventType.INSTANT).astype(np.uint8)
+        word = np.where(asynchronous, table.array("id").view(np.int64), scope)
+        return [_Block.of("instants", table, kinds, word)]
+
+    def _counters(self, table: Table) -> list[_Block]:
+        """One item for the rows that stand in one record: same place, time, thread, name and id."""
+        new = np.ones(len(table), np.bool_)
+        new[1:] = False
+        for name in ("offset", "ts", "thread", "category", "name", "id"):
+            column = table.array(name)
+            new[1:] |= column[1:] != column[:-1]
+        new |= table.array("offset") < 0
+        # No more series than a record has arguments.
+        first = np.flatnonzero(new)
+        place = np.arange(len(table)) - np.repeat(first, np.diff(np.append(first, len(table))))
+        new |= place % wire.MAX_ARGS == 0
+        rows = np.flatnonzero(new)
+        kinds = np.full(1, EventType.COUNTER, np.uint8)
+        block = _Block.of(
+            "counters", table.select(rows), kinds, table.array("id")[rows].view(np.int64)
+        )
+        block.numbers = table.array("row")
+        block.item_of = np.cumsum(new) - 1
+        return [block]
+
+    def _flows(self, table: Table) -> list[_Block]:
+        kinds = (EventType.FLOW_BEGIN + table.array("phase")).astype(np.uint8)
+        block = _Block.of("flows", table, kinds, table.array("id").view(np.int64))
+        if self._begin_end.size:
+            block.sequence = self._within_slices(table)
+        return [block]
+
+    def _within_slices(self, flows: Table) -> I64:
+        """Where flow points stand that are at the beginning or the end of their slice."""
+        slices = self._tables["slices"]
+        numbers, rows = slices.array("row"), flows.array("slice")
+        index = np.minimum(np.searchsorted(numbers, rows), numbers.size - 1)
+        known = (rows >= 0) & (numbers[index] == rows)
+        begin, end = self._begin_end[:, index]
+        time = flows.array("ts")
+        starts = slices.array("ts")[index]
+        at_end = known & (end >= 0) & (time == starts + slices.array("dur")[index])
+        sequence = np.where(at_end, end - 1, LAST)
+        return np.where(known & (time == starts), begin + 1, sequence)
+
+    def _sched(self, table: Table) -> list[_Block]:
+        kinds = np.array([packing.LEGACY_SWITCH, packing.SWITCH, packing.WAKEUP], np.uint8)[
+            table.array("kind")
+        ]
+        legacy = kinds == packing.LEGACY_SWITCH
+        cpu, state = table.array("cpu").astype(np.int64), table.array("prev_state").astype(np.int64)
+        state = np.where(kinds == packing.WAKEUP, 0, np.minimum(state, 15))
+        given = [table.array(name) for name in ("prev_priority", "next_priority")]
+        priorities = [np.clip(column, 0, 0xFF).astype(np.int64) for column in given]
+        clipped = [(legacy & (a != b)).sum() for a, b in zip(given, priorities, strict=True)]
+        self._drop("CPU numbers above 255", int((legacy & (cpu > 0xFF)).sum()))
+        self._drop("priorities that 8 bits do not hold", int(sum(clipped)))
+        # Fields of the headers (Context switch, Thread wakeup and Legacy context switch records).
+        bits = np.where(
+            legacy,
+            (cpu & 0xFF) << 16 | state << 24 | priorities[0] << 44 | priorities[1] << 52,
+            cpu << 20 | state << 36,
+        )
+        block = _Block.of("sched", table, kinds, np.arange(len(table), dtype=np.int64), bare=True)
+        prev, following = (
+            self._listed(table.array(name).astype(np.int64)) for name in ("prev", "next")
+        )
+        block.rows = packing.Rows(
+            bits=bits,
+            prev=np.where(legacy, prev, self.tids[prev + 1]),
+            next=np.where(legacy, following, self.tids[following + 1]),
+            start=_NONE,
+            length=_NONE,
+            message=np.zeros(1, np.uint8),
+        )
+        return [block]
+
+    def _logs(self, table: Table) -> list[_Block]:
+        threads = self._thread_ids(table.array("pid"), table.array("tid"))
+        message = table["message"]
+        assert isinstance(message, TextColumn)  # noqa: S101 (its schema says so)
+        starts = message.offsets[:-1]
+        lengths = np.diff(message.offsets)
+        rows = len(table)
+        if self._logs_as_instants:
+            category = self._pool.intern(b"log")
+            names = table.array("severity_name")
+            plain = self._pool.intern(b"log")
+            block = _Block(
+                name="logs",
+                kind=np.full(rows, EventType.INSTANT, np.uint8),
+                time=table.array("ts"),
+                thread=threads,
+                category=np.full(rows, category, np.int64),
+                names=np.where(names < 0, plain, names).astype(np.int64),
+                word=np.zeros(rows, np.int64),
+                numbers=table.array("row"),
+            )
+            block.extra = self._log_arguments(table, message)
+            return [block]
+        cut = _cut_lengths(message.data, starts, lengths, wire.MAX_STRING_BYTES)
+        self._drop("ends of long messages", int((cut < lengths).sum()))
+        for name, missing in (
+            ("severity", 0), ("tags", -1), ("component", -1), ("file", -1), ("line", 0),
+            ("dropped", 0),
+        ):  # fmt: skip
+            self._drop(f"{name} of logs", int((table.array(name) != missing).sum()))
+        if "args" in self._tables:
+            mine = self._tables["args"].array("table") == TABLE_CODES["logs"]
+            self._drop("arguments of logs", int(mine.sum()))
+        block = _Block(
+            name="",
+            kind=np.full(rows, packing.LOG, np.uint8),
+            time=table.array("ts"),
+            thread=threads,
+            category=np.full(rows, -1, np.int64),
+            names=np.full(rows, -1, np.int64),
+            word=np.arange(rows, dtype=np.int64),
+            numbers=table.array("row"),
+        )
+        block.rows = packing.Rows(
+            bits=_NONE, prev=_NONE, next=_NONE, start=starts, length=cut, message=message.data
+        )
+        return [block]
+
+    def _log_arguments(self, table: Table, message: TextColumn) -> list[_Extra]:
+        """Fields of logs as arguments: message, severity, tags, component, file, line, dropped."""
+        intern = self._pool.intern
+        everywhere = np.arange(len(table))
+        texts = np.array([intern(message.bytes_of(row)) for row in range(len(table))], np.int64)
+        extra = [_Extra(everywhere, intern(b"message"), ArgType.STRING, text=texts)]
+        severity = table.array("severity").astype(np.int64)
+        extra.append(_Extra(everywhere, intern(b"severity"), ArgType.UINT32, whole=severity))
+        for name in ("tags", "component", "file"):
+            codes = table.array(name).astype(np.int64)
+            some = np.flatnonzero(codes >= 0)
+            extra.append(_Extra(some, intern(name.encode()), ArgType.STRING, text=codes[some]))
+        for name in ("line", "dropped"):
+            numbers = table.array(name).astype(np.uint64).view(np.int64)
+            some = np.flatnonzero(numbers != 0)
+            extra.append(_Extra(some, intern(name.encode()), ArgType.UINT64, whole=numbers[some]))
+        return extra
+
+    # --- All items -----------------------------------------------------------------------------
+
+    def _joined(self) -> packing.Items:
+        """The items of all blocks, one block behind the other."""
+        at = 0
+        rows = 0
+        gathered: list[packing.Rows] = []
+        for block in self._blocks:
+            block.first = at
+            block.thread = self._listed(block.thread)
+            at += block.time.size
+            if block.rows is not None:
+                block.word = block.word + rows
+                rows += block.rows.bits.size if block.rows.bits.size > 1 else block.time.size
+                gathered.append(_wide(block.rows, block.time.size))
+        self.rows = _rows_joined(gathered)
+        if len(self._blocks) == 1:
+            (block,) = self._blocks
+            return packing.Items(
+                block.kind, block.time, block.thread, block.category, block.names, block.word
+            )
+
+        def joined(parts: list[NDArray[Any]], dtype: type) -> NDArray[Any]:
+            return np.concatenate([np.zeros(0, dtype), *parts]).astype(dtype, copy=False)
+
+        blocks = self._blocks
+        return packing.Items(
+            joined([np.broadcast_to(b.kind, b.time.size) for b in blocks], np.uint8),
+            joined([b.time for b in blocks], np.int64),
+            joined([b.thread for b in blocks], np.int32),
+            joined([b.category for b in blocks], np.int32),
+            joined([b.names for b in blocks], np.int32),
+            joined([b.word for b in blocks], np.int64),
+        )
+
+    def _order(self) -> None:
+        """By time; at one time what encloses first, then table by table."""
+        none = np.zeros(0, np.int64)
+        time = self.items.time
+        self.order, self.first = none, none
+        if not time.size:
+            return
+        if len(self._blocks) == 1:
+            depth = self._blocks[0].depth
+            depth = np.broadcast_to(depth, time.size) if depth.size == 1 else depth
+            if packing.in_order.for_size(8 * time.size)(time, np.ascontiguousarray(depth)):
+                return
+            self.order = np.lexsort((depth, time))
+        else:
+            depths = [np.broadcast_to(block.depth, block.time.size) for block in self._blocks]
+            sequences = [np.broadcast_to(block.sequence, block.time.size) for block in self._blocks]
+            self.order = np.lexsort((np.concatenate(depths), np.concatenate(sequences), time))
+        counts = np.bincount(self.args.item, minlength=time.size)
+        self.first = np.concatenate(([0], np.cumsum(counts)))
+
+    # --- Arguments -----------------------------------------------------------------------------
+
+    def _args(self) -> packing.ArgumentItems:
+        """The arguments of all items, in their order."""
+        parts: list[packing.ArgumentItems] = []
+        table = self._tables.get("args")
+        if table is not None and len(table):
+            parts += self._args_of(table)
+        for block in self._blocks:
+            for extra in block.extra:
+                parts.append(extra.items(block.first))
+            if block.name == "counters":
+                parts += self._series(block, parts)
+            if block.name == "sched":
+                parts += self._weights(block, parts)
+        if not parts:
+            empty = np.zeros(0, np.int64)
+            return packing.ArgumentItems(
+                empty, empty.astype(np.int32), np.zeros(1, np.uint8), _NONE, _NONE,
+                np.zeros(1, np.int32),
+            )  # fmt: skip
+        joined = parts[0] if len(parts) == 1 else _args_joined(parts)
+        if joined.item.size and not bool(np.all(joined.item[1:] >= joined.item[:-1])):
+            order = np.argsort(joined.item, kind="stable")
+            joined = packing.ArgumentItems(
+                *(column if column.size == 1 else column[order] for column in joined)
+            )
+        return joined
+
+    def _args_of(self, table: Table) -> list[packing.ArgumentItems]:
+        """The rows of `args` that belong to items."""
+        codes = table.array("table")
+        columns = [
+            table.array("name"), table.array("type"), table.array("int"),
+            table.array("float").view(np.int64) if table.array("float").strides != (0,)
+            else np.zeros(1, np.float64).view(np.int64),
+            table.array("str"),
+        ]  # fmt: skip
+        columns = [columns[0], *(_narrowed(column) for column in columns[1:])]
+        parents = table.array("parent")
+        found: list[packing.ArgumentItems] = []
+        taken = 0
+        for block in self._blocks:
+            if not block.name:
+                continue
+            mine = codes == TABLE_CODES[block.name]
+            everything = bool(mine.all())
+            parent = parents if everything else parents[mine]
+            if not parent.size:
+                continue
+            item, valid = block.items_of(parent)
+            picked: Any = slice(None)
+            if not everything or valid is not None:
+                picked = np.flatnonzero(mine)
+                if valid is not None:
+                    picked, item = picked[valid], item[valid]
+            taken += int(item.size)
+            found.append(
+                packing.ArgumentItems(
+                    item,
+                    columns[0][picked],
+                    *(c if c.size == 1 and len(table) > 1 else c[picked] for c in columns[1:]),
+                )
+            )
+        logs = 0 if self._logs_as_instants else int((codes == TABLE_CODES["logs"]).sum())
+        self._drop("arguments of rows that are not written", len(table) - taken - logs)
+        return found
+
+    def _series(
+        self, block: _Block, parts: list[packing.ArgumentItems]
+    ) -> list[packing.ArgumentItems]:
+        """Of counters that have no rows in `args`, the series as arguments."""
+        table = self._tables["counters"]
+        assert block.item_of is not None  # noqa: S101 (`_counters` has set it)
+        items = block.first + block.item_of
+        has = np.zeros(self.items.time.size, np.bool_)
+        for part in parts:
+            has[part.item] = True
+        rows = np.flatnonzero(~has[items])
+        if not rows.size:
+            return []
+        is_int = table.array("is_int")[rows]
+        whole = table.array("value_int")[rows]
+        small = (whole >= -(1 << 31)) & (whole < 1 << 31)
+        types = np.where(is_int, np.where(small, ArgType.INT32, ArgType.INT64), ArgType.DOUBLE)
+        return [
+            packing.ArgumentItems(
+                items[rows],
+                table.array("series")[rows],
+                types.astype(np.uint8),
+                whole,
+                table.array("value")[rows].view(np.int64),
+                np.zeros(1, np.int32),
+            )
+        ]
+
+    def _weights(
+        self, block: _Block, parts: list[packing.ArgumentItems]
+    ) -> list[packing.ArgumentItems]:
+        """Of switches and wakeups that have no rows in `args`, the priorities as arguments."""
+        table = self._tables["sched"]
+        bare = np.ones(self.items.time.size, np.bool_)
+        for part in parts:
+            bare[part.item] = False
+        bare = bare[block.first : block.first + block.time.size]
+        found = []
+        for name, kind, column in (
+            (b"outgoing_weight", packing.SWITCH, "prev_priority"),
+            (b"incoming_weight", packing.SWITCH, "next_priority"),
+            (b"weight", packing.WAKEUP, "next_priority"),
+        ):
+            weights = table.array(column).astype(np.int64)
+            rows = np.flatnonzero(bare & (block.kind == kind) & (weights != -1))
+            if rows.size:
+                extra = _Extra(rows, self._pool.intern(name), ArgType.INT32, whole=weights[rows])
+                found.append(extra.items(block.first))
+        return found
+
+    # --- Slots ---------------------------------------------------------------------------------
+
+    def _slots(self) -> None:
+        """Give the strings and threads that are used most their slots."""
+        pool = self._pool
+        items, args = self.items, self.args
+        strings = np.zeros(len(pool) + 1, np.int64)
+        threads = np.zeros(self.pids.size, np.int64)
+        if not packing.count_uses.for_size(8 * items.time.size)(items, args, strings, threads):
+            msg = "tables refer to strings that the pool does not have"
+            raise ValueError(msg)
+        strings[:2] = 0  # null and the empty string are references of their own
+        starts = pool.arrays.starts[: len(pool)]
+        lengths = pool.arrays.lengths[: len(pool)]
+        data = pool.arrays.words.view(np.uint8)
+        written = _cut_lengths(data, 8 * starts, lengths, wire.MAX_STRING_BYTES)
+        chosen = _most(strings, wire.MAX_STRING_INDEX)
+        refs = np.zeros(strings.size, np.int64)
+        inline = _cut_lengths(data, 8 * starts, lengths, packing.INLINE_BYTES)
+        refs[1:] = np.where(lengths > 0, wire.INLINE_STRING | inline, 0)
+        cut = strings[1:] * (inline < lengths)
+        self._strings = chosen - 1
+        refs[chosen] = np.arange(1, chosen.size + 1)
+        cut[self._strings] = (written < lengths)[self._strings]
+        self._drop("ends of long strings", int(cut.sum()))
+        self._written = written
+        indexes = np.zeros(threads.size, np.int64)
+        threads[0] = 0  # nobody: (0, 0), inline
+        self._slotted_threads = _most(threads, wire.MAX_THREAD_INDEX)
+        indexes[self._slotted_threads] = np.arange(1, self._slotted_threads.size + 1)
+        self.slotted = packing.Slotted(
+            refs, pool.arrays.words, starts, lengths, indexes, self.pids, self.tids
+        )
+
+    # --- Bytes ---------------------------------------------------------------------------------
+
+    def blocks(self) -> Iterator[bytes | memoryview]:
+        """The provider's records, without the provider record: rate, names, slots, events."""
+        yield Initialization(ticks_per_second=wire.DEFAULT_TICKS_PER_SECOND).pack()
+        yield b"".join(self._stage())
+        yield from self._events()
+        yield from self._blobs()
+
+    def _events(self) -> Iterator[memoryview]:
+        shift = self._shift()
+        items = self.items
+        carried = np.zeros(2, np.int64)
+        dropped = np.zeros(3, np.int64)
+        out = np.empty(BLOCK + packing.RECORD_WORDS + 1, np.int64)
+        pack = packing.pack.for_size(32 * items.time.size)
+        while int(carried[0]) < items.time.size:
+            words = pack(
+                items, self.args, self.rows, self.slotted, self.order, self.first, shift,
+                carried, dropped, out,
+            )  # fmt: skip
+            yield memoryview(out[:words].view(np.uint8))  # type: ignore[arg-type]
+        self._drop("arguments beyond 15 of a record", int(dropped[packing.D_ARGUMENTS]))
+        self._drop("arguments that a record has no room for", int(dropped[packing.D_TOO_LARGE]))
+        self._drop("arguments of unknown types", int(dropped[packing.D_UNKNOWN]))
+
+    def _shift(self) -> int:
+        """What is added to times, so that none is negative."""
+        time = self.items.time
+        least = int(time.min()) if time.size else 0
+        if least >= 0:
+            return 0
+        if int(time.max()) - least > NS_MAX:
+            raise refusal(
+                "FXT0404", f"times from {least} ns to {int(time.max())} ns do not fit 63 bits"
+            )
+        self.dropped[f"the beginning of time: all times are later by {-least} ns"] = 1
+        if -least > NS_MAX:
+            # 2^63 is no int64; added to times that are all negative, it turns their bit 63.
+            self.items = self.items._replace(time=time ^ np.int64(least))
+            return 0
+        return -least
+
+    def _stage(self) -> Iterator[bytes]:
+        """Names of processes and threads, then strings and threads that stand in slots."""
+        texts: dict[str, list[str | None]] = {}
+        for name in NAMES:
+            if name in self._tables:
+                texts[name] = self._tables[name].texts("name")
+        if "processes" in texts:
+            pids = self._tables["processes"].array("pid").tolist()
+            for pid, text in zip(pids, texts["processes"], strict=True):
+                if text is not None:
+                    yield self._object(wire.ObjectType.PROCESS, pid, text)
+        if "threads" in texts:
+            table = self._tables["threads"]
+            pids, tids = table.array("pid").tolist(), table.array("tid").tolist()
+            for pid, tid, text in zip(pids, tids, texts["threads"], strict=True):
+                if text is not None:
+                    process = Argument(name="process", type="koid", value=pid)
+                    yield self._object(wire.ObjectType.THREAD, tid, text, process)
+        pack = struct.Struct("<Q").pack
+        for index, code in enumerate(self._strings.tolist(), start=1):
+            data = self._pool.bytes_of(code)[: int(self._written[code])]
+            head = RecordType.STRING | (1 + -(-len(data) // 8)) << 4 | index << 16
+            yield pack(head | len(data) << 32) + pad8(data)
+        pack3 = struct.Struct("<QQQ").pack
+        for index, at in enumerate(self._slotted_threads.tolist(), start=1):
+            koids = int(self.pids[at]) & U64_MAX, int(self.tids[at]) & U64_MAX
+            yield pack3(RecordType.THREAD | 3 << 4 | index << 16, *koids)
+
+    def _object(self, kind: int, koid: int, name: str, *args: Argument) -> bytes:
+        data = name.encode()
+        if len(data) > wire.MAX_STRING_BYTES:
+            self._drop("ends of long names", 1)
+            name = data[: wire.MAX_STRING_BYTES].decode(errors="ignore")
+        return KernelObject(object_type=kind, koid=koid, name=name, args=args).pack()
+
+    def _blobs(self) -> Iterator[bytes]:
+        """Blob records of at most 32,000 bytes."""
+        table = self._tables.get("blobs")
+        if table is None or not len(table):
+            return
+        if self._source is None:
+            self._drop("blobs", len(table))
+            return
+        step = wire.MAX_STRING_BYTES
+        places = table.array("data").tolist()
+        names = table.texts("name")
+        kinds = table.array("type").tolist()
+        for name, kind, (start, size) in zip(names, kinds, places, strict=True):
+            # Inline, beside a payload of 32,000 bytes.
+            short = (name or "").encode()[:BLOB_NAME].decode(errors="ignore")
+            self._drop("ends of long names", int(short != (name or "")))
+            for at in range(0, size or 1, step):
+                payload = self._source[start + at : start + min(at + step, size)].tobytes()
+                blob_type = kind if 1 <= kind <= 255 else wire.BlobType.DATA
+                yield Blob(name=short, blob_type=blob_type, payload=payload).pack()
+
+    def _drop(self, what: str, count: int) -> None:
+        if count > 0:
+            self.dropped[what] = self.dropped.get(what, 0) + count
+
+
+class _Block:
+    """The items of a table, or of a part of it."""
+
+    def __init__(
+        self,
+        *,
+        name: str,
+        kind: NDArray[np.uint8],
+        time: I64,
+        thread: NDArray[Any],
+        category: NDArray[Any],
+        names: NDArray[Any],
+        word: I64,
+        numbers: I64,
+    ) -> None:
+        self.name = name
+        """The table whose rows arguments belong to; empty where none do."""
+        self.kind = kind
+        self.time = time
+        self.thread = thread
+        self.category = category
+        self.names = names
+        self.word = word
+        self.numbers = numbers
+        """Row numbers, ascending."""
+        self.item_of: I64 | None = None
+        """Item of each row, where several rows make one item."""
+        self.depth: NDArray[Any] = np.zeros(1, np.int32)
+        """Of a block that may stand alone, what comes first at one time."""
+        self.sequence: I64 = np.full(1, LAST, np.int64)
+        """What comes first at one time."""
+        self.rows: packing.Rows | None = None
+        self.extra: list[_Extra] = []
+        self.first = 0
+
+    @classmethod
+    def of(
+        cls, name: str, table: Table, kind: NDArray[np.uint8], word: I64, *, bare: bool = False
+    ) -> _Block:
+        """The rows of a table of events; ``bare``, one without thread, category and name."""
+        none = np.full(len(table) if bare else 0, -1, np.int32)
+        return cls(
+            name=name,
+            kind=kind,
+            time=table.array("ts"),
+            thread=none if bare else table.array("thread"),
+            category=none if bare else table.array("category"),
+            names=none if bare else table.array("name"),
+            word=word,
+            numbers=table.array("row"),
+        )
+
+    def items_of(self, parents: I64) -> tuple[I64, NDArray[np.bool_] | None]:
+        """Items of the rows with these numbers, and, where some are missing, which are there."""
+        rows = self.numbers.size
+        whole = rows and int(self.numbers[0]) == 0 and int(self.numbers[-1]) == rows - 1
+        valid = None
+        if whole:
+            index = parents
+            if int(parents.min()) < 0 or int(parents.max()) >= rows:
+                valid = (parents >= 0) & (parents < rows)
+        else:
+            index = np.searchsorted(self.numbers, parents)
+            valid = index < rows
+            valid &= self.numbers[np.minimum(index, rows - 1)] == parents
+        if self.item_of is not None:
+            index = self.item_of[np.clip(index, 0, rows - 1)]
+        return (index if self.first == 0 else index + self.first), valid
+
+
+class _Extra:
+    """An argument that some items get beside their rows in `args`."""
+
+    def __init__(
+        self,
+        places: I64,
+        name: int,
+        type: ArgType,
+        *,
+        whole: I64 | None = None,
+        text: I64 | None = None,
+    ) -> None:
+        self.places = places
+        self.name = name
+        self.type = type
+        self.whole = whole
+        self.text = text
+
+    def items(self, first: int) -> packing.ArgumentItems:
+        """The argument, for items from ``first`` on."""
+        rows = self.places.size
+        return packing.ArgumentItems(
+            self.places + first,
+            np.full(rows, self.name, np.int32),
+            np.full(rows, self.type, np.uint8),
+            np.zeros(rows, np.int64) if self.whole is None else self.whole,
+            _NONE,
+            np.full(rows, -1, np.int32) if self.text is None else self.text.astype(np.int32),
+        )
+
+
+def _constant(column: NDArray[Any]) -> int | None:
+    """The value of a column that was made of one value."""
+    return int(column[0]) if column.size and column.strides == (0,) else None
+
+
+def _narrowed(column: NDArray[Any]) -> NDArray[Any]:
+    """The column, of one element where one value was stretched over it."""
+    return column[:1].copy() if column.size > 1 and column.strides == (0,) else column
+
+
+def _most(uses: I64, limit: int) -> I64:
+    """Which are used, in order; where they are too many, those that are used most."""
+    used = np.flatnonzero(uses)
+    if used.size > limit:
+        used = np.sort(used[np.argsort(-uses[used], kind="stable")[:limit]])
+    return used
+
+
+def _cut_lengths(data: NDArray[np.uint8], starts: I64, lengths: I64, limit: int) -> I64:
+    """Lengths that keep to a limit, without half a character at the end."""
+    if not lengths.size or int(lengths.max()) <= limit:
+        return lengths
+    cut = np.minimum(lengths, limit)
+    for row in np.flatnonzero(lengths > limit).tolist():
+        start = int(starts[row])
+        end = limit
+        while end > limit - 4 and int(data[start + end]) & 0xC0 == 0x80:
+            end -= 1
+        cut[row] = end
+    return cut
+
+
+def _wide(rows: packing.Rows, size: int) -> packing.Rows:
+    """Rows of which every column has all its elements, but for the message."""
+
+    def wide(column: I64) -> I64:
+        return np.broadcast_to(column, size) if column.size == 1 else column
+
+    return packing.Rows(
+        bits=wide(rows.bits),
+        prev=wide(rows.prev),
+        next=wide(rows.next),
+        start=wide(rows.start),
+        length=wide(rows.length),
+        message=rows.message,
+    )
+
+
+def _rows_joined(parts: list[packing.Rows]) -> packing.Rows:
+    message = np.concatenate([np.zeros(1, np.uint8), *(part.message for part in parts)])
+    columns = [
+        np.concatenate([np.zeros(0, np.int64), *(part[at] for part in parts)]) for at in range(4)
+    ]
+    lengths = np.concatenate([np.zeros(0, np.int64), *(part.length for part in parts)])
+    # Messages moved when they were put together.
+    at = 1
+    begin = 0
+    for part in parts:
+        stop = begin + part.bits.size
+        columns[3][begin:stop] += at
+        at += part.message.size
+        begin = stop
+    bits, prev, following, starts = columns
+    return packing.Rows(bits, prev, following, starts, lengths, message)
+
+
+def _args_joined(parts: list[packing.ArgumentItems]) -> packing.ArgumentItems:
+    dtypes = (np.int64, np.int32, np.uint8, np.int64, np.int64, np.int32)
+    return packing.ArgumentItems(
+        *(
+            np.concatenate([np.broadcast_to(part[at], part.item.size) for part in parts]).astype(
+                dtype, copy=False
+            )
+            for at, dtype in enumerate(dtypes)
+        )
+    )

@@ -1,0 +1,547 @@
+"""Cutting: a part of a trace as a trace of its own, with every record that the part needs.
+
+The events of the part are chosen by their columns; one more walk over the records then marks the
+strings, threads, objects and providers that they need, and what is marked is copied as it stands.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import attrs
+import numpy as np
+from numpy.typing import NDArray
+
+from fx_trace import layout
+from fx_trace.layout import RecordType
+from fx_trace.read import scan as k
+from fx_trace.read.columns import Chunk, grown_map, new_map
+from fx_trace.read.reader import Raw, Times, TraceCapture
+from fx_trace.read.records import ProviderInfo
+from fx_trace.write import selection as marking
+from fxframework.errors import UsageError, did_you_mean
+from fxframework.io.sink import Sink
+from fxframework.io.words import U64_MAX
+from fxframework.model.capture import Capture
+from fxframework.model.clock import NS_MAX, NS_MIN, Clock
+from fxframework.model.window import Selection, category_mask, thread_mask
+
+__all__ = ["OPEN_SLICES", "cut"]
+
+U8 = NDArray[np.uint8]
+I64 = NDArray[np.int64]
+OPEN_SLICES = {"keep": marking.KEEP, "close": marking.CLOSE, "drop": marking.DROP}
+"""What becomes of slices that begin before the stretch of time or end after it."""
+BLOCK = 1 << 19
+"""Words copied at a time."""
+_SIGN = 1 << 63
+_NAMES = {
+    RecordType.STRING: "strings",
+    RecordType.THREAD: "threads",
+    RecordType.EVENT: "events",
+    RecordType.BLOB: "blobs",
+    RecordType.USERSPACE_OBJECT: "userspace objects",
+    RecordType.KERNEL_OBJECT: "kernel objects",
+    RecordType.SCHEDULING: "scheduling records",
+    RecordType.LOG: "logs",
+    RecordType.PROFILER: "profiler records",
+    RecordType.LARGE: "large records",
+}
+
+
+def cut(
+    capture: Capture, selection: Selection, sink: Sink, options: Mapping[str, Any]
+) -> Mapping[str, int]:
+    """Write the selected part of a trace; gives the records that were left out, by kind.
+
+    An event is kept where its time, thread and category are wanted, a slice where any of it lies
+    within the stretch of time. ``options["open_slices"]``: slices that reach beyond the stretch
+    are kept whole (``keep``), made to end at its bounds (``close``) or left out (``drop``). Closed
+    ones that now begin together stand outer before inner, but where slots were used anew between
+    them: there they stay as they stood, and Perfetto may refuse to nest them.
+
+    Of a flow all points within the time are kept, if its beginning is one of them and all are
+    wanted; else none: the others would join another flow of that id. Context switches are kept
+    on all CPUs, as long as no category is asked for: a part of them
+    would say that threads ran which did not. What has neither time nor thread (blobs, unknown
+    records) stays where only time is cut. Damage and padding are always left out.
+
+    Raises UsageError where a name matches nothing, and for options that do not act on a part.
+    """
+    if not isinstance(capture, TraceCapture):
+        raise UsageError(
+            f"a part is taken of a whole trace, not of a {type(capture).__name__}",
+            path=capture.name,
+            remedy="give the capture itself, and all that is to be chosen as one Selection",
+        )
+    big_endian = options.get("big_endian", capture.big_endian)
+    if options.get("perfetto_safe") or bool(big_endian) != capture.big_endian:
+        raise UsageError(
+            "a part has its records as they stand: perfetto_safe and big_endian change none",
+            path=capture.name,
+            remedy="take the part first, and convert it then",
+        )
+    return _Cut(capture, selection, open_slices(options)).run(sink)
+
+
+def open_slices(options: Mapping[str, Any]) -> int:
+    """What the option says is to become of open slices; UsageError where it says nothing known."""
+    how = str(options.get("open_slices", "keep"))
+    if how not in OPEN_SLICES:
+        raise UsageError(
+            f"open_slices is {how!r}{did_you_mean(how, OPEN_SLICES)}",
+            remedy=f"it is one of {', '.join(OPEN_SLICES)}",
+        )
+    return OPEN_SLICES[how]
+
+
+def join(
+    capture: TraceCapture,
+    selection: Selection,
+    sink: Sink,
+    *,
+    providers: ProviderIds,
+    name: str,
+    how: int = marking.KEEP,
+) -> Mapping[str, int]:
+    """Write the selected part behind others in one archive; gives what was left out.
+
+    There is no magic number then, and its providers get ids that are not taken yet, which they
+    are afterwards; records that stand before any provider get one of this ``name``.
+    """
+    return _Cut(capture, selection, how).run(sink, _Providers(providers, name))
+
+
+class ProviderIds:
+    """Ids of providers that an archive has already."""
+
+    def __init__(self) -> None:
+        self._taken: set[int] = set()
+        self._next = 1
+
+    def free(self) -> int:
+        """The least id from 1 on that is not taken; it is then."""
+        while self._next in self._taken:
+            self._next += 1
+        self._taken.add(self._next)
+        return self._next
+
+    def claim(self, id: int) -> int:
+        """The id itself, where it is free, or else one that is; it is taken then."""
+        if id in self._taken:
+            return self.free()
+        self._taken.add(id)
+        return id
+
+
+@attrs.define
+class _Providers:
+    """Ids for the providers of a capture that is joined to others."""
+
+    archive: ProviderIds
+    name: str
+    ids: dict[int, int] = attrs.field(factory=dict)
+
+    def id(self, old: int) -> int:
+        """The id under which a provider is written: its own where that is free."""
+        if old not in self.ids:
+            self.ids[old] = self.archive.claim(old)
+        return self.ids[old]
+
+
+@attrs.define
+class _Patch:
+    """Words that are written other than they stand, by word of the file."""
+
+    words: I64
+    values: NDArray[np.uint64]
+
+
+class _Cut:
+    """One cut: marks by word of the file, then the copy."""
+
+    def __init__(self, capture: TraceCapture, selection: Selection, how: int) -> None:
+        if selection.by_logs:
+            raise UsageError(
+                "a trace cannot be cut by what its logs say",
+                path=capture.name,
+                remedy="choose times, threads, processes and categories; or an exporter",
+            )
+        if selection.functions:
+            raise UsageError(
+                "a trace cannot be cut by functions: what else is in it has none",
+                path=capture.name,
+                remedy="choose times, threads, processes and categories; or an exporter, such as "
+                "-t csv",
+            )
+        self.capture = capture
+        self.selection = selection
+        self.raw: Raw = capture.raw()
+        # Kernels take 64 bits; no time lies beyond them.
+        self.start = NS_MIN if selection.start_ns is None else _clamped(selection.start_ns)
+        self.last = NS_MAX if selection.stop_ns is None else _clamped(selection.stop_ns - 1)
+        self.how = how
+        self.mark: U8 = np.zeros(self.raw.words.size + 1, np.uint8)
+        self.patches: list[_Patch] = []
+        self.moved: list[NDArray[np.int64]] = []
+        """Of slices made to begin at the start, shape (4, n): word, thread, time, depth."""
+        self.running = np.zeros(0, np.int64)
+        """Thread koids of the scheduling records that are kept."""
+        passed = self.raw.passed
+        self.clocks = passed.scanner.clocks()
+        threads = thread_mask(selection, capture)
+        categories = category_mask(selection, capture)
+        self.threads: U8 = (
+            np.ones(passed.pids.size, np.uint8) if threads is None else threads.astype(np.uint8)
+        )
+        self.categories: U8 = (
+            np.ones(len(capture.strings), np.uint8)
+            if categories is None
+            else categories.astype(np.uint8)
+        )
+        rows = passed.row_counts()
+        self.chosen = marking.Chosen(
+            self.threads,
+            self.categories,
+            np.zeros(max(1, rows["slices"]), np.uint8),
+            np.ones(max(1, rows["flows"]), np.uint8),
+        )
+
+    def run(self, sink: Sink, providers: _Providers | None = None) -> Mapping[str, int]:
+        """All of it; gives what was left out."""
+        self.choose()
+        self.complete()
+        return self.write(sink, providers)
+
+    # --- The rows of the part ------------------------------------------------------------------
+
+    def choose(self) -> None:
+        """Mark the records of the rows that belong to the part."""
+        passed = self.raw.passed
+        flows: list[tuple[NDArray[Any], ...]] = []
+        size = passed.scanner.nbytes
+        by_slice = marking.choose_slices.for_size(size)
+        by_event = marking.choose_events.for_size(size)
+        for chunk, times in self.raw.chunks():
+            by_slice(
+                chunk.events, int(chunk.events.kind.size), times.events, passed.spans.dur,
+                chunk.first["slices"], self.start, self.last, self.how, self.chosen,
+            )  # fmt: skip
+            flows.append(self._flows(chunk, times))
+        self._choose_flows(flows)
+        for chunk, times in self.raw.chunks():
+            first = np.array([chunk.first[name] for name in ("slices", "ends", "flows")], np.int64)
+            by_event(
+                chunk.events, int(chunk.events.kind.size), times.events, passed.spans.ends,
+                first, self.start, self.last, self.chosen, self.mark,
+            )  # fmt: skip
+            self._choose_others(chunk, times)
+            if self.how == marking.CLOSE:
+                self._close(chunk, times)
+
+    def _within(self, times: I64) -> NDArray[np.bool_]:
+        return np.asarray((times >= self.start) & (times <= self.last))
+
+    def _flows(self, chunk: Chunk, times: Times) -> tuple[NDArray[Any], ...]:
+        """Id, phase, time, and whether it is wanted, of a chunk's flow rows."""
+        events = chunk.events
+        rows = np.flatnonzero((events.kind >= 8) & (events.kind <= 10))
+        wanted = self.threads[events.thread[rows]] & self.categories[events.category[rows]]
+        return events.word[rows], events.kind[rows] - 8, times.events[rows], wanted
+
+    def _choose_flows(self, parts: list[tuple[NDArray[Any], ...]]) -> None:
+        """Of a flow, keep what lies within the time from its beginning on, or nothing.
+
+        Points without their beginning, or without those of other threads, would join another flow
+        of the same id.
+        """
+        if not parts:
+            return
+        ids, phases, times, wanted = (np.concatenate(part) for part in zip(*parts, strict=True))
+        flow, first = np.empty(ids.size, np.int64), np.empty(ids.size, np.int64)
+        follow = marking.follow_flows.for_size(self.raw.passed.scanner.nbytes)
+        order = np.argsort(times, kind="stable")
+        count = follow(order, ids, phases, new_map(int(ids.size)), flow, first)
+        within = self._within(times)
+        kept = np.ones(count + 1, np.bool_)  # the last one: points that no flow began
+        kept[:count] = within[first[:count]]
+        kept[flow[(wanted == 0) & within & (flow >= 0)]] = False
+        self.chosen.flows[: flow.size] = kept[flow]
+
+    def _choose_others(self, chunk: Chunk, times: Times) -> None:
+        """Scheduling and log rows, which have no category; blobs and objects may be needed."""
+        for offsets in (chunk.blobs.offset, chunk.objects.offset):
+            self.mark[offsets >> 3] = marking.MAYBE
+        if self.selection.categories:
+            return
+        sched = chunk.sched
+        if sched.kind.size:
+            keep = self._within(times.sched())
+            if not self.selection.by_time_alone:
+                woken = self.raw.passed.thread_ids(sched.next, sched.kind == 2)
+                keep &= (sched.kind != 2) | (self.threads[woken] != 0)
+            self.mark[sched.offset[keep] >> 3] = 1
+            tids = [sched.prev[keep & (sched.kind == 1)], sched.next[keep & (sched.kind != 0)]]
+            self.running = np.unique(np.concatenate([self.running, *tids]))
+        logs = chunk.logs
+        if logs.thread.size:
+            keep = self._within(times.logs()) & (self.threads[logs.thread] != 0)
+            self.mark[logs.offset[keep] >> 3] = 1
+
+    def _close(self, chunk: Chunk, times: Times) -> None:
+        """Patch the times of kept slices that reach beyond the stretch."""
+        events = chunk.events
+        rows = np.flatnonzero(self.mark[events.offset >> 3])
+        kind, time, word = events.kind[rows], times.events[rows], events.offset[rows] >> 3
+        # A slice that was open when the stretch began is so at the first tick of it, and before.
+        opened = [max(tick - 1, 0) for tick in self._ticks(self.start + 1)]
+        bounds = times.by_clock(opened, self._ticks(self.last + 1))
+        first, last = (column[rows] for column in bounds)
+        begins = ((kind == 2) | (kind == 4) | (kind == 5)) & (time < self.start)
+        ends = ((kind == 3) | (kind == 7)) & (time > self.last)
+        complete = (kind == 4) & (times.finish()[rows] - 1 > self.last)
+        sizes = self.raw.words[word[complete]] >> 4 & layout.SIZE.limit
+        self.patches += [
+            _Patch(word[begins] + 1, first[begins]),
+            _Patch(word[ends] + 1, last[ends]),
+            _Patch(word[complete] + sizes - 1, last[complete]),
+        ]
+        if not begins.any():
+            return
+        together = ((kind == 2) | (kind == 4)) & (events.ticks[rows].view(np.uint64) <= first)
+        number = np.searchsorted(
+            np.flatnonzero((events.kind == 2) | (events.kind == 4) | (events.kind == 5)),
+            rows[together],
+        )
+        depth = self.raw.passed.spans.depth[chunk.first["slices"] + number]
+        columns = (word[together], events.thread[rows[together]], time[together], depth)
+        self.moved.append(np.array(columns, np.int64))
+
+    def _ticks(self, ns: int) -> list[int]:
+        """By clock, the first tick that is not before ``ns``."""
+        return [_tick(clock, ns) for clock in self.clocks]
+
+    # --- What it needs -------------------------------------------------------------------------
+
+    def complete(self) -> None:
+        """Mark what the marked records need, and the records without rows that are kept."""
+        passed = self.raw.passed
+        total = int(self.raw.words.size)
+        alone = self.selection.by_time_alone
+        policy = np.array(
+            [
+                alone,
+                alone,
+                alone,
+                not self.selection.categories,
+                self.capture.request.limits.max_record or 0,
+            ],
+            np.int64,
+        )
+        bounds = np.array(
+            [
+                _signed(bound)
+                for start, stop in zip(
+                    self._ticks(self.start), self._ticks(self.last + 1), strict=True
+                )
+                for bound in (start, stop)
+            ],
+            np.int64,
+        )
+        carried = np.zeros(marking.CARRIED, np.int64)
+        registered = marking.Registered(*(new_map(marking.ROOM) for _ in range(5)))
+        k.map_put.plain(registered.providers, 0, marking.EPOCH_OF, 0)
+        registered = registered._replace(people=self._people())
+        recent = marking.Recent(np.full(1 << 15, -1, np.int64), np.full(1 << 8, -1, np.int64))
+        recent.strings[0] = total
+        state = passed.scanner.state
+        large = np.zeros(3 * 64, np.int64)
+        links = np.zeros(4 * marking.ROOM_FOR_LINKS, np.int64)
+        run = marking.needed.for_size(passed.scanner.nbytes)
+        while int(carried[marking.C_POS]) < total:
+            run(
+                self.raw.words, total, self.mark, recent, registered, state.identities,
+                state.clock_map, self.threads, bounds, policy, large, links, carried,
+            )  # fmt: skip
+            if 3 * int(carried[marking.C_LARGE]) + 3 > large.size:
+                large = np.concatenate((large, np.zeros(large.size, np.int64)))
+            if int(links[0]) + marking.ROOM_FOR_LINKS > links.size:
+                links = np.concatenate((links, np.zeros(links.size, np.int64)))
+            larger = {
+                name: grown_map(table, 4 * marking.ROOM, passed.scanner.nbytes)
+                for name, table in registered._asdict().items()
+                if name != "people"
+            }
+            registered = registered._replace(**larger)
+        if self.selection.categories:
+            self._drop_large(large[: 3 * int(carried[marking.C_LARGE])].reshape(-1, 3))
+
+    def _people(self) -> k.Map:
+        """Koids of the wanted threads and of their processes, and who runs."""
+        passed = self.raw.passed
+        wanted = self.threads != 0
+        koids = np.concatenate((passed.pids[wanted], passed.tids[wanted])).view(np.int64)
+        koids = np.unique(np.concatenate((koids, self.running)))
+        people = new_map(int(koids.size + self.running.size))
+        enter = marking.enter.for_size(8 * int(koids.size + self.running.size))
+        for key, numbers in enumerate((koids, self.running)):
+            enter(people, key, numbers)
+        return people
+
+    def _drop_large(self, large: I64) -> None:
+        """Unmark large records of other categories."""
+        data = self.raw.bytes
+        for position, start, nbytes in large.tolist():
+            text = data[8 * start : 8 * start + nbytes].tobytes()
+            if not Selection.matches(text.decode(errors="replace"), self.selection.categories):
+                self.mark[position] = 0
+
+    # --- The copy ------------------------------------------------------------------------------
+
+    def write(self, sink: Sink, providers: _Providers | None = None) -> Mapping[str, int]:
+        """Copy what is marked; joined to others, with these providers."""
+        raw = self.raw
+        positions = np.flatnonzero(self.mark[:-1].view(np.bool_))
+        headers = raw.words[positions]
+        types = headers & 15
+        if providers is not None:
+            magic = (types == 0) & ((headers >> 16 & 15) == layout.MetadataType.TRACE_INFO)
+            positions, headers, types = positions[~magic], headers[~magic], types[~magic]
+        # A section in which nothing is kept: another provider speaks next.
+        speaks = _speaks(headers)
+        section = speaks & ((headers >> 16 & 15) == layout.MetadataType.PROVIDER_SECTION)
+        idle = section & np.append(speaks[1:], True)
+        positions, headers, types = positions[~idle], headers[~idle], types[~idle]
+        order = self._outer_first(positions, headers, types)
+        positions, headers, types = positions[order], headers[order], types[order]
+        sizes = np.where(
+            types == RecordType.LARGE,
+            headers >> 4 & layout.LARGE_SIZE.limit,
+            headers >> 4 & layout.SIZE.limit,
+        )
+        if providers is not None:
+            self._rename(positions, headers, providers)
+            if positions.size and not speaks[~idle][0]:
+                info = ProviderInfo(id=providers.id(0), name=providers.name)
+                sink.write(info.pack(big_endian=raw.big_endian))
+        elif not positions.size or int(headers[0]) != layout.MAGIC_WORD:
+            sink.write(layout.MAGIC_BYTES_BIG_ENDIAN if raw.big_endian else layout.MAGIC_BYTES)
+        for block in self._blocks(positions, sizes):
+            sink.write(block)
+        return self._left_out(types)
+
+    def _outer_first(self, positions: I64, headers: I64, types: I64) -> Any:
+        """The order of the records: of slices that now begin at one time, the outer one first.
+
+        Readers nest slices of one time as they stand, and an inner complete event may stand before
+        the outer one. Where slots have been given anew, or another provider has spoken in between,
+        moving a record would change what it refers to, and it stays.
+        """
+        if not self.moved:
+            return slice(None)
+        word, thread, time, depth = np.concatenate(self.moved, axis=1)
+        if not word.size:
+            return slice(None)  # of what begins earlier, only asynchronous slices are kept
+        at = np.searchsorted(positions, word)
+        speaks = np.cumsum(_speaks(headers))
+        _, group = np.unique(np.column_stack((thread, speaks[at])), axis=0, return_inverse=True)
+        group = group.reshape(-1)
+        first = np.full(int(group.max()) + 1, positions.size)
+        last = np.zeros(first.size, np.int64)
+        np.minimum.at(first, group, at)
+        np.maximum.at(last, group, at)
+        slots = np.flatnonzero((types == RecordType.STRING) | (types == RecordType.THREAD))
+        named = np.column_stack((speaks[slots], headers[slots] & _SLOT_OF_HEADER))
+        _, new = np.unique(named, axis=0, return_index=True)
+        again = np.delete(slots, new)
+        safe = np.searchsorted(again, first) == np.searchsorted(again, last)
+        at, group, time, depth = (column[safe[group]] for column in (at, group, time, depth))
+        place = np.arange(positions.size)
+        place[at] = last[group]
+        rank = np.zeros(positions.size, np.int64)
+        rank[at[np.lexsort((depth, time))]] = np.arange(at.size)
+        return np.lexsort((rank, place))
+
+    def _rename(self, positions: I64, headers: I64, providers: _Providers) -> None:
+        """Patch the provider ids of metadata records."""
+        rows = np.flatnonzero((headers & 15) == RecordType.METADATA)
+        bits = layout.PROVIDER_ID
+        patched = [
+            header & ~bits.mask | bits.put(providers.id(bits.get(header)))
+            for header in headers[rows].view(np.uint64).tolist()
+        ]
+        self.patches.append(_Patch(positions[rows], np.array(patched, np.uint64)))
+
+    def _blocks(self, positions: I64, sizes: I64) -> Iterator[bytes]:
+        """The bytes of the records, in order."""
+        ends = np.cumsum(sizes)
+        places, values = self._patches(positions, ends - sizes)
+        copy = marking.copy_records.for_size(8 * int(ends[-1]) if ends.size else 0)
+        out = np.empty(BLOCK, np.int64)
+        first = 0
+        while first < positions.size:
+            begin = int(ends[first - 1]) if first else 0
+            stop = int(np.searchsorted(ends, begin + BLOCK, "right"))
+            if stop <= first:
+                stop = first + 1
+            words = int(ends[stop - 1]) - begin
+            if words > out.size:
+                out = np.empty(words, np.int64)
+            copy(self.raw.streams, positions, first, stop, sizes, out)
+            here = slice(*np.searchsorted(places, (begin, begin + words)).tolist())
+            out[places[here] - begin] = values[here]
+            yield out[:words].tobytes()
+            first = stop
+
+    def _patches(self, positions: I64, starts: I64) -> tuple[I64, I64]:
+        """Words of the output that are other than they stand, in order, and what they are."""
+        if not self.patches:
+            return np.zeros(0, np.int64), np.zeros(0, np.int64)
+        words = np.concatenate([patch.words for patch in self.patches])
+        values = np.concatenate([patch.values for patch in self.patches])
+        if self.raw.big_endian:
+            values = values.byteswap()
+        by_place = np.argsort(positions, kind="stable")
+        record = by_place[np.searchsorted(positions[by_place], words, "right") - 1]
+        places = starts[record] + words - positions[record]
+        order = np.argsort(places, kind="stable")
+        return places[order], values[order].view(np.int64)
+
+    def _left_out(self, types: I64) -> dict[str, int]:
+        kinds = self.raw.passed.scanner.state.kinds
+        kept = np.bincount(types, minlength=16)
+        out = {}
+        for number, name in _NAMES.items():
+            missing = int(kinds[16 * number : 16 * number + 16].sum()) - int(kept[number])
+            if missing > 0:
+                out[name] = missing
+        for kind, name in ((k.KIND_PADDING, "padding"), (k.KIND_DAMAGED, "damaged stretches")):
+            if int(kinds[kind]):
+                out[name] = int(kinds[kind])
+        return out
+
+
+_SLOT_OF_HEADER = 15 | 0x7FFF << 16
+"""Of the header of a string or thread record, its type and its index."""
+
+
+def _speaks(headers: I64) -> NDArray[np.bool_]:
+    """Which records say that another provider speaks."""
+    kinds = headers >> layout.METADATA_TYPE.low & layout.METADATA_TYPE.limit
+    info, section = layout.MetadataType.PROVIDER_INFO, layout.MetadataType.PROVIDER_SECTION
+    provider = (kinds == info) | (kinds == section)
+    return np.asarray(((headers & 15) == RecordType.METADATA) & provider)
+
+
+def _tick(clock: Clock, ns: int) -> int:
+    return min(max(clock.ticks(ns), 0), U64_MAX)
+
+
+def _clamped(ns: int) -> int:
+    return min(max(ns, NS_MIN), NS_MAX)
+
+
+def _signed(tick: int) -> int:
+    """A tick with bit 63 turned, so that it compares as int64."""
+    return tick - _SIGN

@@ -1,0 +1,133 @@
+"""Composing: captures of any format, several of them, as one trace archive, and what it dropped.
+
+Each capture becomes a provider. One that is a trace already keeps its records as they are, under
+provider ids that are free; of any other the tables are written (``fx_trace.write.bulk``).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from pathlib import PurePath
+from typing import Any
+
+from fx_trace import layout as wire
+from fx_trace.read.image import BufferCapture
+from fx_trace.read.reader import TraceCapture
+from fx_trace.read.records import ProviderInfo, refusal
+from fx_trace.write import selection as marking
+from fx_trace.write.bulk import NAMES, TABLES, Bulk
+from fx_trace.write.extract import ProviderIds, join, open_slices
+from fxframework.errors import UsageError
+from fxframework.io.sink import Sink
+from fxframework.model.capture import Capture
+from fxframework.model.window import Selection, Window
+
+__all__ = ["Composition", "open_compose"]
+
+_BESIDE = ("args", "blobs", "diagnostics")
+MAX_NAME = 255
+"""Bytes of a provider's name."""
+
+
+class Composition:
+    """Writes captures into one archive (``fxframework.registry.ExportSession``)."""
+
+    def __init__(
+        self, sink: Sink, *, logs_as_instants: bool = False, open_slices: int = marking.KEEP
+    ) -> None:
+        self._sink = sink
+        self._open_slices = open_slices
+        self._logs_as_instants = logs_as_instants
+        self._providers = ProviderIds()
+        self._dropped: Counter[str] = Counter()
+        self._big_endian: bool | None = None
+
+    def write(self, capture: Capture) -> None:
+        """Add a capture. Raises WriteRefusedError for traces of both byte orders (FXT0413)."""
+        whole, selection = capture, Selection()
+        if isinstance(capture, Window):
+            whole, selection = capture.whole, capture.selection
+        if isinstance(whole, BufferCapture):
+            with whole.as_archive() as archive:
+                self._begin(big_endian=False)
+                self._join(archive, selection, _name_of(whole))
+        elif isinstance(whole, TraceCapture):
+            self._begin(big_endian=whole.big_endian)
+            self._join(whole, selection, _name_of(whole))
+        else:
+            self._begin(big_endian=False)
+            self._write_tables(capture)
+
+    def close(self) -> Mapping[str, int]:
+        """What had no place, by name, with counts."""
+        if self._big_endian is None:
+            self._begin(big_endian=False)
+        return self._dropped
+
+    def _begin(self, *, big_endian: bool) -> None:
+        if self._big_endian is None:
+            self._big_endian = big_endian
+            self._sink.write(wire.MAGIC_BYTES_BIG_ENDIAN if big_endian else wire.MAGIC_BYTES)
+        elif self._big_endian != big_endian:
+            raise refusal("FXT0413", "one capture is little-endian, another big-endian")
+
+    def _join(self, capture: TraceCapture, selection: Selection, name: str) -> None:
+        left_out = join(
+            capture,
+            selection,
+            self._sink,
+            providers=self._providers,
+            name=name,
+            how=self._open_slices,
+        )
+        damage = ("padding", "damaged stretches")
+        self._dropped.update({what: left_out[what] for what in damage if what in left_out})
+
+    def _write_tables(self, capture: Capture) -> None:
+        tables = {
+            name: capture.table(name)
+            for name in (*TABLES, *NAMES, "args", "blobs")
+            if name in capture.tables
+        }
+        bulk = Bulk(
+            tables,
+            capture.strings,
+            source=capture.source.data,
+            logs_as_instants=self._logs_as_instants,
+        )
+        provider = self._providers.free()
+        self._sink.write(ProviderInfo(id=provider, name=_name_of(capture)).pack())
+        for block in bulk.blocks():
+            self._sink.write(block)
+        self._dropped.update(bulk.dropped)
+        for name in capture.tables:
+            if name in tables or name in _BESIDE:
+                continue
+            rows = len(capture.table(name))
+            if rows:
+                self._dropped[f"rows of {name}"] = rows
+
+
+def open_compose(sink: Sink, options: Mapping[str, Any]) -> Composition:
+    """A composition.
+
+    ``logs_as_instants``: logs of other formats become instant events with all their fields.
+    ``open_slices`` is for parts of traces. Raises UsageError for the options that are not.
+    """
+    for name in ("perfetto_safe", "big_endian"):
+        if options.get(name):
+            raise UsageError(
+                f"{name} does not act where captures are put together",
+                remedy="put them together first, and convert the archive then",
+            )
+    return Composition(
+        sink,
+        logs_as_instants=bool(options.get("logs_as_instants", False)),
+        open_slices=open_slices(options),
+    )
+
+
+def _name_of(capture: Capture) -> str:
+    name = PurePath(capture.name).name or "capture"
+    return name.encode()[:MAX_NAME].decode(errors="ignore")

@@ -1,0 +1,1090 @@
+"""Writer: what happened, one call at a time, as the records of one provider; and records as bytes.
+
+``TraceWriter`` is what a program calls that traces itself, or that makes a trace of something
+else. It refuses what the format cannot hold before anything is written, keeps the string and
+thread tables, and puts whole records into an archive (``fx_trace.write.archive``) or a trace buffer
+(``fx_trace.write.buffer``). ``open_writer`` puts records that were read, or their JSON, back
+into bytes.
+"""
+
+from __future__ import annotations
+
+import operator
+import os
+import reprlib
+import struct
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from types import TracebackType
+from typing import Any, Protocol, Self
+
+import attrs
+
+from fx_trace import layout as wire
+from fx_trace.layout import ArgType, EventType, RecordType
+from fx_trace.read import records as r
+from fx_trace.read.records import RecordEncoder, TraceRecord, refusal
+from fx_trace.write.arguments import RANGES, Koid, Value, type_of
+from fx_trace.write.slots import Policy, Slots
+from fxframework.errors import UsageError, WriteRefusedError
+from fxframework.io.sink import Sink
+from fxframework.io.words import U64_MAX, pad8
+from fxframework.kit.json_fields import CANONICAL_NAN
+from fxframework.model.diagnostics import Diagnostics
+from fxframework.model.target import Clock, TimestampCounter
+
+__all__ = ["Arguments", "Destination", "RecordRewriter", "TraceWriter", "open_writer"]
+
+Arguments = Mapping[str, Value] | Iterable[tuple[str, Value]]
+"""Names and values; pairs where a name comes more than once."""
+Thread = tuple[int, int]
+"""Koids, or ids, of process and thread."""
+BUFFER = 1 << 20
+"""Bytes gathered before they go to the sink."""
+_LOW32 = 0xFFFFFFFF
+_DOUBLE = struct.Struct("<d").pack
+_OF_DOUBLE = struct.Struct("<d").unpack
+_WORD = struct.Struct("<Q").unpack
+_SCOPES = {name: number for number, name in wire.SCOPES.items()}
+_STATES: dict[str, int | str] = {name: number for number, name in wire.THREAD_STATES.items()}
+
+
+class Destination(Protocol):
+    """Where whole records go."""
+
+    keeps_order: bool
+    """Whether records are read in the order in which they were put; if not, durable ones first."""
+    lock: Any
+    """Held while a record is made and put; a reentrant lock."""
+
+    def put(self, record: bytes, *, durable: bool = False) -> bool:
+        """Take one whole record; False where it was dropped. ``durable``: later ones need it."""
+        ...
+
+    def has_room(self, nbytes: int) -> bool:
+        """Whether a durable record of so many bytes would be taken."""
+        ...
+
+
+def _correlated(kind: EventType, doc: str):  # type: ignore[no-untyped-def]
+    """The method that writes an event with a correlation id."""
+
+    def method(
+        self: TraceWriter,
+        category: str,
+        name: str,
+        id: int,
+        args: Arguments = (),
+        *,
+        thread: Thread | None = None,
+        timestamp: int | None = None,
+    ) -> bool:
+        return self._event(kind, category, name, args, thread, timestamp, id)
+
+    method.__name__ = kind.name.lower()
+    method.__qualname__ = f"TraceWriter.{method.__name__}"
+    method.__doc__ = f"{doc} ({kind.name.capitalize().replace('_', ' ')} event); its ``id``."
+    return method
+
+
+class TraceWriter:
+    """Writes one provider's records.
+
+    ``clock`` gives the time where a call does not: a ``TimestampCounter``, a ``Clock``, or, where
+    none is given, this machine's monotonic clock; ``ticks_per_second`` is then its rate. Without
+    a clock and with ``ticks_per_second`` every call gives its own ``timestamp``, in ticks.
+
+    ``strings`` and ``threads`` say how slots are used (``fx_trace.write.slots.Policy``).
+    ``perfetto_safe`` leaves out what Perfetto mis-sizes: large records become blob records of up
+    to 32,000 bytes. ``base_tick`` and ``base_wall_ns`` begin the trace's time at that tick, which
+    was that many nanoseconds after the Unix epoch (notes §1.4). The initialization record is
+    written at once, unless ``begin`` is False.
+
+    Each method that writes gives True, or False where the destination dropped the record. They
+    raise WriteRefusedError (FXT0401 to FXT0411), with nothing written. Several threads may write.
+    """
+
+    def __init__(
+        self,
+        destination: Destination,
+        *,
+        clock: TimestampCounter | Clock | None = None,
+        ticks_per_second: int | None = None,
+        base_tick: int | None = None,
+        base_wall_ns: int | None = None,
+        strings: Policy = "allocate",
+        threads: Policy = "allocate",
+        perfetto_safe: bool = False,
+        big_endian: bool = False,
+        begin: bool = True,
+    ) -> None:
+        self.strings: Slots[str] = Slots(wire.MAX_STRING_INDEX, strings)
+        self.threads: Slots[Thread] = Slots(wire.MAX_THREAD_INDEX, threads)
+        self.perfetto_safe = perfetto_safe
+        self.big_endian = big_endian
+        self._destination = destination
+        self._lock = destination.lock
+        self._put = destination.put
+        if "reuse" in (strings, threads) and not destination.keeps_order:
+            raise UsageError(
+                "slots cannot be reused in a buffer whose strings and threads are read first",
+                remedy="allocate them, or write everything inline",
+            )
+        self._now, rate = _time_of(clock, ticks_per_second)
+        self._initialization = r.Initialization(
+            ticks_per_second=rate, base_tick=base_tick, base_wall_ns=base_wall_ns
+        )
+        self._packs = [struct.Struct(f"{'>' if big_endian else '<'}{n}Q").pack for n in range(64)]
+        self._refs: dict[str, int] = {"": 0}
+        """References to strings, without an inline part: what stands in a slot."""
+        self._heads: dict[Any, int] = {}
+        """Headers, without sizes, of events all of whose references are slots."""
+        self._staged: list[tuple[bytes, Slots[Any], Any]] = []
+        """Records that register a slot's value, not put yet."""
+        _check(self._initialization)
+        if begin:
+            self.begin()
+
+    # --- Setting the stage ----------------------------------------------------------------------
+
+    def begin(self) -> bool:
+        """Write the initialization record, as is done at first unless ``begin`` is False."""
+        with self._lock:
+            return self._put(self._initialization.pack(big_endian=self.big_endian), durable=True)
+
+    @property
+    def ticks_per_second(self) -> int:
+        """The rate of all timestamps."""
+        return self._initialization.ticks_per_second
+
+    def process(self, pid: int, name: str) -> bool:
+        """Name a process."""
+        return self.kernel_object(wire.ObjectType.PROCESS, pid, name)
+
+    def thread(self, pid: int, tid: int, name: str) -> Thread:
+        """Name a thread of a process; gives what the ``thread`` of other calls takes."""
+        self.kernel_object(wire.ObjectType.THREAD, tid, name, {"process": Koid(pid)})
+        return pid, tid
+
+    def kernel_object(self, object_type: int, koid: int, name: str, args: Arguments = ()) -> bool:
+        """Say what a koid is (Kernel object record). It holds no references, only inline parts."""
+        return self.write(
+            r.KernelObject(object_type=object_type, koid=koid, name=name, args=_records_of(args))
+        )
+
+    def userspace_object(self, process: int, pointer: int, name: str, args: Arguments = ()) -> bool:
+        """Say what a pointer of a process is (Userspace object record)."""
+        return self.write(
+            r.UserspaceObject(pointer=pointer, process=process, name=name, args=_records_of(args))
+        )
+
+    def register_string(self, index: int, value: str) -> bool:
+        """Let a string stand at an index of the caller's choice (String record)."""
+        return self.write(r.StringRecord(index=index, value=value))
+
+    def register_thread(self, index: int, pid: int, tid: int) -> bool:
+        """Let a thread stand at an index of the caller's choice (Thread record)."""
+        return self.write(r.ThreadRecord(index=index, pid=pid, tid=tid))
+
+    # --- Events ---------------------------------------------------------------------------------
+    #
+    # `thread` is (pid, tid), by default those of the calling thread; `timestamp` is in ticks.
+
+    def instant(
+        self,
+        category: str,
+        name: str,
+        args: Arguments = (),
+        *,
+        thread: Thread | None = None,
+        timestamp: int | None = None,
+        scope: str | None = None,
+    ) -> bool:
+        """A moment (Instant event).
+
+        Its ``scope`` (thread, process or global) is an extension that newer readers know (notes
+        §1.2).
+        """
+        word: Any = ...
+        if scope is not None:
+            word = _SCOPES.get(scope) if isinstance(scope, str) else None
+            if word is None:
+                raise refusal(
+                    "FXT0403", f"instant: scope is thread, process or global, not {scope!r}"
+                )
+        return self._event(0, category, name, args, thread, timestamp, word)
+
+    def counter(
+        self,
+        category: str,
+        name: str,
+        values: Arguments,
+        *,
+        id: int = 0,
+        thread: Thread | None = None,
+        timestamp: int | None = None,
+    ) -> bool:
+        """Values of a counter's series (Counter event)."""
+        return self._event(1, category, name, values, thread, timestamp, id)
+
+    def duration_begin(
+        self,
+        category: str,
+        name: str,
+        args: Arguments = (),
+        *,
+        thread: Thread | None = None,
+        timestamp: int | None = None,
+    ) -> bool:
+        """A slice begins (Duration begin event)."""
+        return self._event(2, category, name, args, thread, timestamp, ...)
+
+    def duration_end(
+        self,
+        category: str,
+        name: str,
+        args: Arguments = (),
+        *,
+        thread: Thread | None = None,
+        timestamp: int | None = None,
+    ) -> bool:
+        """The slice that began last on the thread ends (Duration end event)."""
+        return self._event(3, category, name, args, thread, timestamp, ...)
+
+    def duration_complete(
+        self,
+        category: str,
+        name: str,
+        timestamp: int,
+        end_timestamp: int,
+        args: Arguments = (),
+        *,
+        thread: Thread | None = None,
+    ) -> bool:
+        """A slice from its beginning to its end (Duration complete event)."""
+        return self._event(4, category, name, args, thread, timestamp, end_timestamp)
+
+    def slice(
+        self, category: str, name: str, args: Arguments = (), *, thread: Thread | None = None
+    ) -> _Slice:
+        """A slice around a ``with`` block: a begin event, and an end event behind it."""
+        return _Slice(self, category, name, args, thread)
+
+    async_begin = _correlated(EventType.ASYNC_BEGIN, "An asynchronous operation begins")
+    async_instant = _correlated(EventType.ASYNC_INSTANT, "A moment of an asynchronous operation")
+    async_end = _correlated(EventType.ASYNC_END, "An asynchronous operation ends")
+    flow_begin = _correlated(EventType.FLOW_BEGIN, "A flow leaves the slice that is open")
+    flow_step = _correlated(EventType.FLOW_STEP, "A flow passes through the slice that is open")
+    flow_end = _correlated(EventType.FLOW_END, "A flow arrives in the slice that is open")
+
+    # --- Scheduling (fxframework.model.target.SchedulerListener) --------------------------------
+
+    def context_switch(
+        self,
+        *,
+        cpu: int,
+        outgoing_tid: int,
+        incoming_tid: int,
+        outgoing_state: int | str = 3,
+        ticks: int | None = None,
+        incoming_priority: int | None = None,
+        outgoing_priority: int | None = None,
+        args: Arguments = (),
+    ) -> bool:
+        """A CPU goes from one thread to another (Context switch record).
+
+        Priorities become the arguments ``incoming_weight`` and ``outgoing_weight``, int32, as the
+        kernel writes them.
+        """
+        state = outgoing_state
+        if isinstance(state, str):
+            state = _STATES.get(state, state)
+        what = "context_switch"
+        head = _CONTEXT_SWITCH | _bits(what, "cpu", cpu, 16) << 20
+        head |= _bits(what, "outgoing_state", state, 4) << 36
+        words = (
+            _check_word(what, "timestamp", self._now() if ticks is None else ticks),
+            _check_word(what, "outgoing_tid", outgoing_tid),
+            _check_word(what, "incoming_tid", incoming_tid),
+        )
+        weights = {"incoming_weight": incoming_priority, "outgoing_weight": outgoing_priority}
+        return self._scheduling(what, head, words, _with_weights(what, weights, args))
+
+    def wakeup(
+        self,
+        *,
+        cpu: int,
+        tid: int,
+        ticks: int | None = None,
+        priority: int | None = None,
+        args: Arguments = (),
+    ) -> bool:
+        """A thread can run again (Thread wakeup record); its priority becomes ``weight``."""
+        what = "thread_wakeup"
+        head = _THREAD_WAKEUP | _bits(what, "cpu", cpu, 16) << 20
+        words = (
+            _check_word(what, "timestamp", self._now() if ticks is None else ticks),
+            _check_word(what, "tid", tid),
+        )
+        return self._scheduling(what, head, words, _with_weights(what, {"weight": priority}, args))
+
+    # --- Other records --------------------------------------------------------------------------
+
+    def log(
+        self, message: str, *, thread: Thread | None = None, timestamp: int | None = None
+    ) -> bool:
+        """A line that was logged (Log record), at most 32,000 bytes."""
+        return self.write(
+            r.Log(
+                timestamp=self._now() if timestamp is None else timestamp,
+                thread=_here() if thread is None else thread,
+                message=message,
+            )
+        )
+
+    def blob(self, name: str, payload: bytes, *, blob_type: int = wire.BlobType.DATA) -> bool:
+        """Bytes of some other format (BLOB record); over 32,000 of them, in several records.
+
+        Blobs of one name follow each other in order.
+        """
+        blobs = list(_blobs(name, _octets("blob", payload), blob_type))
+        _check(blobs[0])
+        with self._lock:
+            return _all(self._write, blobs)
+
+    def large_blob(
+        self,
+        category: str,
+        name: str,
+        payload: bytes,
+        args: Arguments = (),
+        *,
+        thread: Thread | None = None,
+        timestamp: int | None = None,
+        metadata: bool = True,
+    ) -> bool:
+        """Up to 256 KiB of bytes (Large BLOB record), with time, thread and arguments or without.
+
+        For Perfetto: an instant event with the metadata, and blob records.
+        """
+        payload = _octets("large", payload)
+        if not metadata:
+            return self.write(r.LargeBlob(category=category, name=name, payload=payload))
+        return self.write(
+            r.LargeBlobWithMetadata(
+                category=category,
+                name=name,
+                timestamp=self._now() if timestamp is None else timestamp,
+                thread=_here() if thread is None else thread,
+                args=_records_of(args),
+                payload=payload,
+            )
+        )
+
+    def write(self, record: TraceRecord | Mapping[str, Any]) -> bool:
+        """Write a record, or its JSON, with this provider's references.
+
+        Its own ``refs`` and ``raw`` do not count. String and thread records set slots.
+        """
+        if isinstance(record, Mapping):
+            record = r.from_json(record)
+        _check(record)
+        with self._lock:
+            if self.perfetto_safe and isinstance(record, r.LargeBlob | r.LargeBlobWithMetadata):
+                return _all(self._write, perfetto_parts(record))
+            return self._write(record)
+
+    # --- How records are made -------------------------------------------------------------------
+
+    def _write(self, record: TraceRecord) -> bool:
+        if isinstance(record, r.StringRecord | r.ThreadRecord):
+            return self._write_slot(record)
+        if isinstance(record, r.Initialization):
+            self._initialization = attrs.evolve(record, refs=None, raw=None)
+            return self.begin()
+        durable = isinstance(record, r.KernelObject | r.UserspaceObject)
+
+        def make() -> bytes:
+            # What outlives other records must not depend on slots that may be given anew.
+            mine = _inline(record) if durable else self._slotted(record)
+            data = mine.pack(big_endian=self.big_endian)
+            if len(data) > wire.MAX_LARGE_BYTES:
+                raise refusal(
+                    "FXT0407",
+                    f"{record.record}: it needs {len(data)} bytes, "
+                    f"readers take {wire.MAX_LARGE_BYTES}",
+                )
+            return data
+
+        return self._put(self._made(make), durable=durable)
+
+    def _write_slot(self, record: r.StringRecord | r.ThreadRecord) -> bool:
+        data = self._made(
+            lambda: attrs.evolve(record, refs=None, raw=None).pack(big_endian=self.big_endian)
+        )
+        slots: Slots[Any] = self.strings
+        value: Any = getattr(record, "value", None)
+        if isinstance(record, r.ThreadRecord):
+            slots, value = self.threads, (record.pid, record.tid)
+        if not self._destination.keeps_order and slots.at(record.index) not in (None, value):
+            raise refusal(
+                "FXT0409",
+                f"{record.record}: index {record.index} has another value already, and in a "
+                "buffer whose strings and threads are read first it would have had this one before",
+            )
+        if not self._put(data, durable=True):
+            return False
+        if record.index:
+            before = slots.evictions
+            slots.put(record.index, value)
+            slots.keep()
+            if slots.evictions != before:
+                self._lost(slots)
+            if slots is self.strings and value:
+                self._refs[value] = record.index
+        return True
+
+    def _slotted(self, record: TraceRecord) -> TraceRecord:
+        """The record with references to slots, where its values get some."""
+        changes: dict[str, Any] = {"refs": self._refs_of(record, record.parts), "raw": None}
+        arguments = getattr(record, "args", ())
+        if arguments:
+            changes["args"] = tuple(
+                attrs.evolve(argument, refs=self._refs_of(argument, argument.parts))
+                for argument in arguments
+            )
+        return attrs.evolve(record, **changes)
+
+    def _refs_of(
+        self, holder: TraceRecord | r.Argument, parts: Iterable[r.Part]
+    ) -> dict[str, int] | None:
+        refs: dict[str, int] = {}
+        for part in parts:
+            if not isinstance(part, r.Reference):
+                continue
+            value = getattr(holder, part.name)
+            if isinstance(part, r.StringReference):
+                ref = self._string(value, part.name)
+                if 0 < ref < wire.INLINE_STRING:
+                    refs[part.name] = ref
+            elif isinstance(value, tuple):
+                ref = self.threads.index.get(value) or self._new_thread(value)
+                if ref:
+                    refs[part.name] = ref
+            elif isinstance(value, str):
+                raise refusal("FXT0403", f"{part.name} is {value!r}, a thread that is not known")
+        return refs or None
+
+    def _event(
+        self,
+        kind: int,
+        category: str,
+        name: str,
+        args: Arguments,
+        thread: Thread | None,
+        timestamp: int | None,
+        word: Any,
+    ) -> bool:
+        """Write an event; ``word`` stands behind its arguments, ``...`` where none does."""
+        if thread is None:
+            thread = _here()
+        if timestamp is None:
+            timestamp = self._now()
+        with self._lock:
+            try:
+                head = self._heads.get((kind, category, name, thread))
+                if args and type(args) is not dict:
+                    args = _pairs(args)
+                if head is not None:
+                    words = [head, timestamp]
+                    if args:
+                        count = self._arguments(words, args)
+                        words[0] = head | count << 20
+                    if word is not ...:
+                        words.append(word)
+                    size = len(words)
+                    words[0] |= size << 4
+                    if not self._staged and size < 64:
+                        return self._put(self._packs[size](*words))
+            except (struct.error, TypeError):
+                pass  # made again below, where what is wrong is told
+            except BaseException:
+                self._unstage()
+                raise
+            return self._put(
+                self._made(
+                    lambda: self._event_bytes(kind, category, name, args, thread, timestamp, word)
+                )
+            )
+
+    def _event_bytes(
+        self,
+        kind: int,
+        category: str,
+        name: str,
+        args: Arguments,
+        thread: Thread,
+        timestamp: int,
+        word: Any,
+    ) -> bytes:
+        """An event's record, of which not all parts stand in slots yet, or which is wrong."""
+        what = wire.EVENT_NAMES[kind]
+        words = [0, _check_word(what, "timestamp", timestamp)]
+        thread_ref = self._thread(what, thread)
+        if not thread_ref:
+            words += map(operator.index, thread)
+        category_ref = self._string(category, f"{what}: category", words)
+        name_ref = self._string(name, f"{what}: name", words)
+        head = RecordType.EVENT | kind << 16 | thread_ref << 24 | category_ref << 32
+        head |= name_ref << 48
+        count = self._arguments(words, args) if args else 0
+        if word is not ...:
+            words.append(_check_word(what, _LAST_WORD.get(kind, "id"), word))
+        record = self._packed(what, head | count << 20, words)
+        if thread_ref and not (category_ref | name_ref) & wire.INLINE_STRING:
+            self._heads[kind, category, name, tuple(thread)] = head
+        return record
+
+    def _scheduling(
+        self, what: str, head: int, fields: tuple[int, ...], args: list[tuple[str, Value]]
+    ) -> bool:
+        """Write a scheduling record with arguments."""
+
+        def make() -> bytes:
+            words = [0, *fields]
+            count = self._arguments(words, args) if args else 0
+            return self._packed(what, head | count << 16, words)
+
+        with self._lock:
+            return self._put(self._made(make))
+
+    def _packed(self, what: str, head: int, words: list[int]) -> bytes:
+        """A record's bytes; the size goes into its header."""
+        size = len(words)
+        if size > wire.MAX_RECORD_WORDS:
+            raise refusal(
+                "FXT0407",
+                f"{what}: it needs {size} words, a record holds {wire.MAX_RECORD_WORDS}",
+            )
+        words[0] = head | size << 4
+        if size < len(self._packs):
+            return self._packs[size](*words)
+        return struct.pack(f"{'>' if self.big_endian else '<'}{size}Q", *words)
+
+    def _arguments(self, words: list[int], args: Arguments) -> int:
+        """Append arguments to a record's words; gives how many."""
+        count = 0
+        refs = self._refs
+        append = words.append
+        for name, value in args.items() if type(args) is dict else args:  # type: ignore[str-unpack]
+            count += 1
+            ref = refs.get(name, -1)
+            kind = type(value)
+            if ref < 0:
+                self._argument(words, name, value)
+            elif kind is int:
+                if -0x80000000 <= value <= 0x7FFFFFFF:  # type: ignore[operator]
+                    append((value & _LOW32) << 32 | ref << 16 | 0x11)  # type: ignore[operator]
+                else:
+                    self._argument(words, name, value)
+            elif kind is str:
+                text = refs.get(value, -1)  # type: ignore[arg-type]
+                if text < 0:
+                    self._argument(words, name, value)
+                else:
+                    append(text << 32 | ref << 16 | 0x16)
+            elif kind is float:
+                append(ref << 16 | 0x25)
+                append(_WORD(_DOUBLE(value))[0])
+            else:
+                self._argument(words, name, value)
+        if count > wire.MAX_ARGS:
+            raise refusal("FXT0406", f"{count} arguments, at most {wire.MAX_ARGS}")
+        return count
+
+    def _argument(self, words: list[int], name: str, value: Any) -> None:
+        """Append any argument."""
+        what = f"argument {reprlib.repr(name)}"
+        at = len(words)
+        words.append(0)
+        header = self._string(name, f"{what}: name", words) << 16
+        typed = type_of(value)
+        if typed is None:
+            raise refusal(
+                "FXT0403", f"{what}: a value of type {type(value).__name__} has no argument type"
+            )
+        kind, value = typed
+        if kind in RANGES:
+            header |= _number(what, kind, value, words)
+        elif kind == ArgType.DOUBLE:
+            words += _WORD(_double(what, value))
+        elif kind == ArgType.STRING:
+            header |= self._string(value, f"{what}: value", words) << 32
+        elif kind == ArgType.BOOL:
+            header |= bool(value) << 32
+        elif kind == ArgType.BLOB:
+            if len(value) > wire.MAX_RECORD_WORDS * 8:
+                raise refusal("FXT0407", f"{what}: {len(value)} bytes, a record holds fewer")
+            header |= len(value) << 32
+            words += self._stream(value)
+        size = len(words) - at
+        if size > wire.MAX_RECORD_WORDS:
+            raise refusal("FXT0407", f"{what}: it needs {size} words")
+        words[at] = header | size << 4 | kind
+
+    # --- Slots ----------------------------------------------------------------------------------
+
+    def _string(self, text: str, what: str, words: list[int] | None = None) -> int:
+        """A reference to a string; where it stands inline, it is appended to ``words``."""
+        try:
+            ref = self._refs.get(text, -1)
+        except TypeError:
+            ref = -1
+        if ref >= 0:
+            return ref
+        data = _encoded(what, text)
+        _check_length(what, "", data, wire.MAX_STRING_BYTES)
+        before = self.strings.evictions
+        index = self.strings.take(text)
+        if index:
+            if self.strings.evictions != before:
+                self._lost(self.strings)
+            record = r.StringRecord(index=index, value=text).pack(big_endian=self.big_endian)
+            self._staged.append((record, self.strings, text))
+            self._refs[text] = index
+            return index
+        if words is not None:
+            words += self._stream(data)
+        return wire.INLINE_STRING | len(data)
+
+    def _thread(self, what: str, thread: Thread) -> int:
+        """A reference to a thread; 0 where it stands inline."""
+        try:
+            pid, tid = thread
+        except (TypeError, ValueError):
+            raise refusal(
+                "FXT0403", f"{what}: a thread is (process, thread), not {reprlib.repr(thread)}"
+            ) from None
+        thread = _check_word(what, "the thread's process", pid), _check_word(what, "thread", tid)
+        return self.threads.index.get(thread) or self._new_thread(thread)
+
+    def _new_thread(self, thread: Thread) -> int:
+        before = self.threads.evictions
+        pid, tid = thread
+        data = r.ThreadRecord(index=0, pid=pid, tid=tid)
+        data.pack()
+        index = self.threads.take(thread)
+        if self.threads.evictions != before:
+            self._lost(self.threads)
+        if index:
+            data.index = index
+            record = data.pack(big_endian=self.big_endian)
+            self._staged.append((record, self.threads, thread))
+        return index
+
+    def _stream(self, data: bytes) -> tuple[int, ...]:
+        """The words of a stream."""
+        order = ">" if self.big_endian else "<"
+        return struct.unpack(f"{order}{-(-len(data) // 8)}Q", pad8(data))
+
+    def _lost(self, slots: Slots[Any]) -> None:
+        """A slot has another value than before."""
+        self._heads.clear()
+        if slots is self.strings:
+            self._refs.pop(slots.evicted, None)  # type: ignore[arg-type]
+            self._refs[""] = 0
+
+    def _forget(self) -> None:
+        """Slots are not what they were."""
+        self._heads.clear()
+        self._refs = {"": 0, **self.strings.index}
+
+    def _made(self, make: Callable[[], bytes]) -> bytes:
+        """The record that ``make`` makes, once all that it refers to is registered.
+
+        Where it cannot be made, nothing is registered.
+        """
+        again = False
+        try:
+            while True:
+                evictions = self.strings.evictions + self.threads.evictions
+                record = make()
+                if self.strings.evictions + self.threads.evictions != evictions:
+                    # It may refer to what has lost its slot while it was made.
+                    self._heads.clear()
+                    self.strings.paused = self.threads.paused = again
+                    again = True
+                elif self._register():
+                    return record
+        except _MISTAKES as error:
+            raise _mistaken(error) from error
+        finally:
+            self.strings.paused = self.threads.paused = False
+            self._unstage()
+
+    def _register(self) -> bool:
+        """Put what is staged; False where the destination has no place for more."""
+        staged, self._staged = self._staged, []
+        refused = False
+        for record, slots, value in staged:
+            refused = refused or not self._destination.has_room(len(record))
+            if refused or not self._put(record, durable=True):
+                slots.drop(value)
+                slots.close()
+                refused = True
+        self.strings.keep()
+        self.threads.keep()
+        if refused:
+            self._forget()
+        return not refused
+
+    def _unstage(self) -> None:
+        if self._staged:
+            self._staged.clear()
+            self.strings.undo()
+            self.threads.undo()
+            self._forget()
+
+
+class _Slice:
+    """What ``TraceWriter.slice`` gives."""
+
+    __slots__ = ("_args", "_begun", "_category", "_name", "_thread", "_writer")
+
+    def __init__(
+        self,
+        writer: TraceWriter,
+        category: str,
+        name: str,
+        args: Arguments,
+        thread: Thread | None,
+    ) -> None:
+        self._writer = writer
+        self._category = category
+        self._name = name
+        self._args = args
+        self._thread = thread
+
+    def __enter__(self) -> Self:
+        if self._thread is None:
+            self._thread = _here()
+        self._begun = self._writer.duration_begin(
+            self._category, self._name, self._args, thread=self._thread
+        )
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        # The end of a slice whose beginning was dropped would close another one.
+        if self._begun:
+            self._writer.duration_end(self._category, self._name, thread=self._thread)
+
+
+# --- Records that are there already ------------------------------------------------------------
+
+
+class RecordRewriter:
+    """Puts one record after the other into a sink (``fxframework.registry.RecordWriter``)."""
+
+    def __init__(
+        self, sink: Sink, *, big_endian: bool = False, perfetto_safe: bool = False
+    ) -> None:
+        self._sink = sink
+        self._encoder = RecordEncoder(big_endian=big_endian)
+        self._perfetto_safe = perfetto_safe
+        self._buffer = bytearray()
+
+    def write(self, record: TraceRecord | Mapping[str, Any]) -> None:
+        """Write a record. Raises WriteRefusedError (FXT0401 to FXT0409), nothing of it written."""
+        if self._perfetto_safe and isinstance(record, Mapping):
+            record = r.from_json(record)
+        if self._perfetto_safe and isinstance(record, r.LargeBlob | r.LargeBlobWithMetadata):
+            self._buffer += b"".join(map(self._encoder.encode, perfetto_parts(record)))
+        else:
+            self._buffer += self._encoder.encode(record)
+        if len(self._buffer) >= BUFFER:
+            self._flush()
+
+    def close(self) -> None:
+        """Put what is still held back into the sink, which stays open."""
+        self._flush()
+
+    def _flush(self) -> None:
+        self._sink.write(self._buffer)
+        self._buffer = bytearray()
+
+
+def open_writer(
+    sink: Sink,
+    options: Mapping[str, Any],
+    diagnostics: Diagnostics,  # noqa: ARG001 (findings are the reader's; this one refuses)
+) -> RecordRewriter:
+    """A writer of trace records.
+
+    Of the options, ``big_endian`` says how words are to stand, ``perfetto_safe`` that large
+    records are to become blob records.
+    """
+    return RecordRewriter(
+        sink,
+        big_endian=bool(options.get("big_endian", False)),
+        perfetto_safe=bool(options.get("perfetto_safe", False)),
+    )
+
+
+def perfetto_parts(record: r.LargeBlob | r.LargeBlobWithMetadata) -> Iterator[TraceRecord]:
+    """A large record as records that Perfetto does not mis-size (notes §2.1).
+
+    Its metadata become an instant event, its payload blob records of its name.
+    """
+    if isinstance(record, r.LargeBlobWithMetadata):
+        refs = {key: ref for key, ref in (record.refs or {}).items() if key != "payload"}
+        yield r.Event(
+            event="instant",
+            timestamp=record.timestamp,
+            thread=record.thread,
+            category=record.category,
+            name=record.name,
+            args=record.args,
+            refs=refs or None,
+        )
+    name = {"name": record.refs["name"]} if record.refs and "name" in record.refs else None
+    yield from _blobs(record.name, record.payload, wire.BlobType.DATA, name)
+
+
+def _blobs(
+    name: str, payload: bytes, blob_type: int, refs: dict[str, int] | None = None
+) -> Iterator[r.Blob]:
+    """Bytes as blob records, one at least; they leave room for a name that stands inline."""
+    room = (wire.MAX_RECORD_WORDS - 1) * 8 - len(pad8(_encoded("blob: name", name)))
+    step = max(8, min(wire.MAX_STRING_BYTES, room))
+    for at in range(0, len(payload) or 1, step):
+        part = payload[at : at + step]
+        yield r.Blob(name=name, blob_type=blob_type, payload=part, refs=refs)
+
+
+# --- Small things ------------------------------------------------------------------------------
+
+_MISTAKES = (TypeError, AttributeError, ValueError, struct.error)
+"""What a value of the wrong kind leads to where nothing has checked it before."""
+
+_METADATA = (
+    r.ProviderInfo, r.ProviderSection, r.ProviderEvent, r.TraceInfo, r.UnknownMetadata,
+    r.Padding, r.Damaged,
+)  # fmt: skip
+_CONVENTIONS = (
+    ("category", wire.MAX_STRING_BYTES),
+    ("name", wire.MAX_STRING_BYTES),
+    ("value", wire.MAX_STRING_BYTES),
+    ("message", wire.MAX_STRING_BYTES),
+)
+"""Fields whose length writers keep below what the format's bits would hold."""
+_CONTEXT_SWITCH = RecordType.SCHEDULING | wire.SchedulingType.CONTEXT_SWITCH << 60
+_THREAD_WAKEUP = RecordType.SCHEDULING | wire.SchedulingType.THREAD_WAKEUP << 60
+_LAST_WORD: dict[int, str] = {
+    EventType.COUNTER: "counter_id",
+    EventType.DURATION_COMPLETE: "end_timestamp",
+}
+
+
+def _time_of(
+    clock: TimestampCounter | Clock | None, rate: int | None
+) -> tuple[Callable[[], int], int]:
+    """What gives the time, and its rate."""
+    if clock is None:
+        if rate is None:
+            return time.monotonic_ns, wire.DEFAULT_TICKS_PER_SECOND
+        return _no_time, rate
+    if isinstance(clock, TimestampCounter):
+        return clock.read_tsc, clock.frequency if rate is None else rate
+    return clock.ticks, clock.ticks_per_second if rate is None else rate
+
+
+def _mistaken(error: Exception) -> WriteRefusedError:
+    return refusal("FXT0403", f"a value of the wrong kind: {error}")
+
+
+def _no_time() -> int:
+    raise UsageError(
+        "there is no clock to take the time from",
+        remedy="give each call its timestamp, or the writer a clock",
+    )
+
+
+def _all(write: Callable[[TraceRecord], bool], records: Iterable[TraceRecord]) -> bool:
+    """Write all of them, whatever becomes of the first; True where none was dropped."""
+    return min([write(record) for record in records])
+
+
+def _here() -> Thread:
+    return os.getpid(), threading.get_native_id()
+
+
+def _inline(record: TraceRecord) -> TraceRecord:
+    """The record without references to slots."""
+    if isinstance(record, r.UserspaceObject) and isinstance(record.process, str):
+        raise refusal("FXT0403", f"process is {record.process!r}, a thread that is not known")
+    arguments = tuple(attrs.evolve(each, refs=None) for each in getattr(record, "args", ()))
+    return attrs.evolve(record, refs=None, raw=None, args=arguments)  # type: ignore[call-arg]
+
+
+def _pairs(args: Arguments) -> list[tuple[str, Value]]:
+    """Arguments as a list, since those of an iterator can be had but once."""
+    if isinstance(args, Mapping):
+        args = args.items()
+    try:
+        pairs = [(name, value) for name, value in args]
+    except (TypeError, ValueError) as error:
+        raise refusal(
+            "FXT0403", f"arguments are names and values, not {reprlib.repr(args)}"
+        ) from error
+    for name, _ in pairs:
+        if not isinstance(name, str):
+            raise refusal("FXT0403", f"an argument's name is a text, not {reprlib.repr(name)}")
+    return pairs
+
+
+def _records_of(args: Arguments) -> tuple[r.Argument, ...]:
+    """Arguments as ``fx_trace.read.records`` has them."""
+    out = []
+    for name, given in _pairs(args):
+        what = f"argument {reprlib.repr(name)}"
+        typed = type_of(given)
+        if typed is None:
+            raise refusal("FXT0403", f"{what}: {reprlib.repr(given)} has no argument type")
+        kind, value = typed
+        if kind in RANGES:
+            _number(what, kind, value, [])
+            value = operator.index(value)
+        elif kind == ArgType.DOUBLE:
+            value = _OF_DOUBLE(_double(what, value))[0]
+        elif kind == ArgType.STRING:
+            _encoded(what, value)
+        bits = None
+        if kind == ArgType.DOUBLE and value != value:  # noqa: PLR0124 (a NaN, with its payload)
+            word = _WORD(_DOUBLE(value))[0]
+            bits = None if word == CANONICAL_NAN else word
+        shown = wire.ARG_NAMES[kind]
+        out.append(r.Argument(name=name, type=shown, value=value, bits=bits))
+    return tuple(out)
+
+
+def _with_weights(
+    what: str, weights: dict[str, int | None], args: Arguments
+) -> list[tuple[str, Value]]:
+    """Priorities that are given, as int32 arguments, before the others."""
+    given: list[tuple[str, Value]] = []
+    for name, weight in weights.items():
+        if weight is not None:
+            _number(f"{what}: {name}", ArgType.INT32, weight, [])
+            given.append((name, weight))
+    return given + _pairs(args)
+
+
+def _bits(what: str, name: str, value: Any, width: int) -> int:
+    """A number that must fit a field of the header."""
+    try:
+        number = operator.index(value)
+    except TypeError:
+        raise refusal(
+            "FXT0403", f"{what}: {name} must be a whole number, not {reprlib.repr(value)}"
+        ) from None
+    most = (1 << width) - 1
+    if not 0 <= number <= most:
+        found = reprlib.repr(number)
+        raise refusal("FXT0404", f"{what}: {name} is {found}, but its field holds 0 to {most}")
+    return number
+
+
+def _check_word(what: str, name: str, value: Any) -> int:
+    """A number that must fit a word."""
+    return _bits(what, name, value, 64)
+
+
+def _number(what: str, kind: ArgType, value: Any, words: list[int]) -> int:
+    """Bits of an argument's header for a whole number; its word is appended where it has one."""
+    try:
+        number = operator.index(value)
+    except TypeError:
+        raise refusal(
+            "FXT0403",
+            f"{what}: a {wire.ARG_NAMES[kind]} is a whole number, not {reprlib.repr(value)}",
+        ) from None
+    least, most = RANGES[kind]
+    if not least <= number <= most:
+        raise refusal(
+            "FXT0404",
+            f"{what}: {reprlib.repr(number)} is no {wire.ARG_NAMES[kind]}, "
+            f"which is {least} to {most}",
+        )
+    if kind in (ArgType.INT32, ArgType.UINT32):
+        return (number & _LOW32) << 32
+    words.append(number & U64_MAX)
+    return 0
+
+
+def _double(what: str, value: Any) -> bytes:
+    try:
+        return _DOUBLE(value)
+    except (struct.error, OverflowError):
+        raise refusal("FXT0403", f"{what}: {reprlib.repr(value)} is no double") from None
+
+
+def _octets(what: str, payload: Any) -> bytes:
+    if not isinstance(payload, bytes | bytearray | memoryview):
+        raise refusal("FXT0403", f"{what}: payload must be bytes, not {reprlib.repr(payload)}")
+    return bytes(payload)
+
+
+def _encoded(what: str, text: Any) -> bytes:
+    if not isinstance(text, str):
+        raise refusal("FXT0403", f"{what} must be a text, not {reprlib.repr(text)}")
+    try:
+        return text.encode(errors="surrogateescape")
+    except UnicodeEncodeError as error:
+        raise refusal("FXT0403", f"{what} holds a lone surrogate: {error}") from None
+
+
+def _check(record: TraceRecord) -> None:
+    """Refuse what a writer must not write, though a reader reads it."""
+    try:
+        _check_record(record)
+    except _MISTAKES as error:
+        raise _mistaken(error) from error
+
+
+def _check_record(record: TraceRecord) -> None:
+    if not isinstance(record, r.TraceRecord):
+        raise refusal("FXT0401", f"a record or its JSON, not {reprlib.repr(record)}")
+    if isinstance(record, _METADATA):
+        raise refusal(
+            "FXT0410", f"{record.record}: a provider's records are written without metadata"
+        )
+    if record.opaque or (isinstance(record, r.Event) and not isinstance(record.event, str)):
+        raise refusal("FXT0408", f"{record.record}: no record that the format defines")
+    if isinstance(record, r.Initialization):
+        record.pack()
+        if not record.ticks_per_second:
+            raise refusal("FXT0404", "initialization: no clock has 0 ticks_per_second")
+    for name, limit in _CONVENTIONS:
+        value = getattr(record, name, None)
+        if isinstance(value, str | bytes):
+            _check_length(record.record, name, value, limit)
+    for argument in getattr(record, "args", ()):
+        what = f"{record.record}, argument {reprlib.repr(argument.name)}"
+        _check_length(what, "name", argument.name, wire.MAX_STRING_BYTES)
+        if not isinstance(argument.type, str):
+            raise refusal("FXT0408", f"{what}: no argument type that the format defines")
+        if isinstance(argument.value, str):
+            _check_length(what, "value", argument.value, wire.MAX_STRING_BYTES)
+
+
+def _check_length(what: str, name: str, value: str | bytes, limit: int) -> None:
+    data = _encoded(what, value) if isinstance(value, str) else value
+    if len(data) > limit:
+        where = f"{what}: {name}" if name else what
+        raise refusal("FXT0405", f"{where} has {len(data)} bytes, writers keep to {limit}")

@@ -1,0 +1,152 @@
+"""Lines of the source by address: from the DWARF line tables of a program."""
+
+from __future__ import annotations
+
+import posixpath
+from bisect import bisect_right
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["SourceLines"]
+
+UNPACKED: Final = 64
+"""Times the size of the file that its sections of debug information may say to unpack to."""
+
+
+class _Row(NamedTuple):
+    address: int
+    file: int
+    line: int
+    column: int
+    end: bool
+    """Whether a run of addresses ends before it."""
+
+
+class SourceLines:
+    """Looks up addresses, a compilation unit at a time.
+
+    What pyelftools cannot read has no lines; there is never an exception.
+    """
+
+    def __init__(self, data: NDArray[np.uint8]) -> None:
+        self._dwarf: Any = None
+        self._starts: list[int] = []
+        self._ranges: list[tuple[int, int, Any]] = []
+        self._rows: dict[int, tuple[Any, list[int], list[_Row]]] = {}
+        try:
+            self._dwarf = _dwarf_of(data)
+            if self._dwarf is not None:
+                self._ranges = sorted(_unit_ranges(self._dwarf), key=lambda each: each[:2])
+                self._starts = [start for start, _, _ in self._ranges]
+        except Exception:  # noqa: BLE001 (pyelftools raises what it likes)
+            self._dwarf = None
+
+    def at(self, address: int, stop: int) -> str | None:
+        """file:line:column of the function from an address on, as llvm-xray's account shows it.
+
+        The file is without its folder. Where the compiler gave the first instruction to no line
+        (llvm-xray shows 0), the next one stands for it that is of the same file and before
+        ``stop``, where the function ends. None where nothing is known.
+        """
+        if self._dwarf is None:
+            return None
+        try:
+            return self._at(address, stop)
+        except Exception:  # noqa: BLE001 (pyelftools raises what it likes)
+            return None
+
+    def _at(self, address: int, stop: int) -> str | None:
+        place = bisect_right(self._starts, address) - 1
+        if place < 0 or address >= self._ranges[place][1]:
+            return None
+        unit = self._ranges[place][2]
+        if unit.cu_offset not in self._rows:
+            self._rows[unit.cu_offset] = self._table(unit)
+        program, starts, rows = self._rows[unit.cu_offset]
+        at = bisect_right(starts, address) - 1
+        if at < 0 or rows[at].end:
+            return None
+        chosen = rows[at]
+        while not chosen.line and at + 1 < len(rows) and rows[at + 1].address < stop:
+            at += 1
+            if rows[at].line and rows[at].file == chosen.file:
+                chosen = rows[at]
+        name = _file_name(program, chosen.file)
+        return f"{name}:{chosen.line}:{chosen.column}" if name else None
+
+    def _table(self, unit: Any) -> tuple[Any, list[int], list[_Row]]:
+        """The line table of a unit, by address."""
+        program = self._dwarf.line_program_for_CU(unit)
+        rows = []
+        for entry in program.get_entries() if program is not None else ():
+            state = entry.state
+            if state is not None:
+                rows.append(
+                    _Row(state.address, state.file, state.line, state.column, state.end_sequence)
+                )
+        # Where one run ends and another begins, the beginning comes last.
+        rows.sort(key=lambda row: (row.address, not row.end))
+        return program, [row.address for row in rows], rows
+
+
+def _dwarf_of(data: NDArray[np.uint8]) -> Any:
+    """The debug information of a program; None where there is none."""
+    from elftools.elf.elffile import ELFFile
+
+    from fx_xray.read.instr_map import Stream
+
+    elf = ELFFile(Stream(data))
+    if not elf.has_dwarf_info(strict=True):
+        return None
+    claimed = 0
+    for section in elf.iter_sections():
+        if section.name.startswith((".debug", ".zdebug")):
+            if section["sh_type"] == "SHT_NOBITS":
+                return None
+            claimed += section.data_size
+    if claimed > UNPACKED * data.size:
+        return None
+    return elf.get_dwarf_info(relocate_dwarf_sections=False, follow_links=False)
+
+
+def _unit_ranges(dwarf: Any) -> list[tuple[int, int, Any]]:
+    """Where the code of each compilation unit is: first address, address behind it, unit."""
+    found = []
+    lists = dwarf.range_lists()
+    for unit in dwarf.iter_CUs():
+        top = unit.get_top_DIE()
+        attributes = top.attributes
+        low = attributes["DW_AT_low_pc"].value if "DW_AT_low_pc" in attributes else 0
+        if "DW_AT_ranges" in attributes and lists is not None:
+            base = low
+            for entry in _ranges(lists, attributes["DW_AT_ranges"], unit):
+                if hasattr(entry, "base_address"):
+                    base = entry.base_address
+                    continue
+                start, stop = entry.begin_offset, entry.end_offset
+                if not getattr(entry, "is_absolute", False):
+                    start, stop = start + base, stop + base
+                found.append((start, stop, unit))
+        elif "DW_AT_high_pc" in attributes:
+            high = attributes["DW_AT_high_pc"]
+            stop = high.value if high.form == "DW_FORM_addr" else low + high.value
+            found.append((low, stop, unit))
+    return [each for each in found if each[0] < each[1]]
+
+
+def _ranges(lists: Any, attribute: Any, unit: Any) -> Any:
+    return lists.get_range_list_at_offset(attribute.value, unit)
+
+
+def _file_name(program: Any, file: int) -> str | None:
+    """The name of a file of a line table, without its folder."""
+    header = program.header
+    index = file if header.version >= 5 else file - 1
+    files = header.file_entry
+    if not 0 <= index < len(files):
+        return None
+    name = files[index].name
+    text = name.decode("utf-8", "replace") if isinstance(name, bytes) else str(name)
+    return posixpath.basename(text.replace("\\", "/")) or None

@@ -1,0 +1,137 @@
+"""Names of functions: from the maps that the reader's options name, by the ids of a trace.
+
+With -fxray-shared (LLVM 20) an id has the number of its object in the upper bits, so each object
+has a map of its own; the flight data recorder keeps four bits of that number (notes §1.2).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final, Self
+
+import attrs
+
+from fx_xray.layout import MAX_FUNCTION_ID, OBJECT_SHIFT
+from fx_xray.read.demangling import demangle
+from fx_xray.read.instr_map import Fault, InstrumentationMap, read_map
+from fxframework.errors import UsageError
+
+__all__ = ["Symbols"]
+
+KEPT_OBJECTS: Final = 16
+"""Numbers of objects that the flight data recorder tells apart."""
+MOST_OBJECTS: Final = 256
+_FUNCTION_MASK: Final = (1 << OBJECT_SHIFT) - 1
+_NUMBERED: Final = re.compile(r"(\d{1,9})=(.*)", re.DOTALL)
+
+
+@attrs.frozen(eq=False)
+class Symbols:
+    """What the maps say of the functions of a trace. False where no map was given."""
+
+    maps: Mapping[int, InstrumentationMap] = attrs.field(factory=dict)
+    """By number of object, in the order in which they were named; 0 is the program itself."""
+    demangled: bool = True
+    given: Mapping[int, str] = attrs.field(factory=dict)
+    """Names that the trace itself has, by id; they stand in for what no map says."""
+
+    @classmethod
+    def of(cls, options: Mapping[str, Any], given: Mapping[int, str] | None = None) -> Self:
+        """The maps that ``instr_map`` and ``demangle`` of a reader's options ask for.
+
+        ``instr_map`` is ``FILE``, or ``FILE,1=FILE,…`` with the numbers of shared objects. Raises
+        UsageError for a text of another form, UnreadableError for a file that has no map.
+        """
+        text = str(options.get("instr_map") or "")
+        maps = {number: read_map(path) for number, path in _files(text).items()}
+        return cls(maps, bool(options.get("demangle", True)), given or {})
+
+    def __bool__(self) -> bool:
+        return bool(self.maps)
+
+    @property
+    def faults(self) -> tuple[Fault, ...]:
+        """Entries of the maps that make no sense (FXX0603)."""
+        return tuple(fault for each in self.maps.values() for fault in each.faults)
+
+    def object(self, id: int) -> int:
+        """Number of the object that a function is in, as its id has it."""
+        number, _ = self._places(id)[0]
+        return number
+
+    def name(self, id: int) -> str | None:
+        """The name of a function, demangled where that was asked for; None: not known."""
+        found, own = self._found(id)
+        name = None if found is None else found.functions.name(own)
+        if name is None:
+            name = self.given.get(id)
+        return demangle(name) if name is not None and self.demangled else name
+
+    def linkage_name(self, id: int) -> str | None:
+        """The name of a function as the linker has it; None: not known."""
+        found, own = self._found(id)
+        return None if found is None else found.functions.linkage_name(own)
+
+    def address(self, id: int) -> int:
+        """The address of a function in its object; 0: not known."""
+        found, own = self._found(id)
+        return 0 if found is None else found.functions.address(own)
+
+    def source(self, id: int) -> str | None:
+        """file:line:column of a function; None: not known, as without debug information."""
+        found, own = self._found(id)
+        return None if found is None else found.functions.source(own)
+
+    def ambiguous(self, id: int) -> bool:
+        """Whether several of the maps may be of the function's object (FXX0604).
+
+        Only for ids as the flight data recorder keeps them; those of basic mode are whole.
+        """
+        return id <= MAX_FUNCTION_ID and bool(self.maps) and len(self._places(id)) > 1
+
+    def _found(self, id: int) -> tuple[InstrumentationMap | None, int]:
+        """The map that names a function, and its id there."""
+        number, own = self._places(id)[0]
+        return self.maps.get(number), own
+
+    def _places(self, id: int) -> list[tuple[int, int]]:
+        """Numbers of the objects that an id may be of, with its id there; the likeliest first."""
+        kept, own = id >> OBJECT_SHIFT, id & _FUNCTION_MASK
+        main = self.maps.get(0)
+        if kept and main is not None and main.functions.address(id):
+            # A program of very many functions, which are numbered through.
+            return [(0, id)]
+        if id > MAX_FUNCTION_ID:
+            return [(kept, own)]
+        alike = [number for number in self.maps if number % KEPT_OBJECTS == kept]
+        return [(number, own) for number in alike] or [(kept, own)]
+
+
+def _files(text: str) -> dict[int, str]:
+    """The files that an option names, by number of object."""
+    if not text:
+        return {}
+    if Path(text).exists():
+        return {0: text}
+    found: dict[int, str] = {}
+    for place, part in enumerate(text.split(",")):
+        numbered = _NUMBERED.fullmatch(part)
+        if numbered is None and place:
+            raise _odd(text, f"{part!r} does not say of which object it is")
+        number, path = (int(numbered[1]), numbered[2]) if numbered else (0, part)
+        if not path:
+            raise _odd(text, f"{part!r} names no file")
+        if number >= MOST_OBJECTS:
+            raise _odd(text, f"object {number}: their numbers are below {MOST_OBJECTS}")
+        if number in found:
+            raise _odd(text, f"object {number} has two maps")
+        found[number] = path
+    return found
+
+
+def _odd(text: str, why: str) -> UsageError:
+    return UsageError(
+        f"instr_map is {text!r}: {why}", remedy="write it as FILE, or as FILE,1=FILE,2=FILE"
+    )

@@ -1,0 +1,267 @@
+"""The recorder of basic mode: a record of 32 bytes for each entry, exit and argument.
+
+``BasicWriter`` has the file, ``BasicThread`` what a thread records. Like compiler-rt, it gathers
+the records of a thread, and puts them into the file when there are 1,024 of them (notes §2.3).
+"""
+
+from __future__ import annotations
+
+import struct
+import threading
+from typing import Any, Final, NoReturn
+
+from fx_xray.layout import (
+    BASIC,
+    BASIC_ARGUMENT,
+    BASIC_BYTES,
+    BASIC_FUNCTION,
+    BASIC_MAX_CPU,
+    BASIC_PID_VERSION,
+    BASIC_TAIL_EXIT_VERSION,
+    BASIC_VERSIONS,
+    CONSTANT_TSC,
+    NONSTOP_TSC,
+    THRESHOLD_US,
+    FunctionKind,
+)
+from fx_xray.read.records import refusal
+from fx_xray.write.recorder import (
+    CPU_MASK,
+    ClockCounter,
+    ThreadRecorder,
+    argument_numbers,
+    whole_number,
+)
+from fxframework.io.sink import Sink
+from fxframework.io.words import U64_MAX
+from fxframework.model.diagnostics import Diagnostics
+from fxframework.model.target import TimestampCounter
+
+__all__ = ["BasicThread", "BasicWriter"]
+
+THREAD_RECORDS: Final = 1024
+"""Records of a thread that are gathered before they go into the file."""
+_U32_MAX = (1 << 32) - 1
+_MOST_I32 = (1 << 31) - 1
+_HEADER = struct.Struct("<HHIQQQ").pack
+_FUNCTION = struct.Struct("<HBBiQII8x").pack
+_ARGUMENT = struct.Struct("<H2xiIIQ8x").pack
+
+
+class BasicWriter:
+    """Records calls as XRay's basic mode does.
+
+    Args:
+        counter: the time-stamp counter of threads that give none of their own; None is this
+            machine's clock. Its frequency, and whether it is constant and nonstop, is in the
+            header.
+        version: of the file, 1 to 3.
+        process: the process id of threads that give none of their own; in version 3 in the file.
+        threshold_us: calls of fewer microseconds are not kept, unless something in them is, they
+            have arguments, or their thread changed its CPU. 0 keeps all.
+        depth: calls that are nested deeper are not recorded; compiler-rt records 64. 0 is any.
+        check: whether to refuse the exit of a function that the thread is not in.
+
+    Raises WriteRefusedError for what no record holds (FXX0503, FXX0504). Several threads may
+    record, each by its own ``thread(...)``.
+    """
+
+    def __init__(
+        self,
+        counter: TimestampCounter | None = None,
+        *,
+        version: int = BASIC_VERSIONS[-1],
+        process: int = 1,
+        threshold_us: int = THRESHOLD_US,
+        depth: int = 0,
+        check: bool = True,
+    ) -> None:
+        self.version = whole_number("version", version, BASIC_VERSIONS[0], BASIC_VERSIONS[-1])
+        self.counter: TimestampCounter = ClockCounter() if counter is None else counter
+        self.cycle_frequency = whole_number("frequency", self.counter.frequency, 0, U64_MAX)
+        self.process = whole_number("process", process, 0, _U32_MAX)
+        self.threshold_ticks = (
+            self.cycle_frequency * whole_number("threshold_us", threshold_us, 0, U64_MAX)
+        ) // 1_000_000
+        """Calls of fewer ticks are not kept."""
+        self.depth = whole_number("depth", depth, 0, U64_MAX)
+        self.check = check
+        self.dropped = 0
+        """Entries and exits that were nested too deep."""
+        self._lock = threading.Lock()
+        self._threads: dict[tuple[int, int], BasicThread] = {}
+        self._parts: list[bytes] = []
+
+    def thread(
+        self, tid: int, *, process: int | None = None, counter: TimestampCounter | None = None
+    ) -> BasicThread:
+        """What the thread of this id records with, the same each time.
+
+        ``process`` and ``counter`` are its own, where they are not the writer's.
+        """
+        tid = whole_number("thread", tid, 0, _U32_MAX)
+        pid = whole_number("process", self.process if process is None else process, 0, _U32_MAX)
+        with self._lock:
+            found = self._threads.get((pid, tid))
+            if found is None:
+                found = BasicThread(self, pid, tid, self.counter if counter is None else counter)
+                self._threads[pid, tid] = found
+        return found
+
+    def finish(self) -> None:
+        """Put the records of all threads into the file."""
+        for thread in list(self._threads.values()):
+            thread.finish()
+
+    def log(self) -> bytes:
+        """The file of what is recorded so far, what threads have gathered at its end."""
+        counter = self.counter
+        flags = CONSTANT_TSC * counter.constant | NONSTOP_TSC * counter.nonstop
+        header = _HEADER(self.version, BASIC, flags, self.cycle_frequency, 0, 0)
+        with self._lock:
+            gathered = [bytes(thread.gathered) for thread in self._threads.values()]
+            return b"".join([header, *self._parts, *gathered])
+
+    def write(self, sink: Sink) -> None:
+        """Put the file of what is recorded so far into a sink."""
+        sink.write(self.log())
+
+    def report(self, diagnostics: Diagnostics) -> None:
+        """Report what was dropped (FXX0510)."""
+        if self.dropped:
+            told = f"{self.dropped:,} entries and exits below {self.depth} calls were dropped"
+            diagnostics.add("FXX0510", told, times=self.dropped)
+
+    # --- for its threads ---
+
+    def drop(self) -> None:
+        """Count what is not recorded."""
+        with self._lock:
+            self.dropped += 1
+
+    def put(self, records: bytearray) -> None:
+        """Put records of a thread into the file, and take them from those that are gathered."""
+        with self._lock:
+            self._parts.append(bytes(records))
+            records.clear()
+
+
+class BasicThread(ThreadRecorder):
+    """What a thread records with; ``BasicWriter.thread`` makes it."""
+
+    def __init__(
+        self, writer: BasicWriter, process: int, tid: int, counter: TimestampCounter
+    ) -> None:
+        super().__init__(counter, check=writer.check)
+        self.process = process
+        self.tid = tid
+        self.gathered = bytearray()
+        """Records that are not in the file yet."""
+        self._writer = writer
+        self._threshold = writer.threshold_ticks
+        self._told = process if writer.version >= BASIC_PID_VERSION else 0
+        self._follows = writer.check or writer.depth > 0
+        self._undoable: list[tuple[int, int, int]] = []
+        """Entries that are the last records gathered: function, time and CPU."""
+
+    def enter(
+        self, function_id: int, *arguments: int, counter: TimestampCounter | None = None
+    ) -> bool:
+        """A function is entered, with arguments of 64 bits.
+
+        With arguments, it is kept however short it is.
+        """
+        function_id = whole_number("function_id", function_id, 0, _MOST_I32)
+        numbers = argument_numbers(arguments)
+        kind = FunctionKind.ENTER_ARG if arguments else FunctionKind.ENTER
+        tsc, cpu = self._read(counter)
+        if self._writer.depth and len(self._open) >= self._writer.depth:
+            self._open.append(~function_id)
+            self._writer.drop()
+            return False
+        if self._follows:
+            self._open.append(function_id)
+        self._put(kind, function_id, tsc, cpu)
+        for value in numbers:
+            self.gathered += _ARGUMENT(BASIC_ARGUMENT, function_id, self.tid, self._told, value)
+        if numbers:
+            self._undoable.clear()
+        else:
+            self._undoable.append((function_id, tsc, cpu))
+        self._flush()
+        return True
+
+    def exit(self, function_id: int, *, counter: TimestampCounter | None = None) -> bool:
+        """A function is left."""
+        return self._leave(FunctionKind.EXIT, function_id, counter)
+
+    def tail_exit(self, function_id: int, *, counter: TimestampCounter | None = None) -> bool:
+        """A function is left for another one, which returns to whom this one would return to.
+
+        From version 2 on.
+        """
+        if self._writer.version < BASIC_TAIL_EXIT_VERSION:
+            raise refusal("FXX0506", f"version {self._writer.version} has no tail exits")
+        return self._leave(FunctionKind.TAIL_EXIT, function_id, counter)
+
+    def custom_event(
+        self,
+        data: bytes,  # noqa: ARG002 (what every recorder takes)
+        *,
+        counter: TimestampCounter | None = None,  # noqa: ARG002
+    ) -> NoReturn:
+        """Refused: basic mode has no events."""
+        raise refusal("FXX0506", "basic mode has no custom events")
+
+    def typed_event(
+        self,
+        event_type: int,  # noqa: ARG002
+        data: bytes,  # noqa: ARG002
+        *,
+        counter: TimestampCounter | None = None,  # noqa: ARG002
+    ) -> NoReturn:
+        """Refused: basic mode has no events."""
+        raise refusal("FXX0506", "basic mode has no typed events")
+
+    def finish(self) -> None:
+        """Put what is gathered into the file."""
+        self._writer.put(self.gathered)
+        self._undoable.clear()
+
+    # --- within ---
+
+    def _read(self, counter: TimestampCounter | None) -> tuple[int, int]:
+        """Time and CPU; WriteRefusedError where a byte does not hold its number."""
+        tsc, aux = (counter or self._counter).read_tscp()
+        return tsc, whole_number("cpu", aux & CPU_MASK, 0, BASIC_MAX_CPU)
+
+    def _leave(
+        self, kind: FunctionKind, function_id: Any, counter: TimestampCounter | None
+    ) -> bool:
+        function_id = whole_number("function_id", function_id, 0, _MOST_I32)
+        tsc, cpu = self._read(counter)
+        if self._follows and not self._leave_open(function_id):
+            self._writer.drop()
+            return False
+        if self._undoable:
+            entered, since, where = self._undoable[-1]
+            short = 0 <= tsc - since < self._threshold
+            if entered == function_id and where == cpu and short:
+                # Too short to be kept: the entry, the last record, goes.
+                self._undoable.pop()
+                del self.gathered[-BASIC_BYTES:]
+                return True
+            self._undoable.clear()
+        self._put(kind, function_id, tsc, cpu)
+        self._flush()
+        return True
+
+    def _put(self, kind: FunctionKind, function_id: int, tsc: int, cpu: int) -> None:
+        self.gathered += _FUNCTION(
+            BASIC_FUNCTION, cpu, kind, function_id, tsc, self.tid, self._told
+        )
+
+    def _flush(self) -> None:
+        """Put what is gathered into the file, where it is enough; an entry in it is kept."""
+        if len(self.gathered) >= BASIC_BYTES * THREAD_RECORDS:
+            self.finish()

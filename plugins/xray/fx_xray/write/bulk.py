@@ -1,0 +1,251 @@
+"""Bulk: the tables of a capture of another format as events of a trace, calls nested as they were.
+
+Slices become calls, instants custom events with their name as payload, whole numbers among the
+arguments of slices arguments of calls. A tick is a nanosecond.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fx_xray.read.columns import Events
+from fx_xray.write import pack as packing
+from fxframework.model.capture import Capture
+from fxframework.model.schema import ARG_TYPES, SLICE_KINDS, TABLE_CODES
+from fxframework.model.table import Table
+
+__all__ = ["Calls"]
+
+I64 = NDArray[Any]
+_ASYNC: Final = next(number for number, name in SLICE_KINDS.items() if name == "async")
+_TYPES: Final = {name: number for number, name in ARG_TYPES.items()}
+_SIGNED: Final = tuple(_TYPES[name] for name in ("int32", "int64", "bool"))
+_UNSIGNED: Final = tuple(_TYPES[name] for name in ("uint32", "uint64", "pointer", "koid"))
+_ASYNC_SCOPE: Final = 255
+_WITH: Final = ("processes", "threads", "slices", "instants", "args", "diagnostics")
+"""Tables that are written, as far as they can be, or that say something about the file."""
+_NAMELESS: Final = b"instant"
+"""The payload of an instant without a name: llvm-xray refuses events that have none."""
+
+
+class Calls:
+    """The calls of a capture's tables, as events in order of time.
+
+    ``names`` are the names of the functions: the function of a slice is the place of its name
+    there, in order of first call. ``pids`` and ``tids`` are by thread. ``dropped`` says what had
+    no place, by name, with counts.
+    """
+
+    def __init__(self, capture: Capture) -> None:
+        self.dropped: Counter[str] = Counter()
+        self._pool = capture.strings
+        self._set_threads(capture)
+        slices = capture.table("slices")
+        asynchronous = slices.array("kind") == _ASYNC
+        self._drop("asynchronous slices", int(asynchronous.sum()))
+        if asynchronous.any():
+            slices = slices.select(~asynchronous)
+        instants = capture.table("instants") if "instants" in capture.schemas else None
+        if instants is not None:
+            elsewhere = instants.array("scope") == _ASYNC_SCOPE
+            self._drop("asynchronous instants", int(elsewhere.sum()))
+            instants = instants.select(~elsewhere)
+        self._categories(slices, instants)
+        self.names, function = self._functions(slices)
+        columns = self._merged(self._of_slices(slices, function), self._of_instants(instants))
+        args = capture.table("args") if "args" in capture.schemas else None
+        self.events = self._with_arguments(columns, slices, args)
+        for name in capture.schemas:
+            if name not in _WITH:
+                rows = sum(len(batch) for batch in capture.batches(name))
+                self._drop(f"rows of {name}", rows)
+
+    def _drop(self, what: str, count: int) -> None:
+        if count:
+            self.dropped[what] += count
+
+    # --- Who -----------------------------------------------------------------------------------
+
+    def _set_threads(self, capture: Capture) -> None:
+        """Koids by thread, with one more for what belongs to no thread that is listed."""
+        self.pids, self.tids = np.zeros(1, np.uint64), np.zeros(1, np.uint64)
+        if "threads" in capture.schemas:
+            table = capture.table("threads")
+            ids = table.array("id")
+            size = int(ids.max(initial=-1)) + 2
+            self.pids, self.tids = np.zeros(size, np.uint64), np.zeros(size, np.uint64)
+            self.pids[ids], self.tids[ids] = table.array("pid"), table.array("tid")
+
+    def _threads(self, table: Table) -> NDArray[np.int32]:
+        last = self.pids.size - 1
+        ids = table.array("thread")
+        return np.where((ids < 0) | (ids >= last), last, ids).astype(np.int32)
+
+    # --- What ----------------------------------------------------------------------------------
+
+    def _categories(self, slices: Table, instants: Table | None) -> None:
+        for table in (slices, instants):
+            if table is not None:
+                self._drop("categories", int((table.array("category") >= 0).sum()))
+
+    def _functions(self, slices: Table) -> tuple[list[bytes], I64]:
+        """Names in order of first call, and the place there of each slice's."""
+        codes = slices.array("name")
+        time = slices.array("ts")
+        order = np.argsort(time, kind="stable")
+        found, first, inverse = np.unique(codes[order], return_index=True, return_inverse=True)
+        by_first = np.argsort(first, kind="stable")
+        place = np.empty(found.size, np.int64)
+        place[by_first] = np.arange(found.size)
+        function = np.empty(codes.size, np.int64)
+        function[order] = place[inverse.reshape(-1)]
+        names = [
+            self._pool.bytes_of(code) if code >= 0 else b"" for code in found[by_first].tolist()
+        ]
+        return names, function
+
+    def _of_slices(self, slices: Table, function: I64) -> dict[str, I64]:
+        """Entries and exits, those of each thread in an order in which they nest."""
+        count = len(slices)
+        ts, dur = slices.array("ts"), slices.array("dur")
+        depth = slices.array("depth").astype(np.int64)
+        thread = self._threads(slices)
+        order = _outer_first(slices)
+        top = np.full(self.pids.size, -1, np.int64)
+        latest = np.full(self.pids.size, np.iinfo(np.int64).min)
+        below, ends = np.empty(count, np.int64), np.empty(count, np.int64)
+        rows, times = np.empty(2 * count, np.int64), np.empty(2 * count, np.int64)
+        lengths = np.zeros(2, np.int64)
+        packing.unfold.for_size(64 * count)(
+            order, thread, np.ascontiguousarray(ts), np.ascontiguousarray(dur), depth, top, latest,
+            below, ends, rows, times, lengths,
+        )  # fmt: skip
+        made, clamped = lengths.tolist()
+        self._drop("ends of slices beyond what is around them", clamped)
+        rows, times = rows[:made], times[:made]
+        # A row that is turned over is an exit.
+        row = np.where(rows < 0, ~rows, rows)
+        return {
+            "kind": np.where(rows < 0, packing.EXIT, packing.ENTER),
+            "function": function[row],
+            "time": times,
+            "thread": thread[row],
+            "offset": slices.array("offset")[row],
+            "row": rows,
+        }
+
+    def _of_instants(self, instants: Table | None) -> dict[str, I64]:
+        count = 0 if instants is None else len(instants)
+        given: dict[str, Any] = dict.fromkeys(("time", "thread", "offset"), np.zeros(0, np.int64))
+        names = np.zeros(0, np.int64)
+        if instants is not None:
+            given = {"time": instants.array("ts"), "offset": instants.array("offset")}
+            given["thread"] = self._threads(instants)
+            names = instants.array("name")
+        codes, code = np.unique(names, return_inverse=True)
+        texts = [self._pool.bytes_of(c) if c >= 0 else b"" for c in codes.tolist()]
+        texts = [text or _NAMELESS for text in texts]
+        lengths = np.array([len(text) for text in texts], np.int64)
+        starts = np.cumsum(lengths) - lengths
+        self.payloads = np.frombuffer(b"".join(texts), np.uint8)
+        code = code.reshape(-1)
+        return {
+            **given,
+            "kind": np.full(count, packing.CUSTOM),
+            "function": np.zeros(count, np.int64),
+            "row": np.full(count, np.iinfo(np.int64).min),
+            "value": starts[code],
+            "size": lengths[code],
+        }
+
+    def _merged(self, calls: dict[str, I64], instants: dict[str, I64]) -> dict[str, I64]:
+        """Both in order of time, calls first where times are equal."""
+        order = np.argsort(np.concatenate((calls["time"], instants["time"])), kind="stable")
+        none = np.zeros(calls["time"].size, np.int64)
+        merged = {
+            name: np.concatenate((calls.get(name, none), column))[order]
+            for name, column in instants.items()
+        }
+        early = merged["time"] < 0
+        self._drop("times before zero", int(early.sum()))
+        merged["time"] = np.maximum(merged["time"], 0)
+        return merged
+
+    def _with_arguments(self, columns: dict[str, I64], slices: Table, args: Table | None) -> Events:
+        """The events, with the arguments of a call right behind its entry."""
+        values, parents = self._arguments(slices, args)
+        count = columns["time"].size
+        many = np.bincount(parents, minlength=len(slices)) if parents.size else None
+        entry = np.flatnonzero(columns["row"] >= 0)
+        copies = np.ones(count, np.int64)
+        if many is not None:
+            copies[entry] += many[columns["row"][entry]]
+        place = np.repeat(np.arange(count), copies)
+        heads = np.cumsum(copies) - copies
+        behind = np.arange(place.size) - heads[place]
+        """0 of the event itself, of its arguments 1 and up."""
+        is_argument = behind > 0
+        kind = columns["kind"][place]
+        kind[heads[copies > 1]] = packing.ENTER_ARG
+        kind[is_argument] = packing.ARGUMENT
+        value, size = columns["value"][place], columns["size"][place]
+        if many is not None:
+            # Arguments are in order of their slice; `first` is where those of a slice begin.
+            first = np.cumsum(many) - many
+            rows = columns["row"][place[is_argument]]
+            value[is_argument] = values[first[rows] + behind[is_argument] - 1]
+        return Events(
+            kind=kind.astype(np.uint8),
+            function=columns["function"][place].astype(np.uint32),
+            tsc=columns["time"][place].astype(np.uint64),
+            cpu=np.zeros(place.size, np.uint16),
+            thread=columns["thread"][place].astype(np.int32),
+            offset=columns["offset"][place],
+            value=value.view(np.uint64),
+            size=size.astype(np.int32),
+        )
+
+    def _arguments(self, slices: Table, args: Table | None) -> tuple[I64, I64]:
+        """Bits of the whole numbers among the arguments of slices, and their slices, in order."""
+        none = np.zeros(0, np.int64)
+        if args is None or not len(args):
+            return none, none
+        kinds, tables = args.array("type"), args.array("table")
+        whole = np.isin(kinds, (*_SIGNED, *_UNSIGNED)) & (tables == TABLE_CODES["slices"])
+        numbers, parent = slices.array("row"), args.array("parent")
+        index = np.searchsorted(numbers, parent)
+        index = np.minimum(index, max(numbers.size - 1, 0))
+        if not numbers.size:
+            whole &= False
+        else:
+            whole &= numbers[index] == parent
+        self._drop("arguments", int((~whole).sum()))
+        self._drop("names of arguments", int(whole.sum()))
+        bits = np.where(
+            np.isin(kinds, _UNSIGNED), args.array("uint").view(np.int64), args.array("int")
+        )
+        chosen = np.flatnonzero(whole)
+        chosen = chosen[np.argsort(index[chosen], kind="stable")]
+        return bits[chosen], index[chosen]
+
+
+def _outer_first(slices: Table) -> I64:
+    """The order of slices by time, those of one time with what encloses them first."""
+    count = len(slices)
+    ts, parent, numbers = slices.array("ts"), slices.array("parent"), slices.array("row")
+    if not count:
+        return np.zeros(0, np.int64)
+    index = np.minimum(np.searchsorted(numbers, parent), count - 1)
+    parent = np.where((parent >= 0) & (numbers[index] == parent), index, -1)
+    place = np.arange(count)
+    late = np.flatnonzero((parent > place) & (ts[parent] == ts))
+    if late.size:
+        # What encloses others may stand behind them, as complete events do: bring it before.
+        for _ in range(int(slices.array("depth").max()) + 1):
+            place[late] = place[parent[late]]
+        return np.lexsort((slices.array("depth"), place, ts))
+    return np.argsort(ts, kind="stable")

@@ -1,0 +1,182 @@
+"""Parts of traces in their own format: the calls that were chosen, with the times that they had."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from typing import Any, Final, Literal
+
+import attrs
+
+from fx_xray import layout as wire
+from fx_xray.read.records import FileHeader, asked_order, read_header, refusal
+from fx_xray.write.merge import (
+    LEAST_BUFFER,
+    MOST_PADDED,
+    WRITTEN_ORDER,
+    Packing,
+    checked_size,
+    checked_version,
+)
+from fx_xray.write.pack import Header
+from fx_xray.write.selection import chosen_events, whole_of
+from fxframework.errors import Severity, UsageError
+from fxframework.io.sink import Sink
+from fxframework.io.source import CHUNK
+from fxframework.kit.salvage import Loss, lost
+from fxframework.model.capture import Capture
+from fxframework.model.diagnostics import Diagnostic
+from fxframework.model.window import LeftOut, Selection
+
+__all__ = ["cut", "salvage"]
+
+MENDED: Final = ("FXX00", "FXX01", "FXX02", "FXX04")
+"""Findings of the file, of its records and of their order, by how their codes begin."""
+NAMES_REFUSED: Final = "names are for captures of other formats"
+KEPT: Final = frozenset({"FXX0007", "FXX0107", "FXX0405"})
+"""Findings that a trace has which is written anew, too."""
+
+
+def cut(
+    capture: Capture, selection: Selection, sink: Sink, options: Mapping[str, Any]
+) -> Mapping[str, int]:
+    """Write the calls and the events that were chosen (``fxframework.registry.Writer``).
+
+    A call that reaches into the stretch of time is kept whole, with its arguments; those that
+    were never entered, or never left, stay so. Time stamps, CPUs and kinds are those of the
+    trace, and so is the header, but for a ``version`` and a ``buffer_size`` that the options give.
+    Buffers are made anew, where not everything was chosen. Gives the rows that were left out, by
+    table (a ``LeftOut``, of which ``dropped`` is what the version has no place for).
+    """
+    _check_names(options)
+    header = _header_of(capture)
+    if header is None:  # there is nothing to cut
+        raise refusal("FXX0501", "a trace without a file header")
+    view = capture.select(selection)
+    left_out = Counter(
+        {
+            name: capture.row_counts()[name] - sum(len(batch) for batch in view.batches(name))
+            for name in ("slices", "instants")
+        }
+    )
+    kinds = capture.summary().kinds
+    left_out["damaged stretches"] = kinds.get("damaged", 0) + kinds.get("unknown", 0)
+    if not +left_out and _is_fit(capture, header, options):
+        _copy(capture, sink)
+        return LeftOut({}, {})
+    return LeftOut(+left_out, _pack(view, header, sink, options))
+
+
+def salvage(capture: Capture, sink: Sink, options: Mapping[str, Any]) -> Iterator[Loss]:
+    """Write what is sound; give each loss (``fxframework.registry.Writer``).
+
+    A trace in which everything is sound keeps its bytes. Any other is written anew from its
+    events, so that extents, preambles and times are right; what had to be made up for is a loss of
+    no bytes.
+    """
+    _check_names(options)
+    header = _header_of(capture)
+    found = _to_be_mended(capture)
+    if not found and (
+        header is None or asked_order(options, WRITTEN_ORDER) in {"", header.byte_order}
+    ):
+        _copy(capture, sink)
+        return
+    shown = set()
+    for record in capture.records():
+        kind = record.to_json()["record"] if not hasattr(record, "record") else record.record
+        if kind in {"damaged", "unknown"}:
+            loss = lost(record)
+            if kind == "unknown":
+                loss = attrs.evolve(loss, code="FXX0105")
+            shown.add(loss.code)
+            yield loss
+    if header is None:
+        return
+    for finding in found:
+        if finding.code not in shown:
+            message = f"{finding.message}; written as it should be"
+            yield Loss(finding.offset or 0, 0, "finding", message, finding.code)
+    for what, count in _pack(capture, header, sink, options).items():
+        yield Loss(0, 0, "event", f"{count} {what}: left out, or not as they were")
+
+
+def _check_names(options: Mapping[str, Any]) -> None:
+    if options.get("names"):
+        raise UsageError(NAMES_REFUSED, remedy="leave it out: the functions keep their numbers")
+
+
+def _to_be_mended(capture: Capture) -> list[Diagnostic]:
+    """What a trace has that one written anew has not."""
+    capture.scan()
+    return [
+        finding
+        for finding in capture.diagnostics.sorted()
+        if finding.severity >= Severity.WARNING
+        and finding.code[:5] in MENDED
+        and finding.code not in KEPT
+    ]
+
+
+def _is_fit(capture: Capture, header: FileHeader, options: Mapping[str, Any]) -> bool:
+    """Whether the bytes of a trace are what the options ask for, and nothing is to be mended."""
+    return (
+        int(options.get("version") or 0) in {0, header.version}
+        and int(options.get("buffer_size") or 0) in {0, header.buffer_size}
+        and asked_order(options, WRITTEN_ORDER) in {"", header.byte_order}
+        and not _to_be_mended(capture)
+    )
+
+
+def _copy(capture: Capture, sink: Sink) -> None:
+    for at in range(0, capture.source.size, CHUNK):
+        sink.write(capture.source.read(at, min(CHUNK, capture.source.size - at)))
+
+
+def _header_of(capture: Capture) -> FileHeader | None:
+    head = capture.source.read(0, min(capture.source.size, wire.HEADER_BYTES + 1))
+    return read_header(head, capture.format, asked_order(capture.request.options))
+
+
+def _pack(view: Capture, given: FileHeader, sink: Sink, options: Mapping[str, Any]) -> Counter[str]:
+    """Write the events of a view of a trace behind its header; gives what had no place."""
+    whole = whole_of(view)
+    form = whole.format
+    basic = form == "xray-basic"
+    head = whole.source.read(0, wire.HEADER_BYTES)
+    order: Literal["little", "big"] = "little" if given.byte_order == "little" else "big"
+    numbers = {
+        field.name: int.from_bytes(head[field.offset : field.end], order)
+        for field in wire.FILE_HEADER
+    }
+    versions = wire.BASIC_VERSIONS if basic else wire.FDR_VERSIONS
+    version = checked_version(
+        form, int(options.get("version") or 0) or min(max(given.version, versions[0]), versions[-1])
+    )
+    size = numbers["buffer_size"]
+    asked = int(options.get("buffer_size") or 0)
+    dropped: Counter[str] = Counter()
+    if asked and not basic:
+        size = checked_size(form, version, asked)
+    elif version < wire.EXTENTS_VERSION and not basic and not LEAST_BUFFER <= size <= MOST_PADDED:
+        size = wire.BUFFER_BYTES
+        dropped["sizes of buffers"] += 1
+    header = Header(
+        type=wire.BASIC if basic else wire.FDR,
+        version=version,
+        flags=numbers["flags"],
+        cycle_frequency=numbers["cycle_frequency"],
+        buffer_size=size,
+        reserved=head[-8:] if order == "little" else head[:-9:-1],
+    )
+    packing = Packing(
+        sink,
+        form,
+        header,
+        byte_order=asked_order(options, WRITTEN_ORDER),
+        expected=whole.source.size,
+    )
+    first = packing.add_threads(*whole.event_threads())
+    for events in chosen_events(view):
+        packing.write(events, whole.payloads, first)
+    return dropped + packing.close()

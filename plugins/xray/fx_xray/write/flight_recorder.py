@@ -1,0 +1,581 @@
+"""The flight recorder: what compiler-rt decides while a program runs, done right, over any memory.
+
+``FdrWriter`` has the buffers, ``FdrThread`` what a thread records into them. A buffer lies in a
+slot of the memory: two words, then the records. The first word says how many bytes of records there
+are, and is stored last, so that whatever stops the program leaves a sound log: ``log_of`` makes
+it from the memory, as ``writer.log()`` does. The second word is twice the number of the buffer, in
+the order in which they were taken, and 1 more while a thread is using it.
+
+What differs from compiler-rt (notes §0, §2.3): a tail exit that is not kept takes its own entry
+with it and nothing else; extents count the headers of typed events; an event that no buffer has
+room for is refused; buffers stand in the file in the order in which they were taken, which decides
+between those of one microsecond.
+"""
+
+from __future__ import annotations
+
+import struct
+import threading
+from collections import deque
+from collections.abc import Callable, Iterator
+from typing import Any, Final
+
+from fx_xray.layout import (
+    BUFFER_BYTES,
+    BUFFERS,
+    CONSTANT_TSC,
+    EVENT_CPU_VERSION,
+    EVENT_DELTA_VERSION,
+    EXTENTS_VERSION,
+    FDR,
+    FDR_VERSIONS,
+    FUNCTION_BYTES,
+    MAX_FUNCTION_ID,
+    METADATA_BYTES,
+    NONSTOP_TSC,
+    PID_VERSION,
+    THRESHOLD_US,
+    WRAP_TICKS,
+    FunctionKind,
+    MetadataKind,
+)
+from fx_xray.read.records import refusal
+from fx_xray.write.recorder import (
+    CPU_MASK,
+    ClockCounter,
+    ThreadRecorder,
+    argument_numbers,
+    function_number,
+    microseconds_of,
+    whole_number,
+)
+from fxframework.io.memory import BytesMemory
+from fxframework.io.sink import Sink
+from fxframework.io.words import U64_MAX, WORD
+from fxframework.model.diagnostics import Diagnostics
+from fxframework.model.target import Clock, Memory, TimestampCounter
+
+__all__ = ["FdrThread", "FdrWriter", "buffers_of", "log_of", "slot_bytes"]
+
+SLOT_HEADER_BYTES: Final = 16
+"""Bytes of records, and the number of the buffer with the bit that it is in use."""
+LEAST_BUFFER: Final = 128
+"""Bytes of a buffer that holds its preamble and a record, in every version."""
+END_ROOM: Final = 40
+"""What version 1 needs at the end of a buffer: EndOfBuffer, and a record in the padding."""
+FUNCTION_ROOM: Final = METADATA_BYTES + FUNCTION_BYTES
+"""What must be left for a function record, before which metadata may be needed."""
+_ENTER, _EXIT, _TAIL_EXIT, _ENTER_ARG = (int(kind) << 1 for kind in FunctionKind)
+_LEAST_I32, _MOST_I32 = -(1 << 31), (1 << 31) - 1
+_U16_MAX = (1 << 16) - 1
+
+_HEADER = struct.Struct("<HHIQQQ").pack
+_FUNCTION = struct.Struct("<II").pack
+_NO_CPU = -1
+
+
+def _metadata(kind: MetadataKind, fields: str) -> Callable[..., bytes]:
+    """Packs a metadata record of a kind: its first byte, then these fields, padded with zeros."""
+    form = struct.Struct(f"<B{fields}")
+    first = kind << 1 | 1
+    padding = bytes(METADATA_BYTES - form.size)
+    return lambda *values: form.pack(first, *values) + padding
+
+
+_NEW_BUFFER = _metadata(MetadataKind.NEW_BUFFER, "i")
+_END_OF_BUFFER = _metadata(MetadataKind.END_OF_BUFFER, "")()
+_NEW_CPU = _metadata(MetadataKind.NEW_CPU, "HQ")
+_TSC_WRAP = _metadata(MetadataKind.TSC_WRAP, "Q")
+_WALL_TIME = _metadata(MetadataKind.WALL_TIME, "qi")
+_ARGUMENT = _metadata(MetadataKind.CALL_ARGUMENT, "Q")
+_EXTENTS = _metadata(MetadataKind.BUFFER_EXTENTS, "Q")
+_PID = _metadata(MetadataKind.PID, "i")
+_CUSTOM = _metadata(MetadataKind.CUSTOM_EVENT, "ii")
+_CUSTOM_AT = _metadata(MetadataKind.CUSTOM_EVENT, "iQ")
+_CUSTOM_ON = _metadata(MetadataKind.CUSTOM_EVENT, "iQH")
+_TYPED = _metadata(MetadataKind.TYPED_EVENT, "iiH")
+_TYPED_AT = _metadata(MetadataKind.TYPED_EVENT, "iQH")
+
+
+def slot_bytes(buffer_size: int) -> int:
+    """Bytes of memory that a buffer takes."""
+    return SLOT_HEADER_BYTES + -(-buffer_size // WORD) * WORD
+
+
+def log_of(
+    image: bytes,
+    *,
+    version: int = FDR_VERSIONS[-1],
+    buffer_size: int = BUFFER_BYTES,
+    cycle_frequency: int,
+    constant_tsc: bool = True,
+    nonstop_tsc: bool = True,
+) -> bytes:
+    """The file that the memory of an ``FdrWriter`` holds, after a crash too.
+
+    The arguments are those of the writer and its counter. Buffers stand in the order in which they
+    were taken, and empty ones are left out. From version 2 on each has its extents; in version 1
+    it ends with EndOfBuffer, and padding up to its whole size.
+    """
+    flags = CONSTANT_TSC * constant_tsc | NONSTOP_TSC * nonstop_tsc
+    parts = [_HEADER(version, FDR, flags, cycle_frequency, buffer_size, 0)]
+    for records in buffers_of(image, buffer_size):
+        if version >= EXTENTS_VERSION:
+            parts += [_EXTENTS(len(records)), records]
+        else:
+            parts += [_padded(records, buffer_size)]
+    return b"".join(parts)
+
+
+def _padded(records: bytes, buffer_size: int) -> bytes:
+    """A buffer of version 1: its records, EndOfBuffer, and what fills it up.
+
+    llvm-xray 14 to 19 takes the padding for records. Zeros are whole ones of 8 bytes; where they
+    are not, because of a payload or the size, an event with as many bytes as are odd comes first.
+    """
+    ended = records + _END_OF_BUFFER
+    odd = (buffer_size - len(records)) % WORD
+    if odd and len(ended) + METADATA_BYTES + odd <= buffer_size:
+        ended += _CUSTOM_AT(odd, 0)
+    return ended.ljust(buffer_size, b"\0")
+
+
+def buffers_of(image: bytes, buffer_size: int) -> Iterator[bytes]:
+    """The records of each buffer that has some, in the order in which they were taken."""
+    step = slot_bytes(buffer_size)
+    found = []
+    for slot in range(0, len(image) - step + 1, step):
+        committed, state = struct.unpack_from("<QQ", image, slot)
+        if committed:
+            found.append((state >> 1, slot + SLOT_HEADER_BYTES, min(committed, buffer_size)))
+    for _, start, nbytes in sorted(found):
+        yield image[start : start + nbytes]
+
+
+class FdrWriter:
+    """Records calls as XRay's flight data recorder does.
+
+    Args:
+        counter: the time-stamp counter of threads that give none of their own; None is this
+            machine's clock. Its frequency, and whether it is constant and nonstop, is in the
+            header.
+        version: of the file, 1 to 5.
+        memory: where the buffers lie; None, memory of this process. What another recorder left in
+            it goes.
+        buffer_size: bytes of a buffer, 128 or more.
+        buffers: how many there are; None, 100, or as many as the memory has room for.
+        process: the process id of threads that give none of their own; from version 3 on in the
+            file.
+        threshold_us: calls of fewer microseconds are not kept, unless something in them is, or
+            they have arguments. 0 keeps all.
+        clock: gives the wall time of buffers: a ``Clock`` (its monotonic time), or a function of
+            nanoseconds; None is this machine's.
+        circular: whether a buffer that is full and released is used again, the oldest first, and
+            what is in it is lost. Otherwise calls are dropped once all buffers are used.
+        check: whether to refuse the exit of a function that the thread is not in.
+
+    Raises WriteRefusedError for what a header does not hold (FXX0503, FXX0504), and where no buffer
+    is large enough or fits into the memory (FXX0508). Several threads may record, each by its own
+    ``thread(...)``.
+    """
+
+    def __init__(
+        self,
+        counter: TimestampCounter | None = None,
+        *,
+        version: int = FDR_VERSIONS[-1],
+        memory: Memory | None = None,
+        buffer_size: int = BUFFER_BYTES,
+        buffers: int | None = None,
+        process: int = 1,
+        threshold_us: int = THRESHOLD_US,
+        clock: Clock | Callable[[], int] | None = None,
+        circular: bool = True,
+        check: bool = True,
+    ) -> None:
+        self.version = whole_number("version", version, FDR_VERSIONS[0], FDR_VERSIONS[-1])
+        self.buffer_size = whole_number("buffer_size", buffer_size, 0, U64_MAX)
+        if self.buffer_size < LEAST_BUFFER:
+            raise refusal("FXX0508", f"a buffer has {buffer_size} bytes")
+        self.counter: TimestampCounter = ClockCounter() if counter is None else counter
+        self.cycle_frequency = whole_number("frequency", self.counter.frequency, 0, U64_MAX)
+        self.process = whole_number("process", process, _LEAST_I32, _MOST_I32)
+        self.threshold_ticks = (
+            self.cycle_frequency * whole_number("threshold_us", threshold_us, 0, U64_MAX)
+        ) // 1_000_000
+        """Calls of fewer ticks are not kept."""
+        self.wrap_ticks = WRAP_TICKS[self.version]
+        self.circular = circular
+        self.check = check
+        step = slot_bytes(self.buffer_size)
+        if buffers is None:
+            buffers = BUFFERS if memory is None else memory.size // step
+        self.buffers = whole_number("buffers", buffers, 0, U64_MAX)
+        self.words: memoryview | None = None
+        """The memory as words, where it is this writer's own: nobody else sees its stores."""
+        if memory is None:
+            memory = BytesMemory(self.buffers * step)
+            self.words = memory.words
+        self.memory: Memory = memory
+        if not 0 < self.buffers * step <= self.memory.size:
+            raise refusal(
+                "FXX0508",
+                f"{self.buffers} buffers of {step} bytes in {self.memory.size} bytes of memory",
+            )
+        for slot in range(0, self.buffers * step, step):
+            if self.memory.load_u64(slot):
+                self.memory.store_u64(slot, 0)
+        self.dropped = 0
+        """Entries, exits and events for which no buffer was free."""
+        self._wall = microseconds_of(clock)
+        self._free = deque(range(0, self.buffers * step, step))
+        """Slots to be taken, the next one first."""
+        self._taken = 0
+        self._lock = threading.Lock()
+        self._threads: dict[tuple[int, int], FdrThread] = {}
+        self._finished = False
+
+    def thread(
+        self, tid: int, *, process: int | None = None, counter: TimestampCounter | None = None
+    ) -> FdrThread:
+        """What the thread of this id records with, the same each time.
+
+        ``process`` and ``counter`` are its own, where they are not the writer's. It takes a buffer
+        with its first record.
+        """
+        tid = whole_number("thread", tid, _LEAST_I32, _MOST_I32)
+        pid = whole_number(
+            "process", self.process if process is None else process, _LEAST_I32, _MOST_I32
+        )
+        with self._lock:
+            found = self._threads.get((pid, tid))
+            if found is None:
+                found = FdrThread(self, pid, tid, self.counter if counter is None else counter)
+                self._threads[pid, tid] = found
+        return found
+
+    def finish(self) -> None:
+        """Release all buffers. What is recorded from here on is dropped."""
+        self._finished = True
+        for thread in list(self._threads.values()):
+            thread.finish()
+
+    def log(self) -> bytes:
+        """The file of what is recorded so far."""
+        return log_of(
+            self.memory.read(0, self.buffers * slot_bytes(self.buffer_size)),
+            version=self.version,
+            buffer_size=self.buffer_size,
+            cycle_frequency=self.cycle_frequency,
+            constant_tsc=self.counter.constant,
+            nonstop_tsc=self.counter.nonstop,
+        )
+
+    def write(self, sink: Sink) -> None:
+        """Put the file of what is recorded so far into a sink."""
+        sink.write(self.log())
+
+    def report(self, diagnostics: Diagnostics) -> None:
+        """Report what was dropped (FXX0510)."""
+        if self.dropped:
+            told = f"{self.dropped:,} entries, exits and events were dropped: no buffer was free"
+            diagnostics.add("FXX0510", told, times=self.dropped)
+
+    # --- for its threads ---
+
+    def drop(self) -> None:
+        """Count what is not recorded."""
+        with self._lock:
+            self.dropped += 1
+
+    def take(self, process: int, tid: int) -> tuple[int, bytes] | None:
+        """A slot, empty, and the preamble of its buffer, which is not stored yet; None for none."""
+        with self._lock:
+            if self._finished or not self._free:
+                return None
+            slot = self._free.popleft()
+            self._taken += 1
+            number = self._taken
+        # What stood in it goes first: its bytes are not to be taken for those of this buffer.
+        self.memory.store_u64(slot, 0)
+        self.memory.store_u64(slot + WORD, number << 1 | 1)
+        preamble = _NEW_BUFFER(tid) + _WALL_TIME(*self._wall())
+        if self.version >= PID_VERSION:
+            preamble += _PID(process)
+        return slot, preamble
+
+    def release(self, slot: int) -> None:
+        """A thread is done with a slot."""
+        state = self.memory.load_u64(slot + WORD)
+        self.memory.store_u64(slot + WORD, state & ~1)
+        if self.circular:
+            with self._lock:
+                self._free.append(slot)
+
+    @property
+    def event_room(self) -> int:
+        """Bytes of a buffer behind preamble and NewCPUId, and before what ends it."""
+        metadata = 3 + (self.version >= PID_VERSION)
+        end = END_ROOM if self.version < EXTENTS_VERSION else 0
+        return self.buffer_size - metadata * METADATA_BYTES - end
+
+
+class FdrThread(ThreadRecorder):
+    """What a thread records with; ``FdrWriter.thread`` makes it."""
+
+    def __init__(
+        self, writer: FdrWriter, process: int, tid: int, counter: TimestampCounter
+    ) -> None:
+        super().__init__(counter, check=writer.check)
+        self.process = process
+        self.tid = tid
+        self._writer = writer
+        self._store = writer.memory.store_u64
+        self._memory = writer.memory
+        self._words = writer.words
+        self._wrap = writer.wrap_ticks
+        self._threshold = writer.threshold_ticks
+        self._version = writer.version
+        self._capacity = writer.buffer_size
+        if writer.version < EXTENTS_VERSION:
+            self._capacity -= END_ROOM
+        self._slot = -1
+        self._start = 0
+        self._at = 0
+        """Where the next record goes, a byte of the memory."""
+        self._end = 0
+        """Where its buffer ends; 0, it has none."""
+        self._cpu = _NO_CPU
+        """On which CPU the last record was; none in a new buffer."""
+        self._latest = 0
+        """The time from which the next record counts."""
+        self._undoable: list[tuple[int, int, int]] = []
+        """Entries that are the last records of the buffer: function, its time, its delta."""
+
+    def enter(
+        self, function_id: int, *arguments: int, counter: TimestampCounter | None = None
+    ) -> bool:
+        """A function is entered, with arguments of 64 bits.
+
+        With arguments, it is kept however short it is.
+        """
+        if function_id.__class__ is not int or not 0 <= function_id <= MAX_FUNCTION_ID:
+            function_id = function_number(function_id)
+        if arguments:
+            return self._enter_with(function_id, arguments, counter)
+        tsc, aux = (counter or self._counter).read_tscp()
+        cpu = aux & CPU_MASK
+        delta = tsc - self._latest
+        # The common case: room, and no metadata needed.
+        if cpu != self._cpu or not 0 <= delta <= self._wrap or self._at + FUNCTION_ROOM > self._end:
+            if not self._put_behind(_ENTER, function_id, tsc, cpu):
+                if self._check:
+                    self._open.append(~function_id)
+                return False
+            self._undoable.append((function_id, tsc, 0))
+        else:
+            self._put(function_id << 4 | delta << 32)
+            self._latest = tsc
+            self._undoable.append((function_id, tsc, delta))
+        if self._check:
+            self._open.append(function_id)
+        return True
+
+    def exit(self, function_id: int, *, counter: TimestampCounter | None = None) -> bool:
+        """A function is left."""
+        return self._leave(_EXIT, function_id, counter)
+
+    def tail_exit(self, function_id: int, *, counter: TimestampCounter | None = None) -> bool:
+        """A function is left for another one, which returns to whom this one would return to."""
+        return self._leave(_TAIL_EXIT, function_id, counter)
+
+    def custom_event(self, data: bytes, *, counter: TimestampCounter | None = None) -> bool:
+        """An event with a payload, of one byte at least (llvm-xray refuses empty ones)."""
+        data = self._payload(data)
+        tsc, cpu, metadata = self._before_event(len(data), counter)
+        if metadata is None:
+            return False
+        if self._version >= EVENT_DELTA_VERSION:
+            record = _CUSTOM(len(data), tsc - self._latest)
+            self._latest = tsc
+        elif self._version == EVENT_CPU_VERSION:
+            record = _CUSTOM_ON(len(data), tsc, cpu)
+        else:
+            record = _CUSTOM_AT(len(data), tsc)
+        self._put_bytes(metadata + record + data)
+        return True
+
+    def typed_event(
+        self, event_type: int, data: bytes, *, counter: TimestampCounter | None = None
+    ) -> bool:
+        """An event with a type, 0 to 65535, and a payload as above; from version 3 on."""
+        if self._version < PID_VERSION:
+            raise refusal("FXX0506", f"version {self._version} has no typed events")
+        event_type = whole_number("event_type", event_type, 0, _U16_MAX)
+        data = self._payload(data)
+        tsc, _, metadata = self._before_event(len(data), counter)
+        if metadata is None:
+            return False
+        if self._version >= EVENT_DELTA_VERSION:
+            record = _TYPED(len(data), tsc - self._latest, event_type)
+            self._latest = tsc
+        else:
+            record = _TYPED_AT(len(data), tsc, event_type)
+            # llvm-xray takes half of the time for a delta: let a TSCWrap set it right.
+            self._latest = tsc ^ (1 << 63)
+        self._put_bytes(metadata + record + data)
+        return True
+
+    def finish(self) -> None:
+        """Release its buffer. It takes another one if it records again."""
+        if self._slot >= 0:
+            self._writer.release(self._slot)
+            self._slot = -1
+        self._end = 0
+        self._cpu = _NO_CPU
+        self._undoable.clear()
+
+    # --- within ---
+
+    def _enter_with(
+        self, function_id: int, arguments: tuple[Any, ...], counter: TimestampCounter | None
+    ) -> bool:
+        """An entry with arguments, of which versions 1 to 3 say so by their records alone."""
+        numbers = argument_numbers(arguments)
+        size = FUNCTION_BYTES + METADATA_BYTES * len(numbers)
+        self._fit(f"an entry with {len(numbers)} arguments", size)
+        tsc, aux = (counter or self._counter).read_tscp()
+        metadata = self._before(METADATA_BYTES + size, tsc, aux & CPU_MASK)
+        if metadata is not None:
+            kind = _ENTER_ARG if self._version >= EVENT_CPU_VERSION else _ENTER
+            record = _FUNCTION(function_id << 4 | kind, tsc - self._latest)
+            self._put_bytes(metadata + record + b"".join(map(_ARGUMENT, numbers)))
+            self._latest = tsc
+            self._undoable.clear()
+        if self._check:
+            self._open.append(function_id if metadata is not None else ~function_id)
+        return metadata is not None
+
+    def _leave(self, kind: int, function_id: int, counter: TimestampCounter | None) -> bool:
+        if function_id.__class__ is not int or not 0 <= function_id <= MAX_FUNCTION_ID:
+            function_id = function_number(function_id)
+        if self._check:
+            calls = self._open
+            if calls and calls[-1] == function_id:
+                calls.pop()
+            elif not self._leave_open(function_id):
+                self._writer.drop()
+                return False
+        tsc, aux = (counter or self._counter).read_tscp()
+        cpu = aux & CPU_MASK
+        delta = tsc - self._latest
+        if cpu != self._cpu or not 0 <= delta <= self._wrap or self._at + FUNCTION_ROOM > self._end:
+            return self._put_behind(kind, function_id, tsc, cpu)
+        undoable = self._undoable
+        if undoable:
+            entered, since, before = undoable[-1]
+            if entered == function_id and tsc - since < self._threshold:
+                # Too short to be kept: the entry, the last record, goes.
+                undoable.pop()
+                self._at -= FUNCTION_BYTES
+                self._latest -= before
+                self._store(self._slot, self._at - self._start)
+                return True
+            undoable.clear()
+        self._put(function_id << 4 | kind | delta << 32)
+        self._latest = tsc
+        return True
+
+    def _payload(self, data: Any) -> bytes:
+        """The bytes of an event, where a buffer has room for them."""
+        try:
+            payload = bytes(memoryview(data))
+        except TypeError:
+            message = f"a payload is bytes, not a {type(data).__name__}"
+            raise refusal("FXX0503", message) from None
+        whole_number("the size of a payload", len(payload), 1, _MOST_I32)
+        self._fit(f"an event of {len(payload):,} bytes", METADATA_BYTES + len(payload))
+        return payload
+
+    def _fit(self, what: str, size: int) -> None:
+        room = self._writer.event_room
+        if size > room:
+            raise refusal("FXX0507", f"{what} takes {size:,} bytes, and a buffer has {room:,}")
+
+    def _before_event(
+        self, size: int, counter: TimestampCounter | None
+    ) -> tuple[int, int, bytes | None]:
+        """Time and CPU of an event, and the metadata that comes before it; None for no buffer."""
+        tsc, aux = (counter or self._counter).read_tscp()
+        cpu = aux & CPU_MASK
+        absolute = self._version < EVENT_DELTA_VERSION
+        metadata = self._before(2 * METADATA_BYTES + size, tsc, cpu, absolute=absolute)
+        if metadata is not None:
+            self._undoable.clear()
+        return tsc, cpu, metadata
+
+    def _before(self, room: int, tsc: int, cpu: int, *, absolute: bool = False) -> bytes | None:
+        """The metadata that comes before a record, which may take so much room with it.
+
+        None where there is no buffer. A record whose time is ``absolute`` needs metadata at the
+        beginning of a buffer alone.
+        """
+        metadata = b""
+        if self._at + room > self._end:
+            self.finish()
+            taken = self._writer.take(self.process, self.tid)
+            if taken is None:
+                self._writer.drop()
+                return None
+            self._slot, metadata = taken
+            self._at = self._start = self._slot + SLOT_HEADER_BYTES
+            self._end = self._start + self._capacity
+        if self._cpu == _NO_CPU or (cpu != self._cpu and not absolute):
+            metadata += _NEW_CPU(cpu, tsc)
+            self._cpu = cpu
+        elif absolute or 0 <= tsc - self._latest <= self._wrap:
+            return metadata
+        else:
+            metadata += _TSC_WRAP(tsc)
+        self._latest = tsc
+        self._undoable.clear()
+        return metadata
+
+    def _put_behind(self, kind: int, function_id: int, tsc: int, cpu: int) -> bool:
+        """Record a function behind the metadata that it needs; False for no buffer."""
+        metadata = self._before(FUNCTION_ROOM, tsc, cpu)
+        if metadata is None:
+            return False
+        self._put_bytes(metadata + _FUNCTION(function_id << 4 | kind, tsc - self._latest))
+        self._latest = tsc
+        self._undoable.clear()
+        return True
+
+    def _put(self, record: int) -> None:
+        """Store a record of 8 bytes, and then how many there are."""
+        at = self._at
+        self._at = end = at + FUNCTION_BYTES
+        bits = (at & 7) << 3
+        words = self._words
+        if words is not None and not bits:
+            words[at >> 3] = record
+            words[self._slot >> 3] = end - self._start
+            return
+        if bits:
+            # Behind a payload: words are shared with what is committed, and that stays as it is.
+            low = at - (at & 7)
+            kept = self._memory.load_u64(low) & (1 << bits) - 1
+            self._store(low, kept | record << bits & U64_MAX)
+            self._store(low + WORD, record >> 64 - bits)
+        else:
+            self._store(at, record)
+        self._store(self._slot, end - self._start)
+
+    def _put_bytes(self, data: bytes) -> None:
+        """Store records, and then how many bytes there are."""
+        at = self._at
+        low = at & ~7
+        whole = self._memory.read(low, at - low) + data
+        self._memory.write(low, whole + bytes(-len(whole) % WORD))
+        self._at = at + len(data)
+        self._store(self._slot, self._at - self._start)

@@ -1,0 +1,365 @@
+"""Composing: the calls of captures of any format, several of them, as one trace, and what it lost.
+
+A capture that has events of its own (``events()``, ``event_threads()``, ``payloads``) is written
+by them, exactly; of a part of one, those that belong to its rows. Any other is written by its
+slices, instants and arguments.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections import Counter
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final
+
+import attrs
+import numpy as np
+from numpy.typing import NDArray
+
+from fx_xray import layout as wire
+from fx_xray.read.columns import Events
+from fx_xray.read.records import RecordDecoder, RecordEncoder, asked_order, refusal
+from fx_xray.write.bulk import Calls
+from fx_xray.write.pack import ARGUMENT, BasicPacker, Header, RecorderPacker
+from fx_xray.write.selection import chosen_events, picked, whole_of
+from fxframework.errors import UsageError, WriteRefusedError
+from fxframework.io.sink import Sink
+from fxframework.model.capture import Capture
+from fxframework.model.clock import NS_PER_SECOND
+
+__all__ = ["Composition", "Packing", "People", "open_compose", "open_compose_basic"]
+
+I64 = NDArray[Any]
+WRITTEN_ORDER: Final = "write_byte_order"
+"""The option of the byte order in which something is written."""
+NAMES_LOST: Final = "names of functions (-o names=FILE keeps them in a file)"
+FREQUENCIES: Final = "counters of other frequencies, converted to that of the first capture"
+AT_ONCE: Final = 1 << 20
+"""Events of other formats that are written at once."""
+LEAST_BUFFER: Final = 128
+"""Bytes of a buffer that holds its preamble and one record (FXX0508)."""
+MOST_PADDED: Final = 1 << 26
+"""Bytes of a buffer of version 1, which each is filled up to."""
+
+
+class People:
+    """Numbers of processes and threads that 32 bits hold, for those that captures have.
+
+    ``dropped`` says how many could not keep theirs: those that are too large, and, where threads
+    are all that is written, those that two processes share.
+    """
+
+    def __init__(self, form: str, version: int) -> None:
+        self._basic = form == "xray-basic"
+        least = wire.BASIC_PID_VERSION if self._basic else wire.PID_VERSION
+        self._with_processes = version >= least
+        self._implied = not self._basic and version == wire.EXTENTS_VERSION
+        """Whether readers take the number of the thread for that of the process."""
+        self._processes: dict[int, int] = {}
+        self._threads: dict[tuple[int, int], int] = {}
+        self._taken: set[tuple[int, int]] = set()
+        self._next = 1
+        self.dropped: Counter[str] = Counter()
+
+    def numbers(self, pids: NDArray[np.uint64], tids: NDArray[np.uint64]) -> tuple[I64, I64]:
+        """Numbers of the processes and the threads, int64 of shape (n,), of their koids."""
+        pairs = list(zip(pids.tolist(), tids.tolist(), strict=True))
+        for pid, tid in pairs:
+            if (pid, tid) not in self._threads:
+                self._enter(pid, tid)
+        processes = np.array([self._processes[pid] for pid, _ in pairs], np.int64)
+        return processes, np.array([self._threads[pair] for pair in pairs], np.int64)
+
+    def _enter(self, pid: int, tid: int) -> None:
+        if pid not in self._processes:
+            taken = set(self._processes.values())
+            number = self._fitting(pid)
+            if number is None or number in taken:
+                number = self._free(taken)
+                if self._with_processes:
+                    self.dropped["numbers of processes"] += 1
+            self._processes[pid] = number
+        scope = self._processes[pid] if self._with_processes else 0
+        number = self._fitting(tid)
+        if number is None or (scope, number) in self._taken:
+            number = self._free({taken for of, taken in self._taken if of == scope})
+            self.dropped["numbers of threads"] += 1
+        self._taken.add((scope, number))
+        self._threads[pid, tid] = number
+        if not self._with_processes and pid != (tid if self._implied else 0):
+            self.dropped["processes of threads"] += 1
+
+    def _fitting(self, koid: int) -> int | None:
+        """The number itself, where it fits; numbers of the flight data recorder have a sign."""
+        if self._basic:
+            return koid if koid < 1 << 32 else None
+        signed = koid - (1 << 64) if koid >= 1 << 63 else koid
+        return signed if -(1 << 31) <= signed < 1 << 31 else None
+
+    def _free(self, taken: set[int]) -> int:
+        while self._next in taken:
+            self._next += 1
+        return self._next
+
+
+class Packing:
+    """Writes events of captures, one behind the other, with a header as it is asked for.
+
+    A byte order that is not little is given to the records at the end, in memory.
+    """
+
+    def __init__(
+        self, sink: Sink, form: str, header: Header, *, byte_order: str = "", expected: int = 0
+    ) -> None:
+        self.form = form
+        self._sink = sink
+        self._byte_order = "" if byte_order == "little" else byte_order
+        self._under = Sink.memory() if self._byte_order else sink
+        self._people = People(form, header.version)
+        self._threads = 0
+        kind = BasicPacker if form == "xray-basic" else RecorderPacker
+        self._packer: BasicPacker | RecorderPacker = kind(self._under, header, expected=expected)
+
+    def add_threads(self, pids: NDArray[np.uint64], tids: NDArray[np.uint64]) -> int:
+        """Make room for the threads of a capture; gives what their ids count from."""
+        first = self._threads
+        self._packer.add_threads(*self._people.numbers(pids, tids))
+        self._threads += len(tids)
+        return first
+
+    def write(self, events: Events, payloads: NDArray[np.uint8], first: int = 0) -> None:
+        """Add events; ``first`` is what ``add_threads`` gave."""
+        if first:
+            events = events._replace(thread=events.thread + np.int32(first))
+        self._packer.write(events, payloads)
+
+    def close(self) -> Counter[str]:
+        """Put out what is held back; gives what had no place, by name, with counts."""
+        dropped = Counter(self._packer.close()) + self._people.dropped
+        if self._byte_order:
+            decoder = RecordDecoder(self.form)
+            encoder = RecordEncoder(self.form, byte_order=self._byte_order)
+            for record in decoder.records(self._under.getvalue()):
+                self._sink.write(encoder.encode(record))
+        return dropped
+
+
+class Composition:
+    """Writes the calls of captures into one trace (``fxframework.registry.ExportSession``).
+
+    ``version`` 0 is the newest, ``buffer_size`` 0 the flight data recorder's own. The frequency is
+    that of the first capture; times of the others are converted to it, rounded to the nearest
+    tick. ``names`` is the file to which the names of functions go, as CSV.
+    """
+
+    def __init__(
+        self,
+        sink: Sink,
+        form: str,
+        *,
+        version: int = 0,
+        buffer_size: int = 0,
+        byte_order: str = "",
+        names: str = "",
+    ) -> None:
+        self._sink = sink
+        self._form = form
+        self._version = checked_version(form, version)
+        self._buffer_size = checked_size(form, self._version, buffer_size)
+        self._byte_order = byte_order
+        self._names_file = names
+        self._packing: Packing | None = None
+        self._frequency = NS_PER_SECOND
+        self._names: dict[bytes, int] = {}
+        """Functions of captures that number none, by their names."""
+        self._last = 0
+        """The greatest number of a function so far."""
+        self._listed: dict[int, bytes] = {}
+        self._dropped: Counter[str] = Counter()
+
+    def write(self, capture: Capture) -> None:
+        """Add the calls of a capture."""
+        if hasattr(whole_of(capture), "events"):
+            self._write_events(capture)
+        else:
+            self._write_tables(capture)
+
+    def close(self) -> Mapping[str, int]:
+        """Finish the file; gives what had no place, by name, with counts."""
+        packing = self._begin(NS_PER_SECOND)
+        self._dropped += packing.close()
+        if self._names_file:
+            with Sink.open(self._names_file) as sink:
+                sink.write(_listing(self._listed))
+        elif self._listed:
+            self._dropped[NAMES_LOST] += len(self._listed)
+        return +self._dropped
+
+    def _begin(self, frequency: int, capture: Any = None, expected: int = 0) -> Packing:
+        """What packs, begun with the facts of the first capture."""
+        if self._packing is None:
+            self._frequency = frequency
+            basic = self._form == "xray-basic"
+            header = Header(
+                type=wire.BASIC if basic else wire.FDR,
+                version=self._version,
+                cycle_frequency=frequency,
+                buffer_size=0 if basic else self._buffer_size,
+            )
+            if capture is not None:
+                flags = wire.CONSTANT_TSC * capture.constant_tsc
+                flags |= wire.NONSTOP_TSC * capture.nonstop_tsc
+                header = attrs.evolve(header, flags=flags)
+                expected = capture.source.size
+            self._packing = Packing(
+                self._sink, self._form, header, byte_order=self._byte_order, expected=expected
+            )
+        return self._packing
+
+    # --- Captures with events ------------------------------------------------------------------
+
+    def _write_events(self, capture: Capture) -> None:
+        whole = whole_of(capture)
+        frequency = whole.frequency
+        packing = self._begin(frequency, whole)
+        given, wanted = frequency or NS_PER_SECOND, self._frequency or NS_PER_SECOND
+        if given != wanted:
+            self._dropped[FREQUENCIES] += 1
+        first = packing.add_threads(*whole.event_threads())
+        shift = self._last if self._names else 0
+        if shift:
+            self._dropped["numbers of functions"] += len(whole.table("xray_functions"))
+        for events in chosen_events(capture):
+            function = events.function
+            called = function[events.kind <= ARGUMENT]
+            if shift:
+                function = np.where(events.kind <= ARGUMENT, function + np.uint32(shift), function)
+            self._last = max(self._last, shift + int(called.max(initial=0)))
+            tsc = converted(events.tsc, given, wanted)
+            packing.write(events._replace(function=function, tsc=tsc), whole.payloads, first)
+        self._list_functions(whole, shift)
+
+    def _list_functions(self, capture: Capture, shift: int) -> None:
+        """Remember the names of the functions of a capture that has any."""
+        if capture.format in wire.FORMS and not capture.request.options.get("instr_map"):
+            return
+        for batch in capture.batches("xray_functions"):
+            names = batch.texts("name")
+            for id, name in zip(batch.array("id").tolist(), names, strict=True):
+                if name is not None and name != str(id):
+                    self._listed.setdefault(id + shift, name.encode(errors="surrogateescape"))
+
+    # --- Captures of other formats --------------------------------------------------------------
+
+    def _write_tables(self, capture: Capture) -> None:
+        calls = Calls(capture)
+        packing = self._begin(NS_PER_SECOND, expected=16 * len(calls.events.kind))
+        wanted = self._frequency or NS_PER_SECOND
+        if wanted != NS_PER_SECOND:
+            self._dropped[FREQUENCIES] += 1
+        self._dropped += calls.dropped
+        numbers = []
+        for name in calls.names:
+            if name not in self._names:
+                self._last += 1
+                self._names[name] = self._listed_as(self._last, name)
+            numbers.append(self._names[name])
+        first = packing.add_threads(calls.pids, calls.tids)
+        of = np.array([*numbers, 0], np.uint32)
+        for start in range(0, len(calls.events.kind), AT_ONCE):
+            events = picked(calls.events, slice(start, start + AT_ONCE))
+            function = np.where(events.kind <= ARGUMENT, of[events.function], events.function)
+            tsc = converted(events.tsc, NS_PER_SECOND, wanted)
+            packing.write(events._replace(function=function, tsc=tsc), calls.payloads, first)
+
+    def _listed_as(self, number: int, name: bytes) -> int:
+        self._listed[number] = name
+        return number
+
+
+def converted(ticks: NDArray[np.uint64], given: int, wanted: int) -> NDArray[np.uint64]:
+    """Ticks of one frequency as those of another, rounded to the nearest; exact, or at the limit.
+
+    Takes and gives uint64 of shape (n,).
+    """
+    if given == wanted or not ticks.size:
+        return ticks
+    most = (1 << 64) - 1
+    if given * wanted <= most >> 1 and int(ticks.max()) // given * wanted + wanted <= most:
+        whole, part = np.divmod(ticks, np.uint64(given))
+        part = (part * np.uint64(wanted) + np.uint64(given // 2)) // np.uint64(given)
+        return whole * np.uint64(wanted) + part
+    exact = [min((tick * wanted + given // 2) // given, most) for tick in ticks.tolist()]
+    return np.array(exact, np.uint64)
+
+
+def checked_version(form: str, version: int) -> int:
+    """The version that was asked for; the newest for 0. Raises UsageError for one there is not."""
+    versions = wire.BASIC_VERSIONS if form == "xray-basic" else wire.FDR_VERSIONS
+    version = version or versions[-1]
+    if version not in versions:
+        raise UsageError(
+            f"{form} has no version {version}",
+            remedy=f"give one of {', '.join(map(str, versions))}",
+        )
+    return version
+
+
+def checked_size(form: str, version: int, size: int) -> int:
+    """The size of buffers that was asked for; the recorder's own for 0.
+
+    Raises WriteRefusedError (FXX0508) for one that holds nothing, UsageError for one of version 1,
+    which fills its buffers up, that is far too large.
+    """
+    size = size or wire.BUFFER_BYTES
+    if form == "xray-basic":
+        return size
+    if not LEAST_BUFFER <= size < 1 << 63:
+        raise refusal("FXX0508", f"buffers of {size} bytes")
+    if version < wire.EXTENTS_VERSION and size > MOST_PADDED:
+        raise UsageError(
+            f"each buffer of version 1 would be filled up to {size} bytes",
+            remedy=f"give at most {MOST_PADDED}, or a newer version",
+        )
+    return size
+
+
+def _listing(names: Mapping[int, bytes]) -> bytes:
+    """The names of functions as CSV, as ``-o instr_map`` takes them."""
+    out = io.StringIO()
+    rows = csv.writer(out, lineterminator="\n")
+    rows.writerow(("function_id", "name"))
+    for number, name in sorted(names.items()):
+        rows.writerow((number, name.decode(errors="surrogateescape")))
+    return out.getvalue().encode(errors="surrogateescape")
+
+
+def open_compose(sink: Sink, options: Mapping[str, Any]) -> Composition:
+    """A composition of a trace of the flight data recorder.
+
+    Of the options, ``version``, ``buffer_size`` and ``write_byte_order`` say how it is written,
+    ``names`` is a file for the names of functions. Raises UsageError or WriteRefusedError for what
+    cannot be.
+    """
+    return _open(sink, "xray", options)
+
+
+def open_compose_basic(sink: Sink, options: Mapping[str, Any]) -> Composition:
+    """A composition of a trace of basic mode; its options are as those of ``open_compose``."""
+    return _open(sink, "xray-basic", options)
+
+
+def _open(sink: Sink, form: str, options: Mapping[str, Any]) -> Composition:
+    names = str(options.get("names") or "")
+    if names and Path(names).exists():
+        raise WriteRefusedError("it exists already", path=names, remedy="choose another name")
+    return Composition(
+        sink,
+        form,
+        version=int(options.get("version") or 0),
+        buffer_size=int(options.get("buffer_size") or 0),
+        byte_order=asked_order(options, WRITTEN_ORDER),
+        names=names,
+    )
