@@ -228,7 +228,7 @@ class Writer:
     """Writes captures by their tables, whatever format filled them, several into one file."""
     cut: Callable[[Capture, Selection, Sink, Mapping[str, Any]], Mapping[str, int]] | None = None
     """Writes a part of a capture of its own format, with all that the part needs; gives what was
-    left out, by name, with counts. A ``fxframework.model.window.LeftOut`` also says what belongs to
+    left out, by name, with counts. A ``fxframework.model.window.Omitted`` also says what belongs to
     the part, and the format asked for has no place for."""
     salvage: Callable[[Capture, Sink, Mapping[str, Any]], Iterator[Loss]] | None = None
     """Writes what is sound of a capture of its own format, and gives each loss as it meets it;

@@ -17,7 +17,7 @@ from fxframework.io.words import U64_MAX
 
 __all__ = [
     "CANONICAL_NAN",
-    "Form",
+    "JsonFields",
     "Refuse",
     "bits_of",
     "double_of",
@@ -93,7 +93,7 @@ def show_double(out: dict[str, Any], key: str, value: float, bits: int | None) -
 # --- Back ----------------------------------------------------------------------------------------
 
 
-class Form:
+class JsonFields:
     """A JSON object being taken apart. Refuses by name what is missing, odd or unknown.
 
     The refusals have the numbers 0401 (no such name), 0402 (missing or unknown), 0403 (of the

@@ -13,7 +13,7 @@ import attrs
 
 from fxframework.errors import WriteRefusedError, did_you_mean
 from fxframework.io.sink import Sink
-from fxframework.kit.json_fields import Form
+from fxframework.kit.json_fields import JsonFields
 
 __all__ = ["DamagedRecord", "LosslessRecord", "RecordRewriter", "record_of_json"]
 
@@ -55,7 +55,7 @@ class LosslessRecord:
         return out
 
     @classmethod
-    def parse(cls, form: Form) -> dict[str, Any]:  # noqa: ARG003 (kinds with fields ask it)
+    def parse(cls, form: JsonFields) -> dict[str, Any]:  # noqa: ARG003 (kinds with fields ask it)
         """The fields, from JSON."""
         return {}
 
@@ -81,7 +81,7 @@ class DamagedRecord(LosslessRecord):
         out["code"] = self.code
 
     @classmethod
-    def parse(cls, form: Form) -> dict[str, Any]:
+    def parse(cls, form: JsonFields) -> dict[str, Any]:
         """The code; ``raw`` must be there."""
         form.need("raw")
         return {"code": form.text("code")}
@@ -109,7 +109,7 @@ def record_of_json(
     if not isinstance(name, str) or name not in kinds:
         hint = did_you_mean(name, kinds) if isinstance(name, str) else ""
         raise refuse("0401", f"{where} has no record {reprlib.repr(name)}{hint}")
-    form = Form(name, given, refuse)
+    form = JsonFields(name, given, refuse)
     form.used |= {"record", "offset", "nbytes"}
     if name == PADDING:
         form.number("nbytes")

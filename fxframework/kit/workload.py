@@ -20,17 +20,17 @@ from fxframework.model.target import Program, Target, Thread
 
 __all__ = [
     "Action",
+    "ActionContext",
+    "Activity",
     "Argument",
     "ArgumentType",
     "CommonAction",
-    "Doing",
     "GiveWay",
     "Loop",
     "Migrate",
-    "Pace",
+    "ReplayClock",
     "Signal",
     "Sleep",
-    "Stage",
     "ThreadParameters",
     "Wait",
     "Work",
@@ -40,7 +40,7 @@ __all__ = [
 ]
 
 W = TypeVar("W")
-Doing = Generator[object, Any, None]
+Activity = Generator[object, Any, None]
 """What takes time: it yields what the thread is to wait for."""
 STEPS_PER_RECORD = 4
 """Steps of the scheduler that a record takes at most, when a capture is driven anew."""
@@ -49,19 +49,19 @@ STEPS_PER_RECORD = 4
 class Action(Protocol):
     """Something that a thread does."""
 
-    def do(self, stage: Any, /) -> Doing | None:
+    def do(self, stage: Any, /) -> Activity | None:
         """Do it, at once or by and by."""
         ...
 
 
-class Stage(Generic[W]):
-    """A thread's side of an action: what it writes with, its names and its luck."""
+class ActionContext(Generic[W]):
+    """A thread's side of an action: what it writes with, its names and its rng."""
 
-    def __init__(self, writer: W, thread: Thread, luck: random.Random) -> None:
+    def __init__(self, writer: W, thread: Thread, rng: random.Random) -> None:
         self.writer = writer
         self.thread = thread
         self.ids = thread.ids
-        self.luck = luck
+        self.rng = rng
         self.counts: dict[str, int] = {}
         """Rounds of the loops that it is in, by their names."""
 
@@ -86,7 +86,7 @@ class Stage(Generic[W]):
         """Arguments as writers take them."""
         return {self.text(name): each.on(self) for name, each in args.items()}
 
-    def all(self, actions: Iterable[Action]) -> Doing:
+    def all(self, actions: Iterable[Action]) -> Activity:
         """Do one action after the other."""
         for action in actions:
             doing = action.do(self)
@@ -95,7 +95,7 @@ class Stage(Generic[W]):
 
     def some_of(self, most: int) -> int:
         """A whole number from 0 to ``most``, as the seed has it."""
-        return self.luck.randrange(most + 1) if most else 0
+        return self.rng.randrange(most + 1) if most else 0
 
 
 # --- Arguments -----------------------------------------------------------------------------------
@@ -155,7 +155,7 @@ class Argument:
         }
         return {"anyOf": [{"type": ["boolean", "number", "string"]}, table]}
 
-    def on(self, stage: Stage[Any]) -> Any:
+    def on(self, stage: ActionContext[Any]) -> Any:
         """The value, in the present round of loops; ``"{i}"`` alone is the number itself."""
         value = self.value
         if isinstance(value, str) and "{" in value:
@@ -177,7 +177,7 @@ class Work:
         Duration(0), help="how much more it may be, as the seed has it", least=0
     )
 
-    def do(self, stage: Stage[Any]) -> Doing:
+    def do(self, stage: ActionContext[Any]) -> Activity:
         """Work."""
         yield stage.thread.run(self.run + stage.some_of(self.jitter))
 
@@ -191,7 +191,7 @@ class Sleep:
         Duration(0), help="how much longer it may be, as the seed has it", least=0
     )
 
-    def do(self, stage: Stage[Any]) -> Doing:
+    def do(self, stage: ActionContext[Any]) -> Activity:
         """Sleep."""
         yield stage.thread.sleep(self.sleep + stage.some_of(self.jitter))
 
@@ -202,7 +202,7 @@ class Migrate:
 
     migrate: int = parameter(help="the CPU; -1 allows all of them again", least=-1)
 
-    def do(self, stage: Stage[Any]) -> Doing:
+    def do(self, stage: ActionContext[Any]) -> Activity:
         """Migrate."""
         yield stage.thread.migrate(None if self.migrate < 0 else self.migrate)
 
@@ -213,7 +213,7 @@ class GiveWay:
 
     yield_: bool = parameter(help="true")
 
-    def do(self, stage: Stage[Any]) -> Doing:
+    def do(self, stage: ActionContext[Any]) -> Activity:
         """Give way."""
         if self.yield_:
             yield stage.thread.give_way()
@@ -225,7 +225,7 @@ class Signal:
 
     signal: str = parameter(help="name of the event")
 
-    def do(self, stage: Stage[Any]) -> Doing:
+    def do(self, stage: ActionContext[Any]) -> Activity:
         """Signal."""
         yield stage.thread.signal(stage.text(self.signal))
 
@@ -237,7 +237,7 @@ class Wait:
     wait: str = parameter(help="name of the event")
     timeout: Duration | None = parameter(None, help="but no longer than this", least=0)
 
-    def do(self, stage: Stage[Any]) -> Doing:
+    def do(self, stage: ActionContext[Any]) -> Activity:
         """Wait."""
         yield stage.thread.wait(stage.text(self.wait), self.timeout)
 
@@ -256,7 +256,7 @@ class Loop:
     body: list[Any] = parameter(help=BODY)
     as_: str = parameter("", help="name of the round, from 0: {NAME} stands for it in texts")
 
-    def do(self, stage: Stage[Any]) -> Doing:
+    def do(self, stage: ActionContext[Any]) -> Activity:
         """Do it."""
         for count in range(self.loop):
             if self.as_:
@@ -292,10 +292,10 @@ def start(
     """
     # What two threads of one name do by chance is not the same.
     number = run.shared((__name__, "threads"), itertools.count)
-    luck = run.rng(f"{device}/{given.process}/{given.thread}/{next(number)}")
+    rng = run.rng(f"{device}/{given.process}/{given.thread}/{next(number)}")
 
-    def program(mine: Thread) -> Doing:
-        yield from Stage(writer, mine, luck).all(script)
+    def program(mine: Thread) -> Activity:
+        yield from ActionContext(writer, mine, rng).all(script)
 
     return target_of(run).spawn(
         given.process,
@@ -320,7 +320,7 @@ def target_of(run: Run) -> Target:
 # --- Captures, driven anew -----------------------------------------------------------------------
 
 
-class Pace:
+class ReplayClock:
     """Lets a thread wait until the time of what it writes next."""
 
     def __init__(self, thread: Thread) -> None:
@@ -343,7 +343,7 @@ def run_through(target: Target, name: str, program: Program, records: int) -> No
     """Run a program that writes so many records to its end, whatever else there is to be done."""
     done = [False]
 
-    def whole(thread: Thread) -> Doing:
+    def whole(thread: Thread) -> Activity:
         yield from program(thread)
         done[0] = True
 

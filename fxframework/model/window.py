@@ -19,7 +19,7 @@ from fxframework.model.logs import LogFilter, RowMarks, least_severity
 from fxframework.model.schema import SLICE_KINDS, STANDARD_TABLES, TABLE_CODES
 from fxframework.model.table import Table
 
-__all__ = ["LeftOut", "Selection", "View", "Window"]
+__all__ = ["Omitted", "Selection", "View", "Window"]
 
 Bools = NDArray[np.bool_]
 COMPLETE = next(number for number, name in SLICE_KINDS.items() if name == "complete")
@@ -219,7 +219,7 @@ def _fitting(what: str, patterns: Sequence[str], called: Sequence[tuple[str, ...
     return mask
 
 
-class LeftOut(dict[str, int]):
+class Omitted(dict[str, int]):
     """What is outside of a part, by name, with counts.
 
     ``dropped`` is what belongs to it, and had no place where it was written.

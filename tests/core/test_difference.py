@@ -180,7 +180,10 @@ def test_raw_counts_beside_numbers_alone() -> None:
 
 def test_a_window_knows_what_supports() -> None:
     string = {"record": "string", "offset": 0, "nbytes": 8, "value": "a"}
-    one, other = Telling(*told({"text": "a"})), Telling(string, *told({"text": "a"}))
+    one, other = (
+        Telling(*told({"text": "a"})),
+        Telling(string, *told({"text": "a"})),
+    )
     found = compare(one.between(0, 1), other.between(0, 1), by=["record"])
     assert found.same
 

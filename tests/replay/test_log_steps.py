@@ -298,12 +298,12 @@ def test_a_log_comes_back_byte_for_byte(run: Runner, tmp_path: Path, made: Path)
 
 @pytest.mark.parametrize("seed", range(20))
 def test_so_does_a_damaged_one(run: Runner, tmp_path: Path, seed: int) -> None:
-    luck = random.Random(seed)
+    rng = random.Random(seed)
     data = bytearray(sample(5000))
-    for _ in range(luck.randrange(1, 6)):
-        data[luck.randrange(16, len(data))] = luck.randrange(256)
+    for _ in range(rng.randrange(1, 6)):
+        data[rng.randrange(16, len(data))] = rng.randrange(256)
     if seed % 3 == 0:
-        del data[luck.randrange(16, len(data)) :]
+        del data[rng.randrange(16, len(data)) :]
     report = replayed(run, tmp_path, bytes(data))
     assert report.ok, report.to_text()
     assert report.outputs["a.fxlog"] == data

@@ -451,12 +451,12 @@ def test_so_does_one_of_several_providers_that_alternate(run: Runner, tmp_path: 
 
 @pytest.mark.parametrize("seed", range(20))
 def test_so_does_a_damaged_one(run: Runner, tmp_path: Path, seed: int) -> None:
-    luck = random.Random(seed)
+    rng = random.Random(seed)
     data = bytearray(sample(5000))
-    for _ in range(luck.randrange(1, 6)):
-        data[luck.randrange(16, len(data))] = luck.randrange(256)
+    for _ in range(rng.randrange(1, 6)):
+        data[rng.randrange(16, len(data))] = rng.randrange(256)
     if seed % 3 == 0:
-        del data[luck.randrange(16, len(data)) :]
+        del data[rng.randrange(16, len(data)) :]
     report = replayed(run, tmp_path, bytes(data))
     assert report.ok, report.to_text()
     assert report.outputs["a.fxt"] == data

@@ -17,7 +17,7 @@ from fx_inspect.write.writer import Inspector
 from fxframework.errors import UnreadableError, UsageError, did_you_mean
 from fxframework.kit import workload
 from fxframework.kit.steps import Outcome, Run, parameter
-from fxframework.kit.workload import BODY, CommonAction, Doing
+from fxframework.kit.workload import BODY, Activity, CommonAction
 
 __all__ = ["Action", "Content", "Tree"]
 
@@ -183,10 +183,10 @@ def tree_of(run: Run, device: str) -> Tree:
 # --- What a thread does --------------------------------------------------------------------------
 
 
-Stage = workload.Stage[Tree]
+ActionContext = workload.ActionContext[Tree]
 
 
-def _present(stage: Stage, value: Any) -> Any:
+def _present(stage: ActionContext, value: Any) -> Any:
     """A value in the present round of its loops; ``"{i}"`` alone is the number itself."""
     if isinstance(value, list):
         return [_present(stage, each) for each in value]
@@ -205,7 +205,7 @@ class Create:
     value: Content | None = parameter(None, help=_VALUE)
     kind: str = parameter("", help=_KIND, choices=("", *KINDS))
 
-    def do(self, stage: Stage) -> None:
+    def do(self, stage: ActionContext) -> None:
         """Make it."""
         content = None if self.value is None else Content(_present(stage, self.value.value))
         _create(stage.writer, stage.text(self.create), self.kind, content)
@@ -219,7 +219,7 @@ class Set:
     value: Content = parameter(help="what to")
     slot: int | None = parameter(None, help=_SLOT, least=0)
 
-    def do(self, stage: Stage) -> None:
+    def do(self, stage: ActionContext) -> None:
         """Set it."""
         slot = [] if self.slot is None else [self.slot]
         stage.writer.call(stage.text(self.set), "set", *slot, _present(stage, self.value.value))
@@ -233,7 +233,7 @@ class Add:
     by: int | float | str = parameter(1, help="how much; less than 0 subtracts")
     slot: int | None = parameter(None, help=_SLOT, least=0)
 
-    def do(self, stage: Stage) -> None:
+    def do(self, stage: ActionContext) -> None:
         """Add it."""
         stage.writer.add(stage.text(self.add), _present(stage, self.by), self.slot)
 
@@ -246,7 +246,7 @@ class Insert:
     value: int | float | str = parameter(help="the value")
     count: int = parameter(1, help="how often", least=0)
 
-    def do(self, stage: Stage) -> None:
+    def do(self, stage: ActionContext) -> None:
         """Count it."""
         path = stage.text(self.insert)
         stage.writer.call(path, "insert_multiple", _present(stage, self.value), self.count)
@@ -258,7 +258,7 @@ class Delete:
 
     delete: str = parameter(help=_PATH)
 
-    def do(self, stage: Stage) -> None:
+    def do(self, stage: ActionContext) -> None:
         """Delete it."""
         stage.writer.delete(stage.text(self.delete))
 
@@ -270,7 +270,7 @@ class Move:
     move: str = parameter(help=_PATH)
     to: str = parameter(help="path of the node; the empty one is the root")
 
-    def do(self, stage: Stage) -> None:
+    def do(self, stage: ActionContext) -> None:
         """Move it."""
         stage.writer.move(stage.text(self.move), stage.text(self.to))
 
@@ -281,7 +281,7 @@ class InTransaction:
 
     transaction: list[Action] = parameter(help="what is done within it")
 
-    def do(self, stage: Stage) -> Doing:
+    def do(self, stage: ActionContext) -> Activity:
         """Do it."""
         with stage.writer.inspector.transaction():
             yield from stage.all(self.transaction)

@@ -18,7 +18,7 @@ from fx_log.write.writer import LogWriter, add_dropped_count
 from fxframework.errors import UsageError
 from fxframework.kit import workload
 from fxframework.kit.steps import Outcome, Run, parameter
-from fxframework.kit.workload import BODY, ArgumentType, CommonAction, Doing, Pace
+from fxframework.kit.workload import BODY, Activity, ArgumentType, CommonAction, ReplayClock
 from fxframework.model.target import DatagramSink, Thread
 
 __all__ = ["Action", "Argument", "manifest", "replay", "thread"]
@@ -42,7 +42,7 @@ class Logger:
     now: Callable[[], int]
 
 
-Stage = workload.Stage[Logger]
+ActionContext = workload.ActionContext[Logger]
 
 
 class Argument(workload.Argument):
@@ -77,7 +77,7 @@ class Log:
         if self.line is not None and self.file is None:
             raise ValueError("`line` is of a file; give `file` too")
 
-    def do(self, stage: Stage) -> None:
+    def do(self, stage: ActionContext) -> None:
         """Write the record."""
         logger = stage.writer
         pid, tid = stage.ids
@@ -105,7 +105,7 @@ class Datagram:
         """Refuse what is no hex."""
         bytes.fromhex(self.datagram)
 
-    def do(self, stage: Stage) -> None:
+    def do(self, stage: ActionContext) -> None:
         """Send them."""
         stage.writer.socket.send(bytes.fromhex(self.datagram))
 
@@ -248,8 +248,8 @@ def _as_log(name: str, pieces: list[_Piece], run: Run) -> Outcome:
     socket = target.log_socket(sum(len(piece.data) for piece in sent))
     lost = [0]
 
-    def program(mine: Thread) -> Doing:
-        pace = Pace(mine)
+    def program(mine: Thread) -> Activity:
+        pace = ReplayClock(mine)
         for piece in sent:
             wait = pace.until(piece.ns)
             if wait is not None:
@@ -273,8 +273,8 @@ def _into_socket(name: str, pieces: list[_Piece], run: Run) -> Outcome:
     counts = {"records": 0, "dropped": 0}
     untold = [0]
 
-    def program(mine: Thread) -> Doing:
-        pace = Pace(mine)
+    def program(mine: Thread) -> Activity:
+        pace = ReplayClock(mine)
         for piece in pieces:
             if not piece.log:
                 continue

@@ -24,12 +24,12 @@ from fx_trace.write.writer import TraceWriter
 from fxframework.errors import UsageError, WriteRefusedError
 from fxframework.kit import workload
 from fxframework.kit.steps import Outcome, Run, parameter
-from fxframework.kit.workload import BODY, ArgumentType, CommonAction, Doing, Pace
+from fxframework.kit.workload import BODY, Activity, ArgumentType, CommonAction, ReplayClock
 from fxframework.model.target import Thread
 
 __all__ = ["Action", "Argument", "replay", "schedule", "thread"]
 
-Stage = workload.Stage[TraceWriter]
+ActionContext = workload.ActionContext[TraceWriter]
 
 
 # --- What a thread does --------------------------------------------------------------------------
@@ -67,7 +67,7 @@ class Slice:
     args: dict[str, Argument] = parameter(factory=dict, help=_ARGS)
     body: list[Action] = parameter(factory=list, help=_MEANWHILE)
 
-    def do(self, stage: Stage) -> Doing:
+    def do(self, stage: ActionContext) -> Activity:
         """Begin, do, end."""
         name, category = stage.text(self.slice), stage.text(self.category)
         writer = stage.writer
@@ -85,7 +85,7 @@ class Begin:
     category: str = parameter("", help=_CATEGORY)
     args: dict[str, Argument] = parameter(factory=dict, help=_ARGS)
 
-    def do(self, stage: Stage) -> None:
+    def do(self, stage: ActionContext) -> None:
         """Write the event."""
         stage.writer.duration_begin(
             stage.text(self.category),
@@ -103,7 +103,7 @@ class End:
     category: str = parameter("", help=_CATEGORY)
     args: dict[str, Argument] = parameter(factory=dict, help=_ARGS)
 
-    def do(self, stage: Stage) -> None:
+    def do(self, stage: ActionContext) -> None:
         """Write the event."""
         stage.writer.duration_end(
             stage.text(self.category), stage.text(self.end), stage.args(self.args), thread=stage.ids
@@ -119,7 +119,7 @@ class Complete:
     args: dict[str, Argument] = parameter(factory=dict, help=_ARGS)
     body: list[Action] = parameter(factory=list, help=_MEANWHILE)
 
-    def do(self, stage: Stage) -> Doing:
+    def do(self, stage: ActionContext) -> Activity:
         """Do, then write."""
         counter = stage.thread.counter
         begin = counter.read_tsc()
@@ -145,7 +145,7 @@ class Async:
     category: str = parameter("", help=_CATEGORY)
     args: dict[str, Argument] = parameter(factory=dict, help=_ARGS)
 
-    def do(self, stage: Stage) -> None:
+    def do(self, stage: ActionContext) -> None:
         """Write the event."""
         _correlated(stage, f"async_{self.async_}", self)
 
@@ -160,12 +160,12 @@ class Flow:
     category: str = parameter("", help=_CATEGORY)
     args: dict[str, Argument] = parameter(factory=dict, help=_ARGS)
 
-    def do(self, stage: Stage) -> None:
+    def do(self, stage: ActionContext) -> None:
         """Write the event."""
         _correlated(stage, f"flow_{self.flow}", self)
 
 
-def _correlated(stage: Stage, method: str, action: Async | Flow) -> None:
+def _correlated(stage: ActionContext, method: str, action: Async | Flow) -> None:
     getattr(stage.writer, method)(
         stage.text(action.category),
         stage.text(action.name),
@@ -184,7 +184,7 @@ class Counter:
     id: int | str = parameter(0, help="id of the counter")
     category: str = parameter("", help=_CATEGORY)
 
-    def do(self, stage: Stage) -> None:
+    def do(self, stage: ActionContext) -> None:
         """Write the event."""
         stage.writer.counter(
             stage.text(self.category),
@@ -204,7 +204,7 @@ class Instant:
     args: dict[str, Argument] = parameter(factory=dict, help=_ARGS)
     scope: str = parameter("", help="whose moment it is", choices=("", *SCOPES.values()))
 
-    def do(self, stage: Stage) -> None:
+    def do(self, stage: ActionContext) -> None:
         """Write the event."""
         stage.writer.instant(
             stage.text(self.category),
@@ -221,7 +221,7 @@ class Log:
 
     log: str = parameter(help="the line")
 
-    def do(self, stage: Stage) -> None:
+    def do(self, stage: ActionContext) -> None:
         """Write the record."""
         stage.writer.log(
             stage.text(self.log), thread=stage.ids, timestamp=stage.thread.counter.read_tsc()
@@ -239,7 +239,7 @@ class Blob:
         """Refuse what is no hex."""
         bytes.fromhex(self.hex)
 
-    def do(self, stage: Stage) -> None:
+    def do(self, stage: ActionContext) -> None:
         """Write the record."""
         stage.writer.blob(stage.text(self.blob), bytes.fromhex(self.hex))
 
@@ -379,8 +379,8 @@ def _as_archive(name: str, pieces: list[_Piece], run: Run) -> Outcome:
     buffers = {id: target.trace_buffer(size) for id, size in sizes.items()}
     lost = [0]
 
-    def program(mine: Thread) -> Doing:
-        pace = Pace(mine)
+    def program(mine: Thread) -> Activity:
+        pace = ReplayClock(mine)
         for piece in pieces:
             if piece.provider is None:
                 continue
@@ -413,8 +413,8 @@ def _into_provider(provider: str, records: Iterator[TraceRecord], run: Run) -> O
     found = list(records)
     counts = {"records": 0, "dropped": 0, "refused": 0}
 
-    def program(mine: Thread) -> Doing:
-        pace = Pace(mine)
+    def program(mine: Thread) -> Activity:
+        pace = ReplayClock(mine)
         for record in found:
             # Slots are the writer's own; rates are the target's.
             if isinstance(record, StringRecord | ThreadRecord) or record.record in {

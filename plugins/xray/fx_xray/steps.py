@@ -29,7 +29,7 @@ from fxframework.errors import UsageError, WriteRefusedError
 from fxframework.io.words import U64_MAX, WORD
 from fxframework.kit import workload
 from fxframework.kit.steps import Outcome, Run, parameter
-from fxframework.kit.workload import BODY, CommonAction, Doing, Pace
+from fxframework.kit.workload import BODY, Activity, CommonAction, ReplayClock
 from fxframework.model.target import Memory, Thread
 
 __all__ = ["Action", "keep_log", "replay", "start", "thread"]
@@ -139,20 +139,20 @@ def keep_log(given: LogParameters, run: Run) -> Outcome:
 # --- What a thread does --------------------------------------------------------------------------
 
 
-Stage = workload.Stage[FdrWriter]
+ActionContext = workload.ActionContext[FdrWriter]
 
 
-def _mine(stage: Stage) -> FdrThread:
+def _mine(stage: ActionContext) -> FdrThread:
     """What the thread of a stage records with, on the CPU that it is on at each call."""
     process, tid = stage.ids
     return stage.writer.thread(tid, process=process, counter=stage.thread.counter)
 
 
-def _arguments(stage: Stage, arguments: Iterable[int | str]) -> list[int]:
+def _arguments(stage: ActionContext, arguments: Iterable[int | str]) -> list[int]:
     return [stage.number(each) for each in arguments]
 
 
-def _bytes(stage: Stage, text: str, *, in_hex: bool) -> bytes:
+def _bytes(stage: ActionContext, text: str, *, in_hex: bool) -> bytes:
     return bytes.fromhex(text) if in_hex else stage.text(text).encode()
 
 
@@ -167,7 +167,7 @@ class Call:
         factory=list, help="what it does last, in tail calls: it is left before them"
     )
 
-    def do(self, stage: Stage) -> Doing:
+    def do(self, stage: ActionContext) -> Activity:
         """Enter, do, leave."""
         recorder, function = _mine(stage), stage.number(self.call)
         recorder.enter(function, *_arguments(stage, self.args))
@@ -186,7 +186,7 @@ class Enter:
     enter: int | str = parameter(help=_FUNCTION)
     args: list[int | str] = parameter(factory=list, help=_ARGS)
 
-    def do(self, stage: Stage) -> None:
+    def do(self, stage: ActionContext) -> None:
         """Record it."""
         _mine(stage).enter(stage.number(self.enter), *_arguments(stage, self.args))
 
@@ -197,7 +197,7 @@ class Exit:
 
     exit: int | str = parameter(help=_FUNCTION)
 
-    def do(self, stage: Stage) -> None:
+    def do(self, stage: ActionContext) -> None:
         """Record it."""
         _mine(stage).exit(stage.number(self.exit))
 
@@ -208,7 +208,7 @@ class TailExit:
 
     tail_exit: int | str = parameter(help=_FUNCTION)
 
-    def do(self, stage: Stage) -> None:
+    def do(self, stage: ActionContext) -> None:
         """Record it."""
         _mine(stage).tail_exit(stage.number(self.tail_exit))
 
@@ -225,7 +225,7 @@ class Custom:
         if self.hex:
             bytes.fromhex(self.custom_event)
 
-    def do(self, stage: Stage) -> None:
+    def do(self, stage: ActionContext) -> None:
         """Record it."""
         _mine(stage).custom_event(_bytes(stage, self.custom_event, in_hex=self.hex))
 
@@ -243,7 +243,7 @@ class Typed:
         if self.hex:
             bytes.fromhex(self.data)
 
-    def do(self, stage: Stage) -> None:
+    def do(self, stage: ActionContext) -> None:
         """Record it."""
         _mine(stage).typed_event(self.typed_event, _bytes(stage, self.data, in_hex=self.hex))
 
@@ -262,7 +262,7 @@ Action = Call | Enter | Exit | TailExit | Custom | Typed | CommonAction | Loop
 class _Release:
     """The thread ends, and its buffer is for others."""
 
-    def do(self, stage: Stage) -> None:
+    def do(self, stage: ActionContext) -> None:
         _mine(stage).finish()
 
 
@@ -361,8 +361,8 @@ def _as_trace(name: str, pieces: list[_Piece], run: Run) -> Outcome:
     size = sum(len(piece.data) for piece in pieces)
     memory: Memory = target.trace_buffer(size).memory
 
-    def program(mine: Thread) -> Doing:
-        pace = Pace(mine)
+    def program(mine: Thread) -> Activity:
+        pace = ReplayClock(mine)
         for piece in pieces:
             wait = pace.until(piece.ns)
             if wait is not None:
@@ -451,8 +451,8 @@ def _into_recorder(name: str, pieces: list[_Piece], run: Run) -> Outcome:
     counter = _Counter(writer.cycle_frequency)
     counts = {"records": 0, "dropped": 0, "refused": 0}
 
-    def program(mine: Thread) -> Doing:
-        pace = Pace(mine)
+    def program(mine: Thread) -> Activity:
+        pace = ReplayClock(mine)
         for piece, arguments in _told(pieces):
             wait = pace.until(piece.ns)
             if wait is not None:

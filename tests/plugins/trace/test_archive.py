@@ -32,7 +32,6 @@ from .test_writer import (
     limits,
     policies,
     text,
-    told,
     without_place,
     worst,
 )

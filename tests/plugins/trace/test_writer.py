@@ -723,7 +723,10 @@ def test_the_real_limits_of_slots(policy: Any) -> None:
     assert ("category" not in last.get("refs", {})) is inline
     # What stood there before is known by another index, or inline, not by the one it had.
     made.writer.instant("s0", "s1", timestamp=1)
-    assert (made.told()[-1]["category"], made.told()[-1]["name"]) == ("s0", "s1")
+    assert (made.told()[-1]["category"], made.told()[-1]["name"]) == (
+        "s0",
+        "s1",
+    )
 
 
 def resolved(shown: dict[str, Any]) -> dict[str, Any]:

@@ -199,7 +199,7 @@ class Decoder:
         seen = np.zeros(len(self.pool), np.int32)
         order = self.order
         self._run(
-            k.find_twins, order.nodes, order.place, order.first, order.following, self.nodes,
+            k.find_duplicates, order.nodes, order.place, order.first, order.following, self.nodes,
             self.values, self.value_rows, self.strings, seen, self.notes,
         )  # fmt: skip
 

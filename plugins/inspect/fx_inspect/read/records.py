@@ -25,7 +25,7 @@ from fxframework.io.limits import Limits
 from fxframework.io.words import U64_MAX, to_i64, view_of
 from fxframework.kit.json_fields import (
     CANONICAL_NAN,
-    Form,
+    JsonFields,
     bits_of,
     double_of,
     exactly,
@@ -184,7 +184,7 @@ class Block(InspectRecord):
             out["disposition"] = wire.DISPOSITIONS.get(out["disposition"], out["disposition"])
 
     @classmethod
-    def parse(cls, form: Form) -> dict[str, Any]:
+    def parse(cls, form: JsonFields) -> dict[str, Any]:
         """The fields, from JSON; what follows from others need not be there."""
         form.used |= {"index", "layout"}
         layout = form.given.get("layout", "new")
@@ -239,7 +239,7 @@ class Unknown(InspectRecord):
         out["order"] = self.order
 
     @classmethod
-    def parse(cls, form: Form) -> dict[str, Any]:
+    def parse(cls, form: JsonFields) -> dict[str, Any]:
         """The fields; ``raw`` must be there."""
         form.need("raw")
         form.used.add("index")
@@ -520,7 +520,7 @@ def _packed_slots(fields: Mapping[str, Any], room: int, used: set[str]) -> bytes
     return struct.pack(f"<{len(slots)}{code}", *slots)
 
 
-def _parsed(form: Form, layout: str, type: BlockType) -> dict[str, Any]:
+def _parsed(form: JsonFields, layout: str, type: BlockType) -> dict[str, Any]:
     """The fields of a block's JSON."""
     fields: dict[str, Any] = {}
     if type == BlockType.HEADER:
@@ -551,7 +551,7 @@ def _parsed(form: Form, layout: str, type: BlockType) -> dict[str, Any]:
     return fields
 
 
-def _parsed_value(form: Form, type: BlockType, fields: dict[str, Any]) -> None:
+def _parsed_value(form: JsonFields, type: BlockType, fields: dict[str, Any]) -> None:
     if type == BlockType.BOOL_VALUE:
         fields["value"] = form.flag("value")
     elif type == BlockType.DOUBLE_VALUE:
@@ -564,12 +564,12 @@ def _parsed_value(form: Form, type: BlockType, fields: dict[str, Any]) -> None:
         fields["value"] = form.within("value", *((I64_MIN, I64_MAX) if signed else (0, U64_MAX)))
 
 
-def _named(form: Form, key: str, numbers: Mapping[str, int], limit: int) -> int:
+def _named(form: JsonFields, key: str, numbers: Mapping[str, int], limit: int) -> int:
     value = form.one_of(key, numbers, limit)
     return numbers[value] if isinstance(value, str) else value
 
 
-def _parsed_slots(form: Form, fields: dict[str, Any]) -> None:
+def _parsed_slots(form: JsonFields, fields: dict[str, Any]) -> None:
     entry = fields["entry_type"]
     name = "slot_indexes" if entry == BlockType.STRING_REFERENCE else "slots"
     given = form.need(name)
@@ -578,7 +578,7 @@ def _parsed_slots(form: Form, fields: dict[str, Any]) -> None:
     least, most = {"q": (I64_MIN, I64_MAX), "I": (0, U32_MAX)}.get(_SLOTS[entry], (0, U64_MAX))
     slots: list[int | float] = []
     for number, slot in enumerate(given):
-        one = Form(f"{form.what}, slot {number}", {"value": slot}, _refuse)
+        one = JsonFields(f"{form.what}, slot {number}", {"value": slot}, _refuse)
         if entry == BlockType.DOUBLE_VALUE:
             slots.append(one.double("value")[0])
         else:

@@ -691,7 +691,7 @@ def parent_of(kinds, names, parent):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def hang(kinds, names, units, records, parents, notes):  # type: ignore[no-untyped-def]
+def attach(kinds, names, units, records, parents, notes):  # type: ignore[no-untyped-def]
     """Make nodes of the indexes of ``parents``, and report orphans: their parent is -1.
 
     ``names`` are those of nodes; ``units`` and ``records`` say where the rows stand.
@@ -724,7 +724,7 @@ def find_cycles(nodes, seen, notes):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def find_twins(order, place, first, following, nodes, values, rows, strings, seen, notes):  # type: ignore[no-untyped-def]
+def find_duplicates(order, place, first, following, nodes, values, rows, strings, seen, notes):  # type: ignore[no-untyped-def]
     """Report children of one name, and properties of one name, of the nodes in ``order``.
 
     ``first`` and ``following`` are the lists of children that ``walk`` made, ``rows`` the

@@ -198,7 +198,7 @@ class _Builder:
         """All of it."""
         self.read_texts()
         values = self.read_values()
-        self.hang(values)
+        self.attach(values)
         self.find_cycles(values)
         self.find_duplicates()
         self.validate()
@@ -366,7 +366,7 @@ class _Builder:
 
     # --- the tree ---
 
-    def hang(self, values: dict[int, Node | Property | Link]) -> None:
+    def attach(self, values: dict[int, Node | Property | Link]) -> None:
         """Give every value to its parent, in the order of the file."""
         self.nodes |= {index: value for index, value in values.items() if isinstance(value, Node)}
         for index, value in values.items():

@@ -26,7 +26,7 @@ from fxframework.io.limits import Limits
 from fxframework.io.words import U64_MAX, WORD, pad8, padding, to_i64, view_of
 from fxframework.kit.json_fields import (
     CANONICAL_NAN,
-    Form,
+    JsonFields,
     bits_of,
     double_of,
     exactly,
@@ -171,7 +171,7 @@ class Argument:
         """An argument from its JSON. Raises WriteRefusedError (FXL0401 to FXL0404)."""
         if not isinstance(given, Mapping):
             raise refusal("FXL0401", f"{what}: an argument is an object, not {given!r}")
-        form = Form(what, given, _refuse)
+        form = JsonFields(what, given, _refuse)
         if given.get("type") == DAMAGED:
             form.used.add("type")
             argument = cls(
@@ -186,7 +186,7 @@ class Argument:
         return argument
 
     @classmethod
-    def _typed(cls, form: Form) -> Argument:
+    def _typed(cls, form: JsonFields) -> Argument:
         type = form.one_of("type", _NUMBERS, wire.ARG_TYPE.limit)
         value: Value = None
         bits = None
@@ -436,7 +436,7 @@ class LogRecord(LogFileRecord):
         out["args"] = [argument.to_json() for argument in self.args]
 
     @classmethod
-    def parse(cls, form: Form) -> dict[str, Any]:
+    def parse(cls, form: JsonFields) -> dict[str, Any]:
         """The fields, from JSON."""
         form.used |= {"tag_bits", "args"}
         given = form.given.get("args", ())
@@ -492,7 +492,7 @@ class Attribution(LogFileRecord):
         out["rolled_out"] = self.rolled_out
 
     @classmethod
-    def parse(cls, form: Form) -> dict[str, Any]:
+    def parse(cls, form: JsonFields) -> dict[str, Any]:
         """The fields, from JSON."""
         return {
             "moniker": form.text("moniker"),
@@ -553,7 +553,7 @@ class LegacyPacket(LogFileRecord):
         show_text(out, "message", self.message)
 
     @classmethod
-    def parse(cls, form: Form) -> dict[str, Any]:
+    def parse(cls, form: JsonFields) -> dict[str, Any]:
         """The fields, from JSON; ``raw_severity`` follows from ``severity``."""
         form.used |= {"raw_severity", "dropped_logs", "tags", "tags_bytes_hex"}
         given = form.given.get("tags", [])
@@ -565,7 +565,7 @@ class LegacyPacket(LogFileRecord):
             one = {"tag": tag}
             if number < len(beside) and beside[number] is not None:
                 one["tag_bytes_hex"] = beside[number]
-            tags.append(Form(f"{form.what}, tag {number}", one, _refuse).text("tag"))
+            tags.append(JsonFields(f"{form.what}, tag {number}", one, _refuse).text("tag"))
         return {
             "pid": form.number("pid"),
             "tid": form.number("tid"),
@@ -623,7 +623,7 @@ class StreamHeader(LogFileRecord):
         out["version"] = self.version
 
     @classmethod
-    def parse(cls, form: Form) -> dict[str, Any]:
+    def parse(cls, form: JsonFields) -> dict[str, Any]:
         """The fields, from JSON."""
         return {"version": form.within("version", wire.STREAM_VERSION, wire.STREAM_VERSION)}
 
@@ -649,7 +649,7 @@ class RingHeader(LogFileRecord):
         out["tail"] = self.tail
 
     @classmethod
-    def parse(cls, form: Form) -> dict[str, Any]:
+    def parse(cls, form: JsonFields) -> dict[str, Any]:
         """The fields, from JSON."""
         return {"head": form.number("head"), "tail": form.number("tail")}
 
@@ -714,7 +714,7 @@ class RingEntry(LogFileRecord):
             out["trailing_hex"] = self.payload.hex()
 
     @classmethod
-    def parse(cls, form: Form) -> dict[str, Any]:
+    def parse(cls, form: JsonFields) -> dict[str, Any]:
         """The fields, from JSON; ``length`` follows from the rest."""
         form.used.add("length")
         values: dict[str, Any] = {"tag": form.number("tag")}
@@ -723,7 +723,7 @@ class RingEntry(LogFileRecord):
         given = form.need("log")
         if not isinstance(given, Mapping):
             raise form.wrong("log", "an object")
-        inner = Form(f"{form.what}, log", given, _refuse)
+        inner = JsonFields(f"{form.what}, log", given, _refuse)
         values["log"] = LogRecord(
             raw=inner.octets("raw") if "raw" in inner else None, **LogRecord.parse(inner)
         )

@@ -37,7 +37,7 @@ from fxframework.model.capture import Capture
 from fxframework.model.strings import StringPool
 from fxframework.model.table import Table
 
-__all__ = ["Composition", "PacketComposition", "open_compose", "open_stream_compose"]
+__all__ = ["Merger", "PacketComposition", "open_compose", "open_stream_compose"]
 
 BUFFER: Final = 1 << 20
 CACHED: Final = 1 << 16
@@ -203,7 +203,7 @@ def _severity(head: Head) -> int:
 # --- Structured records ---------------------------------------------------------------------------
 
 
-class Composition(_Base):
+class Merger(_Base):
     """Writes logs as structured records (``fxframework.registry.ExportSession``).
 
     ``attribution`` says where they name their component: ``manifest`` (a tag, which a control
@@ -435,7 +435,7 @@ class Composition(_Base):
         return known
 
 
-def open_compose(sink: Sink, options: Mapping[str, Any]) -> Composition:
+def open_compose(sink: Sink, options: Mapping[str, Any]) -> Merger:
     """A composition of structured records.
 
     ``attribution`` is where components are named, by default (``keep``) in manifests;
@@ -449,7 +449,7 @@ def open_compose(sink: Sink, options: Mapping[str, Any]) -> Composition:
             f"attribution goes to {attribution!r}",
             remedy="there are keep, manifest, in_record, none",
         )
-    return Composition(sink, attribution=attribution, redactor=Redactor.of(options))
+    return Merger(sink, attribution=attribution, redactor=Redactor.of(options))
 
 
 # --- Legacy packets -------------------------------------------------------------------------------

@@ -540,7 +540,7 @@ def add_dropped_count(record: bytes, count: int) -> bytes | None:
 class RecordRewriter:
     """Puts one record after the other into a sink (``fxframework.registry.RecordWriter``).
 
-    ``attribution`` rewrites who logged (``fx_log.write.convert``), ``redactor`` takes out what is not to
+    ``attribution`` rewrites who logged (``fx_log.write.convert``), ``redactor`` removes what must not
     be passed on (``fx_log.write.redaction``). A container of packets whose header is not among the
     records gets one.
     """

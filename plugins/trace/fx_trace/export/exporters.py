@@ -2,7 +2,7 @@
 
 Both read the tables, in batches: a window over the tables that have times holds whole records, so
 that rows of several tables can be put in file order, and arguments beside what they belong to.
-A first look over the capture (``_Survey``) finds what only the whole of it tells.
+A first look over the capture (``FirstPass``) finds what only the whole of it tells.
 """
 
 from __future__ import annotations
@@ -171,7 +171,7 @@ def _joined(tables: list[Table]) -> Table:
     )
 
 
-class _Survey:
+class FirstPass:
     """What a first look over a capture finds."""
 
     def __init__(self, capture: Capture) -> None:
@@ -238,7 +238,7 @@ class _Survey:
         return self._ends[0]
 
 
-class _Cast:
+class ThreadNames:
     """Threads and processes by the id that other tables hold."""
 
     def __init__(self, capture: Capture) -> None:
@@ -289,7 +289,7 @@ _LEFT_OUT = {
 """Kinds of records that have no place in an output, as a person calls them."""
 
 
-def _dropped_records(capture: Capture, survey: _Survey) -> Counter[str]:
+def _dropped_records(capture: Capture, survey: FirstPass) -> Counter[str]:
     """What has no place in an output, by name."""
     dropped: Counter[str] = Counter()
     for kind, count in capture.summary().kinds.items():
@@ -545,7 +545,7 @@ class _JsonExport:
             )
         self._used = True
         capture.scan()
-        survey = _Survey(capture)
+        survey = FirstPass(capture)
         names = _KernelNames(capture)
         if not survey.rows and not names:
             raise _refusal(capture)
@@ -554,7 +554,7 @@ class _JsonExport:
         self._dropped["kernel objects other than processes and threads"] = names.others
         strings = _Strings()
         arguments = _JsonArgs(strings)
-        cast = _Cast(capture)
+        cast = ThreadNames(capture)
         self._sink.write(b'{"displayTimeUnit":"ns","traceEvents":[')
         self._put(names.metadata(cast))
         events = _JsonEvents(cast, strings, arguments, survey)
@@ -689,7 +689,7 @@ class _KernelNames:
             out.append(f'{{"ph":"t","pid":{pid},"tid":{tid},"name":{_json(name)}}}')
         return out
 
-    def metadata(self, cast: _Cast) -> list[str]:
+    def metadata(self, cast: ThreadNames) -> list[str]:
         """The same names as Chrome's and Perfetto's viewers take them; trace2json has none."""
         out = []
         for pid, name in {**cast.names, **self.processes}.items():
@@ -719,7 +719,7 @@ class _JsonEvents:
     """Rows as trace events, and their places."""
 
     def __init__(
-        self, cast: _Cast, strings: _Strings, arguments: _JsonArgs, survey: _Survey
+        self, cast: ThreadNames, strings: _Strings, arguments: _JsonArgs, survey: FirstPass
     ) -> None:
         self._strings = strings
         self._arguments = arguments
@@ -930,7 +930,9 @@ def _over_int64(value: str) -> bool:
     return len(value) > 18 and value.isdecimal() and int(value) >> 63 > 0
 
 
-def _sched_json(sched: Table, args: Table | None, cast: _Cast, arguments: _JsonArgs) -> list[str]:
+def _sched_json(
+    sched: Table, args: Table | None, cast: ThreadNames, arguments: _JsonArgs
+) -> list[str]:
     """Context switches and wakeups as ``systemTraceEvents`` has them, with their arguments."""
     members = _by_offset(args, arguments.render)
     out = []
@@ -984,13 +986,13 @@ class _TextExport:
         Raises WriteRefusedError where there is nothing to write.
         """
         capture.scan()
-        survey = _Survey(capture)
+        survey = FirstPass(capture)
         if not survey.rows:
             raise _refusal(capture)
         self._dropped += _dropped_records(capture, survey)
         names = _KernelNames(capture)
         self._dropped["kernel objects other than processes and threads"] += names.others
-        lines = _TextLines(_Cast(capture), survey)
+        lines = _TextLines(ThreadNames(capture), survey)
         with _InTime(self._emit, str.encode, bytes.decode) as ordered:
             for window in _windows(capture, (*TIMED, "args")):
                 ordered.add(*lines.window(window), survey.earliest_after(_last_offset(window)))
@@ -1006,7 +1008,7 @@ class _TextExport:
 class _TextLines:
     """Rows as lines, without their ends."""
 
-    def __init__(self, cast: _Cast, survey: _Survey) -> None:
+    def __init__(self, cast: ThreadNames, survey: FirstPass) -> None:
         self._texts = _Plain()
         self._who = {thread: self._label(cast, thread) for thread in cast.tids}
         self._cast = cast
@@ -1043,7 +1045,7 @@ class _TextLines:
         order = np.argsort(np.concatenate(offsets), kind="stable")
         return np.concatenate(times)[order], [lines[place] for place in order.tolist()]
 
-    def _label(self, cast: _Cast, thread: int) -> str:
+    def _label(self, cast: ThreadNames, thread: int) -> str:
         pid, tid = cast.pids[thread], cast.tids[thread]
         process, name = cast.names.get(pid), cast.thread_names[thread]
         if name is not None and name.startswith("<thr#"):

@@ -521,7 +521,7 @@ class _Pass:
             k.longest_first.for_size(self.scanner.nbytes)(order, order.size, events, time, finish)
         self._run(events, time, finish, order, refs)
 
-    # --- People: who the capture mentions ---------------------------------------------------
+    # --- IdAllocator: who the capture mentions ---------------------------------------------------
 
     def _people(self, chunk: Chunk) -> None:
         objects = chunk.objects

@@ -32,7 +32,7 @@ from fxframework.io.limits import Limits
 from fxframework.io.words import U64_MAX, WORD, Bits, WordLayout, pad8, padding, to_i64, view_of
 from fxframework.kit.json_fields import (
     CANONICAL_NAN,
-    Form,
+    JsonFields,
     bits_of,
     double_of,
     exactly,
@@ -347,7 +347,7 @@ def _encoded(what: str, name: str, text: str) -> bytes:
 # --- JSON on its way in ------------------------------------------------------------------------
 
 
-class _Form(Form):
+class _Form(JsonFields):
     """A JSON object of a trace being taken apart."""
 
     def __init__(self, what: str, given: Mapping[str, Any]) -> None:

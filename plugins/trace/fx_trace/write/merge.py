@@ -23,14 +23,14 @@ from fxframework.io.sink import Sink
 from fxframework.model.capture import Capture
 from fxframework.model.window import Selection, Window
 
-__all__ = ["Composition", "open_compose"]
+__all__ = ["Merger", "open_compose"]
 
 _BESIDE = ("args", "blobs", "diagnostics")
 MAX_NAME = 255
 """Bytes of a provider's name."""
 
 
-class Composition:
+class Merger:
     """Writes captures into one archive (``fxframework.registry.ExportSession``)."""
 
     def __init__(
@@ -109,7 +109,7 @@ class Composition:
                 self._dropped[f"rows of {name}"] = rows
 
 
-def open_compose(sink: Sink, options: Mapping[str, Any]) -> Composition:
+def open_compose(sink: Sink, options: Mapping[str, Any]) -> Merger:
     """A composition.
 
     ``logs_as_instants``: logs of other formats become instant events with all their fields.
@@ -121,7 +121,7 @@ def open_compose(sink: Sink, options: Mapping[str, Any]) -> Composition:
                 f"{name} does not act where captures are put together",
                 remedy="put them together first, and convert the archive then",
             )
-    return Composition(
+    return Merger(
         sink,
         logs_as_instants=bool(options.get("logs_as_instants", False)),
         open_slices=open_slices(options),

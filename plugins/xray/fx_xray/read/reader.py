@@ -32,7 +32,7 @@ from fx_xray.read.columns import (
 from fx_xray.read.records import Dialect, FileHeader, RecordDecoder, header_findings, read_header
 from fx_xray.read.symbols import Symbols
 from fx_xray.read.tables import CUSTOM_EVENT, SCHEMAS, TYPED_EVENT, UNMATCHED_EXIT
-from fx_xray.rules import RULES, told
+from fx_xray.rules import RULES
 from fxframework.errors import LimitError
 from fxframework.io import arena
 from fxframework.io.limits import Limits
@@ -248,7 +248,10 @@ class EventCapture(Capture):
             )
             code = f"FXX{number:04}"
             self.diagnostics.add(
-                code, told(code, message), offset=offset, record=record if record >= 0 else None
+                code,
+                told(code, message),
+                offset=offset,
+                record=record if record >= 0 else None,
             )
         for number, total in enumerate(notes.counts[2:].tolist()):
             if total > shown.get(number, 0):

@@ -20,11 +20,11 @@ import attrs
 
 from fx_xray import layout as wire
 from fx_xray.layout import Field, MetadataKind
-from fx_xray.rules import RULES, told
+from fx_xray.rules import RULES
 from fxframework.errors import UsageError, WriteRefusedError, did_you_mean
 from fxframework.io.limits import Limits
 from fxframework.io.words import U64_MAX, view_of
-from fxframework.kit.json_fields import Form, unfit
+from fxframework.kit.json_fields import JsonFields, unfit
 from fxframework.kit.lossless import DamagedRecord, LosslessRecord, record_of_json
 from fxframework.model.diagnostics import Diagnostics
 
@@ -75,7 +75,7 @@ def refusal(code: str, message: str) -> WriteRefusedError:
 
 
 def _refuse(number: str, message: str) -> WriteRefusedError:
-    """The refusal by the number that `Form` has for it: 0401 is our FXX0501, and so on."""
+    """The refusal by the number that `JsonFields` has for it: 0401 is our FXX0501, and so on."""
     return refusal(f"FXX05{number[2:]}", message)
 
 
@@ -257,7 +257,7 @@ class FileHeader(XrayRecord):
             out["byte_order"] = self.byte_order
 
     @classmethod
-    def parse(cls, form: Form) -> dict[str, Any]:
+    def parse(cls, form: JsonFields) -> dict[str, Any]:
         """The fields, from JSON; all but the version and the type may be left out."""
         values: dict[str, Any] = {"version": form.number("version"), "type": form.number("type")}
         for name in ("constant_tsc", "nonstop_tsc"):
@@ -319,7 +319,7 @@ class _Placed(XrayRecord):
         out["process"] = self.process
 
     @staticmethod
-    def parse_place(form: Form) -> dict[str, Any]:
+    def parse_place(form: JsonFields) -> dict[str, Any]:
         """Time and thread, from JSON; any may be missing."""
         return {
             name: form.number(name) for name in ("tsc", "cpu", "thread", "process") if name in form
@@ -347,7 +347,7 @@ class Function(_Placed):
         self.show_place(out)
 
     @classmethod
-    def parse(cls, form: Form) -> dict[str, Any]:
+    def parse(cls, form: JsonFields) -> dict[str, Any]:
         """The fields, from JSON."""
         return {
             "kind": _kind_name(form),
@@ -372,7 +372,7 @@ class Function(_Placed):
         return data
 
 
-def _kind_name(form: Form) -> str:
+def _kind_name(form: JsonFields) -> str:
     """The kind of a function record."""
     name = form.need("kind")
     if not isinstance(name, str) or name not in _KIND_NUMBERS:
@@ -410,14 +410,14 @@ class Metadata(_Placed):
             self.show_place(out)
 
     @classmethod
-    def parse(cls, form: Form) -> dict[str, Any]:
+    def parse(cls, form: JsonFields) -> dict[str, Any]:
         """The fields, from JSON."""
         values = {field.name: form.number(field.name) for field in wire.METADATA[cls.kind]}
         values |= cls.parse_padding(form)
         return values | cls.parse_place(form) if cls.timed else values
 
     @staticmethod
-    def parse_padding(form: Form) -> dict[str, Any]:
+    def parse_padding(form: JsonFields) -> dict[str, Any]:
         """The padding, from JSON."""
         return {"padding": form.octets("padding_hex")} if "padding_hex" in form else {}
 
@@ -549,7 +549,7 @@ class _Event(Metadata):
         out["data_hex"] = self.data.hex()
 
     @classmethod
-    def parse(cls, form: Form) -> dict[str, Any]:
+    def parse(cls, form: JsonFields) -> dict[str, Any]:
         """The fields, from JSON; ``tsc`` and ``cpu`` are as written where there is no delta."""
         values = {"data": form.octets("data_hex"), **cls.parse_padding(form)}
         values |= cls.parse_place(form)
@@ -591,7 +591,7 @@ class TypedEvent(_Event):
         super().show(out)
 
     @classmethod
-    def parse(cls, form: Form) -> dict[str, Any]:
+    def parse(cls, form: JsonFields) -> dict[str, Any]:
         """The fields, from JSON."""
         return {"event_type": form.number("event_type"), **super().parse(form)}
 
@@ -610,7 +610,7 @@ class Unknown(XrayRecord):
         out["type"] = self.type
 
     @classmethod
-    def parse(cls, form: Form) -> dict[str, Any]:
+    def parse(cls, form: JsonFields) -> dict[str, Any]:
         """The kind; ``raw`` must be there."""
         form.need("raw")
         return {"type": form.number("type")}
@@ -679,7 +679,7 @@ class _Basic(_Placed):
             out["padding_hex"] = self.padding.hex()
 
     @staticmethod
-    def parse_numbers(form: Form, *names: str) -> dict[str, Any]:
+    def parse_numbers(form: JsonFields, *names: str) -> dict[str, Any]:
         """These fields and the padding, from JSON."""
         values: dict[str, Any] = {name: form.number(name) for name in names}
         if "padding_hex" in form:
@@ -722,7 +722,7 @@ class BasicFunction(_Basic):
         self.show_padding(out)
 
     @classmethod
-    def parse(cls, form: Form) -> dict[str, Any]:
+    def parse(cls, form: JsonFields) -> dict[str, Any]:
         """The fields, from JSON."""
         names = ("function_id", "tsc", "cpu", "thread", "process")
         return {"kind": _kind_name(form), **cls.parse_numbers(form, *names)}
@@ -746,7 +746,7 @@ class BasicArgument(_Basic):
         self.show_padding(out)
 
     @classmethod
-    def parse(cls, form: Form) -> dict[str, Any]:
+    def parse(cls, form: JsonFields) -> dict[str, Any]:
         """The fields, from JSON."""
         return cls.parse_numbers(form, "function_id", "thread", "process", "value")
 
@@ -971,7 +971,10 @@ class RecordDecoder:
         if self.diagnostics is not None:
             for code, message, offset in found:
                 self.diagnostics.add(
-                    code, told(code, message), offset=offset, record=None if index < 0 else index
+                    code,
+                    told(code, message),
+                    offset=offset,
+                    record=None if index < 0 else index,
                 )
         found.clear()
 

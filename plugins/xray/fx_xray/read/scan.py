@@ -79,7 +79,7 @@ class Stretches(NamedTuple):
     start: I64
     stop: I64
     block: I64
-    """Index of the block; in basic mode the place in ``People``."""
+    """Index of the block; in basic mode the place in ``IdAllocator``."""
     flags: U8
     tsc: I64
     """Of a record that was cut in half: its mended time."""

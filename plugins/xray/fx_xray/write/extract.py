@@ -26,7 +26,7 @@ from fxframework.io.source import CHUNK
 from fxframework.kit.salvage import Loss, lost
 from fxframework.model.capture import Capture
 from fxframework.model.diagnostics import Diagnostic
-from fxframework.model.window import LeftOut, Selection
+from fxframework.model.window import Omitted, Selection
 
 __all__ = ["cut", "salvage"]
 
@@ -46,7 +46,7 @@ def cut(
     were never entered, or never left, stay so. Time stamps, CPUs and kinds are those of the
     trace, and so is the header, but for a ``version`` and a ``buffer_size`` that the options give.
     Buffers are made anew, where not everything was chosen. Gives the rows that were left out, by
-    table (a ``LeftOut``, of which ``dropped`` is what the version has no place for).
+    table (a ``Omitted``, of which ``dropped`` is what the version has no place for).
     """
     _check_names(options)
     header = _header_of(capture)
@@ -63,8 +63,8 @@ def cut(
     left_out["damaged stretches"] = kinds.get("damaged", 0) + kinds.get("unknown", 0)
     if not +left_out and _is_fit(capture, header, options):
         _copy(capture, sink)
-        return LeftOut({}, {})
-    return LeftOut(+left_out, _pack(view, header, sink, options))
+        return Omitted({}, {})
+    return Omitted(+left_out, _pack(view, header, sink, options))
 
 
 def salvage(capture: Capture, sink: Sink, options: Mapping[str, Any]) -> Iterator[Loss]:

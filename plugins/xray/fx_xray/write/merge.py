@@ -29,7 +29,7 @@ from fxframework.io.sink import Sink
 from fxframework.model.capture import Capture
 from fxframework.model.clock import NS_PER_SECOND
 
-__all__ = ["Composition", "Packing", "People", "open_compose", "open_compose_basic"]
+__all__ = ["IdAllocator", "Merger", "Packing", "open_compose", "open_compose_basic"]
 
 I64 = NDArray[Any]
 WRITTEN_ORDER: Final = "write_byte_order"
@@ -44,7 +44,7 @@ MOST_PADDED: Final = 1 << 26
 """Bytes of a buffer of version 1, which each is filled up to."""
 
 
-class People:
+class IdAllocator:
     """Numbers of processes and threads that 32 bits hold, for those that captures have.
 
     ``dropped`` says how many could not keep theirs: those that are too large, and, where threads
@@ -117,7 +117,7 @@ class Packing:
         self._sink = sink
         self._byte_order = "" if byte_order == "little" else byte_order
         self._under = Sink.memory() if self._byte_order else sink
-        self._people = People(form, header.version)
+        self._people = IdAllocator(form, header.version)
         self._threads = 0
         kind = BasicPacker if form == "xray-basic" else RecorderPacker
         self._packer: BasicPacker | RecorderPacker = kind(self._under, header, expected=expected)
@@ -146,7 +146,7 @@ class Packing:
         return dropped
 
 
-class Composition:
+class Merger:
     """Writes the calls of captures into one trace (``fxframework.registry.ExportSession``).
 
     ``version`` 0 is the newest, ``buffer_size`` 0 the flight data recorder's own. The frequency is
@@ -336,7 +336,7 @@ def _listing(names: Mapping[int, bytes]) -> bytes:
     return out.getvalue().encode(errors="surrogateescape")
 
 
-def open_compose(sink: Sink, options: Mapping[str, Any]) -> Composition:
+def open_compose(sink: Sink, options: Mapping[str, Any]) -> Merger:
     """A composition of a trace of the flight data recorder.
 
     Of the options, ``version``, ``buffer_size`` and ``write_byte_order`` say how it is written,
@@ -346,16 +346,16 @@ def open_compose(sink: Sink, options: Mapping[str, Any]) -> Composition:
     return _open(sink, "xray", options)
 
 
-def open_compose_basic(sink: Sink, options: Mapping[str, Any]) -> Composition:
+def open_compose_basic(sink: Sink, options: Mapping[str, Any]) -> Merger:
     """A composition of a trace of basic mode; its options are as those of ``open_compose``."""
     return _open(sink, "xray-basic", options)
 
 
-def _open(sink: Sink, form: str, options: Mapping[str, Any]) -> Composition:
+def _open(sink: Sink, form: str, options: Mapping[str, Any]) -> Merger:
     names = str(options.get("names") or "")
     if names and Path(names).exists():
         raise WriteRefusedError("it exists already", path=names, remedy="choose another name")
-    return Composition(
+    return Merger(
         sink,
         form,
         version=int(options.get("version") or 0),
