@@ -32,6 +32,7 @@ from .test_writer import (
     limits,
     policies,
     text,
+    told,
     without_place,
     worst,
 )

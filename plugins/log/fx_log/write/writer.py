@@ -540,9 +540,9 @@ def add_dropped_count(record: bytes, count: int) -> bytes | None:
 class RecordRewriter:
     """Puts one record after the other into a sink (``fxframework.registry.RecordWriter``).
 
-    ``attribution`` rewrites who logged (``fx_log.write.convert``), ``redactor`` removes what must not
-    be passed on (``fx_log.write.redaction``). A container of packets whose header is not among the
-    records gets one.
+    ``attribution`` rewrites who logged (``fx_log.write.convert``), ``redactor`` removes
+    what must not be passed on (``fx_log.write.redaction``). A container of packets without a header
+    record gets one.
     """
 
     def __init__(

@@ -32,7 +32,7 @@ from fx_xray.read.columns import (
 from fx_xray.read.records import Dialect, FileHeader, RecordDecoder, header_findings, read_header
 from fx_xray.read.symbols import Symbols
 from fx_xray.read.tables import CUSTOM_EVENT, SCHEMAS, TYPED_EVENT, UNMATCHED_EXIT
-from fx_xray.rules import RULES
+from fx_xray.rules import RULES, told
 from fxframework.errors import LimitError
 from fxframework.io import arena
 from fxframework.io.limits import Limits

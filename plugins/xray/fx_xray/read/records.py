@@ -20,7 +20,7 @@ import attrs
 
 from fx_xray import layout as wire
 from fx_xray.layout import Field, MetadataKind
-from fx_xray.rules import RULES
+from fx_xray.rules import RULES, told
 from fxframework.errors import UsageError, WriteRefusedError, did_you_mean
 from fxframework.io.limits import Limits
 from fxframework.io.words import U64_MAX, view_of

@@ -22,7 +22,7 @@ from fx_xray.read.reader import EventCapture
 from fx_xray.read.records import asked_frequency
 from fx_xray.read.symbols import Symbols
 from fx_xray.read.yaml_text import Entry, OddYamlError, entry_of, sections_of
-from fx_xray.rules import RULES
+from fx_xray.rules import RULES, told
 from fxframework.io.source import Source
 from fxframework.model.capture import OpenRequest, Record
 from fxframework.model.clock import NS_PER_SECOND
