@@ -52,7 +52,7 @@ LAYOUTS = {name: _parameters(name) for name in layout.LAYOUTS}
 
 @attrs.frozen
 class Order:
-    """Nodes that hang on the root, in the order of the tree."""
+    """Nodes that attach on the root, in the order of the tree."""
 
     place: I32
     """Of each node its id, or -1."""
@@ -173,7 +173,7 @@ class Decoder:
         for rows, parents in ((nodes, above), (values, values.node), (links, links.node)):
             start = rows.unit.size - parents.size  # not the root
             self._run(
-                k.hang, self.kinds, nodes.name, rows.unit[start:], rows.block[start:], parents,
+                k.attach, self.kinds, nodes.name, rows.unit[start:], rows.block[start:], parents,
                 self.notes,
             )  # fmt: skip
         above[nodes.name[1:] < 0] = -1

@@ -1,6 +1,6 @@
 """The hot loops: the bytes of a VMO to blocks, blocks to raw columns, and these into their order.
 
-``frame`` finds the blocks, ``read_texts`` what strings there are, ``read_values`` and ``hang`` give
+``frame`` finds the blocks, ``read_texts`` what strings there are, ``read_values`` and ``attach`` give
 nodes and values in block order, ``walk`` and ``arrange`` the order of the tree; others fill columns
 that are asked for. None of them calls itself, and each looks at every block a fixed number of
 times, whatever the blocks say. ``records.py`` and ``tree.py`` read the same bytes for clarity, and
@@ -552,7 +552,7 @@ def read_values(  # type: ignore[no-untyped-def]
 ):
     """Read nodes, properties and links in the order of the file.
 
-    Their parents stay indexes of blocks, until ``hang``; a node that is dropped has the name -1.
+    Their parents stay indexes of blocks, until ``attach``; a node that is dropped has the name -1.
     ``children`` counts what has each index as parent.
     """
     # Tuples of arrays are not handed over here, but where something is wrong: that takes long.
@@ -779,7 +779,7 @@ def validate(words, lay, blocks, extents, strings, children, notes):  # type: ig
 
 @kernel
 def walk(parents, first, following, place, order):  # type: ignore[no-untyped-def]
-    """Number the nodes that hang on the root, each before its children, siblings as they stand.
+    """Number the nodes that attach on the root, each before its children, siblings as they stand.
 
     ``parents`` has each node's parent, -1 for none; node 0 is the root. ``place`` gets each node's
     number or -1, ``order`` the nodes by number. Gives how many there are.
