@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import fxframework as fxf
-from fx_trace.export.exporters import open_json
+from fx_trace.export.chrome_json import open_json
 from fxframework.io.sink import Sink
 
 from . import compare, fxt

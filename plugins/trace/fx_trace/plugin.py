@@ -178,19 +178,18 @@ def fx_writers() -> Iterable[Writer]:
 @hookimpl
 def fx_exporters() -> Iterable[Exporter]:
     """Text for people, and Chrome JSON, of everything that has the tables of a trace."""
-    forms = (
-        ("text", "one line per record", ".txt"),
-        ("json", "Chrome JSON, as trace2json writes it", ".json"),
+    exporters = (
+        ("text", "one line per record", ".txt", lazy("fx_trace.export.text:open_text")),
+        (
+            "json",
+            "Chrome JSON, as trace2json writes it",
+            ".json",
+            lazy("fx_trace.export.chrome_json:open_json"),
+        ),
     )
     return [
-        Exporter(
-            name=name,
-            title=title,
-            accepts=format,
-            suffixes=(suffix,),
-            open=lazy(f"fx_trace.export.exporters:open_{name}"),
-        )
-        for name, title, suffix in forms
+        Exporter(name=name, title=title, accepts=format, suffixes=(suffix,), open=opened)
+        for name, title, suffix, opened in exporters
         for format in FORMATS
     ]
 

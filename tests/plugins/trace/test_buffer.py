@@ -16,8 +16,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fx_trace import layout
-from fx_trace.export import exporters
-from fx_trace.export.exporters import open_json, open_text
+from fx_trace.export import windows
+from fx_trace.export.chrome_json import open_json
+from fx_trace.export.text import open_text
 from fx_trace.layout import BUFFER_HEADER_BYTES, BufferingMode
 from fx_trace.read.image import BufferCapture, BufferWriter, open_buffer, salvage, sample
 from fx_trace.read.records import RecordEncoder, frames
@@ -534,7 +535,7 @@ def test_wrapped_images_are_in_order_in_every_view(count: int, stop: bool) -> No
 def test_events_of_one_time_are_exported_in_the_order_they_were_made(
     rows: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(exporters, "ROWS", rows)
+    monkeypatch.setattr(windows, "ROWS", rows)
     data = circular(90, ts=7)
     names = [r["name"] for r in shown(data) if r["record"] == "event"]
     at = [r["offset"] for r in shown(data) if r["record"] == "event"]

@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import fxframework as fxf
-from fx_trace.export import exporters
+from fx_trace.export import chrome_json, text, time_order, windows
 from fx_trace.read.records import RecordEncoder
 from fxframework.errors import WriteRefusedError
 from fxframework.io.sink import Sink
@@ -49,7 +49,7 @@ def export(which: str, data: bytes | Capture) -> tuple[bytes, Mapping[str, int]]
     sink = Sink.memory()
     opened = data if isinstance(data, Capture) else fxf.open(data, format="trace")
     with opened as capture:
-        session = getattr(exporters, f"open_{which}")(sink, {})
+        session = {"json": chrome_json.open_json, "text": text.open_text}[which](sink, {})
         session.write(capture)
         return sink.getvalue(), session.close()
 
@@ -420,12 +420,12 @@ def test_text_shows_threads_that_were_never_registered() -> None:
     ],
 )
 def test_lengths_are_exact(ns: int, shown: str) -> None:
-    assert exporters._duration(ns) == shown
+    assert text._duration(ns) == shown
 
 
 @pytest.mark.parametrize(("ns", "shown"), [(-1, "-0.000000001"), (1_500_000_000, "1.500000000")])
 def test_times_are_exact(ns: int, shown: str) -> None:
-    assert exporters._seconds(ns).strip() == shown
+    assert text._seconds(ns).strip() == shown
 
 
 # --- Both ----------------------------------------------------------------------------------------
@@ -453,10 +453,10 @@ def test_what_does_not_fit_into_memory_comes_out_the_same(
     """However small the batches are, and however soon events go to a file."""
     data = _long(400)
     expected = export(which, data)
-    monkeypatch.setattr(exporters, "ROWS", 7)
+    monkeypatch.setattr(windows, "ROWS", 7)
     assert export(which, data) == expected
-    monkeypatch.setattr(exporters, "WAITING", 20)
-    monkeypatch.setattr(exporters, "PIECE", 50)
+    monkeypatch.setattr(time_order, "WAITING", 20)
+    monkeypatch.setattr(time_order, "PIECE", 50)
     assert export(which, data) == expected
 
 
@@ -478,12 +478,12 @@ def test_a_second_capture_is_refused_by_json_and_follows_in_text() -> None:
     data = trace(event("instant", 5, "i"))
     sink = Sink.memory()
     with fxf.open(data, format="trace") as first, fxf.open(data, format="trace") as second:
-        session = exporters.open_json(sink, {})
+        session = chrome_json.open_json(sink, {})
         session.write(first)
         with pytest.raises(WriteRefusedError, match="one capture"):
             session.write(second)
         sink = Sink.memory()
-        session = exporters.open_text(sink, {})
+        session = text.open_text(sink, {})
         session.write(first)
         session.write(second)
     assert len(sink.getvalue().splitlines()) == 2

@@ -104,7 +104,7 @@ def test_every_lazy_function_is_there() -> None:
     import importlib
 
     for name in ("read.reader:open_trace", "read.explain:explain", "write.writer:open_writer",
-                 "export.exporters:open_text", "export.exporters:open_json"):  # fmt: skip
+                 "export.text:open_text", "export.chrome_json:open_json"):  # fmt: skip
         module, _, attribute = name.partition(":")
         assert callable(getattr(importlib.import_module(f"fx_trace.{module}"), attribute))
 

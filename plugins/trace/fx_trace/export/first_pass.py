@@ -1,0 +1,223 @@
+"""What an exporter must know of a whole capture before it writes the first event."""
+
+from __future__ import annotations
+
+import bisect
+from collections import Counter
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fx_trace.export.json_text import json_string
+from fx_trace.export.windows import joined, last_offset, windows
+from fx_trace.layout import ObjectType
+from fxframework.errors import WriteRefusedError
+from fxframework.model.capture import Capture
+from fxframework.model.clock import NS_MAX
+from fxframework.model.schema import TABLE_CODES
+from fxframework.model.table import Table
+
+I64 = NDArray[np.int64]
+TIMED = ("slices", "instants", "counters", "flows", "sched", "logs")
+"""Tables with times."""
+SLICES = TABLE_CODES["slices"]
+ENDLESS = NS_MAX + 1
+"""Later than any time."""
+IDLE = 0
+"""Koid of the idle process, which trace2json sorts first."""
+
+
+class FirstPass:
+    """What a first look over a capture finds."""
+
+    def __init__(self, capture: Capture) -> None:
+        self._seen_to: list[int] = []
+        """By window: the last offset in it."""
+        self._earliest: list[int] = []
+        """By window: the earliest time in it and after it; one more, later than any time."""
+        self.annotated = 0
+        self.unowned = 0
+        """Arguments of ends that close nothing."""
+        self.untimed = 0
+        """Arguments of objects and blobs."""
+        self.rows = 0
+        self._ends: list[Table] = []
+        for window in windows(capture, (*TIMED, "args")):
+            self._look(window)
+        self._earliest.append(ENDLESS)
+        for place in range(len(self._earliest) - 2, -1, -1):
+            self._earliest[place] = min(self._earliest[place], self._earliest[place + 1])
+
+    def _look(self, window: Mapping[str, Table]) -> None:
+        self._seen_to.append(last_offset(window))
+        times = [table.array("ts") for name, table in window.items() if name in TIMED]
+        self._earliest.append(min((int(ts.min()) for ts in times), default=NS_MAX))
+        self.rows += sum(ts.size for ts in times)
+        args = window.get("args")
+        if args is not None:
+            self._look_at_args(args, window.get("slices"))
+
+    def _look_at_args(self, args: Table, slices: Table | None) -> None:
+        owners = args.array("table")
+        timed = np.isin(owners, [TABLE_CODES[name] for name in TIMED])
+        if "trace_annotation" in args:
+            noted = args.array("trace_annotation") >= 0
+            self.annotated += int(np.count_nonzero(noted & timed))
+        # The process of a thread object comes out as the thread's process.
+        used = timed | (args.array("name") == args.pool.code("process"))
+        self.untimed += int(np.count_nonzero(~used))
+        mine = owners == SLICES
+        parents = args.array("parent")
+        self.unowned += int(np.count_nonzero(mine & (parents < 0)))
+        mine &= parents >= 0
+        if not mine.any():
+            return
+        at_end = mine.copy()
+        if slices is not None:
+            rows, offsets = slices.array("row"), slices.array("offset")
+            place = np.minimum(np.searchsorted(rows, parents), rows.size - 1)
+            own = (rows[place] == parents) & (offsets[place] == args.array("offset"))
+            at_end &= ~own
+        if at_end.any():
+            self._ends.append(args.select(at_end))
+
+    def earliest_after(self, offset: int) -> int:
+        """A time that no event behind ``offset`` is before."""
+        return self._earliest[bisect.bisect_right(self._seen_to, offset)]
+
+    def end_args(self) -> Table | None:
+        """Arguments of end events whose slice is known, grouped by it; None for none at all."""
+        if not self._ends:
+            return None
+        ends = joined(self._ends)
+        self._ends = [ends.select(np.argsort(ends.array("parent"), kind="stable"))]
+        return self._ends[0]
+
+
+class ThreadNames:
+    """Threads and processes by the id that other tables hold."""
+
+    def __init__(self, capture: Capture) -> None:
+        threads, processes = capture.table("threads"), capture.table("processes")
+        self.names = {
+            pid: name
+            for pid, name in zip(
+                processes.array("pid").tolist(), processes.texts("name"), strict=True
+            )
+            if name is not None
+        }
+        ids = threads.array("id").tolist()
+        self.pids: dict[int, int] = dict(zip(ids, threads.array("pid").tolist(), strict=True))
+        self.tids: dict[int, int] = dict(zip(ids, threads.array("tid").tolist(), strict=True))
+        self.thread_names: dict[int, str | None] = dict(
+            zip(ids, threads.texts("name"), strict=True)
+        )
+        self.pids[-1] = self.tids[-1] = 0
+        self.thread_names[-1] = None
+
+
+class KernelNames:
+    """Names that kernel objects give to processes and threads; of several the longest.
+
+    As trace2json has it: a provider may cut names short, so the longest is the best.
+    """
+
+    def __init__(self, capture: Capture) -> None:
+        self.processes: dict[int, str] = {}
+        self.threads: dict[tuple[int, int], str] = {}
+        self.others = 0
+        """Kernel objects that are neither."""
+        lengths: dict[Any, int] = {}
+        for batch in capture.batches("trace_objects"):
+            kernel = batch.select(batch.array("kind") == 0)
+            for kind, koid, pid, name, code in zip(
+                kernel.array("type").tolist(),
+                kernel.array("id").tolist(),
+                kernel.array("pid").tolist(),
+                kernel.texts("name"),
+                kernel.array("name").tolist(),
+                strict=True,
+            ):
+                key: Any = koid
+                names: dict[Any, str] = self.processes
+                if kind == ObjectType.THREAD:
+                    key, names = (pid, koid), self.threads
+                elif kind != ObjectType.PROCESS:
+                    self.others += 1
+                    continue
+                length = len(kernel.pool.bytes_of(code))
+                if length > lengths.get((kind, key), -1):
+                    lengths[kind, key] = length
+                    names[key] = name or ""
+
+    def __bool__(self) -> bool:
+        return bool(self.processes or self.threads)
+
+    def system(self) -> list[str]:
+        """The names as ``systemTraceEvents`` has them, in order of koids."""
+        out = []
+        for pid, name in sorted(self.processes.items()):
+            first = ',"sort_index":-1' if pid == IDLE else ""
+            out.append(f'{{"ph":"p","pid":{pid},"name":{json_string(name)}{first}}}')
+        for (pid, tid), name in sorted(self.threads.items()):
+            out.append(f'{{"ph":"t","pid":{pid},"tid":{tid},"name":{json_string(name)}}}')
+        return out
+
+    def metadata(self, cast: ThreadNames) -> list[str]:
+        """The same names as Chrome's and Perfetto's viewers take them; trace2json has none."""
+        out = []
+        for pid, name in {**cast.names, **self.processes}.items():
+            out.append(
+                f'{{"ph":"M","name":"process_name","pid":{pid},"tid":0,'
+                f'"args":{{"name":{json_string(name)}}}}}'
+            )
+        for thread, tid in cast.tids.items():
+            pid = cast.pids[thread]
+            named = self.threads.get((pid, tid)) or cast.thread_names[thread]
+            if named is not None:
+                out.append(
+                    f'{{"ph":"M","name":"thread_name","pid":{pid},"tid":{tid},'
+                    f'"args":{{"name":{json_string(named)}}}}}'
+                )
+        return out
+
+
+LEFT_OUT = {
+    "blob": "blobs",
+    "damaged": "damaged stretches",
+    "large": "large blobs",
+    "metadata provider_event": "provider events",
+    "unknown": "records of unknown types",
+    "userspace_object": "userspace objects",
+}
+"""Kinds of records that have no place in an output, as a person calls them."""
+
+
+def dropped_records(capture: Capture, survey: FirstPass) -> Counter[str]:
+    """What has no place in an output, by name."""
+    dropped: Counter[str] = Counter()
+    for kind, count in capture.summary().kinds.items():
+        family, _, subtype = kind.partition(" ")
+        if kind in LEFT_OUT:
+            dropped[LEFT_OUT[kind]] += count
+        elif family == "profiler":
+            dropped["profiler records"] += count
+        elif subtype.isdecimal():
+            dropped[f"{family} records of unknown kinds"] += count
+    found = capture.diagnostics.counts
+    dropped["damaged stretches"] -= found.get("FXT0505", 0)  # stale bytes are nothing lost
+    dropped["ends that close nothing"] = found.get("FXT0302", 0) + found.get("FXT0306", 0)
+    dropped["arguments of ends that close nothing"] = survey.unowned
+    dropped["arguments of objects and blobs"] = survey.untimed
+    return dropped
+
+
+def refusal(capture: Capture) -> WriteRefusedError:
+    """The error for a capture that holds nothing to write."""
+    return WriteRefusedError(
+        "there is nothing to write: no event, no message, no name",
+        path=capture.name,
+        remedy="`fxf info` shows what the capture holds",
+    )

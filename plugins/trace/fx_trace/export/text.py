@@ -1,0 +1,330 @@
+"""The exporter `text`: one line for each event, in order of time."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fx_trace.export.first_pass import (
+    TIMED,
+    FirstPass,
+    KernelNames,
+    ThreadNames,
+    dropped_records,
+    refusal,
+)
+from fx_trace.export.json_text import json_string
+from fx_trace.export.time_order import InTime
+from fx_trace.export.windows import Members, by_offset, grouped, last_offset, windows
+from fx_trace.layout import ArgType
+from fxframework.io.sink import Sink
+from fxframework.model.capture import Capture
+from fxframework.model.schema import FLOW_PHASES, SCOPES, THREAD_STATES
+from fxframework.model.table import Table
+from fxframework.registry import ExportSession
+
+__all__ = ["open_text"]
+
+I64 = NDArray[np.int64]
+COMPLETE, ASYNC = 1, 2
+"""Kinds of slices."""
+LEGACY, WAKEUP = 0, 2
+"""Kinds of scheduling rows."""
+ASYNC_SCOPE = 255
+NEVER = -1
+"""Length of a slice that was never closed."""
+
+
+def open_text(sink: Sink, options: Mapping[str, Any]) -> ExportSession:
+    """Open the exporter `text`."""
+    del options
+    return _TextExport(sink)
+
+
+_UNITS = ((1_000_000_000, "s"), (1_000_000, "ms"), (1_000, "us"))
+
+
+class _TextExport:
+    """Writes one line for each event, in order of time: when, who, what, its arguments."""
+
+    def __init__(self, sink: Sink) -> None:
+        self._sink = sink
+        self._dropped: Counter[str] = Counter()
+
+    def write(self, capture: Capture) -> None:
+        """Write one capture; a further one follows behind it.
+
+        Raises WriteRefusedError where there is nothing to write.
+        """
+        capture.scan()
+        survey = FirstPass(capture)
+        if not survey.rows:
+            raise refusal(capture)
+        self._dropped += dropped_records(capture, survey)
+        names = KernelNames(capture)
+        self._dropped["kernel objects other than processes and threads"] += names.others
+        lines = _TextLines(ThreadNames(capture), survey)
+        with InTime(self._emit, str.encode, bytes.decode) as ordered:
+            for window in windows(capture, (*TIMED, "args")):
+                ordered.add(*lines.window(window), survey.earliest_after(last_offset(window)))
+
+    def _emit(self, lines: list[str]) -> None:
+        self._sink.write(("\n".join(lines) + "\n").encode())
+
+    def close(self) -> Mapping[str, int]:
+        """What was left out, by name."""
+        return {what: count for what, count in self._dropped.items() if count > 0}
+
+
+class _TextLines:
+    """Rows as lines, without their ends."""
+
+    def __init__(self, cast: ThreadNames, survey: FirstPass) -> None:
+        self._texts = _Plain()
+        self._who = {thread: self._label(cast, thread) for thread in cast.tids}
+        self._cast = cast
+        ends = survey.end_args()
+        self._end_args = (
+            {} if ends is None else grouped(ends.array("parent").tolist(), self._render(ends))
+        )
+
+    def window(self, window: Mapping[str, Table]) -> tuple[I64, list[str]]:
+        """Times and lines of a window, in file order."""
+        args = window.get("args")
+        shown = by_offset(args, self._render)
+        times, offsets = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
+        lines: list[str] = []
+        for name, make in (
+            ("slices", self._slices),
+            ("instants", self._instants),
+            ("flows", self._flows),
+            ("counters", self._counters),
+            ("sched", self._sched),
+            ("logs", self._logs),
+        ):
+            if name in window:
+                table = window[name]
+                if name == "counters":  # one line for all the series of a record
+                    table = table.select(np.unique(table.array("offset"), return_index=True)[1])
+                times.append(table.array("ts"))
+                offsets.append(table.array("offset"))
+                starts = [_seconds(ts) for ts in table.array("ts").tolist()]
+                lines += [
+                    f"{start} {line}"
+                    for start, line in zip(starts, make(table, shown), strict=True)
+                ]
+        order = np.argsort(np.concatenate(offsets), kind="stable")
+        return np.concatenate(times)[order], [lines[place] for place in order.tolist()]
+
+    def _label(self, cast: ThreadNames, thread: int) -> str:
+        pid, tid = cast.pids[thread], cast.tids[thread]
+        process, name = cast.names.get(pid), cast.thread_names[thread]
+        if name is not None and name.startswith("<thr#"):
+            return name
+        return f"{_named(process, pid)}/{_named(name, tid)}"
+
+    def _title(self, table: Table) -> list[str]:
+        """``category:name``, or the name alone."""
+        return [
+            name if category in {"", EMPTY} else f"{category}:{name}"
+            for category, name in zip(
+                self._texts.of(table, "category"), self._texts.of(table, "name"), strict=True
+            )
+        ]
+
+    def _on_thread(self, table: Table) -> list[str]:
+        who = self._who
+        return [who[thread] for thread in table.array("thread").tolist()]
+
+    def _slices(self, table: Table, shown: Members) -> list[str]:
+        lines = []
+        for who, title, offset, row, kind, number, dur in zip(
+            self._on_thread(table),
+            self._title(table),
+            table.array("offset").tolist(),
+            table.array("row").tolist(),
+            table.array("kind").tolist(),
+            table.array("id").tolist(),
+            table.array("dur").tolist(),
+            strict=True,
+        ):
+            what = f"async id={number}" if kind == ASYNC else "slice"
+            length = "unclosed" if dur == NEVER else f"dur={_duration(dur)}"
+            parts = [*shown.get(offset, []), *self._end_args.get(row, [])]
+            lines.append(" ".join([who, what, title, length, *parts]))
+        return lines
+
+    def _instants(self, table: Table, shown: Members) -> list[str]:
+        lines = []
+        for who, title, offset, scope, number in zip(
+            self._on_thread(table),
+            self._title(table),
+            table.array("offset").tolist(),
+            table.array("scope").tolist(),
+            table.array("id").tolist(),
+            strict=True,
+        ):
+            what = "instant"
+            if scope == ASYNC_SCOPE:
+                what = f"async-instant id={number}"
+            elif scope:
+                what = f"instant scope={SCOPES.get(scope, scope)}"
+            lines.append(" ".join([who, what, title, *shown.get(offset, [])]))
+        return lines
+
+    def _flows(self, table: Table, shown: Members) -> list[str]:
+        return [
+            " ".join([who, f"flow-{FLOW_PHASES[phase]} id={number}", title, *shown.get(offset, [])])
+            for who, title, offset, phase, number in zip(
+                self._on_thread(table),
+                self._title(table),
+                table.array("offset").tolist(),
+                table.array("phase").tolist(),
+                table.array("id").tolist(),
+                strict=True,
+            )
+        ]
+
+    def _counters(self, table: Table, shown: Members) -> list[str]:
+        return [
+            " ".join([who, f"counter id={number}", title, *shown.get(offset, [])])
+            for who, title, offset, number in zip(
+                self._on_thread(table),
+                self._title(table),
+                table.array("offset").tolist(),
+                table.array("id").tolist(),
+                strict=True,
+            )
+        ]
+
+    def _sched(self, table: Table, shown: Members) -> list[str]:
+        lines = []
+        for offset, cpu, kind, before, after, state, left, entered in zip(
+            table.array("offset").tolist(),
+            table.array("cpu").tolist(),
+            table.array("kind").tolist(),
+            table.array("prev").tolist(),
+            table.array("next").tolist(),
+            table.array("prev_state").tolist(),
+            table.array("prev_priority").tolist(),
+            table.array("next_priority").tolist(),
+            strict=True,
+        ):
+            extra = shown.get(offset, [])
+            incoming = self._who[after]
+            if kind == LEGACY:
+                extra = [f"prio={left}->{entered}", *extra]
+            if kind == WAKEUP:
+                parts = [f"cpu{cpu}", "wakeup", incoming, *extra]
+            else:
+                word = THREAD_STATES.get(state, str(state))
+                parts = [f"cpu{cpu}", "switch", self._who[before], word, "->", incoming, *extra]
+            lines.append(" ".join(parts))
+        return lines
+
+    def _logs(self, table: Table, shown: Members) -> list[str]:
+        del shown
+        cast = self._cast
+        ids = {(cast.pids[thread], tid): thread for thread, tid in cast.tids.items()}
+        lines = []
+        for pid, tid, message in zip(
+            table.array("pid").tolist(),
+            table.array("tid").tolist(),
+            table.texts("message"),
+            strict=True,
+        ):
+            thread = ids.get((pid, tid))
+            who = f"{pid}/{tid}" if thread is None else self._who[thread]
+            lines.append(f"{who} log {json_string(message or '')}")
+        return lines
+
+    def _render(self, args: Table) -> list[str]:
+        """Per argument: ``name=value``, with the name of the object that it means."""
+        notes: list[str | None] = [None] * len(args)
+        if "trace_annotation" in args:
+            notes = args.texts("trace_annotation")
+        out = []
+        for name, kind, signed, unsigned, real, code, note in zip(
+            self._texts.of(args, "name"),
+            args.array("type").tolist(),
+            args.array("int").tolist(),
+            args.array("uint").tolist(),
+            args.array("float").tolist(),
+            args.array("str").tolist(),
+            notes,
+            strict=True,
+        ):
+            if kind == ArgType.STRING:
+                value = json_string(args.pool[code])
+            elif kind in {ArgType.INT32, ArgType.INT64}:
+                value = str(signed)
+            elif kind in {ArgType.UINT32, ArgType.UINT64}:
+                value = str(unsigned)
+            elif kind == ArgType.POINTER:
+                value = f"0x{unsigned:x}"
+            elif kind == ArgType.KOID:
+                value = f"#{unsigned}"
+            elif kind == ArgType.DOUBLE:
+                value = repr(real)
+            elif kind == ArgType.BOOL:
+                value = "true" if signed else "false"
+            elif kind == ArgType.NULL:
+                value = "null"
+            elif kind == ArgType.BLOB:
+                value = f"[{args.pool.bytes_of(code).hex(' ')}]"
+            else:
+                value = f"<type {kind}>"
+            out.append(f"{name}={value}" if note is None else f"{name}={value}({_plain(note)})")
+        return out
+
+
+class _Plain:
+    """Texts of a pool as they stand in a line, each made once."""
+
+    def __init__(self) -> None:
+        self._made: dict[int, str] = {-1: ""}
+
+    def of(self, table: Table, name: str) -> list[str]:
+        """A code column; null as nothing."""
+        made = self._made
+        out = []
+        for code in table.array(name).tolist():
+            text = made.get(code)
+            if text is None:
+                text = made[code] = _plain(table.pool[code])
+            out.append(text)
+        return out
+
+
+EMPTY = '""'
+"""How an empty text stands in a line."""
+
+
+def _plain(text: str) -> str:
+    """The text as it is, or as a JSON string where it would break the line or hide in it."""
+    return text if text and text.isprintable() else json_string(text)
+
+
+def _named(name: str | None, koid: int) -> str:
+    return str(koid) if name is None else f"{_plain(name)}({koid})"
+
+
+def _seconds(ns: int) -> str:
+    """A time in seconds, to the nanosecond; a sign only where it is negative."""
+    whole, part = divmod(abs(ns), 1_000_000_000)
+    sign = "-" if ns < 0 else ""
+    return f"{sign + str(whole):>6}.{part:09d}"
+
+
+def _duration(ns: int) -> str:
+    """A length in the greatest unit that it fills, exact to the nanosecond."""
+    for size, unit in _UNITS:
+        if ns >= size:
+            whole, part = divmod(ns, size)
+            digits = f"{part:0{len(str(size)) - 1}d}".rstrip("0")
+            return f"{whole}.{digits}{unit}" if digits else f"{whole}{unit}"
+    return f"{ns}ns"

@@ -1,0 +1,136 @@
+"""The rows of several tables of a capture, in file order.
+
+A window holds the rows of several tables; all rows of one record are in the same window, so that
+rows of several tables can be put in file order, and arguments beside their record.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fxframework.model.capture import Capture
+from fxframework.model.strings import TextColumn
+from fxframework.model.table import ColumnData, Table
+from fxframework.model.window import Window
+
+I64 = NDArray[np.int64]
+Members = Mapping[int, list[Any]]
+"""Rendered arguments by the offset of their record."""
+ROWS = 1 << 16
+"""Rows of a batch."""
+
+
+def windows(capture: Capture, names: Iterable[str]) -> Iterator[dict[str, Table]]:
+    """The rows of several tables in file order, in windows; a record's rows are in one window.
+
+    Relies on tables being in the order of their offsets, which are made those of reading.
+    """
+    streams = {
+        name: _in_order(capture, capture.batches(name, ROWS))
+        for name in names
+        if name in capture.schemas
+    }
+    held: dict[str, tuple[Table, I64, int]] = {}
+    while True:
+        for name in list(streams):
+            _fill(name, streams, held)
+        if not held:
+            return
+        # Of the last record of a batch there may be more rows in the next one.
+        limit = min((int(held[name][1][-1]) for name in streams), default=None)
+        window = {}
+        for name, (table, offsets, start) in list(held.items()):
+            stop = len(table) if limit is None else int(np.searchsorted(offsets, limit))
+            if stop > start:
+                window[name] = table.select(slice(start, stop))
+            if stop == len(table):
+                del held[name]
+            else:
+                held[name] = (table, offsets, max(start, stop))
+        yield window
+
+
+def _in_order(capture: Capture, batches: Iterator[Table]) -> Iterator[Table]:
+    """The batches with offsets that go up, also where a trace buffer is read from its middle."""
+    whole = capture
+    while isinstance(whole, Window):
+        whole = whole.whole
+    places: Callable[[I64], I64] | None = getattr(whole, "places", None)
+    for batch in batches:
+        offsets = batch.array("offset")
+        ordered = offsets if places is None else places(offsets)
+        if ordered is offsets:
+            yield batch
+            continue
+        columns: dict[str, Any] = {
+            name: functools.partial(batch.__getitem__, name) for name in batch
+        }
+        yield Table(batch.schema, len(batch), {**columns, "offset": ordered}, batch.pool)
+
+
+def _fill(
+    name: str, streams: dict[str, Iterator[Table]], held: dict[str, tuple[Table, I64, int]]
+) -> None:
+    """Hold rows of two records at least of a table that goes on."""
+    while name not in held or held[name][1][held[name][2]] == held[name][1][-1]:
+        batch = next(streams[name], None)
+        if batch is None:
+            del streams[name]
+            return
+        if name in held:
+            table, _, start = held[name]
+            batch = joined([table.select(slice(start, None)), batch])
+        if len(batch):
+            held[name] = (batch, batch.array("offset"), 0)
+
+
+def last_offset(window: Mapping[str, Table]) -> int:
+    """The greatest offset of a window."""
+    return max(int(table.array("offset")[-1]) for table in window.values())
+
+
+def joined(tables: list[Table]) -> Table:
+    """The rows of several tables of one schema, one after another."""
+
+    def column(name: str) -> ColumnData:
+        parts = [table[name] for table in tables]
+        if isinstance(parts[0], TextColumn):
+            return TextColumn.of(
+                part.bytes_of(row)
+                for part in parts
+                if isinstance(part, TextColumn)
+                for row in range(len(part))
+            )
+        return np.concatenate(parts)
+
+    first = tables[0]
+    return Table(
+        first.schema,
+        sum(map(len, tables)),
+        {name: column(name) for name in first},
+        first.pool,
+    )
+
+
+def by_offset(args: Table | None, render: Callable[[Table], list[Any]]) -> Members:
+    """Rendered arguments by the offset of their record."""
+    if args is None:
+        return {}
+    return grouped(args.array("offset").tolist(), render(args))
+
+
+def grouped(keys: list[int], values: list[Any]) -> dict[int, list[Any]]:
+    """The values by their key; equal keys need not be adjacent."""
+    groups: dict[int, list[Any]] = {}
+    last, group = None, []
+    for key, value in zip(keys, values, strict=True):
+        if key != last:
+            last = key
+            group = groups.setdefault(key, [])
+        group.append(value)
+    return groups
