@@ -290,7 +290,7 @@ class Window(View):
 
     A slice belongs where any part of it is within the time, every other row with a ``ts`` by
     that. With threads or processes, rows of others do not belong (a context switch does where one
-    of its two threads does), nor do, with categories, rows of others or of none, nor, where
+    of its two threads does, and `threads` and `processes` then have the other one, too), nor do, with categories, rows of others or of none, nor, where
     functions are chosen, any but slices and instants called so, nor, where logs are, any others.
     `args` follow the rows that they are arguments of, and so do the rows of a table that has
     details of another's (``TableSchema.parent_table``). Other tables (`blobs`, `diagnostics`, …)
@@ -433,11 +433,28 @@ class Window(View):
         people = [name for name in ("pid", "tid") if name in table]
         if not people or table.name not in STANDARD_TABLES:
             return None
-        chosen = {koids if len(people) == 2 else koids[:1] for koids in self._people}
+        koids_of = self._named_people() if table.name in {"threads", "processes"} else self._people
+        chosen = {koids if len(people) == 2 else koids[:1] for koids in koids_of}
         columns = np.column_stack([table.array(name) for name in people])
         each, where = np.unique(columns, axis=0, return_inverse=True)
         fits = [tuple(koids) in chosen for koids in each.tolist()]
         return np.array(fits, np.bool_)[where.reshape(-1)]
+
+    def _named_people(self) -> list[tuple[int, ...]]:
+        """The pid and tid of every thread that a row of this part names.
+
+        These are the selected threads, and those at the other side of their context switches.
+        """
+        assert self._threads is not None  # noqa: S101 (threads are selected)
+        named = np.append(self._threads, False)  # what -1 finds
+        if "sched" in self.schemas:
+            for batch in self.batches("sched"):
+                for side in ("prev", "next"):
+                    named[batch.array(side)] = True
+        table = self.whole.table("threads")
+        chosen = named[:-1][table.array("id")]
+        koids = [table.array(name)[chosen].tolist() for name in ("pid", "tid")]
+        return list(zip(*koids, strict=True))
 
     def _category(self, table: Table) -> Bools | None:
         if not self.selection.categories or "ts" not in table:

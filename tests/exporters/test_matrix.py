@@ -1,0 +1,392 @@
+"""Every selection, through every exporter, of every format: rows as a plain filter chooses them."""
+
+from __future__ import annotations
+
+import csv
+import fnmatch
+import functools
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fxframework.errors import FxError, UsageError, WriteRefusedError
+from fxframework.host import Host, default_host
+from fxframework.io.sink import Sink
+from fxframework.model.capture import Capture
+from fxframework.model.schema import TABLE_CODES
+from fxframework.model.window import Selection
+from fxframework.registry import parse_options
+
+from ..plugins.log import logs as hand
+
+ROOT = Path(__file__).resolve().parents[2]
+SCENARIOS = ROOT / "examples" / "scenarios"
+CONFORMANCE = ROOT / "tests" / "conformance"
+FILES = (
+    SCENARIOS / "boot.golden" / "boot.fxt",
+    SCENARIOS / "circular_wrap.golden" / "ring.tbuf",
+    SCENARIOS / "crash_mid_record.golden" / "app.tbuf",
+    SCENARIOS / "inspect.golden" / "busy.inspect",
+    SCENARIOS / "logs.golden" / "logs.fxlog",
+    SCENARIOS / "xray.golden" / "calls.xray",
+    CONFORMANCE / "xray" / "basic3-mt-clang16.xray",
+    CONFORMANCE / "xray" / "fdr5-mt-clang16.xray",
+)
+MADE = {"logs.fxlog": ("log-legacy-stream",), "boot.fxt": ("log", "trace")}
+"""Formats that are made of a file's tables, so that those without a file have one, too."""
+SAMPLE_BYTES = 6_000
+"""Of what a reader makes as a typical file."""
+NAMES = {code: name for name, code in TABLE_CODES.items()}
+Row = dict[str, Any]
+
+
+# --- samples -------------------------------------------------------------------------------------
+
+
+def export_bytes(capture: Capture, name: str, tmp_path: Path, **options: Any) -> bytes:
+    """What an exporter makes of a capture."""
+    host = default_host()
+    exporter = host.exporter(name, format=capture.format, tables=capture.tables)
+    out = tmp_path / f"out-{name}"
+    with Sink.open(out, force=True) as sink:
+        session = exporter.open(sink, parse_options(options, exporter.options, whose=name))
+        session.write(capture)
+        session.close()
+    return out.read_bytes()
+
+
+def made(host: Host, path: Path, format: str, folder: Path) -> bytes:
+    out = folder / f"{path.stem}.{format}"
+    writer = host.writer(format)
+    assert writer.compose is not None
+    with host.open(path) as capture, Sink.open(out, force=True) as sink:
+        session = writer.compose(sink, parse_options({}, writer.options, whose=format))
+        session.write(capture)
+        session.close()
+    return out.read_bytes()
+
+
+@functools.cache
+def samples() -> dict[str, tuple[str | None, bytes]]:
+    """Captures by a name: their format, where it cannot be detected, and their bytes."""
+    import tempfile
+
+    host = default_host()
+    found: dict[str, tuple[str | None, bytes]] = {}
+    for path in FILES:
+        found[path.name] = (None, path.read_bytes())
+    for reader in host.readers.values():
+        if reader.sample is not None:
+            found[f"sample of {reader.format}"] = (reader.format, reader.sample(SAMPLE_BYTES))
+    with tempfile.TemporaryDirectory() as folder:
+        for path in FILES:
+            for format in MADE.get(path.name, ()):
+                data = made(host, path, format, Path(folder))
+                found[f"{path.name} as {format}"] = (format, data)
+        with host.open(FILES[-1]) as capture:
+            data = export_bytes(capture, "llvm-yaml", Path(folder))
+        found[f"{FILES[-1].name} as llvm-yaml"] = ("llvm-yaml", data)
+    entries = [
+        hand.entry(hand.manifest(7, "core/net", "fuchsia-pkg://net"), tag=7),
+        *(hand.entry(hand.text_log(f"line {at}", time=at, severity=0x10 * at)) for at in range(6)),
+    ]
+    found["a ring"] = ("log-ring", hand.ring(entries))
+    found["a packet"] = ("log-legacy", hand.packet("hello", "one", "two"))
+    return found
+
+
+def names() -> list[str]:
+    return list(samples())
+
+
+@pytest.fixture(params=names())
+def capture(request: pytest.FixtureRequest) -> Iterator[Capture]:
+    format, data = samples()[request.param]
+    with default_host().open(data, format=format) as capture:
+        yield capture
+
+
+def test_every_format_that_has_tables_has_a_sample() -> None:
+    sampled = set()
+    for format, data in samples().values():
+        with default_host().open(data, format=format) as capture:
+            sampled.add(capture.format)
+    assert set(default_host().readers) - sampled <= {"records"}  # which are of the other formats
+
+
+# --- selections ----------------------------------------------------------------------------------
+
+
+def rows_of(capture: Capture, name: str) -> list[Row]:
+    table = capture.table(name)
+    columns = [table.plain(column) for column in table]
+    return [dict(zip(table, row, strict=True)) for row in zip(*columns, strict=True)]
+
+
+def raw(capture: Capture, name: str) -> list[Row]:
+    """Rows with their numbers as they are, strings resolved."""
+    table = capture.table(name)
+    columns = []
+    for column in table:
+        kind = table.schema.column(column).kind
+        columns.append(
+            table.texts(column) if kind in {"code", "text"} else table.array(column).tolist()
+        )
+    return [dict(zip(table, row, strict=True)) for row in zip(*columns, strict=True)]
+
+
+def selections(capture: Capture) -> dict[str, Selection]:
+    """Every way of choosing, with a value that this capture has."""
+    found: dict[str, Selection] = {}
+    timed = [
+        row["ts"]
+        for name, schema in capture.schemas.items()
+        if any(column.name == "ts" for column in schema.columns)
+        for row in raw(capture, name)
+    ]
+    if timed:
+        first, last = min(timed), max(timed)
+        third = (last - first) // 3
+        found["time"] = Selection(start_ns=first + third, stop_ns=last - third + 1)
+        found["since"] = Selection(start_ns=first + third)
+        found["nothing"] = Selection(start_ns=last + 10**15)
+    if "threads" in capture.schemas:
+        for row in raw(capture, "threads")[:4]:
+            found[f"thread {row['pid']}/{row['tid']}"] = Selection(
+                threads=(f"{row['pid']}/{row['tid']}",)
+            )
+        for name in sorted({str(row["name"]) for row in raw(capture, "threads") if row["name"]})[
+            :4
+        ]:
+            found[f"thread {name}"] = Selection(threads=(name,))
+        if "processes" in capture.schemas:
+            for row in raw(capture, "processes")[:4]:
+                found[f"process {row['pid']}"] = Selection(processes=(str(row["pid"]),))
+    categories = {
+        row["category"]
+        for name, schema in capture.schemas.items()
+        if any(column.name == "category" for column in schema.columns)
+        for row in raw(capture, name)
+        if row["category"]
+    }
+    for category in sorted(categories)[:2]:
+        found[f"category {category}"] = Selection(categories=(category,))
+    if "slices" in capture.schemas:
+        called = sorted({row["name"] for row in raw(capture, "slices") if row["name"]})
+        for function in called[:2]:
+            found[f"function {function}"] = Selection(functions=(function,))
+    if "logs" in capture.schemas and raw(capture, "logs"):
+        logs = raw(capture, "logs")
+        found["severity"] = Selection(min_severity=0x30)
+        found["filter"] = Selection(filters=(str(logs[0]["message"])[:4],))
+        found["exclude"] = Selection(excludes=(str(logs[0]["message"])[:4],))
+        found["kernel"] = Selection(kernel=True)
+        if logs[0]["pid"] is not None:
+            found["pid"] = Selection(pids=(logs[0]["pid"],))
+        tags = sorted(
+            {tag.strip() for row in logs for tag in (row["tags"] or "").split(",")} - {""}
+        )
+        if tags:
+            found["tag"] = Selection(tags=(tags[0],))
+            found["exclude tag"] = Selection(exclude_tags=(tags[0],))
+        components = sorted({row["component"] for row in logs if row["component"]})
+        if components:
+            found["component"] = Selection(components=(components[0],))
+    if found.get("time") and "threads" in capture.schemas and raw(capture, "threads"):
+        who = raw(capture, "threads")[0]
+        found["thread and time"] = Selection(
+            start_ns=found["time"].start_ns, threads=(f"{who['pid']}/{who['tid']}",)
+        )
+    return found
+
+
+# --- what a plain filter chooses -----------------------------------------------------------------
+
+
+class Expected:
+    """Rows of a part, by going through all rows of the whole, one at a time."""
+
+    def __init__(self, capture: Capture, part: Selection) -> None:
+        self.capture = capture
+        self.part = part
+        self.threads = self._chosen_threads()
+
+    def _chosen_threads(self) -> dict[int, tuple[int, int]] | None:
+        """Chosen threads: pid and tid by id."""
+        part = self.part
+        if not (part.threads or part.processes):
+            return None
+        of_process = (
+            {row["pid"]: row["name"] for row in raw(self.capture, "processes")}
+            if "processes" in self.capture.schemas
+            else {}
+        )
+        chosen = {}
+        for row in raw(self.capture, "threads"):
+            calls = (str(row["name"]), str(row["tid"]), f"{row['pid']}/{row['tid']}")
+            owner = (str(of_process.get(row["pid"])), str(row["pid"]))
+            if part.threads and not self._any(calls, part.threads):
+                continue
+            if part.processes and not self._any(owner, part.processes):
+                continue
+            chosen[row["id"]] = (row["pid"], row["tid"])
+        return chosen
+
+    @staticmethod
+    def _any(texts: tuple[str | None, ...], patterns: tuple[str, ...]) -> bool:
+        return any(t is not None and fnmatch.fnmatchcase(t, p) for t in texts for p in patterns)
+
+    def rows(self, name: str) -> set[int]:
+        """Numbers of the rows that belong."""
+        schema = self.capture.schemas[name]
+        if name == "args":
+            return {
+                row["row"]
+                for row in raw(self.capture, "args")
+                if (table := NAMES.get(row["table"])) in self.capture.schemas
+                and row["parent"] in self.rows_once(table)
+            }
+        if schema.parent_table is not None and schema.parent_table in self.capture.schemas:
+            parents = self.rows_once(schema.parent_table)
+            return {row["row"] for row in raw(self.capture, name) if row["parent"] in parents}
+        return {row["row"] for row in raw(self.capture, name) if self._belongs(name, row)}
+
+    @functools.cache  # noqa: B019 (lives for one test)
+    def rows_once(self, name: str) -> frozenset[int]:
+        return frozenset(self.rows(name))
+
+    def _belongs(self, name: str, row: Row) -> bool:
+        part = self.part
+        if "ts" in row and not self._in_time(row):
+            return False
+        if not self._of_thread(name, row):
+            return False
+        if (
+            part.categories
+            and "ts" in row
+            and not self._any((row.get("category"),), part.categories)
+        ):
+            return False
+        if part.functions and "ts" in row:
+            if name not in {"slices", "instants"} or not row["name"]:
+                return False
+            if not self._any((row["name"],), part.functions):
+                return False
+        return not (part.by_logs and "ts" in row) or (name == "logs" and self._log(row))
+
+    def _in_time(self, row: Row) -> bool:
+        start, stop = self.part.start_ns, self.part.stop_ns
+        if stop is not None and row["ts"] >= stop:
+            return False
+        if start is None or row["ts"] >= start:
+            return True
+        if "dur" not in row:
+            return False
+        if row["dur"] < 0:
+            return row.get("kind") != 1  # a complete event has an end
+        return bool(row["ts"] + row["dur"] > start)
+
+    def _of_thread(self, name: str, row: Row) -> bool:
+        if self.threads is None:
+            return True
+        ids = [row[column] for column in ("thread", "prev", "next") if column in row]
+        if ids:
+            return any(number in self.threads for number in ids)
+        if name in {"threads", "processes"}:
+            people = set(self.threads.values()) | self._others()
+            if name == "threads":
+                return (row["pid"], row["tid"]) in people
+            return row["pid"] in {pid for pid, _ in people}
+        if name == "logs":
+            return (row["pid"], row["tid"]) in self.threads.values()
+        return True
+
+    @functools.cache  # noqa: B019 (lives for one test)
+    def _others(self) -> frozenset[tuple[int, int]]:
+        """Threads at the other side of a context switch that belongs."""
+        if "sched" not in self.capture.schemas:
+            return frozenset()
+        rows = self.rows_once("sched")
+        sides = {
+            row[side]
+            for row in raw(self.capture, "sched")
+            if row["row"] in rows
+            for side in ("prev", "next")
+        }
+        return frozenset(
+            (row["pid"], row["tid"]) for row in raw(self.capture, "threads") if row["id"] in sides
+        )
+
+    def _log(self, row: Row) -> bool:
+        part = self.part
+        tags = [tag.strip().lower() for tag in (row["tags"] or "").split(",")]
+        message = (row["message"] or "").lower()
+        component = (row["component"] or "").lower()
+
+        def holds(text: str) -> bool:
+            return text.lower() in message or text.lower() in component
+
+        return all((
+            part.min_severity is None or row["severity"] >= part.min_severity,
+            not part.filters or any(holds(text) for text in part.filters),
+            not any(map(holds, part.excludes)),
+            not part.kernel or component == "klog" or "klog" in tags,
+            not part.pids or row["pid"] in part.pids,
+            not part.components or any(c.lower() in component for c in part.components),
+            not part.tags or any(tag.lower() in tags for tag in part.tags),
+            not any(tag.lower() in tags for tag in part.exclude_tags),
+        ))  # fmt: skip
+
+
+def test_the_rows_of_a_part_are_those_that_a_plain_filter_chooses(capture: Capture) -> None:
+    parts = selections(capture)
+    for label, part in parts.items():
+        window = capture.select(part)
+        expected = Expected(capture, part)
+        for name in capture.schemas:
+            chosen = raw(window, name)
+            by_number = {row["row"]: row for row in raw(capture, name)}
+            assert {row["row"] for row in chosen} == expected.rows_once(name), (label, name)
+            assert repr(chosen) == repr([by_number[row["row"]] for row in chosen]), (label, name)
+
+
+def test_every_exporter_takes_every_part(capture: Capture, tmp_path: Path) -> None:
+    """A result, or a refusal with a code; nothing else."""
+    host = default_host()
+    exporters = {e.name for e in host.exporters_for(capture.format, capture.tables)}
+    done = 0
+    for label, part in {"all": None, **selections(capture)}.items():
+        for name in sorted(exporters):
+            try:
+                window = capture if part is None else capture.select(part)
+                export_bytes(window, name, tmp_path)
+            except (UsageError, WriteRefusedError):
+                continue
+            except FxError:
+                raise
+            except Exception as error:
+                raise AssertionError(f"{label} to {name}: {error!r}") from error
+            done += 1
+    assert done
+
+
+def test_csv_names_the_threads_of_every_row_of_a_part(capture: Capture, tmp_path: Path) -> None:
+    """A line of a part is the same line of the whole: nothing that it names has gone."""
+
+    def lines(part: Capture, name: str) -> set[frozenset[tuple[str, str]]]:
+        text = export_bytes(part, "csv", tmp_path, table=name).decode()
+        # The column of arguments is there where a row has some.
+        rows = csv.DictReader(text.splitlines(keepends=True))
+        return {frozenset(item for item in row.items() if item[1]) for row in rows}
+
+    for name in capture.schemas:
+        if not len(capture.table(name)):
+            continue
+        whole = lines(capture, name)
+        for label, part in selections(capture).items():
+            try:
+                assert lines(capture.select(part), name) <= whole, (label, name)
+            except WriteRefusedError:
+                continue
