@@ -307,17 +307,23 @@ def fx_writers() -> Iterable[Writer]:
 def fx_exporters() -> Iterable[Exporter]:
     """Text, trace_event and YAML of the XRay formats."""
     forms = (
-        ("text", "text", "one line per event, indented by its depth", ".txt", TEXT_OPTIONS),
+        (
+            "text",
+            "fx_xray.export.text:open_text",
+            "one line per event, indented by its depth",
+            ".txt",
+            TEXT_OPTIONS,
+        ),
         (
             "json",
-            "json",
+            "fx_xray.export.trace_event:open_json",
             "trace_event, as `llvm-xray convert -f trace_event` gives it",
             ".json",
             JSON_OPTIONS,
         ),
         (
             "llvm-yaml",
-            "yaml",
+            "fx_xray.export.llvm_yaml:open_yaml",
             "YAML, as `llvm-xray convert -f yaml` writes and reads it",
             ".yaml",
             YAML_OPTIONS,
@@ -329,7 +335,7 @@ def fx_exporters() -> Iterable[Exporter]:
             title=title,
             accepts=format,
             suffixes=(suffix,),
-            open=lazy(f"fx_xray.export.exporters:open_{opened}"),
+            open=lazy(opened),
             options=options,
         )
         for name, opened, title, suffix, options in forms
@@ -340,26 +346,32 @@ def fx_exporters() -> Iterable[Exporter]:
 @hookimpl
 def fx_step_kinds() -> Iterable[StepKind]:
     """The flight recorder of the emulated target, threads that it records, and captures anew."""
-    steps = (
-        ("start", "Begin to record calls in a memory, and say how.", "start", ()),
-        ("thread", "Start a thread whose calls are recorded.", "thread", ()),
-        ("log", "Keep what a recorder's memory holds, as a trace.", "keep_log", ()),
-        (
-            "replay",
-            "Drive the records of a trace anew, at their own times.",
-            "replay",
-            ("xray", "xray-basic"),
-        ),
-    )
     return [
         StepKind(
-            name=f"xray.{name}",
-            title=title,
-            parameters=lazy_type(f"fx_xray.steps:{name.capitalize()}Parameters"),
-            run=lazy(f"fx_xray.steps:{run}"),
-            replays=frozenset(replays),
-        )
-        for name, title, run, replays in steps
+            name="xray.start",
+            title="Start recording calls in a memory.",
+            parameters=lazy_type("fx_xray.steps:StartParameters"),
+            run=lazy("fx_xray.steps:start"),
+        ),
+        StepKind(
+            name="xray.thread",
+            title="Start a thread whose calls are recorded.",
+            parameters=lazy_type("fx_xray.steps:ThreadParameters"),
+            run=lazy("fx_xray.steps:thread"),
+        ),
+        StepKind(
+            name="xray.log",
+            title="Save what a recorder's memory holds as a trace.",
+            parameters=lazy_type("fx_xray.steps:LogParameters"),
+            run=lazy("fx_xray.steps:keep_log"),
+        ),
+        StepKind(
+            name="xray.replay",
+            title="Replay the records of a trace at their own times.",
+            parameters=lazy_type("fx_xray.steps:ReplayParameters"),
+            run=lazy("fx_xray.steps:replay"),
+            replays=frozenset({"xray", "xray-basic"}),
+        ),
     ]
 
 

@@ -20,10 +20,10 @@ from fx_xray.read.records import (
     CustomEvent,
     Function,
     NewBuffer,
-    RecordEncoder,
     TypedEvent,
     XrayRecord,
 )
+from fx_xray.write.encoder import RecordEncoder
 from fx_xray.write.flight_recorder import FdrThread, FdrWriter, buffers_of, log_of
 from fxframework.errors import UsageError, WriteRefusedError
 from fxframework.io.words import U64_MAX, WORD

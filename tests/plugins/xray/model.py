@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import attrs
 
-from fx_xray.read import records as fx
+from fx_xray.read.decoder import RecordDecoder
 from fxframework.io.limits import Limits
 
 U64 = (1 << 64) - 1
@@ -205,7 +205,7 @@ def events_of(
     form: str, data: bytes, options: dict[str, Any], limits: Limits | None = None
 ) -> tuple[list[tuple[int, int]], list[Event]]:
     """Threads, as (process, thread) in order of id, and all events, by the plain decoder."""
-    decoder = fx.RecordDecoder(form, options=options, limits=limits)
+    decoder = RecordDecoder(form, options=options, limits=limits)
     records = list(decoder.mended(data))
     if not records or records[0].record != "file_header":
         return [], []

@@ -13,7 +13,9 @@ import yaml
 
 from fx_xray import layout as wire
 from fx_xray.read import records as fx
+from fx_xray.read.decoder import RecordDecoder
 from fx_xray.rules import RULES
+from fx_xray.write.encoder import RecordEncoder
 from fxframework.errors import Severity
 from fxframework.model.diagnostics import Diagnostics
 
@@ -37,7 +39,7 @@ def read(path: Path) -> tuple[str, list[Any], Diagnostics]:
     data = path.read_bytes()
     form = form_of(data)
     found = Diagnostics(RULES)
-    return form, list(fx.RecordDecoder(form, diagnostics=found).records(data)), found
+    return form, list(RecordDecoder(form, diagnostics=found).records(data)), found
 
 
 def test_there_are_traces() -> None:
@@ -48,7 +50,7 @@ def test_there_are_traces() -> None:
 def test_every_trace_comes_back_through_json(name: str) -> None:
     form, records, _ = read(FILES[name])
     lines = [json.dumps(record.to_json()) for record in records]
-    encoder = fx.RecordEncoder(form)
+    encoder = RecordEncoder(form)
     data = b"".join(encoder.encode(json.loads(line)) for line in lines) + encoder.close()
     assert data == FILES[name].read_bytes()
     assert sum(record.nbytes for record in records) == len(data)

@@ -8,6 +8,7 @@ import pytest
 
 from fx_xray.read import explain
 from fx_xray.read import records as fx
+from fx_xray.read.decoder import RecordDecoder
 from fxframework.errors import UsageError
 from fxframework.io.source import Source
 from fxframework.io.words import FieldView
@@ -47,7 +48,7 @@ def covered(form: str, data: bytes, offset: int) -> set[int]:
 @pytest.mark.parametrize("name", FILES)
 def test_every_byte_is_told(name: str) -> None:
     form, data = FILES[name]
-    for record in fx.RecordDecoder(form).records(data):
+    for record in RecordDecoder(form).records(data):
         everything = set(range(record.offset, record.offset + record.nbytes))
         for offset in {record.offset, record.offset + record.nbytes - 1}:
             if record.nbytes < 512:
@@ -81,7 +82,7 @@ def test_signed_fields_show_their_value() -> None:
 def test_events_have_their_payload() -> None:
     data = trace()
     event = next(
-        record for record in fx.RecordDecoder("xray").records(data)
+        record for record in RecordDecoder("xray").records(data)
         if record.record == "custom_event"
     )  # fmt: skip
     found = [(view.name, view.meaning) for view in views("xray", data, event.offset + 17)]
@@ -103,12 +104,12 @@ def test_damage_is_told_by_its_rule() -> None:
 @pytest.mark.parametrize("name", ["fdr5-smallbuf-wrap-clang16", "fdr5-typed-shortextents-clang16"])
 def test_buffers_before_are_stepped_over(name: str) -> None:
     data = (TRACES / f"{name}.xray").read_bytes()
-    records = list(fx.RecordDecoder("xray").records(data))
+    records = list(RecordDecoder("xray").records(data))
     for record in records[1::17]:
-        near = fx.RecordDecoder("xray").near(data, record.offset)
+        near = RecordDecoder("xray").near(data, record.offset)
         found = [each for each in near if each.offset == record.offset]
         assert [each.to_json() for each in found] == [record.to_json()]
-    last = list(fx.RecordDecoder("xray").near(data, len(data) - 1))
+    last = list(RecordDecoder("xray").near(data, len(data) - 1))
     assert len(last) < len(records) // 2
 
 

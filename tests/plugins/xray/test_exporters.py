@@ -18,8 +18,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fx_xray import plugin
-from fx_xray.export.exporters import duration, microseconds, quoted, scalar, seconds
+from fx_xray.export.llvm_yaml import scalar
 from fx_xray.export.presentation import Batch, in_time
+from fx_xray.export.text import duration, seconds
+from fx_xray.export.trace_event import microseconds, quoted
 from fxframework.errors import UsageError, WriteRefusedError
 from fxframework.io.sink import Sink
 from fxframework.model.capture import Capture

@@ -13,7 +13,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import fx_xray.plugin
-from fx_xray.read.records import CallArgument, CustomEvent, Function, RecordDecoder, TypedEvent
+from fx_xray.read.decoder import RecordDecoder
+from fx_xray.read.records import (
+    CallArgument,
+    CustomEvent,
+    Function,
+    TypedEvent,
+)
 from fx_xray.rules import RULES
 from fx_xray.write.flight_recorder import FdrThread, FdrWriter, log_of, slot_bytes
 from fxframework.errors import WriteRefusedError

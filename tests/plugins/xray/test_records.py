@@ -12,7 +12,9 @@ from hypothesis import strategies as st
 
 from fx_xray import layout as wire
 from fx_xray.read import records as fx
+from fx_xray.read.decoder import RecordDecoder
 from fx_xray.rules import RULES
+from fx_xray.write.encoder import RecordEncoder
 from fxframework.errors import StrictError, UsageError, WriteRefusedError
 from fxframework.io.limits import Limits
 from fxframework.model.diagnostics import Diagnostics
@@ -36,7 +38,7 @@ def decode(data: bytes, form: str = "xray", *, max_record: int = 0, mended: bool
            **options: Any) -> tuple[list[Any], Diagnostics]:  # fmt: skip
     found = Diagnostics(RULES)
     limits = Limits(max_record=max_record) if max_record else None
-    decoder = fx.RecordDecoder(form, diagnostics=found, options=options, limits=limits)
+    decoder = RecordDecoder(form, diagnostics=found, options=options, limits=limits)
     return list(decoder.mended(data) if mended else decoder.records(data)), found
 
 
@@ -57,7 +59,7 @@ def again(data: bytes, form: str = "xray", **options: Any) -> bytes:
     assert [record.offset for record in records] == [
         sum(record.nbytes for record in records[:number]) for number in range(len(records))
     ]
-    encoder = fx.RecordEncoder(form)
+    encoder = RecordEncoder(form)
     lines = [json.dumps(record.to_json()) for record in records]
     return b"".join(encoder.encode(json.loads(line)) for line in lines) + encoder.close()
 
@@ -89,7 +91,7 @@ def test_the_byte_order_can_be_given(order: str) -> None:
     data = trace(5, order)
     assert decode(data, byte_order=order)[0] == decode(data)[0]
     with pytest.raises(UsageError, match="middle"):
-        fx.RecordDecoder("xray", options={"byte_order": "middle"})
+        RecordDecoder("xray", options={"byte_order": "middle"})
 
 
 def test_bits_of_a_big_endian_machine() -> None:
@@ -103,7 +105,7 @@ def test_bits_of_a_big_endian_machine() -> None:
 def test_an_encoder_writes_the_byte_order_that_it_is_asked_for() -> None:
     records = [record.to_json() for record in decode(trace(5))[0]]
     for order in ORDERS:
-        encoder = fx.RecordEncoder("xray", byte_order=order)
+        encoder = RecordEncoder("xray", byte_order=order)
         assert b"".join(map(encoder.encode, records)) == trace(5, order)
 
 
@@ -113,7 +115,7 @@ def test_a_bit_that_no_field_has_comes_back() -> None:
     assert decode(data)[0][-1].function_id == 5
     assert again(data) == data
     edited = decode(data)[0][-1].to_json() | {"function_id": 6}
-    encoder = fx.RecordEncoder("xray")
+    encoder = RecordEncoder("xray")
     encoder.encode(decode(data)[0][0])
     assert encoder.encode(edited) == struct.pack(">II", 6 << 4, 9)
 
@@ -288,7 +290,7 @@ def test_over_the_limit_is_damage_and_counts_for_time() -> None:
 
 def test_strict_readers_stop_at_damage() -> None:
     data = CASES["function kind"][0]
-    decoder = fx.RecordDecoder("xray", diagnostics=Diagnostics(RULES, strict=True))
+    decoder = RecordDecoder("xray", diagnostics=Diagnostics(RULES, strict=True))
     with pytest.raises(StrictError) as stopped:
         list(decoder.records(data))
     assert stopped.value.code == "FXX0104"
@@ -480,7 +482,7 @@ def test_an_argument_of_basic_mode_has_the_time_of_its_call() -> None:
 
 
 def refusal(given: Any, form: str = "xray", version: int = 5) -> str:
-    encoder = fx.RecordEncoder(form)
+    encoder = RecordEncoder(form)
     encoder.encode({"record": "file_header", "version": version, "type": 1})
     with pytest.raises(WriteRefusedError) as refused:
         encoder.encode(given)
@@ -526,7 +528,7 @@ def test_what_no_trace_can_hold_is_refused(given: Any, code: str) -> None:
 def test_versions_have_fields_of_their_own() -> None:
     assert refusal({"record": "custom_event", "delta": 5, "data_hex": ""}, version=4) == "FXX0502"
     assert refusal({"record": "custom_event", "tsc": 5, "data_hex": ""}, version=4) == "FXX0502"
-    encoder = fx.RecordEncoder("xray")
+    encoder = RecordEncoder("xray")
     encoder.encode({"record": "file_header", "version": 4, "type": 1})
     given = {"record": "custom_event", "tsc": 5, "cpu": 3, "data_hex": "ab"}
     assert encoder.encode(given).hex() == "0b010000000500000000000000030000ab"
@@ -534,13 +536,13 @@ def test_versions_have_fields_of_their_own() -> None:
 
 def test_the_header_comes_first() -> None:
     with pytest.raises(WriteRefusedError, match="file_header") as refused:
-        fx.RecordEncoder("xray").encode(FUNCTION)
+        RecordEncoder("xray").encode(FUNCTION)
     assert refused.value.code == "FXX0501"
 
 
 def test_a_form_holds_its_own_records_alone() -> None:
     assert refusal({"record": "pid", "process": 1}, "xray-basic") == "FXX0501"
-    encoder = fx.RecordEncoder("xray-basic")
+    encoder = RecordEncoder("xray-basic")
     with pytest.raises(WriteRefusedError):
         encoder.encode(fx.Pid(process=1))
 
@@ -549,9 +551,9 @@ def test_a_header_that_was_edited_is_written_as_edited() -> None:
     data = bytearray(header())
     data[7], data[31] = 0x80, 0x55
     (record,), _ = decode(bytes(data))
-    assert fx.RecordEncoder("xray").encode(record.to_json()) == data
+    assert RecordEncoder("xray").encode(record.to_json()) == data
     edited = record.to_json() | {"cycle_frequency": 1}
-    assert fx.RecordEncoder("xray").encode(edited) == header(cycle_frequency=1)
+    assert RecordEncoder("xray").encode(edited) == header(cycle_frequency=1)
 
 
 def test_times_that_were_reconstructed_are_not_heeded() -> None:
@@ -559,7 +561,7 @@ def test_times_that_were_reconstructed_are_not_heeded() -> None:
     for record in records:
         if record["record"] in {"function", "custom_event", "typed_event"}:
             record |= {"tsc": 1, "cpu": 2, "thread": 3, "process": 4}
-    encoder = fx.RecordEncoder("xray")
+    encoder = RecordEncoder("xray")
     assert b"".join(map(encoder.encode, records)) == trace()
 
 
@@ -570,7 +572,7 @@ def holds(data: bytes, form: str) -> None:
     """What is true of every file."""
     assert again(data, form) == data
     assert codes(data, form) == codes(data, form, mended=True)
-    for record in fx.RecordDecoder(form).mended(data):
+    for record in RecordDecoder(form).mended(data):
         record.to_json()
 
 

@@ -17,7 +17,7 @@ import pytest
 from hypothesis import strategies as st
 
 from fx_xray.read import columns, reader
-from fx_xray.read.records import RecordDecoder
+from fx_xray.read.decoder import RecordDecoder
 from fx_xray.rules import RULES
 from fxframework.io.limits import Limits
 from fxframework.io.source import Source

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator
 
 from fx_xray import layout as wire
 from fx_xray.layout import Field
+from fx_xray.read.decoder import RecordDecoder
 from fx_xray.read.records import (
     BasicArgument,
     BasicFunction,
@@ -20,7 +21,6 @@ from fx_xray.read.records import (
     Metadata,
     NewCpu,
     Padding,
-    RecordDecoder,
     TscWrap,
     TypedEvent,
     Unknown,

@@ -29,7 +29,9 @@ from fx_xray.read.columns import (
     to_ns,
     to_spans,
 )
-from fx_xray.read.records import Dialect, FileHeader, RecordDecoder, header_findings, read_header
+from fx_xray.read.decoder import RecordDecoder
+from fx_xray.read.header import header_findings, read_header
+from fx_xray.read.records import Dialect, FileHeader
 from fx_xray.read.symbols import Symbols
 from fx_xray.read.tables import CUSTOM_EVENT, SCHEMAS, TYPED_EVENT, UNMATCHED_EXIT
 from fx_xray.rules import RULES, told

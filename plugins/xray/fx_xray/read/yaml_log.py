@@ -17,9 +17,9 @@ from numpy.typing import NDArray
 
 from fx_xray import layout
 from fx_xray.read.columns import Events, GivenLog, Log
+from fx_xray.read.header import asked_frequency
 from fx_xray.read.instr_map import number
 from fx_xray.read.reader import EventCapture
-from fx_xray.read.records import asked_frequency
 from fx_xray.read.symbols import Symbols
 from fx_xray.read.yaml_text import Entry, OddYamlError, entry_of, sections_of
 from fx_xray.rules import RULES, told

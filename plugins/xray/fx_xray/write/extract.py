@@ -9,7 +9,8 @@ from typing import Any, Final, Literal
 import attrs
 
 from fx_xray import layout as wire
-from fx_xray.read.records import FileHeader, asked_order, read_header, refusal
+from fx_xray.read.header import asked_order, read_header
+from fx_xray.read.records import FileHeader, refusal
 from fx_xray.write.merge import (
     LEAST_BUFFER,
     MOST_PADDED,

@@ -20,8 +20,11 @@ from numpy.typing import NDArray
 
 from fx_xray import layout as wire
 from fx_xray.read.columns import Events
-from fx_xray.read.records import RecordDecoder, RecordEncoder, asked_order, refusal
+from fx_xray.read.decoder import RecordDecoder
+from fx_xray.read.header import asked_order
+from fx_xray.read.records import refusal
 from fx_xray.write.bulk import Calls
+from fx_xray.write.encoder import RecordEncoder
 from fx_xray.write.pack import ARGUMENT, BasicPacker, Header, RecorderPacker
 from fx_xray.write.selection import chosen_events, picked, whole_of
 from fxframework.errors import UsageError, WriteRefusedError

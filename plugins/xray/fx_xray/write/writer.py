@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from fx_xray.read.records import RecordEncoder
+from fx_xray.write.encoder import RecordEncoder
 from fxframework.errors import UsageError
 from fxframework.io.sink import Sink
 from fxframework.kit.lossless import RecordRewriter

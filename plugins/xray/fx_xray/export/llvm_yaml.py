@@ -1,0 +1,195 @@
+"""YAML, as `llvm-xray convert -f yaml` writes and reads it."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final
+
+import numpy as np
+
+from fx_xray.export.presentation import (
+    CUSTOM,
+    TYPED,
+    Batch,
+    Calls,
+    Names,
+    choice,
+    in_time,
+    text_of,
+    walk,
+    who,
+    whole_of,
+)
+from fx_xray.export.session import SingleExport, matched_batches
+from fx_xray.layout import BASIC, FDR
+from fxframework.io.sink import Sink
+from fxframework.model.capture import Capture
+from fxframework.model.window import View
+from fxframework.registry import ExportSession
+
+
+def open_yaml(sink: Sink, options: Mapping[str, Any]) -> ExportSession:
+    """The exporter `llvm-yaml`. Raises UsageError for an option that is none of its words."""
+    return _YamlExport(sink, options)
+
+
+READABLE: Final = "1"
+"""The version that llvm-xray reads back."""
+VERSIONS: Final = (READABLE, "keep")
+KINDS: Final[Mapping[int, str]] = {
+    0: "function-enter",
+    1: "function-exit",
+    2: "function-tail-exit",
+    3: "function-enter-arg",
+    CUSTOM: "custom-event",
+    TYPED: "typed-event",
+}
+_PLAIN: Final = re.compile(r"[A-Za-z0-9_^.][A-Za-z0-9_^. \t-]*")
+"""What needs no quotes, where it means nothing else."""
+_NUMBER: Final = re.compile(
+    r"[-+]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][-+]?[0-9]+)?"
+    r"|0o[0-7]+|0x[0-9a-fA-F]+|[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN)"
+)
+_WORDS: Final = frozenset(
+    {"~", "null", "Null", "NULL", "true", "True", "TRUE", "false", "False", "FALSE"}
+)
+_SHORT: Final = {
+    "\\": r"\\",
+    '"': r"\"",
+    "\0": r"\0",
+    "\a": r"\a",
+    "\b": r"\b",
+    "\t": r"\t",
+    "\n": r"\n",
+    "\v": r"\v",
+    "\f": r"\f",
+    "\r": r"\r",
+    "\x1b": r"\e",
+    "\x85": r"\N",
+    "\xa0": r"\_",
+    "\u2028": r"\L",
+    "\u2029": r"\P",
+}
+
+
+def scalar(text: str) -> str:
+    """A text as a scalar of YAML, in quotes as LLVM puts them."""
+    if not text.isascii() or any(character < " " and character != "\t" for character in text):
+        return f'"{"".join(map(_yaml_character, text))}"'
+    if "\x7f" in text:
+        return f'"{"".join(map(_yaml_character, text))}"'
+    bare = (
+        _PLAIN.fullmatch(text) is not None
+        and not text[-1].isspace()
+        and text not in _WORDS
+        and _NUMBER.fullmatch(text) is None
+    )
+    return text if bare else "'" + text.replace("'", "''") + "'"
+
+
+def _yaml_character(character: str) -> str:
+    if character in _SHORT:
+        return _SHORT[character]
+    if character.isprintable():
+        return character
+    code = ord(character)
+    if code <= 0xFF:
+        return f"\\x{code:02X}"
+    return f"\\u{code:04X}" if code <= 0xFFFF else f"\\U{code:08X}"
+
+
+class _YamlExport(SingleExport):
+    """Writes the YAML that `llvm-xray convert -f yaml` writes, and reads back."""
+
+    what = "YAML of llvm-xray"
+
+    def __init__(self, sink: Sink, options: Mapping[str, Any]) -> None:
+        super().__init__(sink)
+        self._readable = choice(options, "header_version", VERSIONS) == READABLE
+        self._sorted = bool(options["sort"])
+
+    def _write(self, capture: Capture) -> None:
+        whole = whole_of(capture)
+        version = READABLE if self._readable else whole.version
+        basic = whole.summary().facts["mode"] == "basic"
+        self._put(
+            [
+                "---",
+                "header:",
+                f"  version:         {version}",
+                f"  type:            {BASIC if basic else FDR}",
+                f"  constant-tsc:    {_yaml_bool(whole.constant_tsc)}",
+                f"  nonstop-tsc:     {_yaml_bool(whole.nonstop_tsc)}",
+                f"  cycle-frequency: {whole.frequency}",
+            ]
+        )
+        names = Names(capture, scalar, self._dropped)
+        threads = [
+            f"thread: {tid}, process: {pid}, " if pid else f"thread: {tid}, "
+            for pid, tid in who(capture)
+        ]
+        heads: dict[int, str] = {}
+        written = False
+
+        lost: Counter[str] = Counter()
+
+        def batches() -> Iterator[Batch]:
+            lost.clear()  # of two looks the last one counts
+            return _shown(capture, lost)
+
+        for batch in in_time(batches) if self._sorted else batches():
+            if not written and len(batch):
+                self._put(["records:"])
+                written = True
+            self._put(self._lines(batch, names, threads, heads))
+        self._put(["..."] if written else ["records:         []", "..."])
+        self._dropped += lost
+
+    def _lines(
+        self, batch: Batch, names: Names, threads: Sequence[str], heads: dict[int, str]
+    ) -> list[str]:
+        lines = []
+        args, payloads = batch.args, batch.payloads
+        for place, (kind, function, cpu, thread, tsc) in enumerate(
+            zip(
+                batch.kind.tolist(),
+                batch.function.tolist(),
+                batch.cpu.tolist(),
+                batch.thread.tolist(),
+                batch.tsc.tolist(),
+                strict=True,
+            )
+        ):
+            data = "''"
+            if kind >= CUSTOM:
+                head = f"type: {function}, func-id: 0, function: '0', "
+                data = scalar(text_of(payloads[place], self._dropped))
+            else:
+                known = heads.get(function)
+                if known is None:
+                    known = heads[function] = (
+                        f"type: 0, func-id: {function}, function: {names[function]}, "
+                    )
+                head = known
+            values = f"args: [ {', '.join(map(str, args[place]))} ], " if place in args else ""
+            lines.append(
+                f"  - {{ {head}{values}cpu: {cpu}, {threads[thread]}"
+                f"kind: {KINDS[kind]}, tsc: {tsc}, data: {data} }}"
+            )
+        return lines
+
+
+def _yaml_bool(value: object) -> str:
+    return "true" if value else "false"
+
+
+def _shown(capture: Capture, dropped: Counter[str]) -> Iterator[Batch]:
+    """The events of a capture that belong to the part that a view shows."""
+    if not isinstance(capture, View):
+        yield from walk(capture, dropped)
+        return
+    for batch, matched in matched_batches(capture, Calls(capture), dropped):
+        shown = np.array(matched.shown, np.bool_)
+        yield batch if shown.all() else batch.take(shown)

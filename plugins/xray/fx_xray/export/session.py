@@ -1,0 +1,78 @@
+"""What the exporters of events share: a session that writes batches of matched events."""
+
+from __future__ import annotations
+
+import abc
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+
+from fx_xray.export.presentation import (
+    Batch,
+    Calls,
+    Matched,
+    left_out,
+    nothing_to_write,
+    walk,
+    whole_of,
+)
+from fxframework.errors import WriteRefusedError
+from fxframework.io.sink import Sink
+from fxframework.model.capture import Capture
+
+
+class EventExport(abc.ABC):
+    """Writes the events of captures."""
+
+    def __init__(self, sink: Sink) -> None:
+        self._sink = sink
+        self._dropped: Counter[str] = Counter()
+
+    @abc.abstractmethod
+    def write(self, capture: Capture) -> None:
+        """Write one capture."""
+
+    def close(self) -> Mapping[str, int]:
+        """What was left out, by name."""
+        return {what: count for what, count in self._dropped.items() if count > 0}
+
+    def _put(self, lines: Sequence[str], between: str = "\n") -> None:
+        if lines:
+            self._sink.write((between.join(lines) + between).encode())
+
+
+class SingleExport(EventExport):
+    """Writes the events of one capture."""
+
+    what: str
+    """What holds no second capture."""
+
+    def __init__(self, sink: Sink) -> None:
+        super().__init__(sink)
+        self._used = False
+
+    def write(self, capture: Capture) -> None:
+        """Write the one capture.
+
+        Raises WriteRefusedError for a second one, and where there is not even a header.
+        """
+        if self._used:
+            raise WriteRefusedError(
+                f"{self.what} holds one capture", remedy="convert the inputs one by one"
+            )
+        self._used = True
+        if whole_of(capture).version is None:
+            raise nothing_to_write(capture)
+        self._write(capture)
+        self._dropped += left_out(capture)
+
+    @abc.abstractmethod
+    def _write(self, capture: Capture) -> None:
+        """Write it."""
+
+
+def matched_batches(
+    capture: Capture, calls: Calls, dropped: Counter[str]
+) -> Iterator[tuple[Batch, Matched]]:
+    """Batches of a capture, and how calls match in them."""
+    for batch in walk(capture, dropped):
+        yield batch, calls.match(batch)

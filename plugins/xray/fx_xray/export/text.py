@@ -1,0 +1,328 @@
+"""Text for people: one line per event, indented by its depth."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+import orjson
+
+from fx_xray.export.presentation import (
+    CUSTOM,
+    ENTRIES,
+    TYPED,
+    U64,
+    Batch,
+    Calls,
+    Matched,
+    Names,
+    choice,
+    clock_of,
+    left_out,
+    nothing_to_write,
+    who,
+    whole_of,
+)
+from fx_xray.export.session import EventExport, matched_batches
+from fx_xray.layout import FUNCTION_NAMES, NO_CPU
+from fx_xray.read.tables import CUSTOM_EVENT, TYPED_EVENT
+from fxframework.io.sink import Sink
+from fxframework.model.capture import Capture
+from fxframework.model.clock import NS_PER_SECOND
+from fxframework.registry import ExportSession
+
+
+def open_text(sink: Sink, options: Mapping[str, Any]) -> ExportSession:
+    """The exporter `text`. Raises UsageError for an option that is none of its words."""
+    return _TextExport(sink, options)
+
+
+TIMES: Final = ("clock", "first", "ticks")
+DEEPEST: Final = 40
+"""Levels up to which lines are indented."""
+INDENTS: Final = tuple("  " * depth for depth in range(DEEPEST + 1))
+
+
+def plain(text: str) -> str:
+    """The text as it is, or as a JSON string where it would break the line or hide in it."""
+    return text if text and text.isprintable() else _in_ascii(text)
+
+
+def _in_ascii(text: str) -> str:
+    """The text as a JSON string in which all that is not printable is escaped."""
+    return "".join(
+        character if character.isprintable() else _escaped(character)
+        for character in orjson.dumps(text).decode()
+    )
+
+
+def _escaped(character: str) -> str:
+    units = character.encode("utf-16-be", "surrogatepass").hex()
+    return "".join(f"\\u{units[at : at + 4]}" for at in range(0, len(units), 4))
+
+
+def duration(ns: int) -> str:
+    """A length in the greatest unit that it fills, exact to the nanosecond."""
+    # Up to a second a double holds it with all its digits, and shows no more of them than needed.
+    if 0 <= ns < 1_000:
+        return f"{ns}ns"
+    if 0 <= ns < 1_000_000:
+        return f"{ns / 1_000:g}us"
+    if 0 <= ns < NS_PER_SECOND:
+        return f"{ns / 1_000_000:.9g}ms"
+    if ns < 0:
+        return f"-{duration(-ns)}"
+    whole, part = divmod(ns, NS_PER_SECOND)
+    digits = f"{part:09d}".rstrip("0")
+    return f"{whole}.{digits}s" if digits else f"{whole}s"
+
+
+def payload_text(data: bytes) -> str:
+    """A payload as a JSON string where it is UTF-8, else in hex."""
+    try:
+        return _in_ascii(data.decode())
+    except UnicodeDecodeError:
+        return f"[{data.hex(' ')}]"
+
+
+class _TextExport(EventExport):
+    """Writes a line for each event: where, when, who, and what, indented by its depth."""
+
+    def __init__(self, sink: Sink, options: Mapping[str, Any]) -> None:
+        super().__init__(sink)
+        self._time = choice(options, "time", TIMES)
+        self._metadata = bool(options["metadata"])
+
+    def write(self, capture: Capture) -> None:
+        """Write one capture; a further one follows behind it.
+
+        Raises WriteRefusedError where there is nothing to write, not even a header.
+        """
+        if whole_of(capture).version is None:
+            raise nothing_to_write(capture)
+        calls = Calls(capture)
+        lines = _TextLines(capture, self._time, self._dropped)
+        metadata = _Metadata(capture) if self._metadata else None
+        if metadata is not None:
+            self._put(metadata.head)
+        for batch, matched in matched_batches(capture, calls, self._dropped):
+            made = lines.of(batch, matched)
+            if metadata is None:
+                self._put([line for line in made if line is not None])
+            else:
+                self._put(metadata.among(batch, made))
+        if metadata is None:
+            self._dropped += left_out(capture)
+        else:
+            self._put(metadata.rest())
+
+
+class _TextLines:
+    """Events as lines, without their ends."""
+
+    def __init__(self, capture: Capture, time: str, dropped: Counter[str]) -> None:
+        self._time = time
+        self._clock = clock_of(capture)
+        people = who(capture)
+        self._heads = [_Heads(pid, tid) for pid, tid in people]
+        names = Names(capture, plain, dropped)
+        self._labels = {kind: _Labels(word, names) for kind, word in FUNCTION_NAMES.items()}
+        self._last: list[int | None] = [None] * len(people)
+        """By thread: the time of its last event."""
+        self._first: int | None = None
+
+    def of(self, batch: Batch, matched: Matched) -> list[str | None]:
+        """A line for each event; None for what does not belong."""
+        lines: list[str | None] = []
+        last, heads, labels = self._last, self._heads, self._labels
+        args, rate = batch.args, self._clock.ticks_per_second
+        unwound = matched.unwound
+        ns = self._ns(batch.tsc)
+        for kind, function, tsc, cpu, thread, place_shown, at, depth, entered, is_shown in zip(
+            batch.kind.tolist(),
+            batch.function.tolist(),
+            batch.tsc.tolist(),
+            batch.cpu.tolist(),
+            batch.thread.tolist(),
+            self._places(batch, ns),
+            ns,
+            matched.depths,
+            matched.entered,
+            matched.shown,
+            strict=True,
+        ):
+            before = last[thread]
+            last[thread] = tsc
+            if not is_shown:
+                lines.append(None)
+                continue
+            place = len(lines)
+            if kind >= CUSTOM:
+                what = self._event(batch, place)
+            else:
+                what = labels[kind][function]
+                if entered >= 0:
+                    length = at - entered * NS_PER_SECOND // rate
+                    what += f" dur={length}ns" if 0 <= length < 1000 else f" dur={duration(length)}"
+                    if place in unwound:
+                        what += f" unwound={len(unwound[place])}"
+                elif kind not in ENTRIES:
+                    what += " unmatched"
+                if place in args:
+                    what += "".join(f" arg{n}={value}" for n, value in enumerate(args[place]))
+            indent = INDENTS[depth] if depth <= DEEPEST else f"{INDENTS[DEEPEST]}[{depth}] "
+            delta = (
+                ""
+                if before is None
+                else f" +{tsc - before}"
+                if tsc >= before
+                else f" {tsc - before}"
+            )
+            lines.append(f"{place_shown} {heads[thread][cpu]} {indent}{what}{delta}")
+        return lines
+
+    def _event(self, batch: Batch, place: int) -> str:
+        """A custom or typed event."""
+        data = batch.payloads[place]
+        name = CUSTOM_EVENT
+        if batch.kind[place] == TYPED:
+            name = f"{TYPED_EVENT} type={batch.function[place]}"
+        return f"{name} size={len(data)} {payload_text(data)}"
+
+    def _ns(self, tsc: U64) -> list[int]:
+        ns, lost = self._clock.to_ns(tsc)
+        if lost:
+            rate = self._clock.ticks_per_second
+            return [ticks * NS_PER_SECOND // rate for ticks in tsc.tolist()]
+        return ns.tolist()  # type: ignore[no-any-return]
+
+    def _places(self, batch: Batch, ns: Sequence[int]) -> list[str]:
+        """Offsets and times, in columns: the times as the option asks for them."""
+        offsets = batch.offset.tolist()
+        if self._time == "ticks":
+            pairs = zip(offsets, batch.tsc.tolist(), strict=True)
+            return [f"{offset:>8} {ticks:>16}" for offset, ticks in pairs]
+        if self._first is None and ns:
+            self._first = ns[0] if self._time == "first" else 0
+        first = self._first or 0
+        if first or min(ns, default=0) < NS_PER_SECOND:
+            shown = [seconds(moment - first) for moment in ns]
+            return [f"{offset:>8} {time}" for offset, time in zip(offsets, shown, strict=True)]
+        return [  # as seconds() has them
+            f"{offset:>8} {digits[:-9]:>6}.{digits[-9:]}"
+            for offset, digits in zip(offsets, map(str, ns), strict=True)
+        ]
+
+
+class _Heads(dict[int, str]):
+    """Process, thread and CPU, by CPU."""
+
+    def __init__(self, pid: int, tid: int) -> None:
+        super().__init__()
+        self._who = f"{pid}/{tid}"
+
+    def __missing__(self, cpu: int) -> str:
+        made = self[cpu] = f"{self._who} cpu{'?' if cpu == NO_CPU else cpu}"
+        return made
+
+
+class _Labels(dict[int, str]):
+    """Names and ids of functions behind a word, by id; where nothing names one, its id alone."""
+
+    def __init__(self, word: str, names: Names) -> None:
+        super().__init__()
+        self._word = word
+        self._names = names
+
+    def __missing__(self, function: int) -> str:
+        name = self._names[function]
+        shown = f"#{function}" if name == str(function) else f"{name} #{function}"
+        made = self[function] = f"{self._word} {shown}"
+        return made
+
+
+def seconds(ns: int) -> str:
+    """A time in seconds, to the nanosecond; a sign only where it is negative."""
+    if ns >= NS_PER_SECOND:
+        digits = str(ns)
+        return f"{digits[:-9]:>6}.{digits[-9:]}"
+    if ns >= 0:
+        return f"     0.{ns:09d}"
+    whole, part = divmod(-ns, NS_PER_SECOND)
+    return f"{f'-{whole}':>6}.{part:09d}"
+
+
+# --- Metadata among the lines --------------------------------------------------------------------
+
+EVENTS: Final = frozenset({"function", "call_argument", CUSTOM_EVENT, TYPED_EVENT})
+"""Records that have lines as events."""
+BEGINNING: Final = frozenset(
+    {"buffer_extents", "new_buffer", "wall_time", "pid", "new_cpu", "tsc_wrap"}
+)
+"""Records that say something about what follows them."""
+HIDDEN: Final = frozenset({"record", "offset", "nbytes", "padding_hex", "raw"})
+"""Fields of records that are not shown by their names."""
+
+
+class _Metadata:
+    """Lines of the records that are no events, each with the event that it stands beside."""
+
+    def __init__(self, capture: Capture) -> None:
+        self.head: list[str] = []
+        """Lines of what stands before anything else: the header."""
+        self._before: dict[int, list[str]] = {}
+        self._behind: dict[int, list[str]] = {}
+        self._whole = whole_of(capture) is capture
+        waiting: list[str] = []
+        last: int | None = None
+        for record in whole_of(capture).records():
+            shown = record.to_json()
+            kind = shown["record"]
+            if kind in EVENTS:
+                if kind == "call_argument":  # it has no line of its own
+                    continue
+                if waiting:
+                    self._before[record.offset] = waiting
+                    waiting = []
+                last = record.offset
+            elif kind in BEGINNING:
+                waiting.append(metadata_line(shown))
+            elif waiting or last is None:
+                (waiting or self.head).append(metadata_line(shown))
+            else:
+                self._behind.setdefault(last, []).append(metadata_line(shown))
+        if waiting:
+            self._before[-1] = waiting
+
+    def among(self, batch: Batch, lines: Sequence[str | None]) -> list[str]:
+        """The lines of a batch with those that stand before and behind them."""
+        out: list[str] = []
+        for offset, line in zip(batch.offset.tolist(), lines, strict=True):
+            before, behind = self._before.pop(offset, ()), self._behind.pop(offset, ())
+            if line is not None:
+                out += (*before, line, *behind)
+        return out
+
+    def rest(self) -> list[str]:
+        """Lines beside no event, in the order of the file."""
+        if not self._whole:
+            return []
+        return [
+            line
+            for where in (self._behind, self._before)
+            for _, lines in sorted(where.items(), key=lambda item: (item[0] < 0, item[0]))
+            for line in lines
+        ]
+
+
+def metadata_line(shown: Mapping[str, Any]) -> str:
+    """The line of a record that is not an event."""
+    members = " ".join(
+        f"{name}={orjson.dumps(value).decode() if isinstance(value, bool) else value}"
+        for name, value in shown.items()
+        if name not in HIDDEN
+    )
+    if shown["record"] in ("damaged", "unknown"):
+        members += f" nbytes={shown['nbytes']}"
+    return f"{shown['offset']:>8} -- {shown['record']} {members}".rstrip()

@@ -1,0 +1,131 @@
+"""The header of a trace: its fields, its byte order, and what is wrong with it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Literal
+
+from fx_xray import layout as wire
+from fx_xray.layout import MetadataKind
+from fx_xray.read.records import (
+    BASIC_FORM,
+    Dialect,
+    FileHeader,
+    header_struct,
+)
+from fxframework.errors import UsageError, did_you_mean
+from fxframework.io.words import view_of
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Data = NDArray[np.uint8] | bytes | bytearray | memoryview
+
+
+def asked_order(options: Mapping[str, Any] | None, name: str = "byte_order") -> str:
+    """The byte order that options ask for by a name, empty where it is to be found out.
+
+    A writer's option has another name than a reader's: both may be given at once. Raises UsageError
+    for an order that there is not.
+    """
+    order = str((options or {}).get(name) or "")
+    if order and order not in wire.BYTE_ORDERS:
+        raise UsageError(
+            f"no byte order {order!r}{did_you_mean(order, wire.BYTE_ORDERS)}",
+            remedy=f"give one of {', '.join(wire.BYTE_ORDERS)}",
+        )
+    return order
+
+
+def asked_frequency(options: Mapping[str, Any] | None) -> int:
+    """The ticks per second that options ask for, 0 where the header says it.
+
+    Raises UsageError for a number that no header could have.
+    """
+    frequency = int((options or {}).get("cycle_frequency") or 0)
+    if not 0 <= frequency < 1 << 64:
+        raise UsageError(
+            f"cycle_frequency is {frequency}",
+            remedy="give ticks per second: a number of 64 bits, 0 for what the header says",
+        )
+    return frequency
+
+
+def _found_order(view: memoryview, form: str) -> str:
+    """The byte order of a file with a header, from what stands in it."""
+    versions = Dialect(form).versions
+
+    def plausible(order: Literal["big", "little"]) -> bool:
+        return int.from_bytes(view[:2], order) in versions
+
+    if plausible("little") or not plausible("big"):
+        return "little"
+    if int.from_bytes(view[2:4], "big") not in (wire.BASIC, wire.FDR):
+        return "little"
+    if form == BASIC_FORM:
+        return "big"
+    big = Dialect(byte_order="big")
+    begins = {big.first_byte(MetadataKind.NEW_BUFFER), big.first_byte(MetadataKind.BUFFER_EXTENTS)}
+    first = view[wire.HEADER_BYTES : wire.HEADER_BYTES + 1].tobytes()
+    return "big" if first and first[0] in begins else "big-lsb"
+
+
+def read_header(data: Data, form: str, byte_order: str = "") -> FileHeader | None:
+    """The header of a trace; None where the file is too short for one.
+
+    ``byte_order`` is found out where it is empty. ``raw`` is there where the fields would not give
+    the same bytes.
+    """
+    view = view_of(data)[: wire.HEADER_BYTES + 1]
+    if len(view) < wire.HEADER_BYTES:
+        return None
+    chosen = byte_order or _found_order(view, form)
+    if form == BASIC_FORM and chosen != "little":
+        chosen = "big"
+    head = view[: wire.HEADER_BYTES].tobytes()
+    order = "little" if chosen == "little" else "big"
+    values = dict(
+        zip(
+            (field.name for field in wire.FILE_HEADER),
+            header_struct(order).unpack(head),
+            strict=True,
+        )
+    )
+    header = FileHeader(
+        nbytes=wire.HEADER_BYTES,
+        version=values["version"],
+        type=values["type"],
+        constant_tsc=bool(values["flags"] & wire.CONSTANT_TSC),
+        nonstop_tsc=bool(values["flags"] & wire.NONSTOP_TSC),
+        cycle_frequency=values["cycle_frequency"],
+        buffer_size=values["buffer_size"],
+        byte_order=chosen,
+    )
+    if header.pack() != head:
+        header.raw = head
+    return header
+
+
+def header_findings(
+    header: FileHeader, form: str, size: int, cycle_frequency: int = 0
+) -> list[tuple[str, str, int]]:
+    """What there is to say of a header, as code, message and byte offset.
+
+    ``size`` is that of the file, ``cycle_frequency`` what counts instead of the header's.
+    """
+    places = {field.name: field.offset for field in wire.FILE_HEADER}
+    found = []
+    if header.version not in Dialect(form).versions:
+        found.append(("FXX0002", f"version {header.version}", places["version"]))
+    if header.type != (wire.BASIC if form == BASIC_FORM else wire.FDR):
+        found.append(("FXX0003", f"type {header.type}", places["type"]))
+    if not header.constant_tsc:
+        found.append(("FXX0005", "", places["flags"]))
+    if not header.nonstop_tsc:
+        found.append(("FXX0006", "", places["flags"]))
+    if not (header.cycle_frequency or cycle_frequency):
+        found.append(("FXX0007", "", places["cycle_frequency"]))
+    if size == wire.HEADER_BYTES:
+        found.append(("FXX0004", "", 0))
+    return found
