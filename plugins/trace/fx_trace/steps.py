@@ -11,10 +11,10 @@ from typing import ClassVar
 import attrs
 
 from fx_trace.layout import BUFFER_HEADER_BYTES, DEFAULT_PROVIDER, SCOPES
+from fx_trace.read.decoder import RecordEncoder
 from fx_trace.read.records import (
     ProviderInfo,
     ProviderSection,
-    RecordEncoder,
     StringRecord,
     ThreadRecord,
     TraceRecord,

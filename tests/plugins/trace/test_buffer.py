@@ -20,8 +20,9 @@ from fx_trace.export import windows
 from fx_trace.export.chrome_json import open_json
 from fx_trace.export.text import open_text
 from fx_trace.layout import BUFFER_HEADER_BYTES, BufferingMode
+from fx_trace.read.decoder import RecordEncoder
+from fx_trace.read.framing import frames
 from fx_trace.read.image import BufferCapture, BufferWriter, open_buffer, salvage, sample
-from fx_trace.read.records import RecordEncoder, frames
 from fx_trace.write.buffer import BufferHeader, Image, TraceBuffer
 from fxframework.errors import Severity, WriteRefusedError
 from fxframework.io import jit

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from fx_trace.read.records import RecordEncoder
+from fx_trace.read.decoder import RecordEncoder
 from fx_trace.sample import sample
 from fxframework.model.capture import Capture
 from fxframework.registry import Confidence

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 import fxframework as fxf
 from fx_trace.export import chrome_json, text, time_order, windows
-from fx_trace.read.records import RecordEncoder
+from fx_trace.read.decoder import RecordEncoder
 from fxframework.errors import WriteRefusedError
 from fxframework.io.sink import Sink
 from fxframework.model.capture import Capture

@@ -23,6 +23,7 @@ from hypothesis import strategies as st
 
 from fx_trace import layout as wire
 from fx_trace.read import records as fx
+from fx_trace.read.decoder import RecordDecoder, RecordEncoder
 from fx_trace.read.explain import explain
 from fx_trace.rules import RULES
 from fx_trace.write.writer import open_writer
@@ -45,7 +46,7 @@ EVENT, STRING, THREAD = wire.RecordType.EVENT, wire.RecordType.STRING, wire.Reco
 
 
 def decode(data: bytes, *, big_endian: bool = False) -> list[Any]:
-    return list(fx.RecordDecoder(big_endian=big_endian).records(data))
+    return list(RecordDecoder(big_endian=big_endian).records(data))
 
 
 def shown(data: bytes, *, big_endian: bool = False) -> list[dict[str, Any]]:
@@ -58,14 +59,14 @@ def shown(data: bytes, *, big_endian: bool = False) -> list[dict[str, Any]]:
 
 
 def encode(objects: list[Any], *, big_endian: bool = False) -> bytes:
-    encoder = fx.RecordEncoder(big_endian=big_endian)
+    encoder = RecordEncoder(big_endian=big_endian)
     return b"".join(encoder.encode(each) for each in objects)
 
 
 def findings(data: bytes, **limits: int) -> list[tuple[str, int | None, int | None]]:
     """Code, byte offset and record of each finding but that the magic number is missing."""
     found = Diagnostics(RULES)
-    decoder = fx.RecordDecoder(diagnostics=found, limits=Limits(**limits))
+    decoder = RecordDecoder(diagnostics=found, limits=Limits(**limits))
     assert sum(record.nbytes for record in decoder.records(data)) == len(data)
     return [(each.code, each.offset, each.record) for each in found if each.code != "FXT0201"]
 
@@ -291,13 +292,13 @@ def test_input_may_be_any_buffer() -> None:
     array = np.frombuffer(SAMPLE, np.uint8)
     wanted = [each.to_json() for each in decode(SAMPLE)]
     for data in (array, bytearray(SAMPLE), memoryview(SAMPLE), array.view("<u8")):
-        found = [each.to_json() for each in fx.RecordDecoder().records(data)]  # type: ignore[arg-type]
+        found = [each.to_json() for each in RecordDecoder().records(data)]  # type: ignore[arg-type]
         assert found == wanted
-    assert list(fx.RecordDecoder().records(np.zeros(0, np.uint8))) == []
+    assert list(RecordDecoder().records(np.zeros(0, np.uint8))) == []
 
 
 def test_records_come_one_at_a_time_and_damage_is_not_copied() -> None:
-    records = fx.RecordDecoder().records(instant() + pack(5 << 20) + b"\xff" * (1 << 22))
+    records = RecordDecoder().records(instant() + pack(5 << 20) + b"\xff" * (1 << 22))
     assert isinstance(next(records), fx.Event)
     rest = next(records)
     assert isinstance(rest.raw, memoryview)
@@ -686,7 +687,7 @@ BLOB = {"record": "blob", "name": "", "blob_type": 1, "payload_hex": ""}
     ],
 )
 def test_refusal(code: str, given: Any) -> None:
-    encoder = fx.RecordEncoder()
+    encoder = RecordEncoder()
     encoder.encode({"record": "string", "index": 1, "value": "n"})
     with pytest.raises(WriteRefusedError) as refused:
         encoder.encode(given) if isinstance(given, dict) else fx.from_json(given)
@@ -776,7 +777,7 @@ def test_damage_ends_where_the_rule_says() -> None:
         words[0] = 5 << 20
         for big_endian in (False, True):
             data = render([words], big_endian=big_endian)  # type: ignore[list-item]
-            (first, *_) = fx.RecordDecoder(big_endian=big_endian).records(data)
+            (first, *_) = RecordDecoder(big_endian=big_endian).records(data)
             assert first.nbytes == 8 * resumes(words)
 
 
@@ -930,7 +931,7 @@ def test_findings(expected: list[str], data: bytes) -> None:
 def test_the_magic_number_comes_first() -> None:
     def first(data: bytes) -> list[str]:
         found = Diagnostics(RULES)
-        list(fx.RecordDecoder(diagnostics=found).records(data))
+        list(RecordDecoder(diagnostics=found).records(data))
         return [each.code for each in found]
 
     assert first(wire.MAGIC_BYTES) == []
@@ -945,7 +946,7 @@ def test_findings_say_where_they_are() -> None:
     data = string(1, b"a") + instant(odd, name=1, category=8, arg_count=2)
     data += instant(1 << 4, 1 << 4 | 1 << 63, 1 << 4 | 1 << 63, 0, 0, arg_count=3)
     found = Diagnostics(RULES)
-    list(fx.RecordDecoder(diagnostics=found).records(data))
+    list(RecordDecoder(diagnostics=found).records(data))
     at = len(string(1, b"a"))
     assert [(each.code, each.offset, each.record) for each in found][1:] == [
         ("FXT0104", at, 1),
@@ -960,7 +961,7 @@ def test_findings_say_where_they_are() -> None:
 
 
 def test_strict_stops_at_the_first_loss() -> None:
-    decoder = fx.RecordDecoder(diagnostics=Diagnostics(RULES, strict=True))
+    decoder = RecordDecoder(diagnostics=Diagnostics(RULES, strict=True))
     records = decoder.records(instant(3) + init(0) + instant(name=7) + instant())
     assert [next(records).record, next(records).record] == ["event", "initialization"]
     with pytest.raises(StrictError) as stopped:
@@ -972,7 +973,7 @@ def test_strict_stops_at_the_first_loss() -> None:
 @hypothesis.settings(max_examples=100)
 def test_findings_of_any_bytes_lie_in_their_records(data: bytes) -> None:
     found = Diagnostics(RULES)
-    records = list(fx.RecordDecoder(diagnostics=found).records(data))
+    records = list(RecordDecoder(diagnostics=found).records(data))
     for each in found:
         assert each.record is not None
         place = records[each.record]
@@ -1016,7 +1017,7 @@ def test_registering_again_replaces_and_index_0_is_ignored() -> None:
 
 
 def test_a_decoder_begins_anew_with_each_file() -> None:
-    decoder = fx.RecordDecoder()
+    decoder = RecordDecoder()
     list(decoder.records(string(1, b"a")))
     (event,) = decoder.records(instant(name=1))
     assert event.to_json()["name"] == "<str#1>"

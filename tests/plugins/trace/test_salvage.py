@@ -9,9 +9,9 @@ import pytest
 from hypothesis import strategies as st
 
 from fx_trace import layout
+from fx_trace.read.arguments import Argument
 from fx_trace.read.reader import TraceCapture, open_trace
 from fx_trace.read.records import (
-    Argument,
     Event,
     LegacyContextSwitch,
     ProviderInfo,

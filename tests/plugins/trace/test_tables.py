@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from fx_trace.read.decoder import RecordEncoder
 from fx_trace.read.reader import OBJECTS, TraceCapture, open_trace
-from fx_trace.read.records import RecordEncoder
 from fxframework.errors import LimitError, StrictError, UsageError
 from fxframework.io.limits import Limits
 from fxframework.io.source import Source

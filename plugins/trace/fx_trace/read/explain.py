@@ -1,7 +1,7 @@
 """`fxf explain FILE@OFFSET`: the bytes of the record there, word by word, as annotated fields.
 
 Header words follow from their declaration in `layout.py`, what comes after them from the parts
-that `records.py` reads it by. Only the record itself is looked into, so that an index shows as
+that `records.py` declares. Only the record itself is looked into, so that an index shows as
 an index.
 """
 
@@ -14,19 +14,11 @@ from typing import Any, Literal
 import attrs
 
 from fx_trace.layout import INLINE_STRING, STRING_FIELD_BYTES, is_big_endian
-from fx_trace.read.records import (
-    Arguments,
-    Cursor,
-    Frame,
-    NextHeader,
-    OverrunError,
-    Part,
-    Reference,
-    StringReference,
-    Tables,
-    class_of,
-    frames,
-)
+from fx_trace.read.arguments import ARGUMENT_KINDS, Arguments
+from fx_trace.read.cursor import Cursor, OverrunError, Tables
+from fx_trace.read.framing import Frame, frames
+from fx_trace.read.parts import NextHeader, Part, Reference, StringReference
+from fx_trace.read.records import class_of
 from fx_trace.rules import RULES
 from fxframework.errors import UsageError
 from fxframework.io.source import Source
@@ -137,7 +129,7 @@ class _Explainer:
         """The next argument, of a size that fits the record or OverrunError."""
         c = self.cursor
         at = c.at
-        kind = c.enter_argument()
+        kind = ARGUMENT_KINDS[c.enter_argument()]
         views: list[FieldView] = list(self.header(kind.layout, at, kind.parts))
         values: dict[str, Any] = {}
         for part in kind.parts:

@@ -19,18 +19,17 @@ from fx_trace import layout
 from fx_trace.layout import BUFFER_HEADER, BUFFER_HEADER_BYTES, BufferingMode, buffer_field_offset
 from fx_trace.read import scan as k
 from fx_trace.read.columns import Scanner
+from fx_trace.read.cursor import refusal
+from fx_trace.read.decoder import RecordDecoder, RecordEncoder
 from fx_trace.read.reader import TraceCapture
 from fx_trace.read.records import (
     Damaged,
     Padding,
     ProviderEvent,
     ProviderInfo,
-    RecordDecoder,
-    RecordEncoder,
     TraceInfo,
     TraceRecord,
     from_json,
-    refusal,
 )
 from fx_trace.write.buffer import (
     DAMAGED,

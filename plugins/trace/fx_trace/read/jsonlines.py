@@ -16,7 +16,7 @@ import orjson
 
 from fx_trace import layout
 from fx_trace.layout import ArgType, RecordType
-from fx_trace.read.records import Reading, RecordDecoder
+from fx_trace.read.decoder import Reading, RecordDecoder
 
 __all__ = ["record_lines"]
 

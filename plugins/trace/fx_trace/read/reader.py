@@ -32,7 +32,7 @@ from fxframework.model.strings import TextColumn
 from fxframework.model.table import ColumnData, Table
 
 if TYPE_CHECKING:
-    from fx_trace.read.records import RecordDecoder
+    from fx_trace.read.decoder import RecordDecoder
 
 __all__ = ["TraceCapture", "open_trace"]
 
@@ -154,7 +154,7 @@ class TraceCapture(Capture):
         return record_lines(self._decoder(), self.source.data)
 
     def _decoder(self) -> RecordDecoder:
-        from fx_trace.read.records import RecordDecoder
+        from fx_trace.read.decoder import RecordDecoder
 
         # Findings are reported once: by the tables' pass where it has run, else from here.
         fresh = not self.diagnostics.has_any(RULES)

@@ -16,13 +16,13 @@ from typing import Any, Protocol, Self
 
 from fx_trace import layout as wire
 from fx_trace.layout import RecordType
+from fx_trace.read.cursor import refusal
 from fx_trace.read.records import (
     ProviderEvent,
     ProviderInfo,
     ProviderSection,
     TraceInfo,
     TraceRecord,
-    refusal,
 )
 from fx_trace.write.writer import TraceWriter
 from fxframework.errors import UsageError

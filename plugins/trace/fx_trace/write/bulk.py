@@ -16,7 +16,9 @@ from numpy.typing import NDArray
 
 from fx_trace import layout as wire
 from fx_trace.layout import ArgType, EventType, RecordType
-from fx_trace.read.records import Argument, Blob, Initialization, KernelObject, refusal
+from fx_trace.read.arguments import Argument
+from fx_trace.read.cursor import refusal
+from fx_trace.read.records import Blob, Initialization, KernelObject
 from fx_trace.write import pack as packing
 from fxframework.io.words import U64_MAX, pad8
 from fxframework.model.clock import NS_MAX

@@ -12,9 +12,10 @@ from pathlib import PurePath
 from typing import Any
 
 from fx_trace import layout as wire
+from fx_trace.read.cursor import refusal
 from fx_trace.read.image import BufferCapture
 from fx_trace.read.reader import TraceCapture
-from fx_trace.read.records import ProviderInfo, refusal
+from fx_trace.read.records import ProviderInfo
 from fx_trace.write import selection as marking
 from fx_trace.write.bulk import NAMES, TABLES, Bulk
 from fx_trace.write.extract import ProviderIds, join, open_slices

@@ -12,19 +12,17 @@ from typing import Any, cast
 import attrs
 
 from fx_trace.layout import MAGIC, MAGIC_BYTES
+from fx_trace.read.arguments import Argument
+from fx_trace.read.cursor import Tables, string_marker
+from fx_trace.read.parts import Reference, StringReference
 from fx_trace.read.records import (
-    Argument,
     Damaged,
     Padding,
-    Reference,
     StringRecord,
-    StringReference,
-    Tables,
     ThreadRecord,
     TraceInfo,
     TraceRecord,
     UserspaceObject,
-    string_marker,
 )
 from fx_trace.write.writer import open_writer
 from fxframework.errors import WriteRefusedError

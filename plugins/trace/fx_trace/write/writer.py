@@ -24,7 +24,10 @@ import attrs
 from fx_trace import layout as wire
 from fx_trace.layout import ArgType, EventType, RecordType
 from fx_trace.read import records as r
-from fx_trace.read.records import RecordEncoder, TraceRecord, refusal
+from fx_trace.read.cursor import refusal
+from fx_trace.read.decoder import RecordEncoder
+from fx_trace.read.parts import Part, Reference, StringReference
+from fx_trace.read.records import TraceRecord
 from fx_trace.write.arguments import RANGES, Koid, Value, type_of
 from fx_trace.write.slots import Policy, Slots
 from fxframework.errors import UsageError, WriteRefusedError
@@ -457,14 +460,14 @@ class TraceWriter:
         return attrs.evolve(record, **changes)
 
     def _refs_of(
-        self, holder: TraceRecord | r.Argument, parts: Iterable[r.Part]
+        self, holder: TraceRecord | r.Argument, parts: Iterable[Part]
     ) -> dict[str, int] | None:
         refs: dict[str, int] = {}
         for part in parts:
-            if not isinstance(part, r.Reference):
+            if not isinstance(part, Reference):
                 continue
             value = getattr(holder, part.name)
-            if isinstance(part, r.StringReference):
+            if isinstance(part, StringReference):
                 ref = self._string(value, part.name)
                 if 0 < ref < wire.INLINE_STRING:
                     refs[part.name] = ref

@@ -1,0 +1,206 @@
+"""Decodes and encodes records one at a time, against the tables so far."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+from fx_trace import layout as wire
+from fx_trace.read.cursor import Cursor, Finding, OverrunError, Tables, refusal
+from fx_trace.read.framing import TYPE_NAMES, Framer, frame_message, frames
+from fx_trace.read.records import Damaged, Padding, TraceRecord, class_of, from_json
+from fxframework.errors import WriteRefusedError
+from fxframework.io.limits import Limits
+from fxframework.io.words import WORD
+from fxframework.model.diagnostics import Diagnostics
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Data = NDArray[np.uint8] | bytes | bytearray | memoryview
+
+
+class _Core:
+    """Decodes one record at a time against the tables so far."""
+
+    def __init__(self, *, big_endian: bool) -> None:
+        self.big_endian = big_endian
+        self.tables = Tables()
+        self.cursor = Cursor(self.tables, big_endian=big_endian)
+
+    def read(self, view: memoryview, at: int, end: int, header: int) -> TraceRecord:
+        """The sound record at bytes ``at`` to ``end``; Damaged where its contents overrun it.
+
+        What was noticed stands in ``cursor.findings``; the tables are not told.
+        """
+        c = self.cursor
+        c.begin(view, at, end, header)
+        cls = class_of(header)
+        values: dict[str, Any] = {}
+        if header & cls._reserved:
+            c.find_once(reserved=True)
+        try:
+            for read in cls._readers:
+                read(c, values)
+        except OverrunError:
+            type = TYPE_NAMES.get(header & 15)
+            message = f"the contents of a record ({type}) need more than its {end - at} bytes"
+            c.findings = [("FXT0004", message, at)]
+            return Damaged(offset=at, nbytes=end - at, code="FXT0004", raw=view[at:end])
+        if c.reserved is not None:
+            c.findings.append(("FXT0101", "", c.reserved))
+        if c.unpadded is not None:
+            c.findings.append(("FXT0102", "", c.unpadded))
+        if c.at < end:
+            c.find("FXT0103", f"{(end - c.at) // WORD} words beyond what the record needs")
+        record = cls(offset=at, nbytes=end - at, refs=c.refs, **values)
+        data = view[at:end].tobytes()
+        if not self._gives(record, data):
+            record.raw = data
+        return record
+
+    def _gives(self, record: TraceRecord, data: bytes) -> bool:
+        """Whether fields and refs alone encode to these bytes."""
+        try:
+            return record.pack(big_endian=self.big_endian) == data
+        except WriteRefusedError:
+            return False
+
+
+class RecordDecoder:
+    """Reads a trace record by record, in file order.
+
+    ``big_endian`` says how words stand (``layout.is_big_endian`` tells from the first bytes);
+    findings go to ``diagnostics``; of ``limits``, ``max_record`` is heeded. Nothing that the bytes
+    say raises an exception, but for the StrictError of strict diagnostics.
+    """
+
+    def __init__(
+        self,
+        *,
+        big_endian: bool = False,
+        diagnostics: Diagnostics | None = None,
+        limits: Limits | None = None,
+    ) -> None:
+        self.big_endian = big_endian
+        self.diagnostics = diagnostics
+        self.limits = limits or Limits()
+
+    def records(self, data: Data) -> Iterator[TraceRecord]:
+        """Every record, padding and damage included; their ``nbytes`` add up to ``len(data)``.
+
+        Each is made when it is asked for; the tables of strings and threads are what is kept.
+        """
+        reading = self.begin(data)
+        at = 0
+        while at < len(reading.framer.view):
+            record = reading.record(at)
+            yield record
+            at += record.nbytes
+
+    def begin(self, data: Data) -> Reading:
+        """A reading from the beginning of ``data``, for whoever takes some records themselves."""
+        return Reading(self, data)
+
+
+class Reading:
+    """A walk through a trace: the tables so far, and the number of the record that comes next."""
+
+    def __init__(self, decoder: RecordDecoder, data: Data) -> None:
+        self.framer = Framer(
+            data, big_endian=decoder.big_endian, max_record=decoder.limits.max_record
+        )
+        self.index = 0
+        self.diagnostics = decoder.diagnostics
+        self._core = _Core(big_endian=decoder.big_endian)
+        self.tables = self._core.tables
+        self.clean = True
+        """Whether nothing was found about the record read last."""
+
+    def record(self, at: int) -> TraceRecord:
+        """The record at byte ``at``, where the one before it ended."""
+        index = self.index
+        self.index = index + 1
+        view = self.framer.view
+        cursor = self._core.cursor
+        record: TraceRecord
+        _, end, header, code = self.framer.frame(at)
+        self.clean = True
+        if not index and header != wire.MAGIC_WORD:
+            self._report([("FXT0201", "", at)], index)
+        if code is None or code == "FXT0007":
+            record = self._core.read(view, at, end, header)
+            cursor.spot = at
+            record.apply(self.tables, cursor.find)
+            ticks = getattr(record, "timestamp", None)
+            if ticks is not None:
+                record.ns = self.tables.current.clock.ns(ticks)
+            if cursor.findings:
+                self._report(cursor.findings, index)
+        elif code == "FXT0006":
+            record = Padding(offset=at, nbytes=end - at)
+        else:
+            record = Damaged(offset=at, nbytes=end - at, code=code, raw=view[at:end])
+        if code is not None:
+            self._report([(code, frame_message(code, header, end - at), at)], index)
+        return record
+
+    def _report(self, findings: list[Finding], index: int) -> None:
+        self.clean = False
+        if self.diagnostics is not None:
+            for code, message, offset in findings:
+                self.diagnostics.add(code, message, offset=offset, record=index)
+
+
+class RecordEncoder:
+    """Writes records, or their JSON, as the bytes of a trace.
+
+    It keeps tables of strings and threads per provider as a reader of those bytes would. An
+    index in ``refs`` counts where it now gives the value that the record shows; else the value
+    goes inline. ``raw`` counts where it now decodes to the fields that the record has. So what was
+    not edited comes out as it was, and an edit takes effect.
+    """
+
+    def __init__(self, *, big_endian: bool = False) -> None:
+        self._core = _Core(big_endian=big_endian)
+
+    def encode(self, record: TraceRecord | Mapping[str, Any]) -> bytes:
+        """The record's bytes. Raises WriteRefusedError (FXT0401 to FXT0409), nothing changed."""
+        if isinstance(record, Mapping):
+            record = from_json(record)
+        tables = self._core.tables
+        if isinstance(record, Padding):
+            return _zeros(record.nbytes)
+        if record.raw is not None:
+            data = bytes(record.raw)
+            if isinstance(record, Damaged):
+                return data
+            if self._decoded(data) == record:
+                record.apply(tables, _unheard)
+                return data
+        record = record.with_valid_refs(tables)
+        data = record.pack(big_endian=self._core.big_endian)
+        record.apply(tables, _unheard)
+        return data
+
+    def _decoded(self, data: bytes) -> TraceRecord | None:
+        """The record that these bytes are; None where they are not exactly one sound record."""
+        view = memoryview(data)
+        stretches = list(frames(view, big_endian=self._core.big_endian))
+        if len(stretches) != 1 or stretches[0][3] not in (None, "FXT0007"):
+            return None
+        return self._core.read(view, 0, len(data), stretches[0][2])
+
+
+def _unheard(code: str, message: str = "") -> None:
+    """Where findings go that the reader of the written bytes will make again."""
+
+
+def _zeros(nbytes: int) -> bytes:
+    if nbytes < 0 or nbytes % WORD:
+        raise refusal("FXT0404", f"padding: nbytes is {nbytes}, not a number of 8-byte words")
+    try:
+        return bytes(nbytes)
+    except (MemoryError, OverflowError):
+        raise refusal("FXT0404", f"padding: {nbytes} bytes are more than memory holds") from None
