@@ -17,8 +17,9 @@ import fxframework as fxf
 from fx_log.sample import sample
 from fx_log.write.handler import LogHandler
 from fx_log.write.merge import open_compose, open_stream_compose
+from fx_log.write.rewriter import open_writer
 from fx_log.write.sinks import PacketWriter, RingWriter
-from fx_log.write.writer import LogWriter, open_writer
+from fx_log.write.writer import LogWriter
 from fxframework.io.memory import BytesMemory
 from fxframework.io.sink import Sink
 from fxframework.model.diagnostics import Diagnostics

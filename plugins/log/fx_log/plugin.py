@@ -22,8 +22,6 @@ SUFFIXES = (".fxlog",)
 RING_SUFFIXES = (".fxring",)
 STREAM_SUFFIXES = (".fxllog",)
 FORMATS = ("log", "log-legacy", "log-legacy-stream", "log-ring")
-_OPENED = dict(zip(FORMATS, ("log", "legacy", "stream", "ring"), strict=True))
-"""What the functions that open them are called by."""
 
 # --- Recognising -------------------------------------------------------------------------
 
@@ -334,31 +332,48 @@ def _rules() -> Catalogue:
 @hookimpl
 def fx_readers() -> Iterable[Reader]:
     """Structured records, rings of them, and legacy packets, bare or in our container."""
-    forms = (
-        ("log", "Fuchsia structured log records", SUFFIXES, sniff, (*CLOCKS, *STRUCTURED, SUFFIX)),
-        ("log-legacy", "Fuchsia legacy log packet", (), sniff_packet, (*CLOCKS, ERA)),
-        (
-            "log-legacy-stream",
-            "Fuchsia legacy log packets",
-            STREAM_SUFFIXES,
-            sniff_stream,
-            (*CLOCKS, ERA),
-        ),
-        ("log-ring", "Fuchsia log ring image", RING_SUFFIXES, sniff_ring, (*CLOCKS, *STRUCTURED)),
-    )
     return [
         Reader(
-            format=format,
-            title=title,
-            suffixes=suffixes,
-            sniff=sniffer,
-            open=lazy(f"fx_log.read.reader:open_{_OPENED[format]}"),
-            options=options,
+            format="log",
+            title="Fuchsia structured log records",
+            suffixes=SUFFIXES,
+            sniff=sniff,
+            open=lazy("fx_log.read.reader:open_log"),
+            options=(*CLOCKS, *STRUCTURED, SUFFIX),
             rules=_rules,
-            explain=lazy(f"fx_log.read.explain:explain_{_OPENED[format]}"),
-            sample=lazy("fx_log.sample:sample") if format == "log" else None,
-        )
-        for format, title, suffixes, sniffer, options in forms
+            explain=lazy("fx_log.read.explain:explain_log"),
+            sample=lazy("fx_log.sample:sample"),
+        ),
+        Reader(
+            format="log-legacy",
+            title="Fuchsia legacy log packet",
+            suffixes=(),
+            sniff=sniff_packet,
+            open=lazy("fx_log.read.reader:open_legacy"),
+            options=(*CLOCKS, ERA),
+            rules=_rules,
+            explain=lazy("fx_log.read.explain:explain_legacy"),
+        ),
+        Reader(
+            format="log-legacy-stream",
+            title="Fuchsia legacy log packets",
+            suffixes=STREAM_SUFFIXES,
+            sniff=sniff_stream,
+            open=lazy("fx_log.read.reader:open_stream"),
+            options=(*CLOCKS, ERA),
+            rules=_rules,
+            explain=lazy("fx_log.read.explain:explain_stream"),
+        ),
+        Reader(
+            format="log-ring",
+            title="Fuchsia log ring image",
+            suffixes=RING_SUFFIXES,
+            sniff=sniff_ring,
+            open=lazy("fx_log.read.reader:open_ring"),
+            options=(*CLOCKS, *STRUCTURED),
+            rules=_rules,
+            explain=lazy("fx_log.read.explain:explain_ring"),
+        ),
     ]
 
 
@@ -370,7 +385,7 @@ def fx_writers() -> Iterable[Writer]:
             format="log",
             title="Fuchsia structured log records",
             suffixes=SUFFIXES,
-            open=lazy("fx_log.write.writer:open_writer"),
+            open=lazy("fx_log.write.rewriter:open_writer"),
             options=(ATTRIBUTION, *REDACTION),
             accepts=frozenset({"logs"}),
             compose=lazy("fx_log.write.merge:open_compose"),
@@ -380,7 +395,7 @@ def fx_writers() -> Iterable[Writer]:
             format="log-legacy",
             title="Fuchsia legacy log packet",
             suffixes=(),
-            open=lazy("fx_log.write.writer:open_legacy_writer"),
+            open=lazy("fx_log.write.rewriter:open_legacy_writer"),
             cut=lazy("fx_log.write.extract:cut"),
             options=REDACTION,
         ),
@@ -388,7 +403,7 @@ def fx_writers() -> Iterable[Writer]:
             format="log-legacy-stream",
             title="Fuchsia legacy log packets",
             suffixes=STREAM_SUFFIXES,
-            open=lazy("fx_log.write.writer:open_stream_writer"),
+            open=lazy("fx_log.write.rewriter:open_stream_writer"),
             options=(FOLD, *REDACTION),
             accepts=frozenset({"logs"}),
             compose=lazy("fx_log.write.merge:open_stream_compose"),
@@ -398,7 +413,7 @@ def fx_writers() -> Iterable[Writer]:
             format="log-ring",
             title="Fuchsia log ring image",
             suffixes=RING_SUFFIXES,
-            open=lazy("fx_log.write.writer:open_ring_writer"),
+            open=lazy("fx_log.write.rewriter:open_ring_writer"),
             cut=lazy("fx_log.write.extract:cut"),
             salvage=lazy("fx_log.write.extract:salvage"),
             options=REDACTION,
@@ -409,21 +424,27 @@ def fx_writers() -> Iterable[Writer]:
 @hookimpl
 def fx_exporters() -> Iterable[Exporter]:
     """Text and LogsData of the log formats, OTLP and the journal of everything that has logs."""
-    forms = (
-        ("text", "one line per log, as ffx prints it", ".txt", TEXT_OPTIONS),
-        ("json", "LogsData, as `ffx log --machine json` gives it", ".json", JSON_OPTIONS),
-    )
     return [
         *(
             Exporter(
-                name=name,
-                title=title,
+                name="text",
+                title="one line per log, as ffx prints it",
                 accepts=format,
-                suffixes=(suffix,),
-                open=lazy(f"fx_log.export.exporters:open_{name}"),
-                options=options,
+                suffixes=(".txt",),
+                open=lazy("fx_log.export.text:open_text"),
+                options=TEXT_OPTIONS,
             )
-            for name, title, suffix, options in forms
+            for format in FORMATS
+        ),
+        *(
+            Exporter(
+                name="json",
+                title="LogsData, as `ffx log --machine json` prints it",
+                accepts=format,
+                suffixes=(".json",),
+                open=lazy("fx_log.export.json_text:open_json"),
+                options=JSON_OPTIONS,
+            )
             for format in FORMATS
         ),
         Exporter(
@@ -449,18 +470,24 @@ def fx_exporters() -> Iterable[Exporter]:
 @hookimpl
 def fx_step_kinds() -> Iterable[StepKind]:
     """What threads of the emulated target log, who they are, and what is replayed on it."""
-    steps = (
-        ("thread", "Start a thread that logs what it does.", "thread", ()),
-        ("manifest", "Say which component the records of a tag are of.", "manifest", ()),
-        ("replay", "Drive the records of a log anew, at their own times.", "replay", ("log",)),
-    )
     return [
         StepKind(
-            name=f"log.{name}",
-            title=title,
-            parameters=lazy_type(f"fx_log.steps:{name.capitalize()}Parameters"),
-            run=lazy(f"fx_log.steps:{run}"),
-            replays=frozenset(replays),
-        )
-        for name, title, run, replays in steps
+            name="log.thread",
+            title="Start a thread that logs what it does.",
+            parameters=lazy_type("fx_log.steps:ThreadParameters"),
+            run=lazy("fx_log.steps:thread"),
+        ),
+        StepKind(
+            name="log.manifest",
+            title="Name the component whose records have a tag.",
+            parameters=lazy_type("fx_log.steps:ManifestParameters"),
+            run=lazy("fx_log.steps:manifest"),
+        ),
+        StepKind(
+            name="log.replay",
+            title="Write the records of a log again, at their own times.",
+            parameters=lazy_type("fx_log.steps:ReplayParameters"),
+            run=lazy("fx_log.steps:replay"),
+            replays=frozenset({"log"}),
+        ),
     ]

@@ -11,9 +11,10 @@ from typing import ClassVar
 import attrs
 
 from fx_log import layout as wire
-from fx_log.read.records import LogFileRecord, LogRecord, RecordEncoder
+from fx_log.read.records import LogFileRecord, LogRecord
 from fx_log.severity import Level
 from fx_log.write import arguments as values
+from fx_log.write.encoder import RecordEncoder
 from fx_log.write.writer import LogWriter, add_dropped_count
 from fxframework.errors import UsageError
 from fxframework.kit import workload

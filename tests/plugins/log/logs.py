@@ -8,10 +8,11 @@ from typing import Any
 
 from fx_log import layout as wire
 from fx_log.read import records as fx
+from fx_log.read.arguments import Argument
 
 
-def argument(name: str, type: str, value: Any = None) -> fx.Argument:
-    return fx.Argument(name=name, type=type, value=value)
+def argument(name: str, type: str, value: Any = None) -> Argument:
+    return Argument(name=name, type=type, value=value)
 
 
 def log(

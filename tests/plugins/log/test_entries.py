@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from fx_log.read import records as fx
+from fx_log.read.decoder import RecordDecoder
 from fx_log.read.entries import Entry, Meaning, render_printf
 from fx_log.severity import Level, legacy_level, level_of, otel_number, parse_level, python_level
 from fxframework.errors import UsageError
@@ -24,7 +24,7 @@ def entries(data: bytes, form: str = "log", **options: Any) -> tuple[list[Entry]
     """The entries, and the codes of what meaning found."""
     meaning = Meaning(form, options)
     found: list[str] = []
-    decoder = fx.RecordDecoder(form, options=options)
+    decoder = RecordDecoder(form, options=options)
     made = [
         meaning.entry(record, lambda code, _message, _offset: found.append(code))
         for record in decoder.records(data)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from fx_log.read import explain
-from fx_log.read import records as fx
+from fx_log.read.decoder import RecordDecoder
 from fxframework.errors import UsageError
 from fxframework.io.source import Source
 from fxframework.io.words import FieldView
@@ -50,7 +50,7 @@ def covered(format: str, data: bytes, offset: int) -> set[int]:
 @pytest.mark.parametrize("format", FILES)
 def test_every_byte_is_told(format: str) -> None:
     data = FILES[format]
-    for record in fx.RecordDecoder(format).records(data):
+    for record in RecordDecoder(format).records(data):
         for step in sorted({0, 1, record.nbytes // 2, record.nbytes - 1}):
             offset = record.offset + step
             if offset < len(data):

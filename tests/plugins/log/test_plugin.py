@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+import fx_log
 from fx_log import plugin
 from fxframework.host import Host
 from fxframework.registry import HEAD, Confidence, Probe
@@ -147,3 +148,20 @@ def test_the_plugin_is_light() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=False)
     assert done.returncode == 0, done.stderr.decode()
+
+
+def test_public_names_are_loaded_when_they_are_used() -> None:
+    code = (
+        "import sys, fx_log; "
+        "assert not {'numpy', 'attrs', 'logging'} & sys.modules.keys(), sys.modules.keys(); "
+        "assert {*fx_log.__all__} == {*dir(fx_log)} == {*fx_log._HOMES}; "
+        "found = [getattr(fx_log, name) for name in fx_log.__all__]; "
+        "assert [each.__name__ for each in found] == fx_log.__all__"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=False)
+    assert done.returncode == 0, done.stderr.decode()
+
+
+def test_an_unknown_public_name_is_an_attribute_error() -> None:
+    with pytest.raises(AttributeError, match="no attribute 'LogWritter'"):
+        fx_log.LogWritter  # noqa: B018

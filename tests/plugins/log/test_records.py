@@ -16,7 +16,10 @@ from hypothesis import strategies as st
 
 from fx_log import layout as wire
 from fx_log.read import records as fx
+from fx_log.read.arguments import Argument
+from fx_log.read.decoder import RecordDecoder
 from fx_log.rules import RULES
+from fx_log.write.encoder import RecordEncoder
 from fxframework.errors import StrictError, WriteRefusedError
 from fxframework.io.limits import Limits
 from fxframework.model.diagnostics import Diagnostics
@@ -36,7 +39,7 @@ FORMS = {
 
 def decode(data: bytes, form: str = "log", **options: Any) -> tuple[list[Any], Diagnostics]:
     found = Diagnostics(RULES)
-    decoder = fx.RecordDecoder(form, diagnostics=found, options=options)
+    decoder = RecordDecoder(form, diagnostics=found, options=options)
     return list(decoder.records(data)), found
 
 
@@ -50,7 +53,7 @@ def again(data: bytes, form: str = "log", **options: Any) -> bytes:
     """The bytes that the records' JSON text gives."""
     records, _ = decode(data, form, **options)
     assert sum(record.nbytes for record in records) == len(data)
-    encoder = fx.RecordEncoder(form)
+    encoder = RecordEncoder(form)
     lines = [orjson.dumps(record.to_json()) for record in records]
     assert [json.loads(line) for line in lines] == [record.to_json() for record in records]
     return b"".join(encoder.encode(orjson.loads(line)) for line in lines) + encoder.close()
@@ -181,7 +184,7 @@ def test_without_a_size_the_rest_of_the_record_is_damaged() -> None:
 def test_nan_payloads_and_bytes_that_are_no_text_survive() -> None:
     nan = struct.unpack("<d", word(0x7FF8000000000123))[0]
     args = (
-        fx.Argument(name="nan", type="double", value=nan, bits=0x7FF8000000000123),
+        Argument(name="nan", type="double", value=nan, bits=0x7FF8000000000123),
         argument("infinity", "double", -math.inf),
         argument("zero", "double", -0.0),
         argument("bytes\udcff", "string", "\udcfe\udc80"),
@@ -262,11 +265,11 @@ def test_flipped_bits_come_back(data: st.DataObject, form: str, suffix: bool) ->
 def test_limits_and_strictness() -> None:
     data = text_log("x" * 100) + text_log("y")
     found = Diagnostics(RULES)
-    decoder = fx.RecordDecoder("log", diagnostics=found, limits=Limits(max_record=64))
+    decoder = RecordDecoder("log", diagnostics=found, limits=Limits(max_record=64))
     kinds = [record.record for record in decoder.records(data)]
     assert kinds == ["damaged", "log"]
     assert found.counts == {"FXL0008": 1}
-    strict = fx.RecordDecoder("log", diagnostics=Diagnostics(RULES, strict=True))
+    strict = RecordDecoder("log", diagnostics=Diagnostics(RULES, strict=True))
     with pytest.raises(StrictError):
         list(strict.records(data + b"odd"))
 
@@ -346,7 +349,7 @@ def test_departures_of_rings(case: str) -> None:
 
 def test_an_edited_ring_moves_its_head() -> None:
     records, _ = decode(FORMS["log-ring"], "log-ring")
-    encoder = fx.RecordEncoder("log-ring")
+    encoder = RecordEncoder("log-ring")
     for record in (records[0], records[2], records[3]):
         encoder.encode(record)
     image = encoder.close()
@@ -366,7 +369,7 @@ def test_an_edit_takes_effect_and_voids_raw() -> None:
     shown = record.to_json()
     assert "raw" in shown
     shown["timestamp"] = 77
-    written = fx.RecordEncoder("log").encode(shown)
+    written = RecordEncoder("log").encode(shown)
     (changed,), found = decode(written)
     assert changed.timestamp == 77
     assert not found.counts
@@ -407,7 +410,7 @@ REFUSED = {
 )
 def test_refusals_name_their_reason(code: str, given: dict[str, Any]) -> None:
     with pytest.raises(WriteRefusedError) as refused:
-        fx.RecordEncoder("log").encode(given)
+        RecordEncoder("log").encode(given)
     assert refused.value.code == code
 
 

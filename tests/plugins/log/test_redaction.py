@@ -12,9 +12,10 @@ from hypothesis import strategies as st
 
 from fx_log import layout as wire
 from fx_log.read import records as fx
+from fx_log.read.arguments import Argument
 from fx_log.rules import RULES
 from fx_log.write.redaction import MASK, Redactor, redact
-from fx_log.write.writer import open_writer
+from fx_log.write.rewriter import open_writer
 from fxframework.errors import UsageError
 from fxframework.io.sink import Sink
 from fxframework.model.diagnostics import Diagnostics
@@ -82,15 +83,13 @@ def test_keys_lose_their_values_of_whatever_type() -> None:
         fx.LogRecord(
             timestamp=1,
             severity=0x30,
-            args=(fx.Argument(name="k", type=13, value=SECRET.encode().ljust(8)),),
+            args=(Argument(name="k", type=13, value=SECRET.encode().ljust(8)),),
         ).pack(),
         fx.LogRecord(
             timestamp=1,
             severity=0x30,
             args=(
-                fx.Argument(
-                    name="", type="damaged", value=b"\x16" + SECRET.encode(), code="FXL0114"
-                ),
+                Argument(name="", type="damaged", value=b"\x16" + SECRET.encode(), code="FXL0114"),
             ),
         ).pack(),
     ],
@@ -218,7 +217,7 @@ def test_what_was_redacted_is_reported() -> None:
             fx.LogRecord(
                 timestamp=number,
                 severity=0x30,
-                args=(fx.Argument(name="user", type="string", value="me"),),
+                args=(Argument(name="user", type="string", value="me"),),
             )
         )
     assert not found.counts

@@ -20,8 +20,9 @@ from hypothesis import strategies as st
 
 from fx_log import layout
 from fx_log.read import columns, reader
+from fx_log.read.arguments import Argument
+from fx_log.read.decoder import RecordDecoder
 from fx_log.read.entries import Entry, Meaning
-from fx_log.read.records import Argument, RecordDecoder
 from fxframework.errors import Severity
 from fxframework.io.limits import Limits
 from fxframework.io.source import Source

@@ -21,14 +21,13 @@ from fx_log.read import records as fx
 from fx_log.read.entries import Entry, Meaning
 from fx_log.rules import RULES
 from fx_log.write.arguments import Double, Int64, Null, String, Uint64, shortened
-from fx_log.write.writer import (
-    LogWriter,
-    add_dropped_count,
+from fx_log.write.rewriter import (
     open_legacy_writer,
     open_ring_writer,
     open_stream_writer,
     open_writer,
 )
+from fx_log.write.writer import LogWriter, add_dropped_count
 from fxframework.errors import UsageError, WriteRefusedError
 from fxframework.io.sink import Sink
 from fxframework.model.diagnostics import Diagnostics

@@ -13,14 +13,8 @@ from typing import Any
 import attrs
 
 from fx_log import layout as wire
-from fx_log.read.records import (
-    Argument,
-    Find,
-    LegacyPacket,
-    LogFileRecord,
-    LogRecord,
-    RingEntry,
-)
+from fx_log.read.arguments import Argument
+from fx_log.read.records import Find, LegacyPacket, LogFileRecord, LogRecord, RingEntry
 from fx_log.severity import LEVELS, Level, legacy_level
 
 __all__ = ["Entry", "Meaning", "render_printf", "split_attribution"]

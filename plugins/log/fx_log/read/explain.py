@@ -12,17 +12,9 @@ from typing import Any
 import attrs
 
 from fx_log import layout as wire
-from fx_log.read.records import (
-    DAMAGED,
-    Argument,
-    Damaged,
-    LegacyPacket,
-    LogFileRecord,
-    LogRecord,
-    Padding,
-    RecordDecoder,
-    RingEntry,
-)
+from fx_log.read.arguments import DAMAGED, Argument
+from fx_log.read.decoder import RecordDecoder
+from fx_log.read.records import Damaged, LegacyPacket, LogFileRecord, LogRecord, Padding, RingEntry
 from fx_log.rules import RULES
 from fxframework.errors import UsageError
 from fxframework.io.source import Source

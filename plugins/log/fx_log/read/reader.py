@@ -31,7 +31,7 @@ from fxframework.model.strings import TextColumn
 from fxframework.model.table import Table
 
 if TYPE_CHECKING:
-    from fx_log.read.records import RecordDecoder
+    from fx_log.read.decoder import RecordDecoder
 
 __all__ = [
     "LegacyCapture",
@@ -151,7 +151,7 @@ class LogCapture(Capture):
         return self._record_decoder().records(self.source.data)
 
     def _record_decoder(self) -> RecordDecoder:
-        from fx_log.read.records import RecordDecoder
+        from fx_log.read.decoder import RecordDecoder
 
         # Findings are reported once: by the tables' pass where it has run, else from here.
         fresh = not self.diagnostics.has_any(RULES)

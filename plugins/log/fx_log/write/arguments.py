@@ -16,7 +16,7 @@ from typing import Any
 
 from fx_log import layout as wire
 from fx_log.layout import ArgType
-from fx_log.read.records import refusal
+from fx_log.read.arguments import refusal
 from fxframework.kit.arguments import Double, Int64, Null, String, Typed, Uint64
 
 __all__ = [

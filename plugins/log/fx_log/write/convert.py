@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any, Final
 import attrs
 
 from fx_log import layout as wire
+from fx_log.read.arguments import Argument
 from fx_log.read.entries import Entry, Meaning, split_attribution
 from fx_log.read.records import (
-    Argument,
     Attribution,
     Damaged,
     LegacyPacket,

@@ -12,18 +12,11 @@ from numpy.typing import NDArray
 
 from fx_log import layout as wire
 from fx_log.read.reader import LogCapture
-from fx_log.read.records import (
-    Damaged,
-    LogFileRecord,
-    Padding,
-    RingEntry,
-    RingHeader,
-    StreamHeader,
-)
+from fx_log.read.records import Damaged, LogFileRecord, Padding, RingEntry, RingHeader, StreamHeader
 from fx_log.rules import RULES
 from fx_log.write.convert import BEHIND
 from fx_log.write.redaction import NO_HEADER
-from fx_log.write.writer import open_any_writer
+from fx_log.write.rewriter import open_any_writer
 from fxframework.io.sink import Sink
 from fxframework.io.source import CHUNK
 from fxframework.kit.salvage import Loss, lost

@@ -16,8 +16,10 @@ import numpy as np
 from fx_log import layout as wire
 from fx_log.export.presentation import SIGNED, UNSIGNED, Head, left_out, walk
 from fx_log.layout import ArgType
+from fx_log.read.arguments import Argument
+from fx_log.read.decoder import RecordDecoder
 from fx_log.read.entries import Entry, split_attribution
-from fx_log.read.records import Argument, RecordDecoder, RecordEncoder, StreamHeader
+from fx_log.read.records import StreamHeader
 from fx_log.read.tables import GIVEN_LINE, GIVEN_MESSAGE, GIVEN_PID, GIVEN_TID
 from fx_log.severity import LEVELS, Level
 from fx_log.write.arguments import (
@@ -29,6 +31,7 @@ from fx_log.write.arguments import (
     text_argument,
 )
 from fx_log.write.convert import BEHIND, NO_LOG, only_rolled_out, tag_of_entry, to_legacy
+from fx_log.write.encoder import RecordEncoder
 from fx_log.write.redaction import Redactor
 from fx_log.write.sinks import verbose_severity
 from fxframework.errors import UsageError, WriteRefusedError

@@ -16,9 +16,9 @@ from typing import Any, Final
 import attrs
 
 from fx_log import layout as wire
+from fx_log.read.arguments import Argument
 from fx_log.read.entries import Entry
 from fx_log.read.records import (
-    Argument,
     Attribution,
     Damaged,
     LegacyPacket,

@@ -21,7 +21,8 @@ from typing import Any, Literal, Protocol, Self
 import attrs
 
 from fx_log import layout as wire
-from fx_log.read.records import LegacyPacket, StreamHeader, refusal
+from fx_log.read.arguments import refusal
+from fx_log.read.records import LegacyPacket, StreamHeader
 from fx_log.severity import Level, parse_level
 from fx_log.write.arguments import (
     CUT,

@@ -1,9 +1,7 @@
-"""Exporters of the log formats: lines as ffx prints them, and JSON as it does for machines."""
+"""The exporter `text`: one line for each log, as ffx prints it."""
 
 from __future__ import annotations
 
-import abc
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from operator import itemgetter
 from typing import Any, Final
@@ -11,6 +9,7 @@ from typing import Any, Final
 import numpy as np
 import orjson
 
+from fx_log.export.lines import VERBOSITY, LineExport, Member
 from fx_log.export.presentation import (
     I64,
     Batch,
@@ -20,17 +19,12 @@ from fx_log.export.presentation import (
     Texts,
     choice,
     leaf,
-    left_out,
-    nothing_to_write,
     rust_double,
     shown_values,
-    special_double,
     utc_offset,
-    walk,
     wall_moments,
     wall_seconds,
 )
-from fx_log.layout import UNKNOWN_COMPONENT
 from fx_log.read.tables import GIVEN_LINE, GIVEN_MESSAGE, GIVEN_PID, GIVEN_TID
 from fx_log.severity import LEVELS, Level
 from fxframework.io.sink import Sink
@@ -38,13 +32,8 @@ from fxframework.model.capture import Capture
 from fxframework.model.table import Table
 from fxframework.registry import ExportSession
 
-__all__ = ["open_json", "open_text"]
+__all__ = ["open_text"]
 
-Member = tuple[str, str]
-"""The name of an argument as it comes out, and the whole of it."""
-Members = Sequence[Member]
-VERBOSITY: Final = "verbosity"
-"""The key that shows what writers of 2022 gave apart from the severity."""
 CLOCKS: Final = ("boot", "monotonic")
 WALLS: Final = {"utc": "utc", "local": "local"}
 TIMES: Final = (*CLOCKS, *WALLS, "wall")
@@ -69,46 +58,6 @@ def open_text(sink: Sink, options: Mapping[str, Any]) -> ExportSession:
     return _TextExport(sink, options)
 
 
-def open_json(sink: Sink, options: Mapping[str, Any]) -> ExportSession:
-    """The exporter `json`. Raises UsageError for an option that is none of its words."""
-    return _JsonExport(sink, options)
-
-
-class _LineExport(abc.ABC):
-    """Writes a line for each log, of one capture after another."""
-
-    def __init__(self, sink: Sink) -> None:
-        self._sink = sink
-        self._dropped: Counter[str] = Counter()
-
-    def write(self, capture: Capture) -> None:
-        """Write the logs of one capture.
-
-        Raises WriteRefusedError where there are none.
-        """
-        render, lines = self._lines(capture)
-        written = False
-        for batch in walk(capture, render, self._dropped):
-            self._sink.write("\n".join([*lines(batch), ""]).encode())
-            written = True
-        if not written:
-            raise nothing_to_write(capture)
-        self._dropped += left_out(capture)
-
-    def close(self) -> Mapping[str, int]:
-        """What was left out, by name."""
-        return {what: count for what, count in self._dropped.items() if count > 0}
-
-    @abc.abstractmethod
-    def _lines(
-        self, capture: Capture
-    ) -> tuple[Callable[[Table], Sequence[Member]], Callable[[Batch[Member]], list[str]]]:
-        """What makes members of arguments, and lines of logs."""
-
-
-# --- Text ----------------------------------------------------------------------------------------
-
-
 def plain(text: str) -> str:
     """The text as it is, or as a JSON string where it would break the line or hide in it."""
     if not text or text.isprintable():
@@ -125,7 +74,7 @@ def _escaped(character: str) -> str:
     return "".join(f"\\u{units[at : at + 4]}" for at in range(0, len(units), 4))
 
 
-class _TextExport(_LineExport):
+class _TextExport(LineExport):
     """Writes the lines that `ffx log` prints."""
 
     def __init__(self, sink: Sink, options: Mapping[str, Any]) -> None:
@@ -287,135 +236,3 @@ class _HeadText:
         if not head.given & GIVEN_MESSAGE:
             parts.append(NO_MESSAGE)
         return "".join(parts)
-
-
-# --- JSON ----------------------------------------------------------------------------------------
-
-SAME_NAME: Final = "arguments of a name that another of the same log has"
-
-
-def quoted(text: str) -> str:
-    """The text as a JSON string."""
-    return orjson.dumps(text).decode()
-
-
-def unquoted(text: str) -> str:
-    """What stands between the quotes of the text as a JSON string."""
-    return quoted(text)[1:-1]
-
-
-class _JsonExport(_LineExport):
-    """Writes a LogsData object for each log, as `ffx log --machine json` does."""
-
-    def __init__(self, sink: Sink, options: Mapping[str, Any]) -> None:
-        super().__init__(sink)
-        wrap = bool(options["wrap"])
-        self._before = '{"data":{"TargetLog":' if wrap else ""
-        self._after = "}}" if wrap else ""
-        self._names_of_specials = choice(options, "non_finite", ("strings", "null")) == "strings"
-
-    def _lines(
-        self, capture: Capture
-    ) -> tuple[Callable[[Table], Sequence[Member]], Callable[[Batch[Member]], list[str]]]:
-        texts = Texts(capture.strings, self._dropped)
-        strings = texts.pooled(quoted)
-        heads: Made[tuple[Any, ...], tuple[str, str, bool]] = Made(
-            _HeadJson(strings, texts, self._before)
-        )
-        after = f'}}}},"version":1}}{self._after}'
-
-        forms = Forms(
-            string=strings,
-            integer=str,
-            double=self._double,
-            data=lambda data: f'"{data.hex()}"',
-            true="true",
-            false="false",
-            null="null",
-        )
-
-        def render(args: Table) -> list[Member]:
-            keys = [strings[code] for code in args.array("name").tolist()]
-            shown = shown_values(args, forms)
-            return [(key, f"{key}:{value}") for key, value in zip(keys, shown, strict=True)]
-
-        def lines(batch: Batch[Member]) -> list[str]:
-            out = []
-            for ns, (before, behind, given), message, args, dropped, rolled_out, verbosity in zip(
-                batch.ts.tolist(),
-                [heads[head] for head in batch.heads],
-                batch.messages.shown(unquoted, texts, special='"\\'),
-                batch.args,
-                batch.dropped,
-                batch.rolled_out,
-                batch.verbosity,
-                strict=True,
-            ):
-                errors = _errors(dropped, rolled_out) if dropped or rolled_out else ""
-                if verbosity:
-                    args = [(f'"{VERBOSITY}"', f'"{VERBOSITY}":{verbosity}'), *args]
-                if not args:
-                    keys = ""
-                elif len(args) == 1:
-                    keys = f'"keys":{{{args[0][1]}}},'
-                else:
-                    keys = f'"keys":{{{self._joined(args)}}},'
-                shown = f'{{"value":"{message}"}}' if given else "{}"
-                out.append(f'{before}{ns}{errors}{behind}{keys}"message":{shown}{after}')
-            return out
-
-        return render, lines
-
-    def _double(self, value: float) -> str:
-        special = special_double(value)
-        if special:
-            return f'"{special}"' if self._names_of_specials else "null"
-        return repr(value)
-
-    def _joined(self, args: Members) -> str:
-        """Members in order of their names; of one name the first."""
-        members = dict(reversed(args))
-        self._dropped[SAME_NAME] += len(args) - len(members)
-        # Of the texts, not of their JSON, in which an escape begins with a late character.
-        return ",".join([members[name] for name in sorted(members, key=orjson.loads)])
-
-
-def _errors(dropped: int, rolled_out: int) -> str:
-    counts = (("dropped_logs", dropped), ("rolled_out_logs", rolled_out))
-    errors = [f'{{"{name}":{{"count":{count}}}}}' for name, count in counts if count]
-    return f',"errors":[{",".join(errors)}]'
-
-
-class _HeadJson:
-    """Makes what stands before the time, what behind it, and whether there is a message."""
-
-    def __init__(self, strings: Mapping[int, str], texts: Texts, before: str) -> None:
-        self._strings = strings
-        self._tags = texts.tags(quoted)
-        self._before = before
-
-    def __call__(self, key: tuple[Any, ...]) -> tuple[str, str, bool]:
-        head = Head(*key)
-        level = LEVELS[head.severity]
-        members = [f'"severity":"{level.name}"']
-        if head.severity != level:
-            members.append(f'"raw_severity":{head.severity}')
-        if head.url >= 0:
-            members.append(f'"component_url":{self._strings[head.url]}')
-        tags = ",".join(self._tags[tag] for tag in head.tags)
-        members.append(f'"tags":[{tags}]')
-        if head.given & GIVEN_PID:
-            members.append(f'"pid":{head.pid}')
-        if head.given & GIVEN_TID:
-            members.append(f'"tid":{head.tid}')
-        if head.file >= 0:
-            members.append(f'"file":{self._strings[head.file]}')
-        if head.given & GIVEN_LINE:
-            members.append(f'"line":{head.line}')
-        # Those who read this require a moniker.
-        moniker = quoted(UNKNOWN_COMPONENT) if head.component < 0 else self._strings[head.component]
-        metadata = (
-            f'{self._before}{{"data_source":"Logs","metadata":{{{",".join(members)},"timestamp":'
-        )
-        payload = f'}},"moniker":{moniker},"payload":{{"root":{{'
-        return metadata, payload, bool(head.given & GIVEN_MESSAGE)

@@ -1,0 +1,164 @@
+"""The exporter `json`: a LogsData object for each log, as `ffx log --machine json` prints it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final
+
+import orjson
+
+from fx_log.export.lines import VERBOSITY, LineExport, Member, Members
+from fx_log.export.presentation import (
+    Batch,
+    Forms,
+    Head,
+    Made,
+    Texts,
+    choice,
+    shown_values,
+    special_double,
+)
+from fx_log.layout import UNKNOWN_COMPONENT
+from fx_log.read.tables import GIVEN_LINE, GIVEN_MESSAGE, GIVEN_PID, GIVEN_TID
+from fx_log.severity import LEVELS
+from fxframework.io.sink import Sink
+from fxframework.model.capture import Capture
+from fxframework.model.table import Table
+from fxframework.registry import ExportSession
+
+__all__ = ["open_json"]
+
+
+def open_json(sink: Sink, options: Mapping[str, Any]) -> ExportSession:
+    """The exporter `json`. Raises UsageError for an option that is none of its words."""
+    return _JsonExport(sink, options)
+
+
+SAME_NAME: Final = "arguments of a name that another of the same log has"
+
+
+def quoted(text: str) -> str:
+    """The text as a JSON string."""
+    return orjson.dumps(text).decode()
+
+
+def unquoted(text: str) -> str:
+    """What stands between the quotes of the text as a JSON string."""
+    return quoted(text)[1:-1]
+
+
+class _JsonExport(LineExport):
+    """Writes a LogsData object for each log, as `ffx log --machine json` does."""
+
+    def __init__(self, sink: Sink, options: Mapping[str, Any]) -> None:
+        super().__init__(sink)
+        wrap = bool(options["wrap"])
+        self._before = '{"data":{"TargetLog":' if wrap else ""
+        self._after = "}}" if wrap else ""
+        self._names_of_specials = choice(options, "non_finite", ("strings", "null")) == "strings"
+
+    def _lines(
+        self, capture: Capture
+    ) -> tuple[Callable[[Table], Sequence[Member]], Callable[[Batch[Member]], list[str]]]:
+        texts = Texts(capture.strings, self._dropped)
+        strings = texts.pooled(quoted)
+        heads: Made[tuple[Any, ...], tuple[str, str, bool]] = Made(
+            _HeadJson(strings, texts, self._before)
+        )
+        after = f'}}}},"version":1}}{self._after}'
+
+        forms = Forms(
+            string=strings,
+            integer=str,
+            double=self._double,
+            data=lambda data: f'"{data.hex()}"',
+            true="true",
+            false="false",
+            null="null",
+        )
+
+        def render(args: Table) -> list[Member]:
+            keys = [strings[code] for code in args.array("name").tolist()]
+            shown = shown_values(args, forms)
+            return [(key, f"{key}:{value}") for key, value in zip(keys, shown, strict=True)]
+
+        def lines(batch: Batch[Member]) -> list[str]:
+            out = []
+            for ns, (before, behind, given), message, args, dropped, rolled_out, verbosity in zip(
+                batch.ts.tolist(),
+                [heads[head] for head in batch.heads],
+                batch.messages.shown(unquoted, texts, special='"\\'),
+                batch.args,
+                batch.dropped,
+                batch.rolled_out,
+                batch.verbosity,
+                strict=True,
+            ):
+                errors = _errors(dropped, rolled_out) if dropped or rolled_out else ""
+                if verbosity:
+                    args = [(f'"{VERBOSITY}"', f'"{VERBOSITY}":{verbosity}'), *args]
+                if not args:
+                    keys = ""
+                elif len(args) == 1:
+                    keys = f'"keys":{{{args[0][1]}}},'
+                else:
+                    keys = f'"keys":{{{self._joined(args)}}},'
+                shown = f'{{"value":"{message}"}}' if given else "{}"
+                out.append(f'{before}{ns}{errors}{behind}{keys}"message":{shown}{after}')
+            return out
+
+        return render, lines
+
+    def _double(self, value: float) -> str:
+        special = special_double(value)
+        if special:
+            return f'"{special}"' if self._names_of_specials else "null"
+        return repr(value)
+
+    def _joined(self, args: Members) -> str:
+        """Members in order of their names; of one name the first."""
+        members = dict(reversed(args))
+        self._dropped[SAME_NAME] += len(args) - len(members)
+        # Of the texts, not of their JSON, in which an escape begins with a late character.
+        return ",".join([members[name] for name in sorted(members, key=orjson.loads)])
+
+
+def _errors(dropped: int, rolled_out: int) -> str:
+    counts = (("dropped_logs", dropped), ("rolled_out_logs", rolled_out))
+    errors = [f'{{"{name}":{{"count":{count}}}}}' for name, count in counts if count]
+    return f',"errors":[{",".join(errors)}]'
+
+
+class _HeadJson:
+    """Makes what stands before the time, what behind it, and whether there is a message."""
+
+    def __init__(self, strings: Mapping[int, str], texts: Texts, before: str) -> None:
+        self._strings = strings
+        self._tags = texts.tags(quoted)
+        self._before = before
+
+    def __call__(self, key: tuple[Any, ...]) -> tuple[str, str, bool]:
+        head = Head(*key)
+        level = LEVELS[head.severity]
+        members = [f'"severity":"{level.name}"']
+        if head.severity != level:
+            members.append(f'"raw_severity":{head.severity}')
+        if head.url >= 0:
+            members.append(f'"component_url":{self._strings[head.url]}')
+        tags = ",".join(self._tags[tag] for tag in head.tags)
+        members.append(f'"tags":[{tags}]')
+        if head.given & GIVEN_PID:
+            members.append(f'"pid":{head.pid}')
+        if head.given & GIVEN_TID:
+            members.append(f'"tid":{head.tid}')
+        if head.file >= 0:
+            members.append(f'"file":{self._strings[head.file]}')
+        if head.given & GIVEN_LINE:
+            members.append(f'"line":{head.line}')
+        # Those who read this require a moniker.
+        moniker = quoted(UNKNOWN_COMPONENT) if head.component < 0 else self._strings[head.component]
+        metadata = (
+            f'{self._before}{{"data_source":"Logs","metadata":{{{",".join(members)},"timestamp":'
+        )
+        payload = f'}},"moniker":{moniker},"payload":{{"root":{{'
+        return metadata, payload, bool(head.given & GIVEN_MESSAGE)

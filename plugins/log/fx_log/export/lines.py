@@ -1,0 +1,53 @@
+"""Lines: what the exporters `text` and `json` share, a line for each log."""
+
+from __future__ import annotations
+
+import abc
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from typing import Final
+
+from fx_log.export.presentation import Batch, left_out, nothing_to_write, walk
+from fxframework.io.sink import Sink
+from fxframework.model.capture import Capture
+from fxframework.model.table import Table
+
+__all__ = ["VERBOSITY", "LineExport", "Member", "Members"]
+
+Member = tuple[str, str]
+"""The name of an argument as it comes out, and the whole of it."""
+Members = Sequence[Member]
+VERBOSITY: Final = "verbosity"
+"""The key that shows what writers of 2022 gave apart from the severity."""
+
+
+class LineExport(abc.ABC):
+    """Writes a line for each log, of one capture after another."""
+
+    def __init__(self, sink: Sink) -> None:
+        self._sink = sink
+        self._dropped: Counter[str] = Counter()
+
+    def write(self, capture: Capture) -> None:
+        """Write the logs of one capture.
+
+        Raises WriteRefusedError where there are none.
+        """
+        render, lines = self._lines(capture)
+        written = False
+        for batch in walk(capture, render, self._dropped):
+            self._sink.write("\n".join([*lines(batch), ""]).encode())
+            written = True
+        if not written:
+            raise nothing_to_write(capture)
+        self._dropped += left_out(capture)
+
+    def close(self) -> Mapping[str, int]:
+        """What was left out, by name."""
+        return {what: count for what, count in self._dropped.items() if count > 0}
+
+    @abc.abstractmethod
+    def _lines(
+        self, capture: Capture
+    ) -> tuple[Callable[[Table], Sequence[Member]], Callable[[Batch[Member]], list[str]]]:
+        """What makes members of arguments, and lines of logs."""

@@ -1,0 +1,346 @@
+"""Arguments of structured records: the named values, their JSON, and how they are read and packed.
+
+Strings are Python strings; bytes that are not valid UTF-8 are kept as surrogate escapes, as
+`os.fsdecode` makes them, so that nothing is lost. Sizes and offsets are in bytes.
+"""
+
+from __future__ import annotations
+
+import math
+import reprlib
+import struct
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import attrs
+
+from fx_log import layout as wire
+from fx_log.layout import ArgType
+from fx_log.rules import RULES
+from fxframework.errors import WriteRefusedError
+from fxframework.io.words import U64_MAX, WORD, pad8, padding, to_i64
+from fxframework.kit.json_fields import (
+    CANONICAL_NAN,
+    JsonFields,
+    bits_of,
+    double_of,
+    exactly,
+    show_double,
+    show_text,
+    unfit,
+)
+
+__all__ = ["DAMAGED", "Argument", "ArgumentReader", "Damage", "Value", "refusal"]
+
+Value = None | bool | int | float | str | bytes
+
+I64_MIN, I64_MAX = -(1 << 63), (1 << 63) - 1
+DAMAGED = "damaged"
+"""The type of an argument that could not be decoded."""
+_U64 = struct.Struct("<Q")
+_ARGUMENT_RESERVED = tuple(
+    wire.ARGUMENT_LAYOUTS.get(number, wire.ARGUMENT).reserved_mask for number in range(16)
+)
+
+
+def refusal(code: str, message: str) -> WriteRefusedError:
+    """The refusal of something that cannot be written, with the catalogue's remedy."""
+    return WriteRefusedError(message, code=code, remedy=RULES[code].remedy)
+
+
+def refuse_number(number: str, message: str) -> WriteRefusedError:
+    return refusal(f"FXL{number}", message)
+
+
+def checked(what: str, name: str, value: int, least: int, most: int) -> int:
+    if not least <= value <= most:
+        raise unfit(refuse_number, what, name, value, least, most)
+    return value
+
+
+def encoded(what: str, name: str, text: str, limit: int) -> bytes:
+    """The bytes of a text; WriteRefusedError over ``limit`` bytes, or for a lone surrogate."""
+    try:
+        data = text.encode(errors="surrogateescape")
+    except UnicodeEncodeError as error:
+        raise refusal("FXL0403", f"{what}: {name} holds a lone surrogate: {error}") from None
+    if len(data) > limit:
+        raise refusal(
+            "FXL0405", f"{what}: {name} has {len(data)} bytes, and the format holds {limit}"
+        )
+    return data
+
+
+def _reference(data: bytes) -> int:
+    """The string reference of these bytes."""
+    return wire.INLINE | len(data) if data else 0
+
+
+def text_of(data: bytes) -> str:
+    return data.decode(errors="surrogateescape")
+
+
+def is_utf8(data: bytes) -> bool:
+    try:
+        data.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+_NUMBERS = {name: number for number, name in wire.ARG_NAMES.items()}
+
+
+@attrs.define(kw_only=True)
+class Argument:
+    """A named value of a record (003, Argument header).
+
+    ``type`` is one of null int64 uint64 double string bool; the number of a type that logs do not
+    have, ``value`` then being the words behind the name as bytes; or ``damaged``, ``value`` then
+    being all words that the argument seems to have, with ``code``, the finding that says why.
+    """
+
+    name: str
+    type: str | int
+    value: Value = attrs.field(default=None, eq=exactly)
+    bits: int | None = None
+    """The 64 bits of a double that is a NaN, where they are not the usual ones."""
+    code: str | None = None
+    offset: int = attrs.field(default=0, eq=False)
+    """Byte offset of its header in the (unpacked) file."""
+
+    def to_json(self) -> dict[str, Any]:
+        """The argument as CONTRACTS §3 shows it."""
+        out: dict[str, Any] = {}
+        show_text(out, "name", self.name)
+        out["type"] = self.type
+        if self.code is not None:
+            out["code"] = self.code
+        value = self.value
+        if isinstance(value, float):
+            show_double(out, "value", value, self.bits)
+        elif isinstance(value, str):
+            show_text(out, "value", value)
+        else:
+            out["value"] = value.hex() if isinstance(value, bytes) else value
+        return out
+
+    @classmethod
+    def from_json(cls, given: Any, what: str = "argument") -> Argument:
+        """An argument from its JSON. Raises WriteRefusedError (FXL0401 to FXL0404)."""
+        if not isinstance(given, Mapping):
+            raise refusal("FXL0401", f"{what}: an argument is an object, not {given!r}")
+        form = JsonFields(what, given, refuse_number)
+        if given.get("type") == DAMAGED:
+            form.used.add("type")
+            argument = cls(
+                name=form.text("name"),
+                type=DAMAGED,
+                value=form.octets("value"),
+                code=form.text("code"),
+            )
+        else:
+            argument = cls._typed(form)
+        form.finish()
+        return argument
+
+    @classmethod
+    def _typed(cls, form: JsonFields) -> Argument:
+        type = form.one_of("type", _NUMBERS, wire.ARG_TYPE.limit)
+        value: Value = None
+        bits = None
+        if type == "null":
+            if form.given.get("value") is not None:
+                raise form.wrong("value", "null")
+            form.used.add("value")
+        elif type == "int64":
+            value = form.within("value", I64_MIN, I64_MAX)
+        elif type == "uint64":
+            value = form.within("value", 0, U64_MAX)
+        elif type == "double":
+            value, bits = form.double("value")
+        elif type == "string":
+            value = form.text("value")
+        elif type == "bool":
+            value = form.flag("value")
+        else:
+            value = form.octets("value")
+        return cls(name=form.text("name"), type=type, value=value, bits=bits)
+
+    def pack(self, what: str = "argument") -> bytes:
+        """The argument's bytes.
+
+        Raises WriteRefusedError where the format cannot hold it (FXL0403 to FXL0405, FXL0407).
+        """
+        value = self.value
+        if self.type == DAMAGED:
+            assert isinstance(value, bytes)  # noqa: S101 (of this type it is)
+            return self._words(what, value)
+        what = f"{what}, argument {reprlib.repr(self.name)}"
+        name = encoded(what, "its name", self.name, wire.MAX_STRING)
+        number = _NUMBERS[self.type] if isinstance(self.type, str) else self.type
+        header = number | _reference(name) << wire.NAME_REF.low
+        rest = b""
+        if self.type == "string":
+            assert isinstance(value, str)  # noqa: S101
+            data = encoded(what, "its value", value, wire.MAX_STRING)
+            header |= _reference(data) << wire.VALUE_REF.low
+            rest = pad8(data)
+        elif self.type == "bool":
+            header |= bool(value) << wire.BOOL_VALUE.low
+        elif isinstance(value, bytes):
+            rest = self._words(what, value)
+        elif isinstance(value, float):
+            rest = _U64.pack(self._bits(value))
+        elif isinstance(value, int):
+            signed = self.type == "int64"
+            least, most = (I64_MIN, I64_MAX) if signed else (0, U64_MAX)
+            rest = _U64.pack(checked(what, "value", value, least, most) & U64_MAX)
+        words = 1 + (len(name) + padding(len(name)) + len(rest)) // WORD
+        if words > wire.ARG_SIZE.limit:
+            raise refusal(
+                "FXL0407", f"{what}: it needs {words} words, a size field holds "
+                f"{wire.ARG_SIZE.limit}"
+            )  # fmt: skip
+        return _U64.pack(header | words << wire.ARG_SIZE.low) + pad8(name) + rest
+
+    def _bits(self, value: float) -> int:
+        if math.isnan(value):
+            return CANONICAL_NAN if self.bits is None else self.bits
+        return bits_of(value)
+
+    @staticmethod
+    def _words(what: str, data: bytes) -> bytes:
+        if len(data) % WORD:
+            raise refusal("FXL0404", f"{what}: its value is no whole number of 8-byte words")
+        return data
+
+
+class Damage(Exception):  # noqa: N818 (raised and caught within an argument, no error of ours)
+    """The argument cannot be decoded; the code says why."""
+
+
+class ArgumentReader:
+    """The arguments of a record, read one after another (003, Argument header; notes §4.1)."""
+
+    def __init__(self, data: memoryview, at: int, end: int, place: Callable[[int], int]) -> None:
+        self.data = data
+        self.at = at
+        self.end = end
+        self.place = place
+        """Of a position in ``data``, the byte offset in the file."""
+        self.findings: list[tuple[str, str, int]] = []
+        self.reserved: int | None = None
+        self.unpadded: int | None = None
+        self.messages = 0
+        self.start = at
+
+    def find(self, code: str, message: str = "") -> None:
+        """Note a finding at the argument being read."""
+        self.findings.append((code, message, self.place(self.start)))
+
+    def read(self) -> tuple[Argument, ...]:
+        """All of them."""
+        arguments = []
+        while self.at < self.end:
+            arguments.append(self.argument())
+        return tuple(arguments)
+
+    def argument(self) -> Argument:
+        """The next one; behind one that cannot be decoded its size leads on, or nothing does."""
+        start = self.start = self.at
+        header = self.word()
+        number = header & wire.ARG_TYPE.limit
+        if header & _ARGUMENT_RESERVED[number] and self.reserved is None:
+            self.reserved = self.place(start)
+        try:
+            argument = self.decode(header, number)
+        except Damage as damage:
+            code = damage.args[0]
+            self.find(code)
+            size = WORD * wire.ARG_SIZE.get(header)
+            self.at = start + size if 0 < size <= self.end - start else self.end
+            return Argument(
+                name="",
+                type=DAMAGED,
+                value=self.data[start : self.at].tobytes(),
+                code=code,
+                offset=self.place(start),
+            )
+        argument.offset = self.place(start)
+        return argument
+
+    def decode(self, header: int, number: int) -> Argument:
+        """The argument with this header, which stands before the position."""
+        start = self.start
+        size = WORD * wire.ARG_SIZE.get(header)
+        if number > ArgType.BOOL:
+            self.find("FXL0113", f"type {number}")
+        name = self.string(wire.NAME_REF.get(header))
+        if not is_utf8(name):
+            self.find("FXL0107", "a name is not UTF-8")
+        if not name and number != ArgType.NULL:
+            self.find("FXL0118")
+        lossy = False
+        if name == b"message":
+            self.messages += 1
+            lossy = self.messages == 1
+        argument = Argument(name=text_of(name), type=wire.ARG_NAMES.get(number, number))
+        if number == ArgType.NULL:
+            self.find("FXL0110")
+        elif number == ArgType.BOOL:
+            argument.value = bool(wire.BOOL_VALUE.get(header))
+        elif number == ArgType.STRING:
+            data = self.string(wire.VALUE_REF.get(header))
+            if not is_utf8(data):
+                self.find("FXL0108" if lossy else "FXL0107")
+            argument.value = text_of(data)
+        elif number in wire.ARG_NAMES:
+            if self.at == self.end:
+                raise Damage("FXL0115")
+            self.number(argument, number, self.word())
+        else:
+            if not self.at <= start + size <= self.end:
+                raise Damage("FXL0116")
+            if number in wire.TRACE_TYPES:
+                self.find("FXL0112", f"type {number}")
+            argument.value = self.data[self.at : start + size].tobytes()
+            self.at = start + size
+        if header and size != self.at - start:
+            self.find("FXL0104", f"{size // WORD} words, and it has {(self.at - start) // WORD}")
+        return argument
+
+    def number(self, argument: Argument, number: int, word: int) -> None:
+        """Take the value of a number."""
+        if number == ArgType.DOUBLE:
+            value = double_of(word)
+            argument.value = value
+            if math.isnan(value):
+                argument.value = math.nan
+                argument.bits = None if word == CANONICAL_NAN else word
+        else:
+            argument.value = to_i64(word) if number == ArgType.INT64 else word
+
+    def word(self) -> int:
+        """The next word; there is one."""
+        at = self.at
+        self.at = at + WORD
+        value: int = _U64.unpack_from(self.data, at)[0]
+        return value
+
+    def string(self, reference: int) -> bytes:
+        """The bytes of a string reference (003, Primitives); their padding is stepped over."""
+        if not reference:
+            return b""
+        if not reference & wire.INLINE:
+            raise Damage("FXL0109")
+        nbytes = reference & wire.MAX_STRING
+        if not nbytes:
+            self.find("FXL0117")
+        at, stop = self.at, self.at + nbytes
+        if stop > self.end:
+            raise Damage("FXL0114")
+        self.at = stop + padding(nbytes)
+        if self.unpadded is None and any(self.data[stop : self.at]):
+            self.unpadded = self.place(self.start)
+        return self.data[at:stop].tobytes()

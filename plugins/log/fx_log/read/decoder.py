@@ -1,0 +1,541 @@
+"""Decoder: the records of a file, one at a time, written for clarity.
+
+`scan.py` decodes the same bytes for speed. The two share only the constants of `layout.py`, and
+tests compare their results.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from fx_log import layout as wire
+from fx_log.read.arguments import ArgumentReader, Damage, is_utf8, text_of
+from fx_log.read.entries import Meaning
+from fx_log.read.records import (
+    Attribution,
+    Damaged,
+    LegacyPacket,
+    LogFileRecord,
+    LogRecord,
+    Padding,
+    RingEntry,
+    RingHeader,
+    StreamHeader,
+)
+from fxframework.errors import WriteRefusedError
+from fxframework.io.limits import Limits
+from fxframework.io.words import WORD, padding, to_i64, view_of
+from fxframework.model.diagnostics import Diagnostics
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    Data = NDArray[np.uint8] | bytes | bytearray | memoryview
+
+__all__ = [
+    "LogWalk",
+    "PacketWalk",
+    "RecordDecoder",
+    "RingWalk",
+    "StreamWalk",
+    "Walk",
+    "in_place",
+]
+
+_U64 = struct.Struct("<Q")
+_TWO = struct.Struct("<QQ")
+_PACKET = struct.Struct("<QQqiI")
+_SUFFIX = struct.Struct("<IIQ")
+_LENGTH = struct.Struct("<I")
+_RESERVED = wire.HEADER.reserved_mask
+
+
+# --- Framing: where records begin and end ---------------------------------------------------------
+
+
+def plausible(header: int, room: int) -> bool:
+    """Whether a word could be the header of a record that has ``room`` bytes (notes §1.6)."""
+    size = WORD * wire.SIZE.get(header)
+    return (
+        header & wire.TYPE.limit == wire.RECORD_TYPE
+        and 2 * WORD <= size <= room
+        and not header & _RESERVED
+        and 1 <= wire.SEVERITY.get(header) <= 0x7F
+    )
+
+
+def _resume(view: memoryview, at: int) -> int:
+    """Where to go on after damage at byte ``at``: at the next run of plausible records, or not.
+
+    The run is of SOUND_RUN records, or of fewer that end where the file does.
+    """
+    whole = len(view) // WORD * WORD
+    for start in _candidates(view, at + WORD, whole):
+        end = start
+        for _ in range(wire.SOUND_RUN):
+            (header,) = _U64.unpack_from(view, end)
+            if not plausible(header, whole - end):
+                break
+            end += WORD * wire.SIZE.get(header)
+            if end == whole:
+                return start
+        else:
+            return start
+    return len(view)
+
+
+def _candidates(view: memoryview, start: int, whole: int) -> Iterator[int]:
+    """Places from ``start`` on whose word is a plausible header, a piece of the file at a time."""
+    nbytes = 64 * WORD
+    while start < whole:
+        stop = min(start + nbytes, whole)
+        words = np.frombuffer(view[start:stop], "<u8").astype(np.uint64)
+        severity = wire.SEVERITY.get(words)
+        size = wire.SIZE.get(words)
+        room = np.uint64((whole - start) // WORD) - np.arange(len(words), dtype=np.uint64)
+        fits = (
+            (wire.TYPE.get(words) == wire.RECORD_TYPE)
+            & (size >= wire.MIN_RECORD_WORDS)
+            & (size <= room)
+            & (words & np.uint64(_RESERVED) == 0)
+            & (severity >= 1)
+            & (severity <= 0x7F)
+        )
+        for number in np.flatnonzero(fits).tolist():
+            yield start + number * WORD
+        start = stop
+        nbytes = min(2 * nbytes, 1 << 19)  # little to look at where damage is short
+
+
+def _zeros_end(view: memoryview, at: int) -> int:
+    """The end of the run of zero words that begins at byte ``at``."""
+    whole = len(view) // WORD * WORD
+    piece = 1 << 12
+    while at < whole:
+        chunk = view[at : min(at + piece, whole)].tobytes()
+        left = len(chunk.lstrip(b"\0"))
+        at += (len(chunk) - left) // WORD * WORD
+        if left:
+            return at
+    return at
+
+
+# --- Decoder --------------------------------------------------------------------------------------
+
+
+def in_place(offset: int) -> int:
+    """The same offset: of a file whose records do not wrap."""
+    return offset
+
+
+class RecordDecoder:
+    """Reads a file of logs record by record.
+
+    ``form`` is one of ``FORMS``. Findings go to ``diagnostics``; of ``limits``, ``max_record`` is
+    heeded. ``options`` are the reader's: ``suffix``, ``fidl_limits``, and those of ``entries``.
+    Nothing that the bytes say raises an exception, but for the StrictError of strict diagnostics.
+    """
+
+    def __init__(
+        self,
+        form: str,
+        *,
+        diagnostics: Diagnostics | None = None,
+        limits: Limits | None = None,
+        options: Mapping[str, Any] | None = None,
+    ) -> None:
+        self.form = form
+        self.diagnostics = diagnostics
+        self.limits = limits or Limits()
+        self.options = options or {}
+
+    def records(self, data: Data) -> Iterator[LogFileRecord]:
+        """Every record, padding and damage included; their ``nbytes`` add up to ``len(data)``.
+
+        In file order; of a ring in reading order, its header first and unused space last.
+        """
+        meaning = Meaning(self.form, self.options)
+        found: list[tuple[str, str, int]] = []
+        for index, record in enumerate(self._framed(view_of(data), found)):
+            meaning.entry(record, lambda *finding: found.append(finding))
+            if self.diagnostics is not None:
+                for code, message, offset in found:
+                    self.diagnostics.add(code, message, offset=offset, record=index)
+            found.clear()
+            yield record
+
+    def _framed(
+        self, view: memoryview, found: list[tuple[str, str, int]]
+    ) -> Iterator[LogFileRecord]:
+        walk = {
+            "log": LogWalk,
+            "log-legacy": PacketWalk,
+            "log-legacy-stream": StreamWalk,
+            "log-ring": RingWalk,
+        }[self.form]
+        return walk(view, found, self).records()
+
+
+class Walk:
+    """A walk through a file. Findings about a record stand in ``found`` when it is given."""
+
+    def __init__(
+        self, view: memoryview, found: list[tuple[str, str, int]], decoder: RecordDecoder
+    ) -> None:
+        self.view = view
+        self.found = found
+        self.max_record = decoder.limits.max_record
+        self.suffix = bool(decoder.options.get("suffix"))
+        self.fidl_limits = bool(decoder.options.get("fidl_limits"))
+        self.tagged = False
+
+    def find(self, code: str, message: str, offset: int) -> None:
+        """Note a finding about the record that comes."""
+        self.found.append((code, message, offset))
+
+    def damaged(self, code: str, at: int, end: int, message: str = "") -> Damaged:
+        """The stretch from ``at`` to ``end``, in which there is no sound record."""
+        self.find(code, message, at)
+        return Damaged(offset=at, nbytes=end - at, code=code, raw=self.view[at:end])
+
+    def log(
+        self, view: memoryview, at: int, end: int, place: Callable[[int], int] = in_place
+    ) -> LogRecord:
+        """The structured record at bytes ``at`` to ``end`` of ``view``, which frame one."""
+        header, time = _TWO.unpack_from(view, at)
+        reading = ArgumentReader(view, at + 2 * WORD, end, place)
+        spot = place(at)
+        if header & _RESERVED:
+            reading.reserved = spot
+        args = reading.read()
+        record = LogRecord(
+            offset=spot,
+            nbytes=end - at,
+            timestamp=to_i64(time),
+            severity=wire.SEVERITY.get(header),
+            tag_bits=wire.TAG_BITS.get(header),
+            args=args,
+        )
+        if record.tag_bits and not self.tagged:
+            self.tagged = True
+            self.find("FXL0105", "", spot)
+        if record.severity % 0x10 or not 0x10 <= record.severity <= 0x60:
+            self.find("FXL0106", f"severity {record.severity:#04x}", spot)
+        self.found.extend(reading.findings)
+        if reading.reserved is not None:
+            self.find("FXL0101", "", reading.reserved)
+        if reading.unpadded is not None:
+            self.find("FXL0102", "", reading.unpadded)
+        if self.fidl_limits:
+            self.lint(record)
+        data = view[at:end].tobytes()
+        if not _gives(record, data):
+            record.raw = data
+        return record
+
+    def lint(self, record: LogRecord) -> None:
+        """Hold a record to the limits of the FIDL reference API (notes §1.4)."""
+        if len(record.args) > wire.FIDL_ARGUMENTS:
+            self.find("FXL0301", f"{len(record.args)} arguments", record.offset)
+        for argument in record.args:
+            nbytes = len(argument.name.encode(errors="surrogateescape"))
+            if nbytes > wire.FIDL_NAME_BYTES:
+                self.find("FXL0302", f"a name of {nbytes} bytes", argument.offset)
+
+    def packet(self, at: int, start: int, end: int) -> LegacyPacket | Damaged:
+        """The packet of bytes ``start`` to ``end``; its record begins at ``at`` (notes §3)."""
+        data = self.view[start:end]
+        try:
+            packet = _packet(data, lambda code, message: self.find(code, message, at))
+        except Damage as damage:
+            code, message = damage.args
+            return self.damaged(code, at, end, message)
+        packet.offset, packet.nbytes = at, end - at
+        if not _gives(packet, data.tobytes()):
+            packet.raw = self.view[at:end].tobytes()
+        return packet
+
+    def records(self) -> Iterator[LogFileRecord]:
+        """Every record, in reading order."""
+        raise NotImplementedError
+
+
+def _gives(record: LogFileRecord, data: bytes) -> bool:
+    """Whether the fields alone encode to these bytes."""
+    try:
+        return record.pack() == data
+    except WriteRefusedError:
+        return False
+
+
+def _packet(data: memoryview, find: Callable[[str, str], None]) -> LegacyPacket:
+    """The legacy packet of these bytes, by the checks of the reference in their order (notes §3).
+
+    Raises Damage with the code and a message.
+    """
+    size = len(data)
+    if size < wire.MIN_PACKET:
+        raise Damage("FXL0601", f"{size} bytes")
+    if data[-1]:
+        raise Damage("FXL0602", f"the last byte is {data[-1]:#04x}")
+    pid, tid, time, severity, dropped = _PACKET.unpack_from(data)
+    tags: list[bytes] = []
+    at = wire.PACKET_HEADER
+    while True:
+        if at >= size:
+            raise Damage("FXL0605", "a tag ends where the packet does")
+        nbytes = data[at]
+        at += 1
+        if not nbytes:
+            break
+        if len(tags) == wire.MAX_TAGS:
+            raise Damage("FXL0603", "")
+        if nbytes > wire.MAX_TAG_BYTES:
+            raise Damage("FXL0604", f"tag {len(tags)} has {nbytes} bytes")
+        if at + nbytes > size:
+            raise Damage("FXL0605", f"tag {len(tags)} runs past the end")
+        tags.append(data[at : at + nbytes].tobytes())
+        at += nbytes
+    message, end, rest = data[at:].tobytes().partition(b"\0")
+    if not end:
+        raise Damage("FXL0605", "there is no message")
+    if size > wire.MAX_PACKET:
+        find("FXL0609", f"{size} bytes")
+    if severity % 0x10 or not 0x10 <= severity <= 0x60:
+        find("FXL0606", f"severity {severity}")
+    if rest:
+        find("FXL0607", f"{len(rest)} bytes")
+    if not all(map(is_utf8, (*tags, message))):
+        find("FXL0608", "")
+    return LegacyPacket(
+        pid=pid,
+        tid=tid,
+        timestamp=time,
+        severity=severity,
+        dropped_logs=dropped,
+        tags=tuple(map(text_of, tags)),
+        message=text_of(message),
+    )
+
+
+class LogWalk(Walk):
+    """Structured records, one after another."""
+
+    def records(self) -> Iterator[LogFileRecord]:
+        """Every record, in reading order."""
+        at = 0
+        while at < len(self.view):
+            record = self.record(at)
+            suffix = None
+            if self.suffix and isinstance(record, LogRecord):
+                suffix = record.suffix = self.attribution(at + record.nbytes)
+                if suffix is not None:
+                    suffix.row_offset = at
+            yield record
+            at += record.nbytes
+            if suffix is not None:
+                yield suffix
+                at += suffix.nbytes
+
+    def record(self, at: int) -> LogFileRecord:
+        """The record at byte ``at``."""
+        view = self.view
+        left = len(view) - at
+        if left < WORD:
+            return self.damaged("FXL0004", at, len(view), f"{left} bytes")
+        (header,) = _U64.unpack_from(view, at)
+        size = WORD * wire.SIZE.get(header)
+        if not header:
+            end = _zeros_end(view, at)
+            self.find("FXL0006", f"{(end - at) // WORD} zero words", at)
+            return Padding(offset=at, nbytes=end - at)
+        code = None
+        if header & wire.TYPE.limit != wire.RECORD_TYPE:
+            code, message = "FXL0001", f"a word of type {header & wire.TYPE.limit}"
+        elif left < 2 * WORD:
+            code, message = "FXL0005", f"{left} bytes"
+        elif size < WORD * wire.MIN_RECORD_WORDS:
+            code, message = "FXL0002", f"a record of {size // WORD} words"
+        elif size > left:
+            code, message = "FXL0003", f"a record of {size} bytes, and {left} are left"
+        if code is not None:
+            return self.damaged(code, at, _resume(view, at), message)
+        if self.max_record and size > self.max_record:
+            return self.damaged("FXL0008", at, at + size, f"a record of {size} bytes")
+        return self.log(view, at, at + size)
+
+    def attribution(self, at: int) -> Attribution | None:
+        """The suffix at byte ``at``, where there is room for one (notes §1.5)."""
+        view = self.view
+        left = len(view) - at
+        if left < wire.SUFFIX_BYTES:
+            return None
+        moniker, url, rolled_out = _SUFFIX.unpack_from(view, at)
+        start = at + wire.SUFFIX_BYTES
+        middle = start + moniker + padding(moniker)
+        end = middle + url + padding(url)
+        if end > len(view):
+            self.find("FXL0210", f"{moniker} and {url} bytes, and {left} are left", at)
+            return None
+        record = Attribution(
+            offset=at,
+            nbytes=end - at,
+            moniker=text_of(view[start : start + moniker].tobytes()),
+            url=text_of(view[middle : middle + url].tobytes()),
+            rolled_out=rolled_out,
+        )
+        data = view[at:end].tobytes()
+        if not _gives(record, data):
+            record.raw = data
+        return record
+
+
+class PacketWalk(Walk):
+    """One packet, and nothing else."""
+
+    def records(self) -> Iterator[LogFileRecord]:
+        """Every record, in reading order."""
+        if len(self.view):
+            yield self.packet(0, 0, len(self.view))
+
+
+class StreamWalk(Walk):
+    """Our container: a header, and packets with their lengths."""
+
+    def records(self) -> Iterator[LogFileRecord]:
+        """Every record, in reading order."""
+        view = self.view
+        if not len(view):
+            return
+        yield self.header()
+        at = min(wire.STREAM_HEADER, len(view))
+        while at < len(view):
+            start = at + wire.STREAM_LENGTH
+            left = len(view) - start
+            if left < 0:
+                yield self.damaged("FXL0701", at, len(view), f"{len(view) - at} bytes")
+                return
+            (nbytes,) = _LENGTH.unpack_from(view, at)
+            if nbytes > left:
+                message = f"a packet of {nbytes} bytes, and {left} are left"
+                yield self.damaged("FXL0701", at, len(view), message)
+                return
+            yield self.packet(at, start, start + nbytes)
+            at = start + nbytes
+
+    def header(self) -> LogFileRecord:
+        """The header, or what stands there instead."""
+        data = self.view[: wire.STREAM_HEADER].tobytes()
+        if not data.startswith(StreamHeader().pack()[:12]) or len(data) < wire.STREAM_HEADER:
+            return self.damaged("FXL0702", 0, len(data))
+        header = StreamHeader(nbytes=len(data))
+        if data[12:] != bytes(4):
+            self.find("FXL0101", "", 0)
+            header.raw = data
+        return header
+
+
+class RingWalk(Walk):
+    """A ring: its header, the entries from tail to head, and what is unused."""
+
+    def records(self) -> Iterator[LogFileRecord]:
+        """Every record, in reading order."""
+        view = self.view
+        if not len(view):
+            return
+        if len(view) < wire.RING_PAGE:
+            yield self.damaged("FXL0801", 0, len(view), f"{len(view)} bytes are no page")
+            return
+        capacity = len(view) - wire.RING_PAGE
+        head, tail = _TWO.unpack_from(view)
+        header = RingHeader(nbytes=wire.RING_PAGE, head=head, tail=tail)
+        page = view[: wire.RING_PAGE].tobytes()
+        if not _gives(header, page):
+            header.raw = page
+            self.find("FXL0101", "", 0)
+        if capacity % wire.RING_PAGE or capacity < wire.RING_MINIMUM:
+            self.find("FXL0804", f"{capacity} bytes", 0)
+        if not header.sound(capacity):
+            self.find("FXL0801", f"head {head}, tail {tail}, a ring of {capacity} bytes", 0)
+            yield header
+            if capacity:
+                yield Damaged(
+                    offset=wire.RING_PAGE,
+                    nbytes=capacity,
+                    code="FXL0801",
+                    raw=view[wire.RING_PAGE :],
+                )
+            return
+        yield header
+        yield from self.ring(head, tail, capacity)
+
+    def ring(self, head: int, tail: int, capacity: int) -> Iterator[LogFileRecord]:
+        """What the ring holds, from the tail on, once around."""
+        if not capacity:
+            return
+        start = tail % capacity
+        ring = self.view[wire.RING_PAGE :]
+        # Once around from the tail on, so that nothing wraps.
+        line = memoryview(ring[start:].tobytes() + ring[:start].tobytes()) if start else ring
+
+        def place(at: int) -> int:
+            return wire.RING_PAGE + (start + at) % capacity
+
+        used = head - tail
+        at = 0
+        while at < used:
+            record = self.entry(line, at, used, place)
+            yield record
+            at += record.nbytes
+        if used < capacity:
+            yield self.unused(line[used:], place(used))
+
+    def entry(
+        self, line: memoryview, at: int, used: int, place: Callable[[int], int]
+    ) -> RingEntry | Damaged:
+        """The entry at ``at``; what is left up to the head where there is none."""
+        left = used - at
+        if left < wire.RING_ENTRY:
+            return self.lost("FXL0802", line[at:used], place(at), f"{left} bytes")
+        tag, length = _TWO.unpack_from(line, at)
+        start = at + wire.RING_ENTRY
+        size = wire.RING_ENTRY + length + padding(length)
+        if size > left or size > wire.RING_MAX_ENTRY:
+            message = f"a payload of {length} bytes, and {left - wire.RING_ENTRY} are left"
+            return self.lost("FXL0803", line[at:used], place(at), message)
+        entry = RingEntry(offset=place(at), nbytes=size, tag=tag)
+        end = start + length
+        record_end = end
+        if length >= 2 * WORD:
+            (header,) = _U64.unpack_from(line, start)
+            nbytes = WORD * wire.SIZE.get(header)
+            if header & wire.TYPE.limit == wire.RECORD_TYPE and 2 * WORD <= nbytes <= length:
+                record_end = start + nbytes
+                entry.log = self.log(line, start, record_end, place)
+        if entry.log is None:
+            self.find("FXL0805", f"{length} bytes", place(at))
+            record_end = start
+        elif record_end < end:
+            self.find("FXL0806", f"{end - record_end} bytes", place(at))
+        entry.payload = line[record_end:end].tobytes()
+        data = line[at : at + size].tobytes()
+        if any(line[end : at + size]):
+            self.find("FXL0807", "", place(at))
+        if not _gives(entry, data):
+            entry.raw = data
+        return entry
+
+    def lost(self, code: str, data: memoryview, offset: int, message: str) -> Damaged:
+        """A stretch of the ring's line that holds no entry."""
+        self.find(code, message, offset)
+        return Damaged(offset=offset, nbytes=len(data), code=code, raw=data)
+
+    def unused(self, data: memoryview, offset: int) -> LogFileRecord:
+        """The space between head and tail."""
+        if any(data):
+            return self.lost("FXL0808", data, offset, f"{len(data)} bytes")
+        return Padding(offset=offset, nbytes=len(data))

@@ -1,0 +1,181 @@
+"""Encoder: records, or their JSON, as the bytes of one of the log formats."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Mapping
+from typing import Any
+
+import attrs
+
+from fx_log import layout as wire
+from fx_log.read.arguments import refusal
+from fx_log.read.decoder import LogWalk, RecordDecoder, RingWalk, StreamWalk, Walk, in_place
+from fx_log.read.records import (
+    Attribution,
+    Damaged,
+    LegacyPacket,
+    LogFileRecord,
+    LogRecord,
+    Padding,
+    RingEntry,
+    RingHeader,
+    StreamHeader,
+    from_json,
+)
+from fxframework.io.words import WORD
+
+__all__ = ["RecordEncoder"]
+
+_U64 = struct.Struct("<Q")
+_LENGTH = struct.Struct("<I")
+
+
+class RecordEncoder:
+    """Writes records, or their JSON, as the bytes of one of the formats.
+
+    ``raw`` counts where it decodes to the fields that the record has, so that what was not edited
+    comes out as it was, and an edit takes effect. ``encode`` gives the bytes of a record; those of
+    a ring are held back until ``close`` places them.
+    """
+
+    def __init__(self, form: str) -> None:
+        self.form = form
+        self._decoder = RecordDecoder(form)
+        self._ring = _RingImage() if form == "log-ring" else None
+
+    def encode(self, record: LogFileRecord | Mapping[str, Any]) -> bytes:
+        """The record's bytes. Raises WriteRefusedError (FXL0401 to FXL0409), nothing changed."""
+        if isinstance(record, Mapping):
+            record = from_json(record)
+        data = self._bytes(record)
+        if self._ring is not None:
+            self._ring.add(record, data)
+            return b""
+        return data
+
+    def close(self) -> bytes:
+        """What was held back."""
+        return b"" if self._ring is None else self._ring.image()
+
+    def _bytes(self, record: LogFileRecord) -> bytes:
+        if isinstance(record, Padding):
+            return _zeros(record.nbytes)
+        if isinstance(record, Damaged):
+            return bytes(record.raw or b"")
+        if type(record) not in _HELD[self.form]:
+            raise refusal("FXL0401", f"a {self.form} file has no record {record.record!r}")
+        if isinstance(record, RingEntry):
+            record = _checked_payload(record)
+        if record.raw is not None and self._decoded(record, bytes(record.raw)) == record:
+            return bytes(record.raw)
+        data = record.pack()
+        if self.form == "log-legacy-stream" and isinstance(record, LegacyPacket):
+            return _LENGTH.pack(len(data)) + data
+        return data
+
+    def _decoded(self, record: LogFileRecord, data: bytes) -> LogFileRecord | None:
+        """The record that these bytes are; None where they are not exactly one like it."""
+        walk = Walk(memoryview(data), [], self._decoder)
+        found: LogFileRecord | None = None
+        if isinstance(record, LogRecord):
+            found = _lone_log(data, self._decoder)
+        elif isinstance(record, LegacyPacket):
+            start = wire.STREAM_LENGTH if self.form == "log-legacy-stream" else 0
+            whole = len(data) - start
+            if not start or (whole >= 0 and _LENGTH.unpack_from(data)[0] == whole):
+                found = walk.packet(0, start, len(data))
+        elif isinstance(record, Attribution):
+            log = LogWalk(memoryview(data), [], self._decoder)
+            found = log.attribution(0)
+        elif isinstance(record, StreamHeader):
+            if len(data) == wire.STREAM_HEADER:
+                found = StreamWalk(memoryview(data), [], self._decoder).header()
+        elif isinstance(record, RingHeader):
+            if len(data) == wire.RING_PAGE:
+                ring = RingWalk(memoryview(data), [], self._decoder)
+                found = next(ring.records())
+        elif isinstance(record, RingEntry) and len(data) % WORD == 0:
+            ring = RingWalk(memoryview(data), [], self._decoder)
+            found = ring.entry(memoryview(data), 0, len(data), in_place)
+        return found if found is not None and found.nbytes == len(data) else None
+
+
+_HELD: Mapping[str, frozenset[type[LogFileRecord]]] = {
+    "log": frozenset({LogRecord, Attribution}),
+    "log-legacy": frozenset({LegacyPacket}),
+    "log-legacy-stream": frozenset({StreamHeader, LegacyPacket}),
+    "log-ring": frozenset({RingHeader, RingEntry}),
+}
+"""What each format holds beside padding and damage."""
+
+
+def _lone_log(data: bytes, decoder: RecordDecoder) -> LogRecord | None:
+    """The structured record that these bytes are, all of them."""
+    if len(data) < 2 * WORD or len(data) % WORD:
+        return None
+    (header,) = _U64.unpack_from(data)
+    if header & wire.TYPE.limit != wire.RECORD_TYPE or WORD * wire.SIZE.get(header) != len(data):
+        return None
+    return Walk(memoryview(data), [], decoder).log(memoryview(data), 0, len(data))
+
+
+def _checked_payload(entry: RingEntry) -> RingEntry:
+    """The entry, its record without raw bytes that are none of it."""
+    log = entry.log
+    if log is None or log.raw is None:
+        return entry
+    if _lone_log(bytes(log.raw), RecordDecoder("log")) == log:
+        return entry
+    return attrs.evolve(entry, log=attrs.evolve(log, raw=None))
+
+
+class _RingImage:
+    """The image of a ring, put together from its records in reading order (notes §1.5)."""
+
+    def __init__(self) -> None:
+        self._header: RingHeader | None = None
+        self._used: list[bytes] = []
+        self._unused: list[bytes] = []
+        self._page = b""
+        self._senseless = False
+
+    def add(self, record: LogFileRecord, data: bytes) -> None:
+        """Take a record and its bytes."""
+        self._senseless |= isinstance(record, Damaged) and record.code == "FXL0801"
+        if isinstance(record, RingHeader):
+            self._header, self._page = record, data
+        elif isinstance(record, Padding) or (
+            isinstance(record, Damaged) and record.code == "FXL0808"
+        ):
+            self._unused.append(data)
+        else:
+            self._used.append(data)
+
+    def image(self) -> bytes:
+        """All of it. A head that is not where the entries end is moved there."""
+        used, unused = b"".join(self._used), b"".join(self._unused)
+        header = self._header
+        if header is None:
+            return used + unused
+        capacity = len(used) + len(unused)
+        ordered = header.tail <= header.head and not header.tail % WORD
+        edited = self._used or self._unused
+        if edited and ordered and not self._senseless and header.head - header.tail != len(used):
+            header = attrs.evolve(header, head=header.tail + len(used), raw=None)
+            self._page = header.pack()
+            pages = max(-(-capacity // wire.RING_PAGE) * wire.RING_PAGE, wire.RING_MINIMUM)
+            unused += bytes(pages - capacity)
+            capacity = pages
+        line = used + unused
+        start = header.tail % capacity if capacity and header.sound(capacity) else 0
+        return self._page + line[capacity - start :] + line[: capacity - start]
+
+
+def _zeros(nbytes: int) -> bytes:
+    if nbytes < 0:
+        raise refusal("FXL0404", f"padding: nbytes is {nbytes}")
+    try:
+        return bytes(nbytes)
+    except (MemoryError, OverflowError):
+        raise refusal("FXL0404", f"padding: {nbytes} bytes are more than memory holds") from None

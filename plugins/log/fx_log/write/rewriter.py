@@ -1,0 +1,175 @@
+"""Rewriter: records that were read, or their JSON, as bytes of their format."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from fx_log.read.records import Damaged, LogFileRecord, StreamHeader, from_json
+from fx_log.rules import RULES
+from fx_log.write.convert import AttributionConverter
+from fx_log.write.encoder import RecordEncoder
+from fx_log.write.redaction import Redactor
+from fxframework.errors import Severity
+from fxframework.io.sink import Sink
+from fxframework.model.diagnostics import Diagnostics
+
+__all__ = [
+    "RecordRewriter",
+    "open_any_writer",
+    "open_legacy_writer",
+    "open_ring_writer",
+    "open_stream_writer",
+    "open_writer",
+]
+
+BUFFER = 1 << 20
+"""Bytes gathered before they go to the sink."""
+
+
+class RecordRewriter:
+    """Puts one record after the other into a sink (``fxframework.registry.RecordWriter``).
+
+    ``attribution`` rewrites who logged (``fx_log.write.convert``), ``redactor`` removes
+    what must not be passed on (``fx_log.write.redaction``). A container of packets without a header
+    record gets one.
+    """
+
+    def __init__(
+        self,
+        sink: Sink,
+        form: str,
+        diagnostics: Diagnostics,
+        *,
+        attribution: AttributionConverter | None = None,
+        redactor: Redactor | None = None,
+    ) -> None:
+        self._sink = sink
+        self._diagnostics = diagnostics
+        self._encoder = RecordEncoder(form)
+        self._headless = form == "log-legacy-stream"
+        self._buffer = bytearray()
+        self._attribution = attribution
+        self._redactor = redactor
+
+    @property
+    def lost(self) -> Mapping[str, int]:
+        """What the moving of attribution had no place for."""
+        return {} if self._attribution is None else self._attribution.lost
+
+    @property
+    def redacted(self) -> Mapping[str, int]:
+        """What was taken out."""
+        return {} if self._redactor is None else self._redactor.counts
+
+    def write(self, record: LogFileRecord | Mapping[str, Any]) -> None:
+        """Write a record. Raises WriteRefusedError (FXL0401 to FXL0409), nothing of it written."""
+        if isinstance(record, Mapping):
+            record = from_json(record)
+        self._put([record] if self._attribution is None else self._attribution.feed(record))
+        if len(self._buffer) >= BUFFER:
+            self._flush()
+
+    def close(self) -> None:
+        """Put what is held back into the sink, which stays open; report what was left out."""
+        if self._attribution is not None:
+            self._put(self._attribution.finish())
+        self._buffer += self._encoder.close()
+        self._flush()
+        for what, count in self.redacted.items():
+            self._report("FXL0901", f"{count} {what}", count)
+        for key in () if self._redactor is None else self._redactor.absent:
+            self._report("FXL0903", key)
+        asked = self._attribution is not None and self._attribution.to == "none"
+        for what, count in self.lost.items():
+            self._report("FXL0902", f"{count} {what}", count, Severity.WARNING if asked else None)
+
+    def _report(
+        self, code: str, what: str, times: int = 1, severity: Severity | None = None
+    ) -> None:
+        if times:
+            message = f"{RULES[code].title}: {what}"
+            self._diagnostics.add(code, message, times=times, severity=severity)
+
+    def _put(self, records: Iterable[LogFileRecord]) -> None:
+        for record in records:
+            kept = record if self._redactor is None else self._redactor.redact(record)
+            if kept is None:
+                continue
+            data = self._encoder.encode(kept)
+            if self._headless:
+                self._headless = False
+                if not isinstance(kept, StreamHeader | Damaged):
+                    self._buffer += StreamHeader().pack()
+            self._buffer += data
+
+    def _flush(self) -> None:
+        self._sink.write(self._buffer)
+        self._buffer = bytearray()
+
+
+def open_writer(
+    sink: Sink,
+    options: Mapping[str, Any],
+    diagnostics: Diagnostics,
+) -> RecordRewriter:
+    """A writer of structured records.
+
+    Of the options, ``attribution`` says where who logged is to be said (keep, manifest, in_record,
+    none), ``redact_keys`` and ``redact_pattern`` what is not to be passed on. Raises UsageError
+    for a value that makes no sense.
+    """
+    return RecordRewriter(
+        sink, "log", diagnostics, attribution=attribution_of(options), redactor=Redactor.of(options)
+    )
+
+
+def open_legacy_writer(
+    sink: Sink,
+    options: Mapping[str, Any],
+    diagnostics: Diagnostics,
+) -> RecordRewriter:
+    """A writer of one legacy packet as a file; its options are those of redaction."""
+    return RecordRewriter(sink, "log-legacy", diagnostics, redactor=Redactor.of(options))
+
+
+def open_stream_writer(
+    sink: Sink,
+    options: Mapping[str, Any],
+    diagnostics: Diagnostics,
+) -> RecordRewriter:
+    """A writer of our container of legacy packets; its options are those of redaction."""
+    return RecordRewriter(sink, "log-legacy-stream", diagnostics, redactor=Redactor.of(options))
+
+
+def open_ring_writer(
+    sink: Sink,
+    options: Mapping[str, Any],
+    diagnostics: Diagnostics,
+) -> RecordRewriter:
+    """A writer of the image of a ring, which it puts together at the end.
+
+    Its options are those of redaction.
+    """
+    return RecordRewriter(sink, "log-ring", diagnostics, redactor=Redactor.of(options))
+
+
+def attribution_of(options: Mapping[str, Any]) -> AttributionConverter | None:
+    """The converter that a writer's option ``attribution`` asks for; None for ``keep``."""
+    to = options.get("attribution") or "keep"
+    return None if to == "keep" else AttributionConverter(to)
+
+
+_OPEN = {
+    "log": open_writer,
+    "log-legacy": open_legacy_writer,
+    "log-legacy-stream": open_stream_writer,
+    "log-ring": open_ring_writer,
+}
+
+
+def open_any_writer(
+    format: str, sink: Sink, options: Mapping[str, Any], diagnostics: Diagnostics
+) -> RecordRewriter:
+    """The writer of one of the formats of logs."""
+    return _OPEN[format](sink, options, diagnostics)
