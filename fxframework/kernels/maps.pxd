@@ -1,0 +1,23 @@
+cimport cython
+
+cdef unsigned long long LOW64
+
+@cython.final
+cdef class PairMap:
+    cdef unsigned long long seed
+    cdef unsigned long long multiplier
+    cdef unsigned long long other
+    cdef readonly long long used
+    cdef readonly long long mask
+    cdef readonly long long[::1] first
+    cdef readonly long long[::1] second
+    cdef readonly long long[::1] value
+
+    @cython.locals(mixed=cython.ulonglong, slot=cython.longlong)
+    cdef long long find(self, long long first, long long second) noexcept nogil
+    cpdef long long get(self, long long first, long long second) noexcept nogil
+    @cython.locals(slot=cython.longlong)
+    cpdef int put(self, long long first, long long second, long long value) except -1 nogil
+    @cython.locals(slot=cython.longlong, found=cython.longlong)
+    cpdef long long number(self, long long first, long long second) except -1 nogil
+    cdef int grow(self) except -1 with gil

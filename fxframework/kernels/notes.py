@@ -1,0 +1,59 @@
+"""Findings, counted by kernels without an object each."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fxframework.kernels.buffers import full, grown, room
+
+__all__ = ["Notes"]
+
+
+class Notes:
+    """The findings of a scan: the first of each code as rows, and how many there are of each.
+
+    Codes are small numbers from 0 on, which a plugin maps to those of its catalogue.
+    """
+
+    def __init__(self, codes: int, limit: int) -> None:
+        self.limit = limit if limit > 0 else 1 << 62
+        self.counts = full(codes, "i8")
+        self.rows = room(4 * 16, "i8")
+        self.room = 16
+        self.used = 0
+
+    def add(self, code: int, offset: int, record: int, value: int) -> int:
+        """Count a finding, and keep it while its code is under the limit; gives the count."""
+        count = self.counts[code] + 1
+        self.counts[code] = count
+        if count <= self.limit:
+            if self.used == self.room:
+                self.grow()
+            row = 4 * self.used
+            self.rows[row] = code
+            self.rows[row + 1] = offset
+            self.rows[row + 2] = record
+            self.rows[row + 3] = value
+            self.used += 1
+        return count
+
+    def grow(self) -> int:
+        """Make room for twice as many rows."""
+        self.rows = grown(self.rows, 8 * self.room, 4 * self.used)
+        self.room *= 2
+        return 0
+
+    def count(self, code: int) -> int:
+        """How many findings there are of a code, kept or not."""
+        return self.counts[code]
+
+    def taken(self) -> NDArray[np.int64]:
+        """The rows kept since the last call, of shape (n, 4): code, offset, record, value."""
+        taken = np.array(np.asarray(self.rows)[: 4 * self.used]).reshape(-1, 4)
+        self.used = 0
+        return taken
+
+    def totals(self) -> NDArray[np.int64]:
+        """How many findings there are of each code, kept or not."""
+        return np.array(np.asarray(self.counts))

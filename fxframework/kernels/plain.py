@@ -1,0 +1,9 @@
+"""What plain kernels need of the module ``cython`` where Cython is not installed."""
+
+from __future__ import annotations
+
+import contextlib
+
+__all__ = ["nogil"]
+
+nogil = contextlib.nullcontext()

@@ -1,0 +1,226 @@
+"""The pool of distinct byte strings, as kernels fill it."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fxframework.kernels.buffers import full, grown, room
+from fxframework.kernels.hashing import FIRST, SECOND, SEED
+
+__all__ = ["Pool"]
+
+LOW64 = 0xFFFFFFFFFFFFFFFF
+NOT_ASCII = -0x7F7F7F7F7F7F7F80
+"""The highest bit of every byte of a word."""
+NOWHERE = memoryview(bytes(8)).cast("q")
+
+
+class Pool:
+    """Distinct byte strings, numbered in the order in which they came, padded to whole words.
+
+    A kernel says once where strings are read from (``read_from``) and then enters them by place.
+    Padding bytes in the source do not count. ``words`` (int64) has the strings one after another,
+    ``starts`` (int64, in words) and ``lengths`` (int64, in bytes) say where, and ``valid`` (uint8)
+    has 1 where one is UTF-8; of each, the first ``count`` count.
+    """
+
+    def __init__(self) -> None:
+        self.seed = SEED
+        self.multiplier = FIRST
+        self.other = SECOND
+        self.count = 0
+        self.filled = 0
+        self.room = 64
+        self.word_room = 256
+        self.mask = 127
+        self.words = room(256, "i8")
+        self.starts = room(64, "i8")
+        self.lengths = room(64, "i8")
+        self.valid = room(64, "u1")
+        self.slots = full(128, "i8", -1)
+        self.source = NOWHERE
+
+    def read_from(self, words: object) -> None:
+        """Read strings from these words (int64, contiguous) from now on."""
+        self.source = memoryview(words)
+
+    def hash_of(self, start: int, nbytes: int) -> int:
+        """31 bits that depend on the ``nbytes`` bytes at word ``start`` of the source."""
+        mixed = ((self.seed ^ nbytes) * self.multiplier) & LOW64
+        whole = nbytes >> 3
+        at = start
+        end = start + whole
+        while at < end:
+            mixed = ((mixed ^ (self.source[at] & LOW64)) * self.multiplier) & LOW64
+            mixed = ((mixed ^ (mixed >> 29)) * self.other) & LOW64
+            mixed ^= mixed >> 32
+            at += 1
+        rest = nbytes & 7
+        if rest:
+            tail = (self.source[at] & LOW64) & (LOW64 >> (64 - 8 * rest))
+            mixed = ((mixed ^ tail) * self.multiplier) & LOW64
+            mixed = ((mixed ^ (mixed >> 29)) * self.other) & LOW64
+        return mixed >> 33
+
+    def same(self, code: int, start: int, nbytes: int) -> bool:
+        """Whether a string of the pool has the ``nbytes`` bytes at word ``start`` of the source."""
+        if self.lengths[code] != nbytes:
+            return False
+        at = self.starts[code]
+        whole = nbytes >> 3
+        index = 0
+        while index < whole:
+            if self.words[at + index] != self.source[start + index]:
+                return False
+            index += 1
+        rest = nbytes & 7
+        if rest:
+            odd = (self.words[at + whole] ^ self.source[start + whole]) & LOW64
+            return odd & (LOW64 >> (64 - 8 * rest)) == 0
+        return True
+
+    def find(self, start: int, nbytes: int) -> int:
+        """The code of the ``nbytes`` bytes at word ``start`` of the source; -1 where they are new."""
+        tag = self.hash_of(start, nbytes)
+        slot = tag & self.mask
+        while True:
+            entry = self.slots[slot]
+            if entry < 0:
+                return -1
+            code = entry & 0x7FFFFFFF
+            if entry >> 32 == tag and self.same(code, start, nbytes):
+                return code
+            slot = (slot + 1) & self.mask
+
+    def intern(self, start: int, nbytes: int) -> int:
+        """The code of the ``nbytes`` bytes at word ``start`` of the source, entered where new."""
+        tag = self.hash_of(start, nbytes)
+        slot = tag & self.mask
+        while True:
+            entry = self.slots[slot]
+            if entry < 0:
+                break
+            code = entry & 0x7FFFFFFF
+            if entry >> 32 == tag and self.same(code, start, nbytes):
+                return code
+            slot = (slot + 1) & self.mask
+        whole = nbytes >> 3
+        rest = nbytes & 7
+        if self.count == self.room or self.filled + whole + 1 > self.word_room:
+            self.reserve(1, whole + 1)
+            slot = tag & self.mask
+            while self.slots[slot] >= 0:
+                slot = (slot + 1) & self.mask
+        code = self.count
+        at = self.filled
+        self.slots[slot] = (tag << 32) | code
+        self.starts[code] = at
+        self.lengths[code] = nbytes
+        index = 0
+        while index < whole:
+            self.words[at + index] = self.source[start + index]
+            index += 1
+        if rest:
+            tail = (self.source[start + whole] & LOW64) & (LOW64 >> (64 - 8 * rest))
+            # As int64: the bits beyond the string are zero, so that it is not negative.
+            self.words[at + whole] = tail
+            whole += 1
+        self.valid[code] = self.is_utf8(at, nbytes)
+        self.filled = at + whole
+        self.count = code + 1
+        return code
+
+    def reserve(self, strings: int, words: int) -> int:
+        """Make room for that many more strings, of that many words in all."""
+        if self.count + strings > self.room:
+            self.room = max(2 * self.room, self.count + strings)
+            if self.room > 1 << 29:
+                raise MemoryError("a pool holds no more than half a thousand million strings")
+            self.starts = grown(self.starts, self.room, self.count)
+            self.lengths = grown(self.lengths, self.room, self.count)
+            self.valid = grown(self.valid, self.room, self.count)
+        if self.filled + words > self.word_room:
+            self.word_room = max(2 * self.word_room, self.filled + words)
+            self.words = grown(self.words, self.word_room, self.filled)
+        if 2 * self.room > self.mask + 1:
+            slots = self.mask + 1
+            while slots < 2 * self.room:
+                slots *= 2
+            before = self.slots
+            self.slots = full(slots, "i8", -1)
+            self.enter_again(before, slots - 1)
+            self.mask = slots - 1
+        return 0
+
+    def enter_again(self, before: memoryview, mask: int) -> int:
+        """Enter the entries of a smaller table into the (empty) table."""
+        old = 0
+        while old <= self.mask:
+            entry = before[old]
+            old += 1
+            if entry >= 0:
+                slot = (entry >> 32) & mask
+                while self.slots[slot] >= 0:
+                    slot = (slot + 1) & mask
+                self.slots[slot] = entry
+        return 0
+
+    def byte(self, start: int, index: int) -> int:
+        """Byte ``index`` of the string at word ``start`` of the pool."""
+        return (self.words[start + (index >> 3)] >> (8 * (index & 7))) & 0xFF
+
+    def is_utf8(self, start: int, nbytes: int) -> int:
+        """1 where the ``nbytes`` bytes at word ``start`` of the pool are UTF-8, else 0."""
+        every = 0
+        at = start
+        end = start + ((nbytes + 7) >> 3)
+        while at < end:
+            every |= self.words[at]
+            at += 1
+        if every & NOT_ASCII == 0:
+            return 1
+        at = 0
+        while at < nbytes:
+            lead = self.byte(start, at)
+            at += 1
+            if lead < 0x80:
+                continue
+            if lead < 0xC2 or lead > 0xF4:
+                return 0
+            more = 1 if lead < 0xE0 else 2 if lead < 0xF0 else 3
+            if more > nbytes - at:
+                return 0
+            # The first byte decides what the second may be; later ones may be any.
+            low = 0xA0 if lead == 0xE0 else 0x90 if lead == 0xF0 else 0x80
+            high = 0x9F if lead == 0xED else 0x8F if lead == 0xF4 else 0xBF
+            while more > 0:
+                follow = self.byte(start, at)
+                if follow < low or follow > high:
+                    return 0
+                low = 0x80
+                high = 0xBF
+                at += 1
+                more -= 1
+        return 1
+
+    def enter(self, value: bytes) -> int:
+        """The code of some bytes, entered where they are new."""
+        before = self.source
+        self.source = memoryview(value + bytes(-len(value) % 8 or 8)).cast("q")
+        code = self.intern(0, len(value))
+        self.source = before
+        return code
+
+    def look_up(self, value: bytes) -> int:
+        """The code of some bytes; -1 where they are not in the pool."""
+        before = self.source
+        self.source = memoryview(value + bytes(-len(value) % 8 or 8)).cast("q")
+        code = self.find(0, len(value))
+        self.source = before
+        return code
+
+    def array(self, name: str) -> NDArray[np.int64]:
+        """``words``, ``starts``, ``lengths`` or ``valid`` as an array, as far as it is filled."""
+        used = self.filled if name == "words" else self.count
+        return np.asarray(getattr(self, name))[:used]

@@ -1,0 +1,45 @@
+"""Whether bytes of a file are UTF-8."""
+
+from __future__ import annotations
+
+__all__ = ["Utf8"]
+
+
+class Utf8:
+    """The bytes of a source (uint8), looked at in place."""
+
+    def __init__(self, data: object) -> None:
+        self.data = memoryview(data)
+
+    def valid(self, start: int, nbytes: int) -> bool:
+        """Whether the ``nbytes`` bytes from ``start``, all within the source, are UTF-8."""
+        every = 0
+        at = start
+        end = start + nbytes
+        while at < end:
+            every |= self.data[at]
+            at += 1
+        if every < 0x80:
+            return True
+        at = start
+        while at < end:
+            lead = self.data[at]
+            at += 1
+            if lead < 0x80:
+                continue
+            if lead < 0xC2 or lead > 0xF4:
+                return False
+            more = 1 if lead < 0xE0 else 2 if lead < 0xF0 else 3
+            if more > end - at:
+                return False
+            # The first byte decides what the second may be; later ones may be any.
+            low = 0xA0 if lead == 0xE0 else 0x90 if lead == 0xF0 else 0x80
+            high = 0x9F if lead == 0xED else 0x8F if lead == 0xF4 else 0xBF
+            while more > 0:
+                if self.data[at] < low or self.data[at] > high:
+                    return False
+                low = 0x80
+                high = 0xBF
+                at += 1
+                more -= 1
+        return True

@@ -1,0 +1,247 @@
+"""The build hook: compiles the kernels, and builds a pure wheel where that cannot be done.
+
+A kernel is a ``.py`` file with a ``.pxd`` file of the same name beside it (see docs/kernels.md).
+``FXF_NATIVE=never`` leaves all of them plain Python, ``FXF_NATIVE=require`` makes the build fail
+rather than fall back. ``FXF_SANITIZE=address,undefined`` compiles for tests under sanitizers.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import shlex
+import shutil
+import sys
+import sysconfig
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from hatchling.builders.hooks.plugin.interface import BuildHookInterface
+
+OLDEST = (3, 11)
+"""The oldest Python that is supported: its stable interface is what the kernels are built for."""
+DIRECTIVES = {
+    "language_level": 3,
+    # Annotations are for mypy and for people; the types of C stand in the .pxd.
+    "annotation_typing": False,
+    "infer_types": True,
+    "boundscheck": False,
+    "wraparound": False,
+    "initializedcheck": False,
+    "embedsignature": False,
+}
+FLAGS = ("-O3", "-fwrapv", "-g0", "-Wno-unreachable-code", "-Wno-unused-function")
+FLAGS_MSVC = ("/O2", "/utf-8")
+REPORT = """
+
+from fxframework.kernels import native as _native
+
+_native.register(__name__, __file__, {digest!r})
+"""
+
+
+class KernelBuildHook(BuildHookInterface[Any]):
+    """Compiles kernels into the wheel, or in place for an editable install."""
+
+    PLUGIN_NAME = "custom"
+
+    def dependencies(self) -> list[str]:
+        """What the build needs beside ``build-system.requires``: a compiler, where there is none."""
+        if os.environ.get("FXF_NATIVE") == "never" or self.target_name != "wheel":
+            return []
+        return [] if has_compiler() else ["ziglang>=0.13"]
+
+    def initialize(self, version: str, build_data: dict[str, Any]) -> None:
+        """Compile, and enter what came of it in ``build_data``."""
+        if self.target_name != "wheel":
+            return
+        wish = os.environ.get("FXF_NATIVE", "")
+        if wish not in {"", "never", "require"}:
+            raise ValueError(f"FXF_NATIVE is {wish!r}; it can be 'never' or 'require'")
+        editable = version == "editable"
+        packages = [Path(self.root, name) for name in self.build_config.packages]
+        if editable:
+            for package in packages:
+                remove_compiled(package)
+        if wish == "never":
+            self.app.display_info("FXF_NATIVE=never: the kernels stay plain Python")
+            return
+        work = Path(tempfile.mkdtemp(prefix="fxf-kernels-"))
+        try:
+            built = compile_kernels(packages, work)
+        except (Exception, SystemExit) as problem:  # a compiler fails in many ways
+            shutil.rmtree(work, ignore_errors=True)
+            if wish == "require":
+                raise
+            self.app.display_warning(
+                f"The kernels were not compiled: {problem}\n"
+                "A pure Python wheel is built. Its results are the same, but it reads bulk data "
+                "about 50 times slower.\nInstall a C compiler, or let pip fetch `ziglang`, and "
+                "install again; FXF_NATIVE=require makes this an error."
+            )
+            return
+        for package in packages:
+            for module, file in built.items():
+                if module.partition(".")[0] != package.name:
+                    continue
+                place = package.parent.joinpath(*module.split(".")[:-1], file.name)
+                if editable:
+                    shutil.copy2(file, place)
+                else:
+                    target = "/".join((*module.split(".")[:-1], file.name))
+                    build_data["force_include"][str(file)] = target
+        build_data["pure_python"] = False
+        build_data["tag"] = self.wheel_tag()
+        self.work = work
+
+    def finalize(self, version: str, build_data: dict[str, Any], artifact_path: str) -> None:
+        """Remove what was only needed to build."""
+        work = getattr(self, "work", None)
+        if work is not None:
+            shutil.rmtree(work, ignore_errors=True)
+
+    def wheel_tag(self) -> str:
+        """The tag of a wheel with compiled kernels."""
+        python, abi, platform = self.build_config.builder.get_best_matching_tag().split("-")
+        if uses_stable_interface():
+            python, abi = "cp{}{}".format(*OLDEST), "abi3"
+        return f"{python}-{abi}-{platform}"
+
+
+def uses_stable_interface() -> bool:
+    """Whether one compiled module serves this and every later Python."""
+    gil = not sysconfig.get_config_var("Py_GIL_DISABLED")
+    return sys.implementation.name == "cpython" and gil and not os.environ.get("FXF_SANITIZE")
+
+
+def kernels_of(package: Path) -> Iterator[Path]:
+    """The kernels of a package: each ``.py`` with a ``.pxd`` beside it."""
+    for header in sorted(package.rglob("*.pxd")):
+        source = header.with_suffix(".py")
+        if source.exists():
+            yield source
+
+
+def remove_compiled(package: Path) -> None:
+    """Remove what an earlier editable install has compiled."""
+    for source in kernels_of(package):
+        for suffix in (".so", ".pyd"):
+            for file in source.parent.glob(f"{source.stem}.*{suffix}"):
+                file.unlink()
+
+
+def digest_of(source: Path) -> str:
+    """What tells whether a compiled kernel is of this source."""
+    digest = hashlib.sha256()
+    for file in (source, source.with_suffix(".pxd")):
+        digest.update(file.read_bytes().replace(b"\r\n", b"\n"))
+    return digest.hexdigest()[:32]
+
+
+def compile_kernels(packages: list[Path], work: Path) -> dict[str, Path]:
+    """Compile all kernels of these packages below ``work``; gives each module's file."""
+    from Cython.Build import cythonize
+    from setuptools import Distribution, Extension
+
+    stable = uses_stable_interface()
+    stage = work / "source"
+    modules: dict[str, Path] = {}
+    for package in packages:
+        for source in kernels_of(package):
+            inside = source.relative_to(package.parent)
+            staged = stage / inside
+            for folder in [*inside.parents][:-1]:
+                (stage / folder).mkdir(parents=True, exist_ok=True)
+                (stage / folder / "__init__.py").touch()
+            text = source.read_text("utf-8") + REPORT.format(digest=digest_of(source))
+            staged.write_text(text, "utf-8")
+            shutil.copyfile(source.with_suffix(".pxd"), staged.with_suffix(".pxd"))
+            modules[".".join(inside.with_suffix("").parts)] = staged
+    if not modules:
+        raise RuntimeError("no kernels were found")
+    msvc = sysconfig.get_platform().startswith("win") and not os.environ.get("CC")
+    flags, link = [*(FLAGS_MSVC if msvc else FLAGS)], []
+    macros: list[tuple[str, str | None]] = []
+    if stable:
+        macros.append(("Py_LIMITED_API", "0x{:02x}{:02x}0000".format(*OLDEST)))
+    sanitizers = os.environ.get("FXF_SANITIZE")
+    if sanitizers:
+        link = [f"-fsanitize={sanitizers}", "-fno-sanitize-recover=undefined"]
+        flags = ["-O1", "-g", "-fwrapv", "-fno-omit-frame-pointer", *link]
+    jobs = os.cpu_count() or 1
+    with within(stage):
+        extensions = cythonize(
+            [
+                Extension(
+                    name,
+                    [str(file.relative_to(stage))],
+                    define_macros=macros,
+                    extra_compile_args=flags,
+                    extra_link_args=link,
+                    py_limited_api=stable,
+                )
+                for name, file in modules.items()
+            ],
+            compiler_directives=DIRECTIVES,
+            include_path=[str(stage)],
+            nthreads=jobs if hasattr(os, "fork") else 0,
+            quiet=True,
+        )
+        command = Distribution({"name": "kernels", "ext_modules": extensions}).get_command_obj(
+            "build_ext"
+        )
+        command.build_lib = str(work / "lib")
+        command.build_temp = str(work / "temp")
+        command.parallel = jobs
+        with compiler():
+            command.ensure_finalized()
+            command.run()
+        return {name: Path(command.get_ext_fullpath(name)).resolve() for name in modules}
+
+
+@contextlib.contextmanager
+def within(folder: Path) -> Iterator[None]:
+    """Work in a folder."""
+    before = Path.cwd()
+    os.chdir(folder)
+    try:
+        yield
+    finally:
+        os.chdir(before)
+
+
+def has_compiler() -> bool:
+    """Whether this machine has a C compiler that setuptools will find."""
+    if sysconfig.get_platform().startswith("win") and not os.environ.get("CC"):
+        with contextlib.suppress(Exception):
+            from setuptools._distutils import _msvccompiler as msvc
+
+            return bool(msvc._find_vcvarsall("x64" if sys.maxsize >> 32 else "x86")[0])
+        return False
+    command = os.environ.get("CC") or sysconfig.get_config_var("CC") or "cc"
+    return shutil.which(shlex.split(command)[0]) is not None
+
+
+@contextlib.contextmanager
+def compiler() -> Iterator[None]:
+    """Have setuptools use zig where this machine has no compiler of its own."""
+    if has_compiler():
+        yield
+        return
+    import ziglang  # noqa: F401 (ImportError: there is none)
+
+    zig = f"{shlex.quote(sys.executable)} -m ziglang cc"
+    changed = {"CC": zig, "LDSHARED": f"{zig} -shared"}
+    before = {name: os.environ.get(name) for name in changed}
+    os.environ.update(changed)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value
