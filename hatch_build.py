@@ -83,16 +83,13 @@ class KernelBuildHook(BuildHookInterface[Any]):
                 "install again; FXF_NATIVE=require makes this an error."
             )
             return
-        for package in packages:
+        if editable:
+            for package in packages:
+                place_in(package, built)
+        else:
             for module, file in built.items():
-                if module.partition(".")[0] != package.name:
-                    continue
-                place = package.parent.joinpath(*module.split(".")[:-1], file.name)
-                if editable:
-                    shutil.copy2(file, place)
-                else:
-                    target = "/".join((*module.split(".")[:-1], file.name))
-                    build_data["force_include"][str(file)] = target
+                target = "/".join((*module.split(".")[:-1], file.name))
+                build_data["force_include"][str(file)] = target
         build_data["pure_python"] = False
         build_data["tag"] = self.wheel_tag()
         self.work = work
@@ -131,6 +128,14 @@ def remove_compiled(package: Path) -> None:
         for suffix in (".so", ".pyd"):
             for file in source.parent.glob(f"{source.stem}.*{suffix}"):
                 file.unlink()
+
+
+def place_in(package: Path, built: dict[str, Path]) -> None:
+    """Put the compiled modules of a package beside their sources."""
+    for module, file in built.items():
+        folders = module.split(".")[:-1]
+        if folders[0] == package.name:
+            shutil.copyfile(file, package.parent.joinpath(*folders, file.name))
 
 
 def digest_of(source: Path) -> str:
@@ -245,3 +250,22 @@ def compiler() -> Iterator[None]:
                 del os.environ[name]
             else:
                 os.environ[name] = value
+
+
+def main() -> None:
+    """Compile in place: what an editable install does, with all that the compiler says."""
+    import tomllib
+
+    root = Path(__file__).parent
+    project = tomllib.loads((root / "pyproject.toml").read_text("utf-8"))
+    names = project["tool"]["hatch"]["build"]["targets"]["wheel"]["packages"]
+    packages = [root / name for name in names]
+    with tempfile.TemporaryDirectory(prefix="fxf-kernels-") as work:
+        built = compile_kernels(packages, Path(work))
+        for package in packages:
+            remove_compiled(package)
+            place_in(package, built)
+
+
+if __name__ == "__main__":
+    main()

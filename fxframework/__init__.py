@@ -7,6 +7,7 @@ imported until it is used.
 from __future__ import annotations
 
 import importlib
+import os
 from typing import TYPE_CHECKING, Any
 
 from fxframework.hookspecs import hookimpl
@@ -22,6 +23,12 @@ if TYPE_CHECKING:
     from fxframework.registry import Confidence, Exporter, Option, Probe, Reader, Writer
 
 __version__ = "0.1.0"
+
+if os.environ.get("FXF_NATIVE"):
+    # Before anything imports a kernel.
+    from fxframework.kernels import native
+
+    native.install(os.environ["FXF_NATIVE"])
 
 _HOMES = {
     "Capture": "fxframework.model.capture",

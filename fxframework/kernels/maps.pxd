@@ -1,4 +1,5 @@
 cimport cython
+from libc.stdint cimport int64_t
 
 cdef unsigned long long LOW64
 
@@ -15,9 +16,9 @@ cdef class PairMap:
 
     @cython.locals(mixed=cython.ulonglong, slot=cython.longlong)
     cdef long long find(self, long long first, long long second) noexcept nogil
-    cpdef long long get(self, long long first, long long second) noexcept nogil
+    cpdef int64_t get(self, long long first, long long second) noexcept nogil
     @cython.locals(slot=cython.longlong)
-    cpdef int put(self, long long first, long long second, long long value) except -1 nogil
+    cpdef int put(self, long long first, long long second, long long value) except? -1 nogil
     @cython.locals(slot=cython.longlong, found=cython.longlong)
-    cpdef long long number(self, long long first, long long second) except -1 nogil
+    cpdef int64_t number(self, long long first, long long second) except? -1 nogil
     cdef int grow(self) except -1 with gil

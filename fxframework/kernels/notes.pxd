@@ -1,4 +1,5 @@
 cimport cython
+from libc.stdint cimport int64_t
 
 @cython.final
 cdef class Notes:
@@ -9,8 +10,8 @@ cdef class Notes:
     cdef readonly long long used
 
     @cython.locals(count=cython.longlong, row=cython.longlong)
-    cpdef long long add(
+    cpdef int64_t add(
         self, long long code, long long offset, long long record, long long value
-    ) except -1 nogil
+    ) except? -1 nogil
     cdef int grow(self) except -1 with gil
-    cpdef long long count(self, long long code) noexcept nogil
+    cpdef int64_t count(self, long long code) noexcept nogil

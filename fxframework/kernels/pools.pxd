@@ -1,4 +1,5 @@
 cimport cython
+from libc.stdint cimport int64_t
 
 cdef unsigned long long LOW64
 cdef long long NOT_ASCII
@@ -25,12 +26,12 @@ cdef class Pool:
     @cython.locals(at=cython.longlong, index=cython.longlong, odd=cython.ulonglong)
     cdef bint same(self, long long code, long long start, long long nbytes) noexcept nogil
     @cython.locals(tag=cython.longlong, slot=cython.longlong, entry=cython.longlong)
-    cpdef long long find(self, long long start, long long nbytes) noexcept nogil
+    cpdef int64_t find(self, long long start, long long nbytes) noexcept nogil
     @cython.locals(
         tag=cython.longlong, slot=cython.longlong, entry=cython.longlong, code=cython.longlong,
         at=cython.longlong, index=cython.longlong, whole=cython.longlong, tail=cython.ulonglong,
     )
-    cpdef long long intern(self, long long start, long long nbytes) except -1 nogil
+    cpdef int64_t intern(self, long long start, long long nbytes) except? -1 nogil
     cpdef int reserve(self, long long strings, long long words) except -1 with gil
     @cython.locals(old=cython.longlong, slot=cython.longlong, entry=cython.longlong)
     cdef int enter_again(self, long long[::1] before, long long mask) noexcept nogil
