@@ -49,7 +49,7 @@ class KernelBuildHook(BuildHookInterface[Any]):
     PLUGIN_NAME = "custom"
 
     def dependencies(self) -> list[str]:
-        """What the build needs beside ``build-system.requires``: a compiler, where there is none."""
+        """What the build needs beside ``build-system.requires``: a compiler where there is none."""
         if os.environ.get("FXF_NATIVE") == "never" or self.target_name != "wheel":
             return []
         return [] if has_compiler() else ["ziglang>=0.13"]

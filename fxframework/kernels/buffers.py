@@ -14,19 +14,19 @@ __all__ = ["full", "grown", "room", "view"]
 
 def room(size: int, dtype: DTypeLike) -> memoryview:
     """Room for ``size`` numbers of a dtype, with anything in it."""
-    return memoryview(arena.empty(size, dtype))
+    return arena.empty(size, dtype).data
 
 
 def full(size: int, dtype: DTypeLike, value: int = 0) -> memoryview:
     """``size`` numbers of a dtype that all have one value."""
     array = arena.empty(size, dtype)
     array.fill(value)
-    return memoryview(array)
+    return array.data
 
 
 def view(values: ArrayLike, dtype: DTypeLike) -> memoryview:
     """The numbers of an array as a kernel takes them; copied only where dtype or strides differ."""
-    return memoryview(np.ascontiguousarray(values, dtype))
+    return np.ascontiguousarray(values, dtype).data
 
 
 def grown(old: Any, size: int, used: int) -> memoryview:
@@ -34,4 +34,4 @@ def grown(old: Any, size: int, used: int) -> memoryview:
     before = np.asarray(old)
     array = arena.empty(size, before.dtype)
     array[:used] = before[:used]
-    return memoryview(array)
+    return array.data

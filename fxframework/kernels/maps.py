@@ -37,9 +37,7 @@ class PairMap:
         mixed = ((mixed ^ (mixed >> 32) ^ (second & LOW64)) * self.multiplier) & LOW64
         mixed = ((mixed ^ (mixed >> 29)) * self.other) & LOW64
         slot = (mixed >> 32) & self.mask
-        while self.value[slot] >= 0 and (
-            self.first[slot] != first or self.second[slot] != second
-        ):
+        while self.value[slot] >= 0 and (self.first[slot] != first or self.second[slot] != second):
             slot = (slot + 1) & self.mask
         return slot
 

@@ -33,7 +33,10 @@ class KernelFinder:
         self.wish = wish
 
     def find_spec(
-        self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
+        self,
+        name: str,
+        path: Sequence[str] | None = None,
+        target: ModuleType | None = None,  # noqa: ARG002
     ) -> importlib.machinery.ModuleSpec | None:
         """The spec of a kernel; None for every other module. ImportError as ``require`` asks."""
         stem = name.rpartition(".")[2]

@@ -41,7 +41,7 @@ class Pool:
         self.slots = full(128, "i8", -1)
         self.source = NOWHERE
 
-    def read_from(self, words: object) -> None:
+    def read_from(self, words: memoryview) -> None:
         """Read strings from these words (int64, contiguous) from now on."""
         self.source = memoryview(words)
 
@@ -81,7 +81,7 @@ class Pool:
         return True
 
     def find(self, start: int, nbytes: int) -> int:
-        """The code of the ``nbytes`` bytes at word ``start`` of the source; -1 where they are new."""
+        """The code of the ``nbytes`` bytes at word ``start`` of the source; -1 where new."""
         tag = self.hash_of(start, nbytes)
         slot = tag & self.mask
         while True:

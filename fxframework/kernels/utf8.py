@@ -8,7 +8,7 @@ __all__ = ["Utf8"]
 class Utf8:
     """The bytes of a source (uint8), looked at in place."""
 
-    def __init__(self, data: object) -> None:
+    def __init__(self, data: memoryview) -> None:
         self.data = memoryview(data)
 
     def valid(self, start: int, nbytes: int) -> bool:

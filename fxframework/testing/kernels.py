@@ -30,7 +30,7 @@ def plain_kernels(*roots: str) -> Iterator[None]:
         with plain_kernels():
             import fxframework
 
-            expected = fxframework.open(path).table("slices").array("start")
+            expected = fxframework.open(path).table("slices").array("ts")
     """
     aside = {name: module for name, module in sys.modules.items() if _belongs(name, roots)}
     finder = KernelFinder("never")
