@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
+from fxframework.model.capture import kind_of
+
 if TYPE_CHECKING:
     from fxframework.model.capture import Capture, Record
 
@@ -37,7 +39,7 @@ def salvage_records(capture: Capture, write: Callable[[Any], None]) -> Iterator[
     What ``write`` raises passes through.
     """
     for record in capture.records():
-        if _kind(record) in UNSOUND:
+        if kind_of(record) in UNSOUND:
             yield lost(record)
         else:
             write(record)
@@ -54,9 +56,3 @@ def lost(record: Record) -> Loss:
         f"{record.nbytes} bytes are no record; left out",
         shown.get("code", ""),
     )
-
-
-def _kind(record: Record) -> str:
-    """The kind of a record; to_json() is asked only where the object does not say it itself."""
-    kind = getattr(record, "record", None)
-    return kind if isinstance(kind, str) else str(record.to_json()["record"])

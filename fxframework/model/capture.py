@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import abc
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol, Self, runtime_checkable
@@ -21,7 +22,7 @@ from fxframework.model.table import Table
 if TYPE_CHECKING:
     from fxframework.model.window import Selection
 
-__all__ = ["CallColumns", "Capture", "Entry", "OpenRequest", "Record", "Summary"]
+__all__ = ["CallColumns", "Capture", "Entry", "OpenRequest", "Record", "Summary", "kind_of"]
 
 LINES = 512
 """Lines of record JSON that are made before they are given."""
@@ -49,6 +50,12 @@ class Record(Protocol):
     def to_json(self) -> dict[str, Any]:
         """The record as CONTRACTS §3 shows it."""
         ...
+
+
+def kind_of(record: Record) -> str:
+    """The kind of a record, as its JSON names it."""
+    kind = getattr(record, "record", None)
+    return kind if isinstance(kind, str) else str(record.to_json()["record"])
 
 
 class Entry(NamedTuple):
@@ -130,6 +137,8 @@ class Capture(abc.ABC):
     """
 
     format: ClassVar[str]
+    rules: ClassVar[Mapping[str, Rule]] = {}
+    """The format's findings by code."""
     schemas: ClassVar[Mapping[str, TableSchema]] = {}
     """The tables that the format fills, beside `diagnostics`."""
     timed_records: ClassVar[bool] = False
@@ -144,11 +153,18 @@ class Capture(abc.ABC):
     calls: ClassVar[CallColumns | None] = None
     """For a capture whose slices are calls of numbered functions: where it says which."""
 
-    def __init__(self, source: Source, request: OpenRequest, diagnostics: Diagnostics) -> None:
+    def __init__(
+        self, source: Source, request: OpenRequest, diagnostics: Diagnostics | None = None
+    ) -> None:
+        if diagnostics is None:
+            diagnostics = request.diagnostics(self.rules, source)
+            if not source.size:
+                diagnostics.add("FXF0102", offset=0)
         self.source = source
         self.request = request
         self.diagnostics = diagnostics
         self.strings = StringPool()
+        self._tables: dict[str, Table] = {}
         for fault in source.faults:
             diagnostics.add(fault.code, fault.message, offset=fault.offset)
 
@@ -206,19 +222,54 @@ class Capture(abc.ABC):
         if lines:
             yield b"\n".join(lines) + b"\n"
 
-    @abc.abstractmethod
+    @property
+    def record_diagnostics(self) -> Diagnostics | None:
+        """Where ``records()`` reports its findings, so that each is reported once.
+
+        The capture's own as long as it has none of the format's rules; None after that.
+        """
+        return None if self.diagnostics.has_any(self.rules) else self.diagnostics
+
     def summary(self) -> Summary:
-        """Counts and times, from one pass over the whole capture."""
+        """Counts and times, from one pass over the whole capture.
 
-    @abc.abstractmethod
+        This one counts the records, and takes the times from the tables that have a ``ts``.
+        """
+        kinds: Counter[str] = Counter(kind_of(record) for record in self.records())
+        times = [
+            batch.array("ts")
+            for name in self.schemas
+            for batch in self.batches(name)
+            if "ts" in batch and len(batch)
+        ]
+        return Summary(
+            records=kinds.total(),
+            kinds=kinds,
+            start_ns=min((int(ts.min()) for ts in times), default=None),
+            end_ns=max((int(ts.max()) for ts in times), default=None),
+            facts={},
+        )
+
     def scan(self) -> None:
-        """Read all of it, so that ``diagnostics`` is complete."""
+        """Read all of it, so that ``diagnostics`` is complete.
+
+        This one reads all records, the first time; they report to ``record_diagnostics``.
+        """
+        if not self._scanned:
+            self._scanned = True
+            self.diagnostics.forget(self.rules)
+            for _ in self.records():
+                pass
+
+    _scanned = False
 
     @abc.abstractmethod
-    def _table(self, name: str) -> Table: ...
+    def _table(self, name: str) -> Table:
+        """A whole table that the format fills."""
 
-    @abc.abstractmethod
-    def _batches(self, name: str, rows: int) -> Iterator[Table]: ...
+    def _batches(self, name: str, rows: int) -> Iterator[Table]:
+        """The rows of a table, at most ``rows`` at a time. This one cuts the whole table."""
+        return self.table(name).batches(rows)
 
     def table(self, name: str) -> Table:
         """A whole table. Raises UsageError for a name that the format does not fill."""
@@ -232,8 +283,7 @@ class Capture(abc.ABC):
         if rows < 1:
             raise UsageError(f"a batch of {rows} rows makes no sense", remedy="give 1 or more")
         if name == "diagnostics":
-            whole = self._diagnostics_table()
-            return (whole.select(slice(at, at + rows)) for at in range(0, len(whole), rows))
+            return self._diagnostics_table().batches(rows)
         self._check(name)
         return self._batches(name, rows)
 

@@ -10,7 +10,7 @@ import attrs
 
 from fxframework.errors import FRAMEWORK_RULES, Rule, Severity, StrictError
 
-__all__ = ["Diagnostic", "Diagnostics"]
+__all__ = ["Diagnostic", "Diagnostics", "finding_message"]
 
 
 @attrs.frozen
@@ -24,6 +24,13 @@ class Diagnostic:
     record: int | None
     """Index of the record in file order; None where it is about none."""
     message: str
+
+
+def finding_message(rule: Rule, detail: str = "") -> str:
+    """The message of a finding: the title of its rule, and what it says of this case."""
+    if not detail or detail.startswith(rule.title):
+        return detail or rule.title
+    return f"{rule.title}: {detail}"
 
 
 class Diagnostics(Sequence[Diagnostic]):
@@ -54,7 +61,7 @@ class Diagnostics(Sequence[Diagnostic]):
     def add(
         self,
         code: str,
-        message: str = "",
+        detail: str = "",
         *,
         offset: int | None = None,
         record: int | None = None,
@@ -63,8 +70,9 @@ class Diagnostics(Sequence[Diagnostic]):
     ) -> None:
         """Report a finding of a catalogued ``code``; its severity is the rule's unless given.
 
-        ``times`` counts that many findings of which only this one is described. Raises KeyError
-        for a code that no catalogue has, StrictError where strictness asks for it.
+        The message is the title of the rule and the ``detail`` (``finding_message``). ``times``
+        counts that many findings of which only this one is described. Raises KeyError for a code
+        that no catalogue has, StrictError where strictness asks for it.
         """
         rule = self._rules[code]
         found = Diagnostic(
@@ -72,7 +80,7 @@ class Diagnostics(Sequence[Diagnostic]):
             rule.severity if severity is None else severity,
             offset,
             record,
-            message or rule.title,
+            finding_message(rule, detail),
         )
         self._counts[code] += times
         self._severities[code] = max(found.severity, self._severities.get(code, found.severity))

@@ -165,6 +165,11 @@ class Table(Mapping[str, ColumnData]):
 
         return Table(self.schema, count, {name: picked(name) for name in self}, self.pool)
 
+    def batches(self, rows: int) -> Iterator[Table]:
+        """The rows in order, at most ``rows`` at a time."""
+        for at in range(0, len(self), rows):
+            yield self.select(slice(at, at + rows))
+
     def to_arrow(self) -> pa.Table:
         """The table as pyarrow holds it: codes as dictionaries, text as binary-safe strings.
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from fxframework.errors import Catalogue, Rule, Severity
 
 INFO, WARNING, DATA_LOSS = Severity.INFO, Severity.WARNING, Severity.DATA_LOSS
@@ -627,3 +629,34 @@ RULES = Catalogue(
         ),
     ]
 )
+
+DETAILS: Mapping[int, str] = {
+    1: "a word of type {value}",
+    2: "a record of {value} words",
+    3: "a record of {value} words, and fewer are left",
+    4: "{value} bytes",
+    6: "{value} zero words",
+    8: "a record of {value} bytes",
+    101: "reserved bits are set in 0x{word:016x}",
+    104: "the size says {value} words",
+    105: "tag bits 0x{word:x}",
+    106: "severity 0x{word:02x}",
+    112: "type {value}",
+    113: "type {value}",
+    203: "the one before it has the time {value}",
+    204: "tag {value}",
+    206: "{word} before it",
+    210: "it would take {value} bytes",
+    301: "{value} arguments",
+    302: "a name of {value} bytes",
+    606: "severity {value}",
+    607: "{value} bytes",
+    609: "{value} bytes",
+    701: "a packet of {value} bytes, and fewer are left",
+    803: "a payload of {word} bytes",
+    804: "{value} bytes",
+    805: "{value} bytes",
+    806: "{value} bytes",
+    808: "{value} bytes",
+}
+"""By number of a rule, what a finding of the kernels says beside the title (``ScannedCapture``)."""

@@ -1,13 +1,13 @@
 """Readers: bytes of logs to Captures. Records come from ``records.py``, tables from the kernels.
 
-One pass over the file (``_Pass``) gives the findings and what a summary says; whole tables keep
-that pass's columns, batches decode again. Each column is made when it is first asked for.
+``fxframework.kit.scanned`` says what is done with them. Each column is made when it is first asked
+for.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any, ClassVar
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, ClassVar
 
 import attrs
 import numpy as np
@@ -18,20 +18,24 @@ from fx_log.layout import ArgType
 from fx_log.read import scan as k
 from fx_log.read.columns import Chunk, Decoder, PacketDecoder, RingDecoder, well_known_texts
 from fx_log.read.tables import LOG_TAGS, LOGS
-from fx_log.rules import RULES
+from fx_log.rules import DETAILS, RULES
 from fx_log.severity import ERAS, LEVELS, Level
-from fxframework.errors import LimitError, UsageError, did_you_mean
-from fxframework.io import arena
+from fxframework.errors import UsageError, did_you_mean
 from fxframework.io.source import Source
 from fxframework.io.words import U64_MAX
-from fxframework.kit.arguments import split
-from fxframework.model.capture import Capture, OpenRequest, Record, Summary
+from fxframework.kit.scanned import (
+    Columns,
+    FirstPass,
+    Note,
+    ScannedCapture,
+    Stretch,
+    Timeline,
+    sketch,
+    value_columns,
+)
+from fxframework.model.capture import OpenRequest, Record
 from fxframework.model.schema import STANDARD_TABLES, TABLE_CODES, TableSchema
 from fxframework.model.strings import TextColumn
-from fxframework.model.table import Table
-
-if TYPE_CHECKING:
-    from fx_log.read.decoder import RecordDecoder
 
 __all__ = [
     "LegacyCapture",
@@ -46,47 +50,11 @@ __all__ = [
 
 I64 = NDArray[np.int64]
 U8 = NDArray[np.uint8]
-Columns = dict[str, Any]
 CHUNK_ROWS = 1 << 14
-WHOLE = 1 << 30
-"""Files up to this many bytes are summed up from whole columns, larger ones as a stream."""
-COST = 6
-"""Bytes of columns that a byte of a file may take in whole tables; of typical logs, one or two."""
 LISTED = 1000
 """Components and tags that a summary lists."""
-BINS = 64
-
 CLOCKS = ("", "boot", "monotonic")
-"""What times can be said to be counted by."""
-_MESSAGES = {
-    1: "a word of type {value}",
-    2: "a record of {value} words",
-    3: "a record of {value} words, and fewer are left",
-    4: "{value} bytes",
-    6: "{value} zero words",
-    8: "a record of {value} bytes",
-    101: "reserved bits are set in 0x{word:016x}",
-    104: "the size says {value} words",
-    105: "tag bits 0x{word:x}",
-    106: "severity 0x{word:02x}",
-    112: "type {value}",
-    113: "type {value}",
-    203: "the one before it has the time {value}",
-    204: "tag {value}",
-    206: "{word} before it",
-    210: "it would take {value} bytes",
-    301: "{value} arguments",
-    302: "a name of {value} bytes",
-    606: "severity {value}",
-    607: "{value} bytes",
-    609: "{value} bytes",
-    701: "a packet of {value} bytes, and fewer are left",
-    803: "a payload of {word} bytes",
-    804: "{value} bytes",
-    805: "{value} bytes",
-    806: "{value} bytes",
-    808: "{value} bytes",
-}
+"""Values of the option ``clock``."""
 
 
 def open_log(source: Source, request: OpenRequest) -> LogCapture:
@@ -109,10 +77,72 @@ def open_stream(source: Source, request: OpenRequest) -> StreamCapture:
     return StreamCapture(source, request)
 
 
-class LogCapture(Capture):
+@attrs.frozen
+class LogPart:
+    """Raw columns of consecutive records, and the decoder that made them."""
+
+    decoder: Decoder
+    chunk: Chunk
+
+
+class LogPass(FirstPass[LogPart]):
+    """What the first pass over a log counted."""
+
+    def __init__(self, decoder: Decoder, chunk: Chunk | None) -> None:
+        self.decoder = decoder
+        self.whole = None if chunk is None else LogPart(decoder, chunk)
+
+    @property
+    def _scalars(self) -> I64:
+        return self.decoder.state.scalars
+
+    @property
+    def notes(self) -> tuple[k.Notes]:
+        """Those of the decoder."""
+        return (self.decoder.state.notes,)
+
+    @property
+    def records(self) -> int:
+        """Records in the file."""
+        return int(self._scalars[k.RECORD])
+
+    @property
+    def kinds(self) -> dict[str, int]:
+        """Records of each kind."""
+        return self.decoder.kinds()
+
+    @property
+    def rows(self) -> dict[str, int]:
+        """Rows of each table."""
+        counters = {"logs": k.T_LOGS, "args": k.T_ARGS, "log_tags": k.T_TAGS}
+        return {name: int(self._scalars[at]) for name, at in counters.items()}
+
+    @property
+    def range(self) -> tuple[int | None, int | None]:
+        """The first and the last time of a log."""
+        if not self._scalars[k.T_LOGS]:
+            return None, None
+        return int(self._scalars[k.FIRST_NS]), int(self._scalars[k.FINAL_NS])
+
+    @property
+    def timeline(self) -> Timeline:
+        """Logs per stretch of time, of each severity."""
+        first, last = self.range
+        if self.whole is None or first is None or last is None:
+            return ()
+        logs = self.whole.chunk.logs
+        labels = [(int(level), level.name) for level in reversed(Level)]
+        return sketch(logs.ns, _LEVEL_OF[logs.severity], (first, last), labels)
+
+
+class LogCapture(ScannedCapture[LogPass, LogPart]):
     """Structured records, one after another (document 003)."""
 
     format = "log"
+    rules = RULES
+    code_prefix = "FXL"
+    details = DETAILS
+    memory_factor = 6  # of typical logs, one or two
     timed_records = True
     row_table = "logs"
     schemas: ClassVar[Mapping[str, TableSchema]] = {
@@ -130,14 +160,9 @@ class LogCapture(Capture):
                     path=source.name,
                     remedy=f"there are {', '.join(filter(None, known))}",
                 )
-        diagnostics = request.diagnostics(RULES, source)
-        super().__init__(source, request, diagnostics)
-        if not source.size:
-            diagnostics.add("FXF0102", offset=0)
+        super().__init__(source, request)
         well_known_texts(self.strings)
         self._latest: Decoder | None = None
-        self._passed: _Pass | None = None
-        self._tables: dict[str, Table] = {}
 
     @property
     def utc_offset_ns(self) -> int | None:
@@ -147,20 +172,16 @@ class LogCapture(Capture):
     # --- Records ---------------------------------------------------------------------------------
 
     def records(self) -> Iterator[Record]:
-        """Every record, as ``fx_log.read.records`` decodes them one at a time."""
-        return self._record_decoder().records(self.source.data)
-
-    def _record_decoder(self) -> RecordDecoder:
+        """Every record, as ``fx_log.read.decoder`` decodes them one at a time."""
         from fx_log.read.decoder import RecordDecoder
 
-        # Findings are reported once: by the tables' pass where it has run, else from here.
-        fresh = not self.diagnostics.has_any(RULES)
-        return RecordDecoder(
+        decoder = RecordDecoder(
             self.format,
-            diagnostics=self.diagnostics if fresh else None,
+            diagnostics=self.record_diagnostics,
             limits=self.request.limits,
             options=self.request.options,
         )
+        return decoder.records(self.source.data)
 
     def resume(self) -> tuple[int, bytes] | None:
         """The offset behind the last whole record, and the control records before it.
@@ -198,22 +219,7 @@ class LogCapture(Capture):
 
     # --- The pass over the whole file -------------------------------------------------------------
 
-    def scan(self) -> None:
-        """Read all of it, so that ``diagnostics`` is complete."""
-        self._pass(whole=self._fits_memory)
-
-    @property
-    def _fits_memory(self) -> bool:
-        """Whether whole columns are made where nobody asked for them."""
-        bound = self.request.limits.max_memory or COST * WHOLE
-        return COST * self.source.size <= bound
-
-    def _pass(self, *, whole: bool) -> _Pass:
-        passed = self._passed
-        if passed is not None and (passed.chunk is not None or not whole):
-            return passed
-        if whole:
-            self._check_memory()
+    def _run_pass(self, *, whole: bool) -> LogPass:
         decoder = self._begin()
         chunk = None
         if whole:
@@ -222,22 +228,12 @@ class LogCapture(Capture):
             for _ in self._chunks(decoder):
                 pass
         self._finish(decoder)
-        self._passed = _Pass(decoder, chunk)
-        if passed is None:
-            # What `records()` found so far is found again.
-            self.diagnostics.forget(RULES)
-            self._report(decoder)
-        return self._passed
+        return LogPass(decoder, chunk)
 
-    def _check_memory(self) -> None:
-        bound = self.request.limits.max_memory
-        if bound and COST * self.source.size > bound:
-            raise LimitError(
-                f"whole tables of {self.source.size} bytes of logs may take "
-                f"{COST * self.source.size} bytes, and max_memory is {bound}",
-                path=self.name,
-                remedy="take the table in batches, or raise it with -o max_memory=BYTES",
-            )
+    def _parts(self, passed: LogPass) -> Iterator[LogPart]:  # noqa: ARG002 (it needs nothing of it)
+        decoder = self._begin()
+        for chunk in self._chunks(decoder):
+            yield LogPart(decoder, chunk)
 
     def _begin(self) -> Decoder:
         """A decoder at the beginning of the file, over the capture's string pool."""
@@ -249,7 +245,7 @@ class LogCapture(Capture):
         return Decoder(self.source.data, self.strings, limits, options, before)
 
     def _finish(self, decoder: Decoder) -> None:
-        """Take in what lies behind what was decoded."""
+        """Count what lies behind what was decoded."""
 
     def _release(self, start: int, stop: int) -> None:
         self.source.release(start, stop)
@@ -261,76 +257,19 @@ class LogCapture(Capture):
             self._release(released, decoder.position)
             released = decoder.position
 
-    def _report(self, decoder: Decoder) -> None:
-        """Turn what the kernels noted into diagnostics."""
-        notes = decoder.state.notes
-        listed = notes.findings[: 4 * int(notes.counts[0])].reshape(-1, 4).tolist()
-        shown: dict[int, int] = {}
-        for number, offset, record, value in listed:
-            shown[number] = shown.get(number, 0) + 1
-            message = _MESSAGES.get(number, "").format(value=value, word=value & U64_MAX)
-            if number == 107 and value:
-                message = f"a string is not UTF-8: {self.strings.bytes_of(value)!r}"
-            elif number in (201, 202, 207):
-                message = self.strings[value]
-            self.diagnostics.add(f"FXL{number:04}", message, offset=offset, record=record)
-        for number, total in enumerate(notes.counts[2:].tolist()):
-            if total > shown.get(number, 0):
-                self.diagnostics.add(f"FXL{number:04}", times=total - shown.get(number, 0))
+    def _detail(self, note: Note) -> str:
+        if note.number == 107 and note.value:
+            return repr(self.strings.bytes_of(note.value))
+        if note.number in (201, 202, 207):
+            return self.strings[note.value]
+        return super()._detail(note)
 
-    # --- Tables -----------------------------------------------------------------------------------
+    def _stretch(self, name: str, passed: LogPass, part: LogPart) -> Stretch:  # noqa: ARG002
+        count, columns = _TABLES[name](part.decoder, part.chunk)
+        return Stretch(part.chunk.first[name], count, columns)
 
-    def _table(self, name: str) -> Table:
-        table = self._tables.get(name)
-        if table is None:
-            passed = self._pass(whole=True)
-            assert passed.chunk is not None  # noqa: S101 (a whole pass keeps it)
-            table = self._tables[name] = self._made(name, passed.decoder, passed.chunk)
-        return table
-
-    def _batches(self, name: str, rows: int) -> Iterator[Table]:
-        passed = self._pass(whole=False)
-        if passed.chunk is not None:
-            whole = self._table(name)
-            for at in range(0, len(whole), rows):
-                yield whole.select(slice(at, at + rows))
-            return
-        decoder = self._begin()
-        for chunk in self._chunks(decoder):
-            table = self._made(name, decoder, chunk)
-            for at in range(0, len(table), rows):
-                yield table.select(slice(at, at + rows))
-
-    def _made(self, name: str, decoder: Decoder, chunk: Chunk) -> Table:
-        make = {"logs": _logs, "args": _args, "log_tags": _log_tags}[name]
-        rows, columns = make(decoder, chunk)
-        first = chunk.first[name]
-        columns["row"] = lambda: _counting(first, rows)
-        return Table(self.schemas[name], rows, columns, self.strings)
-
-    # --- Summary ----------------------------------------------------------------------------------
-
-    def summary(self) -> Summary:
-        """Counts and times, from one pass over the whole capture."""
-        passed = self._pass(whole=self._fits_memory)
+    def _facts(self, passed: LogPass) -> dict[str, Any]:
         decoder = passed.decoder
-        scalars = decoder.state.scalars
-        some = bool(scalars[k.T_LOGS])
-        return Summary(
-            records=int(scalars[k.RECORD]),
-            kinds=decoder.kinds(),
-            start_ns=int(scalars[k.FIRST_NS]) if some else None,
-            end_ns=int(scalars[k.FINAL_NS]) if some else None,
-            facts=self._facts(decoder),
-            rows={
-                "logs": int(scalars[k.T_LOGS]),
-                "args": int(scalars[k.T_ARGS]),
-                "log_tags": int(scalars[k.T_TAGS]),
-            },
-            timeline=passed.timeline(),
-        )
-
-    def _facts(self, decoder: Decoder) -> dict[str, Any]:
         clock = self.request.options.get("clock")
         offset = self.utc_offset_ns
         texts = decoder.state.texts
@@ -489,34 +428,6 @@ class StreamCapture(LegacyCapture):
         return decoder
 
 
-@attrs.frozen
-class _Pass:
-    """What one pass over the whole file found."""
-
-    decoder: Decoder
-    chunk: Chunk | None
-    """All raw columns, where the pass kept them."""
-
-    def timeline(self) -> tuple[tuple[str, tuple[int, ...]], ...]:
-        """Logs per stretch of time, of each severity."""
-        if self.chunk is None or not self.chunk.logs.ns.size:
-            return ()
-        scalars = self.decoder.state.scalars
-        first, last = int(scalars[k.FIRST_NS]), int(scalars[k.FINAL_NS])
-        span = last - first + 1
-        if span >= 1 << 53:
-            return ()
-        step = max(1, self.chunk.logs.ns.size >> 19)  # a sketch needs no more
-        levels = _LEVEL_OF[self.chunk.logs.severity[::step]]
-        bins = (self.chunk.logs.ns[::step] - first) // -(-span // BINS)
-        rows = []
-        for level in reversed(Level):
-            times = bins[levels == level]
-            if times.size:
-                rows.append((level.name, tuple(np.bincount(times, minlength=BINS)[:BINS].tolist())))
-        return tuple(rows)
-
-
 # --- Columns of the tables ------------------------------------------------------------------------
 
 _LEVEL_OF = np.array(LEVELS, np.uint8)
@@ -605,49 +516,28 @@ def _value(decoder: Decoder, values: k.Positional, at: int) -> Any:
 def _args(decoder: Decoder, chunk: Chunk) -> tuple[int, Columns]:
     args = chunk.args
     rows = int(args.type.size)
-    made: dict[int, NDArray[Any]] = {}
-
-    def values(wanted: int, otherwise: int, dtype: type) -> NDArray[Any]:
-        seen = int(decoder.state.scalars[k.TYPES_SEEN])
-        if not seen & wanted:
-            return np.broadcast_to(dtype(otherwise), rows)
-        if not seen & ~wanted and dtype is np.int64:
-            return args.value
-        if wanted not in made:
-            out = arena.empty(rows, dtype)
-            split.for_size(8 * rows)(args.type, args.value, wanted, otherwise, out)
-            made[wanted] = out
-        return made[wanted]
-
+    seen = int(decoder.state.scalars[k.TYPES_SEEN])
     return rows, {
         "offset": args.offset,
         "table": np.broadcast_to(np.uint8(TABLE_CODES["logs"]), rows),
         "parent": args.parent,
         "name": args.name,
         "type": args.type,
-        "int": lambda: values(_INTEGERS, 0, np.int64),
-        "uint": lambda: values(_INTEGERS, 0, np.int64).view(np.uint64),
-        "float": lambda: values(_DOUBLES, 0, np.int64).view(np.float64),
-        "str": lambda: values(_TEXTS, -1, np.int32),
+        **value_columns(args.type, args.value, seen),
     }
-
-
-_INTEGERS = 1 << ArgType.INT64 | 1 << ArgType.UINT64 | 1 << ArgType.BOOL
-_DOUBLES = 1 << ArgType.DOUBLE
-_TEXTS = 0xFFFF & ~_INTEGERS & ~_DOUBLES & ~(1 << ArgType.NULL)
 
 
 def _log_tags(_: Decoder, chunk: Chunk) -> tuple[int, Columns]:
     tags = chunk.tags
-    columns = {"offset": tags.offset, "parent": tags.parent, "name": tags.name}
-    return int(tags.name.size), columns
+    return int(tags.name.size), {
+        "offset": tags.offset,
+        "parent": tags.parent,
+        "name": tags.name,
+    }
 
 
-def _counting(first: int, rows: int) -> I64:
-    """Row numbers from ``first`` on."""
-    numbers: I64 = arena.empty(rows, np.int64)
-    block = np.arange(min(rows, 1 << 15), dtype=np.int64)
-    for at in range(0, rows, block.size or 1):
-        part = numbers[at : at + block.size]
-        np.add(block[: part.size], first + at, out=part)
-    return numbers
+_TABLES: Mapping[str, Callable[[Decoder, Chunk], tuple[int, Columns]]] = {
+    "logs": _logs,
+    "args": _args,
+    "log_tags": _log_tags,
+}

@@ -1,0 +1,415 @@
+"""The scanned capture: what every reader does whose tables come from kernels that scan the file.
+
+A reader gives the first pass over the file (``FirstPass``), the columns of a stretch of rows, and
+the words of its findings. The rest is here: the memory check, whole tables and batches, counting,
+findings out of a kernel's notes, the summary.
+"""
+
+from __future__ import annotations
+
+import abc
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, ClassVar, Generic, NamedTuple, Protocol, TypeVar
+
+import attrs
+import numpy as np
+from numpy.typing import NDArray
+
+from fxframework.errors import LimitError
+from fxframework.io import arena
+from fxframework.io.words import U64_MAX
+from fxframework.kit.arguments import split
+from fxframework.model.capture import Capture, Summary
+from fxframework.model.table import ColumnData, Table
+
+__all__ = [
+    "BINS",
+    "FINDING_FIELDS",
+    "Columns",
+    "FirstPass",
+    "Note",
+    "Notes",
+    "ScannedCapture",
+    "Stretch",
+    "Timeline",
+    "busiest",
+    "listed_notes",
+    "row_numbers",
+    "sketch",
+    "value_columns",
+]
+
+I64 = NDArray[np.int64]
+Columns = dict[str, ColumnData | Callable[[], ColumnData]]
+"""Columns by name; one given as a function is made when it is first asked for."""
+Timeline = tuple[tuple[str, tuple[int, ...]], ...]
+"""What ``Summary.timeline`` holds."""
+
+FINDING_FIELDS = 4
+"""Numbers in a kernel's note: number of the rule, offset, record, value."""
+WHOLE_BYTES = 1 << 30
+"""Files up to this many bytes are summed up from whole columns, larger ones as a stream."""
+BINS = 64
+"""Stretches of time in a timeline."""
+SKETCHED_ROWS = 1 << 19
+"""Rows that a timeline is made of, at least; of more rows it takes every second, third, …"""
+BUSIEST = 8
+"""Groups that a timeline shows."""
+TEXT_TYPES = 1 << 6 | 1 << 10
+"""Types whose values are codes of strings, a bit each."""
+DOUBLE_TYPES = 1 << 5
+INTEGER_TYPES = (1 << 11) - 2 & ~TEXT_TYPES & ~DOUBLE_TYPES
+
+
+class Notes(Protocol):
+    """The findings of a kernel: numbers only, as it can make no strings."""
+
+    @property
+    def findings(self) -> Any:
+        """int64, ``FINDING_FIELDS`` numbers a finding, one finding after another."""
+        ...
+
+    @property
+    def counts(self) -> Any:
+        """int64: findings listed, the most that may be listed of a rule, then findings by rule."""
+        ...
+
+
+class Note(NamedTuple):
+    """One finding of a kernel."""
+
+    number: int
+    """The rule's: its code without the prefix."""
+    offset: int
+    """Byte offset in the (unpacked) file."""
+    record: int
+    """Index of the record; negative where it is not known."""
+    value: int
+    """A number that says more, whose meaning depends on the rule."""
+
+    @property
+    def word(self) -> int:
+        """The value as an unsigned number of 64 bits."""
+        return self.value & U64_MAX
+
+
+def listed_notes(notes: Notes) -> Iterator[Note]:
+    """The findings that a kernel listed, in the order in which it found them."""
+    listed = np.asarray(notes.findings)[: FINDING_FIELDS * int(notes.counts[0])]
+    return (Note(*fields) for fields in listed.reshape(-1, FINDING_FIELDS).tolist())
+
+
+@attrs.frozen
+class Stretch:
+    """Rows of one table that follow each other."""
+
+    first: int
+    """Number of the first row within the table."""
+    count: int
+    columns: Columns
+    """All columns but `row`. What makes them must not refer to the capture: it would be kept in
+    memory by its own tables."""
+
+
+PartT = TypeVar("PartT")
+
+
+class FirstPass(Generic[PartT]):
+    """What one pass over the whole file found. A format's own pass says how it counted.
+
+    ``PartT`` is what the kernels made of a stretch of the file: raw columns.
+    """
+
+    whole: PartT | None = None
+    """The raw columns of the whole file, where the pass kept them."""
+
+    @property
+    def notes(self) -> Sequence[Notes]:
+        """The findings of the kernels that ran."""
+        return ()
+
+    @property
+    def records(self) -> int:
+        """Records in the file."""
+        raise NotImplementedError
+
+    @property
+    def kinds(self) -> dict[str, int]:
+        """Records of each kind, by the names of record JSON."""
+        raise NotImplementedError
+
+    @property
+    def rows(self) -> dict[str, int]:
+        """Rows of each table but `diagnostics`."""
+        raise NotImplementedError
+
+    @property
+    def range(self) -> tuple[int | None, int | None]:
+        """The first and the last time of the capture in nanoseconds; None where it has none."""
+        return None, None
+
+    @property
+    def timeline(self) -> Timeline:
+        """Events per stretch of time, for a sketch on a terminal; see ``sketch``."""
+        return ()
+
+
+PassT = TypeVar("PassT", bound=FirstPass[Any])
+
+
+class ScannedCapture(Capture, Generic[PassT, PartT]):
+    """A capture whose tables come from kernels. See ``FirstPass`` for the type parameters.
+
+    A reader supplies ``_run_pass`` (the first pass), ``_parts`` (the file once more, in bounded
+    memory), ``_stretch`` (the columns of a table of such a part), ``_facts`` (what its summary
+    says), and the class variables below. ``_details`` words its findings.
+    """
+
+    code_prefix: ClassVar[str]
+    """Prefix of the codes of its rules: of rule 104 with the prefix ``FXT``, FXT0104."""
+    memory_factor: ClassVar[int] = 4
+    """Bytes of columns that a byte of the file may take in whole tables."""
+    streamed: ClassVar[frozenset[str] | None] = None
+    """Tables with a row per record, which are made a part at a time; None: all of them. The
+    others are small, and are made at once: by ``_small``."""
+    details: ClassVar[Mapping[int, str]] = {}
+    """By number of a rule, what a finding says beside the title of the rule: a format string of
+    ``value``, and of ``word``, the same unsigned."""
+
+    _first: PassT | None = None
+
+    # --- What a reader supplies -------------------------------------------------------------------
+
+    @abc.abstractmethod
+    def _run_pass(self, *, whole: bool) -> PassT:
+        """Read the whole file once; ``whole`` asks for a pass that keeps its raw columns."""
+
+    @abc.abstractmethod
+    def _parts(self, passed: PassT) -> Iterator[PartT]:
+        """Read the file again, after the first pass: its raw columns, part by part."""
+
+    @abc.abstractmethod
+    def _stretch(self, name: str, passed: PassT, part: PartT) -> Stretch:
+        """The rows of a table that a part holds."""
+
+    def _small(self, name: str, passed: PassT) -> Columns:
+        """The columns, but `row`, of a table that is not ``streamed``."""
+        raise NotImplementedError
+
+    def _facts(self, passed: PassT) -> dict[str, Any]:  # noqa: ARG002 (a format's to use)
+        """What only this format has to say in the summary, as plain JSON values."""
+        return {}
+
+    def _detail(self, note: Note) -> str:
+        """What a finding says beside the title of its rule."""
+        return self.details.get(note.number, "").format(value=note.value, word=note.word)
+
+    def _record(self, note: Note) -> int | None:
+        """Index of the record that a finding is about; None where it is about none."""
+        return None if note.record < 0 else note.record
+
+    def _report(self, passed: PassT) -> None:
+        """Report the findings of the first pass. A reader extends it for what is in no note."""
+        for notes in passed.notes:
+            self.report_notes(notes)
+
+    # --- The first pass ---------------------------------------------------------------------------
+
+    def scan(self) -> None:
+        """Read the whole file, so that ``diagnostics`` is complete."""
+        self.first_pass()
+
+    @property
+    def fits_memory(self) -> bool:
+        """Whether whole columns are made where nobody asked for whole tables."""
+        bound = self.request.limits.max_memory or self.memory_factor * WHOLE_BYTES
+        return self.memory_factor * self.source.size <= bound
+
+    def first_pass(self, *, whole: bool | None = None) -> PassT:
+        """The first pass, made where it was not made yet.
+
+        ``whole`` asks for one that keeps its raw columns (True), or for any (False); None for what
+        fits the memory. Raises LimitError where whole columns may take more than ``max_memory``.
+        """
+        if whole is None:
+            whole = self.fits_memory
+        earlier = self._first
+        if earlier is not None and (earlier.whole is not None or not whole):
+            return earlier
+        if whole:
+            self._check_memory()
+        if earlier is None:
+            # What `records()` found so far is found again.
+            self.diagnostics.forget(self.rules)
+        self._first = passed = self._run_pass(whole=whole)
+        if earlier is None:
+            self._report(passed)
+        return passed
+
+    def _check_memory(self) -> None:
+        bound = self.request.limits.max_memory
+        if bound and self.memory_factor * self.source.size > bound:
+            raise LimitError(
+                f"whole tables of a {self.format} capture of {self.source.size} bytes may take "
+                f"{self.memory_factor * self.source.size} bytes; max_memory is {bound}",
+                path=self.name,
+                remedy="read the table in batches, or raise the limit with -o max_memory=BYTES",
+            )
+
+    def report_notes(self, notes: Notes) -> None:
+        """Turn the findings of a kernel into diagnostics; those it did not list are counted."""
+        shown: dict[int, int] = {}
+        for note in listed_notes(notes):
+            shown[note.number] = shown.get(note.number, 0) + 1
+            self.diagnostics.add(
+                f"{self.code_prefix}{note.number:04}",
+                self._detail(note),
+                offset=note.offset,
+                record=self._record(note),
+            )
+        totals = np.asarray(notes.counts)[2:]
+        for number in np.flatnonzero(totals).tolist():
+            self.report_more(
+                f"{self.code_prefix}{number:04}", int(totals[number]), shown.get(number, 0)
+            )
+
+    def report_more(self, code: str, total: int, listed: int) -> None:
+        """Count the findings of a code that are not listed."""
+        if total > listed:
+            self.diagnostics.add(code, times=total - listed)
+
+    def report_offsets(self, code: str, offsets: I64) -> None:
+        """Report a finding at each of these offsets, of shape (n,); those over the limit count."""
+        limit = self.request.limits.max_findings or offsets.size
+        for offset in offsets[:limit].tolist():
+            self.diagnostics.add(code, offset=offset)
+        self.report_more(code, int(offsets.size), min(limit, int(offsets.size)))
+
+    # --- Tables -----------------------------------------------------------------------------------
+
+    def _is_streamed(self, name: str) -> bool:
+        return self.streamed is None or name in self.streamed
+
+    def _table(self, name: str) -> Table:
+        table = self._tables.get(name)
+        if table is None:
+            if self._is_streamed(name):
+                passed = self.first_pass(whole=True)
+                assert passed.whole is not None  # noqa: S101 (such a pass keeps its columns)
+                table = self._made(name, passed, passed.whole)
+            else:
+                columns = self._small(name, self.first_pass())
+                count = next(len(column) for column in columns.values() if not callable(column))
+                table = self._table_of(name, Stretch(0, count, columns))
+            self._tables[name] = table
+        return table
+
+    def _batches(self, name: str, rows: int) -> Iterator[Table]:
+        passed = self.first_pass(whole=False)
+        if passed.whole is not None or not self._is_streamed(name):
+            yield from self._table(name).batches(rows)
+            return
+        for part in self._parts(passed):
+            yield from self._made(name, passed, part).batches(rows)
+
+    def _made(self, name: str, passed: PassT, part: PartT) -> Table:
+        return self._table_of(name, self._stretch(name, passed, part))
+
+    def _table_of(self, name: str, stretch: Stretch) -> Table:
+        first, count, columns = stretch.first, stretch.count, stretch.columns
+        columns["row"] = lambda: row_numbers(first, count)
+        return Table(self.schemas[name], count, columns, self.strings)
+
+    # --- Summary ----------------------------------------------------------------------------------
+
+    def summary(self) -> Summary:
+        """Counts and times, from one pass over the whole capture."""
+        passed = self.first_pass()
+        start, end = passed.range
+        return Summary(
+            records=passed.records,
+            kinds=passed.kinds,
+            start_ns=start,
+            end_ns=end,
+            facts=self._facts(passed),
+            rows=passed.rows,
+            timeline=passed.timeline,
+        )
+
+
+# --- What readers share beside --------------------------------------------------------------------
+
+
+def row_numbers(first: int, rows: int) -> I64:
+    """Row numbers from ``first`` on, int64 of shape (rows,)."""
+    numbers: I64 = arena.empty(rows, np.int64)
+    block = np.arange(min(rows, 1 << 15), dtype=np.int64)
+    for at in range(0, rows, block.size or 1):
+        part = numbers[at : at + block.size]
+        np.add(block[: part.size], first + at, out=part)
+    return numbers
+
+
+def busiest(groups: NDArray[Any], most: int = BUSIEST) -> list[int]:
+    """The groups with the most rows, the busiest first, of the group number of each row."""
+    counts = np.bincount(groups, minlength=1)
+    order = np.argsort(-counts, kind="stable")[:most].tolist()
+    return [group for group in order if counts[group]]
+
+
+def sketch(
+    times: NDArray[Any],
+    groups: NDArray[Any],
+    bounds: tuple[int, int],
+    labels: Iterable[tuple[int, str]],
+) -> Timeline:
+    """Rows per stretch of time, for each of some groups: what ``Summary.timeline`` holds.
+
+    ``times`` and ``groups`` have the same shape (rows,); ``bounds`` are the first and last time,
+    in the unit of ``times``; ``labels`` names the groups to show. A group without rows is left
+    out; nothing is shown where times are 2^53 apart or more.
+    """
+    first, last = bounds
+    span = last - first + 1
+    if not 0 < span < 1 << 53 or not times.size:
+        return ()
+    step = max(1, times.size // SKETCHED_ROWS)
+    groups = groups[::step]
+    bins = ((times[::step] - times.dtype.type(first)) // times.dtype.type(-(-span // BINS))).astype(
+        np.int64
+    )
+    return tuple(
+        (label, tuple(np.bincount(mine, minlength=BINS)[:BINS].tolist()))
+        for group, label in labels
+        if (mine := bins[groups == group]).size
+    )
+
+
+def value_columns(
+    types: NDArray[np.uint8], values: NDArray[np.int64], seen: int
+) -> dict[str, Callable[[], NDArray[Any]]]:
+    """The columns ``int``, ``uint``, ``float`` and ``str`` of `args`, made when asked for.
+
+    ``types`` and ``values`` have the same shape (rows,); a value is an integer, the bits of a
+    double, or the code of a string. ``seen`` has a bit for each type that may occur.
+    """
+    rows = types.size
+    made: dict[int, NDArray[Any]] = {}
+
+    def part(wanted: int, otherwise: int, dtype: type) -> NDArray[Any]:
+        if not seen & wanted:
+            return np.broadcast_to(dtype(otherwise), rows)
+        if not seen & ~wanted and dtype is np.int64:
+            return values
+        if wanted not in made:
+            out = arena.empty(rows, dtype)
+            split.for_size(8 * rows)(types, values, wanted, otherwise, out)
+            made[wanted] = out
+        return made[wanted]
+
+    return {
+        "int": lambda: part(INTEGER_TYPES, 0, np.int64),
+        "uint": lambda: part(INTEGER_TYPES, 0, np.int64).view(np.uint64),
+        "float": lambda: part(DOUBLE_TYPES, 0, np.int64).view(np.float64),
+        "str": lambda: part(TEXT_TYPES, -1, np.int32),
+    }
