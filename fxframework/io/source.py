@@ -205,7 +205,7 @@ def _unpacked(raw: Source, limits: Limits, progress: Progress | None) -> Source:
                     if rest != GZIP_MAGIC:
                         faults.append(
                             SourceFault(
-                                "FXF0101", produced, f"bytes after the gzip stream, at {at}"
+                                "FXF0101", produced, f"bytes follow it, at byte {at} of the packed file"
                             )
                         )
                         return b""
@@ -214,12 +214,12 @@ def _unpacked(raw: Source, limits: Limits, progress: Progress | None) -> Source:
                 if not inflater.unconsumed_tail:
                     at += len(feed)
                 if not feed:
-                    faults.append(SourceFault("FXF0101", produced, "the gzip stream is cut short"))
+                    faults.append(SourceFault("FXF0101", produced, "it ends too early"))
                     return b""
                 try:
                     out = inflater.decompress(feed, CHUNK)
                 except zlib.error as error:
-                    faults.append(SourceFault("FXF0101", produced, f"gzip: {error}"))
+                    faults.append(SourceFault("FXF0101", produced, str(error)))
                     return b""
                 produced += len(out)
                 if out:

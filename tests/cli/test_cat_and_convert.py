@@ -402,7 +402,7 @@ def test_what_the_writer_finds_is_told(
     monkeypatch.setattr(toy.ToyWriter, "close", close)
     result = run_cli("convert", sample, tmp_path / "o.toy", host=host)
     assert result.exit_code == ExitCode.FINDINGS
-    assert "warning[TOY0001]: the writer ran out of paint" in result.stderr
+    assert "warning[TOY0001]: a record is damaged: the writer ran out of paint" in result.stderr
 
 
 def test_a_record_that_the_writer_refuses_is_located(

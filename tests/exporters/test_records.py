@@ -164,7 +164,7 @@ def test_a_bad_line_is_a_finding_and_the_others_are_read(host: Host, line: bytes
     start = header() + MARK + b"\n"
     with back(host, start + line + b"\n" + MARK + b"\n") as capture:
         found = [one for one in capture.diagnostics if one.code == "FXF0103"]
-        assert [(one.offset, one.message.partition(":")[0]) for one in found] == [
+        assert [(one.offset, one.message.split(": ")[1]) for one in found] == [
             (len(start), "line 3")
         ]
         assert len(capture.table("instants")) == 2
