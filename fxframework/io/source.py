@@ -204,9 +204,7 @@ def _unpacked(raw: Source, limits: Limits, progress: Progress | None) -> Source:
                         return b""
                     if rest != GZIP_MAGIC:
                         faults.append(
-                            SourceFault(
-                                "FXF0101", produced, f"bytes follow it, at byte {at} of the packed file"
-                            )
+                            SourceFault("FXF0101", produced, f"{at} bytes are it, others follow")
                         )
                         return b""
                     inflater = zlib.decompressobj(wbits=31)

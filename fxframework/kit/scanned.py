@@ -386,12 +386,17 @@ def sketch(
 
 
 def value_columns(
-    types: NDArray[np.uint8], values: NDArray[np.int64], seen: int
+    types: NDArray[np.uint8],
+    values: NDArray[np.int64],
+    seen: int,
+    texts: int = TEXT_TYPES,
+    integers: int = INTEGER_TYPES,
 ) -> dict[str, Callable[[], NDArray[Any]]]:
     """The columns ``int``, ``uint``, ``float`` and ``str`` of `args`, made when asked for.
 
     ``types`` and ``values`` have the same shape (rows,); a value is an integer, the bits of a
-    double, or the code of a string. ``seen`` has a bit for each type that may occur.
+    double, or the code of a string. ``seen`` has a bit for each type that may occur, ``texts`` and ``integers`` for
+    each that has such a value.
     """
     rows = types.size
     made: dict[int, NDArray[Any]] = {}
@@ -408,8 +413,8 @@ def value_columns(
         return made[wanted]
 
     return {
-        "int": lambda: part(INTEGER_TYPES, 0, np.int64),
-        "uint": lambda: part(INTEGER_TYPES, 0, np.int64).view(np.uint64),
+        "int": lambda: part(integers, 0, np.int64),
+        "uint": lambda: part(integers, 0, np.int64).view(np.uint64),
         "float": lambda: part(DOUBLE_TYPES, 0, np.int64).view(np.float64),
-        "str": lambda: part(TEXT_TYPES, -1, np.int32),
+        "str": lambda: part(texts, -1, np.int32),
     }

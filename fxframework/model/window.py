@@ -288,10 +288,11 @@ class View(Capture):
 class Window(View):
     """The rows and records of another capture that belong to a selection.
 
-    A slice belongs where any part of it is within the time, every other row with a ``ts`` by
-    that. With threads or processes, rows of others do not belong (a context switch does where one
-    of its two threads does, and `threads` and `processes` then have the other one, too), nor do, with categories, rows of others or of none, nor, where
-    functions are chosen, any but slices and instants called so, nor, where logs are, any others.
+    Slices belong where any part of them is within the time, other rows with a ``ts`` by that.
+    With threads or processes, only their rows belong. A context switch does where one of its two
+    threads does; `threads` and `processes` then have the other one, too. With categories, rows of
+    others or of none do not belong. With functions, only slices and instants of such a name
+    belong; with logs chosen, only logs.
     `args` follow the rows that they are arguments of, and so do the rows of a table that has
     details of another's (``TableSchema.parent_table``). Other tables (`blobs`, `diagnostics`, …)
     and records without a time stay whole. ``row`` keeps the numbers of the whole capture, so that

@@ -523,8 +523,13 @@ def _args(decoder: Decoder, chunk: Chunk) -> tuple[int, Columns]:
         "parent": args.parent,
         "name": args.name,
         "type": args.type,
-        **value_columns(args.type, args.value, seen),
+        **value_columns(args.type, args.value, seen, _TEXTS, _INTEGERS),
     }
+
+
+_INTEGERS = 1 << ArgType.INT64 | 1 << ArgType.UINT64 | 1 << ArgType.BOOL
+_TEXTS = 0xFFFF & ~_INTEGERS & ~(1 << ArgType.DOUBLE | 1 << ArgType.NULL)
+"""What has a type that no document defines is kept as bytes."""
 
 
 def _log_tags(_: Decoder, chunk: Chunk) -> tuple[int, Columns]:
