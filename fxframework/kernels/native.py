@@ -15,7 +15,15 @@ from collections.abc import Sequence
 from pathlib import Path
 from types import ModuleType
 
-__all__ = ["KernelFinder", "StaleKernelWarning", "digest_of", "install", "register", "state_of"]
+__all__ = [
+    "KernelFinder",
+    "StaleKernelWarning",
+    "digest_of",
+    "install",
+    "is_compiled",
+    "register",
+    "state_of",
+]
 
 COMPILED: dict[str, str] = {}
 """By the name of each compiled kernel that was imported: what is wrong with it, or nothing."""
@@ -89,6 +97,11 @@ def register(name: str, file: str, digest: str) -> None:
         StaleKernelWarning,
         stacklevel=2,
     )
+
+
+def is_compiled(name: str) -> bool:
+    """Whether a kernel that was imported runs compiled."""
+    return name in COMPILED
 
 
 def state_of(name: str) -> tuple[str, str]:

@@ -220,6 +220,13 @@ class Pool:
         self.source = before
         return code
 
+    def bytes_of(self, code: int) -> bytes:
+        """The bytes of a code that is in the pool."""
+        start = self.starts[code]
+        length = self.lengths[code]
+        words = self.words[start : start + ((length + 7) >> 3)]
+        return bytes(np.asarray(words).tobytes()[:length])
+
     def array(self, name: str) -> NDArray[np.int64]:
         """``words``, ``starts``, ``lengths`` or ``valid`` as an array, as far as it is filled."""
         used = self.filled if name == "words" else self.count

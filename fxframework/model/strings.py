@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from fxframework.io import arena
 from fxframework.io.jit import kernel
+from fxframework.kernels.pools import Pool
 
 __all__ = ["PoolArrays", "StringPool", "TextColumn", "intern_words", "rehash", "utf8_valid"]
 
@@ -182,9 +183,20 @@ class StringPool(Sequence[str]):
             slots=np.full(128, EMPTY, np.int64),
             used=np.zeros(2, np.int64),
         )
+        self._pool: Pool | None = None
         self._text: list[str] = []
         self._codes: dict[bytes, int] = {}
         self.intern(b"")
+
+    @property
+    def pool(self) -> Pool:
+        """The pool that kernels fill; who asks for it gives up ``arrays`` and ``reserve``."""
+        if self._pool is None:
+            pool = Pool()
+            for code in range(len(self)):
+                pool.enter(self.bytes_of(code))
+            self._pool = pool
+        return self._pool
 
     def reserve(self, strings: int, words: int) -> PoolArrays:
         """Make room for that many more strings and words; gives the arrays to work on."""
@@ -212,6 +224,9 @@ class StringPool(Sequence[str]):
         known = self._codes.get(value)
         if known is not None:
             return known
+        if self._pool is not None:
+            code = self._codes[value] = self._pool.enter(value)
+            return code
         words = np.frombuffer(value + bytes(-len(value) % 8 or 8), "<i8")
         arrays = self.reserve(1, words.size)
         code = int(intern_words.plain(words, 0, len(value), arrays))
@@ -221,6 +236,8 @@ class StringPool(Sequence[str]):
     def code(self, value: str | bytes) -> int:
         """The code of a string that is in the pool; -1 where it is not."""
         data = value.encode() if isinstance(value, str) else value
+        if self._pool is not None:
+            return self._pool.look_up(data)
         words = np.frombuffer(data + bytes(-len(data) % 8 or 8), "<i8")
         arrays = self.arrays
         mask = arrays.slots.size - 1
@@ -236,6 +253,8 @@ class StringPool(Sequence[str]):
         if not 0 <= code < len(self):
             msg = f"string code {code} is not in the pool"
             raise IndexError(msg)
+        if self._pool is not None:
+            return self._pool.bytes_of(code)
         start = int(self.arrays.starts[code]) * 8
         end = start + int(self.arrays.lengths[code])
         return self.arrays.words.view(np.uint8)[start:end].tobytes()
@@ -244,9 +263,14 @@ class StringPool(Sequence[str]):
         """All strings as text, by code."""
         known = len(self._text)
         if known < len(self):
-            data = self.arrays.words.view(np.uint8)
-            starts = self.arrays.starts[known : len(self)].tolist()
-            lengths = self.arrays.lengths[known : len(self)].tolist()
+            source: Any = self.arrays
+            if self._pool is not None:
+                source = PoolArrays(
+                    *map(self._pool.array, ("words", "starts", "lengths")), *[None] * 2
+                )  # type: ignore[arg-type]
+            data = source.words.view(np.uint8)
+            starts = source.starts[known : len(self)].tolist()
+            lengths = source.lengths[known : len(self)].tolist()
             self._text.extend(
                 data[8 * start : 8 * start + length].tobytes().decode("utf-8", "replace")
                 for start, length in zip(starts, lengths, strict=True)
@@ -254,7 +278,7 @@ class StringPool(Sequence[str]):
         return self._text
 
     def __len__(self) -> int:
-        return int(self.arrays.used[0])
+        return int(self.arrays.used[0]) if self._pool is None else self._pool.count
 
     @overload
     def __getitem__(self, index: int) -> str: ...
