@@ -263,14 +263,14 @@ class StringPool(Sequence[str]):
         """All strings as text, by code."""
         known = len(self._text)
         if known < len(self):
-            source: Any = self.arrays
-            if self._pool is not None:
-                source = PoolArrays(
-                    *map(self._pool.array, ("words", "starts", "lengths")), *[None] * 2
-                )  # type: ignore[arg-type]
-            data = source.words.view(np.uint8)
-            starts = source.starts[known : len(self)].tolist()
-            lengths = source.lengths[known : len(self)].tolist()
+            if self._pool is None:
+                parts = self.arrays[:3]
+            else:
+                pool = self._pool
+                parts = (pool.array("words"), pool.array("starts"), pool.array("lengths"))
+            data = parts[0].view(np.uint8)
+            starts = parts[1][known : len(self)].tolist()
+            lengths = parts[2][known : len(self)].tolist()
             self._text.extend(
                 data[8 * start : 8 * start + length].tobytes().decode("utf-8", "replace")
                 for start, length in zip(starts, lengths, strict=True)
