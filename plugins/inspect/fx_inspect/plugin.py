@@ -125,6 +125,12 @@ LOSSLESS = Option(
     default=False,
     help="add the bytes of what is not UTF-8, and the bits of NaN, as further keys",
 )
+REPEAT = Option(
+    name="repeat",
+    type=bool,
+    default=False,
+    help="show a string of 1 KiB or more in full each time, not only the first time",
+)
 ALL = Option(
     name="all",
     type=bool,
@@ -178,13 +184,20 @@ def fx_writers() -> Iterable[Writer]:
 @hookimpl
 def fx_exporters() -> Iterable[Exporter]:
     """The tree as text and JSON, and what changes from snapshot to snapshot."""
-    forms = (
-        ("tree", "the tree, as iquery prints it", ".tree", "tree", (*METADATA, SELECTORS)),
-        ("text", "the tree, as iquery prints it", ".txt", "tree", (*METADATA, SELECTORS)),
-        ("json", "JSON, as iquery and `ffx inspect` give it", ".json", "json", METADATA),
-        ("tree-json", "the tree with all types, as JSON", ".tree.json", "tree_json", (LOSSLESS,)),
-        ("series", "values of several snapshots, as CSV", ".series.csv", "series", (ALL,)),
-        ("selectors", "selectors of all properties", ".selectors", "selectors", ()),
+    # The options of text: those of the metadata, and what is listed and shown.
+    text = (*METADATA, SELECTORS, REPEAT)
+    tree = lazy("fx_inspect.export.tree:open_tree")
+    json = lazy("fx_inspect.export.json:open_json")
+    tree_json = lazy("fx_inspect.export.tree_json:open_tree_json")
+    series = lazy("fx_inspect.export.series:open_series")
+    selectors = lazy("fx_inspect.export.selectors:open_selectors")
+    exporters = (
+        ("tree", "the tree, as iquery prints it", ".tree", tree, text),
+        ("text", "the tree, as iquery prints it", ".txt", tree, text),
+        ("json", "JSON, as iquery and `ffx inspect` give it", ".json", json, METADATA),
+        ("tree-json", "the tree with all types, as JSON", ".tree.json", tree_json, (LOSSLESS,)),
+        ("series", "values of several snapshots, as CSV", ".series.csv", series, (ALL,)),
+        ("selectors", "selectors of all properties", ".selectors", selectors, ()),
     )
     return [
         Exporter(
@@ -192,10 +205,10 @@ def fx_exporters() -> Iterable[Exporter]:
             title=title,
             accepts="inspect",
             suffixes=(suffix,),
-            open=lazy(f"fx_inspect.export.exporters:open_{function}"),
+            open=open,
             options=options,
         )
-        for name, title, suffix, function, options in forms
+        for name, title, suffix, open, options in exporters
     ]
 
 
@@ -203,27 +216,61 @@ def fx_exporters() -> Iterable[Exporter]:
 def fx_step_kinds() -> Iterable[StepKind]:
     """What programs of the emulated target put into a VMO, and copies of it."""
     steps = (
-        ("start", "Begin a tree in a VMO, of a version and up to a size.", "Start", "start"),
-        ("create", "Make a node, a value, or a link to another tree.", "Create", "create"),
-        ("set", "Set a value.", "Set", "set_value"),
-        ("add", "Add to a number, or subtract.", "Add", "add"),
-        ("insert", "Let a histogram count a value.", "Insert", "insert"),
-        ("delete", "Delete a value.", "Delete", "delete"),
-        ("move", "Make a value a child of another node.", "Move", "move"),
-        ("begin", "Begin a transaction.", "Transaction", "begin"),
-        ("end", "End a transaction.", "Transaction", "end"),
-        ("snapshot", "Keep a copy of a VMO, as a reader gets it.", "Keep", "snapshot"),
-        ("freeze", "Keep a frozen copy of a VMO.", "Keep", "freeze"),
-        ("trees", "Keep the trees that links lead to.", "Trees", "trees"),
-        ("thread", "Start a thread that changes a tree.", "Thread", "thread"),
-    )
+        (
+            "start", "Begin a tree in a VMO, of a version and up to a size.",
+            lazy_type("fx_inspect.steps:StartParameters"), lazy("fx_inspect.steps:start"),
+        ),
+        (
+            "create", "Make a node, a value, or a link to another tree.",
+            lazy_type("fx_inspect.steps:CreateParameters"), lazy("fx_inspect.steps:create"),
+        ),
+        (
+            "set", "Set a value.",
+            lazy_type("fx_inspect.steps:SetParameters"), lazy("fx_inspect.steps:set_value"),
+        ),
+        (
+            "add", "Add to a number, or subtract from it.",
+            lazy_type("fx_inspect.steps:AddParameters"), lazy("fx_inspect.steps:add"),
+        ),
+        (
+            "insert", "Count a value in a histogram.",
+            lazy_type("fx_inspect.steps:InsertParameters"), lazy("fx_inspect.steps:insert"),
+        ),
+        (
+            "delete", "Delete a value.",
+            lazy_type("fx_inspect.steps:DeleteParameters"), lazy("fx_inspect.steps:delete"),
+        ),
+        (
+            "move", "Make a value a child of another node.",
+            lazy_type("fx_inspect.steps:MoveParameters"), lazy("fx_inspect.steps:move"),
+        ),
+        (
+            "begin", "Begin a transaction.",
+            lazy_type("fx_inspect.steps:TransactionParameters"), lazy("fx_inspect.steps:begin"),
+        ),
+        (
+            "end", "End a transaction.",
+            lazy_type("fx_inspect.steps:TransactionParameters"), lazy("fx_inspect.steps:end"),
+        ),
+        (
+            "snapshot", "Keep a copy of a VMO, as a reader gets it.",
+            lazy_type("fx_inspect.steps:KeepParameters"), lazy("fx_inspect.steps:snapshot"),
+        ),
+        (
+            "freeze", "Keep a frozen copy of a VMO.",
+            lazy_type("fx_inspect.steps:KeepParameters"), lazy("fx_inspect.steps:freeze"),
+        ),
+        (
+            "trees", "Keep the trees that links name.",
+            lazy_type("fx_inspect.steps:TreesParameters"), lazy("fx_inspect.steps:trees"),
+        ),
+        (
+            "thread", "Start a thread that changes a tree.",
+            lazy_type("fx_inspect.steps:ThreadParameters"), lazy("fx_inspect.steps:thread"),
+        ),
+    )  # fmt: skip
     return [
-        StepKind(
-            name=f"inspect.{name}",
-            title=title,
-            parameters=lazy_type(f"fx_inspect.steps:{parameters}Parameters"),
-            run=lazy(f"fx_inspect.steps:{run}"),
-        )
+        StepKind(name=f"inspect.{name}", title=title, parameters=parameters, run=run)
         for name, title, parameters, run in steps
     ]
 

@@ -12,7 +12,7 @@ from typing import Any, Self
 import attrs
 
 from fx_inspect.read.snapshot import Snapshot
-from fx_inspect.write.values import Node
+from fx_inspect.write.nodes import Node
 from fx_inspect.write.writer import Inspector
 from fxframework.errors import UnreadableError, UsageError, did_you_mean
 from fxframework.kit import workload

@@ -6,9 +6,9 @@ import struct
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, ClassVar
 
-from fx_inspect.export import exporters
-from fx_inspect.export.presentation import entries
+from fx_inspect import plugin
 from fx_inspect.read import tables
+from fx_inspect.read.entries import entries
 from fx_inspect.read.selectors import choose
 from fxframework.errors import Catalogue
 from fxframework.io.sink import Sink
@@ -158,9 +158,9 @@ def _add_property(
 
 def export(exporter: str, /, *captures: Capture, **options: Any) -> tuple[str, dict[str, int]]:
     """What an exporter makes of captures, and what it had no place for."""
-    open_export = getattr(exporters, f"open_{exporter.replace('-', '_')}")
+    [found] = [each for each in plugin.fx_exporters() if each.name == exporter]
     sink = Sink.memory()
-    session: ExportSession = open_export(sink, {**OPTIONS, **options})
+    session: ExportSession = found.open(sink, {**OPTIONS, **options})
     for capture in captures:
         session.write(capture)
     dropped = dict(session.close())

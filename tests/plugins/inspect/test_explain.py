@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from fx_inspect.read.decoder import RecordDecoder
 from fx_inspect.read.explain import explain
-from fx_inspect.read.records import RecordDecoder
 from fxframework.errors import UsageError
 from fxframework.io.source import Source
 from fxframework.io.words import FieldView

@@ -13,15 +13,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fx_inspect.export.exporters import (
-    LINKS,
-    ROUNDED,
-    SAME_NAME,
-    SPECIAL,
-    UNORDERED,
-    split_property,
-)
-from fx_inspect.export.presentation import NOT_UTF8, entries, escaped, rust_double
+from fx_inspect.export.base import LINKS
+from fx_inspect.export.json import SAME_NAME, SPECIAL
+from fx_inspect.export.presentation import rust_double
+from fx_inspect.export.series import UNORDERED, split_property
+from fx_inspect.export.tree import ROUNDED
+from fx_inspect.read.entries import entries, escaped
+from fx_inspect.read.walk import NOT_UTF8
 from fxframework.errors import WriteRefusedError
 
 from .handmade import export, hand_made

@@ -10,7 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fx_inspect.layout import BlockType
-from fx_inspect.read.records import Block, RecordDecoder
+from fx_inspect.read.decoder import RecordDecoder
+from fx_inspect.read.records import Block
 from fx_inspect.write.heap import Growth, Heap, order_of
 from fx_inspect.write.writer import Inspector
 from fxframework.io.memory import BytesMemory

@@ -11,7 +11,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from fx_inspect.write.values import Node, Value
+from fx_inspect.write.nodes import Node
+from fx_inspect.write.values import Value
 from fx_inspect.write.writer import Inspector
 
 from .trees import read, shown

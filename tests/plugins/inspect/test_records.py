@@ -14,7 +14,9 @@ from hypothesis import strategies as st
 from fx_inspect import layout as wire
 from fx_inspect.layout import BlockType
 from fx_inspect.read import records as fx
+from fx_inspect.read.decoder import RecordDecoder
 from fx_inspect.rules import RULES
+from fx_inspect.write.encoder import RecordEncoder
 from fxframework.errors import WriteRefusedError
 from fxframework.io.limits import Limits
 from fxframework.model.diagnostics import Diagnostics
@@ -29,16 +31,16 @@ EVERYTHING = BLOCKS | FILES | LEGACY
 def found_in(data: bytes, limits: Limits | None = None) -> list[tuple[str, int]]:
     """Code and offset of what the blocks of a file show by themselves."""
     diagnostics = Diagnostics(RULES, limit=0)
-    list(fx.RecordDecoder(diagnostics=diagnostics, limits=limits).records(data))
+    list(RecordDecoder(diagnostics=diagnostics, limits=limits).records(data))
     return [(found.code, found.offset or 0) for found in diagnostics]
 
 
 def round_trip(data: bytes) -> bytes:
     """A file made of the JSON of its records."""
-    encoder = fx.RecordEncoder()
+    encoder = RecordEncoder()
     parts = [
         encoder.encode(json.loads(json.dumps(record.to_json())))
-        for record in fx.RecordDecoder().records(data)
+        for record in RecordDecoder().records(data)
     ]
     return b"".join([*parts, encoder.close()])
 
@@ -51,7 +53,7 @@ def lone(data: bytes, layout: str = "new") -> Any:
 
 def edited(block: dict[str, Any], **changes: Any) -> bytes:
     """The bytes of a block's JSON after an edit."""
-    return fx.RecordEncoder().encode({**block, **changes})
+    return RecordEncoder().encode({**block, **changes})
 
 
 # --- Vectors -------------------------------------------------------------------------------------
@@ -321,7 +323,7 @@ SLOTS = VALUE | {"type": "ARRAY_VALUE", "order": 1, "format": 0}
     ],
 )
 def test_what_cannot_be_written_is_refused_with_its_code(given: Any, code: str) -> None:
-    encoder = fx.RecordEncoder()
+    encoder = RecordEncoder()
     with pytest.raises(WriteRefusedError) as refused:
         encoder.encode(fx.from_json(given))
     assert refused.value.code == code
@@ -405,7 +407,7 @@ def test_any_block_comes_back_from_its_bytes_and_its_json(block: fx.Block) -> No
     assert again.raw is None
     shown = json.loads(json.dumps(again.to_json()))
     assert fx.from_json(shown) == block
-    assert fx.RecordEncoder().encode(shown) == data
+    assert RecordEncoder().encode(shown) == data
 
 
 @given(data=st.binary(max_size=600), legacy=st.booleans())

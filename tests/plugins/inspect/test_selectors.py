@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fx_inspect.export.presentation import escaped, unescaped
+from fx_inspect.read.entries import escaped, unescaped
 from fx_inspect.read.selectors import (
     Selector,
     SelectorError,

@@ -14,7 +14,6 @@ import numpy as np
 import pytest
 
 from fx_inspect.layout import ARRAY_EXPONENTIAL, FROZEN_GENERATION, UNIT
-from fx_inspect.read import reader
 from fx_inspect.read.reader import InspectCapture, open_inspect
 from fx_inspect.sample import NODES, PROPERTIES, sample
 from fxframework.errors import LimitError, StrictError, UsageError
@@ -472,7 +471,7 @@ def test_a_string_that_many_values_share_is_not_written_out_at_once() -> None:
     with pytest.raises(LimitError):
         table["text"]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(reader, "TEXT_AT_ONCE", 50_000)
+        patch.setattr("fx_inspect.read.rows.TEXT_AT_ONCE", 50_000)
         texts = [text for batch in capture.batches("properties") for text in batch.texts("text")]
     assert texts == ["x" * 2000] * 400
 

@@ -19,8 +19,8 @@ import pytest
 from hypothesis import strategies as st
 
 from fx_inspect.read import reader, tree
+from fx_inspect.read.decoder import RecordDecoder
 from fx_inspect.read.reader import InspectCapture, open_inspect
-from fx_inspect.read.records import RecordDecoder
 from fx_inspect.read.tables import FORMATS, TYPES
 from fx_inspect.rules import RULES
 from fxframework.errors import Severity

@@ -11,7 +11,7 @@ import pytest
 
 from fx_emulator.vmo import Vmo
 from fx_inspect.layout import DEFAULT_VMO, FROZEN_GENERATION, MAX_LINK_INDEX, MAX_REFERENCES
-from fx_inspect.read.records import RecordDecoder
+from fx_inspect.read.decoder import RecordDecoder
 from fx_inspect.rules import RULES
 from fx_inspect.write.writer import STATS_NODE, Inspector, open_writer
 from fxframework.errors import WriteRefusedError

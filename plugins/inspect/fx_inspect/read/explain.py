@@ -12,12 +12,12 @@ import attrs
 
 from fx_inspect import layout as wire
 from fx_inspect.layout import BlockType
+from fx_inspect.read.decoder import RecordDecoder
 from fx_inspect.read.records import (
     Block,
     Damaged,
     InspectRecord,
     Padding,
-    RecordDecoder,
     Unknown,
 )
 from fx_inspect.rules import RULES

@@ -1,9 +1,9 @@
-"""Links followed: the trees that they lead to, read and joined to the one that they stand in.
+"""Links followed: the trees that links name, read and joined to the tree that has the links.
 
-A tree is found by what its link says: in a mapping, or as a file of that name in a folder. As
-readers have it (notes §3), the tree of a ``child`` link becomes a child of the link's name, behind
-the others; what an ``inline`` link leads to stands behind what its node has itself. A tree is used
-as often as links lead to it, but not within itself.
+A tree is found by a link's content: in a mapping, or as a file of that name in a folder. The tree
+of a ``child`` link becomes a child with the link's name, after the node's own children; what an
+``inline`` link names comes after what its node has itself. Links of one content give the same tree;
+a tree is never joined to itself.
 """
 
 from __future__ import annotations
@@ -18,21 +18,23 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from fx_inspect.read import reader, tables
-from fx_inspect.read.columns import Order, arranged, walked
+from fx_inspect.read import tables
+from fx_inspect.read.columns import Decoder, Order, arranged, walked
+from fx_inspect.read.rows import TreeRows, paths
 from fxframework.errors import FxError
 from fxframework.io.source import Source
 from fxframework.model.capture import Capture, OpenRequest
+from fxframework.model.diagnostics import Diagnostics
 from fxframework.model.strings import TextColumn
 from fxframework.model.table import ColumnData, Table
 
-__all__ = ["Joined", "followed"]
+__all__ = ["JoinedRows", "join_linked_trees"]
 
 I32 = NDArray[np.int32]
 SUFFIXES = ("", ".inspect", ".vmo")
 MOST_ROWS = 1 << 22
 MOST_TIMES = 16
-"""Rows that links may add: so many, or so many times those that there were."""
+"""Rows that links may add: this many, or this many times the rows of the tree itself."""
 CHILD, INLINE = 0, 1
 NOT_EXPANDED, EXPANDED = "not expanded", "expanded"
 _FINDINGS = {
@@ -41,29 +43,29 @@ _FINDINGS = {
     "cycle": "FXI0603",
     "too deep": "FXI0604",
 }
-_PLACED = ("offset", "inspect_block")
-"""Columns that say where a row comes from: of what a link brought, where the link stands."""
+_ORIGIN = ("offset", "inspect_block")
+"""Columns that say where a row comes from: for rows of a linked tree, the link's place."""
 
 
 @attrs.frozen
 class _Part:
-    """A tree, and where it comes in."""
+    """A tree, and where it is joined."""
 
     tables: Mapping[str, Table]
     numbers: I32
-    """Of each of its nodes the number among all nodes."""
+    """The number of each of its nodes among all nodes."""
     first: int
-    """The first of its nodes that is one of its own: 1 where its root is the node of the link."""
+    """The first node of its own: 1 where its root is the node that has the link."""
     contents: tuple[str, ...]
-    """What the links on the way to it say."""
-    place: Mapping[str, int] | None
-    """``_PLACED`` of the link in the capture itself that led to it; None of that tree itself."""
+    """The contents of the links on the way to it."""
+    origin: Mapping[str, int] | None
+    """``_ORIGIN`` of the link in the capture that led to it; None for the capture's own tree."""
     states: I32
-    """Of each of its links the code of what became of it."""
+    """The code of the state of each of its links."""
 
 
-class Joined:
-    """The rows of several trees in one, whole."""
+class JoinedRows:
+    """The rows of several trees in one, all in memory."""
 
     def __init__(self, columns: Mapping[str, Mapping[str, ColumnData]]) -> None:
         self._columns = columns
@@ -81,23 +83,25 @@ class Joined:
         return stop - at, {key: each[at:stop] for key, each in self._columns[name].items()}
 
 
-def followed(capture: reader.InspectCapture, tree: reader.Tree) -> Joined:
-    """The rows of a tree, and of those that its links lead to.
+def join_linked_trees(tree: TreeRows, request: OpenRequest, diagnostics: Diagnostics) -> JoinedRows:
+    """The rows of a tree and of the trees that its links name.
 
-    Links that lead nowhere are reported, and stay as they are.
+    A link whose tree is missing or unreadable is reported and stays as it is.
     """
-    return _Follower(capture, tree).joined()
+    return _Follower(tree, request, diagnostics).joined()
 
 
 class _Follower:
-    def __init__(self, capture: reader.InspectCapture, tree: reader.Tree) -> None:
-        self.capture = capture
-        self.strings = capture.strings
-        self.links = capture.request.options["links"]
-        self.depth = int(capture.request.options.get("link_depth", 16))
+    def __init__(self, tree: TreeRows, request: OpenRequest, diagnostics: Diagnostics) -> None:
+        self.nbytes = tree.decoder.nbytes
+        self.strings = tree.decoder.pool
+        self.diagnostics = diagnostics
+        self.limits = request.limits
+        self.links = request.options["links"]
+        self.depth = int(request.options.get("link_depth", 16))
         self.known: dict[str, Mapping[str, Table] | str] = {}
-        """By what links say, the tables of a tree, or what became of the link."""
-        own = {name: self._table(name, tree) for name in capture.schemas}
+        """By content: the tables of a tree, or the state of the link."""
+        own = self._tables(tree)
         rows = sum(map(len, own.values()))
         self.room = max(MOST_ROWS, MOST_TIMES * rows)
         nodes = len(own["nodes"])
@@ -109,10 +113,13 @@ class _Follower:
         while waiting:
             waiting.extend(self._follow(waiting.popleft()))
 
-    def _table(self, name: str, tree: reader.Tree) -> Table:
-        rows, columns = tree.rows(name, 0, tree.count(name))
-        columns["row"] = np.arange(rows)
-        return Table(self.capture.schemas[name], rows, columns, self.strings)
+    def _tables(self, tree: TreeRows) -> dict[str, Table]:
+        found = {}
+        for name, schema in tables.SCHEMAS.items():
+            rows, columns = tree.rows(name, 0, tree.count(name))
+            columns["row"] = np.arange(rows)
+            found[name] = Table(schema, rows, columns, self.strings)
+        return found
 
     def _states(self, own: Mapping[str, Table]) -> I32:
         code = self.strings.intern(NOT_EXPANDED.encode())
@@ -123,25 +130,25 @@ class _Follower:
     def _follow(self, part: _Part) -> list[_Part]:
         """Follow the links of a part; gives the parts that they lead to."""
         table = part.tables["inspect_links"]
-        names = ("node", "name", "content", "disposition", *_PLACED)
+        names = ("node", "name", "content", "disposition", *_ORIGIN)
         rows = zip(*(table.array(name).tolist() for name in names), strict=True)
         found = []
         for row, (node, name, content, disposition, offset, block) in enumerate(rows):
             if disposition > INLINE:
                 continue
-            place = part.place or {"offset": offset, "inspect_block": block}
+            origin = part.origin or {"offset": offset, "inspect_block": block}
             said = self.strings.bytes_of(content).decode(errors="surrogateescape")
             reached = self._reached(said, part.contents)
             if isinstance(reached, str):
                 state = reached
-                self.capture.diagnostics.add(
-                    _FINDINGS[state], f"{state}: {said!r}", offset=place["offset"]
+                self.diagnostics.add(
+                    _FINDINGS[state], f"its content is {said!r}", offset=origin["offset"]
                 )
             else:
                 state = EXPANDED
                 above = int(part.numbers[node])
                 named = name if disposition == CHILD else None
-                found.append(self._enter(reached, above, named, (*part.contents, said), place))
+                found.append(self._enter(reached, above, named, (*part.contents, said), origin))
             part.states[row] = self.strings.intern(state.encode())
         self.parts += found
         return found
@@ -152,7 +159,7 @@ class _Follower:
         above: int,
         name: int | None,
         contents: tuple[str, ...],
-        place: Mapping[str, int],
+        origin: Mapping[str, int],
     ) -> _Part:
         """Number the nodes of a tree below node ``above``, or as that node where it has no name."""
         nodes = own["nodes"]
@@ -168,7 +175,7 @@ class _Follower:
         self.parents.append(parents[first:])
         self.names.append(names[first:])
         self.count += len(nodes) - first
-        return _Part(own, numbers, first, contents, place, self._states(own))
+        return _Part(own, numbers, first, contents, origin, self._states(own))
 
     def _reached(self, said: str, contents: tuple[str, ...]) -> Mapping[str, Table] | str:
         """The tables of the tree that a link leads to, or what became of the link."""
@@ -190,15 +197,13 @@ class _Follower:
         given = self._given(said)
         if given is None:
             return "not found"
-        limits = self.capture.request.limits
         try:
             source = given.source if isinstance(given, Capture) else Source.open(given)
-            other = reader.InspectCapture(source, OpenRequest(limits=limits))
-            other.strings = self.strings
-            found = {name: other.table(name) for name in other.schemas}
+            decoder = Decoder(source.data, self.strings, self.limits)
+            found = self._tables(TreeRows(decoder, self.limits.max_memory))
         except FxError:
             return "not readable"
-        if not source.size or "FXI0001" in other.diagnostics.counts:
+        if not source.size or decoder.header() is None:
             return "not readable"
         return found
 
@@ -222,9 +227,9 @@ class _Follower:
 
     # --- Joining ----------------------------------------------------------------------------------
 
-    def joined(self) -> Joined:
+    def joined(self) -> JoinedRows:
         """All parts as one tree."""
-        size = self.capture.source.size
+        size = self.nbytes
         order = walked(size, np.concatenate(self.parents))
         columns: dict[str, dict[str, ColumnData]] = {}
         owned = {name: self._owned(name, order) for name in ("properties", "inspect_links")}
@@ -237,7 +242,7 @@ class _Follower:
         states = np.concatenate([part.states for part in self.parts])
         columns["inspect_links"]["state"] = states[owned["inspect_links"][1]]
         self._slots(columns, owned["properties"][1])
-        return Joined(columns)
+        return JoinedRows(columns)
 
     def _keys(self, name: str) -> list[str]:
         return [key for key in self.parts[0].tables[name] if key not in ("row", "array", "state")]
@@ -247,15 +252,15 @@ class _Follower:
         owners = np.concatenate(
             [part.numbers[part.tables[name].array("node")] for part in self.parts]
         )
-        return owners, arranged(self.capture.source.size, owners, order)
+        return owners, arranged(self.nbytes, owners, order)
 
     def _column(self, name: str, key: str, rows: NDArray[Any]) -> ColumnData:
         """A column of all parts, one behind the other, and of that some rows."""
         found: list[Any] = []
         for part in self.parts:
             column = part.tables[name][key]
-            if part.place is not None and key in _PLACED:
-                column = np.full(len(column), part.place[key], column.dtype)  # type: ignore[union-attr]
+            if part.origin is not None and key in _ORIGIN:
+                column = np.full(len(column), part.origin[key], column.dtype)  # type: ignore[union-attr]
             found.append(column)
         if isinstance(found[0], TextColumn):
             data = np.concatenate([column.data for column in found])
@@ -274,21 +279,20 @@ class _Follower:
         above = np.where(parents < 0, -1, order.place[parents]).astype(np.int32)
         names = np.concatenate(self.names)[numbers]
         placed: dict[str, ColumnData] = {}
-        for key in _PLACED:
+        for key in _ORIGIN:
             parts = []
             for part in self.parts:
                 column = part.tables["nodes"].array(key)
-                if part.place is not None:
-                    column = np.full(len(column) - part.first, part.place[key], column.dtype)
+                if part.origin is not None:
+                    column = np.full(len(column) - part.first, part.origin[key], column.dtype)
                 parts.append(column)
             placed[key] = np.concatenate(parts)[numbers]
-        size = self.capture.source.size
         return {
             "offset": placed["offset"],
             "id": np.arange(numbers.size, dtype=np.int32),
             "parent": above,
             "name": names,
-            "path": reader.paths(self.strings, size, names, above),
+            "path": paths(self.strings, self.nbytes, names, above),
             "links": np.bincount(order.place[link_owners], minlength=numbers.size).astype(np.int32),
             "inspect_block": placed["inspect_block"],
         }

@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 import reprlib
 import struct
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import attrs
@@ -21,8 +21,7 @@ from fx_inspect import layout as wire
 from fx_inspect.layout import BlockType
 from fx_inspect.rules import RULES
 from fxframework.errors import WriteRefusedError, did_you_mean
-from fxframework.io.limits import Limits
-from fxframework.io.words import U64_MAX, to_i64, view_of
+from fxframework.io.words import U64_MAX, to_i64
 from fxframework.kit.json_fields import (
     CANONICAL_NAN,
     JsonFields,
@@ -34,7 +33,6 @@ from fxframework.kit.json_fields import (
     unfit,
 )
 from fxframework.kit.lossless import DamagedRecord, LosslessRecord, record_of_json
-from fxframework.model.diagnostics import Diagnostics
 
 if TYPE_CHECKING:
     import numpy as np
@@ -47,8 +45,6 @@ __all__ = [
     "Damaged",
     "InspectRecord",
     "Padding",
-    "RecordDecoder",
-    "RecordEncoder",
     "Unknown",
     "block_of",
     "from_json",
@@ -57,13 +53,13 @@ __all__ = [
 
 I64_MIN, I64_MAX = -(1 << 63), (1 << 63) - 1
 U32_MAX = (1 << 32) - 1
-_TWO = struct.Struct("<QQ")
+TWO_WORDS = struct.Struct("<QQ")
 _U64 = struct.Struct("<Q")
 _U32 = struct.Struct("<I")
 _NOT_FIELDS = frozenset({"order", "type", "reserved", "unused", "unknown", "inline", "magic"})
 """Of the words' fields those that are no number of the record."""
 _TYPES = {type.name: int(type) for type in BlockType}
-_NUMBERS = {"new": wire.NEW_TYPES, "v0": wire.V0_TYPES}
+TYPES_OF = {"new": wire.NEW_TYPES, "v0": wire.V0_TYPES}
 """Types that each layout knows."""
 _FORMATS = {name: number for number, name in wire.BUFFER_FORMATS.items()}
 _DISPOSITIONS = {name: number for number, name in wire.DISPOSITIONS.items()}
@@ -303,7 +299,7 @@ _PLAIN = {
     for layout, types in wire.LAYOUTS.items()
     for type in types
 }
-_RESERVED = {
+RESERVED_MASKS = {
     (layout, type): words.reserved_masks
     for layout, types in wire.LAYOUTS.items()
     for type, words in types.items()
@@ -312,7 +308,7 @@ _RESERVED = {
 
 def _decoded(data: memoryview, layout: str, type: int, order: int) -> dict[str, Any]:
     """The fields of the block that ``data`` is."""
-    words = _TWO.unpack_from(data)
+    words = TWO_WORDS.unpack_from(data)
     fields: dict[str, Any] = {}
     if type == BlockType.HEADER:
         fields["magic"] = _text(data[4:8].tobytes())
@@ -372,7 +368,7 @@ def block_of(data: memoryview, layout: str, *, index: int = 0, raw: bool = True)
     order = word & wire.ORDER.limit
     type = (wire.TYPE if layout == "new" else wire.TYPE_V0).get(word)
     places = {"offset": index * wire.UNIT, "nbytes": len(data), "index": index, "order": order}
-    if type >= _NUMBERS[layout]:
+    if type >= TYPES_OF[layout]:
         return Unknown(type=type, raw=data.tobytes(), **places)
     block = Block(
         type=wire.TYPE_NAMES[type],
@@ -436,7 +432,7 @@ def _packed(block: Block) -> bytes:
     odd = fields.keys() - used
     if odd:
         raise refusal("FXI0402", f"{what} has no field {min(odd)!r}")
-    _TWO.pack_into(data, 0, *words)
+    TWO_WORDS.pack_into(data, 0, *words)
     if payload:
         start = wire.PAYLOAD_AT[type]
         if len(payload) > len(data) - start:
@@ -584,248 +580,3 @@ def _parsed_slots(form: JsonFields, fields: dict[str, Any]) -> None:
         else:
             slots.append(one.within("value", least, most))
     fields[name] = tuple(slots)
-
-
-# --- Framing: where blocks begin and end ---------------------------------------------------------
-
-
-def _zeros_end(view: memoryview, at: int, whole: int) -> int:
-    """The end of the run of zero units that begins at byte ``at``."""
-    piece = 1 << 12
-    while at < whole:
-        chunk = view[at : min(at + piece, whole)].tobytes()
-        left = len(chunk.lstrip(b"\0"))
-        at += (len(chunk) - left) // wire.UNIT * wire.UNIT
-        if left:
-            return at
-        piece = min(2 * piece, 1 << 20)
-    return at
-
-
-class _Resume:
-    """Where reading goes on behind bytes at which no block can begin."""
-
-    def __init__(self, view: memoryview, layout: str) -> None:
-        import numpy as np
-
-        whole = len(view) // wire.UNIT * wire.UNIT
-        words = np.frombuffer(view[:whole], "<u8")[::2].astype(np.uint64)
-        order = wire.ORDER.get(words).astype(np.int64)
-        field = wire.TYPE if layout == "new" else wire.TYPE_V0
-        room = len(words) - np.arange(len(words))
-        steps = np.left_shift(1, order)
-        plausible = (order <= wire.MAX_ORDER) & (steps <= room)
-        plausible &= field.get(words) < _NUMBERS[layout]
-        if layout == "new":
-            plausible &= wire.RESERVED_BITS.get(words) == 0
-        self._fits = plausible
-        # From the end: a block leads to the end where the one behind it does.
-        leads = bytearray(len(words) + 1)
-        leads[-1] = 1
-        steps[~plausible] = 0
-        for unit, step in zip(range(len(words) - 1, -1, -1), reversed(steps.tolist()), strict=True):
-            if step and leads[unit + step]:
-                leads[unit] = 1
-        self._leads = np.frombuffer(leads, np.uint8)[:-1].astype(bool)
-        self._end = whole
-
-    def after(self, at: int) -> int:
-        """The next unit behind byte ``at`` from which blocks lead to the end of the file.
-
-        Where there is none, the next one at which a block can stand; or the end of the last unit.
-        """
-        start = at // wire.UNIT + 1
-        for mask in (self._leads, self._fits):
-            rest = mask[start:]
-            if rest.any():
-                return (start + int(rest.argmax())) * wire.UNIT
-        return self._end
-
-
-# --- Decoder --------------------------------------------------------------------------------------
-
-
-class RecordDecoder:
-    """Reads a VMO block by block, in the layout that its first bytes show (notes §1.1).
-
-    Findings go to ``diagnostics``; of ``limits``, ``max_record`` is heeded. No ``options`` of the
-    reader change what blocks are. Nothing that the bytes say raises an exception, but for the
-    StrictError of strict diagnostics.
-    """
-
-    def __init__(
-        self,
-        *,
-        diagnostics: Diagnostics | None = None,
-        limits: Limits | None = None,
-        options: Mapping[str, Any] | None = None,
-    ) -> None:
-        self.diagnostics = diagnostics
-        self.limits = limits or Limits()
-        self.options = options or {}
-
-    def records(self, data: Data) -> Iterator[InspectRecord]:
-        """Every block, padding and damage included; their ``nbytes`` add up to ``len(data)``."""
-        found: list[tuple[str, str, int]] = []
-        walk = _Walk(view_of(data), found, self.limits.max_record)
-        for number, record in enumerate(walk.records()):
-            if self.diagnostics is not None:
-                for code, message, offset in found:
-                    self.diagnostics.add(code, message, offset=offset, record=number)
-            found.clear()
-            yield record
-
-
-class _Walk:
-    """A walk through a file. Findings about a record stand in ``found`` when it is given."""
-
-    def __init__(
-        self, view: memoryview, found: list[tuple[str, str, int]], max_record: int
-    ) -> None:
-        self.view = view
-        self.found = found
-        self.max_record = max_record
-        self.layout = wire.layout_of(view[:2].tobytes())
-        self.resume: _Resume | None = None
-
-    def find(self, code: str, message: str, offset: int) -> None:
-        """Note a finding about the record that comes."""
-        self.found.append((code, message, offset))
-
-    def damaged(self, code: str, at: int, end: int, message: str) -> Damaged:
-        """The stretch from ``at`` to ``end``, in which there is no block."""
-        self.find(code, message, at)
-        return Damaged(offset=at, nbytes=end - at, code=code, raw=self.view[at:end])
-
-    def records(self) -> Iterator[InspectRecord]:
-        """Every record."""
-        at = 0
-        while at < len(self.view):
-            record = self.record(at)
-            if not at and not (isinstance(record, Block) and record.type == "HEADER"):
-                kind = record.type if isinstance(record, Block) else record.record
-                self.found.insert(0, ("FXI0001", f"it begins with {kind}", 0))
-            yield record
-            at += record.nbytes
-
-    def record(self, at: int) -> InspectRecord:
-        """The record at byte ``at``."""
-        view = self.view
-        left = len(view) - at
-        if left < wire.UNIT:
-            return self.damaged("FXI0013", at, len(view), f"{left} bytes")
-        whole = len(view) // wire.UNIT * wire.UNIT
-        words = _TWO.unpack_from(view, at)
-        if not any(words):
-            end = _zeros_end(view, at, whole)
-            if end - at > wire.UNIT:
-                return Padding(offset=at, nbytes=end - at)
-        word = words[0]
-        order = word & wire.ORDER.limit
-        size = wire.ORDER_SIZE(order)
-        type = (wire.TYPE if self.layout == "new" else wire.TYPE_V0).get(word)
-        if size > left:
-            message = f"a block of {size} bytes, and {left} are left"
-            if order <= wire.MAX_ORDER and type < _NUMBERS[self.layout]:
-                return self.damaged("FXI0011", at, len(view), message)
-            if self.resume is None:
-                self.resume = _Resume(view, self.layout)
-            return self.damaged("FXI0012", at, self.resume.after(at), message)
-        if self.max_record and size > self.max_record:
-            return self.damaged("FXI0014", at, at + size, f"a block of {size} bytes")
-        block = block_of(view[at : at + size], self.layout, index=at // wire.UNIT)
-        self.look(block, words)
-        return block
-
-    def look(self, block: Block | Unknown, words: tuple[int, int]) -> None:
-        """What there is to say of a block by itself."""
-        at = block.offset
-        if block.order > wire.MAX_ORDER:
-            self.find("FXI0010", f"{block.nbytes} bytes", at)
-        if isinstance(block, Unknown):
-            self.find("FXI0101", f"type {block.type}", at)
-            return
-        number = block.number
-        header, payload = _RESERVED[self.layout, number]
-        if words[0] & header or words[1] & payload:
-            self.find("FXI0301", f"in a block of type {block.type}", at)
-        if number == BlockType.HEADER:
-            if at:
-                self.find("FXI0015", "", at)
-            else:
-                self.header(block)
-        elif number == BlockType.RESERVED:
-            self.find("FXI0102", "", at)
-        elif number == BlockType.BOOL_VALUE and words[1] > 1:
-            self.find("FXI0103", f"its word is {words[1]:#x}", at)
-
-    def header(self, block: Block) -> None:
-        """What there is to say of the header."""
-        fields = block.fields
-        if fields["magic"] != "INSP":
-            self.find("FXI0002", f"it is {reprlib.repr(fields['magic'])}", 0)
-        version = fields["version"]
-        if version > (wire.MAX_VERSION if self.layout == "new" else 0):
-            self.find("FXI0003", f"version {version}", 0)
-        elif not version and self.layout == "new":
-            self.find("FXI0004", "", 0)
-        generation = fields["generation"]
-        if generation % 2:
-            self.find("FXI0005", f"generation {generation}", 0)
-        elif generation == wire.FROZEN_GENERATION:
-            self.find("FXI0006", "", 0)
-        size, actual = fields["vmo_size"], len(self.view)
-        if size is None:
-            return
-        if not block.nbytes <= size <= wire.MAX_VMO or size % wire.UNIT:
-            self.find("FXI0007", f"it is {size}", 0)
-        elif size > actual:
-            self.find("FXI0008", f"{actual} bytes of {size}", 0)
-        elif size < actual:
-            self.find("FXI0009", f"{actual} bytes, {size} in the header", 0)
-
-
-# --- Encoder --------------------------------------------------------------------------------------
-
-
-class RecordEncoder:
-    """Writes records, or their JSON, as bytes, one after another.
-
-    ``raw`` counts where it decodes to the fields that the record has, so that what was not edited
-    comes out as it was, and an edit takes effect.
-    """
-
-    def encode(self, record: InspectRecord | Mapping[str, Any]) -> bytes:
-        """The record's bytes. Raises WriteRefusedError (FXI0401 to FXI0411), nothing changed."""
-        if isinstance(record, Mapping):
-            record = from_json(record)
-        if isinstance(record, Padding):
-            return _zeros(record.nbytes)
-        if isinstance(record, Block):
-            if record.raw is not None and _is(record, bytes(record.raw)):
-                return bytes(record.raw)
-            return record.pack()
-        if record.raw is None:
-            return record.pack()
-        return bytes(record.raw)
-
-    def close(self) -> bytes:
-        """What was held back: nothing."""
-        return b""
-
-
-def _is(block: Block, data: bytes) -> bool:
-    """Whether these bytes decode to the fields of a block."""
-    if not wire.UNIT <= len(data) == wire.ORDER_SIZE(data[0] & wire.ORDER.limit):
-        return False
-    found = block_of(memoryview(data), block.layout, raw=False)
-    return isinstance(found, Block) and found == attrs.evolve(block, raw=None)
-
-
-def _zeros(nbytes: int) -> bytes:
-    if nbytes < 0:
-        raise refusal("FXI0404", f"padding: nbytes is {nbytes}")
-    try:
-        return bytes(nbytes)
-    except (MemoryError, OverflowError):
-        raise refusal("FXI0404", f"padding: {nbytes} bytes are more than memory holds") from None

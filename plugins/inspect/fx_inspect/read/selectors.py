@@ -15,7 +15,7 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from fx_inspect.export.presentation import entries
+from fx_inspect.read.entries import entries
 from fxframework.errors import UnreadableError, UsageError
 from fxframework.model.capture import Capture, Entry, Record, Summary
 from fxframework.model.strings import StringPool

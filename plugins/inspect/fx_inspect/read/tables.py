@@ -7,7 +7,7 @@ from typing import Final
 
 from fxframework.model.schema import NAME, PROPERTY_TYPES, STANDARD_TABLES, Column, TableSchema
 
-__all__ = ["FORMATS", "INSPECT_LINKS", "INSPECT_SLOTS", "NODES", "PROPERTIES", "TYPES"]
+__all__ = ["FORMATS", "INSPECT_LINKS", "INSPECT_SLOTS", "NODES", "PROPERTIES", "SCHEMAS", "TYPES"]
 
 INT: Final = 1
 UINT: Final = 2
@@ -61,3 +61,8 @@ INSPECT_LINKS = TableSchema(
         Column("state", "code", "what became of it"),
     ),
 )
+
+SCHEMAS: Final[Mapping[str, TableSchema]] = {
+    schema.name: schema for schema in (NODES, PROPERTIES, INSPECT_SLOTS, INSPECT_LINKS)
+}
+"""The tables of a capture by name."""

@@ -26,7 +26,8 @@ import attrs
 
 from fx_inspect import layout as wire
 from fx_inspect.layout import BlockType
-from fx_inspect.read.records import Block, InspectRecord, RecordDecoder
+from fx_inspect.read.decoder import RecordDecoder
+from fx_inspect.read.records import Block, InspectRecord
 from fxframework.model.diagnostics import Diagnostics
 
 if TYPE_CHECKING:

@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from fx_inspect.export.presentation import EXPANDED, Link, Names, Slots, Values, decoded, walk
 from fx_inspect.layout import MAX_VMO, is_legacy
 from fx_inspect.read.histograms import EXPONENTIAL, LINEAR, Histogram
 from fx_inspect.read.tables import (
@@ -25,8 +24,11 @@ from fx_inspect.read.tables import (
     UINT,
     UINT_ARRAY,
 )
+from fx_inspect.read.walk import EXPANDED, Link, Names, Slots, Values, decoded, walk
 from fx_inspect.rules import RULES
-from fx_inspect.write.values import DoubleArray, IntArray, Lazy, Node, NumberArray, UintArray
+from fx_inspect.write.arrays import DoubleArray, IntArray, NumberArray, UintArray
+from fx_inspect.write.links import Lazy
+from fx_inspect.write.nodes import Node
 from fx_inspect.write.writer import Inspector
 from fxframework.errors import Severity, WriteRefusedError
 from fxframework.io.sink import Sink

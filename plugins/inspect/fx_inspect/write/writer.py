@@ -16,8 +16,9 @@ import attrs
 
 from fx_inspect import layout as wire
 from fx_inspect.write.heap import Growth
+from fx_inspect.write.links import Lazy
+from fx_inspect.write.nodes import Node
 from fx_inspect.write.state import State, refused, uint64
-from fx_inspect.write.values import Lazy, Node
 from fxframework.io.memory import BytesMemory
 from fxframework.io.sink import Sink
 from fxframework.io.words import WORD
@@ -214,6 +215,6 @@ def open_writer(
     diagnostics: Diagnostics,  # noqa: ARG001 (findings are the reader's; this one refuses)
 ) -> RecordRewriter:
     """A writer of blocks, as they were read."""
-    from fx_inspect.read.records import RecordEncoder
+    from fx_inspect.write.encoder import RecordEncoder
 
     return RecordRewriter(sink, RecordEncoder())

@@ -1,0 +1,67 @@
+"""What the exporters of the tree have in common: pieces of text, written as they are made."""
+
+from __future__ import annotations
+
+import abc
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from pathlib import PurePath
+from typing import Any, Final
+
+from fx_inspect.read.walk import EXPANDED, Link
+from fxframework.errors import WriteRefusedError
+from fxframework.io.sink import Sink
+from fxframework.model.capture import Capture
+
+__all__ = ["LINKS", "TreeExport", "names_of", "nothing_to_write"]
+
+PIECES: Final = 1 << 12
+CHARACTERS: Final = 1 << 20
+"""Pieces of text, and characters, that are gathered before they are written."""
+LINKS: Final = "links that are not expanded"
+
+
+class TreeExport(abc.ABC):
+    """Writes the pieces of text that are made of each capture."""
+
+    def __init__(self, sink: Sink) -> None:
+        self._sink = sink
+        self._dropped: Counter[str] = Counter()
+
+    def write(self, capture: Capture) -> None:
+        """Write one capture. Raises WriteRefusedError if it has no nodes."""
+        gathered: list[str] = []
+        size = 0
+        for piece in self._pieces(capture):
+            gathered.append(piece)
+            size += len(piece)
+            if size >= CHARACTERS or len(gathered) >= PIECES:
+                self._sink.write("".join(gathered).encode())
+                gathered.clear()
+                size = 0
+        self._sink.write("".join(gathered).encode())
+
+    def close(self) -> Mapping[str, int]:
+        """How often each thing was left out or changed, by its name."""
+        return {what: count for what, count in self._dropped.items() if count > 0}
+
+    @abc.abstractmethod
+    def _pieces(self, capture: Capture) -> Iterator[str]: ...
+
+    def _count_link(self, link: Link, states: Mapping[int, str]) -> None:
+        self._dropped[LINKS] += states[link.state] != EXPANDED
+
+
+def names_of(capture: Capture, options: Mapping[str, Any]) -> tuple[str, str]:
+    """The moniker of a capture and the name of its tree: the file's name, if not given."""
+    name = PurePath(capture.source.suffix_name).name
+    return options["moniker"] or name.partition(".")[0] or name, options["name"] or name
+
+
+def nothing_to_write(capture: Capture) -> WriteRefusedError:
+    """The refusal of a capture without a node."""
+    return WriteRefusedError(
+        "the capture has no nodes",
+        path=capture.name,
+        remedy="run `fxf verify` to see what is wrong with it",
+    )

@@ -1,0 +1,138 @@
+"""The exporter `json`: an array of objects, one a capture, as `ffx inspect show` gives them."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, Final
+
+import orjson
+
+from fx_inspect.export.base import TreeExport, names_of
+from fx_inspect.export.presentation import Shown, numbers, quoted, string_list
+from fx_inspect.read.entries import special_double
+from fx_inspect.read.histograms import Bound, Histogram
+from fx_inspect.read.walk import Names, Slots, Values, decoded, walk
+from fxframework.io.sink import Sink
+from fxframework.model.capture import Capture
+from fxframework.model.table import Table
+from fxframework.registry import ExportSession
+
+__all__ = ["open_json"]
+
+SAME_NAME: Final = "properties and children of a name that another of the same node has"
+SPECIAL: Final = "doubles that JSON does not have (NaN, infinity)"
+LARGEST: Final = "1.7976931348623157e308"
+
+
+def open_json(sink: Sink, options: Mapping[str, Any]) -> ExportSession:
+    """A session of the exporter `json`."""
+    return JsonExport(sink, options)
+
+
+class JsonExport(TreeExport):
+    """Writes an array of objects, one for each capture, as `ffx inspect show` gives it."""
+
+    def __init__(self, sink: Sink, options: Mapping[str, Any]) -> None:
+        super().__init__(sink)
+        self._options = options
+        self._begun = False
+
+    def write(self, capture: Capture) -> None:
+        """Write one capture."""
+        self._sink.write(b",\n" if self._begun else b"[")
+        self._begun = True
+        super().write(capture)
+
+    def close(self) -> Mapping[str, int]:
+        """End the array; gives what was left out, by name."""
+        self._sink.write(b"]\n" if self._begun else b"[]\n")
+        return super().close()
+
+    def _pieces(self, capture: Capture) -> Iterator[str]:
+        """The metadata, and the tree."""
+        moniker, name = names_of(capture, self._options)
+        metadata: dict[str, Any] = {
+            "name": name,
+            "component_url": self._options["component_url"],
+            "timestamp": self._options["timestamp"],
+        }
+        if self._options["escrowed"]:
+            metadata["escrowed"] = True
+        yield (
+            f'{{"data_source":"Inspect","metadata":{orjson.dumps(metadata).decode()},'
+            f'"moniker":{quoted(moniker)},"payload":'
+        )
+        names: Names[str] = Names(capture.strings, quoted, self._dropped)
+        states: Names[str] = Names(capture.strings, str)
+        depth = -1
+        filled = False
+        inside: list[set[int]] = []
+        for node in walk(capture, self._render()):
+            closing = "}" * (depth - node.depth + 1)
+            del inside[node.depth :]
+            if inside:
+                self._count_same(inside[-1], node.name)
+            mine: set[int] = set()
+            inside.append(mine)
+            # A comma comes after a sibling or a property, not after a node that was just opened.
+            comma = "," if closing or (depth >= 0 and filled) else ""
+            yield f"{closing}{comma}{'' if depth >= 0 else '{'}{names[node.name]}:{{"
+            filled = False
+            for key, value in node.properties:
+                self._count_same(mine, key)
+                comma, filled = "," if filled else "", True
+                if isinstance(value, str):
+                    yield f"{comma}{names[key]}:{value}"
+                else:
+                    yield f"{comma}{names[key]}:"
+                    yield from string_list(value, names)
+            depth = node.depth
+            for link in node.links:
+                self._count_link(link, states)
+        yield f'{"}" * (depth + 2)},"version":1}}' if depth >= 0 else 'null,"version":1}'
+
+    def _count_same(self, inside: set[int], name: int) -> None:
+        """Count a member of an object that has the name of another one."""
+        self._dropped[SAME_NAME] += name in inside
+        inside.add(name)
+
+    def _render(self) -> Callable[[Table, Slots], list[tuple[int, Shown]]]:
+        values: Values[Shown] = Values(
+            integer=str,
+            double=self._double,
+            truth=lambda value: "true" if value else "false",
+            string=lambda data: quoted(decoded(data, self._dropped)),
+            data=lambda data: f'"b64:{base64.b64encode(data).decode()}"',
+            array=lambda _type, slots, _format: self._numbers(slots),
+            histogram=self._histogram,
+            strings=lambda codes: codes,
+        )
+
+        def render(batch: Table, slots: Slots) -> list[tuple[int, Shown]]:
+            codes = batch.array("name").tolist()
+            return list(zip(codes, values.of(batch, slots), strict=True))
+
+        return render
+
+    def _double(self, value: float) -> str:
+        special = special_double(value)
+        if special:
+            self._dropped[SPECIAL] += 1
+            return f"-{LARGEST}" if special == "-Infinity" else LARGEST
+        return repr(value)
+
+    def _number(self, value: Bound) -> str:
+        return self._double(value) if isinstance(value, float) else str(value)
+
+    def _numbers(self, values: Sequence[Bound]) -> str:
+        return numbers(values) or f"[{','.join(map(self._number, values))}]"
+
+    def _histogram(self, one: Histogram) -> str:
+        members = []
+        for name, value in one.condensed().items():
+            if isinstance(value, list):
+                members.append(f'"{name}":{self._numbers(value)}')
+            else:
+                members.append(f'"{name}":{self._number(value)}')
+        return f"{{{','.join(members)}}}"

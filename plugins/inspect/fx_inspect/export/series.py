@@ -1,0 +1,113 @@
+"""The exporter `series`: several snapshots of one VMO, and what changes between them, as CSV."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from typing import Any, Final
+
+import orjson
+
+from fx_inspect.read.entries import entries, unescaped
+from fxframework.io.sink import Sink
+from fxframework.model.capture import Capture
+from fxframework.registry import ExportSession
+
+__all__ = ["open_series"]
+
+LINES: Final = 1 << 12
+UNORDERED: Final = "snapshots older than the one before, by generation"
+COLUMNS: Final = ("snapshot", "file", "generation", "change", "path", "name", "type", "value")
+GONE: Final = "removed"
+
+
+def open_series(sink: Sink, options: Mapping[str, Any]) -> ExportSession:
+    """A session of the exporter `series`."""
+    return SeriesExport(sink, options)
+
+
+class SeriesExport:
+    """Writes CSV rows: of the first snapshot all values, of each other what has changed."""
+
+    def __init__(self, sink: Sink, options: Mapping[str, Any]) -> None:
+        self._sink = sink
+        self._all = bool(options["all"])
+        self._dropped: Counter[str] = Counter()
+        self._number = 0
+        self._last: int | None = None
+        self._known: dict[tuple[str, int], tuple[str, str]] = {}
+        """The last type and value of each path, and of the same path once more, and so on."""
+
+    def write(self, capture: Capture) -> None:
+        """Write what a snapshot says that the one before did not."""
+        if not self._number:
+            self._sink.write((",".join(COLUMNS) + "\r\n").encode())
+        count = _generation(capture)
+        self._dropped[UNORDERED] += self._last is not None and count < self._last
+        self._last = count
+        head = f"{self._number},{_cell(capture.name)},{count},"
+        known, now = self._known, {}
+        times: Counter[str] = Counter()
+        lines: list[str] = []
+        for path, kind, value, _offset in entries(capture):
+            if kind == "node":
+                continue
+            key = (path, times[path])
+            times[path] += 1
+            now[key] = found = (kind, _csv_value(value))
+            before = known.get(key)
+            change = "first" if not self._number else "added" if before is None else "changed"
+            if before != found:
+                lines.append(head + _row(change, path, *found))
+            elif self._all:
+                lines.append(head + _row("same", path, *found))
+            if len(lines) == LINES:
+                self._sink.write("".join(lines).encode())
+                lines.clear()
+        lines += [
+            head + _row(GONE, key[0], kind, "")
+            for key, (kind, _) in known.items()
+            if key not in now
+        ]
+        self._sink.write("".join(lines).encode())
+        self._known = now
+        self._number += 1
+
+    def close(self) -> Mapping[str, int]:
+        """What may have gone wrong."""
+        return {what: count for what, count in self._dropped.items() if count > 0}
+
+
+def _generation(capture: Capture) -> int:
+    """The generation count in the header."""
+    return int.from_bytes(capture.source.read(8, 8), "little")
+
+
+def _row(change: str, path: str, kind: str, value: str) -> str:
+    node, name = split_property(path)
+    return f"{change},{_cell(node)},{_cell(name)},{kind},{value}\r\n"
+
+
+def split_property(path: str) -> tuple[str, str]:
+    """The path of a node and the name in it, of the path of a property."""
+    at = len(path)
+    while True:  # the last colon that no backslash stands before belongs to us
+        at = path.rindex(":", 0, at)
+        behind = len(path[:at]) - len(path[:at].rstrip("\\"))
+        if behind % 2 == 0:
+            return path[:at], unescaped(path[at + 1 :])
+
+
+def _csv_value(value: Any) -> str:
+    if isinstance(value, str):
+        return _cell(value) or '""'
+    if isinstance(value, float):
+        return repr(value)
+    return _cell(orjson.dumps(value).decode())
+
+
+def _cell(text: str) -> str:
+    """A field of CSV."""
+    if any(character in text for character in ',"\r\n'):
+        return '"' + text.replace('"', '""') + '"'
+    return text

@@ -1,0 +1,159 @@
+"""The exporters `tree` and `text`: the lines that iquery prints."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, Final
+
+from fx_inspect.export.base import TreeExport, names_of
+from fx_inspect.export.presentation import LongTexts, Shown, Texts, debugged, plain, rust_double
+from fx_inspect.export.selectors import open_selectors
+from fx_inspect.read.entries import special_double
+from fx_inspect.read.histograms import RANGES, Bound, Histogram
+from fx_inspect.read.walk import Names, Slots, Values, walk
+from fxframework.io.sink import Sink
+from fxframework.model.capture import Capture
+from fxframework.model.table import Table
+from fxframework.registry import ExportSession
+
+__all__ = ["open_tree"]
+
+ROUNDED: Final = "digits of doubles, behind the sixth"
+DEEP: Final = "indentation of nodes, beyond a depth of 500"
+INDENT: Final = "  "
+MARGIN: Final = "\0"
+"""Stands for the indentation of a property; no text that is shown holds it."""
+DEEPEST: Final = 500
+BROKEN: Final = 100
+"""Bytes of a list of strings from which on each has a line of its own."""
+ROW: Final = 16
+"""Bytes of a line of a hex dump."""
+
+
+def _hex_rows(data: bytes) -> str:
+    """Bytes as lines of a hex dump."""
+    rows = []
+    for at in range(0, len(data), ROW):
+        piece = data[at : at + ROW]
+        letters = "".join(chr(byte) if 32 <= byte < 127 else "." for byte in piece)
+        rows.append(f"{at:08x}\t{piece.hex(' '):<{3 * ROW - 1}} \t{letters}\n")
+    return "".join(rows).strip()
+
+
+def _bound(type: str) -> Callable[[Bound], str]:
+    """How bounds of buckets are shown."""
+    if type == "double":
+        return lambda value: rust_double(float(value))
+    least, most = RANGES[type]
+    edges = {most: "<max>"} | ({least: "<min>"} if least else {})
+    return lambda value: edges.get(value) or str(value)
+
+
+def open_tree(sink: Sink, options: Mapping[str, Any]) -> ExportSession:
+    """A session of the exporters `tree` and `text`."""
+    if options.get("selectors"):
+        return open_selectors(sink, options)
+    return TreeTextExport(sink, options)
+
+
+class TreeTextExport(TreeExport):
+    """Writes the lines that iquery prints."""
+
+    def __init__(self, sink: Sink, options: Mapping[str, Any]) -> None:
+        super().__init__(sink)
+        self._options = options
+
+    def _pieces(self, capture: Capture) -> Iterator[str]:
+        """The metadata, and then a line for each node and property."""
+        yield self._head(capture)
+        long = LongTexts(self._dropped, repeat=bool(self._options.get("repeat")))
+        names = Texts(capture.strings, long, plain)
+        texts = Texts(capture.strings, long, str)
+        states: Names[str] = Names(capture.strings, str)
+        root = True
+        for node in walk(capture, self._render(long)):
+            if root:
+                yield "  payload:\n"
+                root = False
+            if node.depth > DEEPEST:
+                self._dropped[DEEP] += 1
+            indent = INDENT * (min(node.depth, DEEPEST) + 2)
+            yield f"{indent}{names[node.name]}:\n"
+            for code, value in node.properties:
+                shown = value
+                if not isinstance(value, str):
+                    shown = _strings([texts[slot] for slot in value])
+                if MARGIN in shown:
+                    shown = shown.replace(MARGIN, indent + INDENT)
+                yield f"{indent}{INDENT}{names[code]}{shown}\n"
+            for link in node.links:
+                self._count_link(link, states)
+        if root:
+            yield "  payload: null\n"
+
+    def _head(self, capture: Capture) -> str:
+        moniker, name = names_of(capture, self._options)
+        lines = [
+            f"{plain(moniker)}:",
+            "  metadata:",
+            f"    name = {plain(name)}",
+            f"    component_url = {plain(self._options['component_url']) or 'null'}",
+            f"    timestamp = {self._options['timestamp']}",
+        ]
+        if self._options["escrowed"]:
+            lines.append("    escrowed = true")
+        return "\n".join([*lines, ""])
+
+    def _render(self, long: LongTexts) -> Callable[[Table, Slots], list[tuple[int, Shown]]]:
+        """What makes of each property the code of its name and what is shown of its value.
+
+        Strings of an array stay codes. MARGIN stands for the indentation of the property.
+        """
+        values: Values[Shown] = Values(
+            integer=lambda value: f" = {value}",
+            double=self._double,
+            truth=lambda value: " = true" if value else " = false",
+            string=lambda data: f" = {plain(long.of(data))}",
+            data=lambda data: f" = Binary:\n{_hex_rows(data)}",
+            array=_array,
+            histogram=_histogram,
+            strings=lambda codes: codes,
+        )
+
+        def render(batch: Table, slots: Slots) -> list[tuple[int, Shown]]:
+            codes = batch.array("name").tolist()
+            return list(zip(codes, values.of(batch, slots), strict=True))
+
+        return render
+
+    def _double(self, value: float) -> str:
+        if special_double(value):
+            return f" = {rust_double(value)}"
+        shown = f"{value:.6f}"
+        self._dropped[ROUNDED] += float(shown) != value
+        return f" = {shown}"
+
+
+def _array(type: str, slots: Sequence[Bound], _format: int) -> str:
+    if type == "double":
+        return f" = [{', '.join(map(rust_double, slots))}]"
+    return f" = {list(slots)}"
+
+
+def _histogram(one: Histogram) -> str:
+    show = _bound(one.type)
+    count: Callable[[Any], str] = rust_double if one.type == "double" else str
+    buckets = ", ".join(
+        f"[{show(least)},{show(most)})={count(value)}"
+        for (least, most), value in zip(one.bounds(), one.counts, strict=True)
+        if value > 0
+    )
+    lines = [f"type = {one.kind}", f"size = {one.size}", f"buckets = [{buckets}]"]
+    return "".join([":", *(f"\n{MARGIN}{INDENT}{line}" for line in lines)])
+
+
+def _strings(texts: Sequence[str]) -> str:
+    if 2 + sum(len(text.encode()) + 2 for text in texts) < BROKEN:
+        return f" = [{', '.join(map(debugged, texts))}]"
+    lines = "".join(f'\n{MARGIN}{INDENT}"{plain(text)}",' for text in texts)
+    return f" = [{lines}\n{MARGIN}]"

@@ -1,0 +1,178 @@
+"""The exporter `tree-json`: the tree of one capture with the types of its properties, exact."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, Final
+
+from fx_inspect.export.base import TreeExport, nothing_to_write
+from fx_inspect.export.presentation import Shown, numbers, quoted, string_list
+from fx_inspect.read.entries import special_double
+from fx_inspect.read.histograms import Bound, Histogram
+from fx_inspect.read.tables import BYTES, DOUBLE, FORMATS, STRING, STRING_ARRAY, TYPES
+from fx_inspect.read.walk import ARRAYS, EXPANDED, NOT_UTF8, Names, Slots, Values, walk
+from fxframework.errors import WriteRefusedError
+from fxframework.io.sink import Sink
+from fxframework.kit.json_fields import CANONICAL_NAN, bits_of
+from fxframework.model.capture import Capture
+from fxframework.model.table import Table
+from fxframework.registry import ExportSession
+
+__all__ = ["open_tree_json"]
+
+PAYLOADS: Final = "bits of NaN"
+
+
+def open_tree_json(sink: Sink, options: Mapping[str, Any]) -> ExportSession:
+    """A session of the exporter `tree-json`."""
+    return TreeJsonExport(sink, options)
+
+
+class _Members(dict[int, str]):
+    """The strings of a capture's pool as the member ``key`` of a JSON object, by code."""
+
+    def __init__(self, show: Callable[[str, bytes], str], capture: Capture, key: str) -> None:
+        super().__init__()
+        self._show = show
+        self._pool = capture.strings
+        self._key = key
+
+    def __missing__(self, code: int) -> str:
+        data = self._pool.bytes_of(code) if code >= 0 else b""
+        value = self[code] = self._show(self._key, data)
+        return value
+
+
+class TreeJsonExport(TreeExport):
+    """Writes the bare tree, with the types of properties (CONTRACTS §3)."""
+
+    def __init__(self, sink: Sink, options: Mapping[str, Any]) -> None:
+        super().__init__(sink)
+        self._lossless = bool(options["lossless"])
+        self._used = False
+
+    def write(self, capture: Capture) -> None:
+        """Write one capture. Raises WriteRefusedError for a second one."""
+        if self._used:
+            raise WriteRefusedError(
+                "tree-json holds one tree", remedy="convert the inputs one by one"
+            )
+        self._used = True
+        super().write(capture)
+
+    def _pieces(self, capture: Capture) -> Iterator[str]:
+        """A node's name and properties, its children, and then its links."""
+        names = _Members(self._member, capture, "name")
+        contents = _Members(self._member, capture, "content")
+        states: Names[str] = Names(capture.strings, str)
+        strings: Names[str] = Names(capture.strings, quoted, self._dropped)
+        closing: list[Sequence[str]] = []
+        for node in walk(capture, self._render(names)):
+            comma = ""
+            while len(closing) > node.depth:
+                yield from closing.pop()
+                comma = ","
+            yield f'{comma}{{{names[node.name]},"properties":['
+            comma = ""
+            for start, value in node.properties:
+                if isinstance(value, str):
+                    yield f"{comma}{start}{value}}}"
+                else:
+                    yield f"{comma}{start}"
+                    yield from string_list(value, strings)
+                    yield "}"
+                comma = ","
+            yield '],"children":['
+            left = [link for link in node.links if states[link.state] != EXPANDED]
+            if not left:
+                closing.append(("]}",))
+                continue
+            ending = ['],"links":']
+            for comma, link in zip(["[", *"," * (len(left) - 1)], left, strict=True):
+                ending += [
+                    comma, "{", names[link.name], ",", contents[link.content],
+                    f',"disposition":"{link.disposition}"}}',
+                ]  # fmt: skip
+            closing.append([*ending, "]}"])
+        if not closing:
+            raise nothing_to_write(capture)
+        while closing:
+            yield from closing.pop()
+        yield "\n"
+
+    def _render(
+        self, names: Mapping[int, str]
+    ) -> Callable[[Table, Slots], list[tuple[str, Shown]]]:
+        """What makes of each property the beginning of its object, and its value."""
+        values: Values[Shown] = Values(
+            integer=str,
+            double=self._double,
+            truth=lambda value: "true" if value else "false",
+            string=self._string,
+            data=lambda data: f'"{data.hex()}"',
+            array=self._array,
+            histogram=self._histogram,
+            strings=lambda codes: codes,
+        )
+        keys = {number: f',"{name}":' for number, name in TYPES.items()}
+        # What these are is said by their values, which have their keys with them.
+        keys |= dict.fromkeys((STRING, *ARRAYS), ",")
+        keys |= {BYTES: ',"bytes_hex":', STRING_ARRAY: ',"string_list":', DOUBLE: ","}
+
+        def render(batch: Table, slots: Slots) -> list[tuple[str, Shown]]:
+            codes = batch.array("name").tolist()
+            types = batch.array("type").tolist()
+            shown = values.of(batch, slots)
+            return [
+                (f"{{{names[code]}{keys[number]}", value)
+                for code, number, value in zip(codes, types, shown, strict=True)
+            ]
+
+        return render
+
+    def _member(self, key: str, data: bytes) -> str:
+        """A string as a member, with its bytes beside it where they are not UTF-8."""
+        try:
+            return f'"{key}":{quoted(data.decode())}'
+        except UnicodeDecodeError:
+            shown = f'"{key}":{quoted(data.decode("utf-8", "replace"))}'
+            if self._lossless:
+                return f'{shown},"{key}_bytes_hex":"{data.hex()}"'
+            self._dropped[NOT_UTF8] += 1
+            return shown
+
+    def _string(self, data: bytes) -> str:
+        return self._member("string", data)
+
+    def _double(self, value: float) -> str:
+        special = special_double(value)
+        if not special:
+            return f'"double":{value!r}'
+        shown = f'"double":"{special}"'
+        bits = bits_of(value)
+        if special != "NaN" or bits == CANONICAL_NAN:
+            return shown
+        if self._lossless:
+            return f'{shown},"double_bits":"0x{bits:016x}"'
+        self._dropped[PAYLOADS] += 1
+        return shown
+
+    def _number(self, value: Bound) -> str:
+        if not isinstance(value, float):
+            return str(value)
+        special = special_double(value)
+        if special == "NaN" and bits_of(value) != CANONICAL_NAN:
+            self._dropped[PAYLOADS] += 1
+        return f'"{special}"' if special else repr(value)
+
+    def _numbers(self, values: Sequence[Bound]) -> str:
+        return numbers(values) or f"[{','.join(map(self._number, values))}]"
+
+    def _array(self, type: str, slots: Sequence[Bound], format: int) -> str:
+        display = f',"display":"{FORMATS[format]}"' if format and format in FORMATS else ""
+        return f'"{type}_array":{self._numbers(slots)}{display}'
+
+    def _histogram(self, one: Histogram) -> str:
+        members = [f'"{name}":{self._number(value)}' for name, value in one.parameters().items()]
+        members += [f'"size":{one.size}', f'"counts":{self._numbers(one.counts)}']
+        return f'"{one.type}_{one.kind}_histogram":{{{",".join(members)}}}'

@@ -1,0 +1,177 @@
+"""Entries: what a capture states, by path; snapshots are compared by them."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import re
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Final, NamedTuple
+
+from fx_inspect.read.tables import FORMATS, TYPES
+from fx_inspect.read.walk import ARRAY_TYPES, ARRAYS, EXPANDED, Names, Slots, Values, walk
+from fxframework.model.capture import Capture, Entry
+from fxframework.model.strings import StringPool
+from fxframework.model.table import Table
+
+__all__ = ["Value", "entries", "escaped", "special_double", "unescaped"]
+
+SPECIAL: Final = "\\/:* \t"
+"""Characters that follow a backslash in a selector."""
+_ESCAPE: Final = re.compile(r"\\(.)", re.DOTALL)
+DEEPEST: Final = 200
+SHOWN: Final = 8
+LONGEST_NAME: Final = 256
+LONGEST_PATH: Final = 1 << 10
+"""Bytes of a name, and of the path of a node, that are shown in full."""
+NAME_SHOWN: Final = 64
+"""Characters of a longer name that are shown, and names of a longer path (SHOWN)."""
+LONG: Final = 256
+"""Bytes of a string from which on equal ones are one object."""
+
+
+def escaped(name: str) -> str:
+    """A name as a selector has it: with a backslash before each special character."""
+    if any(character in name for character in SPECIAL):
+        return "".join(f"\\{each}" if each in SPECIAL else each for each in name)
+    return name
+
+
+def unescaped(name: str) -> str:
+    """The name that a name in a selector stands for, without the backslashes."""
+    return _ESCAPE.sub(r"\1", name) if "\\" in name else name
+
+
+def special_double(value: float) -> str | None:
+    """``NaN``, ``Infinity`` or ``-Infinity``; None for a double that JSON has."""
+    if math.isfinite(value):
+        return None
+    return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
+
+
+class Value(NamedTuple):
+    """A property: the code of its name, its type, its value as plain JSON has it, its offset."""
+
+    name: int
+    type: str
+    value: Any
+    offset: int
+
+
+def exact(pool: StringPool) -> Callable[[Table, Slots], list[Value]]:
+    """What makes Values of a batch of properties."""
+    texts: Names[str] = Names(pool, str)
+    known: dict[bytes, Any] = {}
+
+    def number(value: float) -> Any:
+        return special_double(value) or value
+
+    def string(data: bytes) -> Any:
+        if len(data) < LONG:
+            return text(data)
+        # Many properties may share a long string; their entries share it too.
+        found = known.get(data)
+        if found is None:
+            found = known[data] = text(data)
+        return found
+
+    def text(data: bytes) -> Any:
+        try:
+            return data.decode()
+        except UnicodeDecodeError:
+            return {"bytes_hex": data.hex()}
+
+    def array(_type: str, slots: Sequence[int | float], _format: int) -> Any:
+        return [number(slot) for slot in slots]
+
+    values: Values[Any] = Values(
+        integer=lambda value: value,
+        double=number,
+        truth=lambda value: value,
+        string=string,
+        data=lambda data: data.hex(),
+        array=array,
+        histogram=lambda one: [number(slot) for slot in one.slots()],
+        strings=lambda codes: [texts[code] for code in codes],
+    )
+
+    def render(batch: Table, slots: Slots) -> list[Value]:
+        names = batch.array("name").tolist()
+        types = batch.array("type").tolist()
+        formats = batch.array("inspect_format").tolist()
+        return [
+            Value(name, _type_name(number, format), value, offset)
+            for name, number, format, value, offset in zip(
+                names,
+                types,
+                formats,
+                values.of(batch, slots),
+                batch.array("offset").tolist(),
+                strict=True,
+            )
+        ]
+
+    return render
+
+
+def _type_name(number: int, format: int) -> str:
+    """The name of a type; of a histogram ``int_linear_histogram`` and so on."""
+    if number in ARRAYS and format:
+        return f"{ARRAY_TYPES[number]}_{FORMATS.get(format, format)}_histogram"
+    return TYPES.get(number, str(number))
+
+
+def entries(capture: Capture) -> Iterator[Entry]:
+    """The nodes, properties and links of a capture, by path (``Capture.entries``).
+
+    A path is the selector of what it names, ``root/a`` or ``root/a:property``. A name of more than
+    ``LONGEST_NAME`` bytes, and a path of more than ``LONGEST_PATH`` bytes or ``DEEPEST`` names,
+    have a digest in place of what is not shown.
+    """
+    names: Names[str] = Names(capture.strings, _bounded)
+    texts: Names[str] = Names(capture.strings, str)
+    above = _Above()
+    for node in walk(capture, exact(capture.strings)):
+        path = above.path(node.depth, names[node.name])
+        yield Entry(path, "node", None, node.offset)
+        for name, kind, value, offset in node.properties:
+            yield Entry(f"{path}:{names[name]}", kind, value, offset)
+        for link in node.links:
+            if texts[link.state] != EXPANDED:
+                kind = f"{link.disposition} link"
+                content = texts[link.content]
+                yield Entry(f"{path}:{names[link.name]}", kind, content, link.offset)
+
+
+def _bounded(name: str) -> str:
+    """A name as it stands in a path."""
+    data = name.encode()
+    if len(data) <= LONGEST_NAME:
+        return escaped(name)
+    return f"{escaped(name[:NAME_SHOWN])}…{_digest(data).hex()}…"
+
+
+def _digest(data: bytes) -> bytes:
+    return hashlib.blake2b(data, digest_size=8).digest()
+
+
+class _Above:
+    """The names above a node, as paths of bounded length."""
+
+    def __init__(self) -> None:
+        self._names: list[str] = []
+        self._lengths: list[int] = []
+        self._digests: list[bytes] = []
+
+    def path(self, depth: int, name: str) -> str:
+        """The path of a node at a depth, when those before it were asked for in order."""
+        del self._names[depth:], self._lengths[depth:], self._digests[depth:]
+        self._names.append(name)
+        before = self._digests[-1] if self._digests else b""
+        length = (self._lengths[-1] if self._lengths else 0) + len(name) + 1
+        self._lengths.append(length)
+        self._digests.append(_digest(before + name.encode() + b"/"))
+        if depth <= DEEPEST and length <= LONGEST_PATH:
+            return "/".join(self._names)
+        shown = self._names[: min(SHOWN, depth)]
+        return f"{'/'.join(shown)}/…{before.hex()}…/{name}"

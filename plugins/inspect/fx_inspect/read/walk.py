@@ -1,0 +1,304 @@
+"""Walk: the nodes of a capture in the order of the tree, with their properties and links.
+
+Tables are read side by side, in batches: a node comes before what is below it, and properties,
+slots and links come in the order of what they belong to. Nothing is kept of a node that was passed,
+so the memory of a walk does not depend on how many properties a node has.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from itertools import chain
+from typing import Any, Final, Generic, NamedTuple, Protocol, Self, TypeVar
+
+import attrs
+import numpy as np
+
+from fx_inspect.layout import DISPOSITIONS
+from fx_inspect.read.histograms import Histogram
+from fx_inspect.read.tables import (
+    BOOL,
+    DOUBLE,
+    DOUBLE_ARRAY,
+    INT,
+    INT_ARRAY,
+    STRING,
+    STRING_ARRAY,
+    UINT,
+    UINT_ARRAY,
+)
+from fxframework.model.capture import Capture
+from fxframework.model.strings import StringPool, TextColumn
+from fxframework.model.table import Table
+
+__all__ = [
+    "ARRAYS",
+    "ARRAY_TYPES",
+    "EXPANDED",
+    "NOT_UTF8",
+    "Link",
+    "Names",
+    "Placed",
+    "Slots",
+    "Values",
+    "decoded",
+    "walk",
+]
+
+V = TypeVar("V")
+S = TypeVar("S", bound="Sliced")
+
+ROWS: Final = 1 << 16
+"""Rows of a batch that a capture is asked for."""
+NOT_UTF8: Final = "strings that are not UTF-8, in part"
+ARRAYS: Final = frozenset({INT_ARRAY, UINT_ARRAY, DOUBLE_ARRAY})
+"""Types of arrays of numbers."""
+ARRAY_TYPES: Final = {INT_ARRAY: "int", UINT_ARRAY: "uint", DOUBLE_ARRAY: "double"}
+EXPANDED: Final = "expanded"
+"""The state of a link whose tree was joined."""
+
+
+class Names(dict[int, V]):
+    """What ``make`` gives for the strings of a pool, by code; null is the empty string.
+
+    Bytes that are not UTF-8 become U+FFFD; each such string counts once in ``dropped``.
+    """
+
+    def __init__(
+        self, pool: StringPool, make: Callable[[str], V], dropped: Counter[str] | None = None
+    ) -> None:
+        super().__init__()
+        self._pool = pool
+        self._make = make
+        self._dropped = dropped
+
+    def __missing__(self, code: int) -> V:
+        data = self._pool.bytes_of(code) if code >= 0 else b""
+        value = self[code] = self._make(decoded(data, self._dropped))
+        return value
+
+
+def decoded(data: bytes, dropped: Counter[str] | None) -> str:
+    """The text of some bytes; what is not UTF-8 becomes U+FFFD, which ``dropped`` counts."""
+    try:
+        return data.decode()
+    except UnicodeDecodeError:
+        if dropped is not None:
+            dropped[NOT_UTF8] += 1
+        return data.decode("utf-8", "replace")
+
+
+# --- Walking -------------------------------------------------------------------------------------
+
+
+class Sliced(Protocol):
+    """What is made of the rows of a batch: a slice of it belongs to a slice of the rows."""
+
+    def __getitem__(self, rows: slice, /) -> Self: ...
+
+
+class Details(Generic[S]):
+    """Rows of a table that belong to rows of another table, asked for in the order of these."""
+
+    def __init__(
+        self, capture: Capture, table: str, column: str, make: Callable[[Table], S]
+    ) -> None:
+        self._groups = self._grouped(capture, table, column, make)
+        self._next = next(self._groups, None)
+
+    @staticmethod
+    def _grouped(
+        capture: Capture, table: str, column: str, make: Callable[[Table], S]
+    ) -> Iterator[tuple[int, S]]:
+        """Each key with what was made of its rows; a key may come in several pieces."""
+        if table not in capture.schemas:
+            return
+        for batch in capture.batches(table, ROWS):
+            if not len(batch):
+                continue
+            keys = batch.array(column)
+            made = make(batch)
+            starts = [0, *(np.flatnonzero(keys[1:] != keys[:-1]) + 1).tolist(), len(batch)]
+            for at, key in enumerate(keys[starts[:-1]].tolist()):
+                yield key, made[starts[at] : starts[at + 1]]
+
+    def groups(self, key: int) -> Iterator[S]:
+        """What was made of the rows of a key, in pieces; rows of lesser keys are skipped."""
+        while self._next is not None and self._next[0] <= key:
+            if self._next[0] == key:
+                yield self._next[1]
+            self._next = next(self._groups, None)
+
+
+class Slots:
+    """The slots of arrays, by the rows of their properties, which are asked for in order."""
+
+    def __init__(self, capture: Capture) -> None:
+        self._pieces = Details(capture, "inspect_slots", "parent", _Piece.whole)
+
+    def of(self, row: int, column: str) -> list[Any]:
+        """The slots of an array in a column of `inspect_slots`."""
+        pieces = [piece.values(column) for piece in self._pieces.groups(row)]
+        return pieces[0] if len(pieces) == 1 else [*chain.from_iterable(pieces)]
+
+
+class _Piece:
+    """Some rows of a batch."""
+
+    def __init__(self, batch: Table, rows: slice) -> None:
+        self._batch = batch
+        self._rows = rows
+
+    @classmethod
+    def whole(cls, batch: Table) -> _Piece:
+        return cls(batch, slice(0, len(batch)))
+
+    def __getitem__(self, rows: slice) -> _Piece:
+        return _Piece(self._batch, rows)
+
+    def values(self, column: str) -> list[Any]:
+        values: list[Any] = self._batch.array(column)[self._rows].tolist()
+        return values
+
+
+class Link(NamedTuple):
+    """A link of a node."""
+
+    name: int
+    """Code, as is the content."""
+    content: int
+    disposition: str
+    """``child`` or ``inline``, or ``?``."""
+    state: int
+    """Code."""
+    offset: int
+
+
+@attrs.frozen
+class Placed(Generic[V]):
+    """A node at its place in the tree.
+
+    ``properties`` and ``links`` are read once, in this order, before the next node is asked for.
+    """
+
+    depth: int
+    """How many nodes enclose it."""
+    name: int
+    """Code."""
+    offset: int
+    properties: Iterator[V]
+    """What was made of each of its properties."""
+    links: Iterator[Link]
+
+
+def walk(capture: Capture, render: Callable[[Table, Slots], list[V]]) -> Iterator[Placed[V]]:
+    """The nodes of a capture, each before its children, with their properties and links.
+
+    ``render`` makes one object of each row of a batch of `properties`; it is given the slots of
+    arrays, by the row of the property.
+    """
+    slots = Slots(capture)
+    properties: Details[list[V]] = Details(
+        capture, "properties", "node", lambda batch: render(batch, slots)
+    )
+    links: Details[list[Link]] = Details(capture, "inspect_links", "node", _links)
+    open_nodes: list[int] = []
+    for batch in capture.batches("nodes", ROWS):
+        columns = (batch.array(name) for name in ("id", "parent", "name", "offset"))
+        rows = zip(*(column.tolist() for column in columns), strict=True)
+        for node, parent, name, offset in rows:
+            while open_nodes and open_nodes[-1] != parent:
+                open_nodes.pop()
+            yield Placed(
+                len(open_nodes),
+                name,
+                offset,
+                chain.from_iterable(properties.groups(node)),
+                chain.from_iterable(links.groups(node)),
+            )
+            open_nodes.append(node)
+
+
+def _links(batch: Table) -> list[Link]:
+    names = ("name", "content", "disposition", "state", "offset")
+    columns = (batch.array(name).tolist() for name in names)
+    return [
+        Link(name, content, DISPOSITIONS.get(disposition, "?"), state, offset)
+        for name, content, disposition, state, offset in zip(*columns, strict=True)
+    ]
+
+
+# --- Values --------------------------------------------------------------------------------------
+
+
+@attrs.frozen(kw_only=True)
+class Values(Generic[V]):
+    """What is made of the values of properties, by their type."""
+
+    integer: Callable[[int], V]
+    """Of an int and of a uint."""
+    double: Callable[[float], V]
+    truth: Callable[[bool], V]
+    string: Callable[[bytes], V]
+    data: Callable[[bytes], V]
+    array: Callable[[str, Sequence[int | float], int], V]
+    """Of the type of the slots, the slots and the format: an array, or a histogram that has too
+    few slots."""
+    histogram: Callable[[Histogram], V]
+    strings: Callable[[Sequence[int]], V]
+    """Of the codes of strings."""
+
+    def of(self, batch: Table, slots: Slots) -> list[V]:
+        """The values of a batch of `properties`."""
+        types = batch.array("type")
+        out: list[Any] = [None] * len(batch)
+        numbers = np.unique(types).tolist()
+        for number in numbers:
+            rows = np.flatnonzero(types == number)
+            if number in ARRAYS or number == STRING_ARRAY:
+                continue
+            for row, value in zip(rows.tolist(), self._plain(batch, number, rows), strict=True):
+                out[row] = value
+        if any(number >= INT_ARRAY for number in numbers):
+            self._arrays(batch, slots, out)
+        return out
+
+    def _plain(self, batch: Table, number: int, rows: Any) -> Iterator[V]:
+        if number == INT:
+            return map(self.integer, batch.array("int")[rows].tolist())
+        if number == UINT:
+            return map(self.integer, batch.array("uint")[rows].tolist())
+        if number == DOUBLE:
+            return map(self.double, batch.array("float")[rows].tolist())
+        if number == BOOL:
+            return map(self.truth, (batch.array("int")[rows] != 0).tolist())
+        column = batch["text"]
+        assert isinstance(column, TextColumn)  # noqa: S101 (its kind is text)
+        starts = column.offsets[:-1][rows].tolist()
+        stops = column.offsets[1:][rows].tolist()
+        view = memoryview(column.data)
+        show = self.string if number == STRING else self.data
+        return (show(bytes(view[start:stop])) for start, stop in zip(starts, stops, strict=True))
+
+    def _arrays(self, batch: Table, slots: Slots, out: list[Any]) -> None:
+        types, formats = batch.array("type"), batch.array("inspect_format")
+        chosen = np.flatnonzero(types >= INT_ARRAY)
+        places = zip(
+            chosen.tolist(),
+            types[chosen].tolist(),
+            formats[chosen].tolist(),
+            batch.array("row")[chosen].tolist(),
+            strict=True,
+        )
+        for place, number, format, row in places:
+            if number == STRING_ARRAY:
+                out[place] = self.strings(slots.of(row, "str"))
+                continue
+            kind = ARRAY_TYPES[number]
+            values = slots.of(row, "float" if kind == "double" else kind)
+            histogram = Histogram.of(kind, format, values) if format else None
+            if histogram is None:
+                out[place] = self.array(kind, values, format)
+            else:
+                out[place] = self.histogram(histogram)

@@ -1,0 +1,219 @@
+"""Arrays of numbers and of strings."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterable
+from typing import Any, ClassVar, Generic, TypeVar
+
+from fx_inspect import layout as wire
+from fx_inspect.layout import BlockType
+from fx_inspect.write.heap import order_of
+from fx_inspect.write.state import DOUBLE, INT, UINT, Kind, State, Text, refused, uint64
+from fx_inspect.write.values import Container, Value
+from fxframework.io.words import WORD, padding
+
+__all__ = [
+    "MOST_NUMBERS",
+    "Array",
+    "DoubleArray",
+    "IntArray",
+    "NumberArray",
+    "StringArray",
+    "UintArray",
+    "checked_slots",
+]
+
+MOST_NUMBERS = (wire.MAX_BLOCK - wire.SLOTS_AT) // 8
+"""Slots of the largest array of numbers."""
+
+T = TypeVar("T")
+Number = TypeVar("Number", int, float)
+
+
+class Array(Value, Generic[T]):
+    """Values of one kind in slots, whose number is that of the beginning.
+
+    A slot that is not there ignores what is done to it.
+    """
+
+    __slots__ = ("_slots",)
+
+    def __init__(self, state: State, parent: Container, slots: int) -> None:
+        super().__init__(state, parent)
+        self._slots = slots
+
+    def __len__(self) -> int:
+        return self._slots
+
+    def set(self, index: int, value: T) -> None:
+        """Set a slot."""
+        raise NotImplementedError
+
+    def clear(self) -> None:
+        """Set all slots to zero, or to the empty string."""
+        raise NotImplementedError
+
+
+def checked_slots(given: int | Iterable[Any], most: int) -> tuple[int, list[Any]]:
+    """How many slots an array has, and what is in them."""
+    if isinstance(given, Iterable) and not isinstance(given, str | bytes):
+        values = list(given)
+        count = len(values)
+    else:
+        values = []
+        count = uint64(given, "a number of slots")
+    if count > most:
+        raise refused(406, f"an array of {count} slots: it has {most}", "make several of it")
+    return count, values
+
+
+class NumberArray(Array[Number]):
+    """An array of numbers."""
+
+    __slots__ = ("_format",)
+    _kind: ClassVar[Kind]
+
+    def __init__(
+        self, state: State, parent: Container, slots: int, array_format: int = wire.ARRAY_FLAT
+    ) -> None:
+        super().__init__(state, parent, slots)
+        self._format = array_format
+
+    def set(self, index: int, value: Number) -> None:
+        """Set a slot."""
+        self._put(uint64(index, "a slot"), self._kind.word(self._kind.check(value)))
+
+    def add(self, index: int, value: Number) -> None:
+        """Add to a slot; an integer stops at its greatest or least."""
+        self._change(uint64(index, "a slot"), self._kind.check(value))
+
+    def subtract(self, index: int, value: Number) -> None:
+        """Subtract from a slot; an integer stops at its greatest or least."""
+        self._change(uint64(index, "a slot"), -self._kind.check(value))
+
+    def clear(self) -> None:
+        """Set all slots to zero."""
+        self._clear(0)
+
+    def _make(self, name: str, values: Iterable[Number]) -> None:
+        words = [self._kind.word(self._kind.check(value)) for value in values]
+        words += [0] * (self._slots - len(words))
+        order = order_of(8 * self._slots + wire.SLOTS_AT)
+        payload = self._kind.type | self._format << 4 | self._slots << 8
+        rest = struct.pack(f"<{len(words)}Q", *words)
+        self._enter(name, BlockType.ARRAY_VALUE, payload, order, rest)
+
+    def _put(self, slot: int, word: int) -> None:
+        state = self._state
+        if self._text is not None and slot < self._slots:
+            with state:
+                if self._text is not None:
+                    state.store(self._at + wire.SLOTS_AT + 8 * slot, word)
+
+    def _change(self, slot: int, by: Number) -> None:
+        kind, state = self._kind, self._state
+        if self._text is not None and slot < self._slots:
+            with state:
+                if self._text is not None:
+                    at = self._at + wire.SLOTS_AT + 8 * slot
+                    state.store(at, kind.word(kind.sum(kind.value(state.load(at)), by)))
+
+    def _clear(self, first: int) -> None:
+        state = self._state
+        if self._text is not None:
+            with state:
+                if self._text is not None:
+                    zeros = bytes(8 * (self._slots - first))
+                    state.write(self._at + wire.SLOTS_AT + 8 * first, zeros)
+
+
+class IntArray(NumberArray[int]):
+    """Integers from -2^63 to 2^63-1."""
+
+    __slots__ = ()
+    _kind = INT
+
+
+class UintArray(NumberArray[int]):
+    """Integers from 0 to 2^64-1."""
+
+    __slots__ = ()
+    _kind = UINT
+
+
+class DoubleArray(NumberArray[float]):
+    """Doubles."""
+
+    __slots__ = ()
+    _kind = DOUBLE
+
+
+class StringArray(Array[str]):
+    """Texts, which share their blocks with other texts (version 2). Empty ones take none."""
+
+    __slots__ = ("_new", "_texts")
+
+    def __init__(self, state: State, parent: Container, slots: int, texts: Iterable[str]) -> None:
+        super().__init__(state, parent, slots)
+        self._texts: list[Text | None] = [None] * slots
+        self._new = [(state.shared(text, "a string"), text) for text in texts]
+
+    def set(self, index: int, value: str) -> None:
+        """Set a slot; one for whose text there is no room stays as it was."""
+        state = self._state
+        slot = uint64(index, "a slot")
+        given = state.shared(value, "a string")
+        if self._text is not None and slot < self._slots:
+            with state:
+                if self._text is not None:
+                    self._put(slot, given, value)
+
+    def clear(self) -> None:
+        """Set all slots to the empty string."""
+        state = self._state
+        if self._text is not None:
+            with state:
+                if self._text is not None:
+                    for slot in range(self._slots):
+                        self._place(slot, None)
+
+    def _make(self, name: str) -> None:
+        payload = BlockType.STRING_REFERENCE | self._slots << 8
+        nbytes = 4 * self._slots
+        rest = bytes(nbytes + padding(nbytes))
+        order = order_of(nbytes + wire.SLOTS_AT)
+        self._enter(name, BlockType.ARRAY_VALUE, payload, order, rest)
+
+    def _entered(self) -> None:
+        new, self._new = self._new, []
+        for slot, (given, text) in enumerate(new):
+            self._put(slot, given, text)
+
+    def _put(self, slot: int, given: bytes | Text, text: str) -> None:
+        taken = None
+        if text:
+            taken = self._state.take_string(given, text)
+            if taken is None:
+                return
+        self._place(slot, taken)
+
+    def _place(self, slot: int, taken: Text | None) -> None:
+        """Let a slot have a string, which is counted already, instead of the one that it had."""
+        state = self._state
+        old = self._texts[slot]
+        if old is not None:
+            state.release(old)
+        if old is not None or taken is not None:
+            self._texts[slot] = taken
+            at = self._at + wire.SLOTS_AT + 4 * slot
+            word = state.load(at & -WORD)
+            index = 0 if taken is None else taken.index
+            shift = 8 * (at & 7)
+            state.store(at & -WORD, word & ~(0xFFFFFFFF << shift) | index << shift)
+
+    def _release(self) -> None:
+        for text in self._texts:
+            if text is not None:
+                self._state.release(text)
+        self._texts = []

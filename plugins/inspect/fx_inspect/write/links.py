@@ -1,0 +1,76 @@
+"""Links: values that name a tree in another VMO."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Protocol
+
+from fx_inspect import layout as wire
+from fx_inspect.layout import BlockType
+from fx_inspect.write.state import State, Text, refused
+from fx_inspect.write.values import Container, Value
+from fxframework.model.target import Memory
+
+__all__ = ["Lazy", "LinkedTree"]
+
+
+class LinkedTree(Protocol):
+    """A tree that a link names; an ``Inspector`` is one."""
+
+    memory: Memory
+
+    def copy(self) -> bytes | None:
+        """The VMO; None while a transaction is open."""
+        ...
+
+
+class Lazy(Value):
+    """A link to a tree of its own, which ``Inspector.trees`` asks for when somebody reads it."""
+
+    __slots__ = ("_content", "_new", "callback")
+
+    def __init__(
+        self, state: State, parent: Container, callback: Callable[[], LinkedTree], content: str
+    ) -> None:
+        super().__init__(state, parent)
+        self.callback = callback
+        """Gives the tree."""
+        self._content: Text | None = None
+        self._new = (state.named(content), content)
+
+    @property
+    def content(self) -> str:
+        """What the link says; the empty string once it is not there any more."""
+        return "" if self._content is None else self._content.text
+
+    def _make(self, name: str, disposition: int) -> None:
+        self._enter(name, BlockType.LINK_VALUE, disposition << 60)
+
+    def _entered(self) -> None:
+        state = self._state
+        taken = state.take_name(*self._new)
+        if taken is None:
+            self._remove()
+            return
+        if taken.index > wire.MAX_LINK_INDEX:
+            state.release(taken)
+            self._remove()
+            raise refused(
+                411,
+                f"a link's content would be block {taken.index}; it has 0 to {wire.MAX_LINK_INDEX}",
+                "make links before the VMO grows over 16 MiB",
+            )
+        self._content = taken
+        state.store(self._at + 8, state.load(self._at + 8) | taken.index)
+        state.links[taken.text] = self.callback
+
+    def delete(self) -> None:
+        """Take it out of the tree, and forget what would give its own."""
+        state = self._state
+        if self._text is not None:
+            with state:
+                if self._text is not None and self._content is not None:
+                    self._remove()
+                    content, self._content = self._content, None
+                    state.links.pop(content.text, None)
+                    state.release(content)
