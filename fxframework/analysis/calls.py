@@ -12,13 +12,14 @@ from numpy.typing import NDArray
 from fxframework.analysis import kernels
 from fxframework.errors import LimitError, UsageError, did_you_mean
 from fxframework.io import arena
+from fxframework.kernels.buffers import view
 from fxframework.model.capture import Capture
 from fxframework.model.clock import NS_MAX, NS_PER_SECOND
 from fxframework.model.schema import SLICE_KINDS, Column
 from fxframework.model.table import Table
 from fxframework.model.window import View
 
-__all__ = ["UNMATCHED_EXIT", "Calls", "Function", "dense", "fixed", "thread_names"]
+__all__ = ["UNMATCHED_EXIT", "Calls", "Function", "dense", "thread_names"]
 
 I32 = NDArray[np.int32]
 I64 = NDArray[np.int64]
@@ -97,21 +98,16 @@ class Calls:
             length = np.minimum(length, longest)
         return cls(
             functions=_functions(capture, column, distinct),
-            function=fixed(function, np.int32),
-            parent=fixed(parent, np.int64),
-            length=fixed(length, np.int64),
-            thread=fixed(columns["thread"], np.int32),
+            function=np.ascontiguousarray(function, np.int32),
+            parent=np.ascontiguousarray(parent, np.int64),
+            length=np.ascontiguousarray(length, np.int64),
+            thread=np.ascontiguousarray(columns["thread"], np.int32),
             per_second=(capture.ticks_per_second or 0) if exact else NS_PER_SECOND,
             asynchronous=left_out,
         )
 
     def __len__(self) -> int:
         return int(self.function.size)
-
-    @property
-    def nbytes(self) -> int:
-        """Size of the columns, by which kernels are chosen."""
-        return self.function.nbytes + self.parent.nbytes + self.length.nbytes
 
     def recursion(self) -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
         """Marks on calls of functions that call themselves, uint8 of shape (n,), twice.
@@ -121,23 +117,12 @@ class Calls:
         """
         rows = len(self)
         first, beside = (np.full(rows, -1, np.int64) for _ in range(2))
-        kernels.link_children.for_size(self.nbytes)(self.parent, first, beside)
+        kernels.link_children(self.parent.data, first.data, beside.data)
         inner, recursive = (np.zeros(rows, np.uint8) for _ in range(2))
         active = np.full(len(self.functions), -1, np.int64)
-        kernels.find_recursion.for_size(self.nbytes)(
-            self.function, self.parent, first, beside, active, inner, recursive
-        )
+        columns = (self.function, self.parent, first, beside, active, inner, recursive)
+        kernels.find_recursion(*(column.data for column in columns))
         return inner, recursive
-
-
-def fixed(values: NDArray[Any], kind: Any) -> NDArray[Any]:
-    """An array as kernels take their inputs: contiguous, and not to be written.
-
-    For numba, arrays that can be written are of another type than those that cannot.
-    """
-    array = np.ascontiguousarray(values, kind).view()
-    array.flags.writeable = False
-    return array
 
 
 def dense(values: NDArray[Any]) -> tuple[I32, NDArray[Any]]:
@@ -150,14 +135,14 @@ def dense(values: NDArray[Any]) -> tuple[I32, NDArray[Any]]:
     if high - low > max(ROOMY, 4 * values.size) or high > NS_MAX:
         distinct, places = np.unique(values, return_inverse=True)
         return places.reshape(-1).astype(np.int32), distinct
-    numbers = fixed(values.view(np.int64) if values.dtype == np.uint64 else values, None)
+    numbers = view(values.view(np.int64) if values.dtype == np.uint64 else values, np.int64)
     seen = np.zeros(high - low + 1, np.uint8)
-    kernels.mark_numbers.for_size(numbers.nbytes)(numbers, low, seen)
+    kernels.mark_numbers(numbers, low, seen.data)
     offsets = np.flatnonzero(seen)
     table = np.zeros(seen.size, np.int32)
     table[offsets] = np.arange(offsets.size, dtype=np.int32)
-    out = arena.empty(numbers.size, np.int32)
-    kernels.look_up.for_size(numbers.nbytes)(numbers, low, table, out)
+    out = arena.empty(values.size, np.int32)
+    kernels.look_up(numbers, low, table.data, out.data)
     return out, offsets + low
 
 
@@ -231,8 +216,8 @@ def _places(capture: Capture, rows: I64, parent: I64, *, dropped: bool) -> I64:
     place = np.full(max(above.size, int(rows.max()) + 1), -1, np.int64)
     place[rows] = np.arange(count)
     out = np.empty(count, np.int64)
-    kernels.nearest_chosen.for_size(above.nbytes)(
-        fixed(rows, np.int64), fixed(above, np.int64), place, above.copy(), out
+    kernels.nearest_chosen(
+        view(rows, np.int64), view(above, np.int64), place.data, above.copy().data, out.data
     )
     return out
 

@@ -85,7 +85,7 @@ def call_graph(capture: Capture, *, by: str = "") -> CallGraph:
     functions = calls.functions
     count = len(functions)
     pairs = arena.empty(len(calls), np.int64)
-    kernels.pair_up.for_size(calls.nbytes)(calls.function, calls.parent, max(count, 1), pairs)
+    kernels.pair_up(calls.function.data, calls.parent.data, max(count, 1), pairs.data)
     group, distinct = dense(pairs)
     ids = [function.id for function in functions]
     numbers = [number or 0 for number in ids]

@@ -7,20 +7,15 @@ of no elements chooses every call.
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
-import numpy as np
-from numpy.typing import NDArray
-
-from fxframework.io.jit import kernel
+from fxframework.kernels.buffers import full, grown
+from fxframework.kernels.hashing import FIRST, SECOND
+from fxframework.kernels.kernel import Kernel
 
 __all__ = [
-    "Nodes",
+    "TreeBuilder",
     "account",
     "add_to_roots",
-    "enter_nodes",
     "find_recursion",
-    "grow_tree",
     "link_children",
     "look_up",
     "mark_numbers",
@@ -30,53 +25,28 @@ __all__ = [
     "sort_out",
 ]
 
-_UNKNOWN = -1
+LOW64 = 0xFFFFFFFFFFFFFFFF
+UNKNOWN = -1
 """A row whose node is not known yet. Less than that: it waits for the node of its parent, and the
 number says which row below waits for it."""
-_BELOW = -2
-_A = 0x2545F491
-_B = 0x1B873593
-
-
-class Nodes(NamedTuple):
-    """The nodes of a call tree under construction, in the order in which they are found."""
-
-    parents: NDArray[np.int32]
-    """Of a root -1."""
-    functions: NDArray[np.int32]
-    counts: NDArray[np.int64]
-    """Calls that ended."""
-    opened: NDArray[np.int64]
-    """Calls that never did."""
-    totals: NDArray[np.int64]
-    """Lengths of those that ended."""
-    loose: NDArray[np.int64]
-    """Lengths of ended calls right within ones that never ended."""
-    slots: NDArray[np.int32]
-    """Open-addressed hash table of nodes by parent and function; its length is a power of two."""
-    used: NDArray[np.int64]
-    """[nodes in use]"""
-
+BELOW = -2
 
 # --- Numbers -----------------------------------------------------------------------------------
 
 
-@kernel
-def mark_numbers(values, low, seen):  # type: ignore[no-untyped-def]
+def mark_numbers(values: memoryview, low: int, seen: memoryview) -> None:
     """Mark in ``seen`` which of the numbers from ``low`` on there are."""
     for row in range(len(values)):
         seen[values[row] - low] = 1
 
 
-@kernel
-def look_up(values, low, table, out):  # type: ignore[no-untyped-def]
+def look_up(values: memoryview, low: int, table: memoryview, out: memoryview) -> None:
     """Put what the table has for each number, of which ``low`` is the first, into ``out``."""
     for row in range(len(values)):
         out[row] = table[values[row] - low]
 
 
-@kernel
-def pair_up(function, parent, functions, out):  # type: ignore[no-untyped-def]
+def pair_up(function: memoryview, parent: memoryview, functions: int, out: memoryview) -> None:
     """One number for who calls whom: caller + 1 (0: nobody), times ``functions``, plus callee."""
     rows = len(function)
     for row in range(rows):
@@ -87,8 +57,9 @@ def pair_up(function, parent, functions, out):  # type: ignore[no-untyped-def]
         out[row] = caller * functions + function[row]
 
 
-@kernel
-def nearest_chosen(rows, parent, place, up, out):  # type: ignore[no-untyped-def]
+def nearest_chosen(
+    rows: memoryview, parent: memoryview, place: memoryview, up: memoryview, out: memoryview
+) -> None:
     """Of chosen rows, the place of the nearest chosen row that encloses each; -1 none.
 
     ``place`` has the place of each row of the whole among those chosen, -1 where it is not.
@@ -118,8 +89,17 @@ def nearest_chosen(rows, parent, place, up, out):  # type: ignore[no-untyped-def
 # --- Accounts ----------------------------------------------------------------------------------
 
 
-@kernel
-def account(group, parent, length, chosen, summed, counts, opened, totals, nested):  # type: ignore[no-untyped-def]
+def account(
+    group: memoryview,
+    parent: memoryview,
+    length: memoryview,
+    chosen: memoryview,
+    summed: memoryview,
+    counts: memoryview,
+    opened: memoryview,
+    totals: memoryview,
+    nested: memoryview,
+) -> None:
     """Count calls and add up lengths by group.
 
     Of those chosen: ``counts`` of those that ended, ``opened`` of those that did not. Of those in
@@ -145,8 +125,13 @@ def account(group, parent, length, chosen, summed, counts, opened, totals, neste
             nested[group[above]] += value
 
 
-@kernel
-def sort_out(group, length, chosen, following, out):  # type: ignore[no-untyped-def]
+def sort_out(
+    group: memoryview,
+    length: memoryview,
+    chosen: memoryview,
+    following: memoryview,
+    out: memoryview,
+) -> None:
     """Put the lengths of each group together; ``following`` is where each group's next one goes."""
     every = len(chosen) == 0
     for row in range(len(group)):
@@ -161,8 +146,7 @@ def sort_out(group, length, chosen, following, out):  # type: ignore[no-untyped-
 # --- Recursion ---------------------------------------------------------------------------------
 
 
-@kernel
-def link_children(parent, first, beside):  # type: ignore[no-untyped-def]
+def link_children(parent: memoryview, first: memoryview, beside: memoryview) -> None:
     """Link each row's children as a list: the ``first`` of each, and what stands ``beside`` it."""
     rows = len(parent)
     for back in range(rows):
@@ -173,8 +157,15 @@ def link_children(parent, first, beside):  # type: ignore[no-untyped-def]
             first[above] = row
 
 
-@kernel
-def find_recursion(function, parent, first, beside, active, inner, recursive):  # type: ignore[no-untyped-def]
+def find_recursion(
+    function: memoryview,
+    parent: memoryview,
+    first: memoryview,
+    beside: memoryview,
+    active: memoryview,
+    inner: memoryview,
+    recursive: memoryview,
+) -> None:
     """Find calls of functions that call themselves, through whatever others.
 
     ``inner`` marks calls within another call of the same function; ``recursive`` those, and the
@@ -213,94 +204,148 @@ def find_recursion(function, parent, first, beside, active, inner, recursive):  
 # --- Trees -------------------------------------------------------------------------------------
 
 
-@kernel
-def grow_tree(function, parent, length, thread, roots, start, nodes, node_of):  # type: ignore[no-untyped-def]
-    """Give each call from ``start`` on its node, and add it up there.
+class TreeBuilder(Kernel):
+    """Adds calls up by the chain of functions that they are reached through.
 
-    ``roots`` has the node below which the calls of thread id + 1 begin. Stops where there is no
-    room for another node, and gives the row to go on from once there is; the number of rows where
-    all is done. Rows that enclose each other are taken as enclosed by none.
+    The first ``count`` nodes are roots; ``roots`` (int32) has the one below which the calls of
+    thread id + 1 begin. Nodes are numbered in the order in which they are found. After ``run``,
+    of the first ``used`` of each column: ``parents`` and ``functions`` (int32; -1 for a root),
+    ``counts`` of calls that ended, ``opened`` of those that never did, ``totals`` of the lengths
+    of those that ended, ``loose`` of the lengths of ended calls right within ones that never did
+    (int64). Rows that enclose each other are taken as enclosed by none.
     """
-    rows = len(function)
-    parents = nodes.parents
-    functions = nodes.functions
-    counts = nodes.counts
-    totals = nodes.totals
-    slots = nodes.slots
-    mask = len(slots) - 1
-    for row in range(start, rows):
-        if node_of[row] >= 0:
-            continue
+
+    def __init__(
+        self,
+        function: memoryview,
+        parent: memoryview,
+        length: memoryview,
+        thread: memoryview,
+        roots: memoryview,
+        count: int,
+        room: int,
+    ) -> None:
+        self.function = memoryview(function)
+        self.parent = memoryview(parent)
+        self.length = memoryview(length)
+        self.thread = memoryview(thread)
+        self.roots = memoryview(roots)
+        self.rows = len(function)
+        self.node_of = full(self.rows, "i4", -1)
+        self.first = FIRST
+        self.second = SECOND
+        self.used = count
+        self.room = max(room, 2 * count)
+        slots = 1 << (2 * self.room - 1).bit_length()
+        self.mask = slots - 1
+        self.slots = full(slots, "i4", -1)
+        self.parents = full(self.room, "i4", -1)
+        self.functions = full(self.room, "i4", -1)
+        self.counts = full(self.room, "i8")
+        self.opened = full(self.room, "i8")
+        self.totals = full(self.room, "i8")
+        self.loose = full(self.room, "i8")
+
+    def step(self) -> int:
+        """Give each call its node, and add it up there; gives the number of nodes."""
+        for row in range(self.rows):
+            if self.node_of[row] < 0:
+                self.enter(self.outermost(row), row)
+        return self.used
+
+    def outermost(self, row: int) -> int:
+        """The outermost call around a row that has no node yet; each of them waits for it."""
         at = row
-        above = parent[at]
-        while 0 <= above < rows and node_of[above] == _UNKNOWN and above != row:
-            node_of[above] = _BELOW - at
+        above = self.parent[at]
+        while 0 <= above < self.rows and self.node_of[above] == UNKNOWN and above != row:
+            self.node_of[above] = BELOW - at
             at = above
-            above = parent[at]
+            above = self.parent[at]
+        return at
+
+    def enter(self, at: int, row: int) -> int:
+        """Give a row its node, and those that wait for it, down to ``row``."""
         while True:
-            above = parent[at]
-            number = function[at]
-            within = 0 <= above < rows and node_of[above] >= 0
-            upper = node_of[above] if within else roots[thread[at] + 1]
-            mixed = upper * _A + number * _B
-            slot = (mixed ^ (mixed >> 15)) & mask
-            node = slots[slot]
-            while node >= 0 and (parents[node] != upper or functions[node] != number):
-                slot = (slot + 1) & mask
-                node = slots[slot]
-            if node < 0:
-                node = nodes.used[0]
-                if node >= len(parents):
-                    while at != row:
-                        waiting = _BELOW - node_of[at]
-                        node_of[at] = _UNKNOWN
-                        at = waiting
-                    return row
-                nodes.used[0] = node + 1
-                parents[node] = upper
-                functions[node] = number
-                slots[slot] = node
-            waiting = _BELOW - node_of[at]
-            node_of[at] = node
-            value = length[at]
+            above = self.parent[at]
+            within = 0 <= above < self.rows and self.node_of[above] >= 0
+            upper = self.node_of[above] if within else self.roots[self.thread[at] + 1]
+            node = self.node(upper, self.function[at])
+            waiting = BELOW - self.node_of[at]
+            self.node_of[at] = node
+            value = self.length[at]
             if value < 0:
-                nodes.opened[node] += 1
+                self.opened[node] += 1
             else:
-                counts[node] += 1
-                totals[node] += value
-                if within and length[above] < 0:
-                    nodes.loose[upper] += value
+                self.counts[node] += 1
+                self.totals[node] += value
+                if within and self.length[above] < 0:
+                    self.loose[upper] += value
             if at == row:
-                break
+                return 0
             at = waiting
-    return rows
+
+    def slot(self, upper: int, number: int) -> int:
+        """The slot of the node of a function below another node, or of the place for it."""
+        mixed = ((upper & LOW64) * self.first + (number & LOW64) * self.second) & LOW64
+        place = (mixed >> 32) & self.mask
+        node = self.slots[place]
+        while node >= 0 and (self.parents[node] != upper or self.functions[node] != number):
+            place = (place + 1) & self.mask
+            node = self.slots[place]
+        return place
+
+    def node(self, upper: int, number: int) -> int:
+        """The node of a function below another node."""
+        place = self.slot(upper, number)
+        node = self.slots[place]
+        if node >= 0:
+            return node
+        if self.used == self.room:
+            self.grow()
+            place = self.slot(upper, number)
+        node = self.used
+        self.used += 1
+        self.parents[node] = upper
+        self.functions[node] = number
+        self.slots[place] = node
+        return node
+
+    def grow(self) -> int:
+        """Make room for four times as many nodes."""
+        more = 4 * self.room
+        self.parents = grown(self.parents, more, self.used)
+        self.functions = grown(self.functions, more, self.used)
+        self.counts = cleared(self.counts, more)
+        self.opened = cleared(self.opened, more)
+        self.totals = cleared(self.totals, more)
+        self.loose = cleared(self.loose, more)
+        self.room = more
+        slots = 4 * (self.mask + 1)
+        self.mask = slots - 1
+        self.slots = full(slots, "i4", -1)
+        for node in range(self.used):
+            if self.parents[node] >= 0:
+                self.slots[self.slot(self.parents[node], self.functions[node])] = node
+        return 0
 
 
-@kernel
-def enter_nodes(nodes):  # type: ignore[no-untyped-def]
-    """Enter every node into the (emptied) hash table; roots, which have no parent, stay out."""
-    mask = len(nodes.slots) - 1
-    for node in range(nodes.used[0]):
-        above = nodes.parents[node]
-        if above < 0:
-            continue
-        mixed = above * _A + nodes.functions[node] * _B
-        slot = (mixed ^ (mixed >> 15)) & mask
-        while nodes.slots[slot] >= 0:
-            slot = (slot + 1) & mask
-        nodes.slots[slot] = node
+def cleared(old: memoryview, size: int) -> memoryview:
+    """Room for ``size`` numbers that begins with all of ``old``; the others are zero."""
+    larger = grown(old, size, len(old))
+    larger.cast("B")[8 * len(old) :] = bytes(8 * (size - len(old)))
+    return larger
 
 
-@kernel
-def measure_depths(parents, depth):  # type: ignore[no-untyped-def]
+def measure_depths(parents: memoryview, depth: memoryview) -> None:
     """How many nodes are above each, of nodes that stand behind their parents."""
     for node in range(len(parents)):
         if parents[node] >= 0:
             depth[node] = depth[parents[node]] + 1
 
 
-@kernel
-def add_to_roots(parents, values, root, sums):  # type: ignore[no-untyped-def]
+def add_to_roots(
+    parents: memoryview, values: memoryview, root: memoryview, sums: memoryview
+) -> None:
     """Add up values by root, of nodes that stand behind their parents; ``root`` gets each one's."""
     for node in range(len(parents)):
         above = parents[node]

@@ -55,22 +55,21 @@ def spreads(
     ``group``, ``parent`` and ``length`` are as in ``Calls``; ``chosen`` marks the calls that count,
     ``summed`` those whose lengths are added up. Self times are of all calls.
     """
-    size = group.nbytes + parent.nbytes + length.nbytes
     counts, opened, totals, nested, everything = (np.zeros(groups, np.int64) for _ in range(5))
-    kernels.account.for_size(size)(
-        group, parent, length, chosen, summed, counts, opened, totals, nested
+    calls = (group.data, parent.data, length.data)
+    kernels.account(
+        *calls, chosen.data, summed.data, counts.data, opened.data, totals.data, nested.data
     )
     if chosen.size or summed.size:
-        unused = [np.zeros(groups, np.int64) for _ in range(3)]
-        kernels.account.for_size(size)(
-            group, parent, length, ALL, ALL, *unused[:2], everything, unused[2]
-        )
+        every = ALL.data
+        no_counts, not_opened, not_nested = (np.zeros(groups, np.int64).data for _ in range(3))
+        kernels.account(*calls, every, every, no_counts, not_opened, everything.data, not_nested)
     else:
         everything = totals
     selfs = np.maximum(everything - nested, 0)
     ends = np.cumsum(counts)
     out = arena.empty(int(ends[-1]) if groups else 0, np.int64)
-    kernels.sort_out.for_size(size)(group, length, chosen, ends - counts, out)
+    kernels.sort_out(group.data, length.data, chosen.data, (ends - counts).data, out.data)
     figures: Sequence[Any] = (counts, opened, totals, selfs, ends)
     return [
         Spread(count=count, unfinished=still, sum=total, own=mine, **_order(out[end - count : end]))

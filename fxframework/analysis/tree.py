@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 import attrs
 import numpy as np
@@ -11,7 +10,7 @@ from numpy.typing import NDArray
 
 from fxframework.analysis import kernels
 from fxframework.analysis.calls import NO_THREAD, Calls, Function, thread_names
-from fxframework.io import arena
+from fxframework.kernels.buffers import view
 from fxframework.model.capture import Capture
 from fxframework.model.clock import NS_PER_SECOND
 
@@ -60,7 +59,7 @@ class CallTree:
     def depths(self) -> NDArray[np.int32]:
         """How many nodes are above each, int32 of shape (m,): 0 for a root."""
         depth = np.zeros(len(self), np.int32)
-        kernels.measure_depths.for_size(self.parent.nbytes)(self.parent, depth)
+        kernels.measure_depths(view(self.parent, np.int32), depth.data)
         return depth
 
     def children(self, weight: I64 | None = None) -> list[list[int]]:
@@ -145,11 +144,26 @@ def call_tree(capture: Capture, *, by: str = "", per_thread: bool = False) -> Ca
     else:
         numbers = np.zeros(last + 2, np.int32)
         roots = ["all threads"]
-    nodes = _grow(calls, roots=numbers, count=len(roots))
-    used = int(nodes.used[0])
-    parent, function = nodes.parents[:used], nodes.functions[:used]
-    count, opened, total, loose = (
-        column[:used] for column in (nodes.counts, nodes.opened, nodes.totals, nodes.loose)
+    builder = kernels.TreeBuilder(
+        calls.function.data,
+        calls.parent.data,
+        calls.length.data,
+        calls.thread.data,
+        numbers.data,
+        len(roots),
+        ROOM,
+    )
+    used = builder.run()
+    parent, function, count, opened, total, loose = (
+        np.asarray(column)[:used]
+        for column in (
+            builder.parents,
+            builder.functions,
+            builder.counts,
+            builder.opened,
+            builder.totals,
+            builder.loose,
+        )
     )
     within = np.zeros(used, np.int64)
     below = parent >= 0
@@ -158,7 +172,7 @@ def call_tree(capture: Capture, *, by: str = "", per_thread: bool = False) -> Ca
     top = len(roots)
     own[:top] = 0
     total[:top] = 0
-    kernels.add_to_roots.for_size(parent.nbytes)(parent, own, np.zeros_like(parent), total)
+    kernels.add_to_roots(parent.data, own.data, np.zeros(used, np.int32).data, total.data)
     return CallTree(
         roots=roots,
         functions=calls.functions,
@@ -170,48 +184,6 @@ def call_tree(capture: Capture, *, by: str = "", per_thread: bool = False) -> Ca
         own=own,
         per_second=calls.per_second,
         asynchronous=calls.asynchronous,
-    )
-
-
-def _grow(calls: Calls, *, roots: NDArray[np.int32], count: int) -> kernels.Nodes:
-    """The nodes of the calls below that many roots."""
-    nodes = _room(max(ROOM, 2 * count))
-    nodes.parents[:count] = -1
-    nodes.functions[:count] = -1
-    nodes.used[0] = count
-    node_of = arena.empty(len(calls), np.int32)
-    node_of.fill(-1)
-    grow = kernels.grow_tree.for_size(calls.nbytes)
-    row = 0
-    while True:
-        row = grow(
-            calls.function, calls.parent, calls.length, calls.thread, roots, row, nodes, node_of
-        )
-        if row == len(calls):
-            return nodes
-        larger = _room(4 * nodes.parents.size)
-        for old, new in zip(_columns(nodes), _columns(larger), strict=True):
-            new[: old.size] = old
-        larger.used[0] = nodes.used[0]
-        kernels.enter_nodes.for_size(calls.nbytes)(larger)
-        nodes = larger
-
-
-def _columns(nodes: kernels.Nodes) -> tuple[NDArray[Any], ...]:
-    """The columns that have a number a node."""
-    return nodes[:6]
-
-
-def _room(size: int) -> kernels.Nodes:
-    return kernels.Nodes(
-        parents=np.zeros(size, np.int32),
-        functions=np.zeros(size, np.int32),
-        counts=np.zeros(size, np.int64),
-        opened=np.zeros(size, np.int64),
-        totals=np.zeros(size, np.int64),
-        loose=np.zeros(size, np.int64),
-        slots=np.full(1 << (2 * size - 1).bit_length(), -1, np.int32),
-        used=np.zeros(1, np.int64),
     )
 
 

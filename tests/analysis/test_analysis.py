@@ -16,7 +16,9 @@ from fxframework.analysis.calls import Calls, dense
 from fxframework.analysis.graph import call_graph, difference, dot, dot_of_difference
 from fxframework.analysis.tree import call_tree, merged
 from fxframework.errors import UsageError
+from fxframework.kernels.native import is_compiled
 from fxframework.model.window import Selection
+from fxframework.testing.kernels import plain_kernels
 
 CAPTURES = [Given, Numbered]
 UNIT = {Given: 1, Numbered: 3}
@@ -185,14 +187,18 @@ def test_a_tree_has_every_path(calls: list[Call], per_thread: bool, room: int) -
 
 @given(calls=nested_calls())
 def test_compiled_and_plain_kernels_agree(calls: list[Call]) -> None:
-    pytest.importorskip("numba")
+    if not is_compiled("fxframework.analysis.kernels"):
+        pytest.skip("the kernels are not compiled here")
     capture = Given(calls)
-    plain = call_tree(capture, per_thread=True), account(capture, recursion="only")
+    fast = call_tree(capture, per_thread=True), account(capture, recursion="only")
+    with plain_kernels():
+        from fxframework.analysis import kernels
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("fxframework.io.jit.SMALL", 0)
-        patch.setattr("fxframework.io.jit.SMALL_COLD", 0)
-        patch.delenv("FXF_NO_NUMBA", raising=False)
-        fast = call_tree(capture, per_thread=True), account(capture, recursion="only")
+        for user in ("calls", "graph", "spread", "tree"):
+            patch.setattr(f"fxframework.analysis.{user}.kernels", kernels)
+        plain = call_tree(capture, per_thread=True), account(capture, recursion="only")
+    assert kernels.__file__ is not None
+    assert kernels.__file__.endswith(".py")
     for column in ("parent", "function", "count", "unfinished", "total", "own"):
         assert np.array_equal(getattr(plain[0], column), getattr(fast[0], column)), column
     assert plain[1] == fast[1]
