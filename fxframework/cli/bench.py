@@ -46,7 +46,7 @@ def touch(capture: Capture, tables: tuple[str, ...]) -> int:
     for name in tables:
         table = capture.table(name)
         rows += len(table)
-        for column in table:
+        for column in table.columns:
             len(table[column])  # makes it; a text column is offsets and bytes
     return rows
 
@@ -124,7 +124,7 @@ with fxframework.open(path, format=format or None) as capture:
     for name in tables.split(","):
         parts = [capture.table(name)] if way == "whole" else capture.batches(name)
         for part in parts:
-            for column in part:
+            for column in part.columns:
                 part[column]
 status = pathlib.Path("/proc/self/status")
 if status.exists():  # on Linux ru_maxrss begins with that of the process that started this one

@@ -227,7 +227,7 @@ def _rows(capture: Capture, name: str) -> Iterator[list[str]]:
     schema = capture.schemas.get(name) or _diagnostics_schema()
     yield [column.name for column in schema.all_columns]
     for batch in batches:
-        columns = [[_text(value) for value in batch.plain(column)] for column in batch]
+        columns = [[_text(value) for value in batch.plain(column)] for column in batch.columns]
         yield from map(list, zip(*columns, strict=True))
 
 
@@ -258,7 +258,7 @@ def _text(value: Any) -> str:
 
 
 def _json_rows(screen: Screen, batch: Table) -> Iterator[bytes]:
-    names = list(batch)
+    names = list(batch.columns)
     columns = [_exact(batch, name) for name in names]
     for row in zip(*columns, strict=True):
         yield screen.json_line(dict(zip(names, row, strict=True)))

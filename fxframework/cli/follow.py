@@ -250,7 +250,7 @@ class Appended(View):
         part = table if mask.all() else table.select(mask)
         if not self._shift:
             return part
-        columns: dict[str, Any] = {name: lambda name=name: part[name] for name in part}
+        columns: dict[str, Any] = {name: lambda name=name: part[name] for name in part.columns}
         columns["offset"] = part.array("offset") + self._shift
         return Table(part.schema, len(part), columns, part.pool)
 

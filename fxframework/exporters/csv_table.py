@@ -205,7 +205,7 @@ def _own(cells: _CellMaker) -> Maker:
 
     def make(batch: Table, _present: Iterable[str]) -> dict[str, Cells]:
         made: dict[str, Cells] = {}
-        for name in batch:
+        for name in batch.columns:
             made.update(cells.column(batch, name))
         return made
 

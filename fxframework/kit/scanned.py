@@ -395,8 +395,8 @@ def value_columns(
     """The columns ``int``, ``uint``, ``float`` and ``str`` of `args`, made when asked for.
 
     ``types`` and ``values`` have the same shape (rows,); a value is an integer, the bits of a
-    double, or the code of a string. ``seen`` has a bit for each type that may occur, ``texts`` and ``integers`` for
-    each that has such a value.
+    double, or the code of a string. ``seen`` has a bit for each type that may occur, ``texts`` and
+    ``integers`` for each type that has such a value.
     """
     rows = types.size
     made: dict[int, NDArray[Any]] = {}

@@ -17,9 +17,11 @@ from fxframework.io.source import Source
 from fxframework.model.diagnostics import Diagnostics
 from fxframework.model.schema import STANDARD_TABLES, TableSchema
 from fxframework.model.strings import StringPool, TextColumn
-from fxframework.model.table import Table
+from fxframework.model.table import Table, html_table
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from fxframework.model.window import Selection
 
 __all__ = ["CallColumns", "Capture", "Entry", "OpenRequest", "Record", "Summary", "kind_of"]
@@ -123,6 +125,17 @@ class Summary:
     """Rows of each table, where the pass counts them; empty where it does not."""
     timeline: tuple[tuple[str, tuple[int, ...]], ...] = ()
     """Named rows of equal length: events per stretch of time, for a sketch on a terminal."""
+
+    def _repr_html_(self) -> str:
+        """The summary as a table, for a notebook."""
+        rows: list[tuple[str, Any]] = [("records", self.records)]
+        rows += [(f"records: {kind}", count) for kind, count in self.kinds.items()]
+        rows += [(f"rows: {name}", count) for name, count in self.rows.items()]
+        if self.start_ns is not None and self.end_ns is not None:
+            rows.append(("first time (ns)", self.start_ns))
+            rows.append(("last time (ns)", self.end_ns))
+        rows += [(name, value) for name, value in self.facts.items() if value not in ([], {})]
+        return html_table("summary", [], rows)
 
 
 class Capture(abc.ABC):
@@ -286,6 +299,22 @@ class Capture(abc.ABC):
             return self._diagnostics_table().batches(rows)
         self._check(name)
         return self._batches(name, rows)
+
+    def frame(self, name: str, *, args: bool = False) -> pa.Table:
+        """A table with what its rows refer to, as an Arrow table.
+
+        Beside each column that holds a thread there are ``pid``, ``tid``, ``process_name`` and
+        ``thread_name`` (``prev_pid``, … and ``next_pid``, … for `sched`). With ``args``, each name
+        of an argument has a column ``arg_NAME``: an integer, a double, a bool or a string, null
+        for rows without it; strings where arguments of one name have different types. The first
+        of several arguments of one name counts.
+
+        Raises UsageError for a table that the capture does not have, MissingExtraError without
+        pyarrow, LimitError where arguments would make more than 2^28 values.
+        """
+        from fxframework.model.frame import frame_of
+
+        return frame_of(self.table(name), self.schemas, self.table, args=args)
 
     def row_counts(self) -> Mapping[str, int]:
         """Rows of each table but `diagnostics`: as the summary has them, or else counted."""

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+import html
+from collections import namedtuple
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,9 +15,11 @@ from fxframework.model.schema import Column, TableSchema
 from fxframework.model.strings import StringPool, TextColumn
 
 if TYPE_CHECKING:
+    import polars as pl
     import pyarrow as pa
+    from pandas import DataFrame
 
-__all__ = ["ColumnData", "Table"]
+__all__ = ["ColumnData", "Table", "html_table"]
 
 ColumnData = NDArray[Any] | TextColumn
 """A column: a numpy array of shape (rows,), (rows, 2) for `bytes` and `array`, or a TextColumn."""
@@ -27,11 +31,22 @@ _NULL = frozenset(
 """Columns of numbers in which -1 says that there is none."""
 
 
-class Table(Mapping[str, ColumnData]):
-    """Columns by name; ``len(table)`` is the number of rows.
+ROWS = 65536
+"""Rows that are made into tuples together."""
+HTML_ROWS = 20
+"""Rows that a notebook shows."""
 
-    A column may be given as a function that makes it when it is first asked for. Iterating gives
-    the column names in the schema's order; ``texts(name)`` resolves a code column.
+
+class Table:
+    """Columns by name: ``table["ts"]``; ``len(table)`` is the number of rows.
+
+    ``table.columns`` has their names in the schema's order, ``texts(name)`` gives the strings of a
+    code or text column. Iterating gives rows as named tuples, codes as strings: convenient, not
+    fast. A column may be given as a function that makes it when it is first asked for.
+
+    Polars, duckdb, pyarrow and pandas take it as it is: ``pl.DataFrame(table)``,
+    ``pa.table(table)``, ``pd.DataFrame(table)``; for many rows pandas is faster with
+    ``table.to_pandas()``.
     """
 
     def __init__(
@@ -93,8 +108,23 @@ class Table(Mapping[str, ColumnData]):
     def __len__(self) -> int:
         return self._rows
 
-    def __iter__(self) -> Iterator[str]:
-        return (column.name for column in self.schema.all_columns)
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The names of the columns, in the schema's order."""
+        return tuple(column.name for column in self.schema.all_columns)
+
+    def __iter__(self) -> Iterator[Any]:
+        Row = namedtuple(self.name, self.columns)  # type: ignore[misc]  # noqa: PYI024
+        for batch in self.batches(ROWS):
+            columns = [batch._values(name) for name in self.columns]  # noqa: SLF001
+            yield from map(Row._make, zip(*columns, strict=True))
+
+    def _values(self, name: str) -> list[Any]:
+        """A column as Python values: codes and texts as strings, pairs as tuples."""
+        column = self[name]
+        if isinstance(column, TextColumn) or self.schema.column(name).kind == "code":
+            return self.texts(name)
+        return [tuple(each) for each in column.tolist()] if column.ndim > 1 else column.tolist()
 
     def __contains__(self, name: object) -> bool:
         return name in self._columns
@@ -104,8 +134,8 @@ class Table(Mapping[str, ColumnData]):
             column = self._columns[name]
         except KeyError:
             raise UsageError(
-                f"table {self.name} has no column {name!r}{did_you_mean(name, self)}",
-                remedy=f"it has {', '.join(self)}",
+                f"table {self.name} has no column {name!r}{did_you_mean(name, self.columns)}",
+                remedy=f"it has {', '.join(self.columns)}",
             ) from None
         if callable(column):
             column = column()
@@ -135,15 +165,9 @@ class Table(Mapping[str, ColumnData]):
         Codes and texts are strings (None for null), numbers of an enumeration their names where
         they have one, pairs tuples; everything else is a Python number or bool.
         """
-        column = self[name]
-        schema = self.schema.column(name)
-        if isinstance(column, TextColumn) or schema.kind == "code":
-            return self.texts(name)
-        if column.ndim > 1:
-            return [tuple(pair) for pair in column.tolist()]
-        if schema.values:
-            return [schema.values.get(value, value) for value in column.tolist()]
-        return column.tolist()  # type: ignore[no-any-return]
+        names = self.schema.column(name).values
+        values = self._values(name)
+        return [names.get(value, value) for value in values] if names else values
 
     def select(self, rows: slice | NDArray[Any]) -> Table:
         """The rows of a slice, a boolean mask or an index array, as a table."""
@@ -163,7 +187,7 @@ class Table(Mapping[str, ColumnData]):
 
             return make
 
-        return Table(self.schema, count, {name: picked(name) for name in self}, self.pool)
+        return Table(self.schema, count, {name: picked(name) for name in self.columns}, self.pool)
 
     def batches(self, rows: int) -> Iterator[Table]:
         """The rows in order, at most ``rows`` at a time."""
@@ -171,54 +195,66 @@ class Table(Mapping[str, ColumnData]):
             yield self.select(slice(at, at + rows))
 
     def to_arrow(self) -> pa.Table:
-        """The table as pyarrow holds it: codes as dictionaries, text as binary-safe strings.
+        """The table as pyarrow holds it.
 
+        Code columns are dictionaries of strings, null for -1; text columns are `large_string`;
+        both are binary where one of their strings is not UTF-8. Pairs are lists of two integers.
         Raises MissingExtraError where pyarrow is not installed.
         """
+        from fxframework.model.arrow import to_arrow
+
+        return to_arrow(self)
+
+    def to_polars(self) -> pl.DataFrame:
+        """The table as a polars DataFrame; MissingExtraError without polars or pyarrow."""
+        arrow = self.to_arrow()
         try:
-            import pyarrow as pa
+            import polars as pl
         except ImportError:
-            raise MissingExtraError("pyarrow", "arrow", purpose="an Arrow table") from None
-        pool = (
-            _arrow_pool(self.pool) if any(c.kind == "code" for c in self.schema.columns) else None
-        )
-        arrays = [_arrow_column(self[c.name], c.kind, pool) for c in self.schema.all_columns]
-        return pa.table(arrays, names=list(self))
+            raise MissingExtraError("polars", "frames", purpose="a polars DataFrame") from None
+        frame = pl.from_arrow(arrow)
+        assert isinstance(frame, pl.DataFrame)  # noqa: S101 (a table makes a frame)
+        return frame
+
+    def to_pandas(self) -> DataFrame:
+        """The table as a pandas DataFrame; MissingExtraError without pandas or pyarrow.
+
+        Code columns are categories; missing strings are NaN or None, as pandas has it.
+        """
+        arrow = self.to_arrow()
+        try:
+            import pandas  # noqa: F401, ICN001 (pyarrow uses it)
+        except ImportError:
+            raise MissingExtraError("pandas", "frames", purpose="a pandas DataFrame") from None
+        return arrow.to_pandas()  # type: ignore[no-any-return]
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
-        """The Arrow C stream interface: polars, duckdb and pandas take the table as it is."""
+        """The Arrow C stream interface: polars, duckdb and pyarrow take the table as it is."""
         return self.to_arrow().__arrow_c_stream__(requested_schema)
 
     def __repr__(self) -> str:
-        return f"<Table {self.name}: {self._rows} rows, {', '.join(self)}>"
+        return f"<Table {self.name}: {self._rows} rows, {', '.join(self.columns)}>"
+
+    def _repr_html_(self) -> str:
+        """The first rows, for a notebook."""
+        shown = self.select(slice(0, HTML_ROWS))
+        columns = {name: shown.plain(name) for name in shown.columns}
+        title = f"{self.name}: {self._rows:,} rows"
+        if len(shown) < self._rows:
+            title += f", the first {len(shown)} shown"
+        return html_table(title, list(columns), zip(*columns.values(), strict=True))
 
 
-def _arrow_pool(pool: StringPool) -> Any:
-    import pyarrow as pa
+def html_table(title: str, names: list[str], rows: Iterable[Iterable[Any]]) -> str:
+    """A table of HTML with a caption; None is an empty cell."""
 
-    values = [pool.bytes_of(code) for code in range(len(pool))]
-    try:
-        return pa.array([value.decode() for value in values], pa.string())
-    except UnicodeDecodeError:
-        return pa.array(values, pa.binary())
+    def cells(tag: str, values: Iterable[Any]) -> str:
+        texts = ("" if value is None else html.escape(str(value)) for value in values)
+        return "<tr>" + "".join(f"<{tag}>{text}</{tag}>" for text in texts) + "</tr>"
 
-
-def _arrow_column(column: ColumnData, kind: str, pool: Any) -> Any:
-    import pyarrow as pa
-
-    if kind == "code":
-        codes = np.asarray(column)
-        return pa.DictionaryArray.from_arrays(pa.array(codes, mask=codes < 0), pool)
-    if isinstance(column, TextColumn):
-        values = [column.bytes_of(row) for row in range(len(column))]
-        try:
-            return pa.array([value.decode() for value in values], pa.large_string())
-        except UnicodeDecodeError:
-            return pa.array(values, pa.large_binary())
-    if column.ndim == 2:
-        flat = np.ascontiguousarray(column).reshape(-1)
-        return pa.FixedSizeListArray.from_arrays(pa.array(flat), 2)
-    return pa.array(np.ascontiguousarray(column))
+    body = "".join(cells("td", row) for row in rows)
+    head = f"<thead>{cells('th', names)}</thead>" if names else ""
+    return f"<table><caption>{html.escape(title)}</caption>{head}<tbody>{body}</tbody></table>"
 
 
 def _column(column: Column, value: Any, pool: StringPool) -> ColumnData:

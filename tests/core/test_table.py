@@ -43,7 +43,7 @@ def test_texts_are_entered_into_the_pool() -> None:
 def test_an_empty_table() -> None:
     table = Table.of(STANDARD_TABLES["slices"], StringPool())
     assert len(table) == 0
-    assert [len(table[name]) for name in table] == [0] * len(list(table))
+    assert [len(table[name]) for name in table.columns] == [0] * len(table.columns)
 
 
 def test_columns_of_different_lengths() -> None:

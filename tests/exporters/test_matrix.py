@@ -121,7 +121,7 @@ def test_every_format_that_has_tables_has_a_sample() -> None:
 
 def rows_of(capture: Capture, name: str) -> list[Row]:
     table = capture.table(name)
-    columns = [table.plain(column) for column in table]
+    columns = [table.plain(column) for column in table.columns]
     return [dict(zip(table, row, strict=True)) for row in zip(*columns, strict=True)]
 
 
@@ -129,7 +129,7 @@ def raw(capture: Capture, name: str) -> list[Row]:
     """Rows with their numbers as they are, strings resolved."""
     table = capture.table(name)
     columns = []
-    for column in table:
+    for column in table.columns:
         kind = table.schema.column(column).kind
         columns.append(
             table.texts(column) if kind in {"code", "text"} else table.array(column).tolist()

@@ -83,7 +83,7 @@ def tabulated(capture: Capture, records: int) -> None:
     for name in capture.tables:
         table = capture.table(name)
         assert name == "diagnostics" or summary.rows[name] == len(table), name
-        for column in table:
+        for column in table.columns:
             assert len(table[column]) == len(table), (name, column)
 
 

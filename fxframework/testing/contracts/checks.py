@@ -124,7 +124,7 @@ _DTYPES = {"code": np.dtype(np.int32), "?": np.dtype(np.bool_)}
 
 def check_table(table: Table, size: int) -> None:
     """That a table is what its schema says, for an input of so many bytes."""
-    assert list(table) == [column.name for column in table.schema.all_columns]
+    assert list(table.columns) == [column.name for column in table.schema.all_columns]
     for column in table.schema.all_columns:
         _check_column(table, column, size)
     if not table.schema.plain:

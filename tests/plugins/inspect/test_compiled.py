@@ -54,7 +54,7 @@ def test_compiled_and_plain_agree(data: bytes, monkeypatch: pytest.MonkeyPatch) 
     plain = read()
     tables = {name: plain.table(name) for name in plain.schemas}
     for table in tables.values():
-        for column in table:
+        for column in table.columns:
             table[column]
     monkeypatch.setattr(jit, "SMALL", 0)
     monkeypatch.setattr(jit, "SMALL_COLD", 0)

@@ -45,7 +45,7 @@ def opened(data: bytes | bytearray, **options: Any) -> InspectCapture:
 def rows(capture: InspectCapture, name: str = "properties") -> list[Row]:
     """The rows of a table, values as people read them."""
     table = capture.table(name)
-    shown = [table.plain(column) for column in table]
+    shown = [table.plain(column) for column in table.columns]
     return [dict(zip(table, row, strict=True)) for row in zip(*shown, strict=True)]
 
 
@@ -508,7 +508,7 @@ def test_hostile_files_take_memory_in_proportion(case: str) -> None:
         capture = opened(data)
         for name in capture.schemas:
             table = capture.table(name)
-            for column in table:
+            for column in table.columns:
                 table[column]
         _, peak = tracemalloc.get_traced_memory()
     finally:

@@ -141,7 +141,7 @@ def cells(table: Table, column: str) -> list[Any]:
 
 def rows_of(table: Table) -> list[Row]:
     assert table.array("row").tolist() == list(range(len(table)))
-    return list(zip(*(cells(table, name) for name in table if name != "row"), strict=True))
+    return list(zip(*(cells(table, name) for name in table.columns if name != "row"), strict=True))
 
 
 def findings(diagnostics: Diagnostics) -> Counter[tuple[str, int | None, int | None, Severity]]:
@@ -210,7 +210,7 @@ def test_batches_are_the_table_wherever_they_break(data: bytes, rows: int) -> No
     for name in whole.schemas:
         table = whole.table(name)
         assert all(0 < len(batch) <= rows for batch in batches[name])
-        for column in table:
+        for column in table.columns:
             got = [cell for batch in batches[name] for cell in cells(batch, column)]
             if column == "array":
                 got = [tuple(pair) for pair in got]

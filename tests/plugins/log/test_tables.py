@@ -30,7 +30,7 @@ def opened(data: bytes, open: Any = open_log, **options: Any) -> LogCapture:
 def rows(capture: LogCapture, name: str = "logs") -> list[Row]:
     """The rows of a table, values as people read them."""
     table = capture.table(name)
-    shown = [table.plain(column) for column in table]
+    shown = [table.plain(column) for column in table.columns]
     return [dict(zip(table, row, strict=True)) for row in zip(*shown, strict=True)]
 
 

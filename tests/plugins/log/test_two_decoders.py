@@ -248,7 +248,7 @@ def test_batches_are_the_table_wherever_they_break(
     for name in whole.schemas:
         table = whole.table(name)
         assert all(len(batch) <= rows for batch in batches[name])
-        for column in table:
+        for column in table.columns:
             got = [cell for batch in batches[name] for cell in cells(batch, column)]
             assert got == cells(table, column), (name, column)
     assert findings(streamed) == findings(whole)

@@ -43,7 +43,7 @@ def rows(capture: Capture) -> dict[str, list[Any]]:
     pool = capture.strings
     args: dict[tuple[str, int], list[Any]] = {}
     table = capture.table("args")
-    columns = {name: table[name].tolist() for name in table}
+    columns = {name: table[name].tolist() for name in table.columns}
     for at in range(len(table)):
         table_name = {2: "slices", 3: "instants", 4: "counters", 5: "flows", 6: "sched"}.get(
             columns["table"][at], ""

@@ -229,7 +229,7 @@ def test_batches_are_the_table_wherever_they_break(data: bytes, events: int) -> 
         table = whole.table(name)
         assert sum(len(batch) for batch in batches[name]) == len(table)
         assert all(len(batch) <= max(events, 2) for batch in batches[name])
-        for column in table:
+        for column in table.columns:
             kind = table.schema.column(column).kind
             if kind == "code":
                 got = [text for batch in batches[name] for text in batch.texts(column)]

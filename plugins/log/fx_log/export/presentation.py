@@ -458,7 +458,7 @@ def left_out(capture: Capture) -> Counter[str]:
 
 def _count_placeless(logs: Table, dropped: Counter[str]) -> None:
     """Count what is in columns of other plugins, and ids of components that have no name."""
-    for name in logs.keys() - _KNOWN_COLUMNS:
+    for name in set(logs.columns) - _KNOWN_COLUMNS:
         column = logs[name]
         count = len(logs)
         if logs.schema.column(name).kind == "code" and not isinstance(column, TextColumn):

@@ -68,7 +68,7 @@ def _in_order(capture: Capture, batches: Iterator[Table]) -> Iterator[Table]:
             yield batch
             continue
         columns: dict[str, Any] = {
-            name: functools.partial(batch.__getitem__, name) for name in batch
+            name: functools.partial(batch.__getitem__, name) for name in batch.columns
         }
         yield Table(batch.schema, len(batch), {**columns, "offset": ordered}, batch.pool)
 

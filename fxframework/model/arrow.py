@@ -1,0 +1,91 @@
+"""Arrow: tables as pyarrow holds them. Imported where an Arrow table is asked for."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fxframework.errors import MissingExtraError
+from fxframework.model.strings import StringPool, TextColumn
+
+try:
+    import pyarrow as pa
+except ImportError:
+    raise MissingExtraError("pyarrow", "arrow", purpose="an Arrow table") from None
+
+if TYPE_CHECKING:
+    from fxframework.model.table import Table
+
+__all__ = ["code_column", "text_column", "to_arrow"]
+
+SMALL_STRINGS = (1 << 31) - 1
+"""Bytes that the offsets of Arrow's `string` can count."""
+
+
+def to_arrow(table: Table) -> pa.Table:
+    """A table as pyarrow holds it; see ``Table.to_arrow``."""
+    names = table.columns
+    # Making a column may add strings to the pool: it is read once all of them are made.
+    columns = [table[name] for name in names]
+    kinds = [table.schema.column(name).kind for name in names]
+    return pa.table(
+        [_column(column, kind, table.pool) for column, kind in zip(columns, kinds, strict=True)],
+        names=names,
+    )
+
+
+def _column(column: NDArray[Any] | TextColumn, kind: str, pool: StringPool) -> pa.Array:
+    if isinstance(column, TextColumn):
+        return text_column(column)
+    if kind == "code":
+        return code_column(column, pool)
+    if column.ndim == 2:
+        return pa.FixedSizeListArray.from_arrays(pa.array(np.ravel(column)), 2)
+    return pa.array(np.ascontiguousarray(column))
+
+
+def text_column(column: TextColumn, *, small: bool = False) -> pa.Array:
+    """Strings, `large_string` (`string` where ``small`` asks for it, if they fit).
+
+    Where some are not UTF-8, all of them are binary: `large_binary`, or `binary`.
+    """
+    offsets = column.offsets - column.offsets[0]
+    data = np.ascontiguousarray(column.data[int(column.offsets[0]) : int(column.offsets[-1])])
+    small = small and data.size <= SMALL_STRINGS
+    kinds = (pa.string(), pa.binary()) if small else (pa.large_string(), pa.large_binary())
+    buffers = [
+        None,
+        pa.py_buffer(np.ascontiguousarray(offsets, np.int32 if small else np.int64)),
+        pa.py_buffer(data),
+    ]
+    made = pa.Array.from_buffers(kinds[0], len(column), buffers)
+    try:
+        made.validate(full=True)
+    except pa.ArrowInvalid:
+        return pa.Array.from_buffers(kinds[1], len(column), buffers)
+    return made
+
+
+def code_column(codes: NDArray[Any], pool: StringPool) -> pa.Array:
+    """Strings of a pool by their codes, null for -1, as a dictionary of the strings that occur.
+
+    Where one of these is not UTF-8 it is a column of `binary` values, as not every library takes
+    a dictionary of them.
+    """
+    codes = np.ascontiguousarray(codes)
+    occurs = np.zeros(len(pool) + 1, np.bool_)
+    occurs[codes] = True  # -1 is the last one
+    used = np.flatnonzero(occurs[:-1])
+    place = np.full(len(pool) + 1, -1, np.int32)
+    place[used] = np.arange(used.size, dtype=np.int32)
+    arrays = pool.arrays
+    strings = TextColumn.gather(
+        arrays.words.view(np.uint8), 8 * arrays.starts[used], arrays.lengths[used]
+    )
+    values = text_column(strings, small=True)
+    indices = pa.array(place[codes], mask=codes < 0)
+    if pa.types.is_binary(values.type) or pa.types.is_large_binary(values.type):
+        return values.take(indices)
+    return pa.DictionaryArray.from_arrays(indices, values)

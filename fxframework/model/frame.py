@@ -1,0 +1,193 @@
+"""Frames: a table joined with the names, ids and arguments that its rows refer to, as Arrow."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fxframework.errors import LimitError
+from fxframework.model.arrow import code_column, pa, to_arrow
+from fxframework.model.schema import TABLE_CODES, TableSchema
+from fxframework.model.strings import StringPool
+
+if TYPE_CHECKING:
+    from fxframework.model.table import Table
+
+__all__ = ["frame_of"]
+
+THREAD_COLUMNS = {"thread": "", "prev": "prev_", "next": "next_"}
+"""Columns that hold an id of `threads`, and the prefix of the columns that are joined to them."""
+ARGUMENT = "arg_"
+"""Prefix of the columns that hold arguments."""
+CELLS = 1 << 28
+"""The most values of arguments that a frame may have, nulls included."""
+
+NULL, DOUBLE, STRING, BOOL, BLOB = 0, 5, 6, 9, 10
+SIGNED = (1, 3)
+
+
+def frame_of(
+    table: Table,
+    schemas: Mapping[str, TableSchema],
+    read: Callable[[str], Table],
+    *,
+    args: bool,
+) -> pa.Table:
+    """A table with joined columns behind its own; see ``Capture.frame``.
+
+    ``schemas`` are those of the capture's tables, ``read`` gives one of them.
+    """
+    joined: dict[str, Any] = {}
+    if "threads" in schemas:
+        joined |= _people(table, schemas, read)
+    if args and "args" in schemas and table.name in TABLE_CODES:
+        joined |= _arguments(table, read("args"))
+    frame = to_arrow(table)
+    for name, column in joined.items():
+        if name not in frame.column_names:
+            frame = frame.append_column(name, column)
+    return frame
+
+
+def _people(
+    table: Table, schemas: Mapping[str, TableSchema], read: Callable[[str], Table]
+) -> dict[str, Any]:
+    """pid, tid and the names of process and thread, beside each column that holds a thread."""
+    columns = [name for name in THREAD_COLUMNS if name in table]
+    if not columns:
+        return {}
+    threads = read("threads")
+    ids = threads.array("id")
+    place = np.full(int(ids.max(initial=-1)) + 2, -1, np.int64)  # the last one is of -1
+    place[ids] = np.arange(ids.size)
+    pids = threads.array("pid")
+    process_names = np.full(ids.size, -1, np.int32)
+    if "processes" in schemas:
+        processes = read("processes")
+        known, codes = processes.array("pid"), processes.array("name")
+        if known.size:
+            order = np.argsort(known, kind="stable")
+            at = np.minimum(np.searchsorted(known[order], pids), known.size - 1)
+            found = known[order][at] == pids
+            process_names[found] = codes[order][at][found]
+    joined: dict[str, Any] = {}
+    for name in columns:
+        prefix = THREAD_COLUMNS[name]
+        rows = place[table.array(name)]
+        nobody = rows < 0
+        for column, values in (("pid", pids), ("tid", threads.array("tid"))):
+            joined[prefix + column] = pa.array(_taken(values, rows), mask=nobody)
+        for column, codes in (
+            ("process_name", process_names),
+            ("thread_name", threads.array("name")),
+        ):
+            picked = np.where(nobody, -1, _taken(codes, rows))
+            joined[prefix + column] = code_column(picked, table.pool)
+    return joined
+
+
+def _taken(values: NDArray[Any], rows: NDArray[np.int64]) -> NDArray[Any]:
+    """The values of some rows; of a negative row anything."""
+    return values[rows] if values.size else np.zeros(rows.size, values.dtype)
+
+
+def _arguments(table: Table, args: Table) -> dict[str, Any]:
+    """A column for each name of an argument that a row of the table has."""
+    rows = table.array("row")
+    mine = np.flatnonzero(args.array("table") == TABLE_CODES[table.name])
+    parents = args.array("parent")[mine]
+    order = np.argsort(rows, kind="stable")
+    at = np.searchsorted(rows, parents, sorter=order)
+    there = at < rows.size
+    there[there] = rows[order[at[there]]] == parents[there]
+    mine, to = mine[there], order[at[there]]
+    # By name, and backwards within a name: the first of several arguments of one row stays.
+    names = args.array("name")[mine]
+    by_name = np.lexsort((-np.arange(names.size), names))
+    mine, to, names = mine[by_name], to[by_name], names[by_name]
+    distinct, starts = np.unique(names, return_index=True)
+    if distinct.size * len(table) > CELLS:
+        raise LimitError(
+            f"{distinct.size:,} names of arguments times {len(table):,} rows of {table.name} "
+            f"are more than {CELLS:,} values",
+            remedy="join the table `args` yourself, or select fewer rows first",
+        )
+    texts = table.pool.texts()
+    columns: dict[str, Any] = {}
+    bounds = [*starts.tolist(), names.size]
+    for code, start, stop in zip(distinct.tolist(), bounds, bounds[1:], strict=False):
+        values = _Values(args, mine[start:stop], to[start:stop], len(table))
+        name = ARGUMENT + (texts[code] if code >= 0 else "")
+        columns.setdefault(name, values.column(table.pool))
+    return columns
+
+
+class _Values:
+    """The arguments of one name: their rows in `args`, and in the table that gets a column."""
+
+    def __init__(self, args: Table, rows: NDArray[Any], to: NDArray[Any], count: int) -> None:
+        self._args = args
+        self._rows = rows
+        self._to = to
+        self._count = count
+        self._types = args.array("type")[rows]
+
+    def column(self, pool: StringPool) -> pa.Array:
+        """One Arrow column: of the arguments' own type where all have one, else of strings."""
+        types = set(np.unique(self._types).tolist()) - {NULL}
+        if types <= {STRING, BLOB}:
+            codes = np.full(self._count, -1, np.int32)
+            codes[self._to] = self._of("str")
+            return code_column(codes, pool)
+        if types == {BOOL}:
+            return self._spread(self._of("int") != 0)
+        if types == {DOUBLE}:
+            return self._spread(self._of("float"))
+        if not types & {STRING, BLOB, DOUBLE, BOOL}:
+            signed = np.isin(self._types, (*SIGNED, NULL))
+            large = self._of("uint") > np.uint64((1 << 63) - 1)
+            if not (large & ~signed).any():
+                return self._spread(self._of("int"))
+            if not (large & signed).any():
+                return self._spread(self._of("uint"))
+        return self._texts(pool)
+
+    def _of(self, column: str) -> NDArray[Any]:
+        return self._args.array(column)[self._rows]
+
+    def _spread(self, values: NDArray[Any]) -> pa.Array:
+        """The values at their rows, null elsewhere, and where an argument is null."""
+        out = np.zeros(self._count, values.dtype)
+        out[self._to] = values
+        missing = np.ones(self._count, np.bool_)
+        missing[self._to] = self._types == NULL
+        return pa.array(out, mask=missing)
+
+    def _texts(self, pool: StringPool) -> pa.Array:
+        """Values of several types, as strings."""
+        texts = pool.texts()
+        out: list[str | None] = [None] * self._count
+        values = zip(
+            self._to.tolist(),
+            self._types.tolist(),
+            self._of("int").tolist(),
+            self._of("uint").tolist(),
+            self._of("float").tolist(),
+            self._of("str").tolist(),
+            strict=True,
+        )
+        for row, kind, signed, unsigned, double, code in values:
+            if kind in (STRING, BLOB):
+                out[row] = texts[code] if code >= 0 else None
+            elif kind == DOUBLE:
+                out[row] = repr(double)
+            elif kind == BOOL:
+                out[row] = "true" if signed else "false"
+            elif kind != NULL:
+                out[row] = str(signed if kind in SIGNED else unsigned)
+            else:
+                out[row] = None
+        return pa.array(out, pa.string())
