@@ -4,7 +4,7 @@ from libc.stdint cimport int64_t
 @cython.final
 cdef class Notes:
     cdef readonly long long limit
-    cdef readonly long long[::1] counts
+    cdef readonly long long[::1] totals
     cdef readonly long long[::1] rows
     cdef readonly long long room
     cdef readonly long long used

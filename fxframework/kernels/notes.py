@@ -18,15 +18,15 @@ class Notes:
 
     def __init__(self, codes: int, limit: int) -> None:
         self.limit = limit if limit > 0 else 1 << 62
-        self.counts = full(codes, "i8")
+        self.totals = full(codes, "i8")
         self.rows = room(4 * 16, "i8")
         self.room = 16
         self.used = 0
 
     def add(self, code: int, offset: int, record: int, value: int) -> int:
         """Count a finding, and keep it while its code is under the limit; gives the count."""
-        count = self.counts[code] + 1
-        self.counts[code] = count
+        count = self.totals[code] + 1
+        self.totals[code] = count
         if count <= self.limit:
             if self.used == self.room:
                 self.grow()
@@ -46,14 +46,14 @@ class Notes:
 
     def count(self, code: int) -> int:
         """How many findings there are of a code, kept or not."""
-        return self.counts[code]
+        return self.totals[code]
 
-    def taken(self) -> NDArray[np.int64]:
-        """The rows kept since the last call, of shape (n, 4): code, offset, record, value."""
-        taken = np.array(np.asarray(self.rows)[: 4 * self.used]).reshape(-1, 4)
-        self.used = 0
-        return taken
+    @property
+    def findings(self) -> NDArray[np.int64]:
+        """The findings kept, four numbers each: code, offset, record and value."""
+        return np.asarray(self.rows)[: 4 * self.used]
 
-    def totals(self) -> NDArray[np.int64]:
-        """How many findings there are of each code, kept or not."""
-        return np.array(np.asarray(self.counts))
+    @property
+    def counts(self) -> NDArray[np.int64]:
+        """How many are kept, how many of a code may be, and then how many there are by code."""
+        return np.array([self.used, self.limit, *self.totals], np.int64)

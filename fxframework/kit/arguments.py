@@ -10,8 +10,6 @@ from typing import Any, ClassVar
 
 import attrs
 
-from fxframework.io.jit import kernel
-
 __all__ = [
     "Blob",
     "Double",
@@ -24,7 +22,6 @@ __all__ = [
     "Typed",
     "Uint32",
     "Uint64",
-    "split",
 ]
 
 
@@ -96,10 +93,3 @@ class Blob(Typed):
     """Bytes, within the argument."""
 
     type = 10
-
-
-@kernel
-def split(types, values, wanted, otherwise, out):  # type: ignore[no-untyped-def]
-    """Values of the argument types that are bits of ``wanted``; of others ``otherwise``."""
-    for row in range(len(out)):
-        out[row] = values[row] if (wanted >> types[row]) & 1 else otherwise

@@ -18,7 +18,8 @@ from numpy.typing import NDArray
 from fxframework.errors import LimitError
 from fxframework.io import arena
 from fxframework.io.words import U64_MAX
-from fxframework.kit.arguments import split
+from fxframework.kernels.buffers import view
+from fxframework.kernels.columns import split_codes, split_numbers
 from fxframework.model.capture import Capture, Summary
 from fxframework.model.table import ColumnData, Table
 
@@ -408,7 +409,8 @@ def value_columns(
             return values
         if wanted not in made:
             out = arena.empty(rows, dtype)
-            split.for_size(8 * rows)(types, values, wanted, otherwise, out)
+            split = split_numbers if dtype is np.int64 else split_codes
+            split(view(types, "u1"), view(values, "i8"), wanted, otherwise, out.data)
             made[wanted] = out
         return made[wanted]
 

@@ -14,6 +14,9 @@ from numpy.typing import NDArray
 
 from fxframework.io import arena
 from fxframework.io.jit import kernel
+from fxframework.kernels.buffers import view
+from fxframework.kernels.columns import copy_stretches
+from fxframework.kernels.native import is_compiled
 from fxframework.kernels.pools import Pool
 
 __all__ = ["PoolArrays", "StringPool", "TextColumn", "intern_words", "rehash", "utf8_valid"]
@@ -105,22 +108,6 @@ def rehash(pool):  # type: ignore[no-untyped-def]
         while pool.slots[slot] >= 0:
             slot = (slot + 1) & mask
         pool.slots[slot] = code
-
-
-@kernel
-def copy_stretches(source, starts, offsets, out):  # type: ignore[no-untyped-def]
-    """Copy stretches of ``source`` to where ``offsets`` says; whether all lie within it."""
-    for row in range(len(starts)):
-        size = offsets[row + 1] - offsets[row]
-        if size <= 0:
-            continue
-        start = starts[row]
-        if start < 0 or size > len(source) - start:
-            return False
-        to = offsets[row]
-        for index in range(size):
-            out[to + index] = source[start + index]
-    return True
 
 
 @kernel
@@ -318,14 +305,14 @@ class TextColumn(Sequence[str]):
         offsets[0] = 0
         np.cumsum(lengths, out=offsets[1:])
         total = int(offsets[-1])
-        copy = copy_stretches.for_size(total)
-        if copy == copy_stretches.plain:  # numpy is faster at it than a loop of Python
+        if not is_compiled("fxframework.kernels.columns"):  # numpy is faster than plain Python
             index = np.arange(total, dtype=np.int64)
             index += np.repeat(starts - offsets[:-1], lengths)
             return cls(offsets, source[index])
         data = arena.empty(total, np.uint8)
-        starts = np.ascontiguousarray(starts, np.int64)
-        if not copy(np.ascontiguousarray(source), starts, offsets, data):
+        if not copy_stretches(
+            view(source, np.uint8), view(starts, np.int64), offsets.data, data.data
+        ):
             msg = f"a stretch lies outside of {source.size} bytes"
             raise IndexError(msg)
         return cls(offsets, data)
