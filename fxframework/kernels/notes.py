@@ -56,4 +56,4 @@ class Notes:
     @property
     def counts(self) -> NDArray[np.int64]:
         """How many are kept, how many of a code may be, and then how many there are by code."""
-        return np.array([self.used, self.limit, *self.totals], np.int64)
+        return np.append(np.array([self.used, self.limit], np.int64), np.asarray(self.totals))
