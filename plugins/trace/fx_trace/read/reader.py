@@ -24,7 +24,8 @@ from fxframework.errors import LimitError
 from fxframework.io import arena
 from fxframework.io.source import Source
 from fxframework.io.words import U64_MAX
-from fxframework.kit.arguments import split
+from fxframework.kernels.buffers import view
+from fxframework.kernels.columns import split_codes, split_numbers
 from fxframework.model.capture import Capture, OpenRequest, Record, Summary
 from fxframework.model.clock import NS_MAX, NS_MIN, NS_PER_SECOND
 from fxframework.model.schema import NAME, STANDARD_TABLES, Column, TableSchema
@@ -1016,7 +1017,8 @@ class _TableMaker:
                 return args.value
             if wanted not in parts:
                 out = arena.empty(rows, dtype)
-                split.for_size(8 * rows)(args.type, args.value, wanted, otherwise, out)
+                split = split_numbers if dtype is np.int64 else split_codes
+                split(view(args.type, "u1"), view(args.value, "i8"), wanted, otherwise, out.data)
                 parts[wanted] = out
             return parts[wanted]
 
