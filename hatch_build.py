@@ -35,6 +35,8 @@ DIRECTIVES = {
 }
 FLAGS = ("-O3", "-fwrapv", "-g0", "-Wno-unreachable-code", "-Wno-unused-function")
 FLAGS_MSVC = ("/O2", "/utf-8")
+NOTE = "fxframework/kernels/build.txt"
+"""Where an installed package says why nothing is compiled (``fxframework.kernels.native``)."""
 REPORT = """
 
 from fxframework.kernels import native as _native
@@ -66,14 +68,15 @@ class KernelBuildHook(BuildHookInterface[Any]):
         if editable:
             for package in packages:
                 remove_compiled(package)
+            Path(self.root, NOTE).unlink(missing_ok=True)
+        self.work = work = Path(tempfile.mkdtemp(prefix="fxf-kernels-"))
         if wish == "never":
             self.app.display_info("FXF_NATIVE=never: the kernels stay plain Python")
+            self.leave_note("FXF_NATIVE=never was set when it was installed", build_data, editable)
             return
-        work = Path(tempfile.mkdtemp(prefix="fxf-kernels-"))
         try:
             built = compile_kernels(packages, work)
         except (Exception, SystemExit) as problem:  # a compiler fails in many ways
-            shutil.rmtree(work, ignore_errors=True)
             if wish == "require":
                 raise
             self.app.display_warning(
@@ -82,6 +85,7 @@ class KernelBuildHook(BuildHookInterface[Any]):
                 "about 50 times slower.\nInstall a C compiler, or let pip fetch `ziglang`, and "
                 "install again; FXF_NATIVE=require makes this an error."
             )
+            self.leave_note(f"compiling failed: {problem}", build_data, editable)
             return
         if editable:
             for package in packages:
@@ -92,13 +96,22 @@ class KernelBuildHook(BuildHookInterface[Any]):
                 build_data["force_include"][str(file)] = target
         build_data["pure_python"] = False
         build_data["tag"] = self.wheel_tag()
-        self.work = work
 
     def finalize(self, version: str, build_data: dict[str, Any], artifact_path: str) -> None:
         """Remove what was only needed to build."""
         work = getattr(self, "work", None)
         if work is not None:
             shutil.rmtree(work, ignore_errors=True)
+
+    def leave_note(self, text: str, build_data: dict[str, Any], editable: bool) -> None:
+        """Say in the installed package why nothing is compiled, where it has the place for it."""
+        place = Path(self.root, NOTE)
+        if not place.parent.exists():
+            return
+        if not editable:
+            place = self.work / place.name
+            build_data["force_include"][str(place)] = NOTE
+        place.write_text(f"{' '.join(text.split())}\n", "utf-8")
 
     def wheel_tag(self) -> str:
         """The tag of a wheel with compiled kernels."""
@@ -265,6 +278,7 @@ def main() -> None:
         for package in packages:
             remove_compiled(package)
             place_in(package, built)
+        (root / NOTE).unlink(missing_ok=True)
 
 
 if __name__ == "__main__":

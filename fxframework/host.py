@@ -18,6 +18,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
+from types import ModuleType
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import attrs
@@ -88,6 +89,8 @@ class Plugin:
     ``commands``."""
     observes: list[str] = attrs.field(factory=list)
     """The hooks that it implements beside registration."""
+    package: str = ""
+    """The top-level package of its hooks; nothing where they are in no module."""
 
     @property
     def origin(self) -> str:
@@ -138,6 +141,10 @@ class Host:
         """Every plugin found, in the order of loading, with what it registered."""
         return list(self._plugins.values())
 
+    def packages(self) -> set[str]:
+        """The top-level packages of the plugins that were loaded."""
+        return {plugin.package for plugin in self.plugins() if plugin.status != "disabled"} - {""}
+
     @property
     def failures(self) -> tuple[PluginFailure, ...]:
         """What was left out so far, and why."""
@@ -151,7 +158,9 @@ class Host:
         Never raises for what is wrong with the plugin: see ``failures`` and the status of what
         is returned.
         """
-        known = Plugin(name=name, distribution=distribution, version=version)
+        module = plugin.__name__ if isinstance(plugin, ModuleType) else type(plugin).__module__
+        package = module.partition(".")[0]
+        known = Plugin(name=name, distribution=distribution, version=version, package=package)
         if not self._admit(known):
             return known
         try:

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import importlib
 import platform
 import re
 import sys
-import tempfile
 from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -23,7 +21,7 @@ if TYPE_CHECKING:
 
 DISTRIBUTION = "fxframework"
 CORE = ("attrs", "click", "numpy", "orjson", "pluggy", "rich")
-"""What nothing works without; numba is looked at for itself."""
+"""What nothing works without."""
 _REQUIREMENT = re.compile(r"""([A-Za-z0-9._-]+).*extra\s*==\s*['"]([^'"]+)['"]""")
 
 
@@ -48,8 +46,7 @@ def command(session: Session) -> ExitCode:
         _interpreter(),
         _package(),
         *(_core(name) for name in CORE),
-        _numba(),
-        _cache(),
+        *_kernels(session.host),
         _plugins(session.host),
         *_extras(),
     ]
@@ -90,32 +87,25 @@ def _core(name: str) -> Check:
         return Check(name, "broken", f"is missing: pip install {name}")
 
 
-def _numba() -> Check:
-    from fxframework.io.jit import numba_available
+def _kernels(host: Host) -> list[Check]:
+    """How the kernels of the framework and of its plugins run."""
+    from fxframework.kernels.native import stale_kernels, state_of
 
-    slower = "everything works, slower"
-    if not numba_available():
-        return Check("numba", "note", f"is not installed, or switched off; {slower}")
-    try:
-        importlib.import_module("numba")
-    except Exception as error:  # noqa: BLE001 (whatever numba says of this interpreter or numpy)
-        return Check("numba", "broken", f"cannot be imported: {' '.join(str(error).split())}")
-    return Check("numba", "ok", metadata.version("numba"))
-
-
-def _cache() -> Check:
-    from fxframework.io.jit import cache_root
-
-    root = cache_root()
-    try:
-        root.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryFile(dir=root):
-            pass
-    except OSError as error:
-        text = f"{root} cannot be written ({error.strerror}): kernels are compiled in every run"
-        return Check("kernel cache", "note", f"{text}; set FXF_CACHE_DIR")
-    kernels = len(list(root.glob("kernels/*/**/*.nbi")))
-    return Check("kernel cache", "ok", f"{root}, {kernels} compiled kernels")
+    checks = []
+    for package in ("fxframework", *sorted(host.packages() - {"fxframework"})):
+        state = state_of(package)
+        if state.how == "none":
+            continue
+        name = f"kernels of {package}"
+        if state.how == "plain":
+            text = f"plain Python, slower on bulk data: {state.why}"
+            checks.append(Check(name, "note", text))
+        elif stale := stale_kernels(package):
+            text = f"compiled from older sources than those of {', '.join(stale)}: install again"
+            checks.append(Check(name, "broken", text))
+        else:
+            checks.append(Check(name, "ok", "compiled"))
+    return checks
 
 
 def _plugins(host: Host) -> Check:

@@ -58,6 +58,7 @@ def _document(host: Host) -> dict[str, Any]:
                 "status": plugin.status,
                 "registers": plugin.registers,
                 "observes": plugin.observes,
+                "kernels": _kernels(plugin),
             }
             for plugin in host.plugins()
         ],
@@ -87,12 +88,13 @@ def _print(session: Session, host: Host) -> None:
 
     section(
         "Plugins",
-        ("NAME", "DISTRIBUTION", "STATUS", "REGISTERS"),
+        ("NAME", "DISTRIBUTION", "STATUS", "KERNELS", "REGISTERS"),
         [
             (
                 plugin.name,
                 f"{plugin.distribution} {plugin.version}".rstrip(),
                 plugin.status,
+                _kernels(plugin),
                 _registers(plugin),
             )
             for plugin in host.plugins()
@@ -116,6 +118,18 @@ def _print(session: Session, host: Host) -> None:
         ("PLUGIN", "DISTRIBUTION", "WHAT HAPPENED"),
         [(f.plugin, f.distribution, f.error) for f in host.failures],
     )
+
+
+def _kernels(plugin: Plugin) -> str:
+    """How the kernels of a plugin run, and why where they are plain; a dash where it has none."""
+    from fxframework.kernels.native import state_of
+
+    if not plugin.package:
+        return "–"
+    state = state_of(plugin.package)
+    if state.how == "none":
+        return "–"
+    return f"{state.how}: {state.why}" if state.why else state.how
 
 
 def _registers(plugin: Plugin) -> str:

@@ -14,20 +14,35 @@ import warnings
 from collections.abc import Sequence
 from pathlib import Path
 from types import ModuleType
+from typing import NamedTuple
 
 __all__ = [
     "KernelFinder",
     "StaleKernelWarning",
+    "State",
     "digest_of",
     "install",
     "is_compiled",
+    "kernels_of",
     "register",
+    "stale_kernels",
     "state_of",
 ]
 
-COMPILED: dict[str, str] = {}
-"""By the name of each compiled kernel that was imported: what is wrong with it, or nothing."""
+COMPILED: dict[str, bool] = {}
+"""By the name of each compiled kernel that was imported: whether its source was edited since."""
+BUILD_NOTE = Path(__file__).with_name("build.txt")
+"""What the build hook says where it could not compile."""
 EXTENSIONS = tuple(importlib.machinery.EXTENSION_SUFFIXES)
+
+
+class State(NamedTuple):
+    """How the kernels of a package run."""
+
+    how: str
+    """``compiled``, ``plain`` or, where there are none, ``none``."""
+    why: str
+    """Why they run as plain Python."""
 
 
 class StaleKernelWarning(UserWarning):
@@ -80,7 +95,7 @@ def digest_of(source: Path) -> str:
 
 def register(name: str, file: str, digest: str) -> None:
     """Called by each compiled kernel as it is imported; warns where its source was edited since."""
-    COMPILED[name] = ""
+    COMPILED[name] = False
     compiled = Path(file)
     source = compiled.with_name(compiled.name.partition(".")[0] + ".py")
     try:
@@ -90,7 +105,7 @@ def register(name: str, file: str, digest: str) -> None:
             return
     except OSError:
         return  # without the source there is nothing to be stale against
-    COMPILED[name] = "its source was edited since it was compiled"
+    COMPILED[name] = True
     warnings.warn(
         f"{name} runs compiled code that is older than {source.name}: install the project again "
         "(`pip install -e .`), or set FXF_NATIVE=never",
@@ -104,11 +119,48 @@ def is_compiled(name: str) -> bool:
     return name in COMPILED
 
 
-def state_of(name: str) -> tuple[str, str]:
-    """("compiled" or "plain", why) of a kernel, which is imported for it."""
-    importlib.import_module(name)
-    if name in COMPILED:
-        return "compiled", COMPILED[name]
+def kernels_of(package: str) -> dict[str, Path]:
+    """The kernels of a package by name, and where their sources are; none is imported."""
+    try:
+        spec = importlib.util.find_spec(package)
+    except (ImportError, ValueError):  # a module that was made by hand
+        return {}
+    found = {}
+    for folder in (spec.submodule_search_locations or ()) if spec is not None else ():
+        for header in sorted(Path(folder).rglob("*.pxd")):
+            source = header.with_suffix(".py")
+            if source.exists():
+                name = ".".join((package, *header.relative_to(folder).with_suffix("").parts))
+                found[name] = source
+    return found
+
+
+def state_of(package: str) -> State:
+    """How the kernels of a package run, and why; none of them is imported."""
+    kernels = kernels_of(package)
+    if not kernels:
+        return State("none", "")
     if os.environ.get("FXF_NATIVE") == "never":
-        return "plain", "FXF_NATIVE=never"
-    return "plain", "the install had no working C compiler, or FXF_NATIVE=never was set for it"
+        return State("plain", "FXF_NATIVE=never is set")
+    plain = [
+        name
+        for name, source in kernels.items()
+        if not any(source.with_name(source.stem + suffix).exists() for suffix in EXTENSIONS)
+    ]
+    if not plain:
+        return State("compiled", "")
+    try:
+        why = BUILD_NOTE.read_text("utf-8").strip()
+    except OSError:
+        why = "it was not compiled when it was installed"
+    return State("plain", why if len(plain) == len(kernels) else f"{', '.join(plain)}: {why}")
+
+
+def stale_kernels(package: str) -> list[str]:
+    """The compiled kernels of a package whose source was edited since; all of it is imported."""
+    kernels = kernels_of(package)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", StaleKernelWarning)
+        for name in kernels:
+            importlib.import_module(name)
+    return [name for name in kernels if COMPILED.get(name)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import types
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ from fxframework.cli import doctor, render
 from fxframework.cli.app import COMMANDS, Fxf
 from fxframework.errors import FRAMEWORK_RULES, ExitCode
 from fxframework.host import Host
+from fxframework.kernels import native
 from fxframework.testing.cli import run_cli
 
 DAMAGED = toy.toy(toy.mark("m", 1), toy.record(9), bytes(24), toy.record(7), b"odd")
@@ -264,14 +266,13 @@ def test_plugins_as_json(host: Host) -> None:
     assert document["failures"][0]["distribution"] == "void"
 
 
-def test_doctor(host: Host, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setenv("FXF_CACHE_DIR", str(tmp_path / "cache"))
+def test_doctor(host: Host) -> None:
     result = run_cli("doctor", host=host)
     assert result.exit_code == ExitCode.OK, result.text
     assert "all is well" in result.text
     document = run_cli("doctor", "--json", host=host).json()
     states = {check["name"]: check["state"] for check in document["checks"]}
-    assert states["python"] == states["plugins"] == states["kernel cache"] == "ok"
+    assert states["python"] == states["plugins"] == "ok"
     host.register(types.ModuleType("empty"), name="empty", distribution="void")
     broken = run_cli("doctor", host=host)
     assert broken.exit_code == ExitCode.FAILED
@@ -279,30 +280,53 @@ def test_doctor(host: Host, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> 
     assert run_cli("doctor", "--json", host=host).json()["sound"] is False
 
 
-def test_doctor_of_a_cache_that_cannot_be_written(
-    host: Host, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+@pytest.mark.parametrize("how", ["compiled", "plain", "stale"])
+def test_doctor_and_plugins_say_how_kernels_run(
+    host: Host, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, how: str
 ) -> None:
-    (tmp_path / "file").write_text("in the way")
-    monkeypatch.setenv("FXF_CACHE_DIR", str(tmp_path / "file" / "cache"))
-    monkeypatch.setenv("FXF_NO_NUMBA", "1")
+    package = tmp_path / "fx_somewhere"
+    package.mkdir()
+    for name in ("__init__.py", "loops.py", "loops.pxd", "hooks.py"):
+        (package / name).touch()
+    if how != "plain":
+        # As if it had been imported.
+        (package / f"loops{native.EXTENSIONS[0]}").touch()
+        monkeypatch.setitem(
+            sys.modules, "fx_somewhere.loops", types.ModuleType("fx_somewhere.loops")
+        )
+        monkeypatch.setitem(native.COMPILED, "fx_somewhere.loops", how == "stale")
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delenv("FXF_NATIVE", raising=False)
+    monkeypatch.setattr(native, "BUILD_NOTE", tmp_path / "build.txt")
+    (tmp_path / "build.txt").write_text("the compiler is on strike\n")
+    hooks = types.ModuleType("fx_somewhere.hooks")
+    hooks.fx_readers = hookimpl(lambda: [])  # type: ignore[attr-defined]
+    host.register(hooks, name="somewhere")
     result = run_cli("doctor", host=host)
-    assert result.exit_code == ExitCode.OK
-    assert "FXF_CACHE_DIR" in result.text
-    assert "everything works, slower" in result.text
+    line = next(text for text in result.text.splitlines() if "fx_somewhere" in text)
+    listed = run_cli("plugins", "--json", host=host).json()["plugins"]
+    kernels = next(plugin["kernels"] for plugin in listed if plugin["name"] == "somewhere")
+    if how == "plain":
+        assert "note" in line
+        assert line.endswith("the compiler is on strike")
+        assert kernels == "plain: the compiler is on strike"
+    else:
+        assert ("broken" if how == "stale" else "ok") in line
+        assert result.exit_code == (ExitCode.FAILED if how == "stale" else ExitCode.OK)
+        assert kernels == "compiled"
+    monkeypatch.setenv("FXF_NATIVE", "never")
+    assert "FXF_NATIVE=never is set" in run_cli("doctor", host=host).text
 
 
 def test_doctor_of_missing_packages(host: Host, monkeypatch: pytest.MonkeyPatch) -> None:
     from importlib import metadata
 
-    versions = {"fxframework": "1.0", "numba": "0.1", "here": "3"}
+    versions = {"fxframework": "1.0", "here": "3"}
 
     def version(name: str) -> str:
         if name == "click" or name not in {*versions, *doctor.CORE}:
             raise metadata.PackageNotFoundError(name)
         return versions.get(name, "2")
-
-    def numba(name: str) -> Any:
-        raise ImportError("Numba needs\nNumPy 2.0")
 
     needs = [
         "click",
@@ -312,16 +336,13 @@ def test_doctor_of_missing_packages(host: Host, monkeypatch: pytest.MonkeyPatch)
     ]
     monkeypatch.setattr(doctor.metadata, "version", version)
     monkeypatch.setattr(doctor.metadata, "requires", lambda name: needs)
-    monkeypatch.setattr(doctor.importlib, "import_module", numba)
-    monkeypatch.delenv("FXF_NO_NUMBA", raising=False)
-    checks = {check.name: check for check in [*doctor._extras(), doctor._numba(),
+    checks = {check.name: check for check in [*doctor._extras(),
               doctor._core("click"), doctor._core("numpy"), doctor._package()]}  # fmt: skip
     assert (checks["[one]"].state, checks["[one]"].text) == ("ok", "here 3")
     assert checks["[two]"].state == "note"
     assert "pip install 'fxframework[two]'" in checks["[two]"].text
     assert "[x]" not in checks
-    assert (checks["numba"].state, checks["click"].state) == ("broken", "broken")
-    assert "Numba needs NumPy 2.0" in checks["numba"].text
+    assert checks["click"].state == "broken"
     assert checks["numpy"].state == "ok"
     assert checks["fxframework"].text.startswith("1.0 from ")
 
