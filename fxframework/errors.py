@@ -1,24 +1,31 @@
-"""What can go wrong: severities, the rule catalogue, the exception tree and the exit codes.
+"""Errors: severities, the rule catalogue, the exceptions and the exit codes.
 
-The lowest room of the house: it imports nothing of ours, so that every other room may raise.
+The lowest layer: it imports no other module of the framework, so every module can raise these.
 """
 
 from __future__ import annotations
 
 import difflib
+import re
+import shlex
+import sys
 from collections.abc import Iterable, Iterator, Mapping
 from enum import IntEnum
+from types import FrameType
 
 import attrs
 
 __all__ = [
     "FRAMEWORK_RULES",
+    "BadCallError",
     "Catalogue",
     "ExitCode",
     "FxError",
     "LimitError",
     "MissingExtraError",
     "NoReaderError",
+    "OutputError",
+    "PluginError",
     "Rule",
     "Severity",
     "StrictError",
@@ -26,11 +33,12 @@ __all__ = [
     "UsageError",
     "WriteRefusedError",
     "did_you_mean",
+    "install_line",
 ]
 
 
 class Severity(IntEnum):
-    """How much a finding matters (CONTRACTS §2)."""
+    """How much a finding matters."""
 
     INFO = 0
     """Worth knowing; changes no exit status."""
@@ -53,7 +61,7 @@ class Severity(IntEnum):
 
 
 class ExitCode(IntEnum):
-    """Exit statuses of the command line (CONTRACTS §2)."""
+    """Exit statuses of the command line."""
 
     OK = 0
     FAILED = 1
@@ -68,24 +76,24 @@ class Rule:
     """One row of a format's rule catalogue: what `fxf explain CODE` and the docs are made from."""
 
     code: str
-    """Stable for ever: prefix of the format and a number, such as ``FXT0104``."""
+    """A prefix of the format and a number, such as ``FXT0104``; it never changes."""
     severity: Severity
     title: str
     """The finding in a few words, without values."""
     rule: str
-    """What the format says, or what we hold it to."""
+    """What the format requires."""
     section: str
-    """Where the format's document says so."""
+    """The section of the format's document that requires it."""
     readers: str = ""
-    """What the reference readers do about it."""
+    """What the reference readers do in this case."""
     ours: str = ""
-    """What we do about it."""
+    """What this reader does."""
     remedy: str = ""
-    """What a person can do."""
+    """What the user can do."""
 
 
 class Catalogue(Mapping[str, Rule]):
-    """A format's rules by code. Two rules of one code are a programming error."""
+    """A format's rules by code. Raises ValueError for two rules with the same code."""
 
     def __init__(self, rules: Iterable[Rule]) -> None:
         self._rules: dict[str, Rule] = {}
@@ -106,10 +114,10 @@ class Catalogue(Mapping[str, Rule]):
 
 
 class FxError(Exception):
-    """Anything that stops a command. Says what, where, and what can be done.
+    """An error that stops a command. It says what is wrong, where, and what to do.
 
-    ``code`` is stable; ``path``, ``offset`` (bytes) and ``record`` (index) say where, as far as
-    known; ``remedy`` says what the reader of the message can do.
+    ``code`` is that of a rule; ``path``, ``offset`` (bytes) and ``record`` (index) are the place,
+    None where it is not known; ``remedy`` says what the user can do.
     """
 
     exit_code: ExitCode = ExitCode.FAILED
@@ -140,45 +148,48 @@ class FxError(Exception):
 
 
 class UnreadableError(FxError):
-    """The file cannot be opened, or nothing in it could be read (exit 1)."""
+    """The input cannot be opened, or nothing in it can be read (exit 1)."""
 
     default_code = "FXF0001"
 
 
 class WriteRefusedError(FxError):
-    """The format or the exporter cannot hold what it was asked to write; nothing was written."""
+    """The format or exporter cannot hold a value; nothing of it was written (exit 1)."""
 
     default_code = "FXF0002"
 
 
 class LimitError(FxError):
-    """A limit that the user can raise was reached (exit 1)."""
+    """A limit was reached; the user can raise it (exit 1)."""
 
     default_code = "FXF0003"
 
 
 class StrictError(FxError):
-    """``--strict``: the first finding of DATA_LOSS or worse stops the reading (exit 1)."""
+    """With ``--strict``, the first finding of DATA_LOSS or worse (exit 1)."""
 
     default_code = "FXF0004"
 
 
 class UsageError(FxError):
-    """The caller asked for something that does not exist or does not fit together (exit 2)."""
+    """The request names something that does not exist, or contradicts itself (exit 2)."""
 
     exit_code = ExitCode.USAGE
     default_code = "FXF0005"
 
 
 class NoReaderError(FxError):
-    """No reader claims the input, or several do with equal confidence (exit 4)."""
+    """No reader recognizes the input, or several do equally well (exit 4)."""
 
     exit_code = ExitCode.NO_READER
     default_code = "FXF0006"
 
 
 class MissingExtraError(FxError):
-    """An optional dependency is not installed (exit 5); the remedy is the install line."""
+    """An optional package is not installed (exit 5); the remedy is the command that installs it.
+
+    ``extra`` is an extra of fxframework that has the ``package``.
+    """
 
     exit_code = ExitCode.MISSING_EXTRA
     default_code = "FXF0007"
@@ -186,9 +197,82 @@ class MissingExtraError(FxError):
     def __init__(self, package: str, extra: str, *, purpose: str) -> None:
         super().__init__(
             f"{purpose} needs {package}, which is not installed",
-            remedy=f"pip install 'fxframework[{extra}]'",
+            remedy=install_line(extra, package),
         )
         self.extra = extra
+
+    def __str__(self) -> str:
+        return f"{super().__str__()}; to install it: {self.remedy}"
+
+
+class OutputError(FxError):
+    """Writing the output failed, for example because the disk is full (exit 1)."""
+
+    default_code = "FXF0010"
+
+    def __init__(self, error: OSError, *, path: str) -> None:
+        super().__init__(
+            f"cannot write: {error.strerror or error}",
+            path=path,
+            remedy="free some space, or write to another disk",
+        )
+
+
+class PluginError(FxError):
+    """A plugin made a mistake: its code raised, or lacks something that it needs (exit 1)."""
+
+    default_code = "FXF0009"
+
+
+class BadCallError(PluginError, ValueError, LookupError):
+    """The calling code passed a value that makes no sense; the message says where it called.
+
+    Raised for mistakes of programmers: a plugin's, or those of a program that uses fxframework.
+    """
+
+    def __init__(self, message: str, *, remedy: str = "") -> None:
+        super().__init__(f"{message} (called in {_calling_place()})", remedy=remedy)
+
+
+def _calling_place() -> str:
+    """Module and line of the innermost caller that is not fxframework's own code."""
+    frame: FrameType | None = sys._getframe(1)  # noqa: SLF001 (documented; `inspect` uses it)
+    while frame is not None:
+        module = str(frame.f_globals.get("__name__", "?"))
+        if module.partition(".")[0] != "fxframework":
+            return f"{module}, line {frame.f_lineno}"
+        frame = frame.f_back
+    return "fxframework"
+
+
+def install_line(extra: str, package: str) -> str:
+    """The command that installs the packages of an extra of fxframework for this interpreter.
+
+    They are those that the installed distribution declares; ``package`` alone where it declares
+    no such extra. The line works wherever fxframework was installed from.
+    """
+    packages = _packages_of(extra) or [package]
+    return shlex.join([sys.executable or "python3", "-m", "pip", "install", *packages])
+
+
+def _packages_of(extra: str) -> list[str]:
+    from importlib import metadata
+
+    try:
+        requirements = metadata.requires("fxframework") or []
+    except metadata.PackageNotFoundError:
+        return []
+    packages: list[str] = []
+    for requirement in requirements:
+        what, _, marker = requirement.partition(";")
+        if not re.search(rf"extra\s*==\s*['\"]{re.escape(extra)}['\"]", marker):
+            continue
+        own = re.fullmatch(r"fxframework\[([\w,-]+)\]", what.strip())
+        for part in own[1].split(",") if own else ():
+            packages += _packages_of(part)
+        if not own:
+            packages.append(what.strip())
+    return packages
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
@@ -204,8 +288,8 @@ FRAMEWORK_RULES = Catalogue(
             severity=Severity.ERROR,
             title="a bug",
             rule="Whatever the input, a command ends with a result or a coded error.",
-            section="DESIGN §3",
-            ours="The command stops with exit status 1; an output file is left as it was.",
+            section="docs, Errors",
+            ours="The command stops with exit status 1; an existing output file stays as it is.",
             remedy="Report it with the input, or its first kilobytes, and what `-v` prints.",
         ),
         Rule(
@@ -214,7 +298,7 @@ FRAMEWORK_RULES = Catalogue(
             title="the input cannot be read",
             rule="An input is a file, a pipe or bytes that can be opened and that hold at least "
             "one sound record of the format asked for.",
-            section="CONTRACTS §2",
+            section="docs, Exit statuses",
             ours="The command stops with exit status 1; nothing is written.",
             remedy="Check the path and the format; `fxf cat --records` and `fxf convert IN "
             "OUT.jsonl` keep any bytes, as damaged records.",
@@ -223,10 +307,10 @@ FRAMEWORK_RULES = Catalogue(
             code="FXF0002",
             severity=Severity.ERROR,
             title="the output cannot hold this",
-            rule="A writer or exporter refuses what its format has no place for, before anything "
-            "is written.",
-            section="CONTRACTS §6",
-            ours="Nothing is written; an existing file is left as it was.",
+            rule="A writer or exporter refuses values that its format cannot hold, before it "
+            "writes anything.",
+            section="docs, Command line",
+            ours="Nothing is written; an existing file stays as it is.",
             remedy="Choose another exporter or file name; `--force` allows an existing file to be "
             "replaced.",
         ),
@@ -243,18 +327,18 @@ FRAMEWORK_RULES = Catalogue(
             code="FXF0004",
             severity=Severity.ERROR,
             title="stopped at the first loss",
-            rule="With --strict the first finding of data loss or worse ends the reading.",
-            section="CONTRACTS §6",
+            rule="With --strict, the first finding of data loss or worse stops the reader.",
+            section="docs, Command line",
             ours="The command stops with exit status 1; nothing is written.",
-            remedy="Leave out --strict to keep what is sound.",
+            remedy="Omit --strict to keep the sound records.",
         ),
         Rule(
             code="FXF0005",
             severity=Severity.ERROR,
-            title="the request makes no sense",
+            title="an invalid request",
             rule="Commands, options, tables, formats and exporters have the names that "
             "`fxf plugins` and `fxf --help` list.",
-            section="CONTRACTS §6",
+            section="docs, Command line",
             ours="Nothing is read or written; exit status 2.",
             remedy="See `fxf COMMAND --help`.",
         ),
@@ -263,7 +347,7 @@ FRAMEWORK_RULES = Catalogue(
             severity=Severity.ERROR,
             title="no reader, or more than one",
             rule="Exactly one reader must claim the input with the greatest confidence.",
-            section="CONTRACTS §1",
+            section="docs, Plugins",
             ours="Nothing is read; exit status 4.",
             remedy="Name the format with -f NAME; `fxf plugins` lists the names.",
         ),
@@ -280,11 +364,30 @@ FRAMEWORK_RULES = Catalogue(
             code="FXF0008",
             severity=Severity.WARNING,
             title="a plugin failed",
-            rule="A plugin imports, implements only hooks that exist, and registers what no other "
-            "plugin has.",
+            rule="A plugin can be imported, implements only hooks that exist, and registers no "
+            "name that another plugin has.",
             section="docs, Plugins",
-            ours="What failed is left out and listed; everything else works.",
-            remedy="See `fxf plugins`; FXF_DISABLE_PLUGINS=NAME leaves it out in silence.",
+            ours="The failed part is left out and listed; everything else works.",
+            remedy="See `fxf plugins`; FXF_DISABLE_PLUGINS=NAME leaves it out silently.",
+        ),
+        Rule(
+            code="FXF0009",
+            severity=Severity.ERROR,
+            title="a mistake in a plugin",
+            rule="The code of a plugin raises only coded errors, and passes values that fit.",
+            section="docs, Plugins",
+            ours="The command stops with exit status 1; an existing output file stays as it is.",
+            remedy="Report it to the author of the plugin that the message names; `-v` prints the "
+            "traceback.",
+        ),
+        Rule(
+            code="FXF0010",
+            severity=Severity.ERROR,
+            title="the output cannot be written",
+            rule="The disk has room for the output.",
+            section="docs, Command line",
+            ours="The command stops with exit status 1; an existing file stays as it is.",
+            remedy="Free some space, or write to another disk.",
         ),
         Rule(
             code="FXF0101",
@@ -293,37 +396,47 @@ FRAMEWORK_RULES = Catalogue(
             rule="A gzip input unpacks to its end with matching length and checksum.",
             section="RFC 1952",
             readers="gzip(1) and Perfetto stop at the damage.",
-            ours="What could be unpacked before the damage is read.",
-            remedy="Fetch the file again; what was recovered can be written with "
-            "`fxf convert IN OUT`.",
+            ours="The data before the damage is read.",
+            remedy="Fetch the file again; `fxf convert IN OUT` writes the recovered part.",
         ),
         Rule(
             code="FXF0102",
             severity=Severity.DATA_LOSS,
             title="the input is empty",
             rule="A capture holds at least one byte.",
-            section="CONTRACTS §2",
-            ours="An empty capture is given.",
-            remedy="Check that the writer of the file was stopped or flushed.",
+            section="docs, Exit statuses",
+            ours="The capture is empty.",
+            remedy="Check that the program that writes the file flushed or closed it.",
         ),
         Rule(
             code="FXF0103",
             severity=Severity.DATA_LOSS,
-            title="a line of the records file makes no sense",
+            title="invalid line in a records file",
             rule="Each line of a .jsonl records file is one JSON object with a known `record`, "
             "after one header line.",
-            section="CONTRACTS §3",
-            ours="The line is left out; the others are read.",
-            remedy="Mend or remove the line at the given byte.",
+            section="docs, Records",
+            ours="The line is skipped; the others are read.",
+            remedy="Correct or remove the line at that offset.",
         ),
         Rule(
             code="FXF0104",
             severity=Severity.INFO,
-            title="more findings than are kept",
+            title="more findings than the limit",
             rule="Each code keeps a bounded number of findings; the counts stay exact.",
             section="docs, Limits",
             ours="Further findings of that code are counted, not listed.",
             remedy="Raise `-o max_findings=N` to list more.",
+        ),
+        Rule(
+            code="FXF0105",
+            severity=Severity.WARNING,
+            title="option of a records file ignored",
+            rule="The header of a records file sets only options about the bytes of the capture. "
+            "Files, patterns and sizes come from the command line.",
+            section="docs, Records",
+            ours="The option keeps its default.",
+            remedy="Write the capture in its own format first (`fxf convert IN.jsonl OUT`), then "
+            "give the option with -o NAME=VALUE.",
         ),
     ]
 )

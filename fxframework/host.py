@@ -15,6 +15,7 @@ from __future__ import annotations
 import functools
 import os
 import re
+import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
@@ -28,6 +29,7 @@ from fxframework import detect, hookspecs
 from fxframework.errors import (
     FRAMEWORK_RULES,
     FxError,
+    PluginError,
     Rule,
     UnreadableError,
     UsageError,
@@ -359,6 +361,27 @@ class Host:
                 if other is item:
                     return plugin
         raise KeyError(item)
+
+    def blame(self, error: Exception) -> PluginError | None:
+        """The error of a plugin whose code raised an exception; None where it is our own bug.
+
+        The innermost frame of the traceback that belongs to a plugin or to fxframework decides.
+        The plugins of our own distribution are fxframework.
+        """
+        packages = {module.partition(".")[0]: name for name, module in self.modules().items()}
+        plugin, place = None, ""
+        for frame, line in traceback.walk_tb(error.__traceback__):
+            module = str(frame.f_globals.get("__name__", ""))
+            package = module.partition(".")[0]
+            if package == PROJECT or package in packages:
+                plugin = None if package == PROJECT else self._plugins[packages[package]]
+                place = f"{module}, line {line}"
+        if plugin is None or plugin.distribution == PROJECT:
+            return None
+        return PluginError(
+            f"{_line(error)}, raised by the plugin {plugin.origin} in {place}",
+            remedy=f"report it to the author of {plugin.distribution}; -v prints the traceback",
+        )
 
     def rules(self) -> Iterator[tuple[Rule, str]]:
         """Every catalogued rule, with the format it belongs to (``fxframework`` for our own)."""

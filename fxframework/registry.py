@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import importlib
 import os
+import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from enum import IntEnum
 from typing import TYPE_CHECKING, Any, Protocol
 
 import attrs
 
-from fxframework.errors import UsageError, did_you_mean
+from fxframework.errors import PluginError, UsageError, did_you_mean
 from fxframework.io.limits import Limits
 
 if TYPE_CHECKING:
@@ -86,6 +87,13 @@ class Option:
     flags: tuple[str, ...] = ()
     """Of a reader's option: options of its own that every command which opens captures has for it,
     such as ``("-m", "--map")``."""
+    portable: bool = attrs.field()
+    """Whether a records file may set it. Only for what is about the bytes of the capture: never for
+    a path, a pattern or a size that is allocated. By default, switches (bool) are portable."""
+
+    @portable.default
+    def _switches_are(self) -> bool:
+        return self.type is bool
 
     def parse(self, text: str) -> Any:
         """The value of a text; UsageError where it is none of the type."""
@@ -301,23 +309,54 @@ class DeviceKind:
 
 
 def lazy(target: str) -> Callable[..., Any]:
-    """A function that imports ``module:attribute`` when it is first called."""
-    module, _, attribute = target.partition(":")
+    """A function that imports ``module:attribute`` when it is first called, and calls it.
+
+    It raises PluginError where there is no such attribute, or it is a class that lacks methods
+    which it must define. A function with an import in it does the same, and type checkers see
+    through it.
+    """
 
     def call(*args: Any, **kwargs: Any) -> Any:
-        return getattr(importlib.import_module(module), attribute)(*args, **kwargs)
+        found = _imported(target)
+        lacking = sorted(getattr(found, "__abstractmethods__", ()))
+        if lacking:
+            raise PluginError(
+                f"{target} cannot be used: it does not define {', '.join(lacking)}",
+                remedy="define the missing methods",
+            )
+        return found(*args, **kwargs)
 
-    call.__name__ = attribute
+    call.__name__ = target.rpartition(":")[2]
     call.__qualname__ = target
     return call
 
 
 def lazy_type(target: str) -> Callable[[], type]:
-    """A function that gives the class ``module:attribute``, imported when it is first asked for."""
-    module, _, attribute = target.partition(":")
+    """A function that gives the class ``module:attribute``, imported when it is first asked for.
+
+    It raises PluginError where there is none.
+    """
 
     def give() -> type:
-        found: type = getattr(importlib.import_module(module), attribute)
+        found: type = _imported(target)
         return found
 
     return give
+
+
+def _imported(target: str) -> Any:
+    module, _, attribute = target.partition(":")
+    try:
+        return getattr(importlib.import_module(module), attribute)
+    except ModuleNotFoundError as error:
+        if error.name is None or not f"{module}.".startswith(f"{error.name}."):
+            raise  # a package that the module imports
+        raise PluginError(
+            f"a descriptor names {target}, but there is no module {error.name}"
+        ) from None
+    except AttributeError:
+        if hasattr(sys.modules.get(module), attribute):
+            raise
+        raise PluginError(
+            f"a descriptor names {target}, but {module} has no {attribute!r}"
+        ) from None

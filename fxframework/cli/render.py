@@ -206,16 +206,14 @@ class Screen:
         """Tell of an exception that nobody expected; the traceback with -v only."""
         import traceback
 
-        owner = _owner(error, host)
         where = traceback.extract_tb(error.__traceback__)[-1]
-        self.error(
-            FxError(
-                f"this is a bug in {owner}: {type(error).__name__}: {error} "
-                f"({where.filename.rpartition('/')[2]}:{where.lineno})",
-                code="FXF0000",
-                remedy=FRAMEWORK_RULES["FXF0000"].remedy,
-            )
+        ours = FxError(
+            f"this is a bug in fxframework: {type(error).__name__}: {error} "
+            f"({where.filename.rpartition('/')[2]}:{where.lineno})",
+            code="FXF0000",
+            remedy=FRAMEWORK_RULES["FXF0000"].remedy,
         )
+        self.error(ours if host is None else host.blame(error) or ours)
         if self.settings.verbose:
             self.say("".join(traceback.format_exception(error)).rstrip())
 
@@ -341,22 +339,6 @@ def _plain(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [_plain(entry) for entry in value]
     return value
-
-
-def _owner(error: Exception, host: Host | None) -> str:
-    """Whose bug it is: the plugin's in whose code it was raised, or ours."""
-    modules = {} if host is None else host.modules()
-    packages = {module.partition(".")[0]: name for name, module in modules.items()}
-    owner = "fxframework"
-    trace = error.__traceback__
-    while trace is not None:
-        package = str(trace.tb_frame.f_globals.get("__name__", "")).partition(".")[0]
-        if package == "fxframework":
-            owner = package
-        elif package in packages:
-            owner = f"the plugin {packages[package]}"
-        trace = trace.tb_next
-    return owner
 
 
 def aligned(rows: Iterable[Sequence[str]], numeric: Sequence[bool]) -> Iterator[str]:

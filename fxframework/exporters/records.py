@@ -1,17 +1,20 @@
-"""Records as JSON lines (CONTRACTS §3), out of any capture and back into the same bytes."""
+"""Records as JSON lines, out of any capture and back into the same bytes (docs/records.md)."""
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
+from tempfile import SpooledTemporaryFile
+from typing import IO, Any, cast
 
 import attrs
 import orjson
 
 from fxframework.errors import (
     FxError,
+    LimitError,
     NoReaderError,
+    OutputError,
+    PluginError,
     UnreadableError,
     UsageError,
     WriteRefusedError,
@@ -19,21 +22,22 @@ from fxframework.errors import (
 )
 from fxframework.exporters.plugin import BYTE_ORDER_MARK
 from fxframework.host import Host, default_host
+from fxframework.io.limits import Limits
 from fxframework.io.sink import Sink
 from fxframework.io.source import CHUNK, Source, spool_file
 from fxframework.model.capture import Capture, OpenRequest, Record, Summary
 from fxframework.model.diagnostics import Diagnostics
 from fxframework.model.table import Table
-from fxframework.registry import ExportSession, Option, RecordWriter
+from fxframework.registry import ExportSession, Option, RecordWriter, Writer
 
 __all__ = ["VERSION", "OpaqueCapture", "open_export", "open_raw_writer", "open_records"]
 
 VERSION = 1
 """Of the records file: the header line says it."""
 BAD_LINE = "FXF0103"
-MISFITS = ArithmeticError, AttributeError, LookupError, TypeError, ValueError, struct.error
-"""What a writer raises beside a refusal: people edit these files, so that a field may be missing,
-or of any type at all."""
+IGNORED_OPTION = "FXF0105"
+EXPANSION = 64
+"""Bytes that a byte of a records file may stand for; ``Limits.max_claimed`` comes on top."""
 
 
 # --- Out ---------------------------------------------------------------------------------------
@@ -84,7 +88,7 @@ def _header(capture: Capture) -> bytes:
 
 
 def _reading(capture: Capture) -> dict[str, Any]:
-    """The options that a capture was read with, where they are not the reader's usual ones."""
+    """The portable options that a capture was read with, where they differ from the defaults."""
     given = capture.request.options
     if not given:
         return {}
@@ -93,7 +97,7 @@ def _reading(capture: Capture) -> dict[str, Any]:
     return {
         option.name: given[option.name]
         for option in (() if reader is None else reader.options)
-        if option.name in given and given[option.name] != option.default
+        if option.portable and given.get(option.name, option.default) != option.default
     }
 
 
@@ -103,13 +107,14 @@ def _reading(capture: Capture) -> dict[str, Any]:
 def open_records(source: Source, request: OpenRequest) -> Capture:
     """Open a records file as the capture that its records came from.
 
-    The records are written, by their format's writer, as the bytes that they stand for, and these
-    are opened by that format's reader, both with the options that the header has. Lines that make
-    no sense are findings. Bytes without a header line are an ``OpaqueCapture``, unless the option
-    ``format`` says what they are.
+    The writer of their format turns the records into bytes, which the reader of that format opens,
+    both with the portable options (``Option.portable``) of the header. Invalid lines are findings.
+    Bytes without a header line are an ``OpaqueCapture``, unless the option ``format`` names their
+    format.
 
     Raises NoReaderError for a format that cannot be read and written here, UnreadableError for a
-    records file of a later version.
+    records file of a later version, LimitError where the records stand for more bytes than
+    ``max_claimed`` allows, PluginError where the writer raises anything but an FxError.
     """
     lines = _Lines(source)
     first = next(lines, b"")
@@ -122,9 +127,9 @@ def open_records(source: Source, request: OpenRequest) -> Capture:
         lines = _Lines(source)
     if header.get("version") != VERSION:
         raise UnreadableError(
-            f"it is a records file of version {header.get('version')}, and this reads {VERSION}",
+            f"records file of version {header.get('version')}; only version {VERSION} can be read",
             path=source.name,
-            remedy="a later fxframework reads it",
+            remedy="install a later fxframework",
         )
     return _rebuilt(source, request, lines, header)
 
@@ -139,7 +144,7 @@ def _rebuilt(
     if reader is None or writer is None:
         both = host.readers.keys() & host.writers.keys()
         raise NoReaderError(
-            f"its records are of the format {format!r}, which cannot be read and written here"
+            f"the format of its records, {format!r}, cannot be both read and written here"
             f"{did_you_mean(str(format), both)}",
             path=source.name,
             remedy="`fxf plugins` lists what is installed",
@@ -150,20 +155,27 @@ def _rebuilt(
     with spool_file() as spool:
         # What the writer finds is found again, in its place, when the bytes are read.
         unused = Diagnostics(reader.rules() if reader.rules else {}, limit=1)
-        target = writer.open(Sink(spool, name=source.name), settings, unused)
+        sink = _BoundedSink(spool, lines, request.limits)
+        target = writer.open(sink, settings, unused)
         for line in lines:
             if not line or line.isspace():
                 continue
             record = _parse(line)
             if not isinstance(record, dict):
-                bad.add(lines.offset, lines.number, "it is no JSON object")
+                bad.add(lines.offset, lines.number, "not a JSON object")
+                continue
+            claim = record.get("nbytes") if record.get("record") == "padding" else 0
+            if isinstance(claim, int) and claim > sink.room:
+                bad.add(lines.offset, lines.number, f"it claims {claim} bytes; {sink.excess}")
                 continue
             try:
                 target.write(record)
+            except (PluginError, LimitError, OutputError):
+                raise
             except FxError as error:
                 bad.add(lines.offset, lines.number, error.message)
-            except MISFITS as error:
-                bad.add(lines.offset, lines.number, f"{type(error).__name__}: {error}")
+            except Exception as error:
+                raise _blamed(host, writer, error, lines, source) from error
         target.close()
         rebuilt = Source.spooled(spool, name=source.name)
     rebuilt.faults = source.faults
@@ -177,26 +189,71 @@ def _rebuilt(
     return capture
 
 
+def _blamed(host: Host, writer: Writer, error: Exception, lines: _Lines, source: Source) -> FxError:
+    """The error of a writer that raised what no writer should."""
+    made = host.blame(error) or PluginError(
+        f"{type(error).__name__}: {error}, raised by the writer of {writer.format}",
+        remedy=f"report it to the authors of {host.owner(writer).origin}, with this line",
+    )
+    made.message += f", for line {lines.number}"
+    made.path, made.offset = source.name, lines.offset
+    return made
+
+
+class _BoundedSink(Sink):
+    """Gathers what the records stand for, up to what a records file of its size may claim."""
+
+    def __init__(self, spool: SpooledTemporaryFile[bytes], lines: _Lines, limits: Limits) -> None:
+        super().__init__(cast("IO[bytes]", spool), name="a temporary file")
+        self._lines = lines
+        self._claimed = limits.max_claimed
+
+    @property
+    def room(self) -> int:
+        """Bytes that may follow."""
+        if not self._claimed:
+            return 1 << 62
+        return self._claimed + EXPANSION * self._lines.end - self.written
+
+    @property
+    def excess(self) -> str:
+        """What is wrong with more bytes than there is room for."""
+        return f"max_claimed allows {self._claimed} more than {EXPANSION} times the file's size"
+
+    def write(self, data: bytes | bytearray | memoryview) -> None:
+        """Append bytes; LimitError beyond the bound."""
+        if len(data) > self.room:
+            raise LimitError(
+                f"its records stand for too many bytes: {self.excess}",
+                path=self._lines.name,
+                offset=self._lines.offset,
+                remedy="raise the limit with -o max_claimed=BYTES",
+            )
+        super().write(data)
+
+
 def _settings(
     header: Mapping[str, Any], key: str, known: Iterable[Option], bad: _BadLines
 ) -> dict[str, Any]:
-    """The options that a header has under a key; those that make no sense are findings."""
+    """The options that a header has under a key; those that are not taken are findings."""
     options = {option.name: option for option in known}
     settings = {name: option.default for name, option in options.items()}
     given = header.get(key, {})
     for name, value in (given if isinstance(given, dict) else {}).items():
         if name not in options:
             bad.add(0, 1, f"the header's option {name!r} is unknown")
-            continue
-        try:
-            settings[name] = options[name].accept(value)
-        except UsageError as error:
-            bad.add(0, 1, f"in the header, {error.message}")
+        elif not options[name].portable:
+            bad.ignored.append(name)
+        else:
+            try:
+                settings[name] = options[name].accept(value)
+            except UsageError as error:
+                bad.add(0, 1, f"in the header, {error.message}")
     return settings
 
 
 def _parse(line: bytes) -> Any:
-    """The JSON value of a line; None where it is none."""
+    """The JSON value of a line; None where the line is not JSON."""
     try:
         return orjson.loads(line)
     except orjson.JSONDecodeError:
@@ -214,6 +271,12 @@ class _Lines(Iterator[bytes]):
         self._next = 0
         self.offset = 0
         self.number = 0
+        self.name = source.name
+
+    @property
+    def end(self) -> int:
+        """The offset behind the last line given."""
+        return self._next
 
     def __next__(self) -> bytes:
         while not self._ready:
@@ -243,9 +306,11 @@ class _Lines(Iterator[bytes]):
 
 
 class _BadLines:
-    """Lines that make no sense: the first ones are described, all are counted."""
+    """Invalid lines: the first ones are described, all are counted."""
 
     def __init__(self, limit: int) -> None:
+        self.ignored: list[str] = []
+        """Options of the header that only the command line can set."""
         self._limit = limit
         self._kept: list[tuple[int, str]] = []
         self._more = 0
@@ -257,6 +322,8 @@ class _BadLines:
             self._more += 1
 
     def report(self, diagnostics: Diagnostics) -> None:
+        for name in self.ignored:
+            diagnostics.add(IGNORED_OPTION, name, offset=0)
         for offset, message in self._kept:
             diagnostics.add(BAD_LINE, message, offset=offset)
         if self._more:
@@ -275,7 +342,7 @@ class OpaqueRecord:
     raw: bytes
 
     def to_json(self) -> dict[str, Any]:
-        """As CONTRACTS §3 shows damage."""
+        """As record JSON shows damage."""
         return {
             "record": "damaged",
             "offset": self.offset,

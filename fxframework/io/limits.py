@@ -35,6 +35,11 @@ class Limits:
         0, "bytes that the columns of whole tables may take; batches stay under it by themselves"
     )
     max_unpacked: int = _limit(1 << 36, "bytes that a gzip or piped input may unpack to")
+    max_claimed: int = _limit(
+        1 << 28,
+        "bytes that a records file may stand for, beyond 64 times its own size: padding is only "
+        "claimed, not spelled out",
+    )
     max_findings: int = _limit(1000, "findings listed per code; all are counted")
 
     @classmethod

@@ -1,7 +1,8 @@
-"""Sink: where output goes. A file appears whole or not at all; an existing one is kept."""
+"""Sink: where output goes. A file appears whole or not at all, and replaces none unasked."""
 
 from __future__ import annotations
 
+import contextlib
 import gzip
 import os
 import sys
@@ -10,7 +11,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import IO, Self, cast
 
-from fxframework.errors import WriteRefusedError
+from fxframework.errors import OutputError, WriteRefusedError
 
 __all__ = ["Sink"]
 
@@ -86,8 +87,13 @@ class Sink:
         return self._written
 
     def write(self, data: bytes | bytearray | memoryview) -> None:
-        """Append bytes."""
-        self._file.write(data)
+        """Append bytes. Raises OutputError where that fails, for example on a full disk."""
+        try:
+            self._file.write(data)
+        except BrokenPipeError:
+            raise
+        except OSError as error:
+            raise OutputError(error, path=self.name) from error
         self._written += len(data) if not isinstance(data, memoryview) else data.nbytes
 
     def getvalue(self) -> bytes:
@@ -99,38 +105,58 @@ class Sink:
         return self._file.getvalue()
 
     def commit(self) -> None:
-        """Make the output stand under its name, in one step."""
+        """Give the output its name, in one step. Raises OutputError where writing fails."""
         if not self._open:
             return
         self._open = False
+        try:
+            self._finish()
+        except BrokenPipeError:
+            raise
+        except OSError as error:
+            raise OutputError(error, path=self.name) from error
+        finally:
+            self._discard()
+
+    @property
+    def _is_file(self) -> bool:
+        """Whether it opened a file, and has to close it."""
+        return self.name not in {"<stdout>", "<memory>"}
+
+    def _discard(self) -> None:
+        """Close the file, whatever became of it, and remove the temporary one."""
+        if self._is_file:
+            with contextlib.suppress(OSError):  # a full disk: the buffers cannot be written either
+                self._close()
+        if self._temporary is not None:
+            self._temporary.unlink(missing_ok=True)
+
+    def _finish(self) -> None:
         self._file.flush()
         if self._temporary is None or self._target is None:
-            if self._target is None and self.name not in ("<stdout>", "<memory>"):
+            if self._is_file:
                 self._file.close()
             return
         self._close()
         mask = os.umask(0)
         os.umask(mask)
-        try:
-            self._temporary.chmod(0o666 & ~mask)
-            _refuse_existing(self._target, force=self._force)
-            self._temporary.replace(self._target)
-        finally:
-            self._temporary.unlink(missing_ok=True)
+        self._temporary.chmod(0o666 & ~mask)
+        _refuse_existing(self._target, force=self._force)
+        self._temporary.replace(self._target)
 
     def abort(self) -> None:
-        """Forget what was written; a file that stood there before stands as it was."""
+        """Discard what was written; an existing file stays as it is."""
         if not self._open:
             return
         self._open = False
-        if self._temporary is not None:
-            self._close()
-            self._temporary.unlink(missing_ok=True)
+        self._discard()
 
     def _close(self) -> None:
-        self._file.close()
-        if self._under is not None:
-            self._under.close()
+        try:
+            self._file.close()
+        finally:
+            if self._under is not None:
+                self._under.close()
 
     def __enter__(self) -> Self:
         return self

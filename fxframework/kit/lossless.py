@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Protocol, TypeVar
 
 import attrs
 
-from fxframework.errors import WriteRefusedError, did_you_mean
+from fxframework.errors import PluginError, WriteRefusedError, did_you_mean
 from fxframework.io.sink import Sink
 from fxframework.kit.json_fields import JsonFields
 
@@ -64,7 +64,7 @@ class LosslessRecord:
 
         Raises WriteRefusedError where the format cannot hold a value.
         """
-        raise NotImplementedError
+        raise PluginError(f"{type(self).__module__}.{type(self).__qualname__} does not define pack")
 
 
 @attrs.define(kw_only=True)

@@ -15,7 +15,7 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from fxframework.errors import LimitError
+from fxframework.errors import LimitError, PluginError
 from fxframework.io import arena
 from fxframework.io.words import U64_MAX
 from fxframework.kernels.buffers import view
@@ -115,7 +115,7 @@ class Stretch:
 PartT = TypeVar("PartT")
 
 
-class FirstPass(Generic[PartT]):
+class FirstPass(abc.ABC, Generic[PartT]):
     """What one pass over the whole file found. A format's own pass says how it counted.
 
     ``PartT`` is what the kernels made of a stretch of the file: raw columns.
@@ -130,19 +130,19 @@ class FirstPass(Generic[PartT]):
         return ()
 
     @property
+    @abc.abstractmethod
     def records(self) -> int:
         """Records in the file."""
-        raise NotImplementedError
 
     @property
+    @abc.abstractmethod
     def kinds(self) -> dict[str, int]:
         """Records of each kind, by the names of record JSON."""
-        raise NotImplementedError
 
     @property
+    @abc.abstractmethod
     def rows(self) -> dict[str, int]:
         """Rows of each table but `diagnostics`."""
-        raise NotImplementedError
 
     @property
     def range(self) -> tuple[int | None, int | None]:
@@ -193,9 +193,9 @@ class ScannedCapture(Capture, Generic[PassT, PartT]):
     def _stretch(self, name: str, passed: PassT, part: PartT) -> Stretch:
         """The rows of a table that a part holds."""
 
-    def _small(self, name: str, passed: PassT) -> Columns:
+    def _small(self, name: str, passed: PassT) -> Columns:  # noqa: ARG002
         """The columns, but `row`, of a table that is not ``streamed``."""
-        raise NotImplementedError
+        raise PluginError(f"{type(self).__qualname__} does not define _small, for {name}")
 
     def _facts(self, passed: PassT) -> dict[str, Any]:  # noqa: ARG002 (a format's to use)
         """What only this format has to say in the summary, as plain JSON values."""

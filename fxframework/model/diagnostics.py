@@ -8,7 +8,14 @@ from typing import overload
 
 import attrs
 
-from fxframework.errors import FRAMEWORK_RULES, Rule, Severity, StrictError
+from fxframework.errors import (
+    FRAMEWORK_RULES,
+    BadCallError,
+    Rule,
+    Severity,
+    StrictError,
+    did_you_mean,
+)
 
 __all__ = ["Diagnostic", "Diagnostics", "finding_message"]
 
@@ -71,10 +78,15 @@ class Diagnostics(Sequence[Diagnostic]):
         """Report a finding of a catalogued ``code``; its severity is the rule's unless given.
 
         The message is the title of the rule and the ``detail`` (``finding_message``). ``times``
-        counts that many findings of which only this one is described. Raises KeyError for a code
-        that no catalogue has, StrictError where strictness asks for it.
+        counts that many findings of which only this one is described. Raises BadCallError for a
+        code that the catalogue does not have, StrictError where strictness asks for it.
         """
-        rule = self._rules[code]
+        rule = self._rules.get(code)
+        if rule is None:
+            raise BadCallError(
+                f"the catalogue has no rule {code!r}{did_you_mean(code, self._rules)}",
+                remedy="add the rule to the format's catalogue",
+            )
         found = Diagnostic(
             code,
             rule.severity if severity is None else severity,
@@ -95,7 +107,7 @@ class Diagnostics(Sequence[Diagnostic]):
                 path=self._path,
                 offset=offset,
                 record=record,
-                remedy="leave out --strict to keep what is sound",
+                remedy="omit --strict to keep the sound records",
             )
 
     def has_any(self, codes: Iterable[str]) -> bool:

@@ -6,10 +6,11 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from fxframework.errors import LimitError
-from fxframework.model.arrow import code_column, pa, to_arrow
+from fxframework.model.arrow import code_column, to_arrow
 from fxframework.model.schema import TABLE_CODES, TableSchema
 from fxframework.model.strings import StringPool
 
@@ -156,7 +157,8 @@ class _Values:
         return self._texts(pool)
 
     def _of(self, column: str) -> NDArray[Any]:
-        return self._args.array(column)[self._rows]
+        values: NDArray[Any] = self._args.array(column)[self._rows]
+        return values
 
     def _spread(self, values: NDArray[Any]) -> pa.Array:
         """The values at their rows, null elsewhere, and where an argument is null."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+import reprlib
 from collections import namedtuple
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
@@ -10,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fxframework.errors import MissingExtraError, UsageError, did_you_mean
+from fxframework.errors import BadCallError, MissingExtraError, UsageError, did_you_mean
 from fxframework.model.schema import Column, TableSchema
 from fxframework.model.strings import StringPool, TextColumn
 
@@ -58,8 +59,10 @@ class Table:
     ) -> None:
         missing = {column.name for column in schema.all_columns} ^ columns.keys()
         if missing:
-            msg = f"table {schema.name}: columns {sorted(missing)} do not match the schema"
-            raise ValueError(msg)
+            raise BadCallError(
+                f"the columns of table {schema.name} do not match its schema: {sorted(missing)}",
+                remedy="give exactly the columns of the schema, or use Table.of()",
+            )
         self.schema = schema
         self.pool = pool
         self._rows = rows
@@ -71,25 +74,31 @@ class Table:
 
         A column is anything that numpy makes an array of, or one value for all rows. A code
         column may be given as texts (str, or bytes), None for null; a text column as texts.
-        Raises UsageError for a name that the schema does not have, ValueError for columns of
-        different lengths.
+        Raises BadCallError for a name that the schema does not have, a value that the column
+        cannot hold, and columns of different lengths.
         """
         known = {column.name: column for column in schema.all_columns}
-        for name in given:
+        columns: dict[str, ColumnData] = {}
+        for name, value in given.items():
             if name not in known:
-                raise UsageError(
+                raise BadCallError(
                     f"table {schema.name} has no column {name!r}{did_you_mean(name, known)}",
                     remedy=f"it has {', '.join(known)}",
                 )
-        columns = {name: _column(known[name], value, pool) for name, value in given.items()}
+            try:
+                columns[name] = _column(known[name], value, pool)
+            except (TypeError, ValueError, OverflowError, AttributeError) as error:
+                raise BadCallError(
+                    f"column {name!r} of table {schema.name}, of kind {known[name].kind!r}, "
+                    f"cannot hold {reprlib.repr(value)}: {error}",
+                ) from error
         lengths = {
             len(column)
             for column in columns.values()
             if isinstance(column, TextColumn) or column.ndim
         }
         if len(lengths) > 1:
-            msg = f"table {schema.name}: columns of {sorted(lengths)} rows"
-            raise ValueError(msg)
+            raise BadCallError(f"table {schema.name} has columns of {sorted(lengths)} rows")
         rows = max(lengths, default=0)
         for name, column in known.items():
             if name not in columns:
@@ -226,7 +235,8 @@ class Table:
             import pandas  # noqa: F401, ICN001 (pyarrow uses it)
         except ImportError:
             raise MissingExtraError("pandas", "frames", purpose="a pandas DataFrame") from None
-        return arrow.to_pandas()  # type: ignore[no-any-return]
+        frame: DataFrame = arrow.to_pandas()
+        return frame
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
         """The Arrow C stream interface: polars, duckdb and pyarrow take the table as it is."""

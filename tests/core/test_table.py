@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from fxframework.errors import UsageError
+from fxframework.errors import BadCallError
 from fxframework.model.schema import STANDARD_TABLES
 from fxframework.model.strings import StringPool, TextColumn
 from fxframework.model.table import Table
@@ -47,12 +47,12 @@ def test_an_empty_table() -> None:
 
 
 def test_columns_of_different_lengths() -> None:
-    with pytest.raises(ValueError, match=r"columns of \[2, 3\] rows"):
+    with pytest.raises(BadCallError, match=r"columns of \[2, 3\] rows"):
         Table.of(STANDARD_TABLES["slices"], StringPool(), ts=[1, 2], dur=[1, 2, 3])
 
 
 def test_a_column_that_the_schema_does_not_have() -> None:
-    with pytest.raises(UsageError, match="did you mean 'dur'"):
+    with pytest.raises(BadCallError, match="did you mean 'dur'"):
         Table.of(STANDARD_TABLES["slices"], StringPool(), dru=[1])
 
 

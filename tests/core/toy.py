@@ -223,18 +223,25 @@ class ToyWriter:
 
     def write(self, one: Any) -> None:
         shown = one if isinstance(one, dict) else one.to_json()
+        try:
+            self._sink.write(self._packed(shown))
+        except (KeyError, TypeError, ValueError, AttributeError, struct.error) as error:
+            raise WriteRefusedError(f"not a toy: {error}") from error
+
+    def _packed(self, shown: Mapping[str, Any]) -> bytes:
         kind = shown["record"]
         if "raw" in shown:
-            self._sink.write(bytes.fromhex(shown["raw"]))
-        elif kind == "padding":
-            self._sink.write(bytes(shown["nbytes"]))
-        elif kind in {"mark", "span"}:
+            return bytes.fromhex(shown["raw"])
+        if kind == "padding":
+            return bytes(shown["nbytes"])
+        if kind in ("mark", "span"):
             if len(shown["name"].encode()) > 6:
                 raise WriteRefusedError("a name has six bytes at most")
             number = MARK if kind == "mark" else SPAN
-            self._sink.write(record(number, shown["name"], shown["ts"], shown["value"]))
-        elif kind != "magic":
+            return record(number, shown["name"], shown["ts"], shown["value"])
+        if kind != "magic":
             raise WriteRefusedError(f"toys have no {kind}")
+        return b""
 
     def close(self) -> None:
         pass

@@ -14,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fxframework.errors import (
+    LimitError,
     NoReaderError,
     StrictError,
     UnreadableError,
@@ -294,3 +295,80 @@ def test_memory_stays_bounded(host: Host, monkeypatch: pytest.MonkeyPatch) -> No
     with back(host, export(host, host.open(data))) as capture:
         assert capture.source._mapping is not None
         assert capture.source.read(0, len(data) + 1) == data
+
+
+# --- Files that give orders ----------------------------------------------------------------------
+
+
+def text_of(format: str, *records: bytes, **settings: object) -> bytes:
+    import orjson
+
+    head = {"fxframework": "records", "version": 1, "format": format, **settings}
+    return b"\n".join([orjson.dumps(head), *records]) + b"\n"
+
+
+ORDERS = [
+    (kind, format, option)
+    for kind in ("readers", "writers")
+    for format, descriptor in getattr(Host(), kind).items()
+    for option in descriptor.options
+    if not option.portable and format in Host().writers and format in Host().readers
+]
+
+
+@pytest.mark.parametrize(
+    ("kind", "format", "option"), ORDERS, ids=[f"{a}-{b}-{c.name}" for a, b, c in ORDERS]
+)
+def test_a_file_sets_no_option_that_touches_the_machine(
+    kind: str, format: str, option: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    host = Host()
+    taken: dict[str, Any] = {}
+    descriptor = getattr(host, kind)[format]
+    real = descriptor.open
+
+    def open_it(*given: Any) -> Any:
+        options = given[1].options if kind == "readers" else given[1]
+        taken.update(options)
+        return real(*given)
+
+    object.__setattr__(descriptor, "open", open_it)
+    try:
+        value = {str: "/dev/zero", int: 1 << 50}[option.type]
+        key = "reading" if kind == "readers" else "options"
+        with host.open(text_of(format, **{key: {option.name: value}}), format="records") as capture:
+            capture.scan()
+            found = [one.message for one in capture.diagnostics if one.code == "FXF0105"]
+    finally:
+        object.__setattr__(descriptor, "open", real)
+    assert taken[option.name] == option.default
+    assert found == [f"option of a records file ignored: {option.name}"]
+
+
+def test_options_of_paths_patterns_and_sizes_are_never_portable() -> None:
+    host = Host()
+    for descriptor in (*host.readers.values(), *host.writers.values()):
+        for option in descriptor.options:
+            if option.name in {"instr_map", "links", "names", "redact_pattern", "buffer_size"}:
+                assert not option.portable
+
+
+@pytest.mark.parametrize("claim", [4_000_000_000, 1 << 62])
+@pytest.mark.parametrize("format", ["trace", "log", "xray", "inspect", "trace-buffer"])
+def test_padding_claims_no_more_than_the_limit(format: str, claim: int) -> None:
+    line = b'{"record": "padding", "offset": 0, "nbytes": %d}' % claim
+    with Host().open(text_of(format, line), format="records") as capture:
+        assert capture.source.size < 1 << 20
+        found = [one.message for one in capture.diagnostics if one.code == "FXF0103"]
+        assert len(found) == 1
+        assert f"it claims {claim} bytes" in found[0]
+        assert "max_claimed" in found[0]
+
+
+def test_blocks_claim_no_more_than_the_limit() -> None:
+    line = b'{"record": "block", "type": "FREE", "order": 15, "next_free": 0}'
+    data = text_of("inspect", *[line] * 64)
+    with pytest.raises(LimitError, match="max_claimed"):
+        Host().open(data, format="records", options={"max_claimed": 1 << 20})
+    with Host().open(data, format="records") as capture:
+        assert capture.source.size == 64 << 19

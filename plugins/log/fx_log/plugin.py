@@ -190,6 +190,7 @@ def sniff_stream(probe: Probe) -> Confidence:
 
 UTC_OFFSET = Option(
     name="utc_offset_ns",
+    portable=True,
     type=int,
     default=0,
     help="nanoseconds from the Unix epoch to time 0 of the clock; 0 is what the capture says, if "
@@ -198,6 +199,7 @@ UTC_OFFSET = Option(
 CLOCKS = (
     Option(
         name="clock",
+        portable=True,
         type=str,
         default="",
         help="what the times are counted by: boot or monotonic; the bytes do not say",
@@ -206,6 +208,7 @@ CLOCKS = (
 )
 ERA = Option(
     name="severity_era",
+    portable=True,
     type=str,
     default="current",
     help="how severities are taken: current, or 2022, when packets had -10 to 3",

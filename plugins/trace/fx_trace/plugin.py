@@ -166,6 +166,7 @@ def fx_writers() -> Iterable[Writer]:
             options=(
                 Option(
                     name="image_size",
+                    portable=True,
                     type=int,
                     default=0,
                     help="bytes of an image that was cut short; 0 is what its header says",

@@ -135,12 +135,14 @@ SYMBOLS = (
 )
 FREQUENCY = Option(
     name="cycle_frequency",
+    portable=True,
     type=int,
     default=0,
     help="ticks per second; 0 is what the header says",
 )
 BYTE_ORDER = Option(
     name="byte_order",
+    portable=True,
     type=str,
     default="",
     help="how numbers stand in the file: little, big (as a big-endian machine writes them) or "
@@ -176,6 +178,7 @@ NAMES = Option(
 )
 WRITTEN_ORDER = Option(
     name="write_byte_order",
+    portable=True,
     type=str,
     default="",
     help="how numbers are written: little, big or big-lsb; empty: as the header says, else little",
