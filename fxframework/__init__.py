@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from fxframework.hookspecs import hookimpl
 
 if TYPE_CHECKING:
+    from fxframework.conversion import ConversionReport, SalvageReport
     from fxframework.errors import FxError, Severity
     from fxframework.host import Host, open
     from fxframework.io.limits import Limits
@@ -20,7 +21,9 @@ if TYPE_CHECKING:
     from fxframework.model.clock import Clock
     from fxframework.model.diagnostics import Diagnostic
     from fxframework.model.table import Table
+    from fxframework.model.window import Selection
     from fxframework.registry import Confidence, Exporter, Option, Probe, Reader, Writer
+    from fxframework.verbs import convert, diff, salvage, verify
 
 __version__ = "0.1.0"
 
@@ -34,6 +37,7 @@ _HOMES = {
     "Capture": "fxframework.model.capture",
     "Clock": "fxframework.model.clock",
     "Confidence": "fxframework.registry",
+    "ConversionReport": "fxframework.conversion",
     "Diagnostic": "fxframework.model.diagnostics",
     "Exporter": "fxframework.registry",
     "FxError": "fxframework.errors",
@@ -42,17 +46,24 @@ _HOMES = {
     "Option": "fxframework.registry",
     "Probe": "fxframework.registry",
     "Reader": "fxframework.registry",
+    "SalvageReport": "fxframework.conversion",
+    "Selection": "fxframework.model.window",
     "Severity": "fxframework.errors",
     "Summary": "fxframework.model.capture",
     "Table": "fxframework.model.table",
     "Writer": "fxframework.registry",
+    "convert": "fxframework.verbs",
+    "diff": "fxframework.verbs",
     "open": "fxframework.host",
+    "salvage": "fxframework.verbs",
+    "verify": "fxframework.verbs",
 }
 
 __all__ = [
     "Capture",
     "Clock",
     "Confidence",
+    "ConversionReport",
     "Diagnostic",
     "Exporter",
     "FxError",
@@ -61,13 +72,19 @@ __all__ = [
     "Option",
     "Probe",
     "Reader",
+    "SalvageReport",
+    "Selection",
     "Severity",
     "Summary",
     "Table",
     "Writer",
     "__version__",
+    "convert",
+    "diff",
     "hookimpl",
     "open",
+    "salvage",
+    "verify",
 ]
 
 

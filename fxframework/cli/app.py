@@ -1,27 +1,30 @@
-"""The group ``fxf``: its commands, the options that all of them take, and how a run ends."""
+"""The group ``fxf``: its commands, and how a run ends."""
 
 from __future__ import annotations
 
 import contextlib
+import errno
 import importlib
+import io
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+from click.shell_completion import CompletionItem
 
-from fxframework import __version__
+from fxframework.cli import complete
+from fxframework.cli.options import WithGlobalOptions, add_global_options
 from fxframework.cli.render import Screen
-from fxframework.cli.session import Moment, Session
+from fxframework.cli.session import Session
 from fxframework.errors import ExitCode, FxError, UsageError, did_you_mean
 
 if TYPE_CHECKING:
     from fxframework.host import Host
-    from fxframework.registry import Option
 
-__all__ = ["COMMANDS", "Command", "Fxf", "GroupedOption", "command", "pair", "run"]
+__all__ = ["COMMANDS", "Fxf", "run"]
 
 COMMANDS = {
     "info": "Say what captures hold.",
@@ -47,154 +50,7 @@ COMMANDS = {
 INTERRUPTED = 130
 
 
-# --- options that every command takes ----------------------------------------------------------
-
-
-def pair(text: str) -> tuple[str, str]:
-    """What ``-o KEY=VALUE`` says; UsageError where it says nothing."""
-    key, equals, value = text.partition("=")
-    if not (key and equals):
-        raise UsageError(
-            f"-o takes KEY=VALUE, not {text!r}", remedy="for example -o max_findings=20"
-        )
-    return key.strip(), value
-
-
-def _store(ctx: click.Context, param: click.Parameter, value: Any) -> None:
-    """Keep an option with the session: it may stand before or after the command's name."""
-    settings = ctx.ensure_object(Session).settings
-    if param.name == "option":
-        settings.options.update(map(pair, value))
-    elif param.name in {"since", "until"}:
-        if value is not None:
-            setattr(settings, param.name, Moment.parse(value))
-    elif param.name == "verbose":
-        settings.verbose += value
-    elif value not in {None, False}:
-        setattr(settings, str(param.name), value)
-
-
-def _version(ctx: click.Context, _param: click.Parameter, value: Any) -> None:
-    if value:
-        click.echo(f"fxf {__version__}")
-        ctx.exit()
-
-
-def _global_options() -> list[click.Parameter]:
-    def option(*names: str, **settings: Any) -> click.Option:
-        settings.setdefault("callback", _store)
-        return click.Option(names, expose_value=False, **settings)
-
-    return [
-        option("-f", "--format", metavar="NAME",
-               help="Format of the inputs, instead of detecting it; one input: NAME:PATH."),
-        option("-o", "--option", metavar="KEY=VALUE", multiple=True,
-               help="Option of a reader or exporter, or a limit (`fxf plugins -v`); repeatable."),
-        option("--since", metavar="TIME",
-               help="From here on: 2s, 1.5ms, 300us, 20ns after the start, or @NS of its clock."),
-        option("--until", metavar="TIME", help="Up to here, this excluded."),
-        option("--json", is_flag=True, help="Results as JSON, with a version."),
-        option("--strict", is_flag=True, help="Stop at the first loss."),
-        option("-v", "--verbose", count=True, help="Say more."),
-        option("-q", "--quiet", is_flag=True, help="Say only what goes wrong."),
-        option("--color", type=click.Choice(["auto", "always", "never"]), help="Colours; auto."),
-        option("--version", is_flag=True, is_eager=True, callback=_version,
-               help="Print the version."),
-    ]  # fmt: skip
-
-
-class _WithGlobalOptions(click.Command):
-    """What our commands and the group have in common."""
-
-    def __init__(self, *arguments: Any, **settings: Any) -> None:
-        super().__init__(*arguments, **settings)
-        self._own = len(self.params)
-        self.params.extend(_global_options())
-
-    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the command's own options, and then those that all commands take."""
-        common = set(self.params[self._own :])
-        sections: dict[str, list[tuple[str, str]]] = {"Options": []}
-        for param in self.get_params(ctx):
-            record = param.get_help_record(ctx)
-            title = "Everywhere" if param in common else getattr(param, "group", "Options")
-            if record:
-                sections.setdefault(title, []).append(record)
-        sections["Everywhere"] = sections.pop("Everywhere", [])
-        for title, records in sections.items():
-            if records:
-                with formatter.section(title):
-                    formatter.write_dl(records)
-
-
-class GroupedOption(click.Option):
-    """An option that stands under a title of its own in the help."""
-
-    def __init__(self, *arguments: Any, group: str, **settings: Any) -> None:
-        super().__init__(*arguments, **settings)
-        self.group = group
-
-
-class Command(_WithGlobalOptions):
-    """One command of ours."""
-
-
-class CaptureCommand(Command):
-    """One that opens captures: it has the options that readers have flags for."""
-
-    def get_params(self, ctx: click.Context) -> list[click.Parameter]:
-        """The command's own, and those of the readers that are installed."""
-        session = ctx.find_object(Session)
-        own = super().get_params(ctx)
-        return own if session is None else [*own, *_reader_options(session.host)]
-
-
-def _reader_options(host: Host) -> list[click.Parameter]:
-    """Options of readers that have flags, each once, whichever readers share it."""
-    readers: dict[Option, list[str]] = {}
-    for reader in host.readers.values():
-        for option in reader.options:
-            if option.flags:
-                readers.setdefault(option, []).append(reader.format)
-    return [
-        GroupedOption(
-            option.flags,
-            group=f"Options of {', '.join(formats)}",
-            help=option.help[:1].upper() + option.help[1:] + ".",
-            is_flag=option.type is bool,
-            metavar=None if option.type is bool else option.type.__name__.upper(),
-            expose_value=False,
-            callback=_setter(option),
-        )
-        for option, formats in readers.items()
-    ]
-
-
-def _setter(option: Option) -> Callable[[click.Context, click.Parameter, Any], None]:
-    """Sets an option of a reader as ``-o`` does."""
-
-    def store(ctx: click.Context, _param: click.Parameter, value: Any) -> None:
-        if value not in {None, False}:
-            text = "yes" if value is True else value
-            ctx.ensure_object(Session).settings.options[option.name] = text
-
-    return store
-
-
-def command(*, captures: bool = False, **settings: Any) -> Callable[[Callable[..., Any]], Command]:
-    """Make a function a command; it is called with the Session first and gives its ExitCode.
-
-    One that opens ``captures`` has the options that readers have flags for.
-    """
-    make = click.command(cls=CaptureCommand if captures else Command, **settings)
-
-    def decorate(function: Callable[..., Any]) -> Command:
-        return make(click.pass_obj(function))
-
-    return decorate
-
-
-class Fxf(_WithGlobalOptions, click.Group):
+class Fxf(WithGlobalOptions, click.Group):
     """The group: our commands load when they are called, plugins add theirs, `info` is default."""
 
     _asked = False
@@ -216,6 +72,9 @@ class Fxf(_WithGlobalOptions, click.Group):
         if not self._asked:
             self._asked = True
             ctx.ensure_object(Session).host.add_commands(self, COMMANDS)
+            for command in self.commands.values():
+                if not isinstance(command, WithGlobalOptions):
+                    add_global_options(command, times=False)
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
@@ -231,7 +90,15 @@ class Fxf(_WithGlobalOptions, click.Group):
                 f"{first!r} is neither a command nor a file{did_you_mean(first, known)}",
                 remedy="`fxf --help` lists the commands",
             )
+        if first != "-" and first.startswith("-"):
+            # It came behind `--`, which goes on to count.
+            args = ["--", *args]
         return "info", self.get_command(ctx, "info"), args
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        """The commands, or else files, for `fxf FILE`."""
+        found = super().shell_complete(ctx, incomplete)
+        return found or complete.files(ctx, self.params[0], incomplete)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the commands, without loading ours."""
@@ -270,6 +137,7 @@ Exit status: 0 well; 1 failed; 2 wrong usage; 3 done, with losses
 def run(arguments: Sequence[str] | None, *, host: Host | None) -> int:
     """See ``fxframework.cli.main``."""
     args = list(sys.argv[1:] if arguments is None else arguments)
+    _replace_closed_streams()
     screen = Screen()
     session = Session(screen, host)
     group = Fxf(name="fxf", help=HELP, epilog=EPILOG, subcommand_metavar="[COMMAND] FILE...",
@@ -281,11 +149,8 @@ def run(arguments: Sequence[str] | None, *, host: Host | None) -> int:
                               os.environ["_FXF_COMPLETE"])  # fmt: skip
     try:
         status = _run(group, session, args)
-        screen.flush()
     except BrokenPipeError:
-        # Who reads our output has seen enough. What is still buffered must not be written at exit.
-        with contextlib.suppress(OSError, ValueError):
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _discard_output()  # who reads it has seen enough
         return ExitCode.OK
     except KeyboardInterrupt:
         return INTERRUPTED
@@ -299,6 +164,7 @@ def _run(group: Fxf, session: Session, args: list[str]) -> int:
         try:
             with group.make_context("fxf", args, obj=session) as context:
                 status = group.invoke(context)
+            screen.flush()
         finally:
             session.report_failures()
     except click.exceptions.Exit as ending:
@@ -317,9 +183,8 @@ def _run(group: Fxf, session: Session, args: list[str]) -> int:
     except click.exceptions.Abort:
         return INTERRUPTED
     except OSError as error:
-        path = None if error.filename is None else str(error.filename)
-        message = error.strerror or str(error)
-        screen.error(FxError(message, path=path, remedy="check the disk and the permissions"))
+        screen.error(_system_error(error))
+        _discard_output()
         return ExitCode.FAILED
     except MemoryError:
         screen.error(
@@ -330,6 +195,75 @@ def _run(group: Fxf, session: Session, args: list[str]) -> int:
         screen.bug(error, session.known_host)
         return ExitCode.FAILED
     return status if isinstance(status, int) else ExitCode.OK
+
+
+def _discard_output() -> None:
+    """Forget what is still buffered for standard output, or it would be written at exit."""
+    with contextlib.suppress(OSError, ValueError):
+        descriptor = sys.stdout.fileno()
+        null = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(null, descriptor)
+        os.close(null)
+
+
+class _Closed(io.RawIOBase):
+    """Stands in for a standard stream that was closed before the program began."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__()
+        self._name = name
+        self._refused = False
+
+    def readable(self) -> bool:
+        """As if it could be read, so that reading says why not."""
+        return True
+
+    def writable(self) -> bool:
+        """As if it could be written, so that writing says why not."""
+        return True
+
+    def readinto(self, _buffer: object) -> int:
+        """Refuse. Raises OSError."""
+        raise OSError(errno.EBADF, f"{self._name} is closed")
+
+    def write(self, data: Any) -> int:
+        """Refuse, once: what is still buffered at exit is lost in silence. Raises OSError."""
+        if self._refused:
+            return len(data)
+        self._refused = True
+        raise OSError(errno.EBADF, f"{self._name} is closed")
+
+
+def _replace_closed_streams() -> None:
+    """Make closed standard streams harmless.
+
+    Their descriptors are taken, or else the next file that is opened would be the standard
+    output. Reading and writing them is an OSError; what would go to a closed stderr is lost.
+    """
+    for name, words, mode in (
+        ("stdin", "standard input", os.O_RDONLY),
+        ("stdout", "standard output", os.O_WRONLY),
+        ("stderr", "standard error", os.O_WRONLY),
+    ):
+        if getattr(sys, name) is not None:
+            continue
+        with contextlib.suppress(OSError):
+            os.open(os.devnull, mode)
+        if name == "stderr":
+            sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115, PTH123 (to the end)
+        elif name == "stdin":
+            sys.stdin = io.TextIOWrapper(io.BufferedReader(_Closed(words)))
+        else:
+            sys.stdout = io.TextIOWrapper(io.BufferedWriter(_Closed(words), 1))
+
+
+def _system_error(error: OSError) -> FxError:
+    """An OSError as a message: what, where, what to do."""
+    path = None if error.filename is None else str(error.filename)
+    message = error.strerror or str(error)
+    if error.errno in {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}:
+        return FxError(message, code="FXF0009", path=path, remedy="make room, or write elsewhere")
+    return FxError(message, path=path, remedy="check the path, the permissions and the disk")
 
 
 def _usage(error: click.ClickException) -> UsageError:

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any
 import attrs
 import click
 
-from fxframework.cli.app import command as _command
-from fxframework.cli.render import amount
+from fxframework.cli.options import command as _command
 from fxframework.cli.session import Session
+from fxframework.cli.text import amount
 from fxframework.errors import ExitCode, UsageError
 
 if TYPE_CHECKING:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from fxframework.cli.render import amount, duration
 from fxframework.cli.session import Session, require_readable
+from fxframework.cli.text import amount, duration
 from fxframework.errors import ExitCode
 
 if TYPE_CHECKING:
@@ -45,10 +45,12 @@ def opened(
     names: Selection,
     *,
     several: bool = False,
-    also: Collection[str] = (),
 ) -> Iterator[tuple[Capture, Capture]]:
-    """A capture, and the part of it that was asked for. Raises UnreadableError for rubbish."""
-    with session.open(file, several=several, also=also) as whole:
+    """Open a capture; gives it and the part that the options choose.
+
+    Raises UnreadableError where nothing in it can be read.
+    """
+    with session.open(file, several=several) as whole:
         require_readable(whole)
         with session.screen.working(f"reading {whole.name}"):
             part = session.window(whole, names)

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from fxframework.cli.app import command as _command
 from fxframework.cli.filters import part_options
-from fxframework.cli.render import TerminalFile, aligned, printable
+from fxframework.cli.options import command as _command
 from fxframework.cli.session import Session, require_readable
+from fxframework.cli.text import TerminalFile, aligned, printable
 from fxframework.errors import ExitCode, UsageError
 from fxframework.registry import parse_options
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from fxframework.model.capture import Capture
     from fxframework.model.table import Table
     from fxframework.model.window import Selection
-    from fxframework.registry import Exporter, ExportSession
+    from fxframework.registry import Exporter, ExportSession, Option
 
 COLOURS = "color"
 """The option of an exporter of text that can colour its lines, yes or no."""
@@ -93,9 +93,14 @@ def command(
         return session.status(whole)
 
 
-def _text_options(session: Session) -> set[str]:
-    text = (exporter for exporter in session.host.exporters if exporter.name == "text")
-    return {option.name for exporter in text for option in exporter.options}
+def _text_options(session: Session) -> Callable[[Capture], Sequence[Option]]:
+    """Gives the options of the exporter of text for a capture."""
+
+    def options(capture: Capture) -> Sequence[Option]:
+        fitting = session.host.exporters_for(capture.format, capture.tables)
+        return next((one.options for one in fitting if one.name == "text"), ())
+
+    return options
 
 
 # --- text and records --------------------------------------------------------------------------

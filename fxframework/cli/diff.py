@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from fxframework.cli.app import command as _command
-from fxframework.cli.render import aligned, amount, duration, printable
+from fxframework.cli.options import command as _command
 from fxframework.cli.session import Session, require_readable
+from fxframework.cli.text import aligned, amount, duration, printable
 from fxframework.errors import ExitCode, UsageError
 
 if TYPE_CHECKING:

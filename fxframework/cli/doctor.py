@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import attrs
 
 import fxframework
-from fxframework.cli.app import command as _command
+from fxframework.cli.options import command as _command
 from fxframework.cli.session import Session
 from fxframework.errors import ExitCode
 

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from fxframework.cli.app import command as _command
-from fxframework.cli.render import printable
-from fxframework.cli.session import LIMIT_NAMES, Session
+from fxframework.cli.options import command as _command
+from fxframework.cli.session import Session
+from fxframework.cli.text import printable
 from fxframework.errors import ExitCode, UsageError
 from fxframework.io.words import WORD
 
@@ -85,7 +85,7 @@ def _explain_bytes(session: Session, file: str, offset_text: str) -> None:
     source = host.source(path, options=session.settings.options)
     try:
         reader = reader or host.detect(source)
-        session.check_options(LIMIT_NAMES, "explain")
+        session.check_reader_options(reader)
         if reader.explain is None:
             raise UsageError(
                 f"the format {reader.format} does not explain its bytes",

@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from fxframework.cli.app import GroupedOption
+from fxframework.cli.options import GroupedOption
 from fxframework.errors import UsageError
 
 __all__ = ["part_options"]

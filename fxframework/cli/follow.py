@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
@@ -20,6 +20,7 @@ from fxframework.model.window import View
 
 if TYPE_CHECKING:
     from fxframework.model.window import Selection
+    from fxframework.registry import Option
 
 __all__ = ["Appended", "follow", "pause"]
 
@@ -46,7 +47,7 @@ def follow(
     choose: Choose,
     show: Callable[[Capture], None],
     *,
-    also: Collection[str] = (),
+    also: Callable[[Capture], Sequence[Option]],
     wait: Callable[[], None] | None = None,
 ) -> None:
     """Show what stands in a file, and then what is appended to it, until something is raised.

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from fxframework.analysis.figures import FIGURES
-from fxframework.cli.app import command as _command
 from fxframework.cli.calls import by_option, finished, opened, out_options, write_dot
 from fxframework.cli.filters import part_options
+from fxframework.cli.options import command as _command
 from fxframework.cli.session import Session
 from fxframework.errors import ExitCode
 

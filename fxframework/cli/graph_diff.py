@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from fxframework.cli.app import command as _command
-from fxframework.cli.app import pair
 from fxframework.cli.calls import by_option, finished, opened, out_options, write_dot
 from fxframework.cli.filters import part_options
 from fxframework.cli.graph import figure_options
+from fxframework.cli.options import command as _command
 from fxframework.cli.session import Session, worst
+from fxframework.cli.settings import key_value
 from fxframework.errors import ExitCode
 
 if TYPE_CHECKING:
@@ -87,7 +87,7 @@ def command(
 def _options(session: Session, own: tuple[str, ...]) -> Iterator[None]:
     """Options that are given for one of the captures alone."""
     common = session.settings.options
-    session.settings.options = {**common, **dict(map(pair, own))}
+    session.settings.options = {**common, **dict(map(key_value, own))}
     try:
         yield
     finally:

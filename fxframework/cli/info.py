@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from fxframework.cli.app import command as _command
-from fxframework.cli.render import amount, duration, printable, severity_of, sparkline
+from fxframework.cli.options import command as _command
+from fxframework.cli.render import severity_of
 from fxframework.cli.session import Session, require_readable
+from fxframework.cli.text import amount, duration, printable, sparkline
 from fxframework.errors import ExitCode, FxError
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from fxframework.cli.app import command as _command
+from fxframework.cli.options import command as _command
 from fxframework.cli.session import Session
 from fxframework.errors import ExitCode
 from fxframework.registry import LIMIT_OPTIONS, Exporter, Option, Reader, Writer

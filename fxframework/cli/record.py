@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from fxframework.cli.app import command as _command
-from fxframework.cli.render import amount, printable
+from fxframework.cli.options import command as _command
 from fxframework.cli.session import Session, require_readable
+from fxframework.cli.text import amount, printable
 from fxframework.errors import ExitCode, Severity, UsageError, WriteRefusedError
 from fxframework.io.sink import Sink
 from fxframework.io.source import CHUNK

@@ -1,119 +1,57 @@
 """Render: everything that a person sees. Results go to stdout, all else to stderr.
 
-Text is UTF-8 whatever the locale. Control characters of a capture's strings are shown as escapes,
-so that no capture can drive a terminal.
+Output is UTF-8 whatever the locale.
 """
 
 from __future__ import annotations
 
 import contextlib
-import itertools
-import re
+import os
 import shutil
 import sys
-import threading
-import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, BinaryIO
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 import click
 
+from fxframework.cli.progress import Working, spinning
+from fxframework.cli.settings import Settings
+from fxframework.cli.text import amount, fitted, hex_context, place, printable
 from fxframework.errors import FRAMEWORK_RULES, FxError, Rule, Severity, StrictError
 
 if TYPE_CHECKING:
-    from fxframework.cli.session import Settings
     from fxframework.host import Host
     from fxframework.io.source import Source
     from fxframework.model.capture import Capture
     from fxframework.model.diagnostics import Diagnostic, Diagnostics
 
-__all__ = ["VERSION", "Screen", "Working", "amount", "duration", "hex_context", "printable"]
+__all__ = ["VERSION", "Screen", "severity_of"]
 
 VERSION = 1
 """Of every document that ``--json`` prints."""
-PATIENCE = 0.5
-"""Seconds before progress is shown."""
-BLOCKS = " ▁▂▃▄▅▆▇█"
+UNLIMITED = 1 << 30
+"""Columns of a file or a pipe."""
 COLOURS = {
     Severity.INFO: "blue",
     Severity.WARNING: "yellow",
     Severity.DATA_LOSS: "red",
     Severity.ERROR: "red",
 }
-_CONTROL = re.compile("[\x00-\x1f\x7f-\x9f]")
-_CONTROL_BYTES = re.compile(rb"[\x00-\x08\x0b-\x1f\x7f]|\xc2[\x80-\x9f]")
-_BUT_COLOURS = re.compile(rb"(?!\x1b\[[0-9;]*m)(?:" + _CONTROL_BYTES.pattern + rb")")
-_SHORT = {"\t": "\\t", "\n": "\\n", "\r": "\\r"}
-
-
-def printable(text: str) -> str:
-    """The text with its control characters as escapes."""
-    return _CONTROL.sub(lambda found: _SHORT.get(found[0]) or f"\\x{ord(found[0]):02x}", text)
-
-
-def amount(count: int, noun: str = "", plural: str = "") -> str:
-    """A count with thousands apart, and its noun: ``1 record``, ``35,463 records``."""
-    if not noun:
-        return f"{count:,}"
-    return f"{count:,} {noun if count == 1 else plural or noun + 's'}"
-
-
-def duration(ns: int) -> str:
-    """A length of time in its natural unit, to the microsecond's thousandth at most."""
-    for unit, size in (("s", 10**9), ("ms", 10**6), ("us", 10**3)):
-        if abs(ns) >= size:
-            sign = "-" if ns < 0 else ""
-            whole, part = divmod(abs(ns), size)
-            digits = f"{part:0{len(str(size)) - 1}d}".rstrip("0")
-            return f"{sign}{whole:,}{'.' if digits else ''}{digits} {unit}"
-    return f"{ns} ns"
-
-
-def hex_context(source: Source, offset: int) -> list[str]:
-    """The two words at an offset, as hex."""
-    start = offset // 8 * 8
-    data = source.read(start, 16)
-    words = [data[at : at + 8].hex(" ") for at in range(0, len(data), 8)]
-    return [f"{start:04x} | {'  '.join(words)}"] if data else []
-
-
-class Working:
-    """Progress of something that may take long: called with what has been done so far."""
-
-    def __init__(self, label: str, noun: str) -> None:
-        self.label = label
-        self._noun = noun
-        self._done = 0
-        self._poll: Callable[[], int] | None = None
-
-    def __call__(self, done: int) -> None:
-        """Say how many bytes have been done."""
-        self._done = done
-
-    def watch(self, poll: Callable[[], int]) -> None:
-        """Ask this function for what has been done."""
-        self._poll = poll
-
-    def text(self) -> str:
-        """What stands beside the spinner."""
-        done = self._poll() if self._poll is not None else self._done
-        return f"{self.label}  {done / 1e6:,.1f} MB {self._noun}" if done else self.label
 
 
 class Screen:
     """Where a run prints. Knows the settings, and whether anybody is looking."""
 
-    settings: Settings
-
     def __init__(self) -> None:
+        self.settings = Settings()
         self.out_is_terminal = sys.stdout.isatty()
         self.err_is_terminal = sys.stderr.isatty()
         self._warned: set[tuple[str, str]] = set()
 
     @property
     def width(self) -> int:
-        """Columns of the terminal."""
-        return shutil.get_terminal_size().columns
+        """Columns of the terminal; no limit where stdout is not one."""
+        return shutil.get_terminal_size().columns if self.out_is_terminal else UNLIMITED
 
     # --- stdout ---
 
@@ -152,18 +90,14 @@ class Screen:
         return self._coloured(self.out_is_terminal)
 
     def _coloured(self, terminal: bool) -> bool:
-        import os
-
         if self.settings.color == "auto":
             return terminal and not os.environ.get("NO_COLOR")
         return self.settings.color == "always"
 
     def columns(self, rows: Sequence[Sequence[str]], *, indent: int = 2) -> None:
-        """Print short rows in aligned columns."""
-        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-        for row in rows:
-            cells = [cell.ljust(width) for cell, width in zip(row, widths, strict=True)]
-            self.print((" " * indent + "  ".join(cells)).rstrip())
+        """Print short rows in aligned columns; the last one is wrapped within the terminal."""
+        for line in fitted(rows, self.width - indent):
+            self.print(" " * indent + line)
 
     # --- stderr ---
 
@@ -189,7 +123,7 @@ class Screen:
             self.say(f"{head}: {printable(text)}")
 
     def error(self, error: FxError) -> None:
-        """Tell what stopped a command."""
+        """Print what stopped a command: what, where, what to do."""
         # With --strict the code is that of the finding, but what we do is to stop.
         rule = FRAMEWORK_RULES.get("FXF0004" if isinstance(error, StrictError) else error.code)
         head = self._painted(f"error[{error.code}]", fg="red", bold=True)
@@ -203,7 +137,7 @@ class Screen:
         self.say("\n".join(lines))
 
     def bug(self, error: Exception, host: Host | None) -> None:
-        """Tell of an exception that nobody expected; the traceback with -v only."""
+        """Print an unexpected exception, and whose code raised it; the traceback with -v only."""
         import traceback
 
         where = traceback.extract_tb(error.__traceback__)[-1]
@@ -218,7 +152,7 @@ class Screen:
             self.say("".join(traceback.format_exception(error)).rstrip())
 
     def losses(self, capture: Capture) -> None:
-        """Tell in one line that data was lost, and where to look; with -v, of all findings."""
+        """Print in one line that data was lost, and where to look; with -v, all findings."""
         found = capture.diagnostics
         least = Severity.INFO if self.settings.verbose else Severity.DATA_LOSS
         counts = {
@@ -236,7 +170,7 @@ class Screen:
     # --- findings ---
 
     def finding(self, found: Diagnostic, rule: Rule, source: Source, *, explained: bool) -> None:
-        """Print one finding as a block."""
+        """Print one finding as a block: where, the bytes there, and once what the rule says."""
         colour = COLOURS[found.severity]
         head = self.paint(f"{found.severity.word}[{found.code}]", fg=colour, bold=True)
         self.print(f"{head}: {printable(found.message)}")
@@ -258,40 +192,8 @@ class Screen:
         if not self.err_is_terminal or self.settings.quiet:
             yield working
             return
-        stop = threading.Event()
-        colour = self._coloured(self.err_is_terminal)
-        thread = threading.Thread(target=_spin, args=(working, stop, colour), daemon=True)
-        thread.start()
-        try:
+        with spinning(working, coloured=self._coloured(self.err_is_terminal)):
             yield working
-        finally:
-            stop.set()
-            thread.join()
-
-
-def _spin(working: Working, stop: threading.Event, colour: bool) -> None:
-    if stop.wait(PATIENCE):
-        return
-    from rich.console import Console
-    from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
-
-    columns = SpinnerColumn(), TextColumn("{task.description}", markup=False), TimeElapsedColumn()
-    console = Console(stderr=True, force_terminal=True, no_color=not colour)
-    with Progress(*columns, console=console, transient=True, redirect_stdout=False) as progress:
-        task = progress.add_task(working.text())
-        progress.tasks[0].start_time = time.monotonic() - PATIENCE
-        while not stop.wait(0.1):
-            progress.update(task, description=working.text())
-
-
-def place(path: str, offset: int | None, record: int | None) -> str:
-    """``boot.fxt @ 0x00000068, record 6``, as far as known."""
-    where = printable(path)
-    if offset is not None:
-        where += f" @ 0x{offset:08x}"
-    if record is not None:
-        where += f", record {record}"
-    return where
 
 
 def severity_of(found: Diagnostics, code: str) -> Severity:
@@ -300,34 +202,6 @@ def severity_of(found: Diagnostics, code: str) -> Severity:
         (finding.severity for finding in found if finding.code == code),
         default=found.rule(code).severity,
     )
-
-
-def sparkline(counts: Sequence[int], width: int) -> str:
-    """Counts as blocks, in at most ``width`` columns; anything above zero shows."""
-    if len(counts) > width:
-        edges = [len(counts) * at // width for at in range(width + 1)]
-        counts = [sum(counts[a:b]) for a, b in itertools.pairwise(edges)]
-    most = max(counts, default=0)
-    last = len(BLOCKS) - 1
-    return "".join(BLOCKS[-(-count * last // most) if most else 0] for count in counts)
-
-
-class TerminalFile:
-    """A binary file in front of a terminal: control characters become escapes.
-
-    With ``colours``, all but those that set colours: for what escapes a capture's strings itself.
-    """
-
-    def __init__(self, terminal: BinaryIO, *, colours: bool = False) -> None:
-        self._terminal = terminal
-        self._control = _BUT_COLOURS if colours else _CONTROL_BYTES
-        self.flush = terminal.flush
-
-    def write(self, data: bytes | bytearray | memoryview) -> int:
-        """Write, escaped."""
-        shown = self._control.sub(lambda found: b"\\x%02x" % found[0][-1], bytes(data))
-        self._terminal.write(shown)
-        return len(data)
 
 
 def _plain(value: Any) -> Any:
@@ -339,26 +213,3 @@ def _plain(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [_plain(entry) for entry in value]
     return value
-
-
-def aligned(rows: Iterable[Sequence[str]], numeric: Sequence[bool]) -> Iterator[str]:
-    """Rows in aligned columns, as wide as the first hundred need."""
-    first: list[Sequence[str]] = []
-    rows = iter(rows)
-    for row in rows:
-        first.append(row)
-        if len(first) == 100:
-            break
-    widths = [max(map(len, column)) for column in zip(*first, strict=True)] if first else []
-
-    def line(row: Sequence[str]) -> str:
-        cells = (
-            cell.rjust(width) if right else cell.ljust(width)
-            for cell, width, right in zip(row, widths, numeric, strict=True)
-        )
-        return "  ".join(cells).rstrip()
-
-    for row in first:
-        yield line(row)
-    for row in rows:
-        yield line(row)

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from fxframework.cli.app import command as _command
-from fxframework.cli.render import amount, printable
+from fxframework.cli.options import command as _command
 from fxframework.cli.session import Session, worst
+from fxframework.cli.text import amount, printable
 from fxframework.errors import ExitCode, FxError, UsageError, WriteRefusedError
 from fxframework.io.sink import Sink
 

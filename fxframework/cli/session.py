@@ -1,36 +1,28 @@
-"""Session: one run of ``fxf``: its settings, and how it opens inputs and tells their outcome."""
+"""Session: one run of ``fxf``: its settings, how it opens inputs, and how it ends."""
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Collection, Iterator, Sequence
-from fractions import Fraction
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING
 
 import attrs
 
-from fxframework.errors import (
-    ExitCode,
-    FxError,
-    Severity,
-    UnreadableError,
-    UsageError,
-    did_you_mean,
-)
-from fxframework.registry import LIMIT_OPTIONS
+from fxframework.conversion import check_options, require_readable
+from fxframework.errors import ExitCode, FxError, Severity, UsageError
+from fxframework.registry import LIMIT_OPTIONS, Option
 
 if TYPE_CHECKING:
     from fxframework.cli.render import Screen
+    from fxframework.cli.settings import Settings
     from fxframework.host import Host
     from fxframework.model.capture import Capture
     from fxframework.model.window import Selection
+    from fxframework.registry import Reader
 
-__all__ = ["Moment", "Session", "Settings", "worst"]
+__all__ = ["ORDER", "Session", "require_readable", "worst"]
 
-UNITS = {"ns": 1, "us": 1_000, "µs": 1_000, "ms": 1_000_000, "s": 1_000_000_000}
-NOTHING = frozenset({"padding", "damaged", "unknown"})
-"""Kinds of records that say nothing: a capture of these alone could not be read."""
 ORDER = (
     ExitCode.OK,
     ExitCode.FINDINGS,
@@ -40,7 +32,6 @@ ORDER = (
     ExitCode.USAGE,
 )
 """From the best to the worst, for several inputs."""
-LIMIT_NAMES = frozenset(option.name for option in LIMIT_OPTIONS)
 
 
 def worst(*statuses: ExitCode) -> ExitCode:
@@ -48,49 +39,9 @@ def worst(*statuses: ExitCode) -> ExitCode:
     return max(statuses, key=ORDER.index, default=ExitCode.OK)
 
 
-@attrs.frozen
-class Moment:
-    """A point of time: nanoseconds after the capture's first time, or of its clock."""
-
-    ns: int
-    absolute: bool = False
-
-    @classmethod
-    def parse(cls, text: str) -> Self:
-        """``2s``, ``1.5ms``, ``300us``, ``20ns``, ``17`` (nanoseconds) or ``@NS``; UsageError."""
-        number = text.removeprefix("@")
-        absolute = number != text
-        scale = 1
-        if not absolute:
-            for unit in sorted(UNITS, key=len, reverse=True):
-                if number.endswith(unit):
-                    number, scale = number.removesuffix(unit), UNITS[unit]
-                    break
-        try:
-            exact = Fraction(number.strip()) * scale
-        except (ValueError, ZeroDivisionError):
-            exact = Fraction(1, 2)
-        if "/" in number or exact.denominator != 1 or (exact < 0 and not absolute):
-            raise UsageError(
-                f"{text!r} is no time",
-                remedy="give 2s, 1.5ms, 300us, 20ns, 17 (nanoseconds), or @NS of the clock",
-            )
-        return cls(exact.numerator, absolute)
-
-
-@attrs.define
-class Settings:
-    """The options that every command takes."""
-
-    format: str | None = None
-    options: dict[str, str] = attrs.field(factory=dict)
-    since: Moment | None = None
-    until: Moment | None = None
-    json: bool = False
-    strict: bool = False
-    verbose: int = 0
-    quiet: bool = False
-    color: str = "auto"
+def no_options(_capture: Capture) -> Sequence[Option]:
+    """For a command without options of its own for ``-o``."""
+    return ()
 
 
 class Session:
@@ -98,11 +49,14 @@ class Session:
 
     def __init__(self, screen: Screen, host: Host | None = None) -> None:
         self.screen = screen
-        self.settings = Settings()
         self.lists_failures = False
-        """Whether the command itself tells of plugins that failed."""
-        screen.settings = self.settings
+        """Whether the command itself lists plugins that failed."""
         self._host = host
+
+    @property
+    def settings(self) -> Settings:
+        """The options that every command takes."""
+        return self.screen.settings
 
     @property
     def host(self) -> Host:
@@ -119,7 +73,7 @@ class Session:
         return self._host
 
     def report_failures(self) -> None:
-        """Tell of plugins that failed, if plugins were needed and the command has not told."""
+        """Warn of plugins that failed, if plugins were needed and the command lists none."""
         if self._host is not None and not (self.settings.quiet or self.lists_failures):
             for failure in self._host.failures:
                 self.screen.warn(
@@ -140,26 +94,27 @@ class Session:
         self,
         text: str,
         *,
-        also: Collection[str] = (),
+        also: Callable[[Capture], Sequence[Option]] | None = no_options,
         several: bool = False,
         strict: bool | None = None,
     ) -> Iterator[Capture]:
         """Open an input as the settings say, and close it.
 
-        ``also`` are option names that the caller takes care of. With ``several`` inputs an option
-        of another installed reader is passed over; otherwise it is a UsageError. ``strict`` is
-        what the settings say, unless it is given. Raises what ``Host.open`` raises.
+        ``also`` gives options of a capture that the caller takes care of, such as an exporter's;
+        None if the caller checks all options itself.
+        With ``several`` inputs, options of other installed readers are ignored. ``strict`` is what
+        the settings say, unless it is given. Raises what ``Host.open`` raises, and UsageError for
+        an unknown option.
         """
         host = self.host
         format, path = self.named(text)
         reader = None if format is None else host.reader(format)
         given = self.settings.options
-        with self.screen.working(f"fetching {path}") as fetched:
+        with self.screen.working(f"fetching {path}", "fetched") as fetched:
             source = host.source(path, options=given, progress=fetched)
         try:
             reader = reader or host.detect(source)
-            own = {option.name for option in reader.options} | LIMIT_NAMES
-            self.check_options(own | set(also), f"a {reader.format} capture", several=several)
+            own = {option.name for option in (*reader.options, *LIMIT_OPTIONS)}
             mine = {name: value for name, value in given.items() if name in own}
             strict = self.settings.strict if strict is None else strict
             capture = host.read(source, reader, strict=strict, options=mine)
@@ -167,32 +122,36 @@ class Session:
             source.close()
             raise
         with capture:
+            if also is not None:
+                others = {name: owner.options for name, owner in host.readers.items()}
+                more = [(f"reader {name}", options) for name, options in others.items()]
+                check_options(
+                    host,
+                    given,
+                    [capture],
+                    ("this command", also(capture)),
+                    *(more if several else []),
+                )
             yield capture
 
-    def check_options(self, known: Collection[str], whose: str, *, several: bool = False) -> None:
-        """UsageError for an ``-o`` that nothing here has."""
-        elsewhere = {
-            option.name for reader in self.host.readers.values() for option in reader.options
-        }
-        for name in self.settings.options:
-            if name not in known and not (several and name in elsewhere):
-                raise UsageError(
-                    f"{whose} has no option {name!r}{did_you_mean(name, known)}",
-                    remedy=f"there are: {', '.join(sorted(known))}",
-                )
+    def check_reader_options(self, reader: Reader) -> None:
+        """Refuse an option that neither a reader nor the limits have. Raises UsageError."""
+        check_options(
+            self.host, self.settings.options, [], (f"reader {reader.format}", reader.options)
+        )
 
     def whole(self, command: str) -> None:
-        """UsageError where a command that looks at whole captures is given a stretch of time."""
+        """Refuse a stretch of time, for a command that looks at whole captures."""
         if self.settings.since or self.settings.until:
             raise UsageError(
                 f"`fxf {command}` looks at the whole of a capture",
-                remedy="--since and --until are for `cat` and `convert`",
+                remedy="--since and --until are for `cat`, `convert`, `diff` and the analyses",
             )
 
     def selection(self, capture: Capture, names: Selection | None = None) -> Selection | None:
         """What ``--since``, ``--until`` and ``names`` choose of a capture; None for all of it.
 
-        Raises UsageError where a time is to be counted from the start and there is none.
+        Raises UsageError where a time counts from the start and the capture has no time.
         """
         from fxframework.model.window import Selection
 
@@ -229,7 +188,7 @@ class Session:
     # --- outcomes ---
 
     def each(self, inputs: Sequence[str], work: Callable[[str], ExitCode]) -> ExitCode:
-        """Do the same for every input; one that fails is told, and the others are done."""
+        """Do the same for every input; where one fails, print why and go on with the others."""
         statuses = []
         for text in inputs:
             try:
@@ -242,26 +201,9 @@ class Session:
         return worst(*statuses)
 
     def status(self, capture: Capture) -> ExitCode:
-        """FINDINGS where data was lost; the losses are told on stderr."""
+        """FINDINGS where data was lost, with a note on stderr; else OK."""
         found = capture.diagnostics
         if found.worst is None or found.worst < Severity.DATA_LOSS:
             return ExitCode.OK
         self.screen.losses(capture)
         return ExitCode.FINDINGS
-
-
-def require_readable(capture: Capture) -> None:
-    """Raise UnreadableError where nothing sound is in a capture, and say why."""
-    if any(count for kind, count in capture.summary().kinds.items() if kind not in NOTHING):
-        return
-    first = next(
-        (f for f in capture.diagnostics.sorted() if f.severity >= Severity.DATA_LOSS), None
-    )
-    why = "" if first is None else f": {first.message}"
-    raise UnreadableError(
-        f"nothing in it can be read as {capture.format}{why}",
-        path=capture.name,
-        offset=None if first is None else first.offset,
-        remedy=f"`fxf verify -f {capture.format}` lists what is wrong; `fxf cat --records` and "
-        "OUT.jsonl keep the bytes",
-    )

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from fxframework.cli.app import command as _command
 from fxframework.cli.calls import by_option, finished, length, opened
 from fxframework.cli.filters import part_options
-from fxframework.cli.render import aligned, amount, printable
+from fxframework.cli.options import command as _command
 from fxframework.cli.session import Session, worst
+from fxframework.cli.text import aligned, amount, printable
 from fxframework.errors import ExitCode
 
 if TYPE_CHECKING:

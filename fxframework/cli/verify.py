@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from fxframework.cli.app import command as _command
-from fxframework.cli.render import amount, printable, severity_of
+from fxframework.cli.options import command as _command
+from fxframework.cli.render import severity_of
 from fxframework.cli.session import Session
+from fxframework.cli.text import amount, printable
 from fxframework.errors import ExitCode, FxError, Severity, UsageError
 
 if TYPE_CHECKING:

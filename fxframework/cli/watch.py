@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from fxframework.cli.app import command as _command
 from fxframework.cli.diff import change_line, entry_line
-from fxframework.cli.render import amount, printable
-from fxframework.cli.session import LIMIT_NAMES, Session, worst
+from fxframework.cli.options import command as _command
+from fxframework.cli.session import Session, worst
+from fxframework.cli.text import amount, printable
 from fxframework.errors import ExitCode, FxError, UsageError
 
 if TYPE_CHECKING:
@@ -79,8 +79,7 @@ class _Watch:
         format, path = session.named(text)
         self._path = Path(path)
         self._reader = self._found(format, path)
-        own = {option.name for option in self._reader.options} | LIMIT_NAMES
-        session.check_options(own, f"a {self._reader.format} capture")
+        session.check_reader_options(self._reader)
         self._data: bytes | None = None
         self._known: Mapping[Key, Entry] | None = None
         self._told = ""

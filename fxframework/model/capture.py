@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import abc
+import os
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from types import TracebackType
@@ -22,6 +23,7 @@ from fxframework.model.table import Table, html_table
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from fxframework.conversion import ConversionReport
     from fxframework.model.window import Selection
 
 __all__ = ["CallColumns", "Capture", "Entry", "OpenRequest", "Record", "Summary", "kind_of"]
@@ -298,7 +300,14 @@ class Capture(abc.ABC):
         if name == "diagnostics":
             return self._diagnostics_table().batches(rows)
         self._check(name)
-        return self._batches(name, rows)
+        return self._followed(self._batches(name, rows))
+
+    def _followed(self, batches: Iterator[Table]) -> Iterator[Table]:
+        """Keep ``position`` at the last row of the batch that was given."""
+        for batch in batches:
+            if len(batch) and "offset" in batch:
+                self.position = int(batch.array("offset")[-1])
+            yield batch
 
     def frame(self, name: str, *, args: bool = False) -> pa.Table:
         """A table with what its rows refer to, as an Arrow table.
@@ -384,6 +393,17 @@ class Capture(abc.ABC):
         refer to each other, says nothing then.
         """
         return None
+
+    def export(
+        self, out: str | os.PathLike[str], to: str | None = None, **options: Any
+    ) -> ConversionReport:
+        """Write it in another form, which ``to`` or the suffix of ``out`` names.
+
+        ``options`` are those of ``fxframework.convert``, which does it.
+        """
+        import fxframework
+
+        return fxframework.convert(self, out, to=to, **options)
 
     def close(self) -> None:
         """Let go of the input; may be called again."""

@@ -247,6 +247,7 @@ class View(Capture):
         self.request = whole.request
         self.diagnostics = whole.diagnostics
         self.strings = whole.strings
+        self.position = 0
 
     @property
     def writer_options(self) -> Mapping[str, Any]:

@@ -171,7 +171,7 @@ def test_since_and_until(
 def test_what_is_no_time(host: Host, sample: Path, text: str) -> None:
     result = run_cli("cat", sample, "--since", text, host=host)
     assert result.exit_code == ExitCode.USAGE
-    assert "is no time" in result.stderr
+    assert "invalid time" in result.stderr
 
 
 def test_nothing_to_count_from(host: Host) -> None:
@@ -273,7 +273,7 @@ def test_another_format_cannot_be_written(host: Host, tmp_path: Path) -> None:
     path.write_bytes(b"who knows")
     result = run_cli("convert", "-f", "records", path, tmp_path / "o.toy", host=host)
     assert result.exit_code == ExitCode.USAGE
-    assert "a records capture cannot be written as toy" in result.stderr
+    assert "records captures cannot be written as toy" in result.stderr
 
 
 def test_several_inputs_into_one_exporter(host: Host, sample: Path, tmp_path: Path) -> None:
@@ -292,7 +292,7 @@ def test_an_exporter_must_take_every_input(host: Host, sample: Path, tmp_path: P
     for inputs in ((sample, f"records:{path}"), (f"records:{path}", sample)):
         result = run_cli("convert", *inputs, "-", "-t", "text", host=host)
         assert result.exit_code == ExitCode.USAGE
-        assert "exporter 'text' does not take a records capture" in result.stderr
+        assert "exporter 'text' does not take records captures" in result.stderr
 
 
 def test_what_has_no_place_is_told(host: Host, sample: Path) -> None:
@@ -374,16 +374,19 @@ def test_a_report_as_json(host: Host, damaged: Path, tmp_path: Path) -> None:
         ],
         "out": str(out),
         "to": "csv",
+        "action": "export",
         "bytes": out.stat().st_size,
         "dropped": {},
         "left_out": {},
     }
 
 
-def test_v_tells_what_was_written(host: Host, sample: Path, tmp_path: Path) -> None:
-    result = run_cli("convert", "-v", sample, tmp_path / "a.csv", host=host)
-    assert "note: wrote " in result.stderr
-    assert " bytes as csv" in result.stderr
+def test_what_was_written_is_said(host: Host, sample: Path, tmp_path: Path) -> None:
+    out = tmp_path / "a.csv"
+    result = run_cli("convert", sample, out, host=host)
+    assert f"note: wrote {out}: csv, {out.stat().st_size} bytes\n" in result.stderr
+    again = run_cli("-q", "convert", sample, out, "--force", host=host)
+    assert not again.stderr
 
 
 def test_what_the_writer_finds_is_told(

@@ -157,7 +157,7 @@ def test_records_that_have_no_rows_cannot_follow_logs(
     assert done.exit_code == ExitCode.USAGE
     assert "nor by what logs say" in done.stderr
     done = run_cli("convert", "--kernel", logs, tmp_path / "out.toylog", host=host)
-    assert "cannot be cut" in done.stderr
+    assert "can be extracted" in done.stderr
 
 
 def test_a_writer_that_cuts_by_itself_does_not_choose_logs(
@@ -174,7 +174,7 @@ def test_a_writer_that_cuts_by_itself_does_not_choose_logs(
     host._items["writers"] = [(item(made), plugin) for made, plugin in entries]
     done = run_cli("convert", "--kernel", logs, tmp_path / "out.toylog", host=host)
     assert done.exit_code == ExitCode.USAGE
-    assert "cannot be chosen by its logs" in done.stderr
+    assert "cannot be selected by its logs" in done.stderr
 
 
 def test_help_has_them_under_a_title(host: Host) -> None:

@@ -11,7 +11,8 @@ import pytest
 import toy
 
 from fxframework import hookimpl
-from fxframework.cli import doctor, render
+from fxframework.cli import doctor
+from fxframework.cli import text as words
 from fxframework.cli.app import COMMANDS, Fxf
 from fxframework.errors import FRAMEWORK_RULES, ExitCode
 from fxframework.host import Host
@@ -72,7 +73,7 @@ def test_info_draws_time_on_a_terminal_only(
     (line,) = [line for line in drawn.splitlines() if "▕" in line]
     assert line.startswith("    main ▕")
     assert len(line) <= 30
-    assert set(line.partition("▕")[2]) <= {*render.BLOCKS, "▏"}
+    assert set(line.partition("▕")[2]) <= {*words.BLOCKS, "▏"}
 
 
 def test_info_as_json(host: Host, damaged: Path, sample: Path) -> None:
@@ -465,15 +466,15 @@ def test_a_command_that_is_taken_is_left_out(host: Host) -> None:
     ],
 )
 def test_durations(ns: int, text: str) -> None:
-    assert render.duration(ns) == text
+    assert words.duration(ns) == text
 
 
 def test_sparklines_show_whatever_is_there() -> None:
-    assert render.sparkline([0, 1, 1000], 10) == " ▁█"
-    assert render.sparkline([], 10) == ""
-    assert render.sparkline([0, 0], 10) == "  "
-    assert len(render.sparkline(list(range(100)), 7)) == 7
+    assert words.sparkline([0, 1, 1000], 10) == " ▁█"
+    assert words.sparkline([], 10) == ""
+    assert words.sparkline([0, 0], 10) == "  "
+    assert len(words.sparkline(list(range(100)), 7)) == 7
 
 
 def test_printable() -> None:
-    assert render.printable("a\tb\n\x1b[0m\x9b\x7f Zoë") == "a\\tb\\n\\x1b[0m\\x9b\\x7f Zoë"
+    assert words.printable("a\tb\n\x1b[0m\x9b\x7f Zoë") == "a\\tb\\n\\x1b[0m\\x9b\\x7f Zoë"

@@ -1,0 +1,76 @@
+"""Completion: what a shell offers for files, formats, targets, options and finding codes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+import click
+from click.shell_completion import CompletionItem
+
+if TYPE_CHECKING:
+    from fxframework.host import Host
+
+__all__ = ["explainable", "files", "formats", "options", "targets"]
+
+Items = list[CompletionItem]
+
+
+def _host(ctx: click.Context) -> Host:
+    from fxframework.cli.session import Session
+
+    session = ctx.find_object(Session)
+    if session is not None:
+        return session.host
+    from fxframework.host import default_host
+
+    return default_host()
+
+
+def _matching(words: Iterable[tuple[str, str]], incomplete: str) -> Items:
+    """Words with their help, each once, that begin as what was typed."""
+    known = dict(words)
+    return [
+        CompletionItem(word, help=known[word])
+        for word in sorted(known)
+        if word.lower().startswith(incomplete.lower())
+    ]
+
+
+def files(_ctx: click.Context, _param: click.Parameter, incomplete: str) -> Items:
+    """Files, which the shell knows itself."""
+    return [CompletionItem(incomplete, type="file")]
+
+
+def formats(ctx: click.Context, _param: click.Parameter, incomplete: str) -> Items:
+    """Formats that can be read."""
+    readers = _host(ctx).readers.values()
+    return _matching(((reader.format, reader.title) for reader in readers), incomplete)
+
+
+def targets(ctx: click.Context, _param: click.Parameter, incomplete: str) -> Items:
+    """Exporters, and formats that can be written."""
+    host = _host(ctx)
+    words = [(exporter.name, exporter.title) for exporter in host.exporters]
+    words += [(writer.format, writer.title) for writer in host.writers.values()]
+    return _matching(words, incomplete)
+
+
+def options(ctx: click.Context, _param: click.Parameter, incomplete: str) -> Items:
+    """Options of readers, writers and exporters, and limits, as ``NAME=``."""
+    from fxframework.registry import LIMIT_OPTIONS
+
+    host = _host(ctx)
+    readers, writers = host.readers.values(), host.writers.values()
+    known = [*LIMIT_OPTIONS]
+    for options in (one.options for one in (*readers, *writers, *host.exporters)):
+        known += options
+    return _matching(((f"{option.name}=", option.help) for option in known), incomplete)
+
+
+def explainable(ctx: click.Context, param: click.Parameter, incomplete: str) -> Items:
+    """Codes of findings, or else files."""
+    codes = _matching(
+        ((rule.code, rule.title) for rule, _ in _host(ctx).rules()), incomplete or "?"
+    )
+    return codes or files(ctx, param, incomplete)

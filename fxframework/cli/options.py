@@ -1,0 +1,172 @@
+"""Options: those that every command takes, those of readers, and the `command` decorator."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from fxframework import __version__
+from fxframework.cli import complete
+from fxframework.cli.session import Session
+from fxframework.cli.settings import Moment, key_value
+
+if TYPE_CHECKING:
+    from fxframework.host import Host
+    from fxframework.registry import Option
+
+__all__ = ["Command", "GroupedOption", "WithGlobalOptions", "add_global_options", "command"]
+
+EVERYWHERE = "Everywhere"
+TIMES = frozenset({"since", "until"})
+"""Global options that only commands which take a part of a capture list."""
+
+
+def _store(ctx: click.Context, param: click.Parameter, value: Any) -> None:
+    """Keep an option with the session: it may stand before or after the command's name."""
+    settings = ctx.ensure_object(Session).settings
+    if param.name == "option":
+        settings.options.update(map(key_value, value))
+    elif param.name in {"since", "until"}:
+        if value is not None:
+            setattr(settings, param.name, Moment.parse(value))
+    elif param.name == "verbose":
+        settings.verbose += value
+    elif value not in {None, False}:
+        setattr(settings, str(param.name), value)
+
+
+def _version(ctx: click.Context, _param: click.Parameter, value: Any) -> None:
+    if value:
+        click.echo(f"fxf {__version__}")
+        ctx.exit()
+
+
+class GroupedOption(click.Option):
+    """An option that has a title of its own in the help."""
+
+    def __init__(self, *arguments: Any, group: str, **settings: Any) -> None:
+        super().__init__(*arguments, **settings)
+        self.group = group
+
+
+def _global_option(*names: str, **settings: Any) -> GroupedOption:
+    settings.setdefault("callback", _store)
+    return GroupedOption(names, group=EVERYWHERE, expose_value=False, **settings)
+
+
+def _global_options() -> list[GroupedOption]:
+    option = _global_option
+    return [
+        option("-f", "--format", metavar="NAME", shell_complete=complete.formats,
+               help="Format of the inputs, instead of detecting it; one input: NAME:PATH."),
+        option("-o", "--option", metavar="KEY=VALUE", multiple=True,
+               shell_complete=complete.options,
+               help="Option of a reader or exporter, or a limit (`fxf plugins -v`); repeatable."),
+        option("--since", metavar="TIME",
+               help="From here on: 2s, 1.5ms, 300us, 20ns after the start, or @NS of its clock."),
+        option("--until", metavar="TIME", help="Up to here, this excluded."),
+        option("--json", is_flag=True, help="Results as JSON, with a version."),
+        option("--strict", is_flag=True, help="Stop at the first loss."),
+        option("-v", "--verbose", count=True, help="Show more."),
+        option("-q", "--quiet", is_flag=True, help="Show results and errors only."),
+        option("--color", type=click.Choice(["auto", "always", "never"]), help="Colours; auto."),
+        option("--version", is_flag=True, is_eager=True, callback=_version,
+               help="Print the version."),
+    ]  # fmt: skip
+
+
+def add_global_options(command: click.Command, *, times: bool = True) -> None:
+    """Give a command the options that every command takes, but for those whose names it has.
+
+    Without ``times``, ``--since`` and ``--until`` are not listed in its help.
+    """
+    taken = {name for param in command.params for name in param.opts}
+    for option in _global_options():
+        option.hidden = option.name in TIMES and not times
+        if taken.isdisjoint(option.opts):
+            command.params.append(option)
+
+
+class WithGlobalOptions(click.Command):
+    """A command, or the group, with the options that every command takes."""
+
+    def __init__(self, *arguments: Any, times: bool = True, **settings: Any) -> None:
+        super().__init__(*arguments, **settings)
+        add_global_options(self, times=times)
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the command's own options, by their titles, and then the global ones."""
+        sections: dict[str, list[tuple[str, str]]] = {"Options": []}
+        for param in self.get_params(ctx):
+            record = param.get_help_record(ctx)
+            if record:
+                sections.setdefault(getattr(param, "group", "Options"), []).append(record)
+        sections[EVERYWHERE] = sections.pop(EVERYWHERE, [])
+        for title, records in sections.items():
+            if records:
+                with formatter.section(title):
+                    formatter.write_dl(records)
+
+
+class Command(WithGlobalOptions):
+    """One command of ours."""
+
+
+class CaptureCommand(Command):
+    """One that opens captures: it has the options that readers have flags for."""
+
+    def get_params(self, ctx: click.Context) -> list[click.Parameter]:
+        """The command's own, and those of the readers that are installed."""
+        session = ctx.find_object(Session)
+        own = super().get_params(ctx)
+        return own if session is None else [*own, *_reader_options(session.host)]
+
+
+def _reader_options(host: Host) -> list[click.Parameter]:
+    """Options of readers that have flags, each once, whichever readers share it."""
+    readers: dict[Option, list[str]] = {}
+    for reader in host.readers.values():
+        for option in reader.options:
+            if option.flags:
+                readers.setdefault(option, []).append(reader.format)
+    return [
+        GroupedOption(
+            option.flags,
+            group=f"Options of {', '.join(formats)}",
+            help=option.help[:1].upper() + option.help[1:] + ".",
+            is_flag=option.type is bool,
+            metavar=None if option.type is bool else option.type.__name__.upper(),
+            expose_value=False,
+            callback=_setter(option),
+        )
+        for option, formats in readers.items()
+    ]
+
+
+def _setter(option: Option) -> Callable[[click.Context, click.Parameter, Any], None]:
+    """Sets an option of a reader as ``-o`` does."""
+
+    def store(ctx: click.Context, _param: click.Parameter, value: Any) -> None:
+        if value not in {None, False}:
+            text = "yes" if value is True else value
+            ctx.ensure_object(Session).settings.options[option.name] = text
+
+    return store
+
+
+def command(
+    *, captures: bool = False, times: bool = False, **settings: Any
+) -> Callable[[Callable[..., Any]], Command]:
+    """Make a function a command; it is called with the Session first and gives its ExitCode.
+
+    One that opens ``captures`` has the options that readers have flags for; one that takes
+    ``times`` lists ``--since`` and ``--until`` in its help.
+    """
+    make = click.command(cls=CaptureCommand if captures else Command, times=times, **settings)
+
+    def decorate(function: Callable[..., Any]) -> Command:
+        return make(click.pass_obj(function))
+
+    return decorate

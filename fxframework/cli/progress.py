@@ -1,0 +1,81 @@
+"""Progress: what a long run shows on a terminal: how far it is, and how fast."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+import time
+from collections.abc import Callable, Iterator
+
+__all__ = ["PATIENCE", "Working", "spinning"]
+
+PATIENCE = 0.5
+"""Seconds before progress is shown."""
+MEGABYTE = 1e6
+
+
+class Working:
+    """Progress of something that may take long: called with the bytes done so far."""
+
+    def __init__(self, label: str, noun: str) -> None:
+        self.label = label
+        self._noun = noun
+        self._done = 0
+        self._total = 0
+        self._poll_done: Callable[[], int] | None = None
+        self._poll_read: Callable[[], int] | None = None
+        self._begin = time.monotonic()
+
+    def __call__(self, done: int) -> None:
+        """Set how many bytes have been done."""
+        self._done = done
+
+    def watch(
+        self, done: Callable[[], int], *, read: Callable[[], int] | None = None, total: int = 0
+    ) -> None:
+        """Ask these functions for the bytes done, and for those read of ``total``."""
+        self._poll_done = done
+        self._poll_read = read
+        self._total = total
+
+    def text(self) -> str:
+        """The line beside the spinner: ``converting a.fxt  42 %, 61.2 MB/s, 12.3 MB written``."""
+        done = self._poll_done() if self._poll_done is not None else self._done
+        read = self._poll_read() if self._poll_read is not None else 0
+        parts = []
+        if self._total and read:
+            parts.append(f"{min(100 * read // self._total, 100)} %")
+        pace = (read or done) / max(time.monotonic() - self._begin, 1e-3) / MEGABYTE
+        if read or done:
+            parts.append(f"{pace:,.1f} MB/s")
+        if done:
+            parts.append(f"{done / MEGABYTE:,.1f} MB {self._noun}".rstrip())
+        return f"{self.label}  {', '.join(parts)}" if parts else self.label
+
+
+@contextlib.contextmanager
+def spinning(working: Working, *, coloured: bool) -> Iterator[None]:
+    """Show a spinner with the progress on stderr, once ``PATIENCE`` seconds have passed."""
+    stop = threading.Event()
+    thread = threading.Thread(target=_spin, args=(working, stop, coloured), daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        stop.set()
+        thread.join()
+
+
+def _spin(working: Working, stop: threading.Event, coloured: bool) -> None:
+    if stop.wait(PATIENCE):
+        return
+    from rich.console import Console
+    from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+    columns = SpinnerColumn(), TextColumn("{task.description}", markup=False), TimeElapsedColumn()
+    console = Console(stderr=True, force_terminal=True, no_color=not coloured)
+    with Progress(*columns, console=console, transient=True, redirect_stdout=False) as progress:
+        task = progress.add_task(working.text())
+        progress.tasks[0].start_time = time.monotonic() - PATIENCE
+        while not stop.wait(0.1):
+            progress.update(task, description=working.text())

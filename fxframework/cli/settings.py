@@ -1,0 +1,72 @@
+"""Settings: the options that every command takes, as values."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Self
+
+import attrs
+
+from fxframework.errors import UsageError
+
+__all__ = ["Moment", "Settings", "key_value"]
+
+UNITS = {"ns": 1, "us": 1_000, "µs": 1_000, "ms": 1_000_000, "s": 1_000_000_000}
+
+
+@attrs.frozen
+class Moment:
+    """A point of time: nanoseconds after the capture's first time, or of its clock."""
+
+    ns: int
+    absolute: bool = False
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """Read ``2s``, ``1.5ms``, ``300us``, ``20ns``, ``17`` (nanoseconds) or ``@NS``.
+
+        Raises UsageError for anything else.
+        """
+        number = text.removeprefix("@")
+        absolute = number != text
+        scale = 1
+        if not absolute:
+            for unit in sorted(UNITS, key=len, reverse=True):
+                if number.endswith(unit):
+                    number, scale = number.removesuffix(unit), UNITS[unit]
+                    break
+        try:
+            exact = Fraction(number.strip()) * scale
+        except (ValueError, ZeroDivisionError):
+            exact = Fraction(1, 2)
+        if "/" in number or exact.denominator != 1 or (exact < 0 and not absolute):
+            raise UsageError(
+                f"invalid time {text!r}",
+                remedy="give 2s, 1.5ms, 300us, 20ns, 17 (nanoseconds), or @NS of the clock",
+            )
+        return cls(exact.numerator, absolute)
+
+
+@attrs.define
+class Settings:
+    """The options that every command takes."""
+
+    format: str | None = None
+    options: dict[str, str] = attrs.field(factory=dict)
+    since: Moment | None = None
+    until: Moment | None = None
+    json: bool = False
+    strict: bool = False
+    verbose: int = 0
+    quiet: bool = False
+    color: str = "auto"
+
+
+def key_value(text: str) -> tuple[str, str]:
+    """Split ``KEY=VALUE``, as ``-o`` takes it. Raises UsageError for anything else."""
+    key, equals, value = text.partition("=")
+    if not (key and equals):
+        raise UsageError(
+            f"invalid option {text!r}: -o takes KEY=VALUE", remedy="for example -o max_findings=20"
+        )
+    return key.strip(), value

@@ -1,0 +1,146 @@
+"""Text: how values, places and columns look to a person.
+
+Control characters of a capture's strings become escapes, so that no capture can drive a terminal.
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+import textwrap
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, BinaryIO
+
+if TYPE_CHECKING:
+    from fxframework.io.source import Source
+
+__all__ = [
+    "TerminalFile",
+    "aligned",
+    "amount",
+    "duration",
+    "fitted",
+    "hex_context",
+    "place",
+    "printable",
+    "sparkline",
+    "wrapped",
+]
+
+BLOCKS = " ▁▂▃▄▅▆▇█"
+NARROW = 12
+"""Columns that a column of text keeps at least."""
+_CONTROL = re.compile("[\x00-\x1f\x7f-\x9f]")
+_CONTROL_BYTES = re.compile(rb"[\x00-\x08\x0b-\x1f\x7f]|\xc2[\x80-\x9f]")
+_BUT_COLOURS = re.compile(rb"(?!\x1b\[[0-9;]*m)(?:" + _CONTROL_BYTES.pattern + rb")")
+_SHORT = {"\t": "\\t", "\n": "\\n", "\r": "\\r"}
+
+
+def printable(text: str) -> str:
+    """The text with its control characters as escapes."""
+    return _CONTROL.sub(lambda found: _SHORT.get(found[0]) or f"\\x{ord(found[0]):02x}", text)
+
+
+def amount(count: int, noun: str = "", plural: str = "") -> str:
+    """A count with thousands apart, and its noun: ``1 record``, ``35,463 records``."""
+    if not noun:
+        return f"{count:,}"
+    return f"{count:,} {noun if count == 1 else plural or noun + 's'}"
+
+
+def duration(ns: int) -> str:
+    """A length of time in its natural unit, to the microsecond's thousandth at most."""
+    for unit, size in (("s", 10**9), ("ms", 10**6), ("us", 10**3)):
+        if abs(ns) >= size:
+            sign = "-" if ns < 0 else ""
+            whole, part = divmod(abs(ns), size)
+            digits = f"{part:0{len(str(size)) - 1}d}".rstrip("0")
+            return f"{sign}{whole:,}{'.' if digits else ''}{digits} {unit}"
+    return f"{ns} ns"
+
+
+def hex_context(source: Source, offset: int) -> list[str]:
+    """The two words at an offset, as hex."""
+    start = offset // 8 * 8
+    data = source.read(start, 16)
+    words = [data[at : at + 8].hex(" ") for at in range(0, len(data), 8)]
+    return [f"{start:04x} | {'  '.join(words)}"] if data else []
+
+
+def place(path: str, offset: int | None, record: int | None) -> str:
+    """``boot.fxt @ 0x00000068, record 6``, as far as known."""
+    where = printable(path)
+    if offset is not None:
+        where += f" @ 0x{offset:08x}"
+    if record is not None:
+        where += f", record {record}"
+    return where
+
+
+def sparkline(counts: Sequence[int], width: int) -> str:
+    """Counts as blocks, in at most ``width`` columns; anything above zero shows."""
+    if len(counts) > width:
+        edges = [len(counts) * at // width for at in range(width + 1)]
+        counts = [sum(counts[a:b]) for a, b in itertools.pairwise(edges)]
+    most = max(counts, default=0)
+    last = len(BLOCKS) - 1
+    return "".join(BLOCKS[-(-count * last // most) if most else 0] for count in counts)
+
+
+class TerminalFile:
+    """A binary file in front of a terminal: control characters become escapes.
+
+    With ``colours``, all but those that set colours: for what escapes a capture's strings itself.
+    """
+
+    def __init__(self, terminal: BinaryIO, *, colours: bool = False) -> None:
+        self._terminal = terminal
+        self._control = _BUT_COLOURS if colours else _CONTROL_BYTES
+        self.flush = terminal.flush
+
+    def write(self, data: bytes | bytearray | memoryview) -> int:
+        """Write, escaped."""
+        shown = self._control.sub(lambda found: b"\\x%02x" % found[0][-1], bytes(data))
+        self._terminal.write(shown)
+        return len(data)
+
+
+def aligned(rows: Iterable[Sequence[str]], numeric: Sequence[bool]) -> Iterator[str]:
+    """Rows in aligned columns, as wide as the first hundred need."""
+    first: list[Sequence[str]] = []
+    rows = iter(rows)
+    for row in rows:
+        first.append(row)
+        if len(first) == 100:
+            break
+    widths = [max(map(len, column)) for column in zip(*first, strict=True)] if first else []
+
+    def line(row: Sequence[str]) -> str:
+        cells = (
+            cell.rjust(width) if right else cell.ljust(width)
+            for cell, width, right in zip(row, widths, numeric, strict=True)
+        )
+        return "  ".join(cells).rstrip()
+
+    for row in first:
+        yield line(row)
+    for row in rows:
+        yield line(row)
+
+
+def wrapped(label: str, text: str, *, indent: int, columns: int) -> list[str]:
+    """A labelled text in lines that end between words, the later ones under the first."""
+    room = max(columns - indent, NARROW)
+    lines = textwrap.wrap(text, room, break_long_words=False, break_on_hyphens=False) or [""]
+    return [(label if not at else "").ljust(indent) + line for at, line in enumerate(lines)]
+
+
+def fitted(rows: Sequence[Sequence[str]], columns: int, *, gap: int = 2) -> list[str]:
+    """Short rows in aligned columns within a width; the last column continues below itself."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    before = sum(widths[:-1]) + gap * (len(widths) - 1)
+    lines = []
+    for *cells, last in rows:
+        head = "".join(cell.ljust(width + gap) for cell, width in zip(cells, widths, strict=False))
+        lines += wrapped(head, last, indent=before, columns=columns)
+    return [line.rstrip() for line in lines]

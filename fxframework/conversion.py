@@ -1,0 +1,766 @@
+"""Conversion: how captures become an output. Decided here, once, and carried out here.
+
+An output is made in one of four ways (``Action``): the records of one capture are *rewritten* in
+its own format; a part of one capture is *extracted*, with all that the part needs; captures are
+*merged* into a format by their tables; or captures are *exported*. ``plan`` chooses the target and
+the way, and refuses what cannot be done before anything is written; ``Conversion.run`` does it.
+"""
+
+from __future__ import annotations
+
+import enum
+import itertools
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import attrs
+
+from fxframework.errors import (
+    FRAMEWORK_RULES,
+    Catalogue,
+    Severity,
+    UnreadableError,
+    UsageError,
+    WriteRefusedError,
+    did_you_mean,
+)
+from fxframework.registry import (
+    EVERY_CAPTURE,
+    LIMIT_OPTIONS,
+    Exporter,
+    Option,
+    Writer,
+    parse_options,
+)
+
+if TYPE_CHECKING:
+    from fxframework.host import Host
+    from fxframework.io.sink import Sink
+    from fxframework.kit.salvage import Loss
+    from fxframework.model.capture import Capture
+    from fxframework.model.diagnostics import Diagnostic
+    from fxframework.model.window import Selection
+
+__all__ = [
+    "Action",
+    "Conversion",
+    "ConversionReport",
+    "InputReport",
+    "Salvage",
+    "SalvageReport",
+    "Target",
+    "check_options",
+    "merged_formats",
+    "plan",
+    "plan_salvage",
+    "require_readable",
+    "target_name",
+    "targets_for",
+]
+
+Target = Writer | Exporter
+T = TypeVar("T", Writer, Exporter)
+SOUNDLESS = frozenset({"padding", "damaged", "unknown"})
+"""Kinds of records that hold nothing readable: a capture of these alone could not be read."""
+RECORDS = "records"
+"""The format of record files, whose reader makes captures of other formats."""
+
+
+class Action(enum.StrEnum):
+    """How an output is made."""
+
+    REWRITE = "rewrite"
+    """Every record of one capture is written in the capture's own format."""
+    EXTRACT = "extract"
+    """A part of one capture is written in the capture's own format."""
+    MERGE = "merge"
+    """Captures are written in another format, or several into one file, by their tables."""
+    EXPORT = "export"
+    """An exporter writes the captures."""
+
+
+@attrs.frozen(kw_only=True)
+class InputReport:
+    """What was read."""
+
+    path: str
+    format: str
+    findings: Mapping[str, int]
+    """Findings by code, with counts."""
+
+
+@attrs.frozen(kw_only=True)
+class ConversionReport:
+    """What a conversion wrote, and what it left out."""
+
+    out: str
+    to: str
+    """The format or exporter that wrote it."""
+    action: Action
+    nbytes: int
+    inputs: tuple[InputReport, ...]
+    rows: Mapping[str, int]
+    """Rows of each table that were given to the target; empty for records, and for a part."""
+    dropped: Mapping[str, int]
+    """What the target has no place for, by name, with counts."""
+    outside: Mapping[str, int]
+    """What is outside of the selected part, by name, with counts; empty where not counted."""
+    findings: tuple[Diagnostic, ...]
+    """Findings of the writer, about the output."""
+    worst: Severity | None
+    """The greatest severity among the findings of the inputs and of the writer."""
+
+    @property
+    def lossy(self) -> bool:
+        """Whether something that was in an input could not be read or written."""
+        return self.worst is not None and self.worst >= Severity.DATA_LOSS
+
+
+# --- targets -----------------------------------------------------------------------------------
+
+
+def target_name(target: Target) -> str:
+    """The name of a writer's format, or of an exporter."""
+    return target.format if isinstance(target, Writer) else target.name
+
+
+def targets_for(host: Host, capture: Capture) -> list[Target]:
+    """The writers and exporters that can write this capture, those of its format first."""
+    writers = [
+        writer
+        for writer in host.writers.values()
+        if writer.format == capture.format or writer.composes(capture.tables)
+    ]
+    writers.sort(key=lambda writer: writer.format != capture.format)
+    exporters: dict[str, Exporter] = {}
+    for exporter in host.exporters_for(capture.format, capture.tables):
+        exporters.setdefault(exporter.name, exporter)
+    return [*writers, *exporters.values()]
+
+
+def merged_formats(host: Host, captures: Sequence[Capture]) -> list[str]:
+    """Formats that can hold all of several captures in one file."""
+    return [
+        writer.format
+        for writer in host.writers.values()
+        if all(writer.composes(capture.tables) for capture in captures)
+    ]
+
+
+def _names(targets: Iterable[Target]) -> str:
+    return ", ".join(sorted({target_name(target) for target in targets})) or "none"
+
+
+def _suffix_in(name: str, target: Target) -> str:
+    """The longest suffix of a target that a file name has; empty where it has none."""
+    bare = name.lower().removesuffix(".gz")
+    fitting = (s for s in target.suffixes if name.lower().endswith(s) or bare.endswith(s))
+    return max(fitting, key=len, default="")
+
+
+def _longest(targets: Iterable[T], name: str) -> tuple[str, list[T]]:
+    """The longest suffix that a file name has of any of some targets, and who has it."""
+    found = [(suffix, target) for target in targets if (suffix := _suffix_in(name, target))]
+    longest = max((suffix for suffix, _ in found), key=len, default="")
+    return longest, [target for suffix, target in found if len(suffix) == len(longest)]
+
+
+def find_target(host: Host, capture: Capture, out: str, to: str | None) -> Target:
+    """The writer or exporter that ``to`` names, or else the suffix of ``out``.
+
+    Raises UsageError where none or several fit, naming those that could be meant.
+    """
+    if to is not None:
+        return _named_target(host, capture, to)
+    choices = targets_for(host, capture)
+    remedy = f"name one with -t: {_names(choices)}"
+    if out == "-":
+        raise UsageError("standard output has no suffix to choose a target by", remedy=remedy)
+    suffix, writers = _longest(host.writers.values(), out)
+    longer, exporters = _longest(host.exporters, out)
+    if writers and len(suffix) >= len(longer):
+        meant = _meant(host, writers, capture)
+        if meant is None:
+            raise UsageError(
+                f"several formats have the suffix {suffix!r}: {_names(writers)}",
+                remedy=f"name one with -t, for example -t {writers[0].format}",
+            )
+        return meant
+    if not exporters:
+        raise _no_suffix(host, capture, out, choices)
+    fitting = [one for one in exporters if one in choices]
+    if not fitting:
+        raise _does_not_apply(capture, longer, exporters, choices)
+    if len({exporter.name for exporter in fitting}) > 1:
+        # Of several, the one called like the suffix: `json` for .json.
+        fitting = [one for one in fitting if f".{one.name}" == longer] or fitting
+    if len({exporter.name for exporter in fitting}) > 1:
+        raise UsageError(
+            f"several exporters have the suffix {longer!r}: {_names(fitting)}",
+            remedy=f"name one with -t, for example -t {fitting[0].name}",
+        )
+    return fitting[0]
+
+
+def _named_target(host: Host, capture: Capture, name: str) -> Target:
+    choices = targets_for(host, capture)
+    exporters = [one for one in host.exporters if one.name == name]
+    for exporter in exporters:
+        if exporter in choices:
+            return exporter
+    if name in host.writers:
+        return host.writers[name]
+    remedy = f"{capture.format} captures can become: {_names(choices)}"
+    if exporters:
+        raise UsageError(
+            f"exporter {name!r} does not take {capture.format} captures: it needs "
+            f"{_needs(exporters)}",
+            path=capture.name,
+            remedy=remedy,
+        )
+    known = {target_name(target) for target in choices}
+    raise UsageError(
+        f"no exporter or format is called {name!r}{did_you_mean(name, known)}", remedy=remedy
+    )
+
+
+def _needs(exporters: Iterable[Exporter]) -> str:
+    """What exporters need a capture to be, or to have."""
+    formats = sorted({one.accepts for one in exporters if isinstance(one.accepts, str)})
+    tables = {
+        table for one in exporters if not isinstance(one.accepts, str) for table in one.accepts
+    }
+    parts = []
+    if formats:
+        parts.append(f"the format {' or '.join(formats)}")
+    if tables:
+        parts.append(f"a table of {' or '.join(sorted(tables))}")
+    return ", or ".join(parts)
+
+
+def _no_suffix(host: Host, capture: Capture, out: str, choices: Sequence[Target]) -> UsageError:
+    """No writer or exporter has the suffix of an output."""
+    del host
+    name = out.replace("\\", "/").rpartition("/")[2]
+    suffix = "." + name.partition(".")[2] if "." in name else ""
+    known = sorted({known for target in choices for known in target.suffixes})
+    hint = did_you_mean("." + name.rpartition(".")[2], known) if suffix else ""
+    what = f"no target has the suffix {suffix!r}" if suffix else f"{out!r} has no suffix"
+    return UsageError(
+        f"{what}{hint}",
+        remedy=f"{capture.format} captures can become {', '.join(known)}; or name the target "
+        f"with -t: {_names(choices)}",
+    )
+
+
+def _does_not_apply(
+    capture: Capture, suffix: str, exporters: Sequence[Exporter], choices: Sequence[Target]
+) -> UsageError:
+    """The suffix of an output is that of exporters which do not take the capture."""
+    return UsageError(
+        f"{suffix!r} is the suffix of {_names(exporters)}, which needs {_needs(exporters)}; "
+        f"this is a capture of {capture.format} with {', '.join(capture.schemas) or 'no tables'}",
+        path=capture.name,
+        remedy=f"choose another suffix, or name the target with -t: {_names(choices)}",
+    )
+
+
+def _meant(host: Host, writers: Sequence[Writer], capture: Capture) -> Writer | None:
+    """Of writers that share a suffix, the one of the capture's format, or else the first.
+
+    None where they are of several plugins, so that none of them is the first.
+    """
+    mine = [writer for writer in writers if writer.format == capture.format]
+    if mine or len({id(host.owner(writer)) for writer in writers}) == 1:
+        return (mine or writers)[0]
+    return None
+
+
+# --- options -----------------------------------------------------------------------------------
+
+
+def check_options(
+    host: Host,
+    given: Iterable[str],
+    captures: Sequence[Capture],
+    *more: tuple[str, Iterable[Option]],
+) -> None:
+    """Refuse an option that nothing in this work has.
+
+    Known are those of the captures' readers, the limits, and ``more``: pairs of a title and its
+    options. Raises UsageError, which lists them all by whose they are.
+    """
+    owners: dict[str, list[str]] = {}
+    for capture in captures:
+        formats = [capture.format, *([RECORDS] if capture.source.rebuilt else [])]
+        for format in formats:
+            reader = host.readers.get(format)
+            if reader is not None:
+                owners[f"reader {format}"] = [option.name for option in reader.options]
+    for title, options in more:
+        owners[title] = [option.name for option in options]
+    owners["limits"] = [option.name for option in LIMIT_OPTIONS]
+    known = set(itertools.chain.from_iterable(owners.values()))
+    for name in given:
+        if name not in known:
+            listed = "; ".join(f"{who}: {', '.join(own)}" for who, own in owners.items() if own)
+            raise UsageError(
+                f"no option {name!r} applies here{did_you_mean(name, known)}",
+                remedy=f"options by owner: {listed}",
+            )
+
+
+def _target_options(
+    target: Target, captures: Sequence[Capture], given: Mapping[str, Any]
+) -> dict[str, Any]:
+    """A target's options: those given, and those that give a capture's own bytes again."""
+    own = {option.name for option in target.options}
+    values: dict[str, Any] = {}
+    if isinstance(target, Writer) and target.format == captures[0].format:
+        values.update(captures[0].writer_options)
+    values.update({name: value for name, value in given.items() if name in own})
+    return parse_options(values, target.options, whose=target_name(target))
+
+
+# --- planning ----------------------------------------------------------------------------------
+
+
+def plan(
+    host: Host,
+    captures: Sequence[Capture],
+    out: str | os.PathLike[str],
+    *,
+    to: str | None = None,
+    parts: Sequence[Selection | None] | None = None,
+    options: Mapping[str, Any] | None = None,
+    strict: bool = False,
+) -> Conversion:
+    """Decide how captures become an output, and refuse what would come out wrong.
+
+    ``to`` names the target, otherwise the suffix of ``out``; ``parts`` are selections, one a
+    capture, None for all of it; ``options`` those of the target, of the readers and the limits.
+
+    Raises UsageError for an unknown target or option, and where the target cannot take the
+    captures or their parts; UnreadableError where nothing in a capture can be read.
+    """
+    given = dict(options or {})
+    chosen = list(parts) if parts is not None else [None] * len(captures)
+    target = find_target(host, captures[0], os.fspath(out), to)
+    check_options(host, given, captures, (target_name(target), target.options))
+    conversion = Conversion(
+        host=host,
+        captures=tuple(captures),
+        parts=tuple(chosen),
+        target=target,
+        action=_action(captures, chosen, target),
+        options=_target_options(target, captures, given),
+        strict=strict,
+    )
+    conversion.check()
+    return conversion
+
+
+def _action(
+    captures: Sequence[Capture], parts: Sequence[Selection | None], target: Target
+) -> Action:
+    if isinstance(target, Exporter):
+        return Action.EXPORT
+    if len(captures) > 1 or captures[0].format != target.format:
+        return Action.MERGE
+    return Action.REWRITE if parts[0] is None else Action.EXTRACT
+
+
+@attrs.frozen(kw_only=True)
+class Conversion:
+    """A plan: captures, or parts of them, by an action, through a target."""
+
+    host: Host
+    captures: tuple[Capture, ...]
+    parts: tuple[Selection | None, ...]
+    target: Target
+    action: Action
+    options: Mapping[str, Any]
+    strict: bool
+
+    @property
+    def binary(self) -> bool:
+        """Whether the output is not for a terminal."""
+        return isinstance(self.target, Writer) or self.target.binary
+
+    @property
+    def reads_all(self) -> bool:
+        """Whether the target takes any capture at all, also one of which nothing can be read."""
+        return self.action in {Action.REWRITE, Action.EXTRACT} or (
+            isinstance(self.target, Exporter) and self.target.accepts == EVERY_CAPTURE
+        )
+
+    def check(self) -> None:
+        """Refuse what cannot be done. Raises UsageError and UnreadableError."""
+        for capture, part in zip(self.captures, self.parts, strict=True):
+            if part is not None and part.by_logs:
+                self._check_logs(capture, part)
+        if self.action is Action.EXTRACT:
+            self._check_extract()
+        if self.action is Action.MERGE:
+            self._check_merge()
+        if self.action is Action.EXPORT:
+            self._check_export()
+        for capture in self.captures:
+            if capture.source.rebuilt and not capture.source.size and len(capture.diagnostics):
+                raise UnreadableError(
+                    "no line of the records file is a record of "
+                    f"{capture.format}: {capture.diagnostics[0].message}",
+                    path=capture.name,
+                    offset=capture.diagnostics[0].offset,
+                    remedy="`fxf verify` lists what is wrong with each line",
+                )
+            if not self.reads_all:
+                require_readable(capture)
+
+    def _check_logs(self, capture: Capture, part: Selection) -> None:
+        capture.select(part)
+        target = self.target
+        if isinstance(target, Writer) and target.cut is not None and capture.row_table is None:
+            raise UsageError(
+                f"a part of {capture.format} captures that becomes {target.format} cannot be "
+                "selected by its logs",
+                path=capture.name,
+                remedy="leave out the log options, or choose an exporter, such as -t csv",
+            )
+
+    def _check_extract(self) -> None:
+        (capture,), target = self.captures, self.target
+        assert isinstance(target, Writer)  # noqa: S101 (exporters do not extract)
+        if target.cut is None and capture.row_table is None:
+            raise UsageError(
+                f"no part of a file of {target.format} can be extracted: it would lack what its "
+                "records depend on",
+                path=capture.name,
+                remedy=f"convert all of it, or name an exporter with -t: "
+                f"{_names(targets_for(self.host, capture))}",
+            )
+
+    def _check_merge(self) -> None:
+        target = self.target
+        assert isinstance(target, Writer)  # noqa: S101 (exporters do not merge)
+        for capture in self.captures:
+            if target.composes(capture.tables):
+                continue
+            several = len(self.captures) > 1 and capture.format == target.format
+            raise UsageError(
+                f"several {target.format} captures cannot be merged into one file"
+                if several
+                else f"{capture.format} captures cannot be written as {target.format}",
+                path=capture.name,
+                remedy=f"they can become: {_names(targets_for(self.host, capture))}",
+            )
+
+    def _check_export(self) -> None:
+        target = self.target
+        assert isinstance(target, Exporter)  # noqa: S101 (writers do not export)
+        for capture in self.captures:
+            if not target.takes(capture.format, capture.tables):
+                raise UsageError(
+                    f"exporter {target.name!r} does not take {capture.format} captures: it needs "
+                    f"{_needs([target])}",
+                    path=capture.name,
+                    remedy="convert the inputs one by one",
+                )
+
+    # --- running ---
+
+    def run(self, sink: Sink) -> ConversionReport:
+        """Write the output into a sink, which the caller commits.
+
+        Raises WriteRefusedError for what the target cannot hold, and what reading raises.
+        """
+        outside: Mapping[str, int] = {}
+        dropped: Mapping[str, int] = {}
+        findings: tuple[Diagnostic, ...] = ()
+        if self.action is Action.REWRITE:
+            findings = self._rewrite(sink)
+        elif self.action is Action.EXTRACT:
+            findings, outside, dropped = self._extract(sink)
+        else:
+            dropped = self._through_session(sink)
+        severities = [finding.severity for finding in findings]
+        severities += [
+            c.diagnostics.worst for c in self.captures if c.diagnostics.worst is not None
+        ]
+        return ConversionReport(
+            out=sink.name,
+            to=target_name(self.target),
+            action=self.action,
+            nbytes=sink.written,
+            inputs=tuple(
+                InputReport(
+                    path=capture.name, format=capture.format, findings=capture.diagnostics.counts
+                )
+                for capture in self.captures
+            ),
+            rows=self._rows(),
+            dropped=dropped,
+            outside=outside,
+            findings=findings,
+            worst=max(severities, default=None),
+        )
+
+    def _rows(self) -> Mapping[str, int]:
+        if self.action in {Action.REWRITE, Action.EXTRACT} or any(self.parts):
+            return {}
+        rows: dict[str, int] = {}
+        for capture in self.captures:
+            for name, count in capture.summary().rows.items():
+                rows[name] = rows.get(name, 0) + count
+        return rows
+
+    def _rewrite(self, sink: Sink) -> tuple[Diagnostic, ...]:
+        (capture,), writer = self.captures, self.target
+        usual = {option.name: option.default for option in writer.options}
+        if capture.source.rebuilt and self.options == {**usual, **capture.writer_options}:
+            # This very writer has just made these bytes, from a records file.
+            from fxframework.io.source import CHUNK
+
+            for at in range(0, capture.source.size, CHUNK):
+                sink.write(capture.source.read(at, CHUNK))
+            capture.scan()
+            return ()
+        return self._write_records(capture, sink)
+
+    def _write_records(self, capture: Capture, sink: Sink) -> tuple[Diagnostic, ...]:
+        target = _RecordTarget(self, capture, sink)
+        for record in capture.records():
+            target.write(record)
+        return target.close()
+
+    def _extract(
+        self, sink: Sink
+    ) -> tuple[tuple[Diagnostic, ...], Mapping[str, int], Mapping[str, int]]:
+        (capture,), (part,), writer = self.captures, self.parts, self.target
+        assert isinstance(writer, Writer)  # noqa: S101 (exporters do not extract)
+        assert part is not None  # noqa: S101 (or it would be rewritten)
+        if writer.cut is not None:
+            outside = writer.cut(capture, part, sink, self.options)
+            return (), outside, getattr(outside, "dropped", {})
+        window = capture.select(part)
+        findings = self._write_records(window, sink)
+        name = capture.row_table
+        assert name is not None  # noqa: S101 (`_check_extract` has asked)
+        rows, kept = (sum(map(len, each.batches(name))) for each in (capture, window))
+        return findings, {name: rows - kept} if rows > kept else {}, {}
+
+    def _through_session(self, sink: Sink) -> Mapping[str, int]:
+        """Merge or export; gives what was dropped."""
+        target = self.target
+        open_session = target.compose if isinstance(target, Writer) else target.open
+        assert open_session is not None  # noqa: S101 (`_check_merge` has asked)
+        session = open_session(sink, self.options)
+        for capture, part in zip(self.captures, self.parts, strict=True):
+            session.write(capture if part is None else capture.select(part))
+        dropped = session.close()
+        if not self.reads_all:
+            # An exporter may have read some tables only; findings are those of all records.
+            for capture in self.captures:
+                capture.scan()
+        return dropped
+
+
+class _RecordTarget:
+    """A writer of a capture's records: a refusal says at which record."""
+
+    def __init__(self, conversion: Conversion | Salvage, capture: Capture, sink: Sink) -> None:
+        from fxframework.model.diagnostics import Diagnostics
+
+        writer = conversion.target
+        assert isinstance(writer, Writer)  # noqa: S101 (exporters take captures)
+        reader = conversion.host.readers.get(writer.format)
+        rules = Catalogue([]) if reader is None or reader.rules is None else reader.rules()
+        self._capture = capture
+        self._found = Diagnostics(rules, strict=conversion.strict, path=sink.name)
+        self._target = writer.open(sink, conversion.options, self._found)
+
+    def write(self, record: Any) -> None:
+        """Write a record; WriteRefusedError where the format cannot hold it."""
+        try:
+            self._target.write(record)
+        except WriteRefusedError as error:
+            error.path = error.path or self._capture.name
+            error.offset = record.offset if error.offset is None else error.offset
+            raise
+
+    def close(self) -> tuple[Diagnostic, ...]:
+        """Write what is held back; gives what the writer found."""
+        self._target.close()
+        return tuple(self._found)
+
+
+def require_readable(capture: Capture) -> None:
+    """Refuse a capture without any sound record. Raises UnreadableError, which says why."""
+    if any(count for kind, count in capture.summary().kinds.items() if kind not in SOUNDLESS):
+        return
+    first = next(
+        (f for f in capture.diagnostics.sorted() if f.severity >= Severity.DATA_LOSS), None
+    )
+    why = "" if first is None else f": {first.message}"
+    raise UnreadableError(
+        f"nothing in it can be read as {capture.format}{why}",
+        path=capture.name,
+        offset=None if first is None else first.offset,
+        remedy=f"`fxf verify -f {capture.format}` lists what is wrong; `fxf cat --records` and "
+        "OUT.jsonl keep the bytes",
+    )
+
+
+# --- salvage -----------------------------------------------------------------------------------
+
+
+@attrs.define(kw_only=True)
+class SalvageReport:
+    """What a salvage wrote, and what was lost."""
+
+    path: str
+    format: str
+    to: str
+    size: int
+    """Bytes of the input."""
+    records: int
+    """Records of the input, sound or not."""
+    merged: bool
+    """Whether the output was made from tables, so that records cannot be counted."""
+    out: str = ""
+    nbytes: int = 0
+    dropped: Mapping[str, int] = attrs.field(factory=dict)
+    losses: list[tuple[Loss, Severity]] = attrs.field(factory=list)
+    """The losses in the order of the file: all, or the first ``keep``."""
+    count: int = 0
+    """All losses, listed or not."""
+    lost_records: int = 0
+    lost_bytes: int = 0
+    lossy: bool = False
+    """Whether data was lost: a loss of severity DATA_LOSS or worse."""
+    findings: tuple[Diagnostic, ...] = ()
+    """Findings of the writer, about the output."""
+
+    def add(self, loss: Loss, severity: Severity, *, keep: int | None) -> None:
+        """Count a loss, and list it while fewer than ``keep`` are listed."""
+        self.count += 1
+        self.lost_records += loss.nbytes > 0
+        self.lost_bytes += loss.nbytes
+        self.lossy = self.lossy or severity >= Severity.DATA_LOSS
+        if keep is None or len(self.losses) < keep:
+            self.losses.append((loss, severity))
+
+
+def plan_salvage(
+    host: Host,
+    capture: Capture,
+    out: str | os.PathLike[str],
+    *,
+    options: Mapping[str, Any] | None = None,
+    strict: bool = False,
+) -> Salvage:
+    """Decide how the sound part of a capture is written.
+
+    Raises UsageError where the suffix of ``out`` is not that of a format that can be written from
+    the capture, and for an unknown option; UnreadableError where nothing in it is sound.
+    """
+    given = dict(options or {})
+    writer = _salvage_writer(host, capture, os.fspath(out))
+    check_options(host, given, [capture], (writer.format, writer.options))
+    values = _target_options(writer, [capture], given)
+    require_readable(capture)
+    return Salvage(host=host, capture=capture, target=writer, options=values, strict=strict)
+
+
+def _salvage_writer(host: Host, capture: Capture, out: str) -> Writer:
+    suffix, found = _longest(host.writers.values(), out)
+    possible = [one for one in targets_for(host, capture) if isinstance(one, Writer)]
+    fitting = [writer for writer in found if writer in possible]
+    meant = _meant(host, fitting, capture) if fitting else None
+    if meant is not None:
+        return meant
+    suffixes = ", ".join(suffix for writer in possible for suffix in writer.suffixes)
+    remedy = f"{capture.format} captures can be salvaged into files of: {suffixes or 'no format'}"
+    if not found:
+        raise UsageError(f"no format has the suffix of {out!r}", remedy=remedy)
+    if fitting:
+        raise UsageError(
+            f"several formats have the suffix {suffix!r}: {_names(found)}", remedy=remedy
+        )
+    raise UsageError(
+        f"{capture.format} captures cannot be written as {_names(found)}",
+        path=capture.name,
+        remedy=remedy,
+    )
+
+
+@attrs.frozen(kw_only=True)
+class Salvage:
+    """A plan: what is sound of a capture, through a writer."""
+
+    host: Host
+    capture: Capture
+    target: Writer
+    options: Mapping[str, Any]
+    strict: bool
+
+    def run(self, sink: Sink, *, keep: int | None = None) -> SalvageReport:
+        """Write what is sound into a sink, which the caller commits.
+
+        ``keep`` limits how many losses the report lists; all are counted.
+        """
+        capture = self.capture
+        report = SalvageReport(
+            path=capture.name,
+            format=capture.format,
+            to=self.target.format,
+            size=capture.source.size,
+            records=capture.summary().records,
+            merged=self.target.format != capture.format,
+        )
+        report.out = sink.name
+        for loss in self._write(sink, report):
+            report.add(loss, self._severity(loss), keep=keep)
+        report.nbytes = sink.written
+        return report
+
+    def _write(self, sink: Sink, report: SalvageReport) -> Iterator[Loss]:
+        capture, writer = self.capture, self.target
+        if report.merged:
+            assert writer.compose is not None  # noqa: S101 (`_salvage_writer` has asked)
+            session = writer.compose(sink, self.options)
+            session.write(capture)
+            report.dropped = session.close()
+            capture.scan()
+            yield from self._findings(framework_only=False)
+            return
+        yield from self._findings(framework_only=True)
+        if writer.salvage is not None:
+            yield from writer.salvage(capture, sink, self.options)
+            return
+        from fxframework.kit.salvage import salvage_records
+
+        target = _RecordTarget(self, capture, sink)
+        yield from salvage_records(capture, target.write)
+        report.findings = target.close()
+        report.lossy = report.lossy or any(
+            finding.severity >= Severity.DATA_LOSS for finding in report.findings
+        )
+
+    def _findings(self, *, framework_only: bool) -> Iterator[Loss]:
+        """The capture's findings of lost data as losses; or those alone that no record shows."""
+        from fxframework.kit.salvage import Loss
+
+        for finding in self.capture.diagnostics.sorted():
+            if finding.severity >= Severity.DATA_LOSS and (
+                not framework_only or finding.code in FRAMEWORK_RULES
+            ):
+                yield Loss(finding.offset or 0, 0, "finding", finding.message, finding.code)
+
+    def _severity(self, loss: Loss) -> Severity:
+        """How much a loss matters: as its finding does; with padding nothing is lost."""
+        try:
+            return self.capture.diagnostics.rule(loss.code).severity
+        except KeyError:
+            return Severity.WARNING if loss.what == "padding" else Severity.DATA_LOSS

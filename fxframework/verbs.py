@@ -1,0 +1,162 @@
+"""Verbs: what the command line does, as functions: convert, salvage, verify, diff."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from fxframework.conversion import check_options, plan, plan_salvage
+from fxframework.errors import UsageError
+from fxframework.host import Host, Input, default_host
+from fxframework.model.capture import Capture
+from fxframework.model.window import Selection, Window
+from fxframework.registry import LIMIT_OPTIONS
+
+if TYPE_CHECKING:
+    from fxframework.conversion import ConversionReport, SalvageReport
+    from fxframework.kit.difference import Difference
+    from fxframework.model.diagnostics import Diagnostic
+
+__all__ = ["convert", "diff", "salvage", "verify"]
+
+SINGLE = (str, os.PathLike, bytes, bytearray, memoryview, Capture)
+"""Types of one input, as against several."""
+BY = {
+    "record": ("record",),
+    "entry": ("entry",),
+    "name": ("name",),
+    "all": ("record", "entry", "name"),
+}
+"""What ``diff`` compares, by the word that asks for it."""
+
+
+def convert(
+    inputs: Input | Capture | Iterable[Input | Capture],
+    out: str | os.PathLike[str],
+    *,
+    to: str | None = None,
+    select: Selection | None = None,
+    format: str | None = None,
+    strict: bool = False,
+    force: bool = False,
+    **options: Any,
+) -> ConversionReport:
+    """Convert captures into one output, which the suffix of ``out`` or ``to`` names.
+
+    ``inputs`` are one or several paths, bytes or open captures; captures stay open. ``select``
+    chooses a part of each; ``format`` names the reader of inputs that are not open yet. The output
+    appears whole or not at all, and over an existing file only with ``force``. ``options`` are
+    those of the readers, of the target, and the limits.
+
+    Raises UsageError for unknown targets and options, and for what the target does not take;
+    UnreadableError, NoReaderError; WriteRefusedError where the output cannot be written.
+    """
+    several = [inputs] if isinstance(inputs, SINGLE) else list(inputs)
+    if not several:
+        raise UsageError("convert needs at least one input", remedy="give a path or a capture")
+    with contextlib.ExitStack() as stack:
+        captures = [
+            one
+            if isinstance(one, Capture)
+            else stack.enter_context(_open(one, format, strict, options))
+            for one in several
+        ]
+        # A part that was selected before is extracted as one, with all that it needs.
+        parts = [
+            one.selection if select is None and type(one) is Window else select for one in captures
+        ]
+        captures = [
+            one.whole if select is None and type(one) is Window else one for one in captures
+        ]
+        host = _host(captures[0])
+        conversion = plan(
+            host, captures, out, to=to, parts=parts, options=options,
+            strict=strict,
+        )  # fmt: skip
+        with host.sink(out, force=force) as sink:
+            return conversion.run(sink)
+
+
+def salvage(
+    input: Input | Capture,
+    out: str | os.PathLike[str],
+    *,
+    format: str | None = None,
+    force: bool = False,
+    **options: Any,
+) -> SalvageReport:
+    """Write what is sound of a damaged capture; the report lists what was lost, and where.
+
+    The suffix of ``out`` is that of the capture's format, whose records are rewritten, or of one
+    that can be made from its tables. Raises what ``convert`` raises; UnreadableError where nothing
+    is sound.
+    """
+    with contextlib.ExitStack() as stack:
+        capture = (
+            input
+            if isinstance(input, Capture)
+            else stack.enter_context(_open(input, format, False, options))
+        )
+        host = _host(capture)
+        work = plan_salvage(host, capture, out, options=options)
+        with host.sink(out, force=force) as sink:
+            return work.run(sink)
+
+
+def verify(
+    input: Input | Capture, *, format: str | None = None, **options: Any
+) -> list[Diagnostic]:
+    """Read all of a capture; gives every finding that is kept, in the order of the file.
+
+    ``options`` are those of the reader and the limits. Raises what ``fxframework.open`` raises.
+    """
+    with contextlib.ExitStack() as stack:
+        if isinstance(input, Capture):
+            capture = input
+        else:
+            capture = stack.enter_context(_open(input, format, False, options))
+            check_options(_host(capture), options, [capture])
+        capture.scan()
+        return capture.diagnostics.sorted()
+
+
+def diff(
+    first: Input | Capture, second: Input | Capture, *, by: str = "all", show: int = 10
+) -> Difference:
+    """Compare two captures of one format.
+
+    ``by`` is ``record``, ``entry``, ``name`` or ``all``; ``show`` limits the entries of each list.
+    Raises UsageError for another ``by`` and for captures of two formats.
+    """
+    from fxframework.kit.difference import compare
+
+    if by not in BY:
+        raise UsageError(f"captures cannot be compared by {by!r}", remedy=f"by: {', '.join(BY)}")
+    with contextlib.ExitStack() as stack:
+        a, b = (
+            one if isinstance(one, Capture) else stack.enter_context(_open(one, None, False, {}))
+            for one in (first, second)
+        )
+        return compare(a, b, by=BY[by], show=show)
+
+
+def _host(capture: Capture) -> Host:
+    """The host that opened a capture."""
+    host: Host | None = capture.request.host
+    return host or default_host()
+
+
+def _open(what: Input, format: str | None, strict: bool, options: Mapping[str, Any]) -> Capture:
+    """Open an input with those of some options that its reader has."""
+    host = default_host()
+    source = host.source(what, options=options)
+    try:
+        reader = host.detect(source) if format is None else host.reader(format)
+        own = {option.name for option in (*reader.options, *LIMIT_OPTIONS)}
+        mine = {name: value for name, value in options.items() if name in own}
+        return host.read(source, reader, strict=strict, options=mine)
+    except BaseException:
+        source.close()
+        raise
