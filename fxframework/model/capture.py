@@ -23,7 +23,7 @@ from fxframework.model.table import Table, html_table
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from fxframework.conversion import ConversionReport
+    from fxframework import ConversionReport
     from fxframework.model.window import Selection
 
 __all__ = ["CallColumns", "Capture", "Entry", "OpenRequest", "Record", "Summary", "kind_of"]
@@ -179,6 +179,8 @@ class Capture(abc.ABC):
         self.request = request
         self.diagnostics = diagnostics
         self.strings = StringPool()
+        self.position = 0
+        """How far the current pass is: bytes of the source, of the batches given so far."""
         self._tables: dict[str, Table] = {}
         for fault in source.faults:
             diagnostics.add(fault.code, fault.message, offset=fault.offset)
