@@ -63,6 +63,7 @@ Target = Writer | Exporter
 T = TypeVar("T", Writer, Exporter)
 SOUNDLESS = frozenset({"padding", "damaged", "unknown"})
 """Kinds of records that hold nothing readable: a capture of these alone could not be read."""
+BAD_LINE = "FXF0103"
 RECORDS = "records"
 """The format of record files, whose reader makes captures of other formats."""
 
@@ -407,14 +408,8 @@ class Conversion:
         if self.action is Action.EXPORT:
             self._check_export()
         for capture in self.captures:
-            if capture.source.rebuilt and not capture.source.size and len(capture.diagnostics):
-                raise UnreadableError(
-                    "no line of the records file is a record of "
-                    f"{capture.format}: {capture.diagnostics[0].message}",
-                    path=capture.name,
-                    offset=capture.diagnostics[0].offset,
-                    remedy="`fxf verify` lists what is wrong with each line",
-                )
+            if capture.source.rebuilt and not capture.source.size:
+                _refuse_lines(capture)
             if not self.reads_all:
                 require_readable(capture)
 
@@ -593,6 +588,18 @@ class _RecordTarget:
         """Write what is held back; gives what the writer found."""
         self._target.close()
         return tuple(self._found)
+
+
+def _refuse_lines(capture: Capture) -> None:
+    """Refuse a records file whose lines are all wrong. Raises UnreadableError."""
+    first = next((f for f in capture.diagnostics if f.code == BAD_LINE), None)
+    if first is not None:
+        raise UnreadableError(
+            f"no line of the records file is a record of {capture.format}: {first.message}",
+            path=capture.name,
+            offset=first.offset,
+            remedy="`fxf verify` lists what is wrong with each line",
+        )
 
 
 def require_readable(capture: Capture) -> None:

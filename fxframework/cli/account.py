@@ -9,7 +9,7 @@ import click
 
 from fxframework.analysis.figures import SORTS
 from fxframework.cli.calls import by_option, finished, length, opened
-from fxframework.cli.filters import part_options
+from fxframework.cli.filters import place_options
 from fxframework.cli.options import command as _command
 from fxframework.cli.session import Session
 from fxframework.cli.text import aligned, amount, printable
@@ -30,6 +30,7 @@ ASCENDING = ("funcid", "func")
 
 @_command(
     captures=True,
+    times=True,
     name="account",
     short_help="Say how often functions were called, and for how long.",
 )
@@ -55,7 +56,7 @@ ASCENDING = ("funcid", "func")
 @click.option("--top", type=click.IntRange(min=1), metavar="N", help="Only the first N lines.")
 @click.option("--csv", is_flag=True, help="As comma-separated values, times in seconds.")
 @click.argument("file")
-@part_options
+@place_options
 def command(
     session: Session,
     by: str,

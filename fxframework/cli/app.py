@@ -19,7 +19,7 @@ from fxframework.cli import complete
 from fxframework.cli.options import WithGlobalOptions, add_global_options
 from fxframework.cli.render import Screen
 from fxframework.cli.session import Session
-from fxframework.errors import ExitCode, FxError, UsageError, did_you_mean
+from fxframework.errors import ExitCode, FxError, UsageError, WriteFailedError, did_you_mean
 
 if TYPE_CHECKING:
     from fxframework.host import Host
@@ -48,6 +48,8 @@ COMMANDS = {
 """Our commands and their short help, so that ``fxf --help`` loads none of them."""
 
 INTERRUPTED = 130
+SYSTEM = "check the path, the permissions and the disk"
+"""What to do about an error of the system."""
 
 
 class Fxf(WithGlobalOptions, click.Group):
@@ -177,14 +179,16 @@ def _run(group: Fxf, session: Session, args: list[str]) -> int:
         return ExitCode.USAGE
     except FxError as error:
         screen.error(error)
+        if isinstance(error, WriteFailedError):
+            _discard_output()
         return error.exit_code
     except (BrokenPipeError, KeyboardInterrupt):
         raise
     except click.exceptions.Abort:
         return INTERRUPTED
     except OSError as error:
-        screen.error(_system_error(error))
-        _discard_output()
+        path = None if error.filename is None else str(error.filename)
+        screen.error(FxError(error.strerror or str(error), path=path, remedy=SYSTEM))
         return ExitCode.FAILED
     except MemoryError:
         screen.error(
@@ -255,15 +259,6 @@ def _replace_closed_streams() -> None:
             sys.stdin = io.TextIOWrapper(io.BufferedReader(_Closed(words)))
         else:
             sys.stdout = io.TextIOWrapper(io.BufferedWriter(_Closed(words), 1))
-
-
-def _system_error(error: OSError) -> FxError:
-    """An OSError as a message: what, where, what to do."""
-    path = None if error.filename is None else str(error.filename)
-    message = error.strerror or str(error)
-    if error.errno in {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}:
-        return FxError(message, code="FXF0009", path=path, remedy="make room, or write elsewhere")
-    return FxError(message, path=path, remedy="check the path, the permissions and the disk")
 
 
 def _usage(error: click.ClickException) -> UsageError:

@@ -32,6 +32,7 @@ LINES = 4096
 
 @_command(
     captures=True,
+    times=True,
     name="cat",
     short_help="Print a capture: as text, as records, or one of its tables.",
 )

@@ -37,7 +37,9 @@ BY = {
 }
 
 
-@_command(captures=True, name="diff", short_help="Say what differs between two captures.")
+@_command(
+    captures=True, times=True, name="diff", short_help="Say what differs between two captures."
+)
 @click.option(
     "--by",
     type=click.Choice(list(BY)),

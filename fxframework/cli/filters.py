@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import click
@@ -11,24 +11,34 @@ import click
 from fxframework.cli.options import GroupedOption
 from fxframework.errors import UsageError
 
-__all__ = ["part_options"]
+__all__ = ["part_options", "place_options"]
 
 LOGS = "Log options"
 PLACES = "Parts"
 _KOIDS = 1 << 64
+Choice = tuple[str, Callable[[Callable[..., Any]], Callable[..., Any]]]
+"""A field of Selection, and what gives a command the option for it."""
 
 
 def part_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Give a command these options; it gets them as one argument ``names``, a Selection."""
+    """Give a command all these options; it gets them as one argument ``names``, a Selection."""
+    return _with(command, (*_PLACES, *_LOGS))
 
+
+def place_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Give a command those that choose threads, processes, categories and functions alone."""
+    return _with(command, _PLACES)
+
+
+def _with(command: Callable[..., Any], options: Sequence[Choice]) -> Callable[..., Any]:
     @functools.wraps(command)
     def with_names(*arguments: Any, **given: Any) -> Any:
         from fxframework.model.window import Selection
 
-        fields = {field: given.pop(field) for field, _ in _OPTIONS}
+        fields = {field: given.pop(field) for field, _ in options}
         return command(*arguments, **given, names=Selection(**fields))
 
-    for _, option in reversed(_OPTIONS):
+    for _, option in reversed(options):
         with_names = option(with_names)
     return with_names
 
@@ -51,15 +61,13 @@ def _koid(text: str) -> int:
     return number
 
 
-def _option(
-    name: str, field: str, text: str, *, group: str = LOGS, **settings: Any
-) -> tuple[str, Callable[[Callable[..., Any]], Callable[..., Any]]]:
+def _option(name: str, field: str, text: str, *, group: str = LOGS, **settings: Any) -> Choice:
     """A field of Selection, and what gives a command the option for it."""
     option = click.option(name, field, cls=GroupedOption, group=group, help=text, **settings)
     return field, option
 
 
-_OPTIONS = (
+_PLACES = (
     _option("--thread", "threads",
             "Only this thread: its name, id or PID/TID, or a pattern (*, ?); repeatable.",
             group=PLACES, multiple=True, metavar="NAME"),
@@ -72,6 +80,8 @@ _OPTIONS = (
     _option("--function", "functions",
             "Only slices called so, or whose names fit a pattern; repeatable.",
             group=PLACES, multiple=True, metavar="NAME"),
+)  # fmt: skip
+_LOGS = (
     _option("--severity", "min_severity",
             "Only logs of this severity and above: trace, debug, info, warn, error, fatal, or a "
             "number up to 255.",

@@ -9,7 +9,7 @@ import click
 
 from fxframework.analysis.figures import FIGURES
 from fxframework.cli.calls import by_option, finished, opened, out_options, write_dot
-from fxframework.cli.filters import part_options
+from fxframework.cli.filters import place_options
 from fxframework.cli.options import command as _command
 from fxframework.cli.session import Session
 from fxframework.errors import ExitCode
@@ -44,12 +44,12 @@ def figure_options(
     return decorate
 
 
-@_command(captures=True, name="graph", short_help="Write who calls whom, for Graphviz.")
+@_command(captures=True, times=True, name="graph", short_help="Write who calls whom, for Graphviz.")
 @by_option
 @figure_options(labels="The figure", vertex="count")
 @out_options
 @click.argument("file")
-@part_options
+@place_options
 def command(
     session: Session, by: str, out: str, force: bool, file: str, names: Selection, **figures: str
 ) -> ExitCode:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from fxframework.cli.calls import by_option, finished, opened, out_options, write_dot
-from fxframework.cli.filters import part_options
+from fxframework.cli.filters import place_options
 from fxframework.cli.graph import figure_options
 from fxframework.cli.options import command as _command
 from fxframework.cli.session import Session, worst
@@ -42,7 +42,7 @@ MEASURES = {"count": "count", "sum": "sum", "self": "self", "median": "med", "ma
 @out_options
 @click.argument("first", metavar="A")
 @click.argument("second", metavar="B")
-@part_options
+@place_options
 def command(
     session: Session,
     by: str,

@@ -52,7 +52,7 @@ findings = {findings}
 """
 
 
-@_command(captures=True, name="record", short_help="Write the scenario that replays a capture.")
+@_command(name="record", short_help="Write the scenario that replays a capture.")
 @click.option(
     "--out",
     type=click.Path(path_type=Path),

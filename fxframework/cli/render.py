@@ -17,7 +17,14 @@ import click
 from fxframework.cli.progress import Working, spinning
 from fxframework.cli.settings import Settings
 from fxframework.cli.text import amount, fitted, hex_context, place, printable
-from fxframework.errors import FRAMEWORK_RULES, FxError, Rule, Severity, StrictError
+from fxframework.errors import (
+    FRAMEWORK_RULES,
+    FxError,
+    Rule,
+    Severity,
+    StrictError,
+    WriteFailedError,
+)
 
 if TYPE_CHECKING:
     from fxframework.host import Host
@@ -29,6 +36,7 @@ __all__ = ["VERSION", "Screen", "severity_of"]
 
 VERSION = 1
 """Of every document that ``--json`` prints."""
+STDOUT = "<stdout>"
 UNLIMITED = 1 << 30
 """Columns of a file or a pipe."""
 COLOURS = {
@@ -37,6 +45,17 @@ COLOURS = {
     Severity.DATA_LOSS: "red",
     Severity.ERROR: "red",
 }
+
+
+@contextlib.contextmanager
+def _stdout_errors() -> Iterator[None]:
+    """Make an OSError of standard output one with a code; a broken pipe stays what it is."""
+    try:
+        yield
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        raise WriteFailedError.of(error, STDOUT) from error
 
 
 class Screen:
@@ -57,7 +76,8 @@ class Screen:
 
     def write(self, data: bytes) -> None:
         """Put bytes to stdout."""
-        sys.stdout.buffer.write(data)
+        with _stdout_errors():
+            sys.stdout.buffer.write(data)
 
     def print(self, text: str = "") -> None:
         """Put a line to stdout."""
@@ -65,7 +85,8 @@ class Screen:
 
     def flush(self) -> None:
         """Send what is held back."""
-        sys.stdout.flush()
+        with _stdout_errors():
+            sys.stdout.flush()
 
     def json(self, command: str, body: Mapping[str, Any]) -> None:
         """Print a JSON document: ``{"fxframework": command, "version": 1, …}``."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from fxframework.cli.calls import by_option, finished, length, opened
-from fxframework.cli.filters import part_options
+from fxframework.cli.filters import place_options
 from fxframework.cli.options import command as _command
 from fxframework.cli.session import Session, worst
 from fxframework.cli.text import aligned, amount, printable
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 STEP = "  "
 
 
-@_command(captures=True, name="stack", short_help="Show the time by stacks of calls.")
+@_command(captures=True, times=True, name="stack", short_help="Show the time by stacks of calls.")
 @by_option
 @click.option("--per-thread", is_flag=True, help="A tree for each thread, not one for all of them.")
 @click.option(
@@ -49,7 +49,7 @@ STEP = "  "
     help="Stacks that each of the lists below the tree shows; 10.",
 )
 @click.argument("files", nargs=-1, required=True, metavar="FILE...")
-@part_options
+@place_options
 def command(
     session: Session,
     by: str,

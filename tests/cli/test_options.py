@@ -1,0 +1,155 @@
+"""Every option that help lists works, in every command."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import click
+import pytest
+
+from fxframework.cli.app import HELP, Fxf
+from fxframework.cli.render import Screen
+from fxframework.cli.session import Session
+from fxframework.errors import ExitCode
+from fxframework.host import default_host
+from fxframework.testing.cli import run_cli
+
+ROOT = Path(__file__).resolve().parents[2]
+EXAMPLES = ROOT / "examples"
+FILES = {
+    "boot.fxt": EXAMPLES / "scenarios" / "boot.golden" / "boot.fxt",
+    "busy.inspect": EXAMPLES / "scenarios" / "inspect.golden" / "busy.inspect",
+    "logs.fxlog": EXAMPLES / "scenarios" / "logs.golden" / "logs.fxlog",
+    "spellcheck.xray": EXAMPLES / "xray" / "spellcheck.xray",
+    "spellcheck.csv": EXAMPLES / "xray" / "spellcheck.csv",
+    "logs.toml": EXAMPLES / "scenarios" / "logs.toml",
+}
+ARGUMENTS = {
+    "info": ["boot.fxt"],
+    "cat": ["boot.fxt"],
+    "convert": ["boot.fxt", "out.json"],
+    "verify": ["boot.fxt"],
+    "diff": ["boot.fxt", "boot.fxt"],
+    "account": ["spellcheck.xray"],
+    "stack": ["spellcheck.xray"],
+    "graph": ["spellcheck.xray"],
+    "graph-diff": ["spellcheck.xray", "spellcheck.xray"],
+    "watch": ["--count", "1", "busy.inspect"],
+    "salvage": ["boot.fxt", "out.fxt"],
+    "explain": ["FXF0001"],
+    "replay": ["logs.toml", "--out", "replayed"],
+    "record": ["boot.fxt", "--out", "recorded.toml"],
+    "bench": ["--size", "1", "--runs", "1", "logs.fxlog"],
+    "plugins": [],
+    "doctor": [],
+    "selectors": ["busy.inspect"],
+    "instr-map": ["spellcheck.csv", "--format", "csv"],
+}
+"""What each command is called with beside the option."""
+INPUTS = {
+    "--severity": "logs.fxlog", "--tag": "logs.fxlog", "--exclude-tags": "logs.fxlog",
+    "--component": "logs.fxlog", "--filter": "logs.fxlog", "--exclude": "logs.fxlog",
+    "--kernel": "logs.fxlog", "--pid": "logs.fxlog", "--tid": "logs.fxlog",
+    "--case-sensitive": "logs.fxlog", "--function": "spellcheck.xray",
+    "--instr-map": "spellcheck.xray", "--show": "boot.fxt",
+}  # fmt: skip
+"""Options that need another input."""
+VALUES = {
+    "--format": None, "--option": "max_findings=20", "--since": "1us", "--until": "30ms",
+    "--color": "never", "--thread": "*", "--process": "*", "--category": "*", "--function": "*",
+    "--severity": "info", "--tag": "net", "--exclude-tags": "net", "--component": "core",
+    "--filter": "a", "--exclude": "zzz", "--pid": "1", "--tid": "1", "--to": "json",
+    "--table": "counters", "--instr-map": "spellcheck.csv", "--by": None, "--sort": "sum",
+    "--sort-order": "asc", "--top": "3", "--out": "out.file", "--show": "2", "--interval": "0.01",
+    "--count": "1", "--seed": "7", "--junit": "junit.xml", "--size": "1", "--runs": "1",
+    "--edge-label": "sum", "--vertex-label": "count", "--edge-color": "sum",
+    "--vertex-color": "sum", "--stack": "0", "--aggregate": "time", "--depth": "3",
+    "--aggregation": "time", "--figure": "sum", "--min": "1us",
+}  # fmt: skip
+"""Values of options that take one; None: the first of the choices, or the command's own."""
+OWN = {
+    ("diff", "--by"): "name", ("account", "--by"): "name", ("stack", "--by"): "name",
+    ("graph", "--by"): "name", ("graph-diff", "--by"): "name",
+    ("instr-map", "--format"): "csv",
+}  # fmt: skip
+FOREVER = {"--follow"}
+"""Options that never end by themselves; they have tests of their own."""
+
+
+def commands() -> dict[str, click.Command]:
+    session = Session(Screen(), default_host())
+    group = Fxf(name="fxf", help=HELP)
+    with group.make_context("fxf", ["plugins"], obj=session) as context:
+        found = {name: group.get_command(context, name) for name in group.list_commands(context)}
+    return {name: command for name, command in found.items() if command is not None}
+
+
+def listed(command: click.Command) -> list[click.Option]:
+    """The options that a command's help lists."""
+    session = Session(Screen(), default_host())
+    context = click.Context(command, obj=session)
+    shown = [
+        param
+        for param in command.get_params(context)
+        if isinstance(param, click.Option) and param.get_help_record(context)
+    ]
+    text = command.get_help(context)
+    for param in shown:
+        assert max(param.opts, key=len) in text
+    return shown
+
+
+CASES = [
+    (name, max(option.opts, key=len))
+    for name, command in commands().items()
+    for option in listed(command)
+    if option.opts[-1] not in {"--help", "--version"} and not FOREVER & set(option.opts)
+]
+
+
+def test_every_command_has_arguments_here() -> None:
+    assert commands().keys() == ARGUMENTS.keys()
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    made = tmp_path_factory.mktemp("options")
+    for name, source in FILES.items():
+        shutil.copy(source, made / name)
+    shutil.copytree(EXAMPLES / "scenarios" / "logs.golden", made / "logs.golden")
+    return made
+
+
+@pytest.mark.parametrize(("name", "flag"), CASES, ids=str)
+def test_every_listed_option_works(
+    name: str, flag: str, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(folder)
+    command = commands()[name]
+    option = next(one for one in listed(command) if flag in one.opts)
+    arguments = [INPUTS.get(flag, word) if word in FILES else word for word in ARGUMENTS[name]]
+    value: list[str] = []
+    if not (option.is_flag or option.count):
+        given = OWN.get((name, flag), VALUES.get(flag))
+        if given is None and isinstance(option.type, click.Choice):
+            given = str(next(iter(option.type.choices)))
+        if given is None and flag == "--format":
+            inputs = [word for word in arguments if word in FILES] or ["boot.fxt"]
+            with default_host().open(inputs[0]) as capture:
+                given = capture.format
+        assert given is not None, f"give a value for {flag} of {name}"
+        value = [given]
+    force = ["--force"] if name in {"convert", "salvage", "replay", "record"} else []
+    done = run_cli(name, *arguments, *force, flag, *value)
+    assert done.exit_code != ExitCode.USAGE, done.stderr
+    assert "FXF0000" not in done.stderr
+    if flag == "--json":
+        assert done.stdout.lstrip()[:1] in {b"{", b"["}, done.stdout[:200]
+
+
+def test_what_help_does_not_list_says_why(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(folder)
+    done = run_cli("info", "boot.fxt", "--since", "1s")
+    assert done.exit_code == ExitCode.USAGE
+    assert "looks at the whole of a capture" in done.stderr

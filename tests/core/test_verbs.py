@@ -1,0 +1,251 @@
+"""`convert`, `salvage`, `verify` and `diff` in Python: what the command line does, it calls."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+import fxframework as fxf
+from fxframework.conversion import Action, plan, targets_for
+from fxframework.errors import ExitCode, FxError, UnreadableError, UsageError, WriteRefusedError
+from fxframework.testing.cli import run_cli
+
+ROOT = Path(__file__).resolve().parents[2]
+BOOT = ROOT / "examples" / "scenarios" / "boot.golden" / "boot.fxt"
+LOGS = ROOT / "examples" / "scenarios" / "logs.golden" / "logs.fxlog"
+INSPECT = ROOT / "examples" / "scenarios" / "inspect.golden" / "busy.inspect"
+CALLS = ROOT / "examples" / "xray" / "spellcheck.xray"
+EVERY = (BOOT, LOGS, INSPECT, CALLS)
+
+
+# --- one plan ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("inputs", "out", "select", "action"),
+    [
+        ((BOOT,), "a.fxt", None, Action.REWRITE),
+        ((BOOT,), "a.fxt", fxf.Selection(threads=("main",)), Action.EXTRACT),
+        ((BOOT, BOOT), "a.fxt", None, Action.MERGE),
+        ((CALLS,), "a.fxt", None, Action.MERGE),
+        ((BOOT,), "a.json", None, Action.EXPORT),
+        ((BOOT,), "a.jsonl", None, Action.EXPORT),
+        ((BOOT,), "a.csv", fxf.Selection(stop_ns=10**9), Action.EXPORT),
+    ],
+)
+def test_the_way_of_a_conversion(
+    inputs: tuple[Path, ...],
+    out: str,
+    select: fxf.Selection | None,
+    action: Action,
+    tmp_path: Path,
+) -> None:
+    report = fxf.convert(inputs, tmp_path / out, select=select)
+    assert report.action == action
+    assert report.nbytes == (tmp_path / out).stat().st_size
+    assert [one.path for one in report.inputs] == [str(one) for one in inputs]
+
+
+def test_python_and_the_command_line_write_the_same_bytes(tmp_path: Path) -> None:
+    for source in EVERY:
+        with fxf.open(source) as capture:
+            names = [target.suffixes[0] for target in targets_for(_host(), capture)
+                     if target.suffixes]  # fmt: skip
+        for suffix in sorted(set(names)):
+            a, b = tmp_path / f"a{suffix}", tmp_path / f"b{suffix}"
+            try:
+                fxf.convert(source, a)
+                status = ExitCode.OK
+            except FxError as error:
+                status = error.exit_code
+            assert run_cli("convert", source, b).exit_code == status, suffix
+            assert a.exists() == b.exists() == (status is ExitCode.OK)
+            if a.exists():
+                assert written(a) == written(b), (source.name, suffix)
+                a.unlink()
+                b.unlink()
+
+
+def written(path: Path) -> bytes:
+    """What stands in a file, but for when it was made."""
+    return re.sub(rb'"observedTimeUnixNano":"\d+"', b"", path.read_bytes())
+
+
+def _host() -> fxf.Host:
+    from fxframework.host import default_host
+
+    return default_host()
+
+
+def test_an_open_capture_stays_open(tmp_path: Path) -> None:
+    with fxf.open(BOOT) as capture:
+        report = capture.export(tmp_path / "a.csv", table="counters")
+        assert report.rows["counters"] == len(capture.table("counters"))
+        assert (tmp_path / "a.csv").read_text().count("\n") == report.rows["counters"] + 1
+        capture.export(tmp_path / "b.txt")
+
+
+def test_a_selected_part_is_extracted_with_what_it_needs(tmp_path: Path) -> None:
+    part = fxf.Selection(threads=("main",))
+    with fxf.open(BOOT) as capture:
+        report = capture.select(part).export(tmp_path / "a.fxt")
+    assert report.action is Action.EXTRACT
+    fxf.convert(BOOT, tmp_path / "b.fxt", select=part)
+    assert (tmp_path / "a.fxt").read_bytes() == (tmp_path / "b.fxt").read_bytes()
+    assert not [f for f in fxf.verify(tmp_path / "a.fxt") if f.severity > fxf.Severity.INFO]
+
+
+def test_what_is_there_stays_without_force(tmp_path: Path) -> None:
+    out = tmp_path / "a.csv"
+    out.write_text("mine")
+    with pytest.raises(WriteRefusedError, match="exists"):
+        fxf.convert(BOOT, out)
+    assert out.read_text() == "mine"
+    fxf.convert(BOOT, out, force=True)
+    assert out.read_text() != "mine"
+
+
+def test_unknown_options_are_refused_with_those_that_there_are(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="no option 'tabel' applies here; did you mean 'table'"):
+        fxf.convert(BOOT, tmp_path / "a.csv", tabel="slices")
+    with pytest.raises(UsageError) as refused:
+        fxf.convert(BOOT, tmp_path / "a.csv", moniker="x")
+    assert "csv: table, delimiter" in refused.value.remedy
+    assert "moniker" not in refused.value.remedy
+    assert not list(tmp_path.iterdir())
+
+
+def test_an_option_of_another_format_is_refused_by_every_command(tmp_path: Path) -> None:
+    """`-o moniker=x` belongs to Inspect, and a trace has none."""
+    for command in (["cat", BOOT], ["info", BOOT], ["convert", BOOT, tmp_path / "a.otlp.json"],
+                    ["convert", BOOT, tmp_path / "a.csv"], ["verify", BOOT]):  # fmt: skip
+        done = run_cli(*command, "-o", "moniker=x")
+        assert done.exit_code == ExitCode.USAGE, command
+        assert "no option 'moniker' applies here" in done.stderr
+
+
+def test_no_input() -> None:
+    with pytest.raises(UsageError, match="at least one input"):
+        fxf.convert([], "a.csv")
+
+
+# --- suffixes that do not apply ------------------------------------------------------------------
+
+
+def _suffixes() -> list[str]:
+    host = _host()
+    owners = [*host.exporters, *host.writers.values()]
+    return sorted({suffix for owner in owners for suffix in owner.suffixes})
+
+
+@pytest.mark.parametrize("source", EVERY, ids=lambda path: str(path.name))
+def test_every_suffix_is_written_by_who_has_it_or_refused(source: Path) -> None:
+    """The longest suffix counts: what does not take the capture passes it to nobody else."""
+    host = _host()
+    with fxf.open(source) as capture:
+        able = targets_for(host, capture)
+        for suffix in _suffixes():
+            owners = [
+                one for one in (*host.exporters, *host.writers.values()) if suffix in one.suffixes
+            ]
+            fitting = [one for one in owners if one in able]
+            if fitting:
+                assert plan(host, [capture], f"out{suffix}").target in fitting, suffix
+            else:
+                with pytest.raises(UsageError) as refused:
+                    plan(host, [capture], f"out{suffix}")
+                assert refused.value.remedy
+
+
+def test_a_compound_suffix_says_what_it_needs(tmp_path: Path) -> None:
+    done = run_cli("convert", LOGS, tmp_path / "x.speedscope.json")
+    assert done.exit_code == ExitCode.USAGE
+    assert "'.speedscope.json' is the suffix of speedscope" in done.stderr
+    assert "a table of slices" in done.stderr
+    done = run_cli("convert", INSPECT, tmp_path / "x.otlp.json")
+    assert done.exit_code == ExitCode.USAGE
+    assert "a table of logs" in done.stderr
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    "name", ["x.pftrace", "x.html", "x.db", "x.folded", "x.xyz", "x", "x.tree"]
+)
+@pytest.mark.parametrize("source", EVERY, ids=lambda path: str(path.name))
+def test_only_what_the_capture_can_become_is_suggested(name: str, source: Path) -> None:
+    host = _host()
+    with fxf.open(source) as capture:
+        able = {suffix for one in targets_for(host, capture) for suffix in one.suffixes}
+        try:
+            plan(host, [capture], name)
+        except UsageError as error:
+            others = set(_suffixes()) - able
+            hint = error.message.partition("did you mean")[2]
+            listed = error.remedy.partition("; ")[0].replace(",", " ").split()
+            assert not [suffix for suffix in others if f"'{suffix}'" in hint]
+            assert others.isdisjoint(listed)
+            assert name not in {f"x{suffix}" for suffix in able}
+
+
+def test_what_a_file_can_become_is_listed() -> None:
+    text = run_cli("convert", "--list", LOGS).text
+    assert "otlp" in text
+    assert "speedscope" not in text
+    listed = run_cli("convert", "--list", LOGS, "--json").json()
+    assert listed["format"] == "log"
+    assert "json" in {target["to"] for target in listed["targets"]}
+
+
+# --- nothing sound -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("suffix", [".fxt", ".json", ".csv", ".jsonl"])
+def test_a_records_file_without_a_record_replaces_nothing(suffix: str, tmp_path: Path) -> None:
+    lines = tmp_path / "g.jsonl"
+    lines.write_text('{"fxframework":"records","format":"trace","version":1}\nnonsense\n{"a":1}\n')
+    out = tmp_path / f"g2{suffix}"
+    out.write_text("precious")
+    done = run_cli("convert", lines, out, "--force")
+    assert done.exit_code == ExitCode.FAILED
+    assert out.read_text() == "precious"
+    with pytest.raises(UnreadableError):
+        fxf.convert(lines, out, force=True)
+
+
+def test_an_empty_capture_is_the_same_bytes_again(tmp_path: Path) -> None:
+    lines = tmp_path / "g.jsonl"
+    lines.write_text('{"fxframework":"records","format":"trace","version":1}\n')
+    fxf.convert(lines, tmp_path / "g.fxt")
+    assert (tmp_path / "g.fxt").read_bytes() == b""
+
+
+# --- the others ----------------------------------------------------------------------------------
+
+
+def test_salvage_says_what_was_lost(tmp_path: Path) -> None:
+    damaged = bytearray(BOOT.read_bytes())
+    damaged[4000:4016] = b"\xff" * 16
+    report = fxf.salvage(bytes(damaged), tmp_path / "a.fxt")
+    assert report.lossy
+    assert report.count == len(report.losses) > 0
+    assert report.lost_bytes == sum(loss.nbytes for loss, _ in report.losses)
+    assert report.nbytes == (tmp_path / "a.fxt").stat().st_size
+    assert not [f for f in fxf.verify(tmp_path / "a.fxt") if f.severity > fxf.Severity.WARNING]
+
+
+def test_verify_lists_findings_and_checks_options() -> None:
+    damaged = BOOT.read_bytes()[:-5]
+    found = fxf.verify(damaged)
+    assert found == sorted(found, key=lambda one: -1 if one.offset is None else one.offset)
+    assert any(one.severity >= fxf.Severity.WARNING for one in found)
+    with pytest.raises(UsageError, match="no option 'colour'"):
+        fxf.verify(damaged, colour=1)
+
+
+def test_diff() -> None:
+    assert fxf.diff(BOOT, BOOT).same
+    assert not fxf.diff(INSPECT, INSPECT.with_name("first.inspect"), by="entry").same
+    with pytest.raises(UsageError, match="by 'size'"):
+        fxf.diff(BOOT, BOOT, by="size")
