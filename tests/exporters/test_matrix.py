@@ -122,7 +122,7 @@ def test_every_format_that_has_tables_has_a_sample() -> None:
 def rows_of(capture: Capture, name: str) -> list[Row]:
     table = capture.table(name)
     columns = [table.plain(column) for column in table.columns]
-    return [dict(zip(table, row, strict=True)) for row in zip(*columns, strict=True)]
+    return [dict(zip(table.columns, row, strict=True)) for row in zip(*columns, strict=True)]
 
 
 def raw(capture: Capture, name: str) -> list[Row]:
@@ -134,7 +134,7 @@ def raw(capture: Capture, name: str) -> list[Row]:
         columns.append(
             table.texts(column) if kind in {"code", "text"} else table.array(column).tolist()
         )
-    return [dict(zip(table, row, strict=True)) for row in zip(*columns, strict=True)]
+    return [dict(zip(table.columns, row, strict=True)) for row in zip(*columns, strict=True)]
 
 
 def selections(capture: Capture) -> dict[str, Selection]:

@@ -260,7 +260,7 @@ def widen(name: str) -> Callable[[Capture], None]:
     extra = Column(name, "i8", "added by a test")
 
     def wider(given: Table) -> Table:
-        columns: dict[str, ColumnData] = {column: given[column] for column in given}
+        columns: dict[str, ColumnData] = {column: given[column] for column in given.columns}
         columns[name] = np.arange(len(given), dtype=np.int64)
         return Table(given.schema.extended(extra), len(given), columns, given.pool)
 

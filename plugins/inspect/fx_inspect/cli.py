@@ -45,12 +45,16 @@ def selectors(session: Any, file: str, selectors: tuple[str, ...]) -> int:
     with session.open(file) as whole:
         if whole.format != "inspect":
             raise UsageError(
-                f"a {whole.format} capture has no selectors",
+                f"{whole.format} captures have no selectors",
                 path=whole.name,
                 remedy="name an Inspect file",
             )
-        with Sink.open("-") as sink:
+        as_json = session.settings.json
+        with Sink.memory() if as_json else Sink.open("-") as sink:
             export = open_selectors(sink, {})
             export.write(whole.choose(selectors) if selectors else whole)
             export.close()
+            if as_json:
+                lines = sink.getvalue().decode().splitlines()
+                session.screen.json("selectors", {"path": whole.name, "selectors": lines})
         return int(session.status(whole))

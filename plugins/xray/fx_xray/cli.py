@@ -39,16 +39,19 @@ def instr_map(session: Any, file: str, form: str, demangle: bool) -> int:
     from fxframework.io.sink import Sink
 
     found = read_map(file)
-    if form == "yaml" and found.sleds is None:
+    if form == "yaml" and found.sleds is None and not session.settings.json:
         raise UsageError(
             "a CSV has no sleds, which the YAML is a list of",
             path=file,
             remedy="give the program, or ask for --format csv",
         )
-    lines = (found.to_yaml if form == "yaml" else found.to_csv)(demangled=demangle)
-    with Sink.open("-") as sink:
-        for line in lines:
-            sink.write(line)
+    if session.settings.json:
+        functions = list(found.rows(demangled=demangle))
+        session.screen.json("instr-map", {"path": file, "functions": functions})
+    else:
+        with Sink.open("-") as sink:
+            for line in (found.to_yaml if form == "yaml" else found.to_csv)(demangled=demangle):
+                sink.write(line)
     for fault in found.faults:
         session.screen.warn("FXX0603", str(fault))
     return 0

@@ -159,19 +159,23 @@ class InstrumentationMap:
 
     def to_csv(self, *, demangled: bool = True) -> Iterator[bytes]:
         """The functions, one a line, under a header line."""
-        known = self.functions
         yield _csv_line(CSV_COLUMNS)
+        for row in self.rows(demangled=demangled):
+            yield _csv_line(tuple(row.values()))
+
+    def rows(self, *, demangled: bool = True) -> Iterator[dict[str, int | str]]:
+        """The functions by the names of ``CSV_COLUMNS``; what is not known is empty."""
+        known = self.functions
         for id in known.ids:
             name = known.name(id) or ""
-            yield _csv_line(
-                (
-                    id,
-                    demangle(name) if demangled else name,
-                    known.linkage_name(id) or "",
-                    f"0x{known.address(id):x}" if known.address(id) else "",
-                    known.source(id) or "",
-                )
+            values = (
+                id,
+                demangle(name) if demangled else name,
+                known.linkage_name(id) or "",
+                f"0x{known.address(id):x}" if known.address(id) else "",
+                known.source(id) or "",
             )
+            yield dict(zip(CSV_COLUMNS, values, strict=True))
 
 
 def _rows(sleds: Sleds | None) -> Iterator[tuple[int, ...]]:
