@@ -19,7 +19,7 @@ from fxframework.cli import complete
 from fxframework.cli.options import WithGlobalOptions, add_global_options
 from fxframework.cli.render import Screen
 from fxframework.cli.session import Session
-from fxframework.errors import ExitCode, FxError, UsageError, WriteFailedError, did_you_mean
+from fxframework.errors import ExitCode, FxError, OutputError, UsageError, did_you_mean
 
 if TYPE_CHECKING:
     from fxframework.host import Host
@@ -179,7 +179,7 @@ def _run(group: Fxf, session: Session, args: list[str]) -> int:
         return ExitCode.USAGE
     except FxError as error:
         screen.error(error)
-        if isinstance(error, WriteFailedError):
+        if isinstance(error, OutputError):
             _discard_output()
         return error.exit_code
     except (BrokenPipeError, KeyboardInterrupt):

@@ -20,10 +20,10 @@ from fxframework.cli.text import amount, fitted, hex_context, place, printable
 from fxframework.errors import (
     FRAMEWORK_RULES,
     FxError,
+    OutputError,
     Rule,
     Severity,
     StrictError,
-    WriteFailedError,
 )
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ def _stdout_errors() -> Iterator[None]:
     except BrokenPipeError:
         raise
     except OSError as error:
-        raise WriteFailedError.of(error, STDOUT) from error
+        raise OutputError(error, path=STDOUT) from error
 
 
 class Screen:

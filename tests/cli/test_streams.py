@@ -73,7 +73,7 @@ def test_a_closed_standard_error_changes_nothing_else(closed: str) -> None:
 def test_a_full_disk_names_the_file_and_has_a_code(command: str) -> None:
     status, _, err = shell(f"{FXF} {command}")
     assert status == 1
-    assert err.startswith("error[FXF0009]: ")
+    assert err.startswith("error[FXF0010]: ")
     assert "No space left on device" in err
     assert "/dev/full" in err or "<stdout>" in err
     assert "Traceback" not in err
