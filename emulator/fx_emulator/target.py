@@ -6,9 +6,10 @@ Every device has a name, and everything that happens follows from the seed and t
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator, Sequence
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import TracebackType
-from typing import Any, Literal, Self
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 import attrs
 
@@ -28,6 +29,9 @@ from fx_emulator.memory import Memory
 from fx_emulator.socket import DatagramSocket, LogService
 from fx_emulator.trace_buffer import Mode, TraceEngine, TraceManager
 from fx_emulator.vmo import Vmo
+
+if TYPE_CHECKING:
+    from fx_emulator.native.program import NativeProgram
 
 __all__ = ["Device", "Target"]
 
@@ -116,6 +120,7 @@ class Target:
         """What reads each log socket, by the socket's name."""
         self.crashed: Crash | None = None
         """Why the machine stopped."""
+        self._programs: list[NativeProgram] = []
 
     @property
     def counter(self) -> Tsc:
@@ -189,6 +194,30 @@ class Target:
             self.processes[name] = self.kernel.process(name)
         return self.processes[name]
 
+    def load(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        symbols: Mapping[str, Any] | None = None,
+        memory_order: Literal["program", "tso"] = "program",
+        stack: int = 256 << 10,
+    ) -> NativeProgram:
+        """Load a native program: an ELF object, shared object or static executable for x86-64.
+
+        ``symbols`` gives what the file leaves undefined and the target does not have: Python
+        functions of integers, addresses, or bytes of variables. With ``memory_order="tso"`` stores
+        wait in store buffers. Raises ``native.LoadError`` for a file that cannot be loaded,
+        ``native.MissingPackageError`` where the extra ``native`` is not installed.
+        """
+        from fx_emulator.native.program import NativeProgram
+
+        self._check_running()
+        program = NativeProgram(
+            self, os.fspath(path), symbols=symbols, memory_order=memory_order, stack=stack
+        )
+        self._programs.append(program)
+        return program
+
     # --- What happens ---
 
     def spawn(
@@ -259,6 +288,8 @@ class Target:
     def close(self) -> None:
         """End what still runs, without a trace, and close all memories."""
         self._end_all()
+        for program in self._programs:
+            program.close()
         for memory in self._memories():
             memory.close()
 

@@ -1,0 +1,60 @@
+"""Native programs on the emulated target: C, C++ and Rust writers on an emulated x86-64 CPU.
+
+``Target.load`` gives a ``NativeProgram``; ``explore`` runs its threads in all orders within a
+bound. Needs the extra ``native`` (unicorn, pyelftools, capstone). docs/native.md shows the use.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from fx_emulator.native.errors import (
+        BudgetError,
+        Frame,
+        LoadError,
+        MissingPackageError,
+        NativeError,
+    )
+    from fx_emulator.native.explore import Exploration, ExploreError, explore
+    from fx_emulator.native.program import NativeEntry, NativeProgram, Store, StoreTrace
+    from fx_emulator.native.threads import NativeThread
+
+_HOMES = {
+    "BudgetError": "errors",
+    "Exploration": "explore",
+    "ExploreError": "explore",
+    "Frame": "errors",
+    "LoadError": "errors",
+    "MissingPackageError": "errors",
+    "NativeEntry": "program",
+    "NativeError": "errors",
+    "NativeProgram": "program",
+    "NativeThread": "threads",
+    "Store": "program",
+    "StoreTrace": "program",
+    "explore": "explore",
+}
+
+__all__ = [
+    "BudgetError",
+    "Exploration",
+    "ExploreError",
+    "Frame",
+    "LoadError",
+    "MissingPackageError",
+    "NativeEntry",
+    "NativeError",
+    "NativeProgram",
+    "NativeThread",
+    "Store",
+    "StoreTrace",
+    "explore",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOMES:
+        return getattr(importlib.import_module(f"{__name__}.{_HOMES[name]}"), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,0 +1,322 @@
+"""The emulated x86-64 CPU: Unicorn, by way of ctypes, with callbacks as thin as they can be.
+
+The binding of the ``unicorn`` package wraps each callback in Python frames of its own and knows no
+hook for RDTSC; here the same library is called directly, and the interpreter lock is kept, which
+makes a callback for a store cost about a microsecond.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable
+from typing import Any
+
+from fx_emulator.native.errors import MissingPackageError, NativeError
+
+__all__ = ["REGISTERS", "Context", "Engine"]
+
+_ARCH_X86, _MODE_64 = 4, 8
+_HOOK_INTR, _HOOK_INSN, _HOOK_CODE = 1, 2, 4
+_HOOK_READ, _HOOK_WRITE, _HOOK_INVALID_MEMORY = 1 << 10, 1 << 11, 1008
+_HOOK_INVALID_INSTRUCTION = 1 << 14
+_CTL_FLUSH_CODE = 10 | 1 << 30
+"""uc_ctl of UC_CTL_TB_FLUSH, to be written, without arguments."""
+
+_VOID_P = ctypes.c_void_p
+_U64 = ctypes.c_uint64
+_INT = ctypes.c_int
+
+GENERAL = (
+    *("rax", "rbx", "rcx", "rdx", "rsi", "rdi", "rbp", "rsp", "rip"),
+    *(f"r{number}" for number in range(8, 16)),
+)
+REGISTERS = (*GENERAL, "eflags", "fs_base", "gs_base")
+
+# The callbacks' types; PYFUNCTYPE, because the lock is never released.
+_ON_ACCESS = ctypes.PYFUNCTYPE(None, _VOID_P, _INT, _U64, _INT, ctypes.c_int64, _VOID_P)
+_ON_FAULT = ctypes.PYFUNCTYPE(ctypes.c_bool, _VOID_P, _INT, _U64, _INT, ctypes.c_int64, _VOID_P)
+_ON_CODE = ctypes.PYFUNCTYPE(None, _VOID_P, _U64, ctypes.c_uint32, _VOID_P)
+_ON_INSTRUCTION = ctypes.PYFUNCTYPE(_INT, _VOID_P, _VOID_P)
+_ON_INVALID = ctypes.PYFUNCTYPE(ctypes.c_bool, _VOID_P, _VOID_P)
+_ON_INTERRUPT = ctypes.PYFUNCTYPE(None, _VOID_P, ctypes.c_uint32, _VOID_P)
+
+READ_ACCESS, WRITE_ACCESS = 16, 17
+"""Kinds of access that a callback is given."""
+FAULTS = {
+    19: "read of unmapped memory",
+    20: "store into unmapped memory",
+    21: "jump into unmapped memory",
+    22: "store into read-only memory",
+    23: "read of memory without read permission",
+    24: "jump into memory that is not executable",
+}
+
+
+def _load() -> tuple[Any, Any]:
+    try:
+        from unicorn import x86_const
+        from unicorn.unicorn_py3.unicorn import uclib
+    except ImportError:
+        raise MissingPackageError("unicorn") from None
+    library = ctypes.PyDLL(uclib._name)  # noqa: SLF001 (the path of the library)
+    size = ctypes.c_size_t
+    for name, *types in (
+        ("uc_open", _INT, _INT, _VOID_P),
+        ("uc_close", _VOID_P),
+        ("uc_emu_start", _VOID_P, _U64, _U64, _U64, size),
+        ("uc_emu_stop", _VOID_P),
+        ("uc_mem_map_ptr", _VOID_P, _U64, _U64, ctypes.c_uint32, _VOID_P),
+        ("uc_mem_unmap", _VOID_P, _U64, _U64),
+        ("uc_mem_protect", _VOID_P, _U64, _U64, ctypes.c_uint32),
+        ("uc_reg_read", _VOID_P, _INT, _VOID_P),
+        ("uc_reg_write", _VOID_P, _INT, _VOID_P),
+        ("uc_hook_del", _VOID_P, size),
+        ("uc_context_alloc", _VOID_P, _VOID_P),
+        ("uc_context_save", _VOID_P, _VOID_P),
+        ("uc_context_restore", _VOID_P, _VOID_P),
+        ("uc_context_free", _VOID_P),
+    ):
+        getattr(library, name).argtypes = types
+    library.uc_strerror.restype = ctypes.c_char_p
+    return library, x86_const
+
+
+class Context:
+    """The registers of a thread that does not run."""
+
+    def __init__(self, library: Any, handle: Any) -> None:
+        self._library = library
+        self.pointer = _VOID_P()
+        if library.uc_context_alloc(handle, ctypes.byref(self.pointer)):
+            raise NativeError("no memory for the registers of a thread")
+
+    def __del__(self) -> None:
+        if self.pointer:
+            self._library.uc_context_free(self.pointer)
+            self.pointer = _VOID_P()
+
+
+class Engine:
+    """One CPU. Registers by name; memory and hooks by guest address.
+
+    What a callback raises ends the run, and ``run`` raises it. Raises MissingPackageError without
+    the package ``unicorn``.
+    """
+
+    def __init__(self) -> None:
+        self._library, constants = _load()
+        self._ids = {name: getattr(constants, f"UC_X86_REG_{name.upper()}") for name in REGISTERS}
+        self._instructions = {
+            name: getattr(constants, f"UC_X86_INS_{name.upper()}")
+            for name in ("rdtsc", "rdtscp", "cpuid", "syscall")
+        }
+        self._handle = _VOID_P()
+        self._check(self._library.uc_open(_ARCH_X86, _MODE_64, ctypes.byref(self._handle)), "open")
+        self._hooks: dict[int, Any] = {}
+        self._word = _U64()
+        self._word_pointer = ctypes.byref(self._word)
+        self._read = self._library.uc_reg_read
+        self._write = self._library.uc_reg_write
+        self.error: BaseException | None = None
+        """What a callback raised."""
+
+    def close(self) -> None:
+        """Let go of the CPU. Harmless when done twice."""
+        if self._handle:
+            self._library.uc_close(self._handle)
+            self._handle = _VOID_P()
+            self._hooks.clear()
+
+    def _check(self, status: int, what: str) -> None:
+        if status:
+            text = self._library.uc_strerror(status).decode()
+            raise NativeError(f"the CPU emulator cannot {what}: {text}")
+
+    # --- registers ---
+
+    def get(self, name: str) -> int:
+        """A register."""
+        self._read(self._handle, self._ids[name], self._word_pointer)
+        return self._word.value
+
+    def set(self, name: str, value: int) -> None:
+        """Change a register, modulo 2^64."""
+        self._word.value = value & 0xFFFFFFFFFFFFFFFF
+        self._write(self._handle, self._ids[name], self._word_pointer)
+
+    def reader(self, name: str) -> Callable[[], int]:
+        """A function that reads one register, quickly."""
+        read, handle, number = self._read, self._handle, self._ids[name]
+        word = _U64()
+        pointer = ctypes.byref(word)
+
+        def value() -> int:
+            read(handle, number, pointer)
+            return word.value
+
+        return value
+
+    def registers(self) -> dict[str, int]:
+        """All of them."""
+        return {name: self.get(name) for name in REGISTERS}
+
+    def context(self) -> Context:
+        """Room for the registers of a thread."""
+        return Context(self._library, self._handle)
+
+    def save(self, context: Context) -> None:
+        """Keep the registers."""
+        self._library.uc_context_save(self._handle, context.pointer)
+
+    def restore(self, context: Context) -> None:
+        """Put registers back."""
+        self._library.uc_context_restore(self._handle, context.pointer)
+
+    # --- memory ---
+
+    def map_pointer(self, start: int, size: int, permissions: int, pointer: int) -> None:
+        """Map host memory at a guest address, whole pages."""
+        status = self._library.uc_mem_map_ptr(self._handle, start, size, permissions, pointer)
+        self._check(status, f"map {size} bytes at {start:#x}")
+
+    def unmap(self, start: int, size: int) -> None:
+        """Unmap whole pages."""
+        self._check(self._library.uc_mem_unmap(self._handle, start, size), f"unmap {start:#x}")
+
+    def protect(self, start: int, size: int, permissions: int) -> None:
+        """Change permissions of whole pages."""
+        status = self._library.uc_mem_protect(self._handle, start, size, permissions)
+        self._check(status, f"protect {start:#x}")
+
+    def forget_code(self) -> None:
+        """Translate all code anew: behind a change of code or of hooks on single instructions."""
+        self._library.uc_ctl(self._handle, ctypes.c_uint32(_CTL_FLUSH_CODE))
+
+    # --- hooks ---
+
+    def _hook(self, kind: int, callback: Any, begin: int, end: int, *more: Any) -> int:
+        number = ctypes.c_size_t()
+        status = self._library.uc_hook_add(
+            self._handle,
+            ctypes.byref(number),
+            ctypes.c_int(kind),
+            callback,
+            _VOID_P(None),
+            _U64(begin),
+            _U64(end),
+            *more,
+        )
+        self._check(status, "set a hook")
+        self._hooks[number.value] = callback
+        return number.value
+
+    def unhook(self, number: int) -> None:
+        """Take a hook away."""
+        self._library.uc_hook_del(self._handle, number)
+        self._hooks.pop(number, None)
+
+    def on_access(
+        self,
+        function: Callable[[int, int, int, int], None],
+        begin: int,
+        end: int,
+        *,
+        reads: bool = False,
+        writes: bool = True,
+    ) -> int:
+        """Call ``function(kind, address, size, value)`` before each access from begin to end.
+
+        ``end`` is the last address. The value of a load is 0; that of a store is signed.
+        """
+
+        def call(_uc: Any, kind: int, address: int, size: int, value: int, _data: Any) -> None:
+            try:
+                function(kind, address, size, value)
+            except BaseException as error:  # noqa: BLE001 (it must not reach the C code)
+                self.fail(error)
+
+        kinds = (_HOOK_READ if reads else 0) | (_HOOK_WRITE if writes else 0)
+        return self._hook(kinds, _ON_ACCESS(call), begin, end)
+
+    def on_code(self, function: Callable[[int], None], begin: int, end: int) -> int:
+        """Call ``function(address)`` before each instruction from begin to end (the last one)."""
+
+        def call(_uc: Any, address: int, _size: int, _data: Any) -> None:
+            try:
+                function(address)
+            except BaseException as error:  # noqa: BLE001
+                self.fail(error)
+
+        return self._hook(_HOOK_CODE, _ON_CODE(call), begin, end)
+
+    def on_instruction(self, name: str, function: Callable[[], None]) -> int:
+        """Call ``function`` in place of each RDTSC, RDTSCP, CPUID or SYSCALL."""
+
+        def call(_uc: Any, _data: Any) -> int:
+            try:
+                function()
+            except BaseException as error:  # noqa: BLE001
+                self.fail(error)
+            return 1
+
+        number = _INT(self._instructions[name])
+        return self._hook(_HOOK_INSN, _ON_INSTRUCTION(call), 1, 0, number)
+
+    def on_invalid(self, function: Callable[[], bool]) -> int:
+        """Call ``function`` at an invalid instruction; True where it did what it should do."""
+
+        def call(_uc: Any, _data: Any) -> bool:
+            try:
+                return function()
+            except BaseException as error:  # noqa: BLE001
+                self.fail(error)
+                return False
+
+        return self._hook(_HOOK_INVALID_INSTRUCTION, _ON_INVALID(call), 1, 0)
+
+    def on_fault(self, function: Callable[[int, int, int], None]) -> int:
+        """Call ``function(kind, address, size)`` at an access that no mapping allows."""
+
+        def call(_uc: Any, kind: int, address: int, size: int, _value: int, _data: Any) -> bool:
+            try:
+                function(kind, address, size)
+            except BaseException as error:  # noqa: BLE001
+                self.fail(error)
+            return False
+
+        return self._hook(_HOOK_INVALID_MEMORY, _ON_FAULT(call), 1, 0)
+
+    def on_interrupt(self, function: Callable[[int], None]) -> int:
+        """Call ``function(number)`` at an interrupt or exception."""
+
+        def call(_uc: Any, number: int, _data: Any) -> None:
+            try:
+                function(number)
+            except BaseException as error:  # noqa: BLE001
+                self.fail(error)
+
+        return self._hook(_HOOK_INTR, _ON_INTERRUPT(call), 1, 0)
+
+    # --- running ---
+
+    def fail(self, error: BaseException) -> None:
+        """End the run with an error, which ``run`` raises."""
+        if self.error is None:
+            self.error = error
+        self.stop()
+
+    def stop(self) -> None:
+        """End the run before the next instruction; from a callback."""
+        self._library.uc_emu_stop(self._handle)
+
+    def run(self, begin: int, until: int, count: int) -> int:
+        """Run ``count`` instructions at most; the engine's status (0, nothing was wrong).
+
+        Always counted: code that was translated without counting would not stop.
+        """
+        self.error = None
+        status: int = self._library.uc_emu_start(self._handle, begin, until, 0, count)
+        if self.error is not None:
+            error, self.error = self.error, None
+            raise error
+        return status

@@ -1,0 +1,81 @@
+"""The heap of a native program: blocks of multiples of 16 bytes, the smallest free one first."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fx_emulator.native.errors import NativeError
+from fx_emulator.native.space import READ, WRITE
+
+__all__ = ["Heap"]
+
+HEAP_AT = 0x4000_0000
+HEAP_BYTES = 64 << 20
+_LEAST = 16
+
+
+class Heap:
+    """What malloc gives out. Blocks are never split or merged; addresses follow from the calls."""
+
+    def __init__(self, machine: Any) -> None:
+        self._machine = machine
+        self.region = machine.map_private("heap", HEAP_AT, HEAP_BYTES, READ | WRITE)
+        self._end = HEAP_AT
+        self._sizes: dict[int, int] = {}
+        self._live: set[int] = set()
+        self._free: dict[int, list[int]] = {}
+
+    @classmethod
+    def of(cls, machine: Any) -> Heap:
+        """The heap of a machine, made when it is first asked for."""
+        if "heap" not in machine.state:
+            machine.state["heap"] = cls(machine)
+        heap: Heap = machine.state["heap"]
+        return heap
+
+    def allocate(self, size: int, align: int = 16) -> int:
+        """A block of at least ``size`` bytes; 0 where the heap is full."""
+        size = max(_LEAST, -(-size // 16) * 16)
+        places = self._free.get(size)
+        if places and align <= 16:
+            at = places.pop()
+        else:
+            at = -(-self._end // align) * align
+            if at + size > HEAP_AT + HEAP_BYTES:
+                return 0
+            self._end = at + size
+            self._sizes[at] = size
+        self._live.add(at)
+        return at
+
+    def release(self, at: int) -> None:
+        """Give a block back; 0 is none. Raises NativeError for what is no block in use."""
+        if not at:
+            return
+        if at not in self._live:
+            what = "freed twice" if at in self._sizes else "freed, but malloc did not give it"
+            raise NativeError(f"address {at:#x} is {what}")
+        self._live.remove(at)
+        self._free.setdefault(self._sizes[at], []).append(at)
+
+    def size(self, at: int) -> int:
+        """Bytes of a block in use. Raises NativeError for another address."""
+        if at not in self._live:
+            raise NativeError(f"address {at:#x} is no block in use")
+        return self._sizes[at]
+
+    @property
+    def live(self) -> int:
+        """Blocks in use."""
+        return len(self._live)
+
+    def snapshot(self) -> Any:
+        """What ``restore`` puts back."""
+        free = {size: list(places) for size, places in self._free.items()}
+        return self._end, dict(self._sizes), set(self._live), free
+
+    def restore(self, kept: Any) -> None:
+        """Go back to a snapshot, which stays good."""
+        self._end, sizes, live, free = kept
+        self._sizes, self._live = dict(sizes), set(live)
+        self._free = {size: list(places) for size, places in free.items()}

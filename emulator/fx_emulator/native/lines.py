@@ -1,0 +1,193 @@
+"""Names for addresses: functions from the symbol table, lines and frames from DWARF."""
+
+from __future__ import annotations
+
+import bisect
+from collections.abc import Callable
+from typing import Any
+
+from fx_emulator.native.elf import ObjectFile
+from fx_emulator.native.errors import Frame
+
+__all__ = ["Names"]
+
+_DEPTH = 64
+"""Frames of a backtrace at most."""
+_DWARF_REGISTERS = (
+    *("rax", "rdx", "rcx", "rbx", "rsi", "rdi", "rbp", "rsp"),
+    *(f"r{number}" for number in range(8, 16)),
+    "rip",
+)
+_BAD_DWARF = (Exception,)
+"""What pyelftools raises for sections that it does not understand: anything."""
+
+
+class Names:
+    """What an object file says about addresses. DWARF is decoded when it is first asked for."""
+
+    def __init__(self, file: ObjectFile, extra: dict[int, str]) -> None:
+        self._file = file
+        named = {each.address: (each.name, each.size) for each in file.functions}
+        named |= {address: (name, 1) for address, name in extra.items()}
+        self._functions = sorted((address, *what) for address, what in named.items())
+        self._starts = [each[0] for each in self._functions]
+        self._lines: list[tuple[int, str, int]] | None = None
+        self._line_starts: list[int] = []
+        self._frames: list[tuple[int, int, Any]] | None = None
+        self._known: dict[int, Frame] = {}
+
+    def frame(self, address: int) -> Frame:
+        """What is at an address; an unknown one has neither function nor file."""
+        frame = self._known.get(address)
+        if frame is None:
+            frame = self._known[address] = self._frame(address)
+        return frame
+
+    def _frame(self, address: int) -> Frame:
+        name, offset = "", 0
+        at = bisect.bisect_right(self._starts, address) - 1
+        if at >= 0:
+            start, found, size = self._functions[at]
+            if address < start + max(size, 1) or (not size and address - start < 1 << 16):
+                name, offset = found, address - start
+        lines = self._line_table()
+        at = bisect.bisect_right(self._line_starts, address) - 1
+        if at >= 0 and lines[at][2]:
+            return Frame(address, name, offset, lines[at][1], lines[at][2])
+        return Frame(address, name, offset)
+
+    # --- lines ---
+
+    def _line_table(self) -> list[tuple[int, str, int]]:
+        """Where each line begins: address, file, line; line 0 where a sequence ends."""
+        if self._lines is None:
+            try:
+                self._lines = sorted(self._decode_lines())
+            except _BAD_DWARF:
+                self._lines = []
+            self._line_starts = [each[0] for each in self._lines]
+        return self._lines
+
+    def _decode_lines(self) -> list[tuple[int, str, int]]:
+        file = self._file.debug
+        if not file.has_dwarf_info():
+            return []
+        dwarf = file.get_dwarf_info()
+        bias = self._file.base if self._file.kind == "shared" else 0
+        found: dict[int, tuple[str, int]] = {}
+        for unit in dwarf.iter_CUs():
+            program = dwarf.line_program_for_CU(unit)
+            if program is None:
+                continue
+            files = [_text(each.name) for each in program["file_entry"]]
+            first = 0 if program["version"] >= 5 else 1
+            for entry in program.get_entries():
+                state = entry.state
+                if state is None:
+                    continue
+                address = bias + state.address
+                if state.end_sequence:
+                    found.setdefault(address, ("", 0))
+                    continue
+                number = state.file - first
+                name = files[number] if 0 <= number < len(files) else "?"
+                # A later row of the same address is the one that holds; line 0 says nothing.
+                if state.line or address not in found:
+                    found[address] = (name.rsplit("/", 1)[-1], state.line)
+        return [(address, *what) for address, what in found.items()]
+
+    # --- frames ---
+
+    def backtrace(
+        self,
+        registers: dict[str, int],
+        load: Callable[[int], int | None],
+        runs: Callable[[int], bool],
+    ) -> tuple[Frame, ...]:
+        """Who called whom, innermost first: by call frame information, else by frame pointers.
+
+        ``load`` reads a word of memory, or None; ``runs`` says whether an address is of code.
+        """
+        state = dict(registers)
+        frames = [self.frame(state["rip"])]
+        if not runs(state["rip"]):
+            # A jump into nowhere: who jumped stands on the stack.
+            back = load(state["rsp"])
+            if back is not None and runs(back):
+                state["rip"], state["rsp"] = back, state["rsp"] + 8
+                frames.append(self.frame(back - 1))
+        while len(frames) < _DEPTH:
+            caller = self._caller(state, load)
+            if caller is None or not runs(caller["rip"]) or caller["rsp"] <= state["rsp"]:
+                break
+            state = caller
+            # The address behind a call may already be of another line.
+            frames.append(self.frame(state["rip"] - 1))
+        return tuple(frames)
+
+    def _caller(
+        self, state: dict[str, int], load: Callable[[int], int | None]
+    ) -> dict[str, int] | None:
+        row = self._row(state["rip"])
+        if row is None:
+            # push %rbp; mov %rsp, %rbp
+            saved, back = load(state["rbp"]), load(state["rbp"] + 8)
+            if saved is None or back is None:
+                return None
+            return state | {"rip": back, "rbp": saved, "rsp": state["rbp"] + 16}
+        rule = row["cfa"]
+        if rule.expr is not None:
+            return None
+        cfa = state[_DWARF_REGISTERS[rule.reg]] + rule.offset
+        caller = state | {"rsp": cfa}
+        for number, each in row.items():
+            if isinstance(number, int) and each.type == "OFFSET" and number < 17:
+                value = load(cfa + each.arg)
+                if value is None:
+                    return None
+                caller[_DWARF_REGISTERS[number]] = value
+        return caller if 16 in row else None
+
+    def _row(self, address: int) -> dict[Any, Any] | None:
+        """The rules of call frame information that hold at an address."""
+        if self._frames is None:
+            try:
+                self._frames = sorted(self._decode_frames(), key=lambda each: each[0])
+            except _BAD_DWARF:
+                self._frames = []
+        at = bisect.bisect_right(self._frames, address, key=lambda each: each[0]) - 1
+        if at < 0 or address >= self._frames[at][1]:
+            return None
+        try:
+            table = self._frames[at][2].get_decoded().table
+        except _BAD_DWARF:
+            return None
+        bias = self._bias
+        rows = [row for row in table if row["pc"] + bias <= address]
+        return rows[-1] if rows else None
+
+    @property
+    def _bias(self) -> int:
+        return self._file.base if self._file.kind == "shared" else 0
+
+    def _decode_frames(self) -> list[tuple[int, int, Any]]:
+        file = self._file.debug
+        if not file.has_dwarf_info():
+            return []
+        dwarf = file.get_dwarf_info()
+        entries: list[Any] = []
+        if dwarf.has_EH_CFI():
+            entries += dwarf.EH_CFI_entries()
+        if dwarf.has_CFI():
+            entries += dwarf.CFI_entries()
+        found = []
+        for entry in entries:
+            header = entry.header
+            if hasattr(entry, "cie") and "initial_location" in header:
+                start = self._bias + header["initial_location"]
+                found.append((start, start + header["address_range"], entry))
+        return found
+
+
+def _text(name: bytes | str) -> str:
+    return name.decode(errors="replace") if isinstance(name, bytes) else name

@@ -1,0 +1,785 @@
+"""The machine of a native program: CPU, address space, object file, threads, and what they call.
+
+One thread runs at a time. ``advance`` lets it run a number of instructions; who asks for that
+(``program``, ``explore``, the kernel) decides who is next.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+from fx_emulator.cpu import Cpu
+from fx_emulator.errors import Crash
+from fx_emulator.native.calls import Blocked, Call, known_calls
+from fx_emulator.native.decode import Decoder
+from fx_emulator.native.devices import MappedDevice
+from fx_emulator.native.elf import Symbol, open_object
+from fx_emulator.native.engine import FAULTS, Engine
+from fx_emulator.native.errors import BudgetError, Frame, LoadError, NativeError
+from fx_emulator.native.lines import Names
+from fx_emulator.native.order import StoreBuffers
+from fx_emulator.native.relocate import Linker
+from fx_emulator.native.routines import ROUTINES, TLS_DESCRIPTOR
+from fx_emulator.native.space import PAGE, READ, RUN, WRITE, Region, Space, round_up
+from fx_emulator.native.threads import Finished, NativeThread, Stopped
+
+__all__ = ["BUDGET", "Machine", "MemoryOrder"]
+
+MemoryOrder = Literal["program", "tso"]
+System = Literal["fuchsia", "linux"]
+Sink = Callable[[MappedDevice, int, int, int, int], None]
+"""``(device, offset, size, value, pc)``: told of each store before its bytes change."""
+
+BUDGET = 10_000_000
+"""Instructions after which a call must be an endless loop."""
+
+TRAPS_AT = 0x0F00_0000
+IMAGE_AT = 0x1000_0000
+STACKS_AT = 0x7000_0000_0000
+_SLOT = 16
+_EXIT = TRAPS_AT
+"""Where functions return to that nobody called."""
+_STACK_BYTES = 256 << 10
+_RED_ZONE = 128
+_TCB_BYTES = 256
+_TLS_GUARD = 0x28
+"""Where the stack protector's word is, from the thread's pointer."""
+_GUARD_WORD = 0x5BD1E995_2F0B4A00
+_ARGUMENTS = ("rdi", "rsi", "rdx", "rcx", "r8", "r9")
+
+# CPUID: what the engine runs, beside what the emulated processor says of its counter.
+_FEATURES_EDX = 1 << 0 | 1 << 4 | 1 << 5 | 1 << 8 | 1 << 15 | 1 << 19 | 7 << 23 | 1 << 26
+"""x87, TSC, MSR, CX8, CMOV, CLFLUSH, MMX, FXSR, SSE, SSE2."""
+_FEATURES_ECX = 1 << 0 | 1 << 9 | 1 << 13 | 1 << 23
+"""SSE3, SSSE3, CMPXCHG16B, POPCNT."""
+_EXTENDED_EDX = 1 << 11 | 1 << 20 | 1 << 29
+"""SYSCALL, NX, long mode."""
+
+_INTERRUPTS = {
+    0: "division by zero, or a quotient that is too large",
+    1: "single-step trap",
+    3: "breakpoint",
+    4: "overflow trap",
+    5: "bound exceeded",
+    12: "stack fault",
+    13: "general protection fault: a misaligned SSE access or a privileged instruction",
+    14: "page fault",
+    16: "x87 exception",
+    17: "alignment check",
+    19: "SSE exception",
+}
+_CELLS = {
+    "stdout": bytes(8),
+    "stderr": bytes(8),
+    "environ": bytes(8),
+    "__dso_handle": bytes(8),
+    "__stack_chk_guard": _GUARD_WORD.to_bytes(8, "little"),
+}
+"""Variables that the target gives, with what they hold."""
+
+
+class Machine:
+    """What runs one loaded object file on a target.
+
+    Raises LoadError for a file that cannot be loaded, MissingPackageError without the extra.
+    """
+
+    def __init__(
+        self,
+        target: Any,
+        path: str | Path,
+        *,
+        symbols: Mapping[str, Any] | None = None,
+        memory_order: MemoryOrder = "program",
+        system: System = "fuchsia",
+        stack: int = _STACK_BYTES,
+    ) -> None:
+        if memory_order not in {"program", "tso"}:
+            raise NativeError(f"memory_order is 'program' or 'tso', not {memory_order!r}")
+        self.target = target
+        self.engine = Engine()
+        self.space = Space(self.engine)
+        self.decoder = Decoder(self.space.read)
+        self.stack_bytes = round_up(stack)
+        self.threads: list[NativeThread] = []
+        self.current: NativeThread | None = None
+        self.running = False
+        self.devices: dict[int, MappedDevice] = {}
+        """By the identity of what is mapped."""
+        self.sink: Sink | None = None
+        """Told of each store into a device."""
+        self.journal: list[tuple[Region, int, bytes]] | None = None
+        """What bytes were before they changed, while somebody wants to go back."""
+        self.rewrites: list[tuple[MappedDevice, int, int]] = []
+        """Words of devices to put right once the instruction is done that stores now."""
+        self.calls: dict[int, Call] = {}
+        """Functions that the target gives, by the address of their trap."""
+        self.state: dict[str, Any] = {}
+        """What calls keep: heap, handles."""
+        self.on_call: Callable[[Call], None] | None = None
+        """Told of each call of a function that the target gives."""
+        self.pc = self.engine.reader("rip")
+        """Address of the instruction that runs."""
+        self.order = StoreBuffers(self) if memory_order == "tso" else None
+        self.linux: Any = None
+        self.file = open_object(path, IMAGE_AT)
+        self._given = dict(symbols or {})
+        try:
+            self._load(system)
+        except BaseException:
+            self.close()
+            raise
+
+    def close(self) -> None:
+        """Let go of the CPU and of devices. Harmless when done twice."""
+        self.engine.close()
+
+    # --- loading ---
+
+    def _load(self, system: System) -> None:
+        file, space = self.file, self.space
+        for chunk in file.chunks:
+            self._map_chunk(chunk.start, chunk.size, chunk.data, chunk.permissions, chunk.name)
+        self.tls_size = round_up(file.tls_size, max(16, file.tls_align))
+        names = self._traps(system)
+        linker = Linker(
+            file=file,
+            space=space,
+            resolve=self.resolve,
+            tls_offset=-self.tls_size,
+            got_start=self._got(),
+            descriptor=self.routines["tls descriptor"],
+        )
+        self.names = Names(file, names)
+        self._install_hooks()
+        if system == "linux":
+            from fx_emulator.native.linux import Linux
+
+            self.linux = Linux(self)
+            return
+        linker.apply()
+        self.engine.forget_code()
+        if self.order is not None:
+            self._order_stores()
+        for place, resolver in linker.deferred:
+            space.write_word(place, self.run(self.main, resolver))
+        for place in file.initialisers:
+            function = space.read_word(place)
+            if function not in {0, (1 << 64) - 1}:
+                self.run(self.main, function)
+
+    def _map_chunk(self, start: int, size: int, data: bytes, permissions: int, name: str) -> None:
+        """Map a segment; neighbours may share a page, which then allows what both need."""
+        first, last = start & -PAGE, round_up(start + size)
+        while first < last and self.space.find(first) is not None:
+            self.space.protect(first, PAGE, READ | WRITE | RUN)
+            first += PAGE
+        if first < last:
+            self.space.map(name, first, last - first, permissions)
+        at = 0
+        while at < len(data):
+            region = self.space.find(start + at)
+            assert region is not None  # noqa: S101 (it was mapped above)
+            part = data[at : at + region.end - start - at]
+            self.space.write(start + at, part)
+            at += len(part)
+
+    def _traps(self, system: System) -> dict[int, str]:
+        """Give each undefined symbol an address; all that have none are one error."""
+        calls = known_calls()
+        self.addresses: dict[str, int] = {}
+        self.routines: dict[str, int] = {}
+        code = bytearray(b"\xc3".ljust(_SLOT, b"\xcc"))
+        cells: dict[str, bytes] = {}
+        missing: list[str] = []
+        for name, symbol in self.file.undefined.items():
+            given = self._given.get(name)
+            call = Call.of(name, given) if callable(given) else calls.get(name)
+            if isinstance(given, int):
+                self.addresses[name] = given
+            elif isinstance(given, bytes | bytearray):
+                cells[name] = bytes(given)
+            elif call is not None:
+                self.addresses[name] = TRAPS_AT + len(code)
+                self.calls[TRAPS_AT + len(code)] = call
+                code += b"\xc3".ljust(_SLOT, b"\xcc")
+            elif name in _CELLS:
+                cells[name] = _CELLS[name]
+            elif symbol.weak:
+                self.addresses[name] = 0
+            elif name not in ROUTINES and name != "_GLOBAL_OFFSET_TABLE_":
+                missing.append(name)
+        if missing and system != "linux":
+            raise LoadError(_unresolved(self.file.path, missing, [*calls, *ROUTINES]))
+        unused = sorted(self._given.keys() - self.file.undefined.keys())
+        if unused:
+            raise LoadError(
+                f"{self.file.path}: leaves no symbol {unused[0]!r} undefined; declare it extern "
+                "and use it, or take it out of symbols="
+            )
+        self.trap_end = TRAPS_AT + len(code)
+        for name, body in {**ROUTINES, "tls descriptor": TLS_DESCRIPTOR}.items():
+            self.routines[name] = TRAPS_AT + len(code)
+            if name in self.file.undefined:
+                self.addresses.setdefault(name, self.routines[name])
+            code += body.ljust(round_up(len(body), _SLOT), b"\xcc")
+        self.space.map("calls", TRAPS_AT, len(code), READ | RUN)
+        self.space.write(TRAPS_AT, code)
+        self._place_cells(TRAPS_AT + round_up(len(code)), cells)
+        named = {**self.routines, **self.addresses}
+        return {address: name for name, address in named.items() if address}
+
+    def _place_cells(self, at: int, cells: Mapping[str, bytes]) -> None:
+        if not cells:
+            return
+        size = sum(round_up(len(body), 16) for body in cells.values())
+        self.space.map("variables of the target", at, size, READ | WRITE)
+        for name, body in cells.items():
+            self.addresses[name] = at
+            self.space.write(at, body)
+            at += round_up(len(body), 16)
+
+    def _got(self) -> int:
+        """Room for words that relocations of the object file need."""
+        size = 32 * len(self.file.relocations) + 8
+        if self.file.kind != "relocatable":
+            # A linked file brings its own; only stubs of its ifuncs are put here.
+            size = PAGE + 16 * sum(each.kind == "ifunc" for each in self.file.functions)
+        last = max(round_up(chunk.start + chunk.size) for chunk in self.file.chunks)
+        region = self.space.map("offset table", last + PAGE, size, READ | WRITE | RUN)
+        self.addresses["_GLOBAL_OFFSET_TABLE_"] = region.start
+        return region.start
+
+    def resolve(self, symbol: Symbol) -> int:
+        """Where a symbol is; 0 for a weak one that nobody defines."""
+        if symbol.kind == "section" or (symbol.defined and symbol.local):
+            return symbol.address
+        found = self.file.symbols.get(symbol.name)
+        if found is not None:
+            return found.address
+        return self.addresses.get(symbol.name, 0)
+
+    def address_of(self, name: str) -> int:
+        """The address of a function or variable of the file.
+
+        Raises NativeError, naming near ones, where there is none.
+        """
+        symbol = self.file.symbols.get(name)
+        if symbol is None:
+            near = difflib.get_close_matches(name, self.file.symbols, n=3)
+            hint = f"; did you mean {', '.join(map(repr, near))}?" if near else ""
+            raise NativeError(f"{self.file.path.name} defines no symbol {name!r}{hint}")
+        return symbol.address
+
+    # --- devices ---
+
+    def find_device(self, device: Any) -> MappedDevice | None:
+        """Where a Memory or Vmo is mapped; all handles of a VMO are one."""
+        return self.devices.get(_identity(device))
+
+    def map_device(self, device: Any) -> MappedDevice:
+        """Map a Memory or Vmo, once."""
+        mapped = self.find_device(device)
+        start = None
+        if mapped is not None:
+            if not mapped.stale:
+                return mapped
+            start = mapped.region.start
+            mapped.unmap()
+        made = self.devices[_identity(device)] = MappedDevice(self, device, start)
+        if self.order is not None:
+            self._buffer_stores(made.region)
+        return made
+
+    def map_private(self, name: str, start: int, size: int, permissions: int) -> Region:
+        """Map zeros that threads of the program share."""
+        region = self.space.map(name, start, size, permissions)
+        if self.order is not None and permissions & WRITE:
+            self._buffer_stores(region)
+        return region
+
+    def apply_rewrites(self) -> None:
+        """Put right what faults changed of the store that was in flight."""
+        while self.rewrites:
+            device, offset, word = self.rewrites.pop()
+            device.rewrite(offset, word)
+
+    # --- memory that is not of the program's doing ---
+
+    def peek_word(self, address: int) -> bytes:
+        """Eight bytes at an aligned address."""
+        return self.space.read(address, 8)
+
+    def poke_word(self, address: int, data: bytes) -> None:
+        """Put eight bytes there; in the journal, seen by no hook."""
+        if self.journal is not None:
+            region = self.space.find(address)
+            assert region is not None  # noqa: S101 (a store was there)
+            self.journal.append((region, address - region.start, self.space.read(address, 8)))
+        self.space.write(address, data)
+
+    def store(self, address: int, data: bytes) -> None:
+        """A call stores for the program: stores of up to 8 bytes, which hooks see as its own."""
+        at = 0
+        while at < len(data):
+            place = address + at
+            size = min(8 - place % 8, len(data) - at)
+            part = data[at : at + size]
+            region = self.space.find(place)
+            device = region.shared if region is not None else None
+            if region is not None and self.journal is not None:
+                inner = place - region.start
+                self.journal.append((region, inner, bytes(region.view[inner : inner + size])))
+            if device is not None:
+                if place - region.start + size > region.limit:
+                    raise NativeError(f"store of {size} bytes at {place:#x}: beyond the memory")
+                device.land(place - region.start, size, int.from_bytes(part, "little"), self.pc())
+            self.space.write(place, part)
+            self.apply_rewrites()
+            at += size
+
+    # --- store order ---
+
+    def _order_stores(self) -> None:
+        """Hook stores into memory that threads can share, and what drains a store buffer."""
+        for region in self.space.regions:
+            if region.permissions & WRITE and region.name not in {"stack", "thread variables"}:
+                self._buffer_stores(region)
+        for symbol in self.file.functions:
+            at = symbol.address
+            while at < symbol.address + symbol.size:
+                access = self.decoder.access(at)
+                if access is None:
+                    break
+                if access.orders:
+                    self.engine.on_code(self._drainer(bool(access.fence)), at, at)
+                at += access.size
+        self.engine.forget_code()
+
+    def _drainer(self, fence: bool) -> Callable[[int], None]:
+        def drain(address: int) -> None:
+            assert self.order is not None  # noqa: S101
+            self.order.locked(address, fence=fence)
+
+        return drain
+
+    def _buffer_stores(self, region: Region) -> None:
+        order = self.order
+        assert order is not None  # noqa: S101
+
+        def store(_kind: int, address: int, size: int, value: int) -> None:
+            order.on_store(region, address, size, value)
+
+        self.engine.on_access(store, region.start, region.end - 1)
+        self.engine.forget_code()
+
+    # --- hooks ---
+
+    def _install_hooks(self) -> None:
+        engine = self.engine
+        self._fault: tuple[int, int, int] | None = None
+        self._interrupt: int | None = None
+        self._blocked: Blocked | None = None
+        if self.trap_end > TRAPS_AT + _SLOT:
+            engine.on_code(self._trap, TRAPS_AT + _SLOT, self.trap_end - 1)
+        engine.on_fault(self._on_fault)
+        engine.on_interrupt(self._on_interrupt)
+        engine.on_invalid(self._on_invalid)
+        engine.on_instruction("rdtsc", self._rdtsc)
+        engine.on_instruction("rdtscp", self._rdtscp)
+        engine.on_instruction("cpuid", self._cpuid)
+        engine.on_instruction("syscall", self._syscall)
+
+    @property
+    def cpu(self) -> Cpu:
+        """The emulated CPU on which the program runs."""
+        if self.current is not None:
+            return self.current.cpu
+        found: Cpu = self.target.kernel.counter.cpu
+        return found
+
+    def _rdtsc(self) -> None:
+        ticks = self.cpu.rdtsc()
+        self.engine.set("rax", ticks & 0xFFFFFFFF)
+        self.engine.set("rdx", ticks >> 32)
+
+    def _rdtscp(self) -> None:
+        ticks, aux = self.cpu.rdtscp()
+        self.engine.set("rax", ticks & 0xFFFFFFFF)
+        self.engine.set("rdx", ticks >> 32)
+        self.engine.set("rcx", aux)
+
+    def _cpuid(self) -> None:
+        leaf, subleaf = (self.engine.get(name) & 0xFFFFFFFF for name in ("rax", "rcx"))
+        words = list(self.cpu.cpuid(leaf, subleaf))
+        if leaf == 1:
+            words[2] |= _FEATURES_ECX
+            words[3] |= _FEATURES_EDX
+        elif leaf == 0x80000001:
+            words[2] |= 1
+            words[3] |= _EXTENDED_EDX
+        for name, word in zip(("rax", "rbx", "rcx", "rdx"), words, strict=True):
+            self.engine.set(name, word)
+
+    def _syscall(self) -> None:
+        if self.linux is None:
+            number = self.engine.get("rax")
+            raise self.error(
+                f"SYSCALL {number}: the target has no Linux; call its functions by name, or run "
+                "the executable with target.execute()"
+            )
+        if self.order is not None:
+            self.order.drain_all(self.order.owner)
+        self.engine.set("rax", self.linux.call())
+
+    def _on_fault(self, kind: int, address: int, size: int) -> None:
+        self._fault = kind, address, size
+
+    def _on_interrupt(self, number: int) -> None:
+        self._interrupt = number
+        self.engine.stop()
+
+    def _on_invalid(self) -> bool:
+        """RDPID, which the engine lacks, is done here; everything else is an error."""
+        pc = self.pc()
+        code = self._code(pc, 5)
+        if code[:1] != b"\xf3":
+            return False
+        rex = code[1] if len(code) == 5 and code[1] >> 4 == 4 else 0
+        body = code[2:5] if rex else code[1:4]
+        if body[:2] != b"\x0f\xc7" or len(body) < 3 or body[2] >> 3 != 0b11111:
+            return False
+        number = (body[2] & 7) | (rex & 1) << 3
+        name = (
+            ["rax", "rcx", "rdx", "rbx", "rsp", "rbp", "rsi", "rdi"]
+            + [f"r{each}" for each in range(8, 16)]
+        )[number]
+        self.engine.set(name, self.cpu.rdmsr(0xC0000103))
+        self.engine.set("rip", pc + (5 if rex else 4))
+        return True
+
+    def _code(self, address: int, size: int) -> bytes:
+        try:
+            return self.space.read(address, size)
+        except NativeError:
+            return b""
+
+    def _trap(self, address: int) -> None:
+        """The program calls a function that the target gives."""
+        call = self.calls[address]
+        if self.on_call is not None:
+            self.on_call(call)
+        if self.order is not None:
+            # The kernel is entered by way of SYSCALL, which waits for no store; the functions of
+            # the target store directly, so that what is older goes first.
+            self.order.drain_all(self.order.owner)
+            self.order.kernel = True
+        try:
+            result = call(self, self.arguments(call.count))
+        except Blocked as blocked:
+            self._blocked = blocked
+            self.engine.stop()
+            return
+        finally:
+            if self.order is not None:
+                self.order.kernel = False
+        self.engine.set("rax", result)
+
+    def arguments(self, count: int) -> list[int]:
+        """The first integer arguments of the function that was just called, unsigned."""
+        values = [self.engine.get(name) for name in _ARGUMENTS[:count]]
+        if count > len(_ARGUMENTS):
+            stack = self.engine.get("rsp") + 8
+            more = range(count - len(_ARGUMENTS))
+            values += [self.space.read_word(stack + 8 * number) for number in more]
+        return values
+
+    # --- threads ---
+
+    @property
+    def main(self) -> NativeThread:
+        """The thread of direct calls; made when it is first asked for."""
+        if not self.threads:
+            self.new_thread("main", self.target.process(self.file.path.name).koid)
+        return self.threads[0]
+
+    def new_thread(
+        self, name: str, process_koid: int, koid: int | None = None, cpu: int | None = None
+    ) -> NativeThread:
+        """Make a thread: a stack, its variables, its registers."""
+        number = len(self.threads)
+        space = self.space
+        at = space.place(STACKS_AT, self.stack_bytes)
+        stack = space.map("stack", at, self.stack_bytes, READ | WRITE)
+        size = self.tls_size + _TCB_BYTES
+        tls = space.map("thread variables", space.place(STACKS_AT, size), size, READ | WRITE)
+        pointer = tls.start + self.tls_size
+        cpus = self.target.processor.cpus
+        thread = NativeThread(
+            name=name,
+            number=number,
+            process_koid=process_koid,
+            koid=next(self.target.kernel.koids) if koid is None else koid,
+            stack=stack,
+            tls=tls,
+            thread_pointer=pointer,
+            context=self.engine.context(),
+            home=cpus[number % len(cpus) if cpu is None else cpu],
+            cpus=cpus,
+        )
+        self.threads.append(thread)
+        return thread
+
+    def start(self, thread: NativeThread, address: int, arguments: Sequence[int] = ()) -> None:
+        """Let a thread begin at a function. Its variables are as they were at the beginning."""
+        space, tls = self.space, thread.tls
+        if (tls is not None and thread.number) or (
+            tls is not None and not space.read_word(thread.thread_pointer)
+        ):
+            self._reset_tls(thread)
+        self._select(None)
+        engine = self.engine
+        for name in [
+            "rax",
+            "rbx",
+            "rcx",
+            "rdx",
+            "rsi",
+            "rdi",
+            "rbp",
+            "r8",
+            "r9",
+            "r10",
+            "r11",
+            "r12",
+            "r13",
+            "r14",
+            "r15",
+        ]:
+            engine.set(name, 0)
+        engine.set("eflags", 2)
+        engine.set("fs_base", thread.thread_pointer)
+        on_stack = list(arguments[len(_ARGUMENTS) :])
+        for name, value in zip(_ARGUMENTS, arguments, strict=False):
+            engine.set(name, value)
+        top = thread.top - 64
+        words = [_EXIT, *on_stack]
+        sp = ((top - 8 * len(words)) & -16) - 8
+        for number, word in enumerate(words):
+            space.write_word(sp + 8 * number, word)
+        engine.set("rsp", sp)
+        engine.save(thread.context)
+        thread.pc = address
+        thread.finished = False
+        thread.depth.clear()
+
+    def _reset_tls(self, thread: NativeThread) -> None:
+        file, pointer = self.file, thread.thread_pointer
+        begin = pointer - self.tls_size
+        self.space.write(begin, file.tls.ljust(file.tls_size, b"\0"))
+        self.space.write_word(pointer, pointer)
+        self.space.write_word(pointer + 16, pointer)
+        self.space.write_word(pointer + _TLS_GUARD, _GUARD_WORD)
+
+    def interrupt(self, thread: NativeThread, address: int, arguments: Sequence[int]) -> None:
+        """Let a signal handler run on top of a thread, which goes on where it was behind it."""
+        self._select(thread)
+        kept = self.engine.context()
+        self.engine.save(kept)
+        thread.depth.append((kept, thread.pc))
+        sp = ((self.engine.get("rsp") - _RED_ZONE) & -16) - 8
+        self.store(sp, _EXIT.to_bytes(8, "little"))
+        for name, value in zip(_ARGUMENTS, arguments, strict=False):
+            self.engine.set(name, value)
+        self.engine.set("rsp", sp)
+        thread.pc = address
+
+    def _select(self, thread: NativeThread | None) -> None:
+        """Put a thread on the CPU."""
+        if thread is self.current:
+            return
+        if self.current is not None:
+            self.engine.save(self.current.context)
+        if thread is not None:
+            self.engine.restore(thread.context)
+            if self.order is not None:
+                self.order.switch(thread.number)
+        self.current = thread
+
+    # --- running ---
+
+    def advance(self, thread: NativeThread, count: int) -> Stopped | Finished | Blocked:
+        """Let a thread run up to ``count`` instructions.
+
+        Raises NativeError for what no program may do, and what functions of the target raise.
+        """
+        if self.running:
+            raise NativeError("a function of the target cannot run the program that called it")
+        self._select(thread)
+        self.running = True
+        try:
+            return self._advance(thread, count)
+        finally:
+            self.running = False
+
+    def _advance(self, thread: NativeThread, count: int) -> Stopped | Finished | Blocked:
+        self._fault = self._interrupt = self._blocked = None
+        thread.executed += count
+        try:
+            status = self.engine.run(thread.pc, _EXIT, count)
+        except Crash:
+            self.apply_rewrites()
+            raise
+        except NativeError as error:
+            raise self._placed(error) from None
+        self.apply_rewrites()
+        thread.pc = self.pc()
+        if self._blocked is not None:
+            self.leave_call(self._blocked.result)
+            return self._blocked
+        if self._interrupt is not None:
+            raise self._interrupted(self._interrupt)
+        if status:
+            raise self._faulted(status)
+        if thread.pc != _EXIT:
+            return Stopped()
+        result = self.engine.get("rax")
+        if thread.depth:
+            kept, thread.pc = thread.depth.pop()
+            self.engine.restore(kept)
+            return Stopped()
+        thread.finished, thread.result = True, result
+        return Finished(result)
+
+    def leave_call(self, result: int) -> None:
+        """Return from the function of the target that the current thread is in."""
+        assert self.current is not None  # noqa: S101
+        sp = self.engine.get("rsp")
+        self.current.pc = self.space.read_word(sp)
+        self.engine.set("rsp", sp + 8)
+        self.engine.set("rip", self.current.pc)
+        self.engine.set("rax", result)
+
+    def run(
+        self,
+        thread: NativeThread,
+        address: int,
+        arguments: Sequence[int] = (),
+        budget: int = BUDGET,
+    ) -> int:
+        """Run a function to its end; RAX. Sleeping lets virtual time pass.
+
+        Raises BudgetError for an endless loop.
+        """
+        if self.running:
+            raise NativeError("a function of the target cannot run the program that called it")
+        self.start(thread, address, arguments)
+        while budget > 0:
+            before = thread.executed
+            match self.advance(thread, budget):
+                case Finished(result):
+                    if self.order is not None:
+                        self.order.drain_all(thread.number)
+                    return result
+                case Blocked() as blocked:
+                    if blocked.action == "exit":
+                        thread.finished = True
+                        return blocked.result
+                    if blocked.ns:
+                        self.target.clock.advance(blocked.ns)
+                    thread.executed = before + 1
+                    budget -= 1
+                case _:
+                    budget = 0
+        raise self.endless(thread)
+
+    # --- errors ---
+
+    def endless(self, thread: NativeThread) -> BudgetError:
+        """The error of a thread that did not end."""
+        self._select(thread)
+        error = self.error("no end within the budget of instructions; give a larger budget=, or "
+                           "mend the loop")  # fmt: skip
+        return BudgetError(
+            error.message, frames=error.frames, registers=error.registers, thread=thread.name
+        )
+
+    def error(self, message: str) -> NativeError:
+        """An error at the place where the program is."""
+        frames, registers = self.backtrace()
+        name = self.current.name if self.current is not None else ""
+        return NativeError(message, frames=frames, registers=registers, thread=name)
+
+    def _placed(self, error: NativeError) -> NativeError:
+        if error.frames:
+            return error
+        return self.error(error.message)
+
+    def backtrace(self) -> tuple[tuple[Frame, ...], dict[str, int]]:
+        """Frames, innermost first, and the registers."""
+        registers = self.engine.registers()
+
+        def load(address: int) -> int | None:
+            try:
+                return self.space.read_word(address)
+            except NativeError:
+                return None
+
+        return self.names.backtrace(registers, load, self._runs), registers
+
+    def _runs(self, address: int) -> bool:
+        region = self.space.find(address)
+        return region is not None and bool(region.permissions & RUN) and address != _EXIT
+
+    def _interrupted(self, number: int) -> NativeError:
+        if number == 3:
+            assert self.current is not None  # noqa: S101
+            return self.error("breakpoint instruction (INT3), or a jump between two functions")
+        what = _INTERRUPTS.get(number, "software interrupt")
+        return self.error(f"exception {number}: {what}")
+
+    def _faulted(self, status: int) -> NativeError:
+        if self._fault is not None:
+            kind, address, size = self._fault
+            what = FAULTS.get(kind, "memory fault")
+            sized = "" if kind in {21, 24} else f" of {size} bytes"
+            region = self.space.find(address)
+            where = f" ({region.name})" if region is not None else ""
+            return self.error(f"{what}{sized} at {address:#x}{where}")
+        pc = self.pc()
+        text = self.decoder.name(pc)
+        if text.startswith("ud2"):
+            return self.error(
+                "invalid instruction UD2: the compiler's trap (unreachable code, __builtin_trap)"
+            )
+        if status != 10:
+            return self.error(f"the CPU emulator stopped with status {status} at {text!r}")
+        why = ""
+        if text.startswith("v") or any(name in text for name in ("zmm", "ymm", "k1")):
+            level = "AVX-512" if "zmm" in text or self._code(pc, 1) == b"\x62" else "AVX"
+            why = f": the emulated CPU has no {level}; build with -march=x86-64"
+        return self.error(f"invalid instruction {text!r}{why}")
+
+
+def _identity(device: Any) -> int:
+    return id(getattr(device, "_vmo", device))
+
+
+def _unresolved(path: Path, missing: Sequence[str], known: Sequence[str]) -> str:
+    """One message for all symbols that nobody defines, each with what to do."""
+    lines = []
+    for name in sorted(missing):
+        near = difflib.get_close_matches(name, known, n=1, cutoff=0.8)
+        if near:
+            advice = f"did you mean {near[0]}? Or give it: symbols={{{name!r}: function}}"
+        elif name.startswith(("zx_", "_zx_")):
+            advice = f"the target has no such call; give it: symbols={{{name!r}: function}}"
+        elif name.startswith(("_ZN", "_ZSt", "_ZTV", "__gxx")):
+            advice = "of the C++ library: link it in with -static-libstdc++, or do without"
+        else:
+            advice = f"link its object in, or give it: symbols={{{name!r}: function}}"
+        lines.append(f"\n  {name}: {advice}")
+    return f"{path}: {len(missing)} unresolved symbols:{''.join(lines)}"

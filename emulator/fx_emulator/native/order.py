@@ -1,0 +1,194 @@
+"""Store buffers of x86-TSO: a store is seen by its own thread at once, by others when it drains.
+
+The memory always shows what the running thread sees. Where a thread has stores in its buffer, what
+everybody else sees at these words is kept aside.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import Any
+
+import attrs
+
+from fx_emulator.native.space import Region
+
+__all__ = ["Pending", "StoreBuffers"]
+
+CAPACITY = 64
+"""Stores that a buffer holds; one more drains the oldest."""
+_WORD = 8
+
+
+@attrs.frozen
+class Pending:
+    """A store in a buffer."""
+
+    region: Region
+    at: int
+    size: int
+    value: int
+    pc: int
+
+    @property
+    def address(self) -> int:
+        """Guest address."""
+        return self.region.start + self.at
+
+    @property
+    def words(self) -> range:
+        """Guest addresses of the words that it touches."""
+        first = self.address & -_WORD
+        return range(first, self.address + self.size, _WORD)
+
+
+class StoreBuffers:
+    """A store buffer for each thread of a machine."""
+
+    def __init__(self, machine: Any) -> None:
+        self.machine = machine
+        self.pending: dict[int, deque[Pending]] = {}
+        self.hidden: dict[int, bytes] = {}
+        """Words that the owner has stored into: what the others see."""
+        self.owner: int | None = None
+        """Number of the thread whose view the memory shows."""
+        self.direct = -1
+        """Address of the locked instruction in flight, whose stores are not buffered."""
+        self.kernel = False
+        """Whether the target itself stores, for a call of the program."""
+
+    def is_direct(self) -> bool:
+        """Whether the store in flight goes to memory at once."""
+        return self.kernel or self.machine.pc() == self.direct
+
+    def waiting(self, thread: int) -> deque[Pending]:
+        """The stores of a thread that did not drain yet, oldest first."""
+        return self.pending.setdefault(thread, deque())
+
+    def on_store(self, region: Region, address: int, size: int, value: int) -> None:
+        """The running thread is about to store."""
+        pc = self.machine.pc()
+        if self.kernel or pc == self.direct or self.owner is None:
+            return
+        value &= (1 << 8 * size) - 1
+        entry = Pending(region, address - region.start, size, value, pc)
+        queue = self.waiting(self.owner)
+        if len(queue) >= CAPACITY:
+            self.drain(self.owner)
+        for word in entry.words:
+            if word not in self.hidden:
+                self.hidden[word] = self._load(word)
+        queue.append(entry)
+
+    def locked(self, pc: int, *, fence: bool) -> None:
+        """A locked instruction or fence is next: the buffer drains first."""
+        self.drain_all(self.owner)
+        self.direct = -1 if fence else pc
+
+    # --- draining ---
+
+    def drain_all(self, thread: int | None) -> None:
+        """Let all stores of a thread be seen."""
+        while thread is not None and self.waiting(thread):
+            self.drain(thread)
+
+    def drain(self, thread: int) -> Pending:
+        """Let the oldest store of a thread be seen by everybody."""
+        queue = self.waiting(thread)
+        entry = queue.popleft()
+        self._announce(entry)
+        for word in entry.words:
+            seen = self.hidden.get(word)
+            if seen is None:
+                self._store(word, _overlay(self._load(word), word, entry))
+                continue
+            seen = _overlay(seen, word, entry)
+            mine = [each for each in self.waiting(self.owner or 0) if word in each.words]
+            shown = seen
+            for each in mine:
+                shown = _overlay(shown, word, each)
+            self._store(word, shown)
+            if mine:
+                self.hidden[word] = seen
+            else:
+                del self.hidden[word]
+        self.machine.apply_rewrites()
+        return entry
+
+    def _announce(self, entry: Pending) -> None:
+        device = entry.region.shared
+        if device is not None:
+            with self._as_everybody():
+                device.land(entry.at, entry.size, entry.value, entry.pc)
+
+    def _as_everybody(self) -> _Everybody:
+        return _Everybody(self)
+
+    def switch(self, thread: int) -> None:
+        """Another thread runs: the memory shows its view."""
+        if thread == self.owner:
+            return
+        self.reveal()
+        self.owner = thread
+        for entry in self.waiting(thread):
+            for word in entry.words:
+                shown = self._load(word)
+                self.hidden.setdefault(word, shown)
+                self._store(word, _overlay(shown, word, entry))
+
+    def reveal(self) -> None:
+        """Let the memory show what everybody sees."""
+        for word, seen in self.hidden.items():
+            self._store(word, seen)
+        self.hidden.clear()
+        self.owner = None
+
+    # --- memory ---
+
+    def _load(self, word: int) -> bytes:
+        data: bytes = self.machine.peek_word(word)
+        return data
+
+    def _store(self, word: int, data: bytes) -> None:
+        self.machine.poke_word(word, data)
+
+    # --- exploration ---
+
+    def snapshot(self) -> Any:
+        """What ``restore`` puts back; the memory itself is not in it."""
+        waiting = {thread: tuple(queue) for thread, queue in self.pending.items() if queue}
+        return waiting, dict(self.hidden), self.owner, self.direct
+
+    def restore(self, kept: Any) -> None:
+        """Go back to a snapshot."""
+        waiting, hidden, self.owner, self.direct = kept
+        self.pending = {thread: deque(queue) for thread, queue in waiting.items()}
+        self.hidden = dict(hidden)
+
+
+class _Everybody:
+    """While it is entered, the memory shows what everybody sees."""
+
+    def __init__(self, buffers: StoreBuffers) -> None:
+        self._buffers = buffers
+
+    def __enter__(self) -> None:
+        buffers = self._buffers
+        self._mine = {word: buffers._load(word) for word in buffers.hidden}  # noqa: SLF001
+        for word, seen in buffers.hidden.items():
+            buffers._store(word, seen)  # noqa: SLF001
+
+    def __exit__(self, *_: object) -> None:
+        for word, data in self._mine.items():
+            self._buffers._store(word, data)  # noqa: SLF001
+
+
+def _overlay(data: bytes, word: int, entry: Pending) -> bytes:
+    """The bytes of a word behind a store."""
+    made = bytearray(data)
+    bytes_ = entry.value.to_bytes(entry.size, "little")
+    for number, byte in enumerate(bytes_):
+        within = entry.address + number - word
+        if 0 <= within < _WORD:
+            made[within] = byte
+    return bytes(made)

@@ -1,0 +1,333 @@
+"""Native programs on a target: load an object file, call its functions, start its threads."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import attrs
+
+from fx_emulator import kernel as k
+from fx_emulator.memory import Memory
+from fx_emulator.native.calls import Blocked
+from fx_emulator.native.devices import MappedDevice
+from fx_emulator.native.errors import Frame, NativeError
+from fx_emulator.native.heap import Heap
+from fx_emulator.native.machine import BUDGET, Machine, MemoryOrder
+from fx_emulator.native.threads import Finished, NativeThread
+from fx_emulator.native.zircon import Handles
+from fx_emulator.socket import DatagramSocket
+from fx_emulator.vmo import Mapping as VmoMapping
+from fx_emulator.vmo import Vmo
+
+__all__ = ["Argument", "NativeEntry", "NativeProgram", "Store", "StoreTrace"]
+
+Argument = int | bytes | str | Memory | Vmo | VmoMapping | DatagramSocket
+"""What a native function is given: an integer, bytes (copied in, NUL behind them), a memory
+(mapped; its address), or a socket (a handle)."""
+
+QUANTUM = 1000
+"""Instructions that a thread of the kernel runs at a time, on average."""
+_NS_PER_INSTRUCTION = 1
+
+
+@attrs.frozen
+class Store:
+    """One store of a native program into a device."""
+
+    thread: int
+    pc: int
+    offset: int
+    size: int
+    value: int
+    """Unsigned."""
+    frame: Frame
+    name: str
+    """The thread's name."""
+
+    def __str__(self) -> str:
+        width = 2 + 2 * self.size
+        return (
+            f"{self.name}: {self.frame}: byte {self.offset}, "
+            f"{self.size} bytes: {self.value:#0{width}x}"
+        )
+
+
+class StoreTrace:
+    """Stores into one device, in order; their places are looked up when they are asked for."""
+
+    def __init__(self, program: NativeProgram, device: MappedDevice) -> None:
+        self.program = program
+        self.device = device
+        self.first = device.image()
+        """The device's bytes before the first store."""
+        self.raw: list[tuple[int, int, int, int, int]] = []
+        """``(thread, pc, offset, size, value)`` of each store."""
+
+    def __len__(self) -> int:
+        """How many stores there are."""
+        return len(self.raw)
+
+    def __getitem__(self, number: int) -> Store:
+        """Store ``number``, from 0."""
+        thread, pc, offset, size, value = self.raw[number]
+        machine = self.program.machine
+        name = machine.threads[thread].name
+        return Store(thread, pc, offset, size, value, machine.names.frame(pc), name)
+
+    def __iter__(self) -> Iterator[Store]:
+        """The stores in order."""
+        return (self[number] for number in range(len(self)))
+
+
+class NativeEntry:
+    """A function of a native program with its arguments: something to call, crash and explore."""
+
+    def __init__(
+        self, program: NativeProgram, name: str, arguments: Sequence[Argument], budget: int
+    ) -> None:
+        self.program = program
+        self.name = name
+        self.arguments = tuple(arguments)
+        self.budget = budget
+        self.address = program.machine.address_of(name)
+
+    def __repr__(self) -> str:
+        return f"<NativeEntry: {self.name} of {self.program.path.name}>"
+
+    @property
+    def memory(self) -> Any:
+        """The first memory among the arguments; None where there is none."""
+        kinds = (Memory, Vmo, VmoMapping)
+        return next((each for each in self.arguments if isinstance(each, kinds)), None)
+
+    def __call__(self, *more: Argument) -> int:
+        """Run it to its end, with further arguments behind its own; what it returns."""
+        return self.program.call(self.name, *self.arguments, *more, budget=self.budget)
+
+    def record(self, memory: Any = None) -> StoreTrace:
+        """Run it, and keep each store into a memory (the first among its arguments).
+
+        Raises NativeError where it does what no program may do, and where it has no memory.
+        """
+        device = self.memory if memory is None else memory
+        if device is None:
+            raise NativeError(
+                f"{self.name} has no memory among its arguments; "
+                f"say program.entry({self.name!r}, memory)"
+            )
+        return self.program.record(device, self)
+
+
+class NativeProgram:
+    """An object file on a target. Made by ``Target.load``.
+
+    Args:
+        target: the emulated machine.
+        path: a relocatable object, a shared object, or a static executable without libc.
+        symbols: for each symbol that the file leaves undefined and the target does not give: a
+            Python function of integers, an address, or the bytes of a variable.
+        memory_order: ``program``, or ``tso`` for store buffers.
+        stack: bytes of each thread's stack.
+
+    Raises LoadError for a file that cannot be loaded, NativeError for an initialiser that fails.
+    """
+
+    def __init__(
+        self,
+        target: Any,
+        path: str | Path,
+        *,
+        symbols: Mapping[str, Callable[..., Any] | int | bytes] | None = None,
+        memory_order: MemoryOrder = "program",
+        stack: int = 256 << 10,
+    ) -> None:
+        self.target = target
+        self.path = Path(path)
+        self.machine = Machine(
+            target, path, symbols=symbols, memory_order=memory_order, stack=stack
+        )
+
+    def __repr__(self) -> str:
+        return f"<NativeProgram: {self.path.name}, {len(self.symbols)} symbols>"
+
+    @property
+    def symbols(self) -> dict[str, int]:
+        """Addresses of the functions and variables that the file defines, by name."""
+        return {
+            name: each.address
+            for name, each in self.machine.file.symbols.items()
+            if each.kind in {"func", "object", "ifunc", "none"}
+        }
+
+    @property
+    def output(self) -> bytes:
+        """What the program printed."""
+        printed: bytes = self.machine.state.get("output", b"")
+        return printed
+
+    def close(self) -> None:
+        """Let go of the emulated CPU."""
+        self.machine.close()
+
+    # --- memory ---
+
+    def address(self, device: Any) -> int:
+        """The address at which the program has a Memory or Vmo mapped."""
+        return self.machine.map_device(device).region.start
+
+    def handle(self, thing: Vmo | DatagramSocket) -> int:
+        """A handle of a device, for the program's Zircon calls."""
+        return Handles.of(self.machine).add(thing)
+
+    def read(self, address: int | str, size: int) -> bytes:
+        """Bytes of the program's memory, at an address or symbol."""
+        at = self.machine.address_of(address) if isinstance(address, str) else address
+        return self.machine.space.read(at, size)
+
+    def write(self, address: int | str, data: bytes) -> None:
+        """Put bytes there."""
+        at = self.machine.address_of(address) if isinstance(address, str) else address
+        self.machine.space.write(at, data)
+
+    def convert(self, arguments: Sequence[Argument]) -> list[int]:
+        """What is put into registers for arguments."""
+        values = []
+        for each in arguments:
+            if isinstance(each, int):
+                values.append(each & (1 << 64) - 1)
+            elif isinstance(each, bytes | bytearray | str):
+                data = each.encode() if isinstance(each, str) else bytes(each)
+                at = Heap.of(self.machine).allocate(len(data) + 1)
+                if not at:
+                    raise NativeError(f"no room for an argument of {len(data)} bytes")
+                self.machine.space.write(at, data + b"\0")
+                values.append(at)
+            elif isinstance(each, DatagramSocket):
+                values.append(self.handle(each))
+            else:
+                values.append(self.address(each))
+        return values
+
+    # --- running ---
+
+    def call(
+        self,
+        name: str,
+        *arguments: Argument,
+        thread: NativeThread | None = None,
+        budget: int = BUDGET,
+    ) -> int:
+        """Call a function and run it to its end; RAX, as a signed number.
+
+        ``thread`` is one that ``thread()`` made; None, the program's first. Raises NativeError for
+        what no program may do, BudgetError after ``budget`` instructions, Crash where a fault of a
+        device stops the program, and whatever a Python function of ``symbols`` raises.
+        """
+        machine = self.machine
+        result = machine.run(
+            thread or machine.main, machine.address_of(name), self.convert(arguments), budget
+        )
+        return result - (1 << 64) if result >> 63 else result
+
+    def entry(self, name: str, *arguments: Argument, budget: int = BUDGET) -> NativeEntry:
+        """A function with its arguments, for ``crashtest`` and ``explore``."""
+        return NativeEntry(self, name, arguments, budget)
+
+    def thread(self, name: str, *, process: str = "", cpu: int | None = None) -> NativeThread:
+        """Make a thread for ``call``: with a stack, variables, a koid and a CPU of its own."""
+        owner = self.target.process(process or self.path.name)
+        return self.machine.new_thread(name, owner.koid, cpu=cpu)
+
+    def record(self, device: Any, run: Callable[[], object]) -> StoreTrace:
+        """Keep each store into a device while ``run`` is called."""
+        machine = self.machine
+        mapped = machine.map_device(device)
+        trace = StoreTrace(self, mapped)
+        append = trace.raw.append
+
+        def sink(where: MappedDevice, at: int, size: int, value: int, pc: int) -> None:
+            if where is mapped:
+                current = machine.current
+                append((current.number if current is not None else 0, pc, at, size, value))
+
+        before, machine.sink = machine.sink, sink
+        try:
+            run()
+        finally:
+            machine.sink = before
+        return trace
+
+    # --- threads of the kernel ---
+
+    def spawn(
+        self,
+        name: str,
+        *arguments: Argument,
+        process: str = "app",
+        thread: str = "main",
+        priority: int = k.DEFAULT_PRIORITY,
+        cpu: int | None = None,
+        background: bool = False,
+        quantum: int = QUANTUM,
+        budget: int = BUDGET,
+        signal: NativeEntry | None = None,
+    ) -> NativeThread:
+        """Start a thread of the kernel that runs a function; ``target.run()`` lets it run.
+
+        The kernel may switch to another thread behind every ``quantum`` instructions on average
+        (each time 1 to twice as many, drawn from the target's seed; 1: behind every one), which
+        take a nanosecond each. With ``signal``, its function interrupts the thread at some of
+        these points, as a profiler's handler does. An error of the program is raised by
+        ``target.run()``, and ends its process.
+        """
+        machine = self.machine
+        address = machine.address_of(name)
+        values = self.convert(arguments)
+        made: list[NativeThread] = []
+
+        def body(owner: k.Thread) -> k.Body:
+            native = machine.new_thread(thread, owner.process.koid, owner.koid)
+            native.thread = owner
+            made.append(native)
+            machine.start(native, address, values)
+            native.budget = budget
+            chance = k.Random(self.target.seed * 0x9E3779B1 + owner.koid)
+            return self._body(native, chance, quantum, signal)
+
+        self.target.spawn(process, thread, body, priority=priority, cpu=cpu, background=background)
+        return made[0]
+
+    def _body(
+        self, thread: NativeThread, chance: k.Random, quantum: int, signal: NativeEntry | None
+    ) -> k.Body:
+        """What the kernel runs."""
+        machine = self.machine
+        order = machine.order
+        while True:
+            count = 1 + chance.below(2 * quantum - 1) if quantum > 1 else 1
+            if signal is not None and not thread.depth and not chance.below(4):
+                machine.interrupt(thread, signal.address, self.convert(signal.arguments))
+            outcome = machine.advance(thread, count)
+            if order is not None:
+                # Some of what it stored is seen by now, some is not yet.
+                finished = isinstance(outcome, Finished)
+                waiting = len(order.waiting(thread.number))
+                for _ in range(waiting if finished else chance.below(waiting + 1)):
+                    order.drain(thread.number)
+            match outcome:
+                case Finished():
+                    yield k.Run(count * _NS_PER_INSTRUCTION)
+                    return
+                case Blocked(action="exit"):
+                    thread.finished, thread.result = True, outcome.result
+                    return
+                case Blocked(action="sleep"):
+                    yield k.Sleep(outcome.ns)
+                case Blocked():
+                    yield k.Yield()
+                case _:
+                    if thread.executed >= thread.budget:
+                        raise machine.endless(thread)
+                    yield k.Run(count * _NS_PER_INSTRUCTION)

@@ -1,0 +1,164 @@
+"""The address space of a native program: regions of host memory at guest addresses."""
+
+from __future__ import annotations
+
+import bisect
+import ctypes
+import mmap
+from typing import Any
+
+import attrs
+
+from fx_emulator.native.errors import NativeError
+
+__all__ = ["PAGE", "READ", "RUN", "WRITE", "Region", "Space", "round_up"]
+
+PAGE = 4096
+READ, WRITE, RUN = 1, 2, 4
+"""Permissions of a region, as the engine numbers them."""
+
+GUARD = 1 << 16
+"""Bytes that stay unmapped between two regions, so that a store beyond one of them faults."""
+
+
+def round_up(size: int, to: int = PAGE) -> int:
+    """The next multiple of ``to``."""
+    return -(-size // to) * to
+
+
+@attrs.define(eq=False)
+class Region:
+    """A mapped range of guest addresses over host memory."""
+
+    name: str
+    start: int
+    size: int
+    """Bytes mapped, whole pages."""
+    view: memoryview
+    """The host memory, at least ``size`` bytes or ``limit``."""
+    permissions: int
+    limit: int
+    """Bytes that the program may use; the rest of the last page is padding."""
+    shared: Any = None
+    """The device (Memory, Vmo) whose bytes these are, or None."""
+    keep: Any = attrs.field(default=None, repr=False)
+    """What holds the host memory."""
+
+    @property
+    def end(self) -> int:
+        """First guest address behind it."""
+        return self.start + self.size
+
+
+class Space:
+    """Regions by guest address. ``engine`` maps and unmaps them for the emulated CPU."""
+
+    def __init__(self, engine: Any) -> None:
+        self.engine = engine
+        self.regions: list[Region] = []
+        self._starts: list[int] = []
+        self._next: dict[int, int] = {}
+
+    # --- making regions ---
+
+    def place(self, area: int, size: int, room: int = GUARD) -> int:
+        """A free guest address in an area (its first address), with ``room`` to grow behind."""
+        start = self._next.get(area, area)
+        self._next[area] = start + round_up(size) + room
+        return start
+
+    def map(self, name: str, start: int, size: int, permissions: int) -> Region:
+        """Map ``size`` zero bytes, rounded up to pages. Raises NativeError for an overlap."""
+        nbytes = round_up(max(size, 1))
+        host = mmap.mmap(-1, nbytes, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+        return self.map_host(name, start, host, nbytes, permissions, limit=nbytes)
+
+    def map_host(
+        self,
+        name: str,
+        start: int,
+        host: Any,
+        size: int,
+        permissions: int,
+        *,
+        limit: int,
+        offset: int = 0,
+        shared: Any = None,
+    ) -> Region:
+        """Map host memory (a writable buffer, page-aligned) from ``offset`` on."""
+        end = start + size
+        for other in self.regions:
+            if start < other.end and other.start < end:
+                raise NativeError(
+                    f"{name} at {start:#x} overlaps {other.name} at {other.start:#x}; "
+                    "link the object to another address"
+                )
+        anchor = ctypes.c_char.from_buffer(host, offset)
+        view = memoryview(host)[offset : offset + limit]
+        region = Region(name, start, size, view, permissions, limit, shared, (host, anchor))
+        self.engine.map_pointer(start, size, permissions, ctypes.addressof(anchor))
+        at = bisect.bisect(self._starts, start)
+        self.regions.insert(at, region)
+        self._starts.insert(at, start)
+        return region
+
+    def unmap(self, region: Region) -> None:
+        """Take a region out."""
+        self.engine.unmap(region.start, region.size)
+        at = self.regions.index(region)
+        del self.regions[at], self._starts[at]
+        region.view.release()
+        region.keep = None
+
+    def protect(self, start: int, size: int, permissions: int) -> None:
+        """Change the permissions of whole pages."""
+        self.engine.protect(start, size, permissions)
+
+    # --- looking ---
+
+    def find(self, address: int) -> Region | None:
+        """The region that holds an address."""
+        at = bisect.bisect(self._starts, address) - 1
+        if at < 0:
+            return None
+        region = self.regions[at]
+        return region if address < region.end else None
+
+    def _range(self, address: int, size: int, what: str) -> tuple[Region, int]:
+        region = self.find(address)
+        if region is None or address + size > region.start + region.limit:
+            raise NativeError(f"{what} of {size} bytes at {address:#x}: nothing is mapped there")
+        return region, address - region.start
+
+    def read(self, address: int, size: int) -> bytes:
+        """``size`` bytes. Raises NativeError where they are not all in one region."""
+        if size == 0:
+            return b""
+        region, at = self._range(address, size, "read")
+        return bytes(region.view[at : at + size])
+
+    def write(self, address: int, data: bytes | bytearray | memoryview) -> None:
+        """Put bytes there, seen by no hook."""
+        if not len(data):
+            return
+        region, at = self._range(address, len(data), "write")
+        region.view[at : at + len(data)] = data
+
+    def read_word(self, address: int, size: int = 8) -> int:
+        """An unsigned little-endian number."""
+        return int.from_bytes(self.read(address, size), "little")
+
+    def write_word(self, address: int, value: int, size: int = 8) -> None:
+        """Put a number there, modulo its size."""
+        self.write(address, (value & ((1 << 8 * size) - 1)).to_bytes(size, "little"))
+
+    def read_string(self, address: int, most: int = 1 << 16) -> bytes:
+        """The bytes up to a NUL, which is not among them, or ``most`` of them."""
+        region, at = self._range(address, 1, "read of a string")
+        data = bytes(region.view[at : min(at + most, region.limit)])
+        end = data.find(0)
+        if end >= 0:
+            return data[:end]
+        if len(data) == most:
+            return data
+        raise NativeError(f"string at {address:#x}: no NUL before the end of {region.name}")

@@ -1,0 +1,458 @@
+"""Zircon's calls that a writer of telemetry makes, with their documented results and errors."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+from fx_emulator.errors import MemoryAccessError, RightsError, VmoError
+from fx_emulator.kernel import Random
+from fx_emulator.native.calls import Blocked
+from fx_emulator.native.libc import Table
+from fx_emulator.socket import DatagramSocket
+from fx_emulator.vmo import DEFAULT_RIGHTS, PAGE, Rights, Vmo
+
+__all__ = ["ZIRCON", "Handles"]
+
+OK = 0
+NOT_SUPPORTED = -2
+NO_MEMORY = -4
+INVALID_ARGS = -10
+BAD_HANDLE = -11
+WRONG_TYPE = -12
+OUT_OF_RANGE = -14
+BUFFER_TOO_SMALL = -15
+BAD_STATE = -20
+SHOULD_WAIT = -22
+UNAVAILABLE = -28
+ACCESS_DENIED = -30
+
+_RESIZABLE = 1 << 1
+_SAME_RIGHTS = 1 << 31
+_INFO_HANDLE_BASIC = 2
+_PROPERTY_NAME, _PROPERTY_CONTENT_SIZE = 3, 17
+_NAME_BYTES = 32
+_CACHE_OPERATIONS = {6, 7, 8, 9}
+_COMMIT, _DECOMMIT, _ZERO = 1, 2, 10
+_TYPES = {"process": 1, "thread": 2, "vmo": 3, "socket": 14, "vmar": 18}
+_MASK = (1 << 64) - 1
+_LARGEST = 1 << 30
+
+
+class Handles:
+    """The handle table of a native program."""
+
+    def __init__(self, machine: Any) -> None:
+        self._machine = machine
+        self._numbers = itertools.count(0x1003, 4)
+        self._objects: dict[int, Any] = {}
+        self._self: dict[tuple[str, int], int] = {}
+
+    @classmethod
+    def of(cls, machine: Any) -> Handles:
+        """The table of a machine, made when it is first asked for."""
+        if "handles" not in machine.state:
+            machine.state["handles"] = cls(machine)
+        handles: Handles = machine.state["handles"]
+        return handles
+
+    def add(self, thing: Any) -> int:
+        """A number for an object."""
+        number = next(self._numbers)
+        self._objects[number] = thing
+        return number
+
+    def own(self, kind: str, koid: int) -> int:
+        """The number of the process, a thread, or the address space, always the same."""
+        if (kind, koid) not in self._self:
+            self._self[kind, koid] = self.add((kind, koid))
+        return self._self[kind, koid]
+
+    def find(self, number: int) -> Any:
+        """The object of a number, or None."""
+        return self._objects.get(number & 0xFFFFFFFF)
+
+    def close(self, number: int) -> bool:
+        """Give a number up; False where there is none."""
+        return self._objects.pop(number & 0xFFFFFFFF, None) is not None
+
+
+def _vmo(machine: Any, number: int, rights: Rights = Rights.NONE) -> Vmo | int:
+    """The VMO of a handle, or an error code."""
+    found = Handles.of(machine).find(number)
+    if found is None:
+        return BAD_HANDLE
+    if not isinstance(found, Vmo):
+        return WRONG_TYPE
+    return found if not rights & ~found.rights else ACCESS_DENIED
+
+
+def _out(machine: Any, at: int, value: int, size: int = 8) -> None:
+    if at:
+        machine.store(at, (value & (1 << 8 * size) - 1).to_bytes(size, "little"))
+
+
+# --- time --------------------------------------------------------------------------------------
+
+
+def clock_get_monotonic(machine: Any) -> int:
+    """Nanoseconds since boot, without suspended time."""
+    now: int = machine.target.clock.monotonic_ns()
+    return now
+
+
+def clock_get_boot(machine: Any) -> int:
+    """Nanoseconds since boot."""
+    now: int = machine.target.clock.boot_ns()
+    return now
+
+
+def ticks_get(machine: Any) -> int:
+    """Monotonic time in ticks."""
+    ticks: int = machine.target.clock.ticks()
+    return ticks
+
+
+def ticks_get_boot(machine: Any) -> int:
+    """Boot time in ticks."""
+    ticks: int = machine.target.clock.boot_ticks()
+    return ticks
+
+
+def ticks_per_second(machine: Any) -> int:
+    """Rate of the ticks."""
+    rate: int = machine.target.clock.ticks_per_second
+    return rate
+
+
+def deadline_after(machine: Any, ns: int) -> int:
+    """Monotonic time in so many nanoseconds, which may be negative."""
+    return clock_get_monotonic(machine) + _signed(ns)
+
+
+def nanosleep(machine: Any, deadline: int) -> int:
+    """Sleep until a monotonic time."""
+    left = _signed(deadline) - clock_get_monotonic(machine)
+    if left <= 0:
+        raise Blocked("yield")
+    raise Blocked("sleep", ns=left)
+
+
+def _signed(value: int) -> int:
+    return value - (1 << 64) if value >> 63 else value
+
+
+# --- VMOs --------------------------------------------------------------------------------------
+
+
+def vmo_create(machine: Any, size: int, options: int, out: int) -> int:
+    """Make a VMO; ZX_VMO_RESIZABLE is the only option here."""
+    options &= 0xFFFFFFFF
+    if options & ~_RESIZABLE:
+        return INVALID_ARGS
+    if size > _LARGEST:
+        return OUT_OF_RANGE if size > 1 << 62 else NO_MEMORY
+    number = machine.state["vmos"] = machine.state.get("vmos", 0) + 1
+    name = f"native vmo {number}"
+    vmo = machine.target.vmo(name, size, resizable=bool(options & _RESIZABLE))
+    _out(machine, out, Handles.of(machine).add(vmo), 4)
+    return OK
+
+
+def vmo_read(machine: Any, number: int, buffer: int, offset: int, size: int) -> int:
+    """Copy out of a VMO."""
+    vmo = _vmo(machine, number, Rights.READ)
+    if isinstance(vmo, int):
+        return vmo
+    if offset + size > vmo.size:
+        return OUT_OF_RANGE
+    machine.store(buffer, vmo.read(offset, size))
+    return OK
+
+
+def vmo_write(machine: Any, number: int, buffer: int, offset: int, size: int) -> int:
+    """Copy into a VMO: ascending stores."""
+    vmo = _vmo(machine, number, Rights.WRITE)
+    if isinstance(vmo, int):
+        return vmo
+    if offset + size > vmo.size:
+        return OUT_OF_RANGE
+    if size:
+        start = machine.map_device(vmo).region.start
+        machine.store(start + offset, machine.space.read(buffer, size))
+    return OK
+
+
+def vmo_get_size(machine: Any, number: int, out: int) -> int:
+    """Bytes, whole pages."""
+    vmo = _vmo(machine, number)
+    if isinstance(vmo, int):
+        return vmo
+    _out(machine, out, vmo.size)
+    return OK
+
+
+def vmo_set_size(machine: Any, number: int, size: int) -> int:
+    """Change the size of a resizable VMO."""
+    vmo = _vmo(machine, number, Rights.WRITE)
+    if isinstance(vmo, int):
+        return vmo
+    if not vmo.resizable:
+        return UNAVAILABLE
+    mapped = machine.find_device(vmo) is not None
+    try:
+        vmo.set_size(size)
+    except RightsError:
+        return ACCESS_DENIED
+    except (VmoError, MemoryAccessError):
+        return OUT_OF_RANGE
+    if mapped and vmo.size:
+        machine.map_device(vmo)
+    return OK
+
+
+def vmo_op_range(machine: Any, number: int, operation: int, offset: int, size: int) -> int:
+    """Commit, decommit or zero pages; cache operations succeed and do nothing."""
+    operation &= 0xFFFFFFFF
+    vmo = _vmo(machine, number)
+    if isinstance(vmo, int):
+        return vmo
+    if offset + size > vmo.size:
+        return OUT_OF_RANGE
+    if operation in _CACHE_OPERATIONS:
+        return OK
+    if operation not in {_COMMIT, _DECOMMIT, _ZERO}:
+        return INVALID_ARGS if operation > _ZERO else NOT_SUPPORTED
+    if Rights.WRITE & ~vmo.rights:
+        return ACCESS_DENIED
+    if operation == _DECOMMIT and (offset | size) % PAGE:
+        return INVALID_ARGS
+    if operation == _COMMIT:
+        start, end = offset & -PAGE, offset + size
+        for page in range(start, end, PAGE):
+            vmo.store_u64(page, vmo.load_u64(page))
+    elif size:
+        start = machine.map_device(vmo).region.start
+        machine.store(start + offset, bytes(size))
+    return OK
+
+
+def vmar_root_self(machine: Any) -> int:
+    """A handle of the address space."""
+    return Handles.of(machine).own("vmar", machine.current.process_koid)
+
+
+def vmar_map(
+    machine: Any,
+    vmar: int,
+    _options: int,
+    _vmar_offset: int,
+    number: int,
+    offset: int,
+    size: int,
+    out: int,
+) -> int:
+    """Map a VMO; where is the target's choice."""
+    space = Handles.of(machine).find(vmar)
+    if space is None:
+        return BAD_HANDLE
+    if not isinstance(space, tuple) or space[0] != "vmar":
+        return WRONG_TYPE
+    vmo = _vmo(machine, number, Rights.MAP | Rights.READ)
+    if isinstance(vmo, int):
+        return vmo
+    if offset % PAGE or not size:
+        return INVALID_ARGS
+    if offset + size > -(-vmo.size // PAGE) * PAGE:
+        return OUT_OF_RANGE
+    _out(machine, out, machine.map_device(vmo).region.start + offset)
+    return OK
+
+
+def vmar_unmap(machine: Any, vmar: int, address: int, size: int) -> int:
+    """Take a whole mapping out; a part of one stays mapped."""
+    if Handles.of(machine).find(vmar) is None:
+        return BAD_HANDLE
+    for key, device in list(machine.devices.items()):
+        if device.region.start == address and size >= device.region.limit:
+            device.unmap()
+            del machine.devices[key]
+            return OK
+    return OK if machine.space.find(address) is not None else INVALID_ARGS
+
+
+# --- objects -----------------------------------------------------------------------------------
+
+
+def _kind(thing: Any) -> tuple[str, int, int]:
+    """Type, koid and rights of what a handle stands for."""
+    if isinstance(thing, Vmo):
+        return "vmo", thing.koid, int(thing.rights)
+    if isinstance(thing, tuple):
+        return thing[0], thing[1], int(DEFAULT_RIGHTS)
+    return "socket", 0, int(DEFAULT_RIGHTS)
+
+
+def object_get_info(
+    machine: Any, number: int, topic: int, buffer: int, size: int, actual: int, available: int
+) -> int:
+    """ZX_INFO_HANDLE_BASIC: koid, rights, type."""
+    found = Handles.of(machine).find(number)
+    if found is None:
+        return BAD_HANDLE
+    if topic & 0xFFFFFFFF != _INFO_HANDLE_BASIC:
+        return NOT_SUPPORTED
+    if size < 32:
+        return BUFFER_TOO_SMALL
+    kind, koid, rights = _kind(found)
+    if isinstance(found, DatagramSocket):
+        devices = machine.target.devices.values()
+        koid = next((each.koid for each in devices if each.device is found), 0)
+    related = machine.current.process_koid if kind == "thread" else 0
+    words = (koid, rights | _TYPES[kind] << 32, related, 0)
+    machine.store(buffer, b"".join(word.to_bytes(8, "little") for word in words))
+    _out(machine, actual, 1)
+    _out(machine, available, 1)
+    return OK
+
+
+def object_get_property(machine: Any, number: int, what: int, value: int, size: int) -> int:
+    """ZX_PROP_NAME and ZX_PROP_VMO_CONTENT_SIZE of a VMO."""
+    vmo = _vmo(machine, number, Rights.GET_PROPERTY)
+    if isinstance(vmo, int):
+        return vmo
+    what &= 0xFFFFFFFF
+    if what == _PROPERTY_NAME:
+        if size < _NAME_BYTES:
+            return BUFFER_TOO_SMALL
+        machine.store(value, vmo.name.encode().ljust(_NAME_BYTES, b"\0"))
+        return OK
+    if what == _PROPERTY_CONTENT_SIZE:
+        _out(machine, value, vmo.content_size)
+        return OK
+    return NOT_SUPPORTED
+
+
+def object_set_property(machine: Any, number: int, what: int, value: int, size: int) -> int:
+    """Likewise."""
+    vmo = _vmo(machine, number, Rights.SET_PROPERTY)
+    if isinstance(vmo, int):
+        return vmo
+    what &= 0xFFFFFFFF
+    if what == _PROPERTY_NAME:
+        name = machine.space.read(value, min(size, _NAME_BYTES)).split(b"\0")[0]
+        vmo.set_name(name.decode(errors="replace"))
+        return OK
+    if what == _PROPERTY_CONTENT_SIZE:
+        content = machine.space.read_word(value)
+        if content > vmo.size:
+            return OUT_OF_RANGE
+        vmo.set_content_size(content)
+        return OK
+    return NOT_SUPPORTED
+
+
+def handle_close(machine: Any, number: int) -> int:
+    """Give a handle up; 0 is none."""
+    if not number & 0xFFFFFFFF:
+        return OK
+    return OK if Handles.of(machine).close(number) else BAD_HANDLE
+
+
+def handle_duplicate(machine: Any, number: int, rights: int, out: int) -> int:
+    """Another handle, with the same rights or fewer."""
+    found = Handles.of(machine).find(number)
+    if found is None:
+        return BAD_HANDLE
+    wanted = rights & 0xFFFFFFFF
+    if isinstance(found, Vmo):
+        try:
+            found = found.duplicate(None if wanted == _SAME_RIGHTS else Rights(wanted))
+        except RightsError:
+            return ACCESS_DENIED if Rights.DUPLICATE & ~found.rights else INVALID_ARGS
+    _out(machine, out, Handles.of(machine).add(found), 4)
+    return OK
+
+
+def socket_write(
+    machine: Any, number: int, options: int, buffer: int, size: int, actual: int
+) -> int:
+    """Send one datagram, whole or not at all."""
+    socket = Handles.of(machine).find(number)
+    if socket is None:
+        return BAD_HANDLE
+    if not isinstance(socket, DatagramSocket):
+        return WRONG_TYPE
+    if options & 0xFFFFFFFF or (not buffer and size):
+        return INVALID_ARGS
+    if socket.closed:
+        return -24  # ZX_ERR_PEER_CLOSED
+    if size > socket.capacity:
+        return OUT_OF_RANGE
+    if not socket.send(machine.space.read(buffer, size)):
+        return SHOULD_WAIT
+    _out(machine, actual, size)
+    return OK
+
+
+# --- the program -------------------------------------------------------------------------------
+
+
+def thread_self(machine: Any) -> int:
+    """A handle of the thread that calls."""
+    return Handles.of(machine).own("thread", machine.current.koid)
+
+
+def process_self(machine: Any) -> int:
+    """A handle of its process."""
+    return Handles.of(machine).own("process", machine.current.process_koid)
+
+
+def leave(machine: Any, code: int = 0) -> None:
+    """End the thread that calls."""
+    del machine
+    raise Blocked("exit", code & _MASK)
+
+
+def num_cpus(machine: Any) -> int:
+    """How many CPUs there are."""
+    return len(machine.target.processor)
+
+
+def cprng_draw(machine: Any, buffer: int, size: int) -> None:
+    """Bytes that follow from the target's seed."""
+    chance = machine.state.setdefault("random", Random(machine.target.seed))
+    words = b"".join(chance.word().to_bytes(8, "little") for _ in range(-(-size // 8)))
+    machine.store(buffer, words[:size])
+
+
+ZIRCON: Table = {
+    "zx_clock_get_monotonic": (0, clock_get_monotonic),
+    "zx_clock_get_boot": (0, clock_get_boot),
+    "zx_ticks_get": (0, ticks_get),
+    "zx_ticks_get_boot": (0, ticks_get_boot),
+    "zx_ticks_per_second": (0, ticks_per_second),
+    "zx_deadline_after": (1, deadline_after),
+    "zx_nanosleep": (1, nanosleep),
+    "zx_vmo_create": (3, vmo_create),
+    "zx_vmo_read": (4, vmo_read),
+    "zx_vmo_write": (4, vmo_write),
+    "zx_vmo_get_size": (2, vmo_get_size),
+    "zx_vmo_set_size": (2, vmo_set_size),
+    "zx_vmo_op_range": (4, vmo_op_range),
+    "zx_vmar_root_self": (0, vmar_root_self),
+    "zx_vmar_map": (7, vmar_map),
+    "zx_vmar_unmap": (3, vmar_unmap),
+    "zx_object_get_info": (6, object_get_info),
+    "zx_object_get_property": (4, object_get_property),
+    "zx_object_set_property": (4, object_set_property),
+    "zx_handle_close": (1, handle_close),
+    "zx_handle_duplicate": (3, handle_duplicate),
+    "zx_socket_write": (5, socket_write),
+    "zx_thread_self": (0, thread_self),
+    "zx_process_self": (0, process_self),
+    "zx_thread_exit": (0, leave),
+    "zx_process_exit": (1, leave),
+    "zx_system_get_num_cpus": (0, num_cpus),
+    "zx_cprng_draw": (2, cprng_draw),
+}
