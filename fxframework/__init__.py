@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from fxframework.model.capture import Capture, Summary
     from fxframework.model.clock import Clock
     from fxframework.model.diagnostics import Diagnostic
+    from fxframework.model.selection import Selection
     from fxframework.model.table import Table
-    from fxframework.model.window import Selection
     from fxframework.registry import Confidence, Exporter, Option, Probe, Reader, Writer
     from fxframework.verbs import convert, diff, salvage, verify
 
@@ -47,7 +47,7 @@ _HOMES = {
     "Probe": "fxframework.registry",
     "Reader": "fxframework.registry",
     "SalvageReport": "fxframework.conversion",
-    "Selection": "fxframework.model.window",
+    "Selection": "fxframework.model.selection",
     "Severity": "fxframework.errors",
     "Summary": "fxframework.model.capture",
     "Table": "fxframework.model.table",

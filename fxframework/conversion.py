@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from fxframework.kit.salvage import Loss
     from fxframework.model.capture import Capture
     from fxframework.model.diagnostics import Diagnostic
-    from fxframework.model.window import Selection
+    from fxframework.model.selection import Selection
 
 __all__ = [
     "Action",

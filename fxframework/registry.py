@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from fxframework.kit.salvage import Loss
     from fxframework.model.capture import Capture, OpenRequest
     from fxframework.model.diagnostics import Diagnostics
-    from fxframework.model.window import Selection
+    from fxframework.model.selection import Selection
 
 __all__ = [
     "EVERY_CAPTURE",
@@ -236,8 +236,8 @@ class Writer:
     """Writes captures by their tables, whatever format filled them, several into one file."""
     cut: Callable[[Capture, Selection, Sink, Mapping[str, Any]], Mapping[str, int]] | None = None
     """Writes a part of a capture of its own format, with all that the part needs; gives what was
-    left out, by name, with counts. A ``fxframework.model.window.Omitted`` also says what belongs to
-    the part, and the format asked for has no place for."""
+    left out, by name, with counts. A ``fxframework.model.selection.Omitted`` also says which rows
+    of the part the output format cannot hold."""
     salvage: Callable[[Capture, Sink, Mapping[str, Any]], Iterator[Loss]] | None = None
     """Writes what is sound of a capture of its own format, and gives each loss as it meets it;
     where there is none, ``fxframework.kit.salvage.salvage_records`` does it."""

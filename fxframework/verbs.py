@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 from fxframework.conversion import check_options, plan, plan_salvage
 from fxframework.errors import UsageError
 from fxframework.host import Host, Input, default_host
-from fxframework.model.capture import Capture
-from fxframework.model.window import Selection, Window
+from fxframework.model.capture import Capture, Window
+from fxframework.model.selection import Selection
 from fxframework.registry import LIMIT_OPTIONS
 
 if TYPE_CHECKING:

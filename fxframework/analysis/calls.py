@@ -13,11 +13,10 @@ from fxframework.analysis import kernels
 from fxframework.errors import LimitError, UsageError, did_you_mean
 from fxframework.io import arena
 from fxframework.kernels.buffers import view
-from fxframework.model.capture import Capture
+from fxframework.model.capture import Capture, View
 from fxframework.model.clock import NS_MAX, NS_PER_SECOND
 from fxframework.model.schema import SLICE_KINDS, Column
 from fxframework.model.table import Table
-from fxframework.model.window import View
 
 __all__ = ["UNMATCHED_EXIT", "Calls", "Function", "dense", "thread_names"]
 

@@ -17,7 +17,7 @@ from fxframework.errors import ExitCode, UsageError
 
 if TYPE_CHECKING:
     from fxframework.analysis.account import Account, Entry
-    from fxframework.model.window import Selection
+    from fxframework.model.selection import Selection
 
 CSV_HEADER = (
     "funcid,count,min,median,90%ile,99%ile,max,sum,debug,function,self,unfinished,unmatched"

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from fxframework.model.capture import Capture
-    from fxframework.model.window import Selection
+    from fxframework.model.selection import Selection
 
 __all__ = ["by_option", "finished", "length", "opened", "out_options", "write_dot"]
 

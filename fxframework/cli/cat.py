@@ -20,9 +20,8 @@ if TYPE_CHECKING:
     from fxframework.cli.render import Screen
     from fxframework.io.sink import Sink
     from fxframework.model.capture import Capture
+    from fxframework.model.selection import Selection
     from fxframework.model.table import Table
-    from fxframework.model.window import Selection
-    from fxframework.registry import Exporter, ExportSession, Option
 
 COLOURS = "color"
 """The option of an exporter of text that can colour its lines, yes or no."""

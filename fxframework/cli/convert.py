@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from fxframework.conversion import Conversion, ConversionReport
     from fxframework.model.diagnostics import Diagnostic
-    from fxframework.model.window import Selection
+    from fxframework.model.selection import Selection
 
 
 @_command(captures=True, times=True, name="convert", short_help="Put captures into another form.")

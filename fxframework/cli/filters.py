@@ -33,7 +33,7 @@ def place_options(command: Callable[..., Any]) -> Callable[..., Any]:
 def _with(command: Callable[..., Any], options: Sequence[Choice]) -> Callable[..., Any]:
     @functools.wraps(command)
     def with_names(*arguments: Any, **given: Any) -> Any:
-        from fxframework.model.window import Selection
+        from fxframework.model.selection import Selection
 
         fields = {field: given.pop(field) for field, _ in options}
         return command(*arguments, **given, names=Selection(**fields))
@@ -44,7 +44,7 @@ def _with(command: Callable[..., Any], options: Sequence[Choice]) -> Callable[..
 
 
 def _severity(text: str) -> int:
-    from fxframework.model.logs import least_severity
+    from fxframework.model.selection import least_severity
 
     return least_severity(text)
 

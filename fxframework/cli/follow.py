@@ -14,12 +14,11 @@ import numpy as np
 from fxframework.cli.session import Session
 from fxframework.errors import Severity, StrictError, UnreadableError, UsageError
 from fxframework.io.source import Source
-from fxframework.model.capture import Capture, Record
+from fxframework.model.capture import Capture, Record, View
 from fxframework.model.table import Table
-from fxframework.model.window import View
 
 if TYPE_CHECKING:
-    from fxframework.model.window import Selection
+    from fxframework.model.selection import Selection
     from fxframework.registry import Option
 
 __all__ = ["Appended", "follow", "pause"]

@@ -17,7 +17,7 @@ from fxframework.errors import ExitCode
 if TYPE_CHECKING:
     from fxframework.analysis.graph import CallGraph
     from fxframework.analysis.spread import Spread
-    from fxframework.model.window import Selection
+    from fxframework.model.selection import Selection
 
 SHOWN = ", ".join(FIGURES)
 

@@ -20,7 +20,7 @@ from fxframework.errors import ExitCode
 if TYPE_CHECKING:
     from fxframework.analysis.graph import GraphDifference
     from fxframework.analysis.spread import Spread
-    from fxframework.model.window import Selection
+    from fxframework.model.selection import Selection
 
 SIDES = ("A", "B")
 MEASURES = {"count": "count", "sum": "sum", "self": "self", "median": "med", "max": "max"}

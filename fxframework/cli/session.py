@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from fxframework.cli.settings import Settings
     from fxframework.host import Host
     from fxframework.model.capture import Capture
-    from fxframework.model.window import Selection
+    from fxframework.model.selection import Selection
     from fxframework.registry import Reader
 
 __all__ = ["ORDER", "Session", "require_readable", "worst"]
@@ -153,7 +153,7 @@ class Session:
 
         Raises UsageError where a time counts from the start and the capture has no time.
         """
-        from fxframework.model.window import Selection
+        from fxframework.model.selection import Selection
 
         names = names or Selection()
         since, until = self.settings.since, self.settings.until

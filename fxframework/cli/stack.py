@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from fxframework.analysis.tree import CallTree
-    from fxframework.model.window import Selection
+    from fxframework.model.selection import Selection
 
 STEP = "  "
 

@@ -19,9 +19,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fxframework.errors import UsageError
-from fxframework.model.capture import Capture, Entry
+from fxframework.model.capture import Capture, Entry, Window
 from fxframework.model.table import Table
-from fxframework.model.window import Window
 
 __all__ = [
     "COMPARISONS",

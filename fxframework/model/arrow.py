@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,28 +16,23 @@ try:
 except ImportError:
     raise MissingExtraError("pyarrow", "arrow", purpose="an Arrow table") from None
 
-if TYPE_CHECKING:
-    from fxframework.model.table import Table
+__all__ = ["arrow_table", "code_column", "text_column"]
 
-__all__ = ["code_column", "text_column", "to_arrow"]
+Column = NDArray[Any] | TextColumn
 
 SMALL_STRINGS = (1 << 31) - 1
 """Bytes that the offsets of Arrow's `string` can count."""
 
 
-def to_arrow(table: Table) -> pa.Table:
-    """A table as pyarrow holds it; see ``Table.to_arrow``."""
-    names = table.columns
-    # Making a column may add strings to the pool: it is read once all of them are made.
-    columns = [table[name] for name in names]
-    kinds = [table.schema.column(name).kind for name in names]
-    return pa.table(
-        [_column(column, kind, table.pool) for column, kind in zip(columns, kinds, strict=True)],
-        names=names,
-    )
+def arrow_table(columns: Mapping[str, Column], kinds: Sequence[str], pool: StringPool) -> pa.Table:
+    """Columns of the kinds of a schema, over the pool of their codes, as pyarrow holds them."""
+    arrays = [
+        _column(column, kind, pool) for column, kind in zip(columns.values(), kinds, strict=True)
+    ]
+    return pa.table(arrays, names=list(columns))
 
 
-def _column(column: NDArray[Any] | TextColumn, kind: str, pool: StringPool) -> pa.Array:
+def _column(column: Column, kind: str, pool: StringPool) -> pa.Array:
     if isinstance(column, TextColumn):
         return text_column(column)
     if kind == "code":

@@ -10,7 +10,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from fxframework.errors import LimitError
-from fxframework.model.arrow import code_column, to_arrow
+from fxframework.model.arrow import code_column
 from fxframework.model.schema import TABLE_CODES, TableSchema
 from fxframework.model.strings import StringPool
 
@@ -46,7 +46,7 @@ def frame_of(
         joined |= _people(table, schemas, read)
     if args and "args" in schemas and table.name in TABLE_CODES:
         joined |= _arguments(table, read("args"))
-    frame = to_arrow(table)
+    frame = table.to_arrow()
     for name, column in joined.items():
         if name not in frame.column_names:
             frame = frame.append_column(name, column)

@@ -9,23 +9,18 @@ from __future__ import annotations
 import bisect
 import itertools
 from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fxframework.errors import UsageError, did_you_mean
-from fxframework.model.schema import LOG_LEVELS
+from fxframework.errors import UsageError
+from fxframework.model.rows import Bools, HasTables, RowMarks
+from fxframework.model.selection import Selection
 from fxframework.model.strings import StringPool, TextColumn
 from fxframework.model.table import Table
 
-if TYPE_CHECKING:
-    from fxframework.model.capture import Capture
-    from fxframework.model.window import Selection
+__all__ = ["LogFilter"]
 
-__all__ = ["LogFilter", "RowMarks", "least_severity"]
-
-Bools = NDArray[np.bool_]
 KERNEL = "klog"
 """The component of the kernel's logs, or their tag."""
 URL = "log_url"
@@ -33,58 +28,6 @@ URL = "log_url"
 MESSAGES = 1 << 14
 """Messages that are looked at together."""
 NOT_MET, NO, YES = range(3)
-
-
-def least_severity(level: str | int) -> int:
-    """The least severity byte of a level's band, by its name in any case; or a number, 0 to 255.
-
-    A band reaches from above the level below it up to the level: a byte of 0x2f is INFO. Raises
-    UsageError for anything else.
-    """
-    if isinstance(level, str):
-        known = {**LOG_LEVELS, "WARNING": LOG_LEVELS["WARN"]}
-        name = level.strip().upper()
-        if name in known:
-            return max((level + 1 for level in known.values() if level < known[name]), default=0)
-        try:
-            level = int(name, 0)
-        except ValueError:
-            raise UsageError(
-                f"there is no severity {level!r}{did_you_mean(name, known)}",
-                remedy=f"there are {', '.join(LOG_LEVELS)}, and numbers from 0 to 255",
-            ) from None
-    if not 0 <= level <= 255:
-        raise UsageError(
-            f"a severity of {level} does not fit its byte",
-            remedy=f"there are {', '.join(LOG_LEVELS)}, and numbers from 0 to 255",
-        )
-    return level
-
-
-class RowMarks:
-    """Marks on rows of a table, by their numbers: a byte a row."""
-
-    def __init__(self) -> None:
-        self._marks = np.zeros(0, np.bool_)
-
-    def add(self, rows: NDArray[np.int64]) -> None:
-        """Mark these rows; negative numbers are none."""
-        rows = rows[rows >= 0]
-        if not rows.size:
-            return
-        needed = int(rows.max()) + 1
-        if needed > self._marks.size:
-            grown = np.zeros(max(needed, 2 * self._marks.size), np.bool_)
-            grown[: self._marks.size] = self._marks
-            self._marks = grown
-        self._marks[rows] = True
-
-    def of(self, rows: NDArray[np.int64]) -> Bools:
-        """Which of these rows are marked, same shape."""
-        out = np.zeros(rows.shape, np.bool_)
-        known = (rows >= 0) & (rows < self._marks.size)
-        out[known] = self._marks[rows[known]]
-        return out
 
 
 class _Strings:
@@ -119,7 +62,7 @@ class LogFilter:
     hold commas; without one the column ``tags`` is taken apart at its commas.
     """
 
-    def __init__(self, selection: Selection, capture: Capture) -> None:
+    def __init__(self, selection: Selection, capture: HasTables) -> None:
         if "logs" not in capture.schemas:
             raise UsageError(
                 f"a {capture.format} capture has no logs to choose from",

@@ -210,9 +210,12 @@ class Table:
         both are binary where one of their strings is not UTF-8. Pairs are lists of two integers.
         Raises MissingExtraError where pyarrow is not installed.
         """
-        from fxframework.model.arrow import to_arrow
+        from fxframework.model.arrow import arrow_table
 
-        return to_arrow(self)
+        # Making a column may add strings to the pool: it is read once all of them are made.
+        columns = {name: self[name] for name in self.columns}
+        kinds = [column.kind for column in self.schema.all_columns]
+        return arrow_table(columns, kinds, self.pool)
 
     def to_polars(self) -> pl.DataFrame:
         """The table as a polars DataFrame; MissingExtraError without polars or pyarrow."""

@@ -17,7 +17,7 @@ from fxframework.analysis.graph import call_graph, difference, dot, dot_of_diffe
 from fxframework.analysis.tree import call_tree, merged
 from fxframework.errors import UsageError
 from fxframework.kernels.native import is_compiled
-from fxframework.model.window import Selection
+from fxframework.model.selection import Selection
 from fxframework.testing.kernels import plain_kernels
 
 CAPTURES = [Given, Numbered]

@@ -16,9 +16,9 @@ from toy_log import alias, log
 from fxframework.errors import UsageError
 from fxframework.host import Host
 from fxframework.model import logs as logs_module
-from fxframework.model.capture import Capture
-from fxframework.model.logs import RowMarks, least_severity
-from fxframework.model.window import Selection, Window
+from fxframework.model.capture import Capture, Window
+from fxframework.model.rows import RowMarks
+from fxframework.model.selection import Selection, least_severity
 
 LINES = (
     log("started", 10, severity=0x30, component="core/App", tags=["net", "a,b"], pid=1, tid=2,

@@ -16,7 +16,7 @@ from fxframework.host import Host, default_host
 from fxframework.io.sink import Sink
 from fxframework.model.capture import Capture
 from fxframework.model.schema import TABLE_CODES
-from fxframework.model.window import Selection
+from fxframework.model.selection import Selection
 from fxframework.registry import parse_options
 
 from ..plugins.log import logs as hand

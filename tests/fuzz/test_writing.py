@@ -26,7 +26,7 @@ from fxframework.errors import FxError
 from fxframework.io.sink import Sink
 from fxframework.io.source import Source
 from fxframework.model.capture import Capture, OpenRequest
-from fxframework.model.window import Selection
+from fxframework.model.selection import Selection
 
 from ..plugins.trace.streams import any_bytes, damaged, fxt_streams
 from .target import LIMITS

@@ -18,7 +18,7 @@ from fxframework.errors import FxError, Severity
 from fxframework.io.sink import Sink
 from fxframework.io.source import Source
 from fxframework.model.capture import Capture, OpenRequest
-from fxframework.model.window import Selection
+from fxframework.model.selection import Selection
 from fxframework.registry import Writer, parse_options
 
 from ..oracle import xray_logs

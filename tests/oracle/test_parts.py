@@ -16,7 +16,7 @@ from fx_trace.write.bulk import NAMES, TABLES, Bulk
 from fx_trace.write.extract import cut
 from fx_trace.write.merge import open_compose
 from fxframework.io.sink import Sink
-from fxframework.model.window import Selection
+from fxframework.model.selection import Selection
 
 from . import compare
 from .captures import captures

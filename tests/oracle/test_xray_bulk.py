@@ -16,7 +16,7 @@ from fx_xray.write.pack import Header, RecorderPacker
 from fxframework.io.sink import Sink
 from fxframework.io.source import Source
 from fxframework.model.capture import OpenRequest
-from fxframework.model.window import Selection
+from fxframework.model.selection import Selection
 
 from . import xray_tool as tool
 

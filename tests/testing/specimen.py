@@ -19,8 +19,8 @@ from fxframework.kit.salvage import Loss, salvage_records
 from fxframework.model.capture import Capture, OpenRequest, Summary
 from fxframework.model.diagnostics import Diagnostics
 from fxframework.model.schema import STANDARD_TABLES, Column, TableSchema
+from fxframework.model.selection import Selection
 from fxframework.model.table import Table
-from fxframework.model.window import Selection
 from fxframework.registry import Confidence, Exporter, Option, Probe, Reader, Writer, lazy
 
 MAGIC = b"SPECIMEN"

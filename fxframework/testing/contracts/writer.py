@@ -33,7 +33,7 @@ from fxframework.model.capture import Capture
 from fxframework.model.clock import NS_MAX
 from fxframework.model.diagnostics import Diagnostics
 from fxframework.model.schema import STANDARD_TABLES
-from fxframework.model.window import Selection
+from fxframework.model.selection import Selection
 from fxframework.registry import Reader, RecordWriter, Writer, parse_options
 from fxframework.testing.contracts.base import RoundTrips, Sample
 from fxframework.testing.contracts.checks import (

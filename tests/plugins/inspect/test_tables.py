@@ -46,7 +46,7 @@ def rows(capture: InspectCapture, name: str = "properties") -> list[Row]:
     """The rows of a table, values as people read them."""
     table = capture.table(name)
     shown = [table.plain(column) for column in table.columns]
-    return [dict(zip(table, row, strict=True)) for row in zip(*shown, strict=True)]
+    return [dict(zip(table.columns, row, strict=True)) for row in zip(*shown, strict=True)]
 
 
 def codes(capture: InspectCapture) -> list[str]:

@@ -13,7 +13,7 @@ from fx_log.read import records as fx
 from fx_log.write.extract import cut, salvage
 from fxframework.io.sink import Sink
 from fxframework.kit.salvage import Loss
-from fxframework.model.window import Selection
+from fxframework.model.selection import Selection
 from fxframework.testing.cli import run_cli
 
 from .logs import entry, log, manifest, packet, ring, stream, text_log

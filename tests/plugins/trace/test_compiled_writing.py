@@ -25,7 +25,7 @@ from fxframework.io.sink import Sink
 from fxframework.io.source import Source
 from fxframework.model.capture import OpenRequest
 from fxframework.model.clock import NS_MAX, NS_MIN
-from fxframework.model.window import Selection
+from fxframework.model.selection import Selection
 
 from .streams import damaged as damaged_streams
 from .streams import fxt_streams

@@ -15,7 +15,7 @@ from fx_trace.write.writer import TraceWriter
 from fxframework.errors import UsageError, WriteRefusedError
 from fxframework.io.memory import BytesMemory
 from fxframework.io.sink import Sink
-from fxframework.model.window import Selection
+from fxframework.model.selection import Selection
 from fxframework.testing.cli import run_cli
 
 from .test_cutting import rows

@@ -20,7 +20,7 @@ from fx_trace.write.extract import cut
 from fxframework.errors import Severity, UsageError
 from fxframework.io.sink import Sink
 from fxframework.model.capture import Capture
-from fxframework.model.window import Selection
+from fxframework.model.selection import Selection
 
 from .streams import damaged, fxt_streams
 

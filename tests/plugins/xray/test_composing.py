@@ -17,8 +17,8 @@ from fxframework.io.source import Source
 from fxframework.model.capture import Capture, OpenRequest, Record, Summary
 from fxframework.model.diagnostics import Diagnostics
 from fxframework.model.schema import STANDARD_TABLES, TABLE_CODES, TableSchema
+from fxframework.model.selection import Selection
 from fxframework.model.table import Table
-from fxframework.model.window import Selection
 
 from .packed import opened
 from .traces import basic, buffer, call, header, trace

@@ -15,7 +15,7 @@ from fx_xray.write.extract import cut, salvage
 from fxframework.errors import Severity
 from fxframework.io.sink import Sink
 from fxframework.kit.salvage import Loss
-from fxframework.model.window import Selection
+from fxframework.model.selection import Selection
 
 from .packed import chance_events, opened, packed_events
 from .traces import basic, buffer, call, event, header, trace

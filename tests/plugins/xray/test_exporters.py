@@ -25,7 +25,7 @@ from fx_xray.export.trace_event import microseconds, quoted
 from fxframework.errors import UsageError, WriteRefusedError
 from fxframework.io.sink import Sink
 from fxframework.model.capture import Capture
-from fxframework.model.window import Selection
+from fxframework.model.selection import Selection
 from fxframework.registry import parse_options
 from fxframework.testing import open_bytes
 

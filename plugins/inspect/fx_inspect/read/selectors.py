@@ -17,10 +17,9 @@ from numpy.typing import NDArray
 
 from fx_inspect.read.entries import entries
 from fxframework.errors import UnreadableError, UsageError
-from fxframework.model.capture import Capture, Entry, Record, Summary
+from fxframework.model.capture import Capture, Entry, Record, Summary, View
 from fxframework.model.strings import StringPool
 from fxframework.model.table import Table
-from fxframework.model.window import View
 
 __all__ = [
     "Chosen",

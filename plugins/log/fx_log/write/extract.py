@@ -20,9 +20,9 @@ from fx_log.write.rewriter import open_any_writer
 from fxframework.io.sink import Sink
 from fxframework.io.source import CHUNK
 from fxframework.kit.salvage import Loss, lost
-from fxframework.model.capture import Capture
+from fxframework.model.capture import Capture, Window
 from fxframework.model.diagnostics import Diagnostics
-from fxframework.model.window import Selection, Window
+from fxframework.model.selection import Selection
 
 __all__ = ["cut", "salvage"]
 

@@ -13,10 +13,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fxframework.model.capture import Capture
+from fxframework.model.capture import Capture, Window
 from fxframework.model.strings import TextColumn
 from fxframework.model.table import ColumnData, Table
-from fxframework.model.window import Window
 
 I64 = NDArray[np.int64]
 Members = Mapping[int, list[Any]]

@@ -25,7 +25,8 @@ from fxframework.io.sink import Sink
 from fxframework.io.words import U64_MAX
 from fxframework.model.capture import Capture
 from fxframework.model.clock import NS_MAX, NS_MIN, Clock
-from fxframework.model.window import Selection, category_mask, thread_mask
+from fxframework.model.rows import category_mask, thread_mask
+from fxframework.model.selection import Selection
 
 __all__ = ["OPEN_SLICES", "cut"]
 

@@ -21,8 +21,8 @@ from fx_trace.write.bulk import NAMES, TABLES, Bulk
 from fx_trace.write.extract import ProviderIds, join, open_slices
 from fxframework.errors import UsageError
 from fxframework.io.sink import Sink
-from fxframework.model.capture import Capture
-from fxframework.model.window import Selection, Window
+from fxframework.model.capture import Capture, Window
+from fxframework.model.selection import Selection
 
 __all__ = ["Merger", "open_compose"]
 

@@ -25,8 +25,7 @@ from fx_xray.export.presentation import (
 from fx_xray.export.session import SingleExport, matched_batches
 from fx_xray.layout import BASIC, FDR
 from fxframework.io.sink import Sink
-from fxframework.model.capture import Capture
-from fxframework.model.window import View
+from fxframework.model.capture import Capture, View
 from fxframework.registry import ExportSession
 
 

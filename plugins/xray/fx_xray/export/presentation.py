@@ -18,10 +18,9 @@ from fx_xray.layout import FunctionKind
 from fx_xray.read.columns import Events
 from fx_xray.read.reader import EventCapture
 from fxframework.errors import UsageError, WriteRefusedError, did_you_mean
-from fxframework.model.capture import Capture
+from fxframework.model.capture import Capture, View
 from fxframework.model.clock import NS_PER_SECOND, Clock
-from fxframework.model.logs import RowMarks
-from fxframework.model.window import View
+from fxframework.model.rows import RowMarks
 
 __all__ = [
     "ARGUMENT",

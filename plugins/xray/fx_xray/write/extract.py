@@ -27,7 +27,7 @@ from fxframework.io.source import CHUNK
 from fxframework.kit.salvage import Loss, lost
 from fxframework.model.capture import Capture
 from fxframework.model.diagnostics import Diagnostic
-from fxframework.model.window import Omitted, Selection
+from fxframework.model.selection import Omitted, Selection
 
 __all__ = ["cut", "salvage"]
 

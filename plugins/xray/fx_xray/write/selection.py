@@ -29,8 +29,7 @@ from fx_xray.read.scan import (
     place_of,
 )
 from fxframework.io.jit import kernel
-from fxframework.model.capture import Capture
-from fxframework.model.window import View
+from fxframework.model.capture import Capture, View
 
 __all__ = ["chosen_events", "picked", "whole_of"]
 
