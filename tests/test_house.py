@@ -1,0 +1,151 @@
+"""The shape of the house: sizes, circles, and the language of everything that ships."""
+
+from __future__ import annotations
+
+import ast
+import functools
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+CODE = ("fxframework", "plugins", "emulator")
+SHIPPED = (*CODE, "docs", "examples", "README.md", "CONTRIBUTING.md")
+KERNELS = {"kernels", "match", "pack", "scan", "selection"}
+MODULE_LINES, FUNCTION_LINES, PARAMETERS = 900, 130, 10
+
+KNOWN_SIZES = {
+    "emulator/fx_emulator/cpu.py",
+    "emulator/fx_emulator/target.py",
+    "fxframework/cli/account.py",
+    "plugins/inspect/fx_inspect/read/scan.py",
+    "plugins/log/fx_log/read/scan.py",
+    "plugins/log/fx_log/write/writer.py",
+    "plugins/trace/fx_trace/read/reader.py",
+    "plugins/trace/fx_trace/read/scan.py",
+    "plugins/trace/fx_trace/write/writer.py",
+    "plugins/xray/fx_xray/read/columns.py",
+    "plugins/xray/fx_xray/read/scan.py",
+}
+"""Modules that are still to be split, or their functions. Only ever made shorter."""
+KNOWN_LANGUAGE = frozenset((ROOT / "tests" / "house_language.txt").read_text().split())
+"""Files whose language is still to be mended. Only ever made shorter."""
+
+PHRASES = {
+    r"\b(is|are|was|were|be) (not )?told\b(?! apart)": "use 'is reported', 'is given'",
+    r"\b(that|it|they|which|what) (is|are|was|were) none\b": "say what is invalid, and why",
+    r"\bstand(s|ing)?\b(?! for\b| alone)|\bstood\b": "use 'is', 'is stored', 'remains'",
+    r"\banew\b": "use 'again', 'new'",
+    r"\bmakes? no sense\b": "use 'invalid', and say why",
+    r"(?<!there )\b(is|are|was|were) no (?!longer|more|less|such)": "use 'is not a', 'has no'",
+    r"\bas (the |a |it |they |its )?[\w`]+ (has|have) it\b": "use 'as in', 'as given by'",
+    r"\blet(s|ting)? go\b": "use 'release', 'free'",
+    r"\b[Ww]hoever\b": "name who it is",
+}
+CITATIONS = r"CONTRACTS|DESIGN §|\bnotes §|\(notes\b|trials\.md"
+
+
+def files(*suffixes: str, under: tuple[str, ...]) -> Iterator[Path]:
+    for name in under:
+        path = ROOT / name
+        for each in [path] if path.is_file() else sorted(path.rglob("*")):
+            if each.suffix in suffixes and "__pycache__" not in each.parts:
+                yield each
+
+
+def modules() -> list[str]:
+    return [path.relative_to(ROOT).as_posix() for path in files(".py", under=CODE)]
+
+
+@functools.cache
+def parsed(name: str) -> ast.Module:
+    return ast.parse((ROOT / name).read_text("utf-8"))
+
+
+def is_kernel(path: Path) -> bool:
+    return path.with_suffix(".pxd").exists() or path.stem in KERNELS
+
+
+def too_large(name: str) -> list[str]:
+    """What of a module is over a limit."""
+    path = ROOT / name
+    lines = len(path.read_text("utf-8").splitlines())
+    found = [f"{lines} lines; split it"] if lines > MODULE_LINES else []
+    if is_kernel(path):
+        return found
+    for node in ast.walk(parsed(name)):
+        if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            continue
+        length = (node.end_lineno or node.lineno) - node.lineno + 1
+        if length > FUNCTION_LINES:
+            found.append(f"{node.name}: {length} lines")
+        taken = [each.arg for each in (*node.args.posonlyargs, *node.args.args)]
+        count = len(taken) + len(node.args.kwonlyargs) - (taken[:1] in (["self"], ["cls"]))
+        if count > PARAMETERS:
+            found.append(f"{node.name}: {count} parameters")
+    return found
+
+
+@pytest.mark.parametrize("name", modules())
+def test_sizes(name: str) -> None:
+    found = too_large(name)
+    if name not in KNOWN_SIZES:
+        assert not found
+
+
+def test_the_list_of_large_modules_is_not_out_of_date() -> None:
+    assert {*modules()} >= KNOWN_SIZES
+
+
+@functools.cache
+def shipped() -> dict[str, str]:
+    paths = files(".py", ".pyi", ".pxd", ".md", ".toml", ".html", under=SHIPPED)
+    return {path.relative_to(ROOT).as_posix(): path.read_text("utf-8") for path in paths}
+
+
+def offences(text: str) -> list[str]:
+    """Lines with phrases that read as translated, and citations of what does not ship."""
+    found = []
+    for number, line in enumerate(text.splitlines(), 1):
+        for phrase, instead in PHRASES.items():
+            if match := re.search(phrase, line):
+                found.append(f"line {number}: {match[0]!r}: {instead}")
+        if match := re.search(CITATIONS, line):
+            found.append(f"line {number}: {match[0]!r}: cite the docs or the public document")
+    return found
+
+
+@pytest.mark.parametrize("name", list(shipped()))
+def test_language(name: str) -> None:
+    found = offences(shipped()[name])
+    if name not in KNOWN_LANGUAGE:
+        assert not found
+
+
+def test_offences_are_found() -> None:
+    for text in (
+        "what is wrong is told with a code",
+        "a ring of 12 bytes, that is none",
+        "where it stands",
+        "captures driven anew",
+        "it is no UTF-8",
+        "as the seed has it",
+        "see CONTRACTS §3",
+        "(notes §2.1)",
+    ):
+        assert offences(text), text
+    for text in ("there is no reader", "4 MiB stand for a byte", "no longer", "release notes"):
+        assert not offences(text), text
+
+
+@pytest.mark.skipif(shutil.which("lint-imports", path=Path(sys.executable).parent) is None,
+                    reason="import-linter is not installed")  # fmt: skip
+def test_import_contracts() -> None:
+    command = Path(sys.executable).parent / "lint-imports"
+    done = subprocess.run([command, "--no-cache"], cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout[-3000:]
