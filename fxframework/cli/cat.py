@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from fxframework.model.capture import Capture
     from fxframework.model.selection import Selection
     from fxframework.model.table import Table
+    from fxframework.registry import Exporter, ExportSession, Option
 
 COLOURS = "color"
 """The option of an exporter of text that can colour its lines, yes or no."""
