@@ -1,0 +1,216 @@
+"""Order: nodes and what belongs to them in the order of the tree, and the paths of nodes."""
+
+from __future__ import annotations
+
+from fx_inspect.read import codes
+from fx_inspect.read.scan import Scan
+from fxframework.kernels.buffers import full, room
+from fxframework.kernels.kernel import Kernel
+from fxframework.kernels.notes import Notes
+from fxframework.kernels.pools import Pool
+
+__all__ = ["Arrangement", "Duplicates", "Paths", "TreeOrder"]
+
+UNIT = 16
+SLASH = 0x2F
+
+
+class TreeOrder(Kernel):
+    """Numbers the nodes below the root: each before its children, siblings as they were given.
+
+    ``parents`` (int32) has each node's parent, -1 for none; node 0 is the root. ``place`` (int32)
+    has the number of each node, or -1; ``nodes`` (int32) the nodes by number, ``count`` of them;
+    ``first`` and ``following`` (int32) the first child of each node, and the child of the same
+    parent after each node, or -1.
+    """
+
+    def __init__(self, parents: memoryview) -> None:
+        self.parents = memoryview(parents)
+        self.all = len(parents)
+        self.first = full(self.all, "i4", -1)
+        self.place = full(self.all, "i4", -1)
+        self.following = room(self.all, "i4")
+        self.nodes = room(self.all, "i4")
+        self.count = 0
+
+    def step(self) -> int:
+        """Number all nodes."""
+        node = self.all - 1
+        while node > 0:
+            parent = self.parents[node]
+            if parent >= 0:
+                self.following[node] = self.first[parent]
+                self.first[parent] = node
+            node -= 1
+        node = 0
+        while True:
+            self.place[node] = self.count
+            self.nodes[self.count] = node
+            self.count += 1
+            below = self.first[node]
+            while below < 0 and node != 0:
+                below = self.following[node]
+                node = self.parents[node]
+            if below < 0:
+                return self.count
+            node = below
+
+
+class Arrangement(Kernel):
+    """Orders rows by the number of their node, stably; rows of no node are left out.
+
+    ``owners`` (int32) has the node of each row, -1 for none; ``rows`` (int32) gets the rows, as
+    many as ``count``.
+    """
+
+    def __init__(self, owners: memoryview, order: TreeOrder) -> None:
+        self.owners = memoryview(owners)
+        self.place = order.place
+        self.given = len(owners)
+        self.numbers = order.count
+        self.starts = full(self.numbers + 1, "i4")
+        self.rows = room(self.given, "i4")
+        self.count = 0
+
+    def step(self) -> int:
+        """Order all rows."""
+        row = 0
+        while row < self.given:
+            node = self.owners[row]
+            if node >= 0 and self.place[node] >= 0:
+                self.starts[self.place[node] + 1] += 1
+                self.count += 1
+            row += 1
+        number = 1
+        while number <= self.numbers:
+            self.starts[number] += self.starts[number - 1]
+            number += 1
+        row = 0
+        while row < self.given:
+            node = self.owners[row]
+            if node >= 0 and self.place[node] >= 0:
+                number = self.place[node]
+                self.rows[self.starts[number]] = row
+                self.starts[number] += 1
+            row += 1
+        return self.count
+
+
+class Duplicates(Kernel):
+    """Reports children of one name, and properties of one name, of the nodes of a tree.
+
+    ``node_code`` and ``code`` (int32) have the codes of the names of nodes and of properties,
+    ``strings`` is more than any of them; ``rows`` has the properties in the order of the tree.
+    """
+
+    def __init__(self, scan: Scan, order: TreeOrder, notes: Notes, strings: int) -> None:
+        self.scan = scan
+        self.order = order
+        self.notes = notes
+        self.seen = full(strings, "i4")
+        self.node_code = room(0, "i4")
+        self.node_block = room(0, "i4")
+        self.code = room(0, "i4")
+        self.block = room(0, "i4")
+        self.owner = room(0, "i4")
+        self.rows = room(0, "i4")
+        self.count = 0
+
+    def of_nodes(self, code: memoryview, block: memoryview) -> None:
+        """Look at nodes with these names and records."""
+        self.node_code = memoryview(code)
+        self.node_block = memoryview(block)
+
+    def of_properties(
+        self, code: memoryview, block: memoryview, owner: memoryview, rows: memoryview
+    ) -> None:
+        """Look at properties with these names, records and nodes, ``rows`` in order."""
+        self.code = memoryview(code)
+        self.block = memoryview(block)
+        self.owner = memoryview(owner)
+        self.rows = memoryview(rows)
+        self.count = len(rows)
+
+    def step(self) -> int:
+        """Look at the children of each node, then at the properties."""
+        number = 0
+        while number < self.order.count:
+            child = self.order.first[self.order.nodes[number]]
+            while child >= 0:
+                self.look(self.node_code[child], number + 1, self.node_block[child], 0)
+                child = self.order.following[child]
+            number += 1
+        index = 0
+        while index < self.count:
+            row = self.rows[index]
+            mark = self.order.count + 1 + self.order.place[self.owner[row]]
+            self.look(self.code[row], mark, self.block[row], 1)
+            index += 1
+        return 0
+
+    def look(self, code: int, mark: int, record: int, is_property: int) -> int:
+        """Report a name that was seen with the same mark, and mark it."""
+        if self.seen[code] == mark:
+            finding = codes.SAME_PROPERTIES if is_property else codes.SAME_CHILDREN
+            self.notes.add(finding, UNIT * self.scan.unit[record], record, 0)
+        self.seen[code] = mark
+        return 0
+
+
+class Paths(Kernel):
+    """Enters the paths of nodes, parents first, into a pool.
+
+    ``names`` (int32) are codes, ``parents`` (int32) nodes before them, -1 for the root. ``code``
+    (int32) has the code of each path; -1 where it would have more than ``longest`` bytes, or all so
+    far more than ``budget``, and for all that is below such a node.
+    """
+
+    def __init__(
+        self, names: memoryview, parents: memoryview, pool: Pool, longest: int, budget: int
+    ) -> None:
+        self.names = memoryview(names)
+        self.parents = memoryview(parents)
+        self.count = len(names)
+        self.pool = pool
+        self.longest = longest
+        self.left = budget
+        self.code = room(self.count, "i4")
+        scratch = full(longest // 8 + 2, "i8")
+        pool.read_from(scratch)
+        self.out = memoryview(scratch).cast("B")
+
+    def step(self) -> int:
+        """Enter all paths."""
+        node = 0
+        while node < self.count:
+            self.code[node] = self.path(self.names[node], self.parents[node])
+            node += 1
+        return 0
+
+    def path(self, name: int, parent: int) -> int:
+        """The code of the path of a node; -1 where it takes too much room."""
+        nbytes = self.pool.lengths[name]
+        above = 0
+        if parent >= 0:
+            if self.code[parent] < 0:
+                return -1
+            above = self.pool.lengths[self.code[parent]] + 1
+            nbytes += above
+        if nbytes > self.longest or nbytes > self.left:
+            return -1
+        self.left -= nbytes
+        if above > 0:
+            self.put(self.code[parent], above - 1, 0)
+            self.out[above - 1] = SLASH
+        self.put(name, nbytes - above, above)
+        return self.pool.intern(0, nbytes)
+
+    def put(self, code: int, nbytes: int, at: int) -> int:
+        """Copy a string of the pool to byte ``at``."""
+        begin = self.pool.starts[code]
+        index = 0
+        while index < nbytes:
+            word = self.pool.words[begin + (index >> 3)]
+            self.out[at + index] = (word >> (8 * (index & 7))) & 0xFF
+            index += 1
+        return 0

@@ -1,0 +1,40 @@
+cimport cython
+from fx_inspect.read cimport codes
+from fx_inspect.read.scan cimport Scan
+from fxframework.kernels.kernel cimport Kernel
+
+cdef long long LOW32
+
+cdef class SlotValues(Kernel):
+    cdef const long long[::1] words
+    cdef const int[::1] units
+    cdef const unsigned char[::1] types
+    cdef const long long[::1] starts
+    cdef int wanted
+    cdef long long rows, first, stop
+    cdef readonly long long[::1] values
+
+    cdef long long step(self) except? -1 nogil
+
+cdef class SlotStrings(Kernel):
+    cdef Scan scan
+    cdef const long long[::1] words
+    cdef const int[::1] units
+    cdef const unsigned char[::1] types
+    cdef const long long[::1] starts
+    cdef const int[::1] code
+    cdef long long rows, first, stop
+    cdef readonly int[::1] values
+
+    cdef long long step(self) except? -1 nogil
+    @cython.final
+    @cython.locals(unit=cython.longlong)
+    cdef long long string(self, long long begin, long long slot) noexcept nogil
+
+cdef class SlotPlaces(Kernel):
+    cdef const long long[::1] starts
+    cdef long long rows, row, first, stop
+    cdef readonly long long[::1] parent
+    cdef readonly int[::1] slot
+
+    cdef long long step(self) except? -1 nogil

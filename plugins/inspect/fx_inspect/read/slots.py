@@ -1,0 +1,137 @@
+"""Slots: the elements of arrays as columns, those of one array after those of another."""
+
+from __future__ import annotations
+
+from fx_inspect.read import codes
+from fx_inspect.read.scan import Scan
+from fxframework.kernels.buffers import room
+from fxframework.kernels.kernel import Kernel
+
+__all__ = ["SlotPlaces", "SlotStrings", "SlotValues"]
+
+LOW32 = 0xFFFFFFFF
+
+
+class SlotValues(Kernel):
+    """The 64 bits (int64) of slots of arrays of one type; zeros for slots of others.
+
+    Row ``i`` begins at ``units[i]`` (int32), is of ``types[i]`` (uint8), and has the slots from
+    ``starts[i]`` to ``starts[i + 1]`` (int64); ``values`` gets those from ``first`` to ``stop``.
+    """
+
+    def __init__(
+        self,
+        words: memoryview,
+        units: memoryview,
+        types: memoryview,
+        starts: memoryview,
+        wanted: int,
+        bounds: tuple[int, int],
+    ) -> None:
+        self.words = memoryview(words)
+        self.units = memoryview(units)
+        self.types = memoryview(types)
+        self.starts = memoryview(starts)
+        self.wanted = wanted
+        self.rows = len(units)
+        self.first = bounds[0]
+        self.stop = bounds[1]
+        self.values = room(bounds[1] - bounds[0], "i8")
+
+    def step(self) -> int:
+        """Fill the column."""
+        row = 0
+        while row < self.rows:
+            at = max(self.starts[row], self.first)
+            end = min(self.starts[row + 1], self.stop)
+            if self.types[row] == self.wanted:
+                begin = 2 * self.units[row] + 2 - self.starts[row]
+                while at < end:
+                    self.values[at - self.first] = self.words[begin + at]
+                    at += 1
+            else:
+                while at < end:
+                    self.values[at - self.first] = 0
+                    at += 1
+            row += 1
+        return 0
+
+
+class SlotStrings(Kernel):
+    """The codes (int32) of slots of arrays of strings; -1 for slots of others.
+
+    Rows are as in ``SlotValues``; ``code`` (int32) has the codes of strings.
+    """
+
+    def __init__(
+        self,
+        scan: Scan,
+        words: memoryview,
+        units: memoryview,
+        types: memoryview,
+        starts: memoryview,
+        code: memoryview,
+        bounds: tuple[int, int],
+    ) -> None:
+        self.scan = scan
+        self.words = memoryview(words)
+        self.units = memoryview(units)
+        self.types = memoryview(types)
+        self.starts = memoryview(starts)
+        self.code = memoryview(code)
+        self.rows = len(units)
+        self.first = bounds[0]
+        self.stop = bounds[1]
+        self.values = room(bounds[1] - bounds[0], "i4")
+
+    def step(self) -> int:
+        """Fill the column."""
+        row = 0
+        while row < self.rows:
+            at = max(self.starts[row], self.first)
+            end = min(self.starts[row + 1], self.stop)
+            of_strings = 1 if self.types[row] == codes.IS_STRINGS else 0
+            while at < end:
+                found = -1
+                if of_strings:
+                    found = self.string(2 * self.units[row] + 2, at - self.starts[row])
+                self.values[at - self.first] = found
+                at += 1
+            row += 1
+        return 0
+
+    def string(self, begin: int, slot: int) -> int:
+        """The code of a slot; 0, the empty string, for one that refers to no string."""
+        unit = (self.words[begin + (slot >> 1)] >> (32 * (slot & 1))) & LOW32
+        if unit > 0 and unit < self.scan.units and self.scan.starts[unit] == codes.STRING + 1:
+            return self.code[self.scan.numbers[unit]]
+        return 0
+
+
+class SlotPlaces(Kernel):
+    """The row of the array (int64) of each slot, and which of its slots it is (int32).
+
+    ``starts`` (int64) has the first slot of each row from ``row`` on.
+    """
+
+    def __init__(self, starts: memoryview, row: int, bounds: tuple[int, int]) -> None:
+        self.starts = memoryview(starts)
+        self.rows = len(starts) - 1
+        self.row = row
+        self.first = bounds[0]
+        self.stop = bounds[1]
+        self.parent = room(bounds[1] - bounds[0], "i8")
+        self.slot = room(bounds[1] - bounds[0], "i4")
+
+    def step(self) -> int:
+        """Fill both columns."""
+        row = 0
+        while row < self.rows:
+            at = max(self.starts[row], self.first)
+            end = min(self.starts[row + 1], self.stop)
+            while at < end:
+                self.parent[at - self.first] = self.row + row
+                self.slot[at - self.first] = at - self.starts[row]
+                at += 1
+            row += 1
+        return 0

@@ -1,0 +1,286 @@
+"""Texts: the bytes of names, strings and buffers, which may be in chains of extents."""
+
+from __future__ import annotations
+
+from fx_inspect.read import codes
+from fx_inspect.read.scan import Scan
+from fxframework.kernels.buffers import full, room
+from fxframework.kernels.kernel import Kernel
+from fxframework.kernels.notes import Notes
+from fxframework.kernels.pools import Pool
+from fxframework.kernels.utf8 import Utf8
+
+__all__ = ["Interning", "TextColumnFill", "TextCopy", "Texts"]
+
+LOW32 = 0xFFFFFFFF
+LOW28 = 0xFFFFFFF
+UNIT = 16
+STRING_AT = 12
+PAYLOAD_AT = 8
+BY_BYTE = 48
+"""Bytes up to which a loop copies faster than a call."""
+
+
+class TextCopy:
+    """Copies texts out of their blocks."""
+
+    def __init__(self, scan: Scan, words: memoryview, data: memoryview) -> None:
+        self.words = memoryview(words)
+        self.data = memoryview(data)
+        self.scan = scan
+        self.out = room(0, "u1")
+
+    def to(self, out: memoryview) -> None:
+        """Copy to these bytes (uint8) from now on."""
+        self.out = memoryview(out)
+
+    def text(self, unit: int, nbytes: int, at: int) -> int:
+        """Copy the first ``nbytes`` bytes of the text of a block to byte ``at``.
+
+        The block is a NAME, a STRING_REFERENCE or a BUFFER_VALUE with extents that was found to
+        have that many bytes.
+        """
+        header = self.words[2 * unit]
+        type = self.scan.starts[unit] - 1
+        begin = 0
+        size = 0
+        extent = 0
+        if type == codes.NAME:
+            begin = UNIT * unit + PAYLOAD_AT
+            size = nbytes
+        elif type == codes.STRING:
+            begin = UNIT * unit + STRING_AT
+            size = min(nbytes, (UNIT << (header & 15)) - STRING_AT)
+            extent = (header >> self.scan.index_at) & self.scan.index_mask
+        else:
+            extent = (self.words[2 * unit + 1] >> 32) & LOW28
+        while True:
+            if size <= BY_BYTE:
+                self.bytes(begin, size, at)
+            else:
+                self.out[at : at + size] = self.data[begin : begin + size]
+            at += size
+            nbytes -= size
+            if nbytes <= 0:
+                return 0
+            header = self.words[2 * extent]
+            begin = UNIT * extent + PAYLOAD_AT
+            size = min(nbytes, (UNIT << (header & 15)) - PAYLOAD_AT)
+            extent = (header >> self.scan.index_at) & self.scan.index_mask
+
+    def bytes(self, begin: int, size: int, at: int) -> int:
+        """Copy a few bytes of the file."""
+        index = 0
+        while index < size:
+            self.out[at + index] = self.data[begin + index]
+            index += 1
+        return 0
+
+
+class Texts(Kernel):
+    """Finds how many bytes each string and each buffer has, and whether they are UTF-8.
+
+    ``length`` (int64) has the bytes of each NAME and STRING_REFERENCE, -1 for a name that says more
+    than its block holds; ``buffer`` (int64) those of each BUFFER_VALUE. ``owner`` (int32) has, for
+    each extent, 1 + the record whose chain it was in last, or 0; ``twice`` (uint8) whether it is in
+    several chains. All chains together give at most as many bytes as the file has.
+    """
+
+    def __init__(
+        self, scan: Scan, words: memoryview, data: memoryview, max_string: int, notes: Notes
+    ) -> None:
+        self.words = memoryview(words)
+        self.scan = scan
+        self.notes = notes
+        self.max_string = max_string
+        self.length = room(scan.strings, "i8")
+        self.buffer = full(scan.buffers, "i8")
+        self.owner = full(scan.extents, "i4")
+        self.twice = full(scan.extents, "u1")
+        scratch = room(scan.nbytes if scan.extents else 0, "u1")
+        self.copy = TextCopy(scan, words, data)
+        self.copy.to(scratch)
+        self.in_file = Utf8(data)
+        self.in_scratch = Utf8(scratch)
+        self.left = scan.nbytes
+        self.fault = 0
+
+    def step(self) -> int:
+        """Look at all texts."""
+        record = 0
+        while record < self.scan.count:
+            type = self.scan.type[record]
+            if type == codes.NAME:
+                self.name(record, self.scan.unit[record])
+            elif type == codes.STRING:
+                self.string(record, self.scan.unit[record])
+            elif type == codes.BUFFER:
+                self.value(record, self.scan.unit[record])
+            record += 1
+        return 0
+
+    def name(self, record: int, unit: int) -> int:
+        """Look at a NAME."""
+        nbytes = (self.words[2 * unit] >> self.scan.index_at) & 0xFFF
+        number = self.scan.numbers[unit]
+        if nbytes > (UNIT << self.scan.order[record]) - PAYLOAD_AT:
+            self.length[number] = -1
+            return 0
+        self.fault = 0
+        self.check(record, unit, nbytes, nbytes)
+        self.length[number] = self.bounded(record, unit, nbytes)
+        return 0
+
+    def string(self, record: int, unit: int) -> int:
+        """Look at a STRING_REFERENCE."""
+        total = self.words[2 * unit + 1] & LOW32
+        inline = min(total, (UNIT << self.scan.order[record]) - STRING_AT)
+        number = self.scan.numbers[unit]
+        if unit == 0:
+            self.length[number] = inline
+            return 0
+        nbytes = inline
+        self.fault = 0
+        if total > inline:
+            first = (self.words[2 * unit] >> self.scan.index_at) & self.scan.index_mask
+            nbytes += self.follow(record, first, total - inline)
+        if self.fault != 0:
+            self.notes.add(self.fault, UNIT * unit, record, total - nbytes)
+        else:
+            self.check(record, unit, nbytes, inline)
+        self.length[number] = self.bounded(record, unit, nbytes)
+        return 0
+
+    def value(self, record: int, unit: int) -> int:
+        """Look at a BUFFER_VALUE whose bytes are in extents."""
+        payload = self.words[2 * unit + 1]
+        format = (payload >> 60) & 15
+        if unit == 0 or format > codes.BYTES:
+            return 0
+        total = payload & LOW32
+        self.fault = 0
+        nbytes = self.follow(record, (payload >> 32) & LOW28, total)
+        if self.fault != 0:
+            self.notes.add(self.fault, UNIT * unit, record, total - nbytes)
+        elif format == codes.UTF8:
+            self.check(record, unit, nbytes, 0)
+        self.buffer[self.scan.numbers[unit]] = self.bounded(record, unit, nbytes)
+        return 0
+
+    def check(self, record: int, unit: int, nbytes: int, inline: int) -> int:
+        """Report a text that is not UTF-8; ``inline`` bytes of it are in its block."""
+        if unit == 0:
+            return 0
+        if nbytes <= inline:
+            begin = UNIT * unit + PAYLOAD_AT
+            if self.scan.type[record] == codes.STRING:
+                begin = UNIT * unit + STRING_AT
+            if self.in_file.valid(begin, nbytes):
+                return 0
+        else:
+            self.copy.text(unit, nbytes, 0)
+            if self.in_scratch.valid(0, nbytes):
+                return 0
+        self.notes.add(codes.NOT_UTF8, UNIT * unit, record, 0)
+        return 0
+
+    def bounded(self, record: int, unit: int, nbytes: int) -> int:
+        """The bytes that are kept of a text, which may be over the limit."""
+        if nbytes <= self.max_string:
+            return nbytes
+        self.notes.add(codes.STRING_OVER_LIMIT, UNIT * unit, record, nbytes)
+        return self.max_string
+
+    def follow(self, record: int, unit: int, wanted: int) -> int:
+        """How many bytes of ``wanted`` the chain from a unit gives to a record.
+
+        ``fault`` is what ended it early, or stays 0.
+        """
+        given = 0
+        while given < wanted:
+            if unit == 0:
+                self.fault = codes.CHAIN_TOO_SHORT
+                return given
+            if unit >= self.scan.units or self.scan.starts[unit] != codes.EXTENT + 1:
+                self.fault = codes.CHAIN_TO_NO_EXTENT
+                return given
+            extent = self.scan.numbers[unit]
+            if self.owner[extent] == record + 1:
+                self.fault = codes.CHAIN_IN_A_RING
+                return given
+            if self.owner[extent] != 0:
+                self.twice[extent] = 1
+            self.owner[extent] = record + 1
+            header = self.words[2 * unit]
+            part = min((UNIT << (header & 15)) - PAYLOAD_AT, wanted - given)
+            if part > self.left:
+                given += self.left
+                self.left = 0
+                self.fault = codes.CHAINS_OVER_THE_FILE
+                return given
+            given += part
+            self.left -= part
+            unit = (header >> self.scan.index_at) & self.scan.index_mask
+        return given
+
+
+class Interning(Kernel):
+    """Enters the strings that have uses into a pool.
+
+    ``code`` (int32) has the code of each NAME and STRING_REFERENCE, -1 for one without uses.
+    """
+
+    def __init__(
+        self, scan: Scan, copy: TextCopy, length: memoryview, uses: memoryview, pool: Pool
+    ) -> None:
+        self.scan = scan
+        self.copy = copy
+        self.length = memoryview(length)
+        self.uses = memoryview(uses)
+        self.pool = pool
+        self.code = full(scan.strings, "i4", -1)
+        longest = 0
+        for string in range(scan.strings):
+            if uses[string] > 0:
+                longest = max(longest, length[string])
+        scratch = full(longest // 8 + 2, "i8")
+        pool.read_from(scratch)
+        copy.to(memoryview(scratch).cast("B"))
+
+    def step(self) -> int:
+        """Enter them in the order of the file."""
+        record = 0
+        while record < self.scan.count:
+            type = self.scan.type[record]
+            if type == codes.NAME or type == codes.STRING:
+                unit = self.scan.unit[record]
+                string = self.scan.numbers[unit]
+                if self.uses[string] > 0:
+                    nbytes = self.length[string]
+                    self.copy.text(unit, nbytes, 0)
+                    self.code[string] = self.pool.intern(0, nbytes)
+            record += 1
+        return 0
+
+
+class TextColumnFill(Kernel):
+    """Copies the texts of blocks one after another, to where ``offsets`` (int64) says."""
+
+    def __init__(
+        self, copy: TextCopy, source: memoryview, offsets: memoryview, out: memoryview
+    ) -> None:
+        self.copy = copy
+        self.source = memoryview(source)
+        self.offsets = memoryview(offsets)
+        self.rows = len(source)
+        copy.to(out)
+
+    def step(self) -> int:
+        """Copy all of them."""
+        row = 0
+        while row < self.rows:
+            size = self.offsets[row + 1] - self.offsets[row]
+            if size > 0:
+                self.copy.text(self.source[row], size, self.offsets[row])
+            row += 1
+        return 0

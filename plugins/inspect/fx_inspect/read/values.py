@@ -1,0 +1,400 @@
+"""Values: the nodes, properties and links of a VMO, and the nodes that they belong to."""
+
+from __future__ import annotations
+
+from fx_inspect.read import codes
+from fx_inspect.read.scan import Scan
+from fx_inspect.read.texts import Texts
+from fxframework.kernels.buffers import full, room
+from fxframework.kernels.kernel import Kernel
+from fxframework.kernels.notes import Notes
+
+__all__ = ["Validator", "Values"]
+
+LOW32 = 0xFFFFFFFF
+LOW28 = 0xFFFFFFF
+LOW20 = 0xFFFFF
+LOW16 = 0xFFFF
+UNIT = 16
+SLOTS_AT = 16
+NO_NODE = -1
+NOTHING = -2
+ONE = 1
+
+
+class Values(Kernel):
+    """Reads nodes, properties and links in the order of the file, and finds their nodes.
+
+    Nodes, the root first (int32): ``node_parent`` is a node, -1 for none; ``node_name`` a string,
+    -1 for a node that was dropped; ``node_block`` a record. Properties, ``rows`` of them:
+    ``name``, ``node`` and ``block`` (int32) likewise, ``type`` and ``format`` (uint8), ``bits``
+    (int64) of a number, ``source`` (int32) the unit of the block that has the text, ``length``
+    (uint32) the bytes of the text or the slots of an array. Links, ``links`` of them, likewise.
+
+    ``uses`` (int32) counts what refers to each string in the tree, ``refs`` whatever does;
+    ``children`` (int32) the values that name each unit as their parent.
+    """
+
+    def __init__(self, scan: Scan, texts: Texts, words: memoryview, notes: Notes) -> None:
+        self.words = memoryview(words)
+        self.scan = scan
+        self.notes = notes
+        self.string_length = texts.length
+        self.buffer_length = texts.buffer
+        self.uses = full(scan.strings, "i4")
+        self.refs = full(scan.strings, "i4")
+        self.children = full(scan.units, "i4")
+        self.nodes = scan.nodes + 1
+        self.node_parent = room(self.nodes, "i4")
+        self.node_name = room(self.nodes, "i4")
+        self.node_block = room(self.nodes, "i4")
+        self.node_parent[0] = NO_NODE
+        self.node_name[0] = -1
+        self.node_block[0] = 0
+        self.name = room(scan.values, "i4")
+        self.node = room(scan.values, "i4")
+        self.block = room(scan.values, "i4")
+        self.type = room(scan.values, "u1")
+        self.format = room(scan.values, "u1")
+        self.bits = room(scan.values, "i8")
+        self.source = room(scan.values, "i4")
+        self.length = room(scan.values, "u4")
+        self.rows = 0
+        self.link_name = room(scan.links, "i4")
+        self.link_node = room(scan.links, "i4")
+        self.link_block = room(scan.links, "i4")
+        self.link_content = room(scan.links, "i4")
+        self.link_disposition = room(scan.links, "u1")
+        self.links = 0
+        self.seen_types = 0
+        self.seen = full(self.nodes, "i4")
+        self.parent = 0
+        self.named = 0
+        self.fault = 0
+        self.about = 0
+
+    def step(self) -> int:
+        """Read all values, then find their nodes, and nodes below themselves."""
+        record = 0
+        while record < self.scan.count:
+            type = self.scan.type[record]
+            if type >= codes.NODE and type <= codes.BOOL:
+                if (type < codes.EXTENT or type > codes.NAME) and self.scan.unit[record] > 0:
+                    self.value(record, self.scan.unit[record], type)
+            record += 1
+        self.attach_nodes()
+        row = 0
+        while row < self.rows:
+            self.node[row] = self.attached(self.block[row], self.node[row])
+            row += 1
+        row = 0
+        while row < self.links:
+            self.link_node[row] = self.attached(self.link_block[row], self.link_node[row])
+            row += 1
+        self.find_cycles()
+        return 0
+
+    # --- Reading ----------------------------------------------------------------------------------
+
+    def value(self, record: int, unit: int, type: int) -> int:
+        """Read a value, or a tombstone."""
+        word = self.words[2 * unit]
+        self.parent = (word >> self.scan.index_at) & self.scan.index_mask
+        if self.parent < self.scan.units:
+            self.children[self.parent] += 1
+        target = (word >> self.scan.name_at) & self.scan.index_mask
+        self.refer(target)
+        if type == codes.TOMBSTONE:
+            children = self.words[2 * unit + 1]
+            self.notes.add(codes.DELETED_WITH_VALUES, UNIT * unit, record, children)
+            return 0
+        self.fault = 0
+        self.about = target
+        self.named = self.find_name(target)
+        if type == codes.NODE:
+            self.read_node(record, unit)
+        elif type == codes.LINK:
+            self.read_link(record, unit)
+        elif type == codes.BUFFER:
+            self.read_buffer(record, unit)
+        elif type == codes.ARRAY:
+            self.read_array(record, unit)
+        elif type == codes.BOOL:
+            payload = self.words[2 * unit + 1]
+            self.property(record, unit, codes.IS_BOOL, 0, 1 if payload != 0 else 0, unit, 0)
+        else:
+            kind = codes.IS_INT + type - codes.INT
+            self.property(record, unit, kind, 0, self.words[2 * unit + 1], unit, 0)
+        return 0
+
+    def read_node(self, record: int, unit: int) -> int:
+        """Read a node; one without a name is dropped."""
+        node = self.scan.numbers[unit]
+        self.node_parent[node] = self.parent
+        self.node_name[node] = self.named
+        self.node_block[node] = record
+        if self.fault != 0:
+            return self.drop(record, unit)
+        self.uses[self.named] += 1
+        return 0
+
+    def read_link(self, record: int, unit: int) -> int:
+        """Read a link."""
+        payload = self.words[2 * unit + 1]
+        target = payload & LOW20
+        disposition = (payload >> 60) & 15
+        self.refer(target)
+        if self.fault == 0:
+            content = self.find_name(target)
+            if self.fault != 0:
+                self.fault = codes.NO_CONTENT
+                self.about = target
+        if self.fault != 0:
+            return self.drop(record, unit)
+        if disposition > codes.INLINE:
+            self.notes.add(codes.UNKNOWN_DISPOSITION, UNIT * unit, record, disposition)
+        self.uses[self.named] += 1
+        self.uses[content] += 1
+        self.link_name[self.links] = self.named
+        self.link_node[self.links] = self.parent
+        self.link_block[self.links] = record
+        self.link_content[self.links] = content
+        self.link_disposition[self.links] = disposition
+        self.links += 1
+        return 0
+
+    def read_buffer(self, record: int, unit: int) -> int:
+        """Read a string or bytes."""
+        payload = self.words[2 * unit + 1]
+        format = (payload >> 60) & 15
+        kind = codes.IS_BYTES if format == codes.BYTES else codes.IS_STRING
+        if format < codes.STRING_REFERENCE:
+            nbytes = self.buffer_length[self.scan.numbers[unit]]
+            return self.property(record, unit, kind, format, 0, unit, nbytes)
+        if format > codes.STRING_REFERENCE:
+            if self.fault == 0:
+                self.fault = codes.UNKNOWN_FORMAT
+                self.about = format
+            return self.drop(record, unit)
+        target = (payload >> 32) & LOW28
+        self.refer(target)
+        string = self.find_string(target)
+        if string < 0:
+            if self.fault == 0:
+                self.fault = codes.NO_STRING
+                self.about = target
+            return self.drop(record, unit)
+        return self.property(record, unit, kind, format, 0, target, self.string_length[string])
+
+    def read_array(self, record: int, unit: int) -> int:
+        """Read an array, which may be a histogram."""
+        payload = self.words[2 * unit + 1]
+        entry = payload & 15
+        format = (payload >> 4) & 15
+        count = (payload >> 8) & 0xFF
+        of_strings = entry == codes.STRING
+        wrong = self.array_fault(entry, format, count, self.scan.order[record])
+        if self.fault == 0 and wrong != 0:
+            self.fault = wrong
+            self.about = payload & LOW16
+        if of_strings and wrong != codes.TOO_MANY_SLOTS:
+            slot = self.read_slots(unit, count)
+            if self.fault == 0 and slot >= 0:
+                self.notes.add(codes.SLOT_OF_NO_STRING, UNIT * unit, record, slot)
+        if self.fault != 0:
+            return self.drop(record, unit)
+        if format > codes.EXPONENTIAL or (of_strings and format != codes.FLAT):
+            self.notes.add(codes.UNKNOWN_ARRAY_FORMAT, UNIT * unit, record, format)
+            format = codes.FLAT
+        elif format == codes.LINEAR and count < codes.LINEAR_SLOTS:
+            self.notes.add(codes.FEW_SLOTS, UNIT * unit, record, count)
+        elif format == codes.EXPONENTIAL and count < codes.EXPONENTIAL_SLOTS:
+            self.notes.add(codes.FEW_SLOTS, UNIT * unit, record, count)
+        kind = codes.IS_STRINGS if of_strings else codes.IS_INTS + entry - codes.INT
+        return self.property(record, unit, kind, format, 0, unit, count)
+
+    def array_fault(self, entry: int, format: int, count: int, order: int) -> int:
+        """Why an array is none; 0 for a sound one."""
+        if entry != codes.STRING and (entry < codes.INT or entry > codes.DOUBLE):
+            return codes.UNKNOWN_ENTRIES
+        room = (UNIT << order) - SLOTS_AT
+        if count > (room >> 2 if entry == codes.STRING else room >> 3):
+            return codes.TOO_MANY_SLOTS
+        return codes.EMPTY_HISTOGRAM if count == 0 and format != codes.FLAT else 0
+
+    def read_slots(self, unit: int, count: int) -> int:
+        """Count what the slots of an array of strings refer to; the first slot of nothing, or -1.
+
+        Only those of an array in the tree count as uses.
+        """
+        wrong = -1
+        slot = 0
+        while slot < count:
+            target = (self.words[2 * unit + 2 + (slot >> 1)] >> (32 * (slot & 1))) & LOW32
+            self.refer(target)
+            if target != 0:
+                string = self.find_string(target)
+                if string < 0:
+                    if wrong < 0:
+                        wrong = slot
+                elif self.fault == 0:
+                    self.uses[string] += 1
+            slot += 1
+        return wrong
+
+    def property(
+        self, record: int, unit: int, kind: int, format: int, bits: int, source: int, nbytes: int
+    ) -> int:
+        """Enter a property; one without a name is dropped."""
+        if self.fault != 0:
+            return self.drop(record, unit)
+        row = self.rows
+        self.uses[self.named] += 1
+        self.name[row] = self.named
+        self.node[row] = self.parent
+        self.block[row] = record
+        self.type[row] = kind
+        self.format[row] = format
+        self.bits[row] = bits
+        self.source[row] = source
+        self.length[row] = nbytes
+        self.seen_types |= ONE << kind
+        self.rows = row + 1
+        return 0
+
+    def drop(self, record: int, unit: int) -> int:
+        """Report a value that is not in the tree."""
+        self.notes.add(self.fault, UNIT * unit, record, self.about)
+        return 0
+
+    # --- Strings ----------------------------------------------------------------------------------
+
+    def find_name(self, unit: int) -> int:
+        """The string that is the name at a unit; -1 if there is none, and ``fault`` says why."""
+        start = self.scan.starts[unit] if unit < self.scan.units else 0
+        if start == codes.NAME + 1:
+            string = self.scan.numbers[unit]
+            if self.string_length[string] >= 0:
+                return string
+            self.fault = codes.NAME_PAST_ITS_BLOCK
+        elif start == codes.STRING + 1 and unit > 0:
+            return self.scan.numbers[unit]
+        else:
+            self.fault = codes.NAME_NOWHERE if start == 0 else codes.NAME_OF_ANOTHER_TYPE
+        return -1
+
+    def find_string(self, unit: int) -> int:
+        """The STRING_REFERENCE at a unit; -1 if there is none. Unit 0 has none."""
+        if unit > 0 and unit < self.scan.units and self.scan.starts[unit] == codes.STRING + 1:
+            return self.scan.numbers[unit]
+        return -1
+
+    def refer(self, unit: int) -> int:
+        """Count a reference to the string at a unit, if there is one."""
+        if unit < self.scan.units:
+            start = self.scan.starts[unit]
+            if start == codes.NAME + 1 or start == codes.STRING + 1:
+                self.refs[self.scan.numbers[unit]] += 1
+        return 0
+
+    # --- Nodes ------------------------------------------------------------------------------------
+
+    def attach_nodes(self) -> int:
+        """Find the parents of nodes; a node that was dropped has none."""
+        node = 1
+        while node < self.nodes:
+            if self.node_name[node] >= 0:
+                self.node_parent[node] = self.attached(
+                    self.node_block[node], self.node_parent[node]
+                )
+            else:
+                self.node_parent[node] = NO_NODE
+            node += 1
+        return 0
+
+    def attached(self, record: int, parent: int) -> int:
+        """The node that a parent's unit is; NO_NODE for one that was dropped or deleted.
+
+        A record whose parent is no node at all is reported as an orphan.
+        """
+        if parent == 0:
+            return 0
+        start = self.scan.starts[parent] if parent < self.scan.units else 0
+        if start == codes.NODE + 1:
+            node = self.scan.numbers[parent]
+            return node if self.node_name[node] >= 0 else NO_NODE
+        if start != codes.TOMBSTONE + 1:
+            self.notes.add(codes.ORPHAN, UNIT * self.scan.unit[record], record, parent)
+        return NO_NODE
+
+    def find_cycles(self) -> int:
+        """Report nodes that are below themselves: each cycle at its first node.
+
+        ``seen`` has, for each node, the node from which it was met first.
+        """
+        start = 1
+        while start < self.nodes:
+            node = start
+            while node > 0 and self.seen[node] == 0:
+                self.seen[node] = start
+                node = self.node_parent[node]
+            if node > 0 and self.seen[node] == start:
+                first = node
+                around = self.node_parent[node]
+                while around != node:
+                    first = min(first, around)
+                    around = self.node_parent[around]
+                # Once around is enough: a walk that comes here later finds it seen.
+                record = self.node_block[first]
+                self.notes.add(codes.CYCLE, UNIT * self.scan.unit[record], record, 0)
+            start += 1
+        return 0
+
+
+class Validator(Kernel):
+    """Reports what only the inspect validator looks at: counts, double use, what is not used."""
+
+    def __init__(
+        self, scan: Scan, texts: Texts, values: Values, words: memoryview, notes: Notes
+    ) -> None:
+        self.words = memoryview(words)
+        self.scan = scan
+        self.notes = notes
+        self.owner = texts.owner
+        self.twice = texts.twice
+        self.refs = values.refs
+        self.children = values.children
+
+    def step(self) -> int:
+        """Look at every block."""
+        record = 0
+        while record < self.scan.count:
+            type = self.scan.type[record]
+            unit = self.scan.unit[record]
+            if unit > 0:
+                if type == codes.NODE or type == codes.TOMBSTONE:
+                    if self.words[2 * unit + 1] != self.children[unit]:
+                        count = self.words[2 * unit + 1]
+                        self.notes.add(codes.NODE_COUNT, UNIT * unit, record, count)
+                elif type == codes.NAME or type == codes.STRING:
+                    self.string(record, unit, type)
+                elif type == codes.EXTENT:
+                    extent = self.scan.numbers[unit]
+                    if self.owner[extent] == 0:
+                        self.notes.add(codes.NOT_USED, UNIT * unit, record, 0)
+                    elif self.twice[extent] != 0:
+                        self.notes.add(codes.EXTENT_TWICE, UNIT * unit, record, 0)
+            record += 1
+        return 0
+
+    def string(self, record: int, unit: int, type: int) -> int:
+        """Compare the references to a string with its own count."""
+        refs = self.refs[self.scan.numbers[unit]]
+        if refs == 0:
+            self.notes.add(codes.NOT_USED, UNIT * unit, record, 0)
+        elif type == codes.NAME:
+            if refs > 1:
+                self.notes.add(codes.NAME_TWICE, UNIT * unit, record, refs)
+        elif (self.words[2 * unit] >> self.scan.name_at) & 0xFFFFFF != refs:
+            self.notes.add(codes.STRING_COUNT, UNIT * unit, record, refs)
+        return 0
