@@ -5,9 +5,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from fxframework.errors import Catalogue, Rule, Severity
 
-__all__ = ["RULES"]
+__all__ = ["DETAILS", "RULES"]
 
 INFO, WARNING, DATA_LOSS = Severity.INFO, Severity.WARNING, Severity.DATA_LOSS
 ERROR = Severity.ERROR
@@ -715,3 +717,40 @@ RULES = Catalogue(
         ),
     ]
 )
+
+DETAILS: Mapping[int, str] = {
+    2: "0x{word:08x}",
+    3: "version {value}",
+    7: "{value} bytes",
+    8: "it says {value} bytes",
+    9: "it says {value} bytes",
+    10: "order {value}",
+    11: "order {value}",
+    12: "order {value}",
+    13: "{value} bytes",
+    14: "{value} bytes",
+    101: "type {value}",
+    103: "0x{word:x}",
+    201: "index {value}",
+    202: "index {value}",
+    203: "{value} bytes",
+    205: "index {value}",
+    206: "index {value}",
+    207: "{value} bytes are missing",
+    208: "{value} bytes are left out",
+    209: "format {value}",
+    210: "index {value}",
+    211: "type {value}",
+    212: "{value} slots",
+    214: "{value} slots",
+    215: "format {value}",
+    216: "index {value}",
+    217: "disposition {value}",
+    218: "index {value}",
+    221: "its parent is {value}",
+    226: "{value} bytes",
+    301: "0x{word:016x}",
+    304: "it says {value}",
+    305: "it says {value}",
+}
+"""By the number of a rule, what a finding says beside the title: see ``kit.scanned``."""

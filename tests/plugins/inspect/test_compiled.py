@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import os
 import random
+from typing import Any
 
+import attrs
 import numpy as np
 import pytest
 
-from fx_inspect.read.reader import InspectCapture, open_inspect
 from fx_inspect.sample import sample
-from fxframework.io import jit
-from fxframework.io.source import Source
-from fxframework.model.capture import OpenRequest
+from fxframework.testing.kernels import plain_kernels
 
+from . import shapes
 from .trees import image, vectors
 
 
@@ -41,31 +42,52 @@ INPUTS: dict[str, bytes] = {
 }
 
 
-@pytest.mark.parametrize("data", INPUTS.values(), ids=INPUTS)
-def test_compiled_and_plain_agree(data: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
-    if not jit.numba_available():
-        pytest.skip("numba is not installed for this interpreter")
+SHAPES: dict[str, bytes] = {shape: make(1 << 16) for shape, make in shapes.SHAPES.items()}
 
-    def read() -> InspectCapture:
-        capture = open_inspect(Source.open(data), OpenRequest())
-        capture.scan()
-        return capture
 
-    plain = read()
-    tables = {name: plain.table(name) for name in plain.schemas}
-    for table in tables.values():
+def read(data: bytes, **limits: int) -> dict[str, Any]:
+    """All that is read of some bytes, as plain objects and arrays."""
+    # These are other modules within `plain_kernels`.
+    from fx_inspect.read.reader import open_inspect
+    from fxframework.io.limits import Limits
+    from fxframework.io.source import Source
+    from fxframework.model.capture import OpenRequest
+
+    capture = open_inspect(Source.open(data), OpenRequest(limits=Limits(**limits)))
+    capture.scan()
+    found: dict[str, Any] = {
+        "summary": attrs.asdict(capture.summary()),
+        "findings": [attrs.astuple(finding) for finding in capture.diagnostics],
+        "counts": dict(capture.diagnostics.counts),
+    }
+    for name, schema in capture.schemas.items():
+        table = capture.table(name)
         for column in table.columns:
-            table[column]
-    monkeypatch.setattr(jit, "SMALL", 0)
-    monkeypatch.setattr(jit, "SMALL_COLD", 0)
-    compiled = read()
-    assert compiled.summary() == plain.summary()
-    assert list(compiled.diagnostics) == list(plain.diagnostics)
-    for name, left in tables.items():
-        right = compiled.table(name)
-        for column in left:
-            if left.schema.column(column).kind in ("code", "text"):
-                assert left.texts(column) == right.texts(column), (name, column)
-            else:
-                got, wanted = right.array(column), left.array(column)
-                assert np.array_equal(got, wanted, equal_nan=got.dtype == np.float64)
+            text = schema.column(column).kind in ("code", "text")
+            found[f"{name}.{column}"] = table.texts(column) if text else table.array(column)
+    return found
+
+
+@pytest.mark.parametrize("limits", [{}, {"max_findings": 3, "max_record": 64, "max_string": 5}])
+@pytest.mark.parametrize("name", [*INPUTS, *SHAPES])
+def test_compiled_and_plain_agree(name: str, limits: dict[str, int]) -> None:
+    data = {**INPUTS, **SHAPES}[name]
+    compiled = read(data, **limits)
+    with plain_kernels():
+        plain = read(data, **limits)
+    assert compiled.keys() == plain.keys()
+    for key, wanted in plain.items():
+        if isinstance(wanted, np.ndarray):
+            floats = wanted.dtype == np.float64
+            assert np.array_equal(compiled[key], wanted, equal_nan=floats), key
+        else:
+            assert compiled[key] == wanted, key
+
+
+def test_the_kernels_are_compiled_here() -> None:
+    from fx_inspect.read import order, scan, slots, texts, values
+
+    if os.environ.get("FXF_NATIVE") == "never":
+        pytest.skip("FXF_NATIVE=never")
+    for module in (order, scan, slots, texts, values):
+        assert not str(module.__file__).endswith(".py"), module.__name__

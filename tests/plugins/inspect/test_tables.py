@@ -310,7 +310,11 @@ def test_a_link_that_leads_nowhere_stays(
 
 @pytest.mark.parametrize(
     ("options", "match"),
-    [({"links": "no/such/folder"}, "no folder"), ({"link_depth": -1}, "link_depth is -1")],
+    [
+        ({"links": "no/such/folder"}, "'no/such/folder' is a folder that does not exist"),
+        ({"links": __file__}, "is not a folder"),
+        ({"link_depth": -1}, "link_depth=-1 is negative"),
+    ],
 )
 def test_links_that_could_not_be_followed_at_all_are_refused(
     options: dict[str, Any], match: str

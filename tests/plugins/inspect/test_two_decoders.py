@@ -18,7 +18,7 @@ import numpy as np
 import pytest
 from hypothesis import strategies as st
 
-from fx_inspect.read import reader, tree
+from fx_inspect.read import tree
 from fx_inspect.read.decoder import RecordDecoder
 from fx_inspect.read.reader import InspectCapture, open_inspect
 from fx_inspect.read.tables import FORMATS, TYPES
@@ -205,7 +205,7 @@ def test_agree_on_the_vectors(name: str) -> None:
 def test_batches_are_the_table_wherever_they_break(data: bytes, rows: int) -> None:
     whole, streamed = opened(data), opened(data)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(reader, "TEXT_AT_ONCE", 10)
+        patch.setattr("fx_inspect.read.rows.TEXT_AT_ONCE", 10)
         batches = {name: list(streamed.batches(name, rows)) for name in streamed.schemas}
     for name in whole.schemas:
         table = whole.table(name)

@@ -80,9 +80,9 @@ class TreeTextExport(TreeExport):
             indent = INDENT * (min(node.depth, DEEPEST) + 2)
             yield f"{indent}{names[node.name]}:\n"
             for code, value in node.properties:
-                shown = value
-                if not isinstance(value, str):
-                    shown = _strings([texts[slot] for slot in value])
+                shown = (
+                    value if isinstance(value, str) else _strings([texts[slot] for slot in value])
+                )
                 if MARGIN in shown:
                     shown = shown.replace(MARGIN, indent + INDENT)
                 yield f"{indent}{INDENT}{names[code]}{shown}\n"

@@ -19,7 +19,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fx_inspect.read import tables
-from fx_inspect.read.columns import Decoder, Order, arranged, walked
+from fx_inspect.read.columns import RawColumns, arranged, tree_order
+from fx_inspect.read.order import TreeOrder
 from fx_inspect.read.rows import TreeRows, paths
 from fxframework.errors import FxError
 from fxframework.io.source import Source
@@ -93,8 +94,8 @@ def join_linked_trees(tree: TreeRows, request: OpenRequest, diagnostics: Diagnos
 
 class _Follower:
     def __init__(self, tree: TreeRows, request: OpenRequest, diagnostics: Diagnostics) -> None:
-        self.nbytes = tree.decoder.nbytes
-        self.strings = tree.decoder.pool
+        self.nbytes = tree.raw.nbytes
+        self.strings = tree.raw.pool
         self.diagnostics = diagnostics
         self.limits = request.limits
         self.links = request.options["links"]
@@ -199,11 +200,11 @@ class _Follower:
             return "not found"
         try:
             source = given.source if isinstance(given, Capture) else Source.open(given)
-            decoder = Decoder(source.data, self.strings, self.limits)
-            found = self._tables(TreeRows(decoder, self.limits.max_memory))
+            raw = RawColumns(source.data, self.strings, self.limits)
+            found = self._tables(TreeRows(raw, self.limits.max_memory))
         except FxError:
             return "not readable"
-        if not source.size or decoder.header() is None:
+        if not source.size or raw.header() is None:
             return "not readable"
         return found
 
@@ -229,8 +230,8 @@ class _Follower:
 
     def joined(self) -> JoinedRows:
         """All parts as one tree."""
-        size = self.nbytes
-        order = walked(size, np.concatenate(self.parents))
+        order = tree_order(np.concatenate(self.parents))
+        place = np.asarray(order.place)
         columns: dict[str, dict[str, ColumnData]] = {}
         owned = {name: self._owned(name, order) for name in ("properties", "inspect_links")}
         columns["nodes"] = self._nodes(order, owned["inspect_links"][0])
@@ -238,21 +239,25 @@ class _Follower:
             columns[name] = {
                 key: self._column(name, key, rows) for key in self._keys(name) if key != "node"
             }
-            columns[name]["node"] = order.place[owners[rows]]
+            columns[name]["node"] = place[owners[rows]]
         states = np.concatenate([part.states for part in self.parts])
         columns["inspect_links"]["state"] = states[owned["inspect_links"][1]]
         self._slots(columns, owned["properties"][1])
         return JoinedRows(columns)
 
     def _keys(self, name: str) -> list[str]:
-        return [key for key in self.parts[0].tables[name] if key not in ("row", "array", "state")]
+        return [
+            key
+            for key in self.parts[0].tables[name].columns
+            if key not in ("row", "array", "state")
+        ]
 
-    def _owned(self, name: str, order: Order) -> tuple[I32, I32]:
+    def _owned(self, name: str, order: TreeOrder) -> tuple[I32, I32]:
         """Of each row of all parts its node, and the rows in the order of the tree."""
         owners = np.concatenate(
             [part.numbers[part.tables[name].array("node")] for part in self.parts]
         )
-        return owners, arranged(self.nbytes, owners, order)
+        return owners, arranged(owners, order)
 
     def _column(self, name: str, key: str, rows: NDArray[Any]) -> ColumnData:
         """A column of all parts, one behind the other, and of that some rows."""
@@ -273,10 +278,11 @@ class _Follower:
         picked: NDArray[Any] = np.concatenate(found)[rows]
         return picked
 
-    def _nodes(self, order: Order, link_owners: I32) -> dict[str, ColumnData]:
-        numbers = order.nodes
+    def _nodes(self, order: TreeOrder, link_owners: I32) -> dict[str, ColumnData]:
+        numbers = np.asarray(order.nodes)[: order.count]
+        place = np.asarray(order.place)
         parents = np.concatenate(self.parents)[numbers]
-        above = np.where(parents < 0, -1, order.place[parents]).astype(np.int32)
+        above = np.where(parents < 0, -1, place[parents]).astype(np.int32)
         names = np.concatenate(self.names)[numbers]
         placed: dict[str, ColumnData] = {}
         for key in _ORIGIN:
@@ -293,7 +299,7 @@ class _Follower:
             "parent": above,
             "name": names,
             "path": paths(self.strings, self.nbytes, names, above),
-            "links": np.bincount(order.place[link_owners], minlength=numbers.size).astype(np.int32),
+            "links": np.bincount(place[link_owners], minlength=numbers.size).astype(np.int32),
             "inspect_block": placed["inspect_block"],
         }
 

@@ -8,9 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fx_inspect import layout
-from fx_inspect.read import scan as k
 from fx_inspect.read import tables
-from fx_inspect.read.columns import Decoder
+from fx_inspect.read.columns import RawColumns
+from fx_inspect.read.order import Paths
+from fx_inspect.read.slots import SlotPlaces, SlotStrings, SlotValues
+from fx_inspect.read.texts import TextColumnFill
 from fxframework.errors import LimitError
 from fxframework.io import arena
 from fxframework.model.strings import StringPool, TextColumn
@@ -20,109 +22,146 @@ __all__ = ["TreeRows", "paths"]
 I64 = NDArray[np.int64]
 I32 = NDArray[np.int32]
 Columns = dict[str, Any]
-TEXT_AT_ONCE = 64 << 20
-"""Bytes of values in a batch, however many rows that is."""
+TEXT_AT_ONCE = 4 << 20
+"""Bytes of names and values in a batch, however many rows that is."""
 COST = 10
-"""Bytes of values that a byte of the file may make in a whole table, where values share strings."""
+TEXT_SPARE = 64 << 20
+"""Bytes of values that a byte of the file may make in a whole table, where values share strings,
+and bytes that are always allowed."""
+LONG = 1 << 12
+"""Bytes of a string from which on batches are cut by the bytes of all their strings."""
 LONGEST_PATH = 1 << 12
 PATHS = 1
 SPARE_PATHS = 1 << 18
-"""Bytes of the longest path, and of all: so many a byte of the file, and so many more."""
+"""Bytes of the longest path, and of all: this many a byte of the file, and this many more."""
+NUMBERS = {
+    "int": (tables.INT, tables.BOOL),
+    "uint": (tables.UINT,),
+    "float": (tables.DOUBLE,),
+}
+"""Types of properties whose value is in the column."""
 
 
 class TreeRows:
     """The rows of the tables of one VMO, made of its raw columns a stretch at a time."""
 
-    def __init__(self, decoder: Decoder, max_memory: int) -> None:
-        self.decoder = decoder
-        self.order = decoder.order
-        self.values = decoder.values
-        self.links = decoder.links
-        self.rows_of_values = decoder.value_rows
-        self.rows_of_links = decoder.link_rows
-        self.text_bound = max_memory or max(COST * decoder.nbytes, TEXT_AT_ONCE)
-        types = self.values.type[self.rows_of_values]
-        lengths = self.values.length[self.rows_of_values].astype(np.int64)
-        arrays = types >= tables.INT_ARRAY
-        self.first_slot = sums(lengths * arrays)
+    def __init__(self, raw: RawColumns, max_memory: int) -> None:
+        self.raw = raw
+        self.nodes: I32 = np.asarray(raw.order.nodes)[: raw.node_count]
+        """The nodes by id."""
+        self.place: I32 = np.asarray(raw.order.place)
+        """The id of each node, or -1."""
+        self.rows_of_values = raw.value_rows
+        self.rows_of_links = raw.link_rows
+        self.text_bound = max_memory or max(COST * raw.nbytes, TEXT_SPARE)
+        self.types = np.asarray(raw.values.type)[self.rows_of_values]
+        lengths = np.asarray(raw.values.length)[self.rows_of_values].astype(np.int64)
+        arrays = self.types >= tables.INT_ARRAY
+        self.first_slot = _sums(lengths * arrays)
         """First slot of each property; of what is no array, that of the next one."""
-        self.first_text = sums(lengths * ~arrays)
+        self.first_text = _sums(lengths * ~arrays)
         """First byte of each property's value among those of all."""
         self._paths: I32 | None = None
+        self._weights: dict[str, I64 | None] = {}
 
     def count(self, name: str) -> int:
         """Rows of a table."""
-        if name == "nodes":
-            # No bytes have no root either.
-            return int(self.order.nodes.size) if self.decoder.nbytes else 0
-        if name == "properties":
-            return int(self.rows_of_values.size)
-        return int(self.first_slot[-1]) if name == "inspect_slots" else int(self.rows_of_links.size)
+        counts = {
+            # A file without bytes has no root either.
+            "nodes": self.nodes.size if self.raw.nbytes else 0,
+            "properties": self.rows_of_values.size,
+            "inspect_slots": int(self.first_slot[-1]),
+            "inspect_links": self.rows_of_links.size,
+        }
+        return int(counts[name])
+
+    # --- Batches ----------------------------------------------------------------------------------
 
     def stop(self, name: str, at: int, stop: int) -> int:
-        """Where a batch from row ``at`` to ``stop`` ends, so that its values are not too many."""
-        if name != "properties":
+        """Where a batch from row ``at`` to ``stop`` ends, so that its strings are not too many."""
+        if name not in self._weights:
+            self._weights[name] = self._weigh(name)
+        weights = self._weights[name]
+        if weights is None:
             return stop
-        fitting = np.searchsorted(self.first_text, self.first_text[at] + TEXT_AT_ONCE, "right") - 1
+        fitting = np.searchsorted(weights, weights[at] + TEXT_AT_ONCE, "right") - 1
         return min(stop, max(at + 1, int(fitting)))
+
+    def _weigh(self, name: str) -> I64 | None:
+        """The bytes of strings before each row; None where only short strings are used."""
+        used = self.raw.string_lengths[self.raw.uses > 0]
+        if name != "properties" and int(used.max(initial=0)) < LONG:
+            return None
+        lengths = self.raw.pool.pool.array("lengths")
+        if name == "nodes":
+            return _sums(lengths[self.node_names()])
+        if name == "properties":
+            if int(used.max(initial=0)) < LONG:
+                return self.first_text
+            return self.first_text + _sums(lengths[self.raw.value_names(self.rows_of_values)])
+        if name == "inspect_links":
+            columns = self._links(0, self.rows_of_links.size)
+            return _sums(lengths[columns["name"]()] + lengths[columns["content"]()])
+        codes = self._slots(0, int(self.first_slot[-1]))["str"]()
+        return _sums(np.where(codes < 0, 0, lengths[codes]))
 
     def rows(self, name: str, at: int, stop: int) -> tuple[int, Columns]:
         """The rows from ``at`` to ``stop`` of a table: how many, and their columns but `row`."""
-        make = {
-            "nodes": self._nodes,
-            "properties": self._properties,
-            "inspect_slots": self._slots,
-            "inspect_links": self._links,
-        }[name]
-        return stop - at, make(at, stop)
+        return stop - at, MAKERS[name](self, at, stop)
+
+    # --- Nodes ------------------------------------------------------------------------------------
 
     def _nodes(self, at: int, stop: int) -> Columns:
-        raw, order = self.decoder.nodes, self.order
-        nodes = order.nodes[at:stop]
-        parents = raw.parent[nodes]
+        raw = self.raw
+        nodes = self.nodes[at:stop]
 
         def links() -> I32:
-            owners = order.place[self.links.node[self.rows_of_links]]
-            return np.bincount(owners, minlength=order.nodes.size)[at:stop].astype(np.int32)
+            owners = self.place[raw.link_nodes[self.rows_of_links]]
+            return np.bincount(owners, minlength=self.nodes.size)[at:stop].astype(np.int32)
 
         return {
-            "offset": lambda: layout.UNIT * raw.unit[nodes].astype(np.int64),
+            "offset": lambda: layout.UNIT * raw.node_units(nodes).astype(np.int64),
             "id": lambda: np.arange(at, stop, dtype=np.int32),
-            "parent": lambda: np.where(parents < 0, -1, order.place[parents]).astype(np.int32),
+            "parent": lambda: self._parents(nodes),
             "name": lambda: self.node_names()[at:stop],
             "path": lambda: self.paths()[at:stop],
             "links": links,
-            "inspect_block": lambda: raw.unit[nodes].view(np.uint32),
+            "inspect_block": lambda: raw.node_units(nodes).view(np.uint32),
         }
+
+    def _parents(self, nodes: I32) -> I32:
+        parents = np.asarray(self.raw.values.node_parent)[nodes]
+        return np.where(parents < 0, -1, self.place[parents]).astype(np.int32)
 
     def node_names(self) -> I32:
         """Codes of the names of all nodes, by id."""
-        nodes = self.order.nodes
-        names = np.empty(nodes.size, np.int32)
-        names[:1] = self.decoder.pool.intern(b"root")
-        names[1:] = self.decoder.strings.code[self.decoder.nodes.name[nodes[1:]]]
+        names = np.empty(self.nodes.size, np.int32)
+        names[:1] = self.raw.pool.intern(b"root")
+        names[1:] = self.raw.string_codes[np.asarray(self.raw.values.node_name)[self.nodes[1:]]]
         return names
 
     def paths(self) -> I32:
         """Codes of the paths of all nodes, by id."""
         if self._paths is None:
-            parents = self.order.place[self.decoder.nodes.parent[self.order.nodes]]
-            parents[:1] = -1
-            self._paths = paths(self.decoder.pool, self.decoder.nbytes, self.node_names(), parents)
+            names, parents = self.node_names(), self._parents(self.nodes)
+            self._paths = paths(self.raw.pool, self.raw.nbytes, names, parents)
         return self._paths
 
-    def _properties(self, at: int, stop: int) -> Columns:
-        values, decoder = self.values, self.decoder
-        rows = self.rows_of_values[at:stop]
-        types = values.type[rows]
+    # --- Properties -------------------------------------------------------------------------------
 
-        def numbers(*wanted: int) -> I64:
-            bits = sum(1 << type for type in wanted)
-            if not int(decoder.scalars[k.SEEN_TYPES]) & bits:
+    def _properties(self, at: int, stop: int) -> Columns:
+        raw, values = self.raw, self.raw.values
+        rows = self.rows_of_values[at:stop]
+        types = self.types[at:stop]
+
+        def numbers(column: str) -> I64:
+            wanted = np.zeros(tables.STRING_ARRAY + 1, np.bool_)
+            wanted[list(NUMBERS[column])] = True
+            if not any(values.seen_types >> type & 1 for type in NUMBERS[column]):
                 return np.broadcast_to(np.int64(0), rows.size)
-            out = arena.empty(rows.size, np.int64)
-            k.pick.for_size(decoder.nbytes)(values.value, values.type, rows, bits, out)
-            return out
+            found: I64 = np.asarray(values.bits)[rows]
+            found *= wanted[types]
+            return found
 
         def arrays() -> I64:
             out = np.empty((rows.size, 2), np.int64)
@@ -131,100 +170,111 @@ class TreeRows:
             out[types < tables.INT_ARRAY, 0] = 0
             return out
 
-        def text() -> TextColumn:
-            offsets = self.first_text[at : stop + 1] - self.first_text[at]
-            total = int(offsets[-1])
-            if total > self.text_bound:
-                raise LimitError(
-                    f"the values of {rows.size} properties, many of which share a string, take "
-                    f"{total} bytes together",
-                    remedy="take the table in batches, or raise it with -o max_memory=BYTES",
-                )
-            data = arena.empty(total, np.uint8)
-            k.copy_texts.for_size(max(total, decoder.nbytes))(
-                decoder.words, decoder.data, decoder.lay, values.source[rows], offsets, data
-            )
-            return TextColumn(offsets, data)
-
         return {
-            "offset": lambda: layout.UNIT * values.unit[rows].astype(np.int64),
-            "node": lambda: self.order.place[values.node[rows]],
-            "name": lambda: decoder.strings.code[values.name[rows]],
+            "offset": lambda: layout.UNIT * raw.value_units(rows).astype(np.int64),
+            "node": lambda: self.place[raw.value_nodes[rows]],
+            "name": lambda: raw.value_names(rows),
             "type": types,
-            "int": lambda: numbers(tables.INT, tables.BOOL),
-            "uint": lambda: numbers(tables.UINT).view(np.uint64),
-            "float": lambda: numbers(tables.DOUBLE).view(np.float64),
-            "text": text,
+            "int": lambda: numbers("int"),
+            "uint": lambda: numbers("uint").view(np.uint64),
+            "float": lambda: numbers("float").view(np.float64),
+            "text": lambda: self._text(at, stop),
             "array": arrays,
-            "inspect_block": lambda: values.unit[rows].view(np.uint32),
-            "inspect_format": lambda: values.format[rows],
+            "inspect_block": lambda: raw.value_units(rows).view(np.uint32),
+            "inspect_format": lambda: np.asarray(values.format)[rows],
         }
 
+    def _text(self, at: int, stop: int) -> TextColumn:
+        offsets = self.first_text[at : stop + 1] - self.first_text[at]
+        total = int(offsets[-1])
+        if total > self.text_bound:
+            raise LimitError(
+                f"the values of {stop - at} properties, many of which share a string, take "
+                f"{total} bytes together",
+                remedy="take the table in batches, or raise the limit with -o max_memory=BYTES",
+            )
+        data = arena.empty(total, np.uint8)
+        source = np.asarray(self.raw.values.source)[self.rows_of_values[at:stop]]
+        TextColumnFill(self.raw.copy, source.data, offsets.data, data.data).run()
+        return TextColumn(offsets, data)
+
+    # --- Slots ------------------------------------------------------------------------------------
+
     def _slots(self, at: int, stop: int) -> Columns:
-        decoder, values = self.decoder, self.values
+        raw, seen = self.raw, self.raw.values.seen_types
         first = int(np.searchsorted(self.first_slot, at, "right")) - 1
         last = int(np.searchsorted(self.first_slot, stop, "left"))
         rows = self.rows_of_values[first:last]
-        starts = self.first_slot[first : last + 1]
-        types, units = values.type[rows], values.unit[rows]
-        made: list[NDArray[Any]] = []
+        starts = self.first_slot[first : last + 1].data
+        types = self.types[first:last].data
+        units = raw.value_units(rows)
+        words = raw.words.data
+        made: list[SlotPlaces] = []
 
-        def places() -> list[NDArray[Any]]:
+        def places() -> SlotPlaces:
             if not made:
-                made.extend((arena.empty(stop - at, np.int64), arena.empty(stop - at, np.int32)))
-                k.slot_places.for_size(decoder.nbytes)(starts, first, at, stop, *made)
-            return made
+                made.append(SlotPlaces(starts, first, (at, stop)))
+                made[0].run()
+            return made[0]
 
         def offsets() -> I64:
-            out = arena.empty(stop - at, np.int64)
-            k.slot_offsets.for_size(decoder.nbytes)(units, starts, at, stop, out)
-            return out
+            bounds = np.clip(self.first_slot[first : last + 1], at, stop)
+            return np.repeat(layout.UNIT * units.astype(np.int64), bounds[1:] - bounds[:-1])
 
         def numbers(wanted: int) -> I64:
-            if not decoder.scalars[k.SEEN_TYPES] >> wanted & 1:
+            if not seen >> wanted & 1:
                 return np.broadcast_to(np.int64(0), stop - at)
-            out = arena.empty(stop - at, np.int64)
-            k.slot_numbers.for_size(decoder.nbytes)(
-                decoder.words, units, types, starts, wanted, at, out
-            )
-            return out
+            slots = SlotValues(words, units.data, types, starts, wanted, (at, stop))
+            slots.run()
+            return np.asarray(slots.values)
 
         def codes() -> I32:
-            if not decoder.scalars[k.SEEN_TYPES] >> tables.STRING_ARRAY & 1:
+            if not seen >> tables.STRING_ARRAY & 1:
                 return np.broadcast_to(np.int32(-1), stop - at)
-            out = arena.empty(stop - at, np.int32)
-            k.slot_codes.for_size(decoder.nbytes)(
-                decoder.words, units, types, starts, at, decoder.kinds, decoder.strings.code, out
-            )  # fmt: skip
-            return out
+            slots = SlotStrings(
+                raw.scan, words, units.data, types, starts, raw.string_codes.data, (at, stop)
+            )
+            slots.run()
+            return np.asarray(slots.values)
 
         return {
             "offset": offsets,
-            "parent": lambda: places()[0],
-            "slot": lambda: places()[1],
+            "parent": lambda: np.asarray(places().parent),
+            "slot": lambda: np.asarray(places().slot),
             "int": lambda: numbers(tables.INT_ARRAY),
             "uint": lambda: numbers(tables.UINT_ARRAY).view(np.uint64),
             "float": lambda: numbers(tables.DOUBLE_ARRAY).view(np.float64),
             "str": codes,
         }
 
+    # --- Links ------------------------------------------------------------------------------------
+
     def _links(self, at: int, stop: int) -> Columns:
-        links, strings = self.links, self.decoder.strings
+        raw, values = self.raw, self.raw.values
         rows = self.rows_of_links[at:stop]
-        state = self.decoder.pool.intern(b"not expanded")
+        state = raw.pool.intern(b"not expanded")
         return {
-            "offset": lambda: layout.UNIT * links.unit[rows].astype(np.int64),
-            "node": lambda: self.order.place[links.node[rows]],
-            "name": lambda: strings.code[links.name[rows]],
-            "content": lambda: strings.code[links.content[rows]],
-            "disposition": lambda: links.disposition[rows],
-            "inspect_block": lambda: links.unit[rows].view(np.uint32),
+            "offset": lambda: layout.UNIT * raw.link_units(rows).astype(np.int64),
+            "node": lambda: self.place[raw.link_nodes[rows]],
+            "name": lambda: raw.string_codes[np.asarray(values.link_name)[rows]],
+            "content": lambda: raw.string_codes[np.asarray(values.link_content)[rows]],
+            "disposition": lambda: np.asarray(values.link_disposition)[rows],
+            "inspect_block": lambda: raw.link_units(rows).view(np.uint32),
             "state": lambda: np.broadcast_to(np.int32(state), rows.size),
         }
 
 
-def sums(sizes: I64) -> I64:
-    """Sums of the sizes before each, and of all."""
+MAKERS = {
+    "nodes": TreeRows._nodes,  # noqa: SLF001 (the class is this module's)
+    "properties": TreeRows._properties,  # noqa: SLF001
+    "inspect_slots": TreeRows._slots,  # noqa: SLF001
+    "inspect_links": TreeRows._links,  # noqa: SLF001
+}
+"""What makes the columns of a stretch of rows of each table."""
+
+
+def _sums(sizes: I64) -> I64:
+    """The sum of the sizes before each, and of all."""
     out = np.zeros(sizes.size + 1, np.int64)
     np.cumsum(sizes, out=out[1:])
     return out
@@ -233,17 +283,9 @@ def sums(sizes: I64) -> I64:
 def paths(pool: StringPool, size: int, names: I32, parents: I32) -> I32:
     """Codes of the paths of nodes in the order of the tree; -1 where they take too much room.
 
-    ``names`` are codes, ``parents`` ids; ``size`` is that of the file.
+    ``names`` are codes and ``parents`` ids, int32 of shape (n,); ``size`` is that of the file.
     """
-    lengths = arena.empty(names.size, np.int64)
     budget = PATHS * size + SPARE_PATHS
-    measure = k.measure_paths.for_size(size)
-    words = int(measure(names, parents, pool.arrays, LONGEST_PATH, budget, lengths))
-    arrays = pool.reserve(int((lengths >= 0).sum()), words)
-    scratch = np.zeros(LONGEST_PATH // 8 + 2, np.int64)
-    out = arena.empty(names.size, np.int32)
-    k.name_paths.for_size(size)(
-        names, parents, lengths, arrays, scratch, scratch.view(np.uint8),
-        arrays.words.view(np.uint8), out,
-    )  # fmt: skip
-    return out
+    made = Paths(np.ascontiguousarray(names).data, parents.data, pool.pool, LONGEST_PATH, budget)
+    made.run()
+    return np.asarray(made.code)

@@ -142,7 +142,7 @@ class Scan(Kernel):
             self.values += 1
             if payload != 0 and payload != 1:
                 self.notes.add(codes.ODD_BOOL, at, self.count, payload)
-        elif type >= codes.INT and type <= codes.DOUBLE or type == codes.ARRAY:
+        elif (type >= codes.INT and type <= codes.DOUBLE) or type == codes.ARRAY:
             self.values += 1
         elif type == codes.RESERVED:
             self.notes.add(codes.RESERVED_BLOCK, at, self.count, type)

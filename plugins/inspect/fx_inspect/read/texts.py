@@ -227,7 +227,8 @@ class Texts(Kernel):
 class Interning(Kernel):
     """Enters the strings that have uses into a pool.
 
-    ``code`` (int32) has the code of each NAME and STRING_REFERENCE, -1 for one without uses.
+    ``code`` (int32) has the code of each NAME and STRING_REFERENCE, -1 for one without uses; behind
+    them one more -1, which the string -1 of a value without a name finds.
     """
 
     def __init__(
@@ -238,7 +239,7 @@ class Interning(Kernel):
         self.length = memoryview(length)
         self.uses = memoryview(uses)
         self.pool = pool
-        self.code = full(scan.strings, "i4", -1)
+        self.code = full(scan.strings + 1, "i4", -1)
         longest = 0
         for string in range(scan.strings):
             if uses[string] > 0:

@@ -277,7 +277,7 @@ class Values(Generic[V]):
         assert isinstance(column, TextColumn)  # noqa: S101 (its kind is text)
         starts = column.offsets[:-1][rows].tolist()
         stops = column.offsets[1:][rows].tolist()
-        view = memoryview(column.data)
+        view = column.data.data
         show = self.string if number == STRING else self.data
         return (show(bytes(view[start:stop])) for start, stop in zip(starts, stops, strict=True))
 
