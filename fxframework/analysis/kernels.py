@@ -236,7 +236,9 @@ class TreeBuilder(Kernel):
         self.second = SECOND
         self.used = count
         self.room = max(room, 2 * count)
-        slots = 1 << (2 * self.room - 1).bit_length()
+        slots = 16
+        while slots < 2 * self.room:
+            slots *= 2
         self.mask = slots - 1
         self.slots = full(slots, "i4", -1)
         self.parents = full(self.room, "i4", -1)

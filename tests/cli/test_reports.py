@@ -281,6 +281,10 @@ def test_doctor(host: Host) -> None:
     assert run_cli("doctor", "--json", host=host).json()["sound"] is False
 
 
+def no_readers() -> list[Any]:
+    return []
+
+
 @pytest.mark.parametrize("how", ["compiled", "plain", "stale"])
 def test_doctor_and_plugins_say_how_kernels_run(
     host: Host, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, how: str
@@ -301,7 +305,7 @@ def test_doctor_and_plugins_say_how_kernels_run(
     monkeypatch.setattr(native, "BUILD_NOTE", tmp_path / "build.txt")
     (tmp_path / "build.txt").write_text("the compiler is on strike\n")
     hooks = types.ModuleType("fx_somewhere.hooks")
-    hooks.fx_readers = hookimpl(list)  # type: ignore[attr-defined]
+    hooks.fx_readers = hookimpl(no_readers)  # type: ignore[attr-defined]
     host.register(hooks, name="somewhere")
     result = run_cli("doctor", host=host)
     line = next(text for text in result.text.splitlines() if "fx_somewhere" in text)

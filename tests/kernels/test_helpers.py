@@ -1,0 +1,234 @@
+"""What kernels are made of, held against Python's own; compiled and plain."""
+
+from __future__ import annotations
+
+import importlib
+from collections import Counter
+from collections.abc import Iterator
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fxframework.kernels.native import is_compiled
+from fxframework.testing.kernels import plain_kernels
+
+NAMES = ("columns", "maps", "notes", "pools", "sorting", "utf8")
+INT64 = st.integers(-(2**63), 2**63 - 1)
+TEXTS = st.one_of(st.binary(max_size=40), st.text(max_size=12).map(str.encode))
+
+
+class Helpers:
+    """The modules of one kind, by name."""
+
+    def __init__(self, how: str) -> None:
+        self.how = how
+        for name in NAMES:
+            setattr(self, name, importlib.import_module(f"fxframework.kernels.{name}"))
+
+    def __getattr__(self, name: str) -> ModuleType:
+        raise AttributeError(name)
+
+    def __repr__(self) -> str:
+        return self.how
+
+
+@pytest.fixture(scope="module", params=["compiled", "plain"])
+def helpers(request: pytest.FixtureRequest) -> Iterator[Helpers]:
+    if request.param == "plain":
+        with plain_kernels():
+            found = Helpers("plain")
+        assert found.maps.__file__ is not None
+        assert found.maps.__file__.endswith(".py")
+        yield found
+        return
+    found = Helpers("compiled")
+    if not is_compiled("fxframework.kernels.maps"):
+        pytest.skip("the kernels are not compiled here")
+    yield found
+
+
+def numbers(values: list[int]) -> memoryview:
+    return np.array(values, np.int64).data
+
+
+# --- Maps --------------------------------------------------------------------------------------
+
+
+@given(keys=st.lists(st.tuples(INT64, st.integers(-3, 3)), max_size=200))
+def test_a_map_is_a_dict(helpers: Helpers, keys: list[tuple[int, int]]) -> None:
+    found = helpers.maps.PairMap(1)
+    expected: dict[tuple[int, int], int] = {}
+    for key in keys:
+        assert found.get(*key) == expected.get(key, -1)
+        assert found.number(*key) == expected.setdefault(key, len(expected))
+    assert {(first, second): value for first, second, value in found} == expected
+    for place, key in enumerate(expected):
+        found.put(*key, 7 * place)
+    assert [found.get(*key) for key in expected] == [7 * place for place in range(len(expected))]
+    assert len(found) == len(expected)
+    found.clear()
+    assert len(found) == 0
+    assert all(found.get(*key) == -1 for key in keys)
+
+
+def test_a_map_grows(helpers: Helpers) -> None:
+    found = helpers.maps.PairMap()
+    for number in range(20_000):
+        assert found.number(number << 40, -number) == number
+    assert all(found.get(number << 40, -number) == number for number in range(20_000))
+
+
+# --- Pools -------------------------------------------------------------------------------------
+
+
+@given(values=st.lists(TEXTS, max_size=150))
+def test_a_pool_numbers_distinct_strings(helpers: Helpers, values: list[bytes]) -> None:
+    pool = helpers.pools.Pool()
+    expected: dict[bytes, int] = {}
+    # Whatever stands behind a string, in its last word too, is not part of it.
+    parts = [value + b"\xff" * (-len(value) % 8) for value in values]
+    pool.read_from(np.frombuffer(b"".join(parts) + b"\xff" * 8, "<i8").data)
+    at = 0
+    for value, part in zip(values, parts, strict=True):
+        assert pool.find(at, len(value)) == expected.get(value, -1)
+        code = expected.setdefault(value, len(expected))
+        assert pool.intern(at, len(value)) == code
+        assert pool.enter(value) == pool.look_up(value) == code
+        assert pool.bytes_of(code) == value
+        at += len(part) // 8
+    assert pool.count == len(expected)
+    assert np.asarray(pool.valid)[: pool.count].tolist() == [is_text(value) for value in expected]
+    assert pool.array("lengths").tolist() == [len(value) for value in expected]
+
+
+def test_a_pool_grows(helpers: Helpers) -> None:
+    pool = helpers.pools.Pool()
+    values = [f"name {number}".encode() * (number % 5) for number in range(9_000)]
+    codes = [pool.enter(value) for value in values]
+    assert [pool.look_up(value) for value in values] == codes
+    assert pool.count == len(set(values))
+    assert [pool.bytes_of(code) for code in codes] == values
+
+
+def test_a_pool_keeps_the_source_it_reads_from(helpers: Helpers) -> None:
+    pool = helpers.pools.Pool()
+    pool.read_from(np.frombuffer(b"abcdefgh", "<i8").data)
+    code = pool.intern(0, 8)
+    assert pool.enter(b"other") != code
+    assert pool.intern(0, 8) == code
+
+
+def is_text(value: bytes) -> bool:
+    try:
+        value.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+# --- UTF-8 -------------------------------------------------------------------------------------
+
+EDGES = "00 7F 80 8F 90 9F A0 BF C0 C1 C2 DF E0 E1 EC ED EE EF F0 F1 F3 F4 F5 FF"
+PIECES = [bytes([byte]) for byte in bytes.fromhex(EDGES)]
+
+
+@given(
+    value=st.one_of(TEXTS, st.lists(st.sampled_from(PIECES), max_size=9).map(b"".join)),
+    before=st.binary(max_size=3),
+)
+def test_utf8_is_what_python_decodes(helpers: Helpers, value: bytes, before: bytes) -> None:
+    data = before + value + b"\x80"
+    checker = helpers.utf8.Utf8(memoryview(data))
+    assert checker.valid(len(before), len(value)) == is_text(value)
+
+
+# --- Notes -------------------------------------------------------------------------------------
+
+
+@given(codes=st.lists(st.integers(0, 4), max_size=120), limit=st.integers(0, 30))
+def test_notes_count_all_and_keep_the_first(helpers: Helpers, codes: list[int], limit: int) -> None:
+    notes = helpers.notes.Notes(5, limit)
+    seen: Counter[int] = Counter()
+    expected = []
+    for place, code in enumerate(codes):
+        seen[code] += 1
+        assert notes.add(code, 8 * place, place, -place) == seen[code]
+        if not limit or seen[code] <= limit:
+            expected += [code, 8 * place, place, -place]
+    assert notes.findings.tolist() == expected
+    assert notes.counts.tolist()[0] == len(expected) // 4
+    assert notes.counts.tolist()[2:] == [seen[code] for code in range(5)]
+    assert [notes.count(code) for code in range(5)] == [seen[code] for code in range(5)]
+
+
+# --- Orders ------------------------------------------------------------------------------------
+
+
+@given(
+    keys=st.one_of(
+        st.lists(INT64, max_size=60),
+        st.lists(st.integers(0, 3), max_size=300),
+        st.lists(st.sampled_from([-(2**63), -1, 0, 1, 2**63 - 1]), max_size=60),
+    )
+)
+def test_an_order_is_stable(helpers: Helpers, keys: list[int]) -> None:
+    order = helpers.sorting.StableOrder(numbers(keys))
+    passes = order.run()
+    expected = sorted(range(len(keys)), key=keys.__getitem__)
+    if passes:
+        assert np.asarray(order.order).tolist() == expected
+    else:
+        assert expected == list(range(len(keys)))
+
+
+@pytest.mark.parametrize("size", [10, 5000])
+def test_an_order_is_numpys(helpers: Helpers, size: int) -> None:
+    keys = np.random.default_rng(1).integers(-50, 50, size)
+    order: Any = helpers.sorting.stable_order(keys)
+    assert np.array_equal(order, np.argsort(keys, kind="stable"))
+    assert helpers.sorting.stable_order(np.sort(keys)) is None
+    assert helpers.sorting.stable_order(keys[:0]) is None
+
+
+# --- Columns -----------------------------------------------------------------------------------
+
+
+@given(
+    rows=st.lists(st.tuples(st.integers(0, 12), INT64), max_size=40), wanted=st.integers(0, 8191)
+)
+def test_values_are_split_by_type(
+    helpers: Helpers, rows: list[tuple[int, int]], wanted: int
+) -> None:
+    types = np.array([kind for kind, _ in rows], np.uint8)
+    values = np.array([value for _, value in rows], np.int64)
+    out = np.empty(len(rows), np.int64)
+    helpers.columns.split_numbers(types.data, values.data, wanted, -5, out.data)
+    assert out.tolist() == [value if wanted >> kind & 1 else -5 for kind, value in rows]
+    codes = values % 1000
+    small = np.empty(len(rows), np.int32)
+    helpers.columns.split_codes(types.data, codes.data, wanted, -1, small.data)
+    assert small.tolist() == [
+        code if wanted >> kind & 1 else -1
+        for (kind, _), code in zip(rows, codes.tolist(), strict=True)
+    ]
+
+
+@given(stretches=st.lists(st.tuples(st.integers(-2, 12), st.integers(0, 12)), max_size=8))
+def test_stretches_are_copied_or_refused(
+    helpers: Helpers, stretches: list[tuple[int, int]]
+) -> None:
+    source = bytes(range(100, 110))
+    starts = numbers([start for start, _ in stretches])
+    offsets = np.concatenate([[0], np.cumsum([size for _, size in stretches])]).astype(np.int64)
+    out = np.zeros(int(offsets[-1]), np.uint8)
+    fits = all(not size or 0 <= start <= 10 - size for start, size in stretches)
+    assert (
+        helpers.columns.copy_stretches(memoryview(source), starts, offsets.data, out.data) == fits
+    )
+    if fits:
+        assert out.tobytes() == b"".join(source[start : start + size] if size else b""
+                                         for start, size in stretches)  # fmt: skip

@@ -1,0 +1,124 @@
+"""How kernels are found: compiled, plain, or refused; and what is said of stale ones."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import fxframework
+from fxframework.kernels import native
+from fxframework.testing.kernels import plain_kernels
+
+COMPILED = native.state_of("fxframework").how == "compiled"
+WHERE = "from fxframework.kernels import maps; print(maps.__file__)"
+
+
+def python(code: str, wish: str | None) -> subprocess.CompletedProcess[str]:
+    environment = {name: value for name, value in os.environ.items() if name != "FXF_NATIVE"}
+    if wish is not None:
+        environment["FXF_NATIVE"] = wish
+    return subprocess.run(
+        [sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=False
+    )
+
+
+def test_never_imports_the_sources() -> None:
+    assert python(WHERE, "never").stdout.strip().endswith("maps.py")
+
+
+@pytest.mark.skipif(not COMPILED, reason="the kernels are not compiled here")
+@pytest.mark.parametrize("wish", [None, "require"])
+def test_compiled_kernels_are_imported(wish: str | None) -> None:
+    assert not python(WHERE, wish).stdout.strip().endswith(".py")
+
+
+@pytest.mark.parametrize("value", ["no", "1"])
+def test_a_wrong_wish_is_refused(value: str) -> None:
+    result = python("import fxframework", value)
+    assert result.returncode
+    assert "it can be 'never' or 'require'" in result.stderr
+
+
+@pytest.fixture
+def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    folder = tmp_path / "somewhere"
+    folder.mkdir()
+    (folder / "__init__.py").touch()
+    (folder / "loops.py").write_text("ANSWER = 42\n")
+    (folder / "loops.pxd").touch()
+    (folder / "ordinary.py").touch()
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delenv("FXF_NATIVE", raising=False)
+    return str(folder)
+
+
+def test_require_refuses_a_plain_kernel(package: str) -> None:
+    finder = native.KernelFinder("require")
+    with pytest.raises(ImportError, match="FXF_NATIVE=require asks for it"):
+        finder.find_spec("somewhere.loops", [package])
+    assert finder.find_spec("somewhere.ordinary", [package]) is None
+    Path(package, f"loops{native.EXTENSIONS[0]}").touch()
+    assert finder.find_spec("somewhere.loops", [package]) is None
+    spec = native.KernelFinder("never").find_spec("somewhere.loops", [package])
+    assert spec is not None
+    assert spec.origin == str(Path(package, "loops.py"))
+
+
+def test_the_state_of_a_package(package: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(native, "BUILD_NOTE", Path(package, "build.txt"))
+    assert native.kernels_of("somewhere") == {"somewhere.loops": Path(package, "loops.py")}
+    state = native.state_of("somewhere")
+    assert state == ("plain", "it was not compiled when it was installed")
+    Path(package, "build.txt").write_text("no compiler\n")
+    assert native.state_of("somewhere") == ("plain", "no compiler")
+    Path(package, f"loops{native.EXTENSIONS[0]}").touch()
+    assert native.state_of("somewhere") == ("compiled", "")
+    monkeypatch.setenv("FXF_NATIVE", "never")
+    assert native.state_of("somewhere") == ("plain", "FXF_NATIVE=never is set")
+    assert native.state_of("json") == native.state_of("no_such_package") == ("none", "")
+
+
+def test_an_edited_source_is_noticed(package: str) -> None:
+    source, compiled = Path(package, "loops.py"), Path(package, f"loops{native.EXTENSIONS[0]}")
+    compiled.touch()
+    digest = native.digest_of(source)
+
+    def register() -> None:
+        native.register("somewhere.loops", str(compiled), digest)
+
+    try:
+        register()
+        assert not native.stale_kernels("json")
+        # Newer, and the same: as after a checkout.
+        os.utime(source, ns=(0, compiled.stat().st_mtime_ns + 10**9))
+        register()
+        assert not native.COMPILED["somewhere.loops"]
+        source.write_text("ANSWER = 43\n")
+        os.utime(source, ns=(0, compiled.stat().st_mtime_ns + 10**9))
+        with pytest.warns(native.StaleKernelWarning, match=r"older than loops\.py"):
+            register()
+        assert native.COMPILED["somewhere.loops"]
+        source.unlink()
+        register()
+    finally:
+        native.COMPILED.pop("somewhere.loops", None)
+
+
+def test_plain_kernels_stand_beside_compiled_ones() -> None:
+    from fxframework.kernels import maps
+
+    with plain_kernels():
+        import fxframework as other
+        from fxframework.kernels import maps as plain
+
+        assert other is not fxframework
+        assert str(plain.__file__).endswith(".py")
+    assert sys.modules["fxframework"] is fxframework
+    assert sys.modules["fxframework.kernels.maps"] is maps
+    with plain_kernels():
+        from fxframework.kernels import maps as again
+    assert again is plain
