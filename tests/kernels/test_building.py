@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -208,6 +209,35 @@ def test_without_a_compiler_zig_is_asked_for(project: Path, tmp_path: Path) -> N
         tag, folder = unpacked(project, result)
         assert tag.startswith("cp311-abi3-")
         assert used(folder)[1] == TOTAL
+
+
+@needs_compiler
+def test_the_example_of_the_documentation_compiles(project: Path) -> None:
+    text = (ROOT / "docs" / "kernels.md").read_text("utf-8")
+    package = project / "python" / "fx_loops"
+    for name in ("tally.py", "tally.pxd"):
+        block = re.search(rf"^# {re.escape(name)}\n.*?(?=^```$)", text, re.MULTILINE | re.DOTALL)
+        assert block is not None
+        (package / name).write_text(block[0])
+    _, folder = unpacked(project, run(project, "build_wheel", FXF_NATIVE="require"))
+    used_tally = """
+import sys
+sys.path.insert(0, sys.argv[1])
+from fx_loops.tally import Tally
+from fxframework.kernels.notes import Notes
+notes = Notes(8, 2)
+tally = Tally(memoryview(bytes(200)), notes)
+assert (tally.run(), tally.counts[0], tally.pos) == (200, 200, 200)
+tally = Tally(memoryview(bytes(range(256))), notes)
+tally.run()
+assert notes.findings.tolist() == [7, 128, -1, 128, 7, 129, -1, 129], notes.findings
+assert notes.count(7) == 128
+"""
+    result = subprocess.run(
+        [sys.executable, "-c", used_tally, str(folder)],
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert result.returncode == 0, result.stderr
 
 
 def test_a_wrong_wish_is_refused(project: Path) -> None:
