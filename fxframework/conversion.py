@@ -167,14 +167,16 @@ def _longest(targets: Iterable[T], name: str) -> tuple[str, list[T]]:
     return longest, [target for suffix, target in found if len(suffix) == len(longest)]
 
 
-def find_target(host: Host, capture: Capture, out: str, to: str | None) -> Target:
+def find_target(host: Host, captures: Sequence[Capture], out: str, to: str | None) -> Target:
     """The writer or exporter that ``to`` names, or else the suffix of ``out``.
 
-    Raises UsageError where none or several fit, naming those that could be meant.
+    Of exporters of one name, one that takes all captures comes first. Raises UsageError where none
+    or several fit, naming those that could be meant.
     """
+    capture = captures[0]
+    choices = _choices(host, captures)
     if to is not None:
-        return _named_target(host, capture, to)
-    choices = targets_for(host, capture)
+        return _named_target(host, capture, choices, to)
     remedy = f"name one with -t: {_names(choices)}"
     if out == "-":
         raise UsageError("standard output has no suffix to choose a target by", remedy=remedy)
@@ -204,8 +206,20 @@ def find_target(host: Host, capture: Capture, out: str, to: str | None) -> Targe
     return fitting[0]
 
 
-def _named_target(host: Host, capture: Capture, name: str) -> Target:
-    choices = targets_for(host, capture)
+def _choices(host: Host, captures: Sequence[Capture]) -> list[Target]:
+    """The targets of the first capture, those that take all captures before others of a name."""
+
+    def takes_all(exporter: Exporter) -> bool:
+        return all(exporter.takes(each.format, each.tables) for each in captures)
+
+    general = {one.name: one for one in host.exporters if takes_all(one)}
+    return [
+        one if isinstance(one, Writer) or takes_all(one) else general.get(one.name, one)
+        for one in targets_for(host, captures[0])
+    ]
+
+
+def _named_target(host: Host, capture: Capture, choices: Sequence[Target], name: str) -> Target:
     exporters = [one for one in host.exporters if one.name == name]
     for exporter in exporters:
         if exporter in choices:
@@ -347,7 +361,7 @@ def plan(
     """
     given = dict(options or {})
     chosen = list(parts) if parts is not None else [None] * len(captures)
-    target = find_target(host, captures[0], os.fspath(out), to)
+    target = find_target(host, captures, os.fspath(out), to)
     check_options(host, given, captures, (target_name(target), target.options))
     conversion = Conversion(
         host=host,

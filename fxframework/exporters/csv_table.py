@@ -15,16 +15,12 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-import attrs
-import numpy as np
-import orjson
-from numpy.typing import NDArray
-
 from fxframework.errors import UsageError, WriteRefusedError
+from fxframework.exporters.rows import Arguments, json_double
 from fxframework.io.sink import Sink
 from fxframework.model.capture import Capture
 from fxframework.model.schema import TABLE_CODES
-from fxframework.model.strings import StringPool, TextColumn
+from fxframework.model.strings import TextColumn
 from fxframework.model.table import Table
 from fxframework.registry import ExportSession
 
@@ -45,8 +41,6 @@ PREFERRED = (
 )
 """The first of these that has rows is exported where no table is asked for."""
 NOT_UTF8 = "strings that are not UTF-8, in part"
-INTEGERS = frozenset({"int32", "int64"})
-BITS = frozenset({"uint32", "uint64", "pointer", "koid"})
 THREAD_COLUMNS = {"thread": "", "prev": "prev_", "next": "next_"}
 """Columns that hold an id of `threads`, and what the columns that they get begin with."""
 
@@ -180,21 +174,13 @@ class _CellMaker:
                 f"{name}_length": [str(value) for value in column[:, 1].tolist()],
             }
         if column.dtype.kind == "f":
-            return {name: [_double(value) for value in column.tolist()]}
+            return {name: [json_double(value).strip('"') for value in column.tolist()]}
         if column.dtype.kind == "b":
             return {name: ["true" if value else "false" for value in column.tolist()]}
         if kind.values:
             names = {value: self.quoted(text) for value, text in kind.values.items()}
             return {name: [names.get(value) or str(value) for value in column.tolist()]}
         return {name: [str(value) for value in column.tolist()]}
-
-
-def _double(value: float) -> str:
-    if value != value:  # noqa: PLR0124 (only NaN differs from itself)
-        return "NaN"
-    if value in {float("inf"), float("-inf")}:
-        return "Infinity" if value > 0 else "-Infinity"
-    return repr(value)
 
 
 Maker = Callable[[Table, Iterable[str]], dict[str, Cells]]
@@ -249,91 +235,20 @@ class _ThreadColumns:
 # --- Arguments ---------------------------------------------------------------------------------
 
 
-@attrs.frozen
-class _Args:
-    """The arguments of one table's rows, by row."""
-
-    parent: NDArray[Any]
-    names: NDArray[Any]
-    types: NDArray[Any]
-    signed: NDArray[Any]
-    bits: NDArray[Any]
-    doubles: NDArray[Any]
-    texts: NDArray[Any]
-
-    @classmethod
-    def of(cls, capture: Capture, table: str) -> _Args:
-        columns: dict[str, list[NDArray[Any]]] = {
-            name: [] for name in ("parent", "name", "type", "int", "uint", "float", "str")
-        }
-        for batch in capture.batches("args"):
-            mine = batch.array("table") == TABLE_CODES[table]
-            for name, parts in columns.items():
-                parts.append(batch.array(name)[mine])
-        if not columns["parent"]:
-            return cls(*(np.zeros(0, np.int64) for _ in columns))
-        whole = [np.concatenate(parts) for parts in columns.values()]
-        order = np.argsort(whole[0], kind="stable")
-        return cls(*(column[order] for column in whole))
-
-
 class _ArgsColumn:
     """The arguments of each row as a JSON object."""
 
     def __init__(self, capture: Capture, table: str, cells: _CellMaker) -> None:
-        self._args = _Args.of(capture, table)
-        self._types = capture.schemas["args"].column("type").values
+        self._args = Arguments(capture, table, cells.decoded)
         self._cells = cells
-        self._pool = capture.strings
-        self._texts: dict[int, str] = {}
 
     def __call__(self, batch: Table, present: Iterable[str]) -> dict[str, Cells]:
-        args = self._args
-        if not args.parent.size or "args" in present:
+        if not len(self._args) or "args" in present:
             return {}
-        rows = batch.array("row")
-        first = np.searchsorted(args.parent, rows, "left").tolist()
-        last = np.searchsorted(args.parent, rows, "right").tolist()
-        return {
-            "args": [
-                self._object(start, stop) if start < stop else ""
-                for start, stop in zip(first, last, strict=True)
-            ]
-        }
+        return {"args": [self._object(places) for places in self._args.of(batch.array("row"))]}
 
-    def _object(self, start: int, stop: int) -> str:
-        members = (f"{self._text(int(self._args.names[at]))}:{self._value(at)}"
-                   for at in range(start, stop))  # fmt: skip
+    def _object(self, places: range) -> str:
+        if not places:
+            return ""
+        members = (f"{name}:{value}" for name, value in self._args.members(places))
         return self._cells.quoted("{" + ",".join(members) + "}")
-
-    def _text(self, code: int) -> str:
-        """A pooled string as JSON."""
-        text = self._texts.get(code)
-        if text is None:
-            text = orjson.dumps(self._cells.decoded(_bytes(self._pool, code))).decode()
-            self._texts[code] = text
-        return text
-
-    def _value(self, at: int) -> str:
-        args = self._args
-        number = int(args.types[at])
-        kind = self._types.get(number, "")
-        if kind in INTEGERS:
-            return str(int(args.signed[at]))
-        if kind in BITS:
-            return str(int(args.bits[at]))
-        if kind == "bool":
-            return "true" if args.signed[at] else "false"
-        if kind == "double":
-            text = _double(float(args.doubles[at]))
-            return text if text[-1].isdigit() else f'"{text}"'
-        code = int(args.texts[at])
-        if code < 0:
-            return "null"
-        if kind == "blob":
-            return f'"{_bytes(self._pool, code).hex()}"'
-        return self._text(code)
-
-
-def _bytes(pool: StringPool, code: int) -> bytes:
-    return pool.bytes_of(code) if code >= 0 else b""

@@ -118,6 +118,20 @@ def fx_exporters() -> Iterable[Exporter]:
             ),
         ),
         Exporter(
+            name="text",
+            title="a line a row of every table, by time",
+            accepts=frozenset(STANDARD_TABLES),
+            suffixes=(".txt",),
+            open=lazy("fxframework.exporters.text:open_export"),
+        ),
+        Exporter(
+            name="json",
+            title="Chrome JSON (Trace Event Format)",
+            accepts=frozenset({"slices", "instants", "counters"}),
+            suffixes=(".json",),
+            open=lazy("fxframework.exporters.chrome:open_export"),
+        ),
+        Exporter(
             name="csv",
             title="one table as comma-separated values (RFC 4180)",
             accepts=frozenset(STANDARD_TABLES),

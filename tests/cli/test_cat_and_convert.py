@@ -123,7 +123,7 @@ def test_standard_input(host: Host) -> None:
     assert packed.stdout == result.stdout
 
 
-def test_a_format_without_text_says_what_there_is(host: Host, sample: Path) -> None:
+def test_a_format_without_text_of_its_own_shows_its_rows(host: Host, sample: Path) -> None:
     bare = Reader(format="bare", title="", suffixes=(), open=toy.open_toy,
                   options=toy.READER.options, sniff=lambda probe: Confidence.NONE)  # fmt: skip
 
@@ -136,8 +136,12 @@ def test_a_format_without_text_says_what_there_is(host: Host, sample: Path) -> N
 
     register(host, "bare", fx_readers=lambda: [attrs.evolve(bare, open=open_bare)])
     result = run_cli("cat", "-f", "bare", sample, host=host)
-    assert result.exit_code == ExitCode.USAGE
-    assert "csv, dot, folded, picture, pprof, records, speedscope" in result.stderr
+    assert result.exit_code == ExitCode.OK
+    timed = [line for line in result.text.splitlines() if line.startswith("[")]
+    assert [line.split()[1] for line in timed] == ["instants", "slices", "instants"]
+    assert "name=one" in timed[0]
+    chrome = run_cli("convert", "-f", "bare", sample, "-", "-t", "json", host=host)
+    assert next(e["name"] for e in json.loads(chrome.stdout)["traceEvents"]) == "two"
 
 
 # --- times -------------------------------------------------------------------------------------
@@ -257,14 +261,14 @@ def test_formats_of_one_suffix_go_by_the_input(host: Host, sample: Path, tmp_pat
 
 def test_exporters_of_one_suffix(host: Host, sample: Path, tmp_path: Path) -> None:
     def exporter(name: str) -> Exporter:
-        return Exporter(name=name, title="", accepts="toy", suffixes=(".json",), open=toy.ToyText)
+        return Exporter(name=name, title="", accepts="toy", suffixes=(".tree",), open=toy.ToyText)
 
-    out = tmp_path / "out.json"
-    register(host, "trees", fx_exporters=lambda: [exporter("tree-json"), exporter("other")])
+    out = tmp_path / "out.tree"
+    register(host, "trees", fx_exporters=lambda: [exporter("shape"), exporter("other")])
     result = run_cli("convert", sample, out, host=host)
     assert result.exit_code == ExitCode.USAGE
-    assert "other, tree-json" in result.stderr
-    register(host, "plain", fx_exporters=lambda: [exporter("json")])
+    assert "other, shape" in result.stderr
+    register(host, "plain", fx_exporters=lambda: [exporter("tree")])
     assert run_cli("convert", sample, out, host=host).exit_code == ExitCode.OK
 
 
@@ -290,9 +294,9 @@ def test_an_exporter_must_take_every_input(host: Host, sample: Path, tmp_path: P
     path = tmp_path / "x"
     path.write_bytes(b"who knows")
     for inputs in ((sample, f"records:{path}"), (f"records:{path}", sample)):
-        result = run_cli("convert", *inputs, "-", "-t", "text", host=host)
+        result = run_cli("convert", *inputs, "-", "-t", "picture", host=host)
         assert result.exit_code == ExitCode.USAGE
-        assert "exporter 'text' does not take records captures" in result.stderr
+        assert "exporter 'picture' does not take records captures" in result.stderr
 
 
 def test_what_has_no_place_is_told(host: Host, sample: Path) -> None:

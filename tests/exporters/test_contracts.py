@@ -53,6 +53,26 @@ class TestCsvExporter(_OfToys):
         assert len(rows) == len(capture.table("instants")) + 1
 
 
+class TestTextExporter(_OfToys):
+    name = "text"
+
+    def check_output(self, output: bytes, capture: Capture) -> None:
+        rows = sum(len(capture.table(name)) for name in capture.schemas if name != "args")
+        assert len(output.decode().splitlines()) in {rows, 2 * rows}  # one capture, or two
+
+
+class TestChromeExporter(_OfToys):
+    name = "json"
+
+    def check_output(self, output: bytes, capture: Capture) -> None:
+        events = json.loads(output)["traceEvents"]
+        slices = capture.table("slices").array("dur")
+        lengths = [ns / 1000 for ns in slices.tolist() if ns >= 0]
+        assert [e["dur"] for e in events if e["ph"] == "X"] in (lengths, 2 * lengths)
+        instants = len(capture.table("instants"))
+        assert sum(e["ph"] == "i" for e in events) in {instants, 2 * instants}
+
+
 class TestRecordsReader(ReaderContract):
     """Without a header line whose format is installed, bytes are one damaged record."""
 

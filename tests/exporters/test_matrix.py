@@ -5,13 +5,16 @@ from __future__ import annotations
 import csv
 import fnmatch
 import functools
+import json
 from collections.abc import Iterator
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from fxframework.errors import FxError, UsageError, WriteRefusedError
+from fxframework.exporters import chrome, text
 from fxframework.host import Host, default_host
 from fxframework.io.sink import Sink
 from fxframework.model.capture import Capture
@@ -370,6 +373,36 @@ def test_every_exporter_takes_every_part(capture: Capture, tmp_path: Path) -> No
                 raise AssertionError(f"{label} to {name}: {error!r}") from error
             done += 1
     assert done
+
+
+@pytest.mark.parametrize("generic", [text, chrome], ids=["text", "json"])
+def test_what_any_format_can_become(capture: Capture, generic: Any) -> None:
+    """The text and the Chrome JSON of any tables, of every part."""
+    for label, part in {"all": None, **selections(capture)}.items():
+        window = capture if part is None else capture.select(part)
+        rows = window.row_counts()
+        sink = Sink.memory()
+        session = generic.open_export(sink, {})
+        if generic is text:
+            expected = sum(count for name, count in rows.items() if name != "args")
+        elif not capture.schemas.keys() & chrome.TABLES:
+            continue
+        else:
+            expected = sum(rows.get(name, 0) for name in chrome.TABLES)
+        if not expected:
+            with pytest.raises(WriteRefusedError):
+                session.write(window)
+            continue
+        session.write(window)
+        session.close()
+        written = sink.getvalue().decode()
+        if generic is text:
+            assert written.count("\n") == expected, label
+            times = [line[1:].partition("]")[0] for line in written.splitlines() if line[0] == "["]
+            assert times == sorted(times, key=Decimal), label
+        else:
+            events = json.loads(written)["traceEvents"]
+            assert sum(event["ph"] in "XBbiC" for event in events) == expected, label
 
 
 def test_csv_names_the_threads_of_every_row_of_a_part(capture: Capture, tmp_path: Path) -> None:

@@ -1,0 +1,170 @@
+"""Chrome JSON: the Trace Event Format, out of any capture that has slices, instants or counters.
+
+A closed slice is a complete event (``X``), one that never ended a begin (``B``), an asynchronous
+one a pair ``b`` and ``e``. Times are microseconds with three decimals: exact nanoseconds. Formats
+whose ecosystem has a JSON of its own have an exporter of their own, which comes first.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+import orjson
+
+from fxframework.errors import WriteRefusedError
+from fxframework.exporters.rows import Arguments, people
+from fxframework.io.sink import Sink
+from fxframework.model.capture import Capture
+from fxframework.model.schema import STANDARD_TABLES
+from fxframework.model.table import Table
+from fxframework.registry import ExportSession
+
+__all__ = ["TABLES", "open_export"]
+
+TABLES = frozenset({"slices", "instants", "counters"})
+"""What becomes events."""
+SCOPES = {"thread": "t", "process": "p", "global": "g"}
+
+
+def open_export(sink: Sink, options: Mapping[str, Any]) -> ExportSession:
+    """The exporter `json` of any capture that has slices, instants or counters."""
+    del options
+    return _ChromeExport(sink)
+
+
+class _ChromeExport:
+    """Writes one document; captures add to it."""
+
+    def __init__(self, sink: Sink) -> None:
+        self._sink = sink
+        self._dropped: Counter[str] = Counter()
+        self._between = b'{"displayTimeUnit":"ns","traceEvents":[\n'
+
+    def write(self, capture: Capture) -> None:
+        """Write one capture's events. Raises WriteRefusedError where it has none."""
+        events = 0
+        who = {number: (one.pid, one.tid) for number, one in people(capture).items()}
+        for name in ("slices", "instants", "counters"):
+            if name in capture.schemas:
+                arguments = Arguments(capture, name)
+                for batch in capture.batches(name):
+                    events += self._lines(_EVENTS[name](_heads(who, batch), batch,
+                                                        _args(arguments, batch)))  # fmt: skip
+        if not events:
+            raise WriteRefusedError(
+                "it has no slices, instants or counters",
+                path=capture.name,
+                remedy="`fxf info` shows what there is",
+            )
+        self._lines(_names(capture))
+        for name, rows in capture.row_counts().items():
+            if rows and name not in {*TABLES, "args", "threads", "processes"}:
+                self._dropped[f"rows of {name}"] += rows
+            for column in _unknown(capture, name) if rows and name in TABLES else ():
+                self._dropped[f"values of {name}.{column}"] += rows
+
+    def _lines(self, events: Iterable[str]) -> int:
+        lines = list(events)
+        if lines:
+            self._sink.write(self._between + ",\n".join(lines).encode("utf-8", "replace"))
+            self._between = b",\n"
+        return len(lines)
+
+    def close(self) -> Mapping[str, int]:
+        """End the document; gives what it has no place for."""
+        if not self._between.startswith(b"{"):
+            self._sink.write(b"\n]}\n")
+        return dict(self._dropped)
+
+
+def _heads(who: Mapping[int, tuple[int, int]], table: Table) -> Iterator[str]:
+    """The members that every event has, without the closing brace."""
+    count = len(table)
+    threads = table.array("thread").tolist() if "thread" in table else [-1] * count
+    categories = table.texts("category") if "category" in table else [None] * count
+    for ts, thread, category, name in zip(
+        table.array("ts").tolist(), threads, categories, table.texts("name"), strict=True
+    ):
+        pid, tid = who.get(thread, (0, 0))
+        cat = f'"cat":{_json(category)},' if category else ""
+        yield f'{{{cat}"name":{_json(name or "")},"ts":{_us(ts)},"pid":{pid},"tid":{tid}'
+
+
+def _unknown(capture: Capture, table: str) -> list[str]:
+    """Columns of a table that only its format knows."""
+    known = {column.name for column in STANDARD_TABLES[table].all_columns}
+    return [c.name for c in capture.schemas[table].all_columns if c.name not in known]
+
+
+def _json(text: str) -> str:
+    return orjson.dumps(text.encode("utf-8", "replace").decode()).decode()
+
+
+def _us(ns: int) -> str:
+    """Nanoseconds as microseconds, exactly."""
+    whole, rest = divmod(abs(ns), 1000)
+    return f"{'-' if ns < 0 else ''}{whole}.{rest:03d}"
+
+
+def _args(arguments: Arguments, table: Table) -> Iterator[str]:
+    """The arguments of each row as a JSON object."""
+    for places in arguments.of(table.array("row")):
+        members = ",".join(f"{name}:{value}" for name, value in arguments.members(places))
+        yield f"{{{members}}}"
+
+
+def _slices(heads: Iterator[str], table: Table, args: Iterator[str]) -> Iterator[str]:
+    kinds = table.plain("kind") if "kind" in table else ["begin_end"] * len(table)
+    ids = table.array("id").tolist() if "id" in table else [0] * len(table)
+    rows = zip(heads, table.array("ts").tolist(), table.array("dur").tolist(), kinds, ids, args,
+               strict=True)  # fmt: skip
+    for head, ts, dur, kind, number, arg in rows:
+        if kind == "async":
+            yield f'{head},"ph":"b","id":"0x{number:x}","args":{arg}}}'
+            if dur >= 0:
+                # The same members again, at the time of the end.
+                end = head.replace(f'"ts":{_us(ts)},', f'"ts":{_us(ts + dur)},', 1)
+                yield f'{end},"ph":"e","id":"0x{number:x}"}}'
+        elif dur < 0:
+            yield f'{head},"ph":"B","args":{arg}}}'
+        else:
+            yield f'{head},"ph":"X","dur":{_us(dur)},"args":{arg}}}'
+
+
+def _instants(heads: Iterator[str], table: Table, args: Iterator[str]) -> Iterator[str]:
+    scopes = table.plain("scope") if "scope" in table else ["thread"] * len(table)
+    for head, scope, arg in zip(heads, scopes, args, strict=True):
+        yield f'{head},"ph":"i","s":"{SCOPES.get(scope, "t")}","args":{arg}}}'
+
+
+def _counters(heads: Iterator[str], table: Table, args: Iterator[str]) -> Iterator[str]:
+    del args  # the series are the arguments
+    values = table.array("value").tolist()
+    exact = table.array("value_int").tolist() if "value_int" in table else values
+    whole = table.array("is_int").tolist() if "is_int" in table else [False] * len(table)
+    series = table.texts("series") if "series" in table else ["value"] * len(table)
+    for head, name, value, integer, is_int in zip(heads, series, values, exact, whole, strict=True):
+        shown = str(integer) if is_int else orjson.dumps(value).decode()
+        yield f'{head},"ph":"C","args":{{{_json(name or "value")}:{shown}}}}}'
+
+
+_EVENTS = {"slices": _slices, "instants": _instants, "counters": _counters}
+
+
+def _names(capture: Capture) -> Iterator[str]:
+    """The names of processes and threads, as metadata events."""
+    named: set[int] = set()
+    for who in people(capture).values():
+        if who.process is not None and who.pid not in named:
+            named.add(who.pid)
+            yield (
+                f'{{"name":"process_name","ph":"M","pid":{who.pid},'
+                f'"args":{{"name":{_json(who.process)}}}}}'
+            )
+        if who.thread is not None:
+            yield (
+                f'{{"name":"thread_name","ph":"M","pid":{who.pid},"tid":{who.tid},'
+                f'"args":{{"name":{_json(who.thread)}}}}}'
+            )

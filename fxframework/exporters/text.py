@@ -1,0 +1,159 @@
+"""Rows as text: the tables of any capture, a line a row, in the order of their times.
+
+A line has the time in seconds on the capture's clock, the table, the thread, and every value that
+says something, as ``name=value``; then the row's arguments. Rows without a time come first, table
+by table. This is what `fxf cat` shows of a format that has no text of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+
+from fxframework.errors import WriteRefusedError
+from fxframework.exporters.rows import Arguments, people
+from fxframework.io.sink import Sink
+from fxframework.model.capture import Capture
+from fxframework.model.table import Table
+from fxframework.registry import ExportSession
+
+__all__ = ["open_export"]
+
+ROWS = 8192
+"""Lines that are made at a time."""
+SILENT = frozenset({"row", "offset", "ts", "ticks", "thread", "parent", "depth"})
+"""Columns that are shown otherwise, or not at all."""
+BESIDE = frozenset({"args", "diagnostics"})
+"""Tables that belong to the rows of others, or that are not of the capture."""
+SIDES = ("prev", "next")
+SECOND = 10**9
+
+
+def open_export(sink: Sink, options: Mapping[str, Any]) -> ExportSession:
+    """The exporter `text` of any capture."""
+    del options
+    return _TextExport(sink)
+
+
+class _TextExport:
+    """Writes captures one behind the other."""
+
+    def __init__(self, sink: Sink) -> None:
+        self._sink = sink
+
+    def write(self, capture: Capture) -> None:
+        """Write one capture. Raises WriteRefusedError where no table has a row."""
+        lines = _Lines(capture)
+        written = 0
+        for some in lines:
+            self._sink.write("".join(some).encode("utf-8", "replace"))
+            written += len(some)
+        if not written:
+            raise WriteRefusedError(
+                "no table has any rows", path=capture.name, remedy="`fxf info` shows what there is"
+            )
+
+    def close(self) -> Mapping[str, int]:
+        """Nothing is dropped."""
+        return {}
+
+
+class _Lines:
+    """The lines of a capture, some at a time."""
+
+    def __init__(self, capture: Capture) -> None:
+        self._capture = capture
+        self._people = people(capture)
+        self._labels = {
+            number: f"{who.process or who.pid}/{who.thread or who.tid}"
+            for number, who in self._people.items()
+        }
+
+    def __iter__(self) -> Iterator[list[str]]:
+        names = [name for name in self._capture.schemas if name not in BESIDE]
+        timed = [name for name in names if self._has(name, "ts")]
+        for name in names:
+            if name not in timed:
+                for batch in self._capture.batches(name, ROWS):
+                    yield [f"{line}\n" for line in self._table_lines(batch)]
+        yield from self._by_time(timed)
+
+    def _has(self, table: str, column: str) -> bool:
+        return any(one.name == column for one in self._capture.schemas[table].columns)
+
+    def _by_time(self, names: list[str]) -> Iterator[list[str]]:
+        """Rows of several tables in the order of their times, equal times by table and row."""
+        tables = [self._capture.table(name) for name in names]
+        if not tables:
+            return
+        times = np.concatenate([table.array("ts") for table in tables])
+        sizes = [len(table) for table in tables]
+        owner = np.repeat(np.arange(len(tables)), sizes)
+        place = np.concatenate([np.arange(size) for size in sizes])
+        order = np.argsort(times, kind="stable")
+        arguments = [Arguments(self._capture, name) for name in names]
+        for start in range(0, order.size, ROWS):
+            some = order[start : start + ROWS]
+            lines = np.empty(some.size, object)
+            for number, table in enumerate(tables):
+                mine = owner[some] == number
+                part = table.select(place[some[mine]])
+                lines[mine] = self._table_lines(part, arguments[number])
+            seconds = times[some].tolist()
+            yield [
+                f"[{_seconds(ts)}] {line}\n"
+                for ts, line in zip(seconds, lines.tolist(), strict=True)
+            ]
+
+    def _table_lines(self, table: Table, arguments: Arguments | None = None) -> list[str]:
+        parts: list[list[str]] = [[table.name] * len(table)]
+        if "thread" in table and self._people:
+            threads = table.array("thread").tolist()
+            parts.append([self._labels.get(number, "") for number in threads])
+        for column in table.columns:
+            if column in SILENT:
+                continue
+            values = table.plain(column)
+            if column in SIDES and self._people:
+                values = [self._labels.get(number) for number in values]
+            parts.append([_shown(column, value) for value in values])
+        if arguments is not None and len(arguments):
+            places = arguments.of(table.array("row"))
+            parts.append([_members(arguments, each) for each in places])
+        return [" ".join(filter(None, cells)) for cells in zip(*parts, strict=True)]
+
+
+def _members(arguments: Arguments, places: range) -> str:
+    members = (f"{_bare(name)}={value}" for name, value in arguments.members(places))
+    return f"{{{', '.join(members)}}}" if places else ""
+
+
+def _bare(name: str) -> str:
+    """A name in JSON without its quotes, where it is a plain word."""
+    return name[1:-1] if name[1:-1].replace("_", "").isalnum() else name
+
+
+def _shown(column: str, value: Any) -> str:
+    """``column=value``; empty for what says nothing."""
+    if value is None or value is False or value == "" or (value == -1 and column == "dur"):
+        return ""
+    if isinstance(value, str):
+        text = value.translate(_ESCAPES)
+        return f"{column}={text!r}" if " " in text or not text else f"{column}={text}"
+    if isinstance(value, tuple):
+        return f"{column}={'+'.join(map(str, value))}"
+    if value is True:
+        return column
+    return f"{column}={value}"
+
+
+_ESCAPES = {code: f"\\x{code:02x}" for code in (*range(32), *range(127, 160))}
+_ESCAPES |= {9: "\\t", 10: "\\n", 13: "\\r"}
+
+
+def _seconds(ns: int) -> str:
+    """Nanoseconds as seconds, exactly."""
+    whole, rest = divmod(abs(ns), SECOND)
+    return f"{'-' if ns < 0 else ''}{whole}.{rest:09d}"
