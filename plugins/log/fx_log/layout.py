@@ -153,3 +153,10 @@ RING_ENTRY: Final = 16
 """u64 tag, u64 bytes of the payload; the payload follows, up to a multiple of 8 bytes."""
 RING_MAX_ENTRY: Final = 65536
 """Bytes of the largest entry, its 16 included."""
+
+# --- Kinds of records, as the scans count them ----------------------------------------------------
+
+KINDS: Final = (
+    "log", "attribution", "padding", "damaged", "ring_header", "ring_entry", "legacy_packet",
+    "stream_header",
+)  # fmt: skip

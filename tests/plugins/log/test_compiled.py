@@ -1,22 +1,25 @@
-"""Compiled kernels do what their plain bodies do, on sound logs of every format and on damaged."""
+"""Compiled kernels give what their plain bodies give: logs of every format, sound and damaged."""
 
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
+import re
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from fx_log.read import columns
-from fx_log.read.reader import LogCapture, open_legacy, open_log, open_ring, open_stream
+import fx_log
+from fx_log import layout
+from fx_log.read import tables
+from fx_log.rules import RULES
 from fx_log.sample import sample
-from fxframework.io import jit
-from fxframework.io.source import Source
-from fxframework.model.capture import OpenRequest
+from fxframework.testing.kernels import plain_kernels
 
 from .logs import entry, log, manifest, packet, ring, stream, text_log
+
+READ = Path(fx_log.__file__).parent / "read"
 
 
 def damaged(data: bytes, *, faults: int = 60) -> bytes:
@@ -57,44 +60,88 @@ SUFFIX = (3).to_bytes(4, "little") + (2).to_bytes(4, "little") + b"\5".ljust(8, 
 SUFFIXED = text_log("x") + SUFFIX + b"abc".ljust(8, b"\0") + b"de".ljust(8, b"\0")
 LOGS = b"".join(RECORDS) * 40
 RING = [entry(record, tag=3) for record in RECORDS * 10]
-INPUTS: dict[str, tuple[Any, bytes, dict[str, Any]]] = {
-    "typical": (open_log, sample(100_000), {}),
-    "every": (open_log, LOGS, {"printf": True, "severity_era": "2022", "fidl_limits": True}),
-    "damaged": (open_log, damaged(LOGS), {}),
-    "suffixed": (open_log, SUFFIXED * 50 + SUFFIXED[:-8], {"suffix": True}),
-    "ring": (open_ring, ring(RING, tail=60_000, rest=b"\1"), {}),
-    "damaged ring": (open_ring, damaged(ring(RING, tail=60_000)), {}),
-    "packets": (open_stream, stream(PACKETS * 50), {"severity_era": "2022"}),
-    "damaged packets": (open_stream, damaged(stream(PACKETS * 50), faults=3), {}),
-    "packet": (open_legacy, PACKETS[0], {}),
+INPUTS: dict[str, tuple[str, bytes, dict[str, Any]]] = {
+    "typical": ("log", sample(100_000), {}),
+    "every": ("log", LOGS, {"printf": True, "severity_era": "2022", "fidl_limits": True}),
+    "damaged": ("log", damaged(LOGS), {}),
+    "suffixed": ("log", SUFFIXED * 50 + SUFFIXED[:-8], {"suffix": True}),
+    "ring": ("log-ring", ring(RING, tail=60_000, rest=b"\1"), {}),
+    "damaged ring": ("log-ring", damaged(ring(RING, tail=60_000)), {}),
+    "packets": ("log-legacy-stream", stream(PACKETS * 50), {"severity_era": "2022"}),
+    "damaged packets": ("log-legacy-stream", damaged(stream(PACKETS * 50), faults=3), {}),
+    "packet": ("log-legacy", PACKETS[0], {}),
 }
 
 
-@pytest.fixture(params=INPUTS)
-def make(request: pytest.FixtureRequest) -> Callable[[], LogCapture]:
-    open, data, options = INPUTS[request.param]
-    return lambda: open(Source.open(data), OpenRequest(options=options))  # type: ignore[no-any-return]
+@pytest.mark.parametrize("name", INPUTS)
+def test_compiled_and_plain_agree(name: str) -> None:
+    compiled = everything(*INPUTS[name])
+    with plain_kernels():
+        plain = everything(*INPUTS[name])
+    assert compiled.keys() == plain.keys()
+    for what, expected in plain.items():
+        assert compiled[what] == expected, what
 
 
-def test_compiled_and_plain_agree(
-    make: Callable[[], LogCapture], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    if not jit.numba_available():
-        pytest.skip("numba is not installed for this interpreter")
-    monkeypatch.setattr(columns, "STEP", 16)  # room is made often
-    plain = make()
-    plain.scan()
-    monkeypatch.setattr(jit, "SMALL", 0)
-    monkeypatch.setattr(jit, "SMALL_COLD", 0)
-    compiled = make()
-    compiled.scan()
-    assert compiled.summary() == plain.summary()
-    assert list(compiled.diagnostics) == list(plain.diagnostics)
-    assert compiled.resume() == plain.resume()
-    for name in plain.schemas:
-        left, right = plain.table(name), compiled.table(name)
-        for column in left:
-            if left.schema.column(column).kind in ("code", "text"):
-                assert left.texts(column) == right.texts(column), (name, column)
-            else:
-                assert np.array_equal(left.array(column), right.array(column)), (name, column)
+def everything(format: str, data: bytes, options: dict[str, Any]) -> dict[str, Any]:
+    """All that is read of a file, as plain values."""
+    from fx_log.read import reader
+    from fxframework.io.source import Source
+    from fxframework.model.capture import OpenRequest
+
+    open = {
+        "log": reader.open_log,
+        "log-legacy": reader.open_legacy,
+        "log-legacy-stream": reader.open_stream,
+        "log-ring": reader.open_ring,
+    }[format]
+    capture = open(Source.open(data), OpenRequest(options=options))
+    summary = capture.summary()
+    found: dict[str, Any] = {
+        "summary": repr(summary),
+        "findings": [(f.code, f.offset, f.record, f.message) for f in capture.diagnostics],
+        "counts": dict(capture.diagnostics.counts),
+        "resume": capture.resume(),
+    }
+    if format == "log":
+        found["stretches"] = [array.tolist() for pair in capture.stretches() for array in pair]
+    again = open(Source.open(data), OpenRequest(options=options))
+    for name in capture.schemas:
+        table = capture.table(name)
+        batches = list(again.batches(name, 7))
+        for column in table:
+            pooled = table.schema.column(column).kind in ("code", "text")
+            values = table.texts(column) if pooled else table.array(column).tobytes()
+            found[f"{name}.{column}"] = values
+            parts = [batch.texts(column) if pooled else batch.array(column) for batch in batches]
+            whole = [text for part in parts for text in part]
+            found[f"{name}.{column}, in batches"] = whole if pooled else np.array(whole).tobytes()
+    return found
+
+
+@pytest.mark.parametrize("name", ["framing", "scan", "packets"])
+def test_the_findings_of_a_kernel_are_in_the_catalogue(name: str) -> None:
+    source = (READ / f"{name}.py").read_text("utf-8")
+    found = source.partition("\n# Findings")[2].partition("\n\n")[0].splitlines()[1:]
+    assert len(found) > 5
+    for line in found:
+        assert f"FXL{int(line.partition(' = ')[2]):04}" in RULES, line
+
+
+def test_kernels_know_strings_kinds_and_types_by_the_right_numbers() -> None:
+    given = {
+        line.partition(" = ")[0]: int(line.partition(" = ")[2], 0)
+        for name in ("packets", "framing", "scan")
+        for line in (READ / f"{name}.py").read_text("utf-8").splitlines()
+        if re.fullmatch(r"[A-Z][A-Z0-9_]* = -?(0x)?[0-9A-Fa-f]+", line)
+    }
+    for code, text in enumerate(tables.WELL_KNOWN[1:], 1):
+        name = text.decode().upper().replace("$__", "OWN_")
+        assert given[name] == code, name
+    kinds = {"LOG", "ATTRIBUTION", "PADDING", "DAMAGED", "RING_ENTRY", "PACKET"}
+    assert {layout.KINDS[given[kind]].removeprefix("legacy_").upper() for kind in kinds} == kinds
+    for kind in layout.ArgType:
+        assert given[kind.name] == kind
+    for word in ("PID", "TID", "TAG", "MESSAGE"):
+        assert given[f"WORD_{word}"] == int.from_bytes(word.lower().encode(), "little")
+    assert given["KIND_COUNT"] == len(layout.KINDS)

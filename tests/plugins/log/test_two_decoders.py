@@ -1,6 +1,6 @@
-"""The two decoders held against each other: ``records.py`` and ``entries.py``, and the kernels.
+"""The two decoders compared: ``decoder.py`` and ``entries.py`` with the scans, compiled and plain.
 
-They share nothing but layout constants. Whatever the bytes, their records count the same, their
+They share nothing but layout constants. Whatever the bytes, they count the same records, their
 rows hold the same values, and they find the same faults in the same places.
 """
 
@@ -19,7 +19,7 @@ import pytest
 from hypothesis import strategies as st
 
 from fx_log import layout
-from fx_log.read import columns, reader
+from fx_log.read import reader, reading
 from fx_log.read.arguments import Argument
 from fx_log.read.decoder import RecordDecoder
 from fx_log.read.entries import Entry, Meaning
@@ -28,16 +28,46 @@ from fxframework.io.limits import Limits
 from fxframework.io.source import Source
 from fxframework.model.capture import Capture, OpenRequest
 from fxframework.model.table import Table
+from fxframework.testing.kernels import plain_kernels
 
 from .logs import entry, ring, stream
 from .streams import damaged, log_files, packet_files, packets, ring_images
 
-OPEN: dict[str, Callable[[Source, OpenRequest], reader.LogCapture]] = {
-    "log": reader.open_log,
-    "log-ring": reader.open_ring,
-    "log-legacy": reader.open_legacy,
-    "log-legacy-stream": reader.open_stream,
-}
+
+class Tools:
+    """The modules under test, of one set: with compiled kernels where there are any, or plain."""
+
+    def __init__(self) -> None:
+        from fx_log.read import reader
+        from fxframework.io.limits import Limits
+
+        self.reader, self.reading = reader, reading
+        self.limits, self.source, self.request = Limits, Source, OpenRequest
+        self.open: dict[str, Callable[..., reader.LogCapture]] = {
+            "log": reader.open_log,
+            "log-ring": reader.open_ring,
+            "log-legacy": reader.open_legacy,
+            "log-legacy-stream": reader.open_stream,
+        }
+
+    def opened(
+        self, format: str, data: bytes, given: dict[str, Any], **limits: int
+    ) -> reader.LogCapture:
+        request = self.request(options=given, limits=self.limits(**limits))
+        return self.open[format](self.source.open(data), request)
+
+
+TOOLS = {"compiled": Tools()}
+with plain_kernels():
+    TOOLS["plain"] = Tools()
+OPEN = tuple(TOOLS["plain"].open)
+
+
+@pytest.fixture(params=TOOLS)
+def tools(request: pytest.FixtureRequest) -> Tools:
+    return TOOLS[request.param]
+
+
 FILES = {
     "log": log_files(),
     "log-ring": ring_images(),
@@ -57,11 +87,6 @@ options = st.fixed_dictionaries(
         "fidl_limits": st.booleans(),
     },
 )
-
-
-def opened(format: str, data: bytes, given: dict[str, Any], **limits: int) -> reader.LogCapture:
-    request = OpenRequest(options=given, limits=Limits(**limits))
-    return OPEN[format](Source.open(data), request)
 
 
 def octets(text: str) -> bytes:
@@ -165,11 +190,11 @@ def findings(capture: Capture) -> Counter[tuple[str, int | None, int | None, Sev
     )
 
 
-def agree(format: str, data: bytes, given: dict[str, Any], **limits: int) -> None:
-    by_records = opened(format, data, given, **limits)
+def agree(tools: Tools, format: str, data: bytes, given: dict[str, Any], **limits: int) -> None:
+    by_records = tools.opened(format, data, given, **limits)
     records = list(by_records.records())
     assert sum(record.nbytes for record in records) == len(data)
-    by_tables = opened(format, data, given, **limits)
+    by_tables = tools.opened(format, data, given, **limits)
     got = found(by_tables)
     assert by_tables.summary().records == len(records)
     for name, rows in expected(format, data, given, by_records.request.limits).items():
@@ -181,69 +206,74 @@ def agree(format: str, data: bytes, given: dict[str, Any], **limits: int) -> Non
 @pytest.mark.parametrize("format", OPEN)
 @MANY
 @hypothesis.given(data=st.data(), given=options)
-def test_agree_on_sound_files(format: str, data: st.DataObject, given: dict[str, Any]) -> None:
-    agree(format, data.draw(FILES[format]), given)
+def test_agree_on_sound_files(
+    tools: Tools, format: str, data: st.DataObject, given: dict[str, Any]
+) -> None:
+    agree(tools, format, data.draw(FILES[format]), given)
 
 
 @pytest.mark.parametrize("format", OPEN)
 @MANY
 @hypothesis.given(data=st.data(), given=options)
-def test_agree_on_damaged_files(format: str, data: st.DataObject, given: dict[str, Any]) -> None:
-    agree(format, data.draw(damaged(FILES[format])), given)
+def test_agree_on_damaged_files(
+    tools: Tools, format: str, data: st.DataObject, given: dict[str, Any]
+) -> None:
+    agree(tools, format, data.draw(damaged(FILES[format])), given)
 
 
 @pytest.mark.parametrize("format", OPEN)
 @MANY
 @hypothesis.given(data=st.binary(max_size=200), given=options)
-def test_agree_on_any_bytes(format: str, data: bytes, given: dict[str, Any]) -> None:
-    agree(format, data, given)
+def test_agree_on_any_bytes(tools: Tools, format: str, data: bytes, given: dict[str, Any]) -> None:
+    agree(tools, format, data, given)
 
 
 @pytest.mark.parametrize("name", ["records", "streams", "legacy"])
-def test_agree_on_the_vectors(name: str) -> None:
+def test_agree_on_the_vectors(tools: Tools, name: str) -> None:
     vectors = json.loads((CONFORMANCE / f"{name}.json").read_text("utf-8"))
     files = [bytes.fromhex(vector["hex"]) for vector in vectors if "hex" in vector]
     assert files
     for data in files:
-        agree("log-legacy" if name == "legacy" else "log", data, {})
-    agree("log", b"".join(files), {})
-    agree("log-legacy-stream", stream(files), {})
-    agree("log-ring", ring([entry(data) for data in files], tail=65_000), {})
+        agree(tools, "log-legacy" if name == "legacy" else "log", data, {})
+    agree(tools, "log", b"".join(files), {})
+    agree(tools, "log-legacy-stream", stream(files), {})
+    agree(tools, "log-ring", ring([entry(data) for data in files], tail=65_000), {})
 
 
 @MANY
 @hypothesis.given(data=log_files(suffixed=True) | damaged(log_files(suffixed=True)), given=options)
-def test_agree_on_suffixes(data: bytes, given: dict[str, Any]) -> None:
-    agree("log", data, {**given, "suffix": True})
+def test_agree_on_suffixes(tools: Tools, data: bytes, given: dict[str, Any]) -> None:
+    agree(tools, "log", data, {**given, "suffix": True})
 
 
 @hypothesis.settings(max_examples=40, **SLOW)
 @hypothesis.given(data=log_files() | damaged(log_files()), limit=st.integers(0, 80))
-def test_agree_within_limits(data: bytes, limit: int) -> None:
-    agree("log", data, {}, max_record=limit, max_findings=1 + limit % 3)
+def test_agree_within_limits(tools: Tools, data: bytes, limit: int) -> None:
+    agree(tools, "log", data, {}, max_record=limit, max_findings=1 + limit % 3)
 
 
 @pytest.mark.parametrize("format", ["log", "log-legacy", "log-legacy-stream"])
 @hypothesis.settings(max_examples=8, **SLOW)
 @hypothesis.given(data=st.data())
-def test_agree_at_every_truncation(format: str, data: st.DataObject) -> None:
+def test_agree_at_every_truncation(tools: Tools, format: str, data: st.DataObject) -> None:
     whole = data.draw(FILES[format])
     for length in range(min(len(whole), 500)):
-        agree(format, whole[:length], {})
+        agree(tools, format, whole[:length], {})
 
 
 @pytest.mark.parametrize("format", OPEN)
 @hypothesis.settings(max_examples=30, **SLOW)
 @hypothesis.given(data=st.data(), rows=st.sampled_from([1, 2, 7, 1000]), given=options)
 def test_batches_are_the_table_wherever_they_break(
-    format: str, data: st.DataObject, rows: int, given: dict[str, Any]
+    tools: Tools, format: str, data: st.DataObject, rows: int, given: dict[str, Any]
 ) -> None:
     octets = data.draw(FILES[format] | damaged(FILES[format]))
-    whole, streamed = opened(format, octets, given), opened(format, octets, given)
+    whole, streamed = (tools.opened(format, octets, given) for _ in range(2))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(reader, "CHUNK_ROWS", rows)
-        patch.setattr(columns, "STEP", 1)
-        patch.setattr(columns, "FRAMES", 2)
+        patch.setattr(tools.reader, "CHUNK_ROWS", rows)
+        patch.setattr(tools.reading, "ROOM", 1)
+        patch.setattr(tools.reading, "BEGINNING", 8)
+        patch.setattr(tools.reading, "WINDOW", 8)
         batches = {name: list(streamed.batches(name, rows)) for name in streamed.schemas}
     for name in whole.schemas:
         table = whole.table(name)

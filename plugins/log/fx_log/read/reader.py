@@ -15,9 +15,30 @@ from numpy.typing import NDArray
 
 from fx_log import layout
 from fx_log.layout import ArgType
-from fx_log.read import scan as k
-from fx_log.read.columns import Chunk, Decoder, PacketDecoder, RingDecoder, well_known_texts
-from fx_log.read.tables import LOG_TAGS, LOGS
+from fx_log.read.framing import FrameList, Framer
+from fx_log.read.reading import (
+    Chunk,
+    Findings,
+    Reading,
+    log_framer,
+    read_logs,
+    read_packets,
+    read_ring,
+)
+from fx_log.read.tables import (
+    DROPPED,
+    GIVEN_LINE,
+    GIVEN_MESSAGE,
+    GIVEN_PID,
+    GIVEN_TID,
+    IS_PRINTF,
+    LEVEL_NAMES,
+    LOG_TAGS,
+    LOGS,
+    ROLLED_OUT,
+    VERBOSITY,
+    WELL_KNOWN,
+)
 from fx_log.rules import DETAILS, RULES
 from fx_log.severity import ERAS, LEVELS, Level
 from fxframework.errors import UsageError, did_you_mean
@@ -35,7 +56,7 @@ from fxframework.kit.scanned import (
 )
 from fxframework.model.capture import OpenRequest, Record
 from fxframework.model.schema import STANDARD_TABLES, TABLE_CODES, TableSchema
-from fxframework.model.strings import TextColumn
+from fxframework.model.strings import StringPool, TextColumn
 
 __all__ = [
     "LegacyCapture",
@@ -51,6 +72,8 @@ __all__ = [
 I64 = NDArray[np.int64]
 U8 = NDArray[np.uint8]
 CHUNK_ROWS = 1 << 14
+FRAMES = 1 << 12
+"""Records that are framed at a time where they are not decoded."""
 LISTED = 1000
 """Components and tags that a summary lists."""
 CLOCKS = ("", "boot", "monotonic")
@@ -79,50 +102,47 @@ def open_stream(source: Source, request: OpenRequest) -> StreamCapture:
 
 @attrs.frozen
 class LogPart:
-    """Raw columns of consecutive records, and the decoder that made them."""
+    """Raw columns of consecutive records, and the reading that made them."""
 
-    decoder: Decoder
+    reading: Reading
     chunk: Chunk
+    pool: StringPool
 
 
 class LogPass(FirstPass[LogPart]):
     """What the first pass over a log counted."""
 
-    def __init__(self, decoder: Decoder, chunk: Chunk | None) -> None:
-        self.decoder = decoder
-        self.whole = None if chunk is None else LogPart(decoder, chunk)
+    def __init__(self, reading: Reading, whole: LogPart | None) -> None:
+        self.reading = reading
+        self.whole = whole
 
     @property
-    def _scalars(self) -> I64:
-        return self.decoder.state.scalars
-
-    @property
-    def notes(self) -> tuple[k.Notes]:
-        """Those of the decoder."""
-        return (self.decoder.state.notes,)
+    def notes(self) -> tuple[Findings]:
+        """Those of the scan."""
+        return (self.reading.findings(),)
 
     @property
     def records(self) -> int:
         """Records in the file."""
-        return int(self._scalars[k.RECORD])
+        return int(self.reading.framer.record)
 
     @property
     def kinds(self) -> dict[str, int]:
         """Records of each kind."""
-        return self.decoder.kinds()
+        return self.reading.kinds()
 
     @property
     def rows(self) -> dict[str, int]:
         """Rows of each table."""
-        counters = {"logs": k.T_LOGS, "args": k.T_ARGS, "log_tags": k.T_TAGS}
-        return {name: int(self._scalars[at]) for name, at in counters.items()}
+        return self.reading.rows()
 
     @property
     def range(self) -> tuple[int | None, int | None]:
         """The first and the last time of a log."""
-        if not self._scalars[k.T_LOGS]:
+        totals = self.reading.totals
+        if not totals.logs:
             return None, None
-        return int(self._scalars[k.FIRST_NS]), int(self._scalars[k.FINAL_NS])
+        return int(totals.first_ns), int(totals.final_ns)
 
     @property
     def timeline(self) -> Timeline:
@@ -132,7 +152,7 @@ class LogPass(FirstPass[LogPart]):
             return ()
         logs = self.whole.chunk.logs
         labels = [(int(level), level.name) for level in reversed(Level)]
-        return sketch(logs.ns, _LEVEL_OF[logs.severity], (first, last), labels)
+        return sketch(logs["ns"], _LEVEL_OF[logs["severity"]], (first, last), labels)
 
 
 class LogCapture(ScannedCapture[LogPass, LogPart]):
@@ -161,8 +181,8 @@ class LogCapture(ScannedCapture[LogPass, LogPart]):
                     remedy=f"there are {', '.join(filter(None, known))}",
                 )
         super().__init__(source, request)
-        well_known_texts(self.strings)
-        self._latest: Decoder | None = None
+        for text in (*WELL_KNOWN, *LEVEL_NAMES):
+            self.strings.pool.enter(text)
 
     @property
     def utc_offset_ns(self) -> int | None:
@@ -188,21 +208,21 @@ class LogCapture(ScannedCapture[LogPass, LogPart]):
 
         Where records have suffixes, one whose suffix is not there yet is not whole.
         """
-        decoder = Decoder(self.source.data, self.strings, self.request.limits, self.request.options)
         # Of control records that are the same, the last one is enough.
         controls: dict[bytes, None] = {}
         end = 0
-        for frames in decoder.framed():
-            whole = frames.start.size
-            if whole and decoder.state.scalars[k.SUFFIXED] and frames.suffix[-1] < 0:
+        suffixed = bool(self.request.options.get("suffix"))
+        for frames in self._frames():
+            whole = len(frames["begins"])
+            if suffixed and not frames["suffixed"][-1]:
                 whole -= 1
-            for frame in np.flatnonzero(frames.tag[:whole] & layout.CONTROL).tolist():
-                start = 8 * int(frames.start[frame])
-                record = self.source.read(start, decoder.frame_end(frame) - start)
+            for frame in np.flatnonzero(frames["tags"][:whole] & layout.CONTROL).tolist():
+                start = int(frames["begins"][frame])
+                record = self.source.read(start, int(frames["ends"][frame]) - start)
                 controls.pop(record, None)
                 controls[record] = None
             if whole:
-                end = decoder.frame_end(whole - 1)
+                end = int(frames["ends"][whole - 1])
         return end, b"".join(controls)
 
     def stretches(self) -> Iterator[tuple[I64, I64]]:
@@ -210,52 +230,52 @@ class LogCapture(ScannedCapture[LogPass, LogPart]):
 
         Of structured records only; both arrays are of shape (n,).
         """
-        decoder = Decoder(self.source.data, self.strings, self.request.limits, self.request.options)
-        for frames in decoder.framed():
-            ends = 8 * (frames.start + frames.size)
-            for frame in np.flatnonzero(frames.suffix >= 0).tolist():
-                ends[frame] = decoder.frame_end(frame)
-            yield 8 * frames.start, ends
+        for frames in self._frames():
+            yield frames["begins"], frames["ends"]
+
+    def _frames(self) -> Iterator[Mapping[str, NDArray[Any]]]:
+        """The frames of all records, undecoded, some at a time."""
+        return _frames(self._framer())
+
+    def _framer(self) -> Framer:
+        return log_framer(self.source.data, self.request.limits, self.request.options)
 
     # --- The pass over the whole file -------------------------------------------------------------
 
     def _run_pass(self, *, whole: bool) -> LogPass:
-        decoder = self._begin()
-        chunk = None
+        reading = self._reading()
+        part = None
         if whole:
-            chunk = decoder.whole(self._release)
+            part = LogPart(reading, reading.whole(self._release), self.strings)
         else:
-            for _ in self._chunks(decoder):
+            for _ in self._chunks(reading):
                 pass
-        self._finish(decoder)
-        return LogPass(decoder, chunk)
+        self._finish(reading)
+        return LogPass(reading, part)
 
     def _parts(self, passed: LogPass) -> Iterator[LogPart]:  # noqa: ARG002 (it needs nothing of it)
-        decoder = self._begin()
-        for chunk in self._chunks(decoder):
-            yield LogPart(decoder, chunk)
+        reading = self._reading()
+        for chunk in self._chunks(reading):
+            yield LogPart(reading, chunk, self.strings)
 
-    def _begin(self) -> Decoder:
-        """A decoder at the beginning of the file, over the capture's string pool."""
-        self._latest = self._decoder(self._latest)
-        return self._latest
+    def _reading(self) -> Reading:
+        """A reading from the beginning of the file, over the capture's string pool."""
+        return read_logs(
+            self.source.data, self.strings.pool, self.request.limits, self.request.options
+        )
 
-    def _decoder(self, before: Decoder | None) -> Decoder:
-        limits, options = self.request.limits, self.request.options
-        return Decoder(self.source.data, self.strings, limits, options, before)
-
-    def _finish(self, decoder: Decoder) -> None:
-        """Count what lies behind what was decoded."""
+    def _finish(self, reading: Reading) -> None:
+        """Count what lies behind what was read."""
 
     def _release(self, start: int, stop: int) -> None:
         self.source.release(start, stop)
 
-    def _chunks(self, decoder: Decoder) -> Iterator[Chunk]:
+    def _chunks(self, reading: Reading) -> Iterator[Chunk]:
         released = 0
-        for chunk in decoder.chunks(CHUNK_ROWS):
+        for chunk in reading.chunks(CHUNK_ROWS):
             yield chunk
-            self._release(released, decoder.position)
-            released = decoder.position
+            self._release(released, reading.position)
+            released = reading.position
 
     def _detail(self, note: Note) -> str:
         if note.number == 107 and note.value:
@@ -265,25 +285,25 @@ class LogCapture(ScannedCapture[LogPass, LogPart]):
         return super()._detail(note)
 
     def _stretch(self, name: str, passed: LogPass, part: LogPart) -> Stretch:  # noqa: ARG002
-        count, columns = _TABLES[name](part.decoder, part.chunk)
+        count, columns = _TABLES[name](part)
         return Stretch(part.chunk.first[name], count, columns)
 
     def _facts(self, passed: LogPass) -> dict[str, Any]:
-        decoder = passed.decoder
+        reading = passed.reading
+        totals = reading.totals
         clock = self.request.options.get("clock")
         offset = self.utc_offset_ns
-        texts = decoder.state.texts
-        components = self._most(texts.by_component, "component")
-        tags = self._most(texts.by_tag, "tag")
+        components = self._most(np.asarray(totals.by_component), "component")
+        tags = self._most(np.asarray(totals.by_tag), "tag")
         return {
             "clock": f"{clock} (stated)" if clock else self._unstated_clock,
             "utc_offset": "not known" if offset is None else offset,
-            "severities": decoder.levels(),
+            "severities": reading.levels(),
             "components": components,
             "tags": tags,
-            "dropped": decoder.sum_of(k.DROPPED_LOW, k.DROPPED_HIGH),
-            "rolled_out": decoder.sum_of(k.ROLLED_LOW, k.ROLLED_HIGH),
-            "out_of_order": int(decoder.state.notes.counts[203 + 2]),
+            "dropped": totals.dropped,
+            "rolled_out": totals.rolled_out,
+            "out_of_order": int(reading.notes.count(203)),
         }
 
     _unstated_clock = "not stated: boot today, monotonic in older captures"
@@ -328,53 +348,50 @@ class RingCapture(LogCapture):
             return -1
         return head - tail
 
-    def _decoder(self, before: Decoder | None) -> Decoder:
+    def _reading(self) -> Reading:
         capacity, size = self._capacity, self.source.size
         used = max(self._used, 0) if size >= layout.RING_PAGE else 0
-        decoder = RingDecoder(
-            self.source.data, layout.RING_PAGE, self._start, used, self.strings,
-            self.request.limits, self.request.options, before,
-        )  # fmt: skip
-        state = decoder.state
+        reading = read_ring(
+            self.source.data,
+            (layout.RING_PAGE, self._start, used),
+            self.strings.pool,
+            self.request.limits,
+            self.request.options,
+        )
         if size < layout.RING_PAGE:
             if size:
-                decoder.note(801, 0, 0, size)
-                state.kinds[k.KIND_DAMAGED] += 1
-                state.scalars[k.RECORD] = 1
-            return decoder
+                reading.note(801, 0, size)
+                reading.count("damaged")
+            return reading
         if self.source.data[16 : layout.RING_PAGE].any():
-            decoder.note(101, 0, 0)
+            reading.note(101, 0)
         if capacity % layout.RING_PAGE or capacity < layout.RING_MINIMUM:
-            decoder.note(804, 0, 0, capacity)
-        state.kinds[k.KIND_RING_HEADER] += 1
-        state.scalars[k.RECORD] = 1
+            reading.note(804, 0, capacity)
         if self._used < 0:
-            decoder.note(801, 0, 0)
-            if capacity:
-                state.kinds[k.KIND_DAMAGED] += 1
-                state.scalars[k.RECORD] += 1
-        return decoder
+            reading.note(801, 0)
+        reading.count("ring_header")
+        if self._used < 0 and capacity:
+            reading.count("damaged")
+        return reading
 
     @property
     def _start(self) -> int:
         """Byte of the ring at which the tail stands."""
         return self.tail % self._capacity if self._capacity else 0
 
-    def _finish(self, decoder: Decoder) -> None:
-        """The space between head and tail is one record more."""
+    def _finish(self, reading: Reading) -> None:
+        """Count the space between head and tail, which is one more record."""
         used, capacity = self._used, self._capacity
         if not 0 <= used < capacity:
             return
         ring = self.source.data[layout.RING_PAGE :]
         begin = (self._start + used) % capacity
         stop = begin + capacity - used
-        scalars = decoder.state.scalars
         if ring[begin:stop].any() or ring[: max(0, stop - capacity)].any():
-            decoder.note(808, layout.RING_PAGE + begin, int(scalars[k.RECORD]), capacity - used)
-            decoder.state.kinds[k.KIND_DAMAGED] += 1
+            reading.note(808, layout.RING_PAGE + begin, capacity - used)
+            reading.count("damaged")
         else:
-            decoder.state.kinds[k.KIND_PADDING] += 1
-        scalars[k.RECORD] += 1
+            reading.count("padding")
 
     def _release(self, start: int, stop: int) -> None:
         """Nothing: what is read may be a copy already."""
@@ -390,9 +407,13 @@ class LegacyCapture(LogCapture):
         """None: a packet does not grow."""
         return None
 
-    def _decoder(self, before: Decoder | None) -> Decoder:
+    def _reading(self) -> Reading:
+        return self._packets(-1)
+
+    def _packets(self, start: int) -> Reading:
+        """A reading of the container from byte ``start``, or (-1) of a packet that is the file."""
         limits, options = self.request.limits, self.request.options
-        return PacketDecoder(self.source.data, None, self.strings, limits, options, before)
+        return read_packets(self.source.data, start, self.strings.pool, limits, options)
 
 
 class StreamCapture(LegacyCapture):
@@ -402,90 +423,102 @@ class StreamCapture(LegacyCapture):
 
     def resume(self) -> tuple[int, bytes] | None:
         """The offset behind the last whole packet, and the container's header."""
-        decoder = self._decoder(None)
         end = min(layout.STREAM_HEADER, self.source.size)
-        for frames in decoder.framed():
-            if frames.start.size:
-                end = decoder.frame_end(frames.start.size - 1)
+        for frames in self._frames():
+            end = int(frames["ends"][-1])
         return end, self.source.read(0, layout.STREAM_HEADER)
 
-    def _decoder(self, before: Decoder | None) -> Decoder:
-        limits, options = self.request.limits, self.request.options
-        start = layout.STREAM_HEADER
-        decoder = PacketDecoder(self.source.data, start, self.strings, limits, options, before)
+    def _framer(self) -> Framer:
+        return self._packets(layout.STREAM_HEADER).framer
+
+    def _reading(self) -> Reading:
+        reading = self._packets(layout.STREAM_HEADER)
         if not self.source.size:
-            return decoder
-        head = self.source.read(0, start)
+            return reading
+        head = self.source.read(0, layout.STREAM_HEADER)
         version = layout.STREAM_VERSION.to_bytes(4, "little")
-        if len(head) < start or head[:12] != layout.STREAM_MAGIC + version:
-            decoder.note(702, 0, 0)
-            decoder.state.kinds[k.KIND_DAMAGED] += 1
+        if len(head) < layout.STREAM_HEADER or head[:12] != layout.STREAM_MAGIC + version:
+            reading.note(702, 0)
+            reading.count("damaged")
         else:
-            decoder.state.kinds[k.KIND_STREAM_HEADER] += 1
             if any(head[12:]):
-                decoder.note(101, 0, 0)
-        decoder.state.scalars[k.RECORD] = 1
-        return decoder
+                reading.note(101, 0)
+            reading.count("stream_header")
+        return reading
+
+
+def _frames(framer: Framer) -> Iterator[Mapping[str, NDArray[Any]]]:
+    frames = FrameList(framer, FRAMES)
+    while frames.run():
+        yield {
+            name: np.array(np.asarray(column)[: frames.rows])
+            for name, column in (
+                ("begins", frames.begins),
+                ("ends", frames.ends),
+                ("tags", frames.tags),
+                ("suffixed", frames.suffixed),
+            )
+        }
 
 
 # --- Columns of the tables ------------------------------------------------------------------------
 
 _LEVEL_OF = np.array(LEVELS, np.uint8)
-_LEVEL_CODES = np.array(
-    [len(k.WELL_KNOWN) + list(Level).index(level) for level in LEVELS], np.int32
-)
+_LEVEL_CODES = np.array([len(WELL_KNOWN) + list(Level).index(level) for level in LEVELS], np.int32)
 """By severity byte, the code of its name."""
-_SHOWN = k.GIVEN_MESSAGE | k.GIVEN_PID | k.GIVEN_TID | k.GIVEN_LINE
+_SHOWN = GIVEN_MESSAGE | GIVEN_PID | GIVEN_TID | GIVEN_LINE
 
 
-def _logs(decoder: Decoder, chunk: Chunk) -> tuple[int, Columns]:
+def _logs(part: LogPart) -> tuple[int, Columns]:
+    chunk = part.chunk
     logs = chunk.logs
-    rows = int(logs.ns.size)
+    rows = int(logs["ns"].size)
 
     def rare(column: int) -> I64:
-        picked = chunk.rare.column == column
+        picked = chunk.rare["column"] == column
         if not picked.any():
             return np.broadcast_to(np.int64(0), rows)
         values = np.zeros(rows, np.int64)
-        values[chunk.rare.row[picked] - chunk.first["logs"]] = chunk.rare.value[picked]
+        values[chunk.rare["row"][picked] - chunk.first["logs"]] = chunk.rare["value"][picked]
         return values
 
     return rows, {
-        "offset": logs.offset,
-        "ts": logs.ns,
-        "ticks": logs.ns.view(np.uint64),
-        "severity": logs.severity,
-        "severity_name": lambda: _LEVEL_CODES[logs.severity],
-        "pid": logs.pid.view(np.uint64),
-        "tid": logs.tid.view(np.uint64),
-        "tags": logs.tags,
-        "component": logs.component,
-        "message": lambda: _messages(decoder, chunk),
-        "file": logs.file,
-        "line": logs.line,
-        "dropped": lambda: rare(k.DROPPED).view(np.uint64),
-        "log_url": logs.url,
-        "log_tag": logs.tag.view(np.uint64),
-        "log_rolled_out": lambda: rare(k.ROLLED).view(np.uint64),
-        "log_verbosity": lambda: rare(k.VERBOSE),
-        "log_given": lambda: logs.given & np.uint8(_SHOWN),
+        "offset": logs["offset"],
+        "ts": logs["ns"],
+        "ticks": logs["ns"].view(np.uint64),
+        "severity": logs["severity"],
+        "severity_name": lambda: _LEVEL_CODES[logs["severity"]],
+        "pid": logs["pid"].view(np.uint64),
+        "tid": logs["tid"].view(np.uint64),
+        "tags": logs["tags"],
+        "component": logs["component"],
+        "message": lambda: _messages(part),
+        "file": logs["file"],
+        "line": logs["line"],
+        "dropped": lambda: rare(DROPPED).view(np.uint64),
+        "log_url": logs["url"],
+        "log_tag": logs["tag"].view(np.uint64),
+        "log_rolled_out": lambda: rare(ROLLED_OUT).view(np.uint64),
+        "log_verbosity": lambda: rare(VERBOSITY),
+        "log_given": lambda: logs["given"] & np.uint8(_SHOWN),
     }
 
 
-def _messages(decoder: Decoder, chunk: Chunk) -> TextColumn:
+def _messages(part: LogPart) -> TextColumn:
     """The messages, those of structured printfs rendered."""
+    chunk = part.chunk
     logs = chunk.logs
-    plain = TextColumn.gather(chunk.data, logs.start, logs.length)
-    rows = np.flatnonzero(logs.given & (k.IS_PRINTF | k.GIVEN_MESSAGE) == _RENDERED)
+    plain = TextColumn.gather(chunk.data, logs["start"], logs["length"])
+    rows = np.flatnonzero(logs["given"] & (IS_PRINTF | GIVEN_MESSAGE) == _RENDERED)
     if not rows.size:
         return plain
     from fx_log.read.entries import render_printf
 
     values = chunk.positional
-    first = np.searchsorted(values.parent, rows + chunk.first["logs"])
-    last = np.searchsorted(values.parent, rows + chunk.first["logs"], side="right")
+    first = np.searchsorted(values["parent"], rows + chunk.first["logs"])
+    last = np.searchsorted(values["parent"], rows + chunk.first["logs"], side="right")
     rendered = TextColumn.of(
-        render_printf(plain.bytes_of(row), [_value(decoder, values, at) for at in range(*bounds)])
+        render_printf(plain.bytes_of(row), [_value(part.pool, values, at) for at in range(*bounds)])
         for row, *bounds in zip(rows.tolist(), first.tolist(), last.tolist(), strict=True)
     )
     starts, lengths = plain.offsets[:-1].copy(), np.diff(plain.offsets)
@@ -494,12 +527,12 @@ def _messages(decoder: Decoder, chunk: Chunk) -> TextColumn:
     return TextColumn.gather(np.concatenate((plain.data, rendered.data)), starts, lengths)
 
 
-_RENDERED = k.IS_PRINTF | k.GIVEN_MESSAGE
+_RENDERED = IS_PRINTF | GIVEN_MESSAGE
 
 
-def _value(decoder: Decoder, values: k.Positional, at: int) -> Any:
+def _value(pool: StringPool, values: Mapping[str, NDArray[Any]], at: int) -> Any:
     """The value of a positional argument."""
-    kind, value = int(values.type[at]), int(values.value[at])
+    kind, value = int(values["type"][at]), int(values["value"][at])
     if kind == ArgType.NULL:
         return None
     if kind == ArgType.INT64:
@@ -507,23 +540,23 @@ def _value(decoder: Decoder, values: k.Positional, at: int) -> Any:
     if kind == ArgType.UINT64:
         return value & U64_MAX
     if kind == ArgType.DOUBLE:
-        return float(values.value[at : at + 1].view(np.float64)[0])
+        return float(values["value"][at : at + 1].view(np.float64)[0])
     if kind == ArgType.BOOL:
         return bool(value)
-    return decoder.pool.bytes_of(value)
+    return pool.bytes_of(value)
 
 
-def _args(decoder: Decoder, chunk: Chunk) -> tuple[int, Columns]:
-    args = chunk.args
-    rows = int(args.type.size)
-    seen = int(decoder.state.scalars[k.TYPES_SEEN])
+def _args(part: LogPart) -> tuple[int, Columns]:
+    args = part.chunk.args
+    rows = int(args["type"].size)
+    seen = int(part.reading.totals.types_seen)
     return rows, {
-        "offset": args.offset,
+        "offset": args["offset"],
         "table": np.broadcast_to(np.uint8(TABLE_CODES["logs"]), rows),
-        "parent": args.parent,
-        "name": args.name,
-        "type": args.type,
-        **value_columns(args.type, args.value, seen, _TEXTS, _INTEGERS),
+        "parent": args["parent"],
+        "name": args["name"],
+        "type": args["type"],
+        **value_columns(args["type"], args["value"], seen, _TEXTS, _INTEGERS),
     }
 
 
@@ -532,16 +565,16 @@ _TEXTS = 0xFFFF & ~_INTEGERS & ~(1 << ArgType.DOUBLE | 1 << ArgType.NULL)
 """What has a type that no document defines is kept as bytes."""
 
 
-def _log_tags(_: Decoder, chunk: Chunk) -> tuple[int, Columns]:
-    tags = chunk.tags
-    return int(tags.name.size), {
-        "offset": tags.offset,
-        "parent": tags.parent,
-        "name": tags.name,
+def _log_tags(part: LogPart) -> tuple[int, Columns]:
+    tags = part.chunk.tags
+    return int(tags["name"].size), {
+        "offset": tags["offset"],
+        "parent": tags["parent"],
+        "name": tags["name"],
     }
 
 
-_TABLES: Mapping[str, Callable[[Decoder, Chunk], tuple[int, Columns]]] = {
+_TABLES: Mapping[str, Callable[[LogPart], tuple[int, Columns]]] = {
     "logs": _logs,
     "args": _args,
     "log_tags": _log_tags,

@@ -4,14 +4,39 @@ from __future__ import annotations
 
 from typing import Final
 
+from fx_log.severity import Level
 from fxframework.model.schema import NAME, STANDARD_TABLES, Column, TableSchema
 
-__all__ = ["GIVEN_LINE", "GIVEN_MESSAGE", "GIVEN_PID", "GIVEN_TID", "LOGS", "LOG_TAGS"]
+__all__ = [
+    "GIVEN_LINE",
+    "GIVEN_MESSAGE",
+    "GIVEN_PID",
+    "GIVEN_TID",
+    "LEVEL_NAMES",
+    "LOGS",
+    "LOG_TAGS",
+    "WELL_KNOWN",
+]
 
 GIVEN_MESSAGE: Final = 1
 GIVEN_PID: Final = 2
 GIVEN_TID: Final = 4
 GIVEN_LINE: Final = 8
+IS_PRINTF: Final = 128
+"""A bit of the raw column that the table does not have: the message is the format of a printf."""
+
+WELL_KNOWN: Final = (
+    b"", b"pid", b"tid", b"tag", b"message", b"file", b"line", b"num_dropped", b"dropped_logs",
+    b"verbosity", b"rolled_out", b"moniker", b"url", b"printf", b"$__moniker", b"$__url",
+    b"$__rolled_out", b"UNKNOWN",
+)  # fmt: skip
+"""Strings that the pool of a capture begins with: the scans know them by their codes."""
+LEVEL_NAMES: Final = tuple(level.name.encode() for level in Level)
+"""They follow WELL_KNOWN in the pool."""
+DROPPED: Final = 0
+ROLLED_OUT: Final = 1
+VERBOSITY: Final = 2
+"""Columns of `logs` that few rows have a value in, as ``RareColumns`` numbers them."""
 
 LOGS = STANDARD_TABLES["logs"].extended(
     Column("log_url", "code", "url of the component"),

@@ -1,0 +1,332 @@
+"""Framing: where the records of a file begin and end, for the scan.
+
+A framer moves to the next record each time ``advance`` is called. It counts kinds of records and
+reports damage. Its fields then describe the record it found. Positions are words, of packets
+bytes.
+"""
+
+from __future__ import annotations
+
+from fxframework.kernels.buffers import full, room
+from fxframework.kernels.kernel import Kernel
+from fxframework.kernels.notes import Notes
+
+__all__ = ["FrameList", "Framer", "LogFramer", "PacketFramer", "RingFramer"]
+
+# Kinds of records, in the order of ``layout.KINDS``.
+LOG = 0
+ATTRIBUTION = 1
+PADDING = 2
+DAMAGED = 3
+RING_ENTRY = 5
+KIND_COUNT = 8
+
+# Findings, by the numbers of their codes (`rules.py`).
+NOT_A_RECORD = 1
+RECORD_TOO_SMALL = 2
+RECORD_TRUNCATED = 3
+ODD_BYTES = 4
+TIME_TRUNCATED = 5
+ZERO_WORDS = 6
+OVER_MAX_RECORD = 8
+SUFFIX_TRUNCATED = 210
+PACKET_TRUNCATED = 701
+ENTRY_TOO_SMALL = 802
+ENTRY_TOO_LONG = 803
+ENTRY_WITHOUT_RECORD = 805
+ENTRY_TRAILING_BYTES = 806
+ENTRY_PADDING_NOT_ZERO = 807
+
+RECORD_TYPE = 9
+MIN_WORDS = 2
+SOUND_RUN = 3
+ENTRY_HEADER_WORDS = 2
+MAX_ENTRY_WORDS = 8192
+LOW32 = 0xFFFFFFFF
+LATEST = 0x7FFFFFFFFFFFFFFF
+NOWHERE = -1
+
+
+class Framer:
+    """What all framers have. ``kinds`` counts records by their kind."""
+
+    def __init__(self, notes: Notes) -> None:
+        self.notes = notes
+        self.kinds = full(KIND_COUNT, "i8")
+        self.pos = 0
+        self.record = 0
+        self.start = 0
+        self.size = 0
+        self.offset = 0
+        self.index = 0
+        self.tag = 0
+        self.suffix = NOWHERE
+        self.end = 0
+        self.base = 0
+        self.wrap = LATEST
+        self.capacity = 0
+
+    def advance(self) -> int:
+        """Move to the next record: 1, or 0 at the end of the file."""
+        return 0
+
+    def place(self, word: int) -> int:
+        """Byte offset in the file of a word of the stretch that is framed."""
+        if word >= self.wrap:
+            return 8 * word + self.base - self.capacity
+        return 8 * word + self.base
+
+    def damage(self, code: int, offset: int, value: int) -> int:
+        """Report a damaged stretch, which is one record."""
+        self.notes.add(code, offset, self.record, value)
+        self.kinds[DAMAGED] += 1
+        self.record += 1
+        return 0
+
+
+class LogFramer(Framer):
+    """Structured records, one after another, in a file of ``nbytes`` bytes."""
+
+    def __init__(
+        self, words: memoryview, nbytes: int, notes: Notes, max_record: int, suffixed: int
+    ) -> None:
+        Framer.__init__(self, notes)
+        self.words = memoryview(words)
+        self.total = len(words)
+        self.nbytes = nbytes
+        self.max_record = max_record
+        self.suffixed = suffixed
+
+    def advance(self) -> int:
+        """Move to the next record: 1, or 0 at the end of the file."""
+        while 8 * self.pos < self.nbytes:
+            at = self.pos
+            if at == self.total:
+                self.damage(ODD_BYTES, 8 * at, self.nbytes - 8 * at)
+                self.pos = at + 1
+                return 0
+            word = self.words[at]
+            if word == 0:
+                self.padding(at)
+                continue
+            size = (word >> 4) & 0xFFF
+            fault = self.fault(word, size, self.total - at)
+            if fault:
+                self.damage(fault, 8 * at, word & 15 if fault == NOT_A_RECORD else size)
+                at = self.sound_after(at + 1)
+                # Odd bytes at the end belong to damage before them.
+                self.pos = at if at < self.total else at + 1
+                continue
+            self.pos = at + size
+            if 0 < self.max_record < 8 * size:
+                self.damage(OVER_MAX_RECORD, 8 * at, 8 * size)
+                continue
+            self.start = at
+            self.size = size
+            self.offset = 8 * at
+            self.index = self.record
+            self.tag = (word >> 16) & LOW32
+            self.suffix = NOWHERE
+            self.kinds[LOG] += 1
+            self.record += 1
+            if self.suffixed and self.pos + 2 <= self.total:
+                self.attribution()
+            self.end = 8 * self.pos
+            return 1
+        return 0
+
+    def padding(self, at: int) -> int:
+        """Step over a run of zero words."""
+        until = at + 1
+        while until < self.total and self.words[until] == 0:
+            until += 1
+        self.notes.add(ZERO_WORDS, 8 * at, self.record, until - at)
+        self.kinds[PADDING] += 1
+        self.record += 1
+        self.pos = until
+        return 0
+
+    def fault(self, word: int, size: int, left: int) -> int:
+        """The finding about the header of a record that cannot be read; 0 for a sound one."""
+        if word & 15 != RECORD_TYPE:
+            return NOT_A_RECORD
+        if left == 1:
+            return TIME_TRUNCATED
+        if size < MIN_WORDS:
+            return RECORD_TOO_SMALL
+        return RECORD_TRUNCATED if size > left else 0
+
+    def attribution(self) -> int:
+        """Take the suffix behind the record, where it fits the file."""
+        at = self.pos
+        word = self.words[at]
+        body = 2 + (((word & LOW32) + 7) >> 3) + ((((word >> 32) & LOW32) + 7) >> 3)
+        if body > self.total - at:
+            self.notes.add(SUFFIX_TRUNCATED, 8 * at, self.record - 1, 8 * body)
+            return 0
+        self.suffix = at
+        self.kinds[ATTRIBUTION] += 1
+        self.record += 1
+        self.pos = at + body
+        return 0
+
+    def plausible(self, at: int) -> bool:
+        """Whether the word at ``at`` looks like the header of a record that fits the file."""
+        word = self.words[at]
+        size = (word >> 4) & 0xFFF
+        if word & 15 != RECORD_TYPE or size < MIN_WORDS or size > self.total - at:
+            return False
+        return (word >> 48) & 0xFF == 0 and word >> 56 > 0
+
+    def sound_after(self, start: int) -> int:
+        """The first word from ``start`` at which plausible records follow each other.
+
+        Three of them, or fewer that end where the file does. The end of the file where there are
+        none.
+        """
+        begin = start
+        while begin < self.total:
+            at = begin
+            good = 0
+            while good < SOUND_RUN and at < self.total and self.plausible(at):
+                at += (self.words[at] >> 4) & 0xFFF
+                good += 1
+            if good == SOUND_RUN or (good > 0 and at == self.total):
+                return begin
+            begin += 1
+        return self.total
+
+
+class RingFramer(Framer):
+    """The entries of a ring that hold a record, in the words between its tail and its head.
+
+    ``base`` is the byte of the file at which the first word stands; from word ``wrap`` on, words
+    stand ``capacity`` bytes before that.
+    """
+
+    def __init__(
+        self, words: memoryview, notes: Notes, base: int, wrap: int, capacity: int
+    ) -> None:
+        Framer.__init__(self, notes)
+        self.words = memoryview(words)
+        self.total = len(words)
+        self.base = base
+        self.wrap = wrap
+        self.capacity = capacity
+
+    def advance(self) -> int:
+        """Move to the next entry that holds a record: 1, or 0 at the end of the ring."""
+        while self.pos < self.total:
+            at = self.pos
+            offset = self.place(at)
+            left = self.total - at
+            length = self.words[at + 1] if left >= ENTRY_HEADER_WORDS else 0
+            size = ENTRY_HEADER_WORDS + (length >> 3) + (1 if length & 7 else 0)
+            if left < ENTRY_HEADER_WORDS or length < 0 or size > left or size > MAX_ENTRY_WORDS:
+                short = left < ENTRY_HEADER_WORDS
+                self.damage(ENTRY_TOO_SMALL if short else ENTRY_TOO_LONG, offset, length)
+                self.pos = self.total
+                return 0
+            if self.entry(at, size, length, offset):
+                return 1
+        return 0
+
+    def entry(self, at: int, size: int, length: int, offset: int) -> int:
+        """Take an entry of ``size`` words and ``length`` bytes: 1 where it holds a record."""
+        start = at + ENTRY_HEADER_WORDS
+        self.pos = at + size
+        self.index = self.record
+        self.kinds[RING_ENTRY] += 1
+        self.record += 1
+        words = 0
+        if length >= 8 * MIN_WORDS and self.words[start] & 15 == RECORD_TYPE:
+            words = (self.words[start] >> 4) & 0xFFF
+        found = words >= MIN_WORDS and 8 * words <= length
+        if not found:
+            self.notes.add(ENTRY_WITHOUT_RECORD, offset, self.index, length)
+        elif 8 * words < length:
+            self.notes.add(ENTRY_TRAILING_BYTES, offset, self.index, length - 8 * words)
+        if length & 7 and self.words[self.pos - 1] >> (8 * (length & 7)):
+            self.notes.add(ENTRY_PADDING_NOT_ZERO, offset, self.index, 0)
+        if not found:
+            return 0
+        self.start = start
+        self.size = words
+        self.offset = offset
+        self.tag = self.words[at]
+        self.end = 8 * self.pos
+        return 1
+
+
+class PacketFramer(Framer):
+    """Legacy packets: those of a container from byte ``start``, or (-1) one that is the file."""
+
+    def __init__(self, data: memoryview, notes: Notes, start: int) -> None:
+        Framer.__init__(self, notes)
+        self.data = memoryview(data)
+        self.total = len(data)
+        self.single = 1 if start < 0 else 0
+        self.pos = max(0, start)
+        self.pos = min(self.pos, self.total)
+
+    def advance(self) -> int:
+        """Move to the next packet: 1, or 0 at the end of the file."""
+        at = self.pos
+        if at >= self.total:
+            return 0
+        start = at
+        size = self.total
+        if not self.single:
+            start = at + 4
+            size = self.length(at) if start <= self.total else 0
+            if size > self.total - start:
+                self.damage(PACKET_TRUNCATED, at, size)
+                self.pos = self.total
+                return 0
+        self.start = start
+        self.size = size
+        self.offset = at
+        self.index = self.record
+        self.record += 1
+        self.pos = start + size
+        self.end = self.pos
+        return 1
+
+    def length(self, at: int) -> int:
+        """The u32 at byte ``at``."""
+        a = self.data[at]
+        b = self.data[at + 1]
+        c = self.data[at + 2]
+        d = self.data[at + 3]
+        return a | b << 8 | c << 16 | d << 24
+
+
+class FrameList(Kernel):
+    """Collects frames without decoding them: byte offsets of their begin and end, and their tags.
+
+    ``run`` takes up to ``most`` frames, replacing those of the last call; ``rows`` is their number.
+    ``suffixed`` has 1 for a frame whose attribution is there.
+    """
+
+    def __init__(self, framer: Framer, most: int) -> None:
+        self.framer = framer
+        self.most = most
+        self.rows = 0
+        self.begins = room(most, "i8")
+        self.ends = room(most, "i8")
+        self.tags = room(most, "i8")
+        self.starts = room(most, "i8")
+        self.suffixed = room(most, "u1")
+
+    def step(self) -> int:
+        """Take frames; gives how many."""
+        rows = 0
+        while rows < self.most and self.framer.advance():
+            self.begins[rows] = self.framer.offset
+            self.ends[rows] = self.framer.end
+            self.tags[rows] = self.framer.tag
+            self.starts[rows] = self.framer.start
+            self.suffixed[rows] = 1 if self.framer.suffix >= 0 else 0
+            rows += 1
+        self.rows = rows
+        return rows

@@ -1,0 +1,64 @@
+cimport cython
+from fx_log.read.columns cimport LogColumns, RareColumns, TagColumns, Totals
+from fx_log.read.framing cimport Framer
+from fxframework.kernels.kernel cimport Kernel
+from fxframework.kernels.notes cimport Notes
+from fxframework.kernels.pools cimport Pool
+from fxframework.kernels.utf8 cimport Utf8
+
+cdef int DAMAGED, PACKET, TIME_DECREASES, LOGS_LOST, PACKET_TOO_SHORT, PACKET_NOT_TERMINATED
+cdef int MANY_TAGS, LONG_TAG, PAST_THE_END, SEVERITY_OF_ERAS, TRAILING_BYTES, NOT_UTF8
+cdef int OVER_A_DATAGRAM, TID, TIME, SEVERITY, DROPPED, TAGS, SMALLEST, LARGEST, MOST_TAGS
+cdef int TAG_BYTES, TRACE_LEVEL, DEBUG_LEVEL, INFO_LEVEL, FATAL_LEVEL, STEP, GIVEN
+cdef int RARE_DROPPED, RARE_VERBOSITY, NO_STRING
+cdef long long LOW32, LATEST
+
+cdef class PacketScan(Kernel):
+    cdef Framer framer
+    cdef const unsigned char[::1] data
+    cdef Utf8 utf8
+    cdef readonly Pool pool
+    cdef Notes notes
+    cdef Totals totals
+    cdef readonly LogColumns logs
+    cdef readonly RareColumns rare
+    cdef readonly TagColumns tags
+    cdef public long long until, most
+    cdef readonly bint done
+    cdef bint era_2022
+    cdef long long[::1] scratch
+    cdef unsigned char[::1] letters
+    cdef long long severity, verbosity
+    cdef bint sound
+
+    cdef long long step(self) except? -1 nogil
+    @cython.final
+    @cython.locals(value=cython.longlong, place=cython.int)
+    cdef long long number(self, long long at, int nbytes) noexcept nogil
+    @cython.final
+    @cython.locals(at=cython.longlong, tags=cython.int, size=cython.int)
+    cdef int fault(self, long long start, long long end) noexcept nogil
+    @cython.final
+    @cython.locals(
+        fault=cython.int, row=cython.longlong,
+        first=cython.longlong, at=cython.longlong, message=cython.longlong, stop=cython.longlong,
+        ns=cython.longlong, before=cython.longlong, dropped=cython.longlong)
+    @cython.final
+    cdef int packet(self, long long start, long long end) except -1 nogil
+    @cython.final
+    cdef int check(
+        self, long long severity, long long message, long long stop, long long end
+    ) except -1 nogil
+    @cython.final
+    cdef int take_severity(self, long long severity) noexcept nogil
+    @cython.final
+    @cython.locals(nbytes=cython.int, place=cython.int, name=cython.longlong)
+    cdef long long tag(self, long long at) except -1 nogil
+    @cython.final
+    @cython.locals(
+        total=cython.longlong, row=cython.longlong, at=cython.longlong,
+        place=cython.int)
+    @cython.final
+    cdef long long joined(self, long long first) except? -1 nogil
+    @cython.final
+    cdef int rarity(self, long long row, int column, long long value) except -1 nogil

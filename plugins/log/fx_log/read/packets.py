@@ -1,0 +1,260 @@
+"""The scan of legacy packets: their bytes to raw columns.
+
+It decodes the same bytes as ``decoder.py`` and ``entries.py``; tests compare the results.
+"""
+
+from __future__ import annotations
+
+from fx_log.read.columns import LogColumns, RareColumns, TagColumns, Totals
+from fx_log.read.framing import Framer
+from fxframework.kernels.buffers import room
+from fxframework.kernels.kernel import Kernel
+from fxframework.kernels.notes import Notes
+from fxframework.kernels.pools import Pool
+from fxframework.kernels.utf8 import Utf8
+
+__all__ = ["PacketScan"]
+
+# Kinds of records, in the order of ``layout.KINDS``.
+DAMAGED = 3
+PACKET = 6
+
+# Findings, by the numbers of their codes (`rules.py`).
+TIME_DECREASES = 203
+LOGS_LOST = 206
+PACKET_TOO_SHORT = 601
+PACKET_NOT_TERMINATED = 602
+MANY_TAGS = 603
+LONG_TAG = 604
+PAST_THE_END = 605
+SEVERITY_OF_ERAS = 606
+TRAILING_BYTES = 607
+NOT_UTF8 = 608
+OVER_A_DATAGRAM = 609
+
+# The layout of a packet.
+TID = 8
+TIME = 16
+SEVERITY = 24
+DROPPED = 28
+TAGS = 32
+SMALLEST = 33
+LARGEST = 32768
+MOST_TAGS = 5
+TAG_BYTES = 63
+
+# Severities.
+TRACE_LEVEL = 0x10
+DEBUG_LEVEL = 0x20
+INFO_LEVEL = 0x30
+FATAL_LEVEL = 0x60
+STEP = 0x10
+
+GIVEN = 7
+RARE_DROPPED = 0
+RARE_VERBOSITY = 2
+NO_STRING = -1
+LOW32 = 0xFFFFFFFF
+LATEST = 0x7FFFFFFFFFFFFFFF
+
+
+class PacketScan(Kernel):
+    """Decodes the legacy packets that a framer finds; ``run`` stops as that of ``LogScan``."""
+
+    def __init__(
+        self, framer: Framer, data: memoryview, pool: Pool, notes: Notes, totals: Totals
+    ) -> None:
+        self.framer = framer
+        self.data = memoryview(data)
+        self.utf8 = Utf8(data)
+        self.pool = pool
+        self.notes = notes
+        self.totals = totals
+        self.logs = LogColumns()
+        self.rare = RareColumns()
+        self.tags = TagColumns()
+        self.until = LATEST
+        self.most = LATEST
+        self.done = 0
+        self.era_2022 = 0
+        # Strings of packets stand at any byte: they are copied to whole words.
+        self.scratch = room(64, "i8")
+        self.letters = memoryview(self.scratch).cast("B")
+        self.severity = 0
+        self.verbosity = 0
+        self.sound = 1
+
+    def configure(self, *, era_2022: bool) -> None:
+        """Set the reader's option."""
+        self.era_2022 = int(era_2022)
+
+    def step(self) -> int:
+        """Decode packets, as far as ``until`` and ``most`` say."""
+        self.pool.source = self.scratch
+        while (
+            self.framer.pos < self.until
+            and self.logs.rows < self.most
+            and self.tags.rows < self.most
+        ):
+            if not self.framer.advance():
+                self.done = 1
+                break
+            self.packet(self.framer.start, self.framer.start + self.framer.size)
+        return 0
+
+    def number(self, at: int, nbytes: int) -> int:
+        """The signed little-endian number of so many bytes."""
+        value = self.data[at + nbytes - 1]
+        if value >= 128:
+            value -= 256
+        for place in range(nbytes - 2, -1, -1):
+            value = (value << 8) | self.data[at + place]
+        return value
+
+    def fault(self, start: int, end: int) -> int:
+        """The finding about a packet that cannot be read; 0 for one that can."""
+        if end - start < SMALLEST:
+            return PACKET_TOO_SHORT
+        if self.data[end - 1]:
+            return PACKET_NOT_TERMINATED
+        at = start + TAGS
+        tags = 0
+        while at < end:
+            size = self.data[at]
+            at += 1
+            if size == 0:
+                return PAST_THE_END if at >= end else 0
+            if tags == MOST_TAGS:
+                return MANY_TAGS
+            if size > TAG_BYTES:
+                return LONG_TAG
+            if at + size > end:
+                return PAST_THE_END
+            tags += 1
+            at += size
+        return PAST_THE_END
+
+    def packet(self, start: int, end: int) -> int:
+        """Decode the packet of bytes ``start`` to ``end``."""
+        fault = self.fault(start, end)
+        if fault:
+            self.notes.add(fault, self.framer.offset, self.framer.index, end - start)
+            self.framer.kinds[DAMAGED] += 1
+            return 0
+        self.framer.kinds[PACKET] += 1
+        if self.logs.rows == self.logs.room:
+            self.logs.grow()
+        row = self.logs.rows
+        self.sound = 1
+        first = self.tags.rows
+        at = start + TAGS
+        while self.data[at]:
+            at = self.tag(at)
+        message = at + 1
+        stop = message
+        while self.data[stop]:
+            stop += 1
+        self.check(self.number(start + SEVERITY, 4), message, stop, end)
+        self.take_severity(self.number(start + SEVERITY, 4))
+        ns = self.number(start + TIME, 8)
+        self.logs.offset[row] = self.framer.offset
+        self.logs.ns[row] = ns
+        self.logs.start[row] = message
+        self.logs.length[row] = stop - message
+        self.logs.severity[row] = self.severity
+        self.logs.given[row] = GIVEN
+        self.logs.pid[row] = self.number(start, 8)
+        self.logs.tid[row] = self.number(start + TID, 8)
+        self.logs.tags[row] = self.joined(first)
+        self.logs.component[row] = NO_STRING
+        self.logs.url[row] = NO_STRING
+        self.logs.file[row] = NO_STRING
+        self.logs.line[row] = 0
+        self.logs.tag[row] = 0
+        self.logs.rows = row + 1
+        self.totals.severities[self.severity] += 1
+        dropped = self.number(start + DROPPED, 4) & LOW32
+        if ns < self.totals.last_ns:
+            self.notes.add(
+                TIME_DECREASES, self.framer.offset, self.framer.index, self.totals.last_ns
+            )
+        if dropped:
+            self.notes.add(LOGS_LOST, self.framer.offset, self.framer.index, dropped)
+            self.totals.count_lost(dropped, 0)
+            self.rarity(self.logs.first + row, RARE_DROPPED, dropped)
+        if self.verbosity:
+            self.rarity(self.logs.first + row, RARE_VERBOSITY, self.verbosity)
+        self.totals.time(ns)
+        return 0
+
+    def check(self, severity: int, message: int, stop: int, end: int) -> int:
+        """Report what is odd about the packet, whose message is bytes ``message`` to ``stop``."""
+        if self.framer.size > LARGEST:
+            self.notes.add(OVER_A_DATAGRAM, self.framer.offset, self.framer.index, self.framer.size)
+        if severity & 15 or severity < TRACE_LEVEL or severity > FATAL_LEVEL:
+            self.notes.add(SEVERITY_OF_ERAS, self.framer.offset, self.framer.index, severity)
+        if stop + 1 < end:
+            self.notes.add(TRAILING_BYTES, self.framer.offset, self.framer.index, end - stop - 1)
+        if not (self.sound and self.utf8.valid(message, stop - message)):
+            self.notes.add(NOT_UTF8, self.framer.offset, self.framer.index, 0)
+        return 0
+
+    def take_severity(self, severity: int) -> int:
+        """Set severity and verbosity as the era takes the number that a packet has."""
+        self.verbosity = 0
+        self.severity = 0 if severity < 0 else min(severity, 255)
+        if not self.era_2022:
+            return 0
+        if -10 <= severity <= -3:
+            self.severity = DEBUG_LEVEL
+            self.verbosity = -severity - 2
+        elif -2 <= severity <= 3:
+            self.severity = TRACE_LEVEL + STEP * (severity + 2)
+        elif DEBUG_LEVEL < severity < INFO_LEVEL:
+            self.severity = DEBUG_LEVEL
+            self.verbosity = INFO_LEVEL - severity
+        return 0
+
+    def tag(self, at: int) -> int:
+        """Take the tag at byte ``at``; gives the byte behind it."""
+        nbytes = self.data[at]
+        for place in range(nbytes):
+            self.letters[place] = self.data[at + 1 + place]
+        name = self.pool.intern(0, nbytes)
+        if not self.pool.valid[name]:
+            self.sound = 0
+        self.totals.count_tag(name)
+        if self.tags.rows == self.tags.room:
+            self.tags.grow()
+        self.tags.parent[self.tags.rows] = self.logs.first + self.logs.rows
+        self.tags.offset[self.tags.rows] = at
+        self.tags.name[self.tags.rows] = name
+        self.tags.rows += 1
+        return at + 1 + nbytes
+
+    def joined(self, first: int) -> int:
+        """Code of the names of the packet's tags, joined by commas."""
+        if self.tags.rows == first:
+            return NO_STRING
+        if self.tags.rows == first + 1:
+            return self.tags.name[first]
+        total = 0
+        for row in range(first, self.tags.rows):
+            if row > first:
+                self.letters[total] = 44
+                total += 1
+            at = self.tags.offset[row]
+            for place in range(self.data[at]):
+                self.letters[total] = self.data[at + 1 + place]
+                total += 1
+        return self.pool.intern(0, total)
+
+    def rarity(self, row: int, column: int, value: int) -> int:
+        """Enter a value that few logs have."""
+        if self.rare.rows == self.rare.room:
+            self.rare.grow()
+        self.rare.row[self.rare.rows] = row
+        self.rare.column[self.rare.rows] = column
+        self.rare.value[self.rare.rows] = value
+        self.rare.rows += 1
+        return 0

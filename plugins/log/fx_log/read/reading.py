@@ -1,0 +1,269 @@
+"""Reading: one reading of a file by a scan, whole or in chunks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Final, NamedTuple
+
+import attrs
+import numpy as np
+from numpy.typing import NDArray
+
+from fx_log.layout import KINDS
+from fx_log.read.columns import ArgColumns, PositionalColumns, Totals
+from fx_log.read.framing import Framer, LogFramer, PacketFramer, RingFramer
+from fx_log.read.packets import PacketScan
+from fx_log.read.scan import LogScan
+from fx_log.severity import LEVELS
+from fxframework.io.limits import Limits
+from fxframework.kernels.buffers import view
+from fxframework.kernels.notes import Notes
+from fxframework.kernels.pools import Pool
+
+__all__ = [
+    "Chunk",
+    "Findings",
+    "Reading",
+    "log_framer",
+    "read_logs",
+    "read_packets",
+    "read_ring",
+]
+
+U8 = NDArray[np.uint8]
+Columns = dict[str, NDArray[Any]]
+CODES: Final = 1000
+"""Findings have numbers below this."""
+WINDOW: Final = 1 << 25
+"""Bytes after which the pages of the file are released."""
+BEGINNING: Final = 1 << 20
+"""Bytes that are read before the room for a whole file is estimated."""
+ROOM: Final = 64
+"""Rows for which there is room where nothing is known yet."""
+ENDLESS: Final = (1 << 63) - 1
+NOTHING: Final = memoryview(bytes(8)).cast("q")
+
+
+class Findings(NamedTuple):
+    """The findings of a scan, as ``ScannedCapture`` reports them."""
+
+    findings: NDArray[np.int64]
+    counts: NDArray[np.int64]
+
+
+@attrs.frozen
+class Chunk:
+    """Raw rows of consecutive records, by the names of the columns in ``columns.py``."""
+
+    logs: Columns
+    rare: Columns
+    args: Columns
+    tags: Columns
+    positional: Columns
+    data: U8
+    """The bytes that messages are stretches of."""
+    first: Mapping[str, int]
+    """Row of the chunk's first log, argument and tag, by table."""
+
+
+class Reading:
+    """Reads a file from its beginning, once. ``unit`` is the bytes in a position of the framer."""
+
+    def __init__(
+        self,
+        scan: LogScan | PacketScan,
+        framer: Framer,
+        notes: Notes,
+        totals: Totals,
+        data: U8,
+        unit: int,
+    ) -> None:
+        self.scan = scan
+        self.framer = framer
+        self.notes = notes
+        self.totals = totals
+        self.data = data
+        self._unit = unit
+        if isinstance(scan, LogScan):
+            self._args, self._positional = scan.args, scan.positional
+        else:
+            self._args, self._positional = ArgColumns(), PositionalColumns()
+
+    @property
+    def position(self) -> int:
+        """Bytes that need not be read again."""
+        return min(self._unit * self.framer.pos, self.data.size)
+
+    def chunks(self, rows: int) -> Iterator[Chunk]:
+        """Read on to the end, in chunks of up to about ``rows`` rows of a table."""
+        while not self.scan.done:
+            self.scan.most = rows
+            self._run()
+            yield self._take(ROOM)
+
+    def whole(self, release: Callable[[int, int], None]) -> Chunk:
+        """Read everything into one chunk; ``release`` gets the bytes that are done with."""
+        released = 0
+        until = BEGINNING
+        while not self.scan.done:
+            self.scan.until = until // self._unit
+            self._run()
+            position = self.position
+            if until == BEGINNING and not self.scan.done:
+                self._estimate(position)
+            release(released, position)
+            released = position
+            until = position + WINDOW
+        release(released, self.data.size)
+        return self._take(ROOM)
+
+    def _run(self) -> None:
+        self.scan.run()
+        # The pool outlives the file.
+        self.scan.pool.read_from(NOTHING)
+
+    def _estimate(self, position: int) -> None:
+        """Make room for a rest that is as dense as the beginning."""
+        scale = 1.05 * self.data.size / max(position, 1)
+        for columns in (self.scan.logs, self.scan.tags, self._args):
+            rows = int(scale * columns.rows)
+            if rows > columns.room:
+                columns.resize(rows)
+
+    def _take(self, room: int) -> Chunk:
+        """The rows that were filled since the last time."""
+        first = {
+            "logs": int(self.scan.logs.first),
+            "args": int(self._args.first),
+            "log_tags": int(self.scan.tags.first),
+        }
+        return Chunk(
+            logs=self.scan.logs.take(room),
+            rare=self.scan.rare.take(room),
+            args=self._args.take(room),
+            tags=self.scan.tags.take(room),
+            positional=self._positional.take(room),
+            data=self.data,
+            first=first,
+        )
+
+    # --- What was counted -------------------------------------------------------------------------
+
+    def count(self, kind: str, records: int = 1) -> None:
+        """Count a record that the framer does not meet."""
+        self.framer.kinds[KINDS.index(kind)] += 1
+        self.framer.record += records
+
+    def note(self, code: int, offset: int, value: int = 0) -> None:
+        """Report a finding about the record that comes."""
+        self.notes.add(code, offset, self.framer.record, value)
+
+    def findings(self) -> Findings:
+        """All findings so far."""
+        rows = np.array(np.asarray(self.notes.rows)[: 4 * self.notes.used])
+        head = (self.notes.used, self.notes.limit)
+        return Findings(rows, np.concatenate((np.array(head, np.int64), self.notes.totals())))
+
+    def kinds(self) -> dict[str, int]:
+        """Records of each kind, by the names of record JSON."""
+        counted = zip(KINDS, np.asarray(self.framer.kinds).tolist(), strict=True)
+        return {name: count for name, count in counted if count}
+
+    def levels(self) -> dict[str, int]:
+        """Logs by the name of their severity, the most severe first."""
+        found: dict[str, int] = {}
+        severities = np.asarray(self.totals.severities)
+        for severity in np.flatnonzero(severities)[::-1].tolist():
+            name = LEVELS[severity].name
+            found[name] = found.get(name, 0) + int(severities[severity])
+        return found
+
+    def rows(self) -> dict[str, int]:
+        """Rows of each table so far."""
+        logs, args, tags = self.scan.logs, self._args, self.scan.tags
+        return {
+            "logs": int(logs.first + logs.rows),
+            "args": int(args.first + args.rows),
+            "log_tags": int(tags.first + tags.rows),
+        }
+
+
+# --- Readings of each format ----------------------------------------------------------------------
+
+
+def _words(data: U8) -> memoryview:
+    return view(data[: data.size // 8 * 8].view("<i8"), np.int64)
+
+
+def log_framer(
+    data: U8, limits: Limits, options: Mapping[str, Any], notes: Notes | None = None
+) -> LogFramer:
+    """What frames a file of structured records."""
+    most = min(limits.max_record, ENDLESS)
+    suffixed = bool(options.get("suffix"))
+    return LogFramer(_words(data), data.size, notes or Notes(CODES, 1), most, suffixed)
+
+
+def _scan(
+    framer: Framer,
+    data: U8,
+    pool: Pool,
+    notes: Notes,
+    options: Mapping[str, Any],
+    *,
+    in_entries: bool,
+) -> Reading:
+    """A reading of the structured records that a framer finds in ``data``."""
+    words = _words(data)
+    totals = Totals(pool.count)
+    scan = LogScan(framer, view(data, np.uint8), words, pool, notes, totals)
+    scan.configure(
+        printf=bool(options.get("printf")),
+        limits=bool(options.get("fidl_limits")),
+        era_2022=options.get("severity_era") == "2022",
+        in_entries=in_entries,
+    )
+    return Reading(scan, framer, notes, totals, data, 8)
+
+
+def read_logs(data: U8, pool: Pool, limits: Limits, options: Mapping[str, Any]) -> Reading:
+    """A reading of a file of structured records."""
+    notes = Notes(CODES, limits.max_findings)
+    framer = log_framer(data, limits, options, notes)
+    return _scan(framer, data, pool, notes, options, in_entries=False)
+
+
+def read_ring(
+    image: U8,
+    stretch: tuple[int, int, int],
+    pool: Pool,
+    limits: Limits,
+    options: Mapping[str, Any],
+) -> Reading:
+    """A reading of a ring's image.
+
+    ``stretch`` says where: the byte of the image at which the ring begins, the byte of the ring at
+    which the tail stands, and the bytes from there up to the head.
+    """
+    page, start, used = stretch
+    ring = image[page:]
+    line = ring[start : start + used]
+    if line.size < used:  # it wraps; that much is copied so that nothing does
+        line = np.concatenate((line, ring[: used - line.size]))
+    notes = Notes(CODES, limits.max_findings)
+    wrap = (ring.size - start) // 8
+    framer = RingFramer(_words(line), notes, page + start, wrap, ring.size)
+    return _scan(framer, line, pool, notes, options, in_entries=True)
+
+
+def read_packets(
+    data: U8, start: int, pool: Pool, limits: Limits, options: Mapping[str, Any]
+) -> Reading:
+    """A reading of legacy packets in our container from byte ``start``, or (-1) of one alone."""
+    notes = Notes(CODES, limits.max_findings)
+    octets = view(data, np.uint8)
+    framer = PacketFramer(octets, notes, start)
+    totals = Totals(pool.count)
+    scan = PacketScan(framer, octets, pool, notes, totals)
+    scan.configure(era_2022=options.get("severity_era") == "2022")
+    return Reading(scan, framer, notes, totals, data, 1)
