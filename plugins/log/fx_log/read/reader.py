@@ -18,7 +18,6 @@ from fx_log.layout import ArgType
 from fx_log.read.framing import FrameList, Framer
 from fx_log.read.reading import (
     Chunk,
-    Findings,
     Reading,
     log_framer,
     read_logs,
@@ -44,6 +43,7 @@ from fx_log.severity import ERAS, LEVELS, Level
 from fxframework.errors import UsageError, did_you_mean
 from fxframework.io.source import Source
 from fxframework.io.words import U64_MAX
+from fxframework.kernels.notes import Notes
 from fxframework.kit.scanned import (
     Columns,
     FirstPass,
@@ -117,9 +117,9 @@ class LogPass(FirstPass[LogPart]):
         self.whole = whole
 
     @property
-    def notes(self) -> tuple[Findings]:
+    def notes(self) -> tuple[Notes]:
         """Those of the scan."""
-        return (self.reading.findings(),)
+        return (self.reading.notes,)
 
     @property
     def records(self) -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 import attrs
 import numpy as np
@@ -22,7 +22,6 @@ from fxframework.kernels.pools import Pool
 
 __all__ = [
     "Chunk",
-    "Findings",
     "Reading",
     "log_framer",
     "read_logs",
@@ -42,13 +41,6 @@ ROOM: Final = 64
 """Rows for which there is room where nothing is known yet."""
 ENDLESS: Final = (1 << 63) - 1
 NOTHING: Final = memoryview(bytes(8)).cast("q")
-
-
-class Findings(NamedTuple):
-    """The findings of a scan, as ``ScannedCapture`` reports them."""
-
-    findings: NDArray[np.int64]
-    counts: NDArray[np.int64]
 
 
 @attrs.frozen
@@ -157,12 +149,6 @@ class Reading:
     def note(self, code: int, offset: int, value: int = 0) -> None:
         """Report a finding about the record that comes."""
         self.notes.add(code, offset, self.framer.record, value)
-
-    def findings(self) -> Findings:
-        """All findings so far."""
-        rows = np.array(np.asarray(self.notes.rows)[: 4 * self.notes.used])
-        head = (self.notes.used, self.notes.limit)
-        return Findings(rows, np.concatenate((np.array(head, np.int64), self.notes.totals())))
 
     def kinds(self) -> dict[str, int]:
         """Records of each kind, by the names of record JSON."""

@@ -282,7 +282,7 @@ class LogScan(Kernel):
             self.notes.add(RESERVED_BITS, self.spot, self.index, word)
             self.odd = 1
         bits = (word >> 16) & LOW32
-        if bits and self.notes.counts[TAG_BITS] == 0:
+        if bits and self.notes.count(TAG_BITS) == 0:
             self.notes.add(TAG_BITS, self.spot, self.index, bits)
         severity = self.severity
         if severity & 15 or severity < 0x10 or severity > 0x60:
