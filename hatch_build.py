@@ -168,15 +168,18 @@ def compile_kernels(packages: list[Path], work: Path) -> dict[str, Path]:
     stage = work / "source"
     modules: dict[str, Path] = {}
     for package in packages:
-        for source in kernels_of(package):
-            inside = source.relative_to(package.parent)
-            staged = stage / inside
+        # Headers by themselves too: constants that several kernels share.
+        for header in sorted(package.rglob("*.pxd")):
+            inside = header.relative_to(package.parent)
             for folder in [*inside.parents][:-1]:
                 (stage / folder).mkdir(parents=True, exist_ok=True)
                 (stage / folder / "__init__.py").touch()
+            shutil.copyfile(header, stage / inside)
+        for source in kernels_of(package):
+            inside = source.relative_to(package.parent)
+            staged = stage / inside
             text = source.read_text("utf-8") + REPORT.format(digest=digest_of(source))
             staged.write_text(text, "utf-8")
-            shutil.copyfile(source.with_suffix(".pxd"), staged.with_suffix(".pxd"))
             modules[".".join(inside.with_suffix("").parts)] = staged
     if not modules:
         raise RuntimeError("no kernels were found")

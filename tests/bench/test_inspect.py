@@ -14,6 +14,7 @@ import fxframework
 from fx_inspect.sample import sample
 from fxframework.cli import bench
 from fxframework.host import Host
+from tests.plugins.inspect import shapes
 
 from .yardstick import Say, copied, decode, least
 
@@ -57,3 +58,14 @@ def test_memory_against_the_file(big: Path, say: Say) -> None:
 def test_the_command_measures_vmos_too(big: Path) -> None:
     measures = bench.measure(Host(), str(big), format="inspect", runs=1)
     assert all(each.ratio is not None and each.ratio > 0 for each in measures)
+
+
+@pytest.mark.parametrize("shape", shapes.SHAPES)
+def test_any_shape_against_a_copy(shape: str, tmp_path: Path, say: Say) -> None:
+    path = tmp_path / "shape.inspect"
+    path.write_bytes(shapes.SHAPES[shape](MEGABYTES << 20))
+    seconds = least(lambda: decode(path, "inspect", TABLES), 3)
+    peak = bench.peak_memory(str(path), "inspect", TABLES, "batches") / path.stat().st_size
+    ratio = seconds / copied(path.stat().st_size)
+    say(f"{shape}: {ratio:.1f} x copying, memory in batches {peak:.2f} x the file")
+    assert ratio > 0

@@ -97,9 +97,10 @@ class RawColumns:
 
     def _interned(self) -> I32:
         """The codes of strings in the pool; -1 for strings that nothing in the tree refers to."""
-        interning = Interning(
-            self.scan, self.copy, self.string_lengths.data, self.uses.data, self.pool.pool
-        )
+        lengths, uses = self.string_lengths, self.uses
+        longest = int(lengths.max(initial=0, where=uses > 0))
+        pool = self.pool.pool
+        interning = Interning(self.scan, self.copy, lengths.data, uses.data, longest, pool)
         interning.run()
         return np.asarray(interning.code)
 

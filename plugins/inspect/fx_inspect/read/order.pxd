@@ -1,5 +1,5 @@
 cimport cython
-from fx_inspect.read cimport codes
+from fx_inspect.read cimport c_codes as codes
 from fx_inspect.read.scan cimport Scan
 from fxframework.kernels.kernel cimport Kernel
 from fxframework.kernels.notes cimport Notes
@@ -50,11 +50,14 @@ cdef class Paths(Kernel):
     cdef long long count, longest, left
     cdef Pool pool
     cdef readonly int[::1] code
+    cdef long long[::1] words
     cdef unsigned char[::1] out
 
     cdef long long step(self) except? -1 nogil
     @cython.final
-    @cython.locals(nbytes=cython.longlong, above=cython.longlong)
+    @cython.locals(
+        nbytes=cython.longlong, above=cython.longlong, begin=cython.longlong, word=cython.longlong
+    )
     cdef long long path(self, long long name, long long parent) except? -2 nogil
     @cython.final
     @cython.locals(begin=cython.longlong, index=cython.longlong, word=cython.longlong)

@@ -177,6 +177,7 @@ class Paths(Kernel):
         self.code = room(self.count, "i4")
         scratch = full(longest // 8 + 2, "i8")
         pool.read_from(scratch)
+        self.words = memoryview(scratch)
         self.out = memoryview(scratch).cast("B")
 
     def step(self) -> int:
@@ -200,7 +201,11 @@ class Paths(Kernel):
             return -1
         self.left -= nbytes
         if above > 0:
-            self.put(self.code[parent], above - 1, 0)
+            begin = self.pool.starts[self.code[parent]]
+            word = 0
+            while 8 * word < above - 1:
+                self.words[word] = self.pool.words[begin + word]
+                word += 1
             self.out[above - 1] = SLASH
         self.put(name, nbytes - above, above)
         return self.pool.intern(0, nbytes)

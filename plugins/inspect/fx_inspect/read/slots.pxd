@@ -1,5 +1,5 @@
 cimport cython
-from fx_inspect.read cimport codes
+from fx_inspect.read cimport c_codes as codes
 from fx_inspect.read.scan cimport Scan
 from fxframework.kernels.kernel cimport Kernel
 
@@ -15,6 +15,12 @@ cdef class SlotValues(Kernel):
     cdef readonly long long[::1] values
 
     cdef long long step(self) except? -1 nogil
+    @cython.final
+    @cython.locals(
+        start=cython.longlong, at=cython.longlong, end=cython.longlong, size=cython.longlong,
+        to=cython.longlong, index=cython.longlong, begin=cython.longlong,
+    )
+    cdef int array(self, long long row) noexcept nogil
 
 cdef class SlotStrings(Kernel):
     cdef Scan scan
@@ -38,3 +44,9 @@ cdef class SlotPlaces(Kernel):
     cdef readonly int[::1] slot
 
     cdef long long step(self) except? -1 nogil
+    @cython.final
+    @cython.locals(
+        at=cython.longlong, slot=cython.longlong, size=cython.longlong, to=cython.longlong,
+        number=cython.longlong, index=cython.longlong,
+    )
+    cdef int array(self, long long row) noexcept nogil

@@ -42,18 +42,27 @@ class SlotValues(Kernel):
         """Fill the column."""
         row = 0
         while row < self.rows:
-            at = max(self.starts[row], self.first)
-            end = min(self.starts[row + 1], self.stop)
-            if self.types[row] == self.wanted:
-                begin = 2 * self.units[row] + 2 - self.starts[row]
-                while at < end:
-                    self.values[at - self.first] = self.words[begin + at]
-                    at += 1
-            else:
-                while at < end:
-                    self.values[at - self.first] = 0
-                    at += 1
+            self.array(row)
             row += 1
+        return 0
+
+    def array(self, row: int) -> int:
+        """Fill the column with the slots of a row."""
+        start = self.starts[row]
+        at = max(start, self.first)
+        end = min(self.starts[row + 1], self.stop)
+        size = end - at
+        to = at - self.first
+        index = 0
+        if self.types[row] == self.wanted:
+            begin = 2 * self.units[row] + 2 - start + at
+            while index < size:
+                self.values[to + index] = self.words[begin + index]
+                index += 1
+        else:
+            while index < size:
+                self.values[to + index] = 0
+                index += 1
         return 0
 
 
@@ -127,11 +136,23 @@ class SlotPlaces(Kernel):
         """Fill both columns."""
         row = 0
         while row < self.rows:
-            at = max(self.starts[row], self.first)
-            end = min(self.starts[row + 1], self.stop)
-            while at < end:
-                self.parent[at - self.first] = self.row + row
-                self.slot[at - self.first] = at - self.starts[row]
-                at += 1
+            self.array(row)
             row += 1
+        return 0
+
+    def array(self, row: int) -> int:
+        """Fill both columns with the slots of a row."""
+        at = max(self.starts[row], self.first)
+        slot = at - self.starts[row]
+        size = min(self.starts[row + 1], self.stop) - at
+        to = at - self.first
+        number = self.row + row
+        index = 0
+        while index < size:
+            self.parent[to + index] = number
+            index += 1
+        index = 0
+        while index < size:
+            self.slot[to + index] = slot + index
+            index += 1
         return 0

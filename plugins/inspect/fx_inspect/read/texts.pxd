@@ -1,5 +1,5 @@
 cimport cython
-from fx_inspect.read cimport codes
+from fx_inspect.read cimport c_codes as codes
 from fx_inspect.read.scan cimport Scan
 from fxframework.kernels.kernel cimport Kernel
 from fxframework.kernels.notes cimport Notes

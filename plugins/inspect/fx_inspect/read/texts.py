@@ -225,14 +225,20 @@ class Texts(Kernel):
 
 
 class Interning(Kernel):
-    """Enters the strings that have uses into a pool.
+    """Enters the strings that have uses, of ``longest`` bytes at most, into a pool.
 
     ``code`` (int32) has the code of each NAME and STRING_REFERENCE, -1 for one without uses; behind
     them one more -1, which the string -1 of a value without a name finds.
     """
 
     def __init__(
-        self, scan: Scan, copy: TextCopy, length: memoryview, uses: memoryview, pool: Pool
+        self,
+        scan: Scan,
+        copy: TextCopy,
+        length: memoryview,
+        uses: memoryview,
+        longest: int,
+        pool: Pool,
     ) -> None:
         self.scan = scan
         self.copy = copy
@@ -240,10 +246,6 @@ class Interning(Kernel):
         self.uses = memoryview(uses)
         self.pool = pool
         self.code = full(scan.strings + 1, "i4", -1)
-        longest = 0
-        for string in range(scan.strings):
-            if uses[string] > 0:
-                longest = max(longest, length[string])
         scratch = full(longest // 8 + 2, "i8")
         pool.read_from(scratch)
         copy.to(memoryview(scratch).cast("B"))

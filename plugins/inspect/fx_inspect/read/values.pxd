@@ -1,5 +1,5 @@
 cimport cython
-from fx_inspect.read cimport codes
+from fx_inspect.read cimport c_codes as codes
 from fx_inspect.read.scan cimport Scan
 from fx_inspect.read.texts cimport Texts
 from fxframework.kernels.kernel cimport Kernel
