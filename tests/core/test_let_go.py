@@ -1,0 +1,109 @@
+"""A capture and its tables are freed by reference counting alone, with their files and mappings."""
+
+from __future__ import annotations
+
+import gc
+import weakref
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fxframework.host import default_host
+from fxframework.io import arena
+from fxframework.model.capture import Capture
+from fxframework.model.selection import Selection
+
+from ..exporters.test_matrix import samples
+
+SIZE = 1_000_000
+"""Bytes of a file that is opened again and again."""
+ROUNDS = 5
+
+
+@pytest.fixture
+def no_collector() -> Iterator[None]:
+    gc.collect()
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.enable()
+
+
+def use(capture: Capture, *, made: bool) -> list[Any]:
+    """Everything that a capture can give; gives its tables, their columns made or not."""
+    capture.summary()
+    for _ in capture.records():
+        break
+    tables: list[Any] = []
+    for name in capture.tables:
+        table = capture.table(name)
+        for column in table.columns if made else table.columns[2:3]:
+            table[column]
+        tables += [table, table.select(slice(0, 1)), *capture.batches(name, 1000)]
+    return tables
+
+
+def part(capture: Capture) -> Capture:
+    """A view of a capture, where there is a time."""
+    return capture.select(Selection(start_ns=0))
+
+
+@pytest.mark.parametrize("name", list(samples()))
+@pytest.mark.parametrize("closed", [True, False], ids=["closed", "forgotten"])
+@pytest.mark.parametrize("made", [True, False], ids=["columns made", "columns not made"])
+@pytest.mark.usefixtures("no_collector")
+def test_a_capture_is_freed(name: str, closed: bool, made: bool) -> None:
+    format, data = samples()[name]
+    capture = default_host().open(data, format=format)
+    tables = use(capture, made=made)
+    view = part(capture)
+    for each in view.schemas:
+        view.table(each)
+    watched = [weakref.ref(one) for one in (capture, view, capture.strings, capture.source)]
+    watched += [weakref.ref(table) for table in tables]
+    if closed:
+        capture.close()
+    del capture, view, tables, each
+    left = [ref() for ref in watched if ref() is not None]
+    assert not left
+
+
+@pytest.mark.parametrize("format", ["trace", "log", "xray", "inspect"])
+@pytest.mark.usefixtures("no_collector")
+def test_opening_again_takes_no_more_memory(format: str, tmp_path: Path) -> None:
+    host = default_host()
+    make = host.reader(format).sample
+    assert make is not None
+    path = tmp_path / "a.file"
+    path.write_bytes(make(SIZE))
+    arena.release()
+    counts = []
+    for _ in range(ROUNDS):
+        with host.open(path, format=format) as capture:
+            for name in capture.schemas:
+                table = capture.table(name)
+                for column in table.columns:
+                    table[column]
+            del capture, table
+        counts.append((mappings(path), descriptors()))
+    assert counts[-1] == counts[1]
+    assert mappings(path) == 0
+
+
+def mappings(path: Path) -> int:
+    """How often the file is mapped into this process."""
+    try:
+        return Path("/proc/self/maps").read_text().count(str(path))
+    except OSError:
+        return 0
+
+
+def descriptors() -> int:
+    """Open files of this process."""
+    try:
+        return sum(1 for _ in Path("/proc/self/fd").iterdir())
+    except OSError:
+        return 0
