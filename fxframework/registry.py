@@ -200,15 +200,30 @@ class ExportSession(Protocol):
         ...
 
 
+def _named(field: str) -> Any:
+    """A field that is the name of the descriptor, unless it is given."""
+    return attrs.field(default=attrs.Factory(lambda made: getattr(made, field), takes_self=True))
+
+
+def _suffixed(field: str) -> Any:
+    """A field that is the descriptor's name as a suffix, unless it is given."""
+    default = attrs.Factory(lambda made: (f".{getattr(made, field)}",), takes_self=True)
+    return attrs.field(default=default)
+
+
 @attrs.frozen(kw_only=True)
 class Reader:
     """A format that can be read."""
 
     format: str
-    title: str
-    suffixes: tuple[str, ...]
-    sniff: Callable[[Probe], Confidence]
     open: Callable[[Source, OpenRequest], Capture]
+    title: str = _named("format")
+    suffixes: tuple[str, ...] = _suffixed("format")
+    magic: bytes = b""
+    """The first bytes of every file of the format, where it has any."""
+    sniff: Callable[[Probe], Confidence] = attrs.field()
+    """Says how sure it is that an input is of the format. By default CERTAIN for the ``magic``,
+    NONE for any other bytes."""
     options: tuple[Option, ...] = ()
     rules: Callable[[], Catalogue] | None = None
     """The catalogue of findings."""
@@ -220,15 +235,25 @@ class Reader:
     """Copies a file that another program is writing, of a format whose captures are states
     (``Capture.entries``): what `fxf watch` looks at. Raises FxError where no copy is consistent."""
 
+    @sniff.default
+    def _sniff_magic(self) -> Callable[[Probe], Confidence]:
+        magic = self.magic
+
+        def sniff(probe: Probe) -> Confidence:
+            begins = magic and probe.head.startswith(magic)
+            return Confidence.CERTAIN if begins else Confidence.NONE
+
+        return sniff
+
 
 @attrs.frozen(kw_only=True)
 class Writer:
     """A format that can be written."""
 
     format: str
-    title: str
-    suffixes: tuple[str, ...]
     open: Callable[[Sink, Mapping[str, Any], Diagnostics], RecordWriter]
+    title: str = _named("format")
+    suffixes: tuple[str, ...] = _suffixed("format")
     options: tuple[Option, ...] = ()
     accepts: frozenset[str] = frozenset()
     """Tables, of which a capture of another format must have at least one for ``compose``."""
@@ -252,11 +277,11 @@ class Exporter:
     """A way to put captures into another form, found by its name and what it accepts."""
 
     name: str
-    title: str
     accepts: frozenset[str] | str
     """Tables, of which a capture must have at least one, or the name of one format."""
-    suffixes: tuple[str, ...]
     open: Callable[[Sink, Mapping[str, Any]], ExportSession]
+    title: str = _named("name")
+    suffixes: tuple[str, ...] = _suffixed("name")
     options: tuple[Option, ...] = ()
     binary: bool = False
     """Whether the output is not for a terminal."""
