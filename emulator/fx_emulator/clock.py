@@ -99,6 +99,11 @@ class VirtualClock:
         self._step(ns)
         self._tell()
 
+    def restore(self, monotonic_ns: int, boot_ns: int) -> None:
+        """Go back to times that the clock showed: for who explores several futures."""
+        self._monotonic, self._boot = monotonic_ns, boot_ns
+        self._tell()
+
     def _step(self, ns: int) -> None:
         if self._monotonic + ns < 0:
             raise ClockError(

@@ -17,14 +17,13 @@ if TYPE_CHECKING:
         MissingPackageError,
         NativeError,
     )
-    from fx_emulator.native.explore import Exploration, ExploreError, explore
+    from fx_emulator.native.exploration import Exploration, explore
     from fx_emulator.native.program import NativeEntry, NativeProgram, Store, StoreTrace
     from fx_emulator.native.threads import NativeThread
 
 _HOMES = {
     "BudgetError": "errors",
-    "Exploration": "explore",
-    "ExploreError": "explore",
+    "Exploration": "exploration",
     "Frame": "errors",
     "LoadError": "errors",
     "MissingPackageError": "errors",
@@ -34,13 +33,12 @@ _HOMES = {
     "NativeThread": "threads",
     "Store": "program",
     "StoreTrace": "program",
-    "explore": "explore",
+    "explore": "exploration",
 }
 
 __all__ = [
     "BudgetError",
     "Exploration",
-    "ExploreError",
     "Frame",
     "LoadError",
     "MissingPackageError",

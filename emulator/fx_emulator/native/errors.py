@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import sys
+
 import attrs
 
 from fx_emulator.errors import EmulatorError
 
 __all__ = ["BudgetError", "Frame", "LoadError", "MissingPackageError", "NativeError"]
 
-INSTALL = "pip install 'fxframework[native]'"
+PACKAGES = "capstone unicorn"
+"""What the extra ``native`` installs."""
 
 
 @attrs.frozen
@@ -90,4 +93,7 @@ class MissingPackageError(EmulatorError, ImportError):
 
     def __init__(self, package: str) -> None:
         self.package = package
-        super().__init__(f"native programs need {package}, which is not installed: {INSTALL}")
+        super().__init__(
+            f"a native program needs {package}, which is not installed; to install it: "
+            f"{sys.executable or 'python3'} -m pip install {PACKAGES}"
+        )

@@ -119,11 +119,13 @@ class Machine:
         """Functions that the target gives, by the address of their trap."""
         self.state: dict[str, Any] = {}
         """What calls keep: heap, handles."""
-        self.on_call: Callable[[Call], None] | None = None
-        """Told of each call of a function that the target gives."""
+        self.observer: Callable[[int], None] | None = None
+        """Told of what the program learns from outside: counters, results of calls."""
         self.pc = self.engine.reader("rip")
         """Address of the instruction that runs."""
         self.order = StoreBuffers(self) if memory_order == "tso" else None
+        self.ordering: set[int] = set()
+        """Addresses of locked instructions and fences; only where there are store buffers."""
         self.linux: Any = None
         self.file = open_object(path, IMAGE_AT)
         self._given = dict(symbols or {})
@@ -355,6 +357,7 @@ class Machine:
                 if access is None:
                     break
                 if access.orders:
+                    self.ordering.add(at)
                     self.engine.on_code(self._drainer(bool(access.fence)), at, at)
                 at += access.size
         self.engine.forget_code()
@@ -403,13 +406,17 @@ class Machine:
 
     def _rdtsc(self) -> None:
         ticks = self.cpu.rdtsc()
+        self._give_ticks(ticks)
+
+    def _give_ticks(self, ticks: int) -> None:
         self.engine.set("rax", ticks & 0xFFFFFFFF)
         self.engine.set("rdx", ticks >> 32)
+        if self.observer is not None:
+            self.observer(ticks)
 
     def _rdtscp(self) -> None:
         ticks, aux = self.cpu.rdtscp()
-        self.engine.set("rax", ticks & 0xFFFFFFFF)
-        self.engine.set("rdx", ticks >> 32)
+        self._give_ticks(ticks)
         self.engine.set("rcx", aux)
 
     def _cpuid(self) -> None:
@@ -470,8 +477,6 @@ class Machine:
     def _trap(self, address: int) -> None:
         """The program calls a function that the target gives."""
         call = self.calls[address]
-        if self.on_call is not None:
-            self.on_call(call)
         if self.order is not None:
             # The kernel is entered by way of SYSCALL, which waits for no store; the functions of
             # the target store directly, so that what is older goes first.
@@ -487,6 +492,8 @@ class Machine:
             if self.order is not None:
                 self.order.kernel = False
         self.engine.set("rax", result)
+        if self.observer is not None:
+            self.observer(result)
 
     def arguments(self, count: int) -> list[int]:
         """The first integer arguments of the function that was just called, unsigned."""
@@ -540,7 +547,7 @@ class Machine:
             tls is not None and not space.read_word(thread.thread_pointer)
         ):
             self._reset_tls(thread)
-        self._select(None)
+        self.select(None)
         engine = self.engine
         for name in [
             "rax",
@@ -571,8 +578,9 @@ class Machine:
         for number, word in enumerate(words):
             space.write_word(sp + 8 * number, word)
         engine.set("rsp", sp)
+        thread.context, thread.frozen = engine.context(), False
         engine.save(thread.context)
-        thread.pc = address
+        thread.pc, thread.sp = address, sp
         thread.finished = False
         thread.depth.clear()
 
@@ -586,7 +594,7 @@ class Machine:
 
     def interrupt(self, thread: NativeThread, address: int, arguments: Sequence[int]) -> None:
         """Let a signal handler run on top of a thread, which goes on where it was behind it."""
-        self._select(thread)
+        self.select(thread)
         kept = self.engine.context()
         self.engine.save(kept)
         thread.depth.append((kept, thread.pc))
@@ -597,12 +605,16 @@ class Machine:
         self.engine.set("rsp", sp)
         thread.pc = address
 
-    def _select(self, thread: NativeThread | None) -> None:
+    def select(self, thread: NativeThread | None) -> None:
         """Put a thread on the CPU."""
         if thread is self.current:
             return
         if self.current is not None:
-            self.engine.save(self.current.context)
+            before = self.current
+            if before.frozen:
+                before.context, before.frozen = self.engine.context(), False
+            self.engine.save(before.context)
+            before.sp = self.engine.get("rsp")
         if thread is not None:
             self.engine.restore(thread.context)
             if self.order is not None:
@@ -618,7 +630,7 @@ class Machine:
         """
         if self.running:
             raise NativeError("a function of the target cannot run the program that called it")
-        self._select(thread)
+        self.select(thread)
         self.running = True
         try:
             return self._advance(thread, count)
@@ -700,7 +712,7 @@ class Machine:
 
     def endless(self, thread: NativeThread) -> BudgetError:
         """The error of a thread that did not end."""
-        self._select(thread)
+        self.select(thread)
         error = self.error("no end within the budget of instructions; give a larger budget=, or "
                            "mend the loop")  # fmt: skip
         return BudgetError(

@@ -7,6 +7,7 @@ everybody else sees at these words is kept aside.
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Callable
 from typing import Any
 
 import attrs
@@ -52,8 +53,14 @@ class StoreBuffers:
         """Words that the owner has stored into: what the others see."""
         self.owner: int | None = None
         """Number of the thread whose view the memory shows."""
+        self.draining: int | None = None
+        """Number of the thread whose store drains at this moment."""
         self.direct = -1
         """Address of the locked instruction in flight, whose stores are not buffered."""
+        self.manual = False
+        """Whether an exploration decides when stores drain."""
+        self.on_drain: Callable[[int, Pending], None] | None = None
+        """Told of each store that drains, with the number of its thread."""
         self.kernel = False
         """Whether the target itself stores, for a call of the program."""
 
@@ -66,7 +73,7 @@ class StoreBuffers:
         return self.pending.setdefault(thread, deque())
 
     def on_store(self, region: Region, address: int, size: int, value: int) -> None:
-        """The running thread is about to store."""
+        """The running thread is about to store: into its buffer."""
         pc = self.machine.pc()
         if self.kernel or pc == self.direct or self.owner is None:
             return
@@ -82,7 +89,8 @@ class StoreBuffers:
 
     def locked(self, pc: int, *, fence: bool) -> None:
         """A locked instruction or fence is next: the buffer drains first."""
-        self.drain_all(self.owner)
+        if not self.manual:
+            self.drain_all(self.owner)
         self.direct = -1 if fence else pc
 
     # --- draining ---
@@ -96,14 +104,19 @@ class StoreBuffers:
         """Let the oldest store of a thread be seen by everybody."""
         queue = self.waiting(thread)
         entry = queue.popleft()
-        self._announce(entry)
+        self.draining = thread
+        try:
+            self._announce(entry)
+        finally:
+            self.draining = None
         for word in entry.words:
             seen = self.hidden.get(word)
             if seen is None:
                 self._store(word, _overlay(self._load(word), word, entry))
                 continue
             seen = _overlay(seen, word, entry)
-            mine = [each for each in self.waiting(self.owner or 0) if word in each.words]
+            assert self.owner is not None  # noqa: S101 (it is its stores that hide words)
+            mine = [each for each in self.waiting(self.owner) if word in each.words]
             shown = seen
             for each in mine:
                 shown = _overlay(shown, word, each)
@@ -113,6 +126,8 @@ class StoreBuffers:
             else:
                 del self.hidden[word]
         self.machine.apply_rewrites()
+        if self.on_drain is not None:
+            self.on_drain(thread, entry)
         return entry
 
     def _announce(self, entry: Pending) -> None:

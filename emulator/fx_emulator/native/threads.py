@@ -43,6 +43,10 @@ class NativeThread:
     thread: Any = None
     """The kernel's thread (``fx_emulator.kernel.Thread``), or None."""
     cpus: Any = ()
+    frozen: bool = False
+    """Whether a snapshot holds ``context``, which is not to be changed then."""
+    sp: int = 0
+    """Its stack pointer, while it does not run."""
     pc: int = 0
     """Where it goes on."""
     finished: bool = False

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import struct
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -21,7 +23,7 @@ FEATURES = SOURCES / "features.c"
 @pytest.fixture(
     scope="module",
     params=[(*how, kind) for how in BUILDS for kind in KINDS],
-    ids=lambda each: "-".join(each),
+    ids="-".join,
 )
 def program(
     request: pytest.FixtureRequest,
@@ -169,8 +171,6 @@ def test_a_dynamic_executable_is_refused(tmp_path: Path, target: Target) -> None
     source.write_text("int main(void) { return 0; }\n")
     path = tmp_path / "a"
     build(source, tmp_path / "a.o", kind="object")
-    import subprocess
-
     subprocess.run(["gcc", "-o", path, source], check=True)
     with pytest.raises(LoadError, match="link it with -static"):
         target.load(path)
@@ -192,7 +192,5 @@ def test_damaged_files_give_coded_errors(
         damaged = bytearray(data)
         damaged[at] ^= 0xFF
         path.write_bytes(damaged if step % 2 else damaged[:at])
-        try:
+        with contextlib.suppress(NativeError):
             target.load(path).close()
-        except NativeError:
-            pass

@@ -1,0 +1,138 @@
+"""Which memory threads share: the words that several of them use and one of them stores into.
+
+A switch of threads matters only before an access to such a word; every other instruction does the
+same whenever it runs. So these accesses are the points at which an exploration may switch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from fx_emulator.native.decode import Access, Operand
+from fx_emulator.native.space import WRITE, Region
+
+__all__ = ["Conflicts"]
+
+_WORD = 8
+_WRITE_ACCESS = 17
+_PARTS = {"eax": "rax", "ecx": "rcx", "edx": "rdx", "ebx": "rbx", "esi": "rsi", "edi": "rdi"}
+_PRIVATE = frozenset({"stack"})
+"""Regions that are taken for their thread's own."""
+
+
+class Conflicts:
+    """Watches the accesses of agents (a thread, or a signal handler on one) to shared memory.
+
+    ``points`` are the addresses of instructions that use a word in conflict. ``grown`` says that
+    one more was found since it was last cleared. ``accesses`` counts them for each agent.
+    """
+
+    def __init__(self, machine: Any) -> None:
+        self.machine = machine
+        self.agent = 0
+        self.points: set[int] = set()
+        self.words: set[int] = set()
+        self.grown = False
+        self.accesses: dict[int, int] = {}
+        self._readers: dict[int, int] = {}
+        self._writers: dict[int, int] = {}
+        self._users: dict[int, set[int]] = {}
+        self._seen: set[tuple[int, int, int, int]] = set()
+        self._hooks: list[int] = []
+        self._point_hooks: dict[int, int] = {}
+        self._registers: dict[str, Callable[[], int]] = {}
+
+    # --- watching ---
+
+    def watch(self) -> None:
+        """Hook all memory that threads can share."""
+        machine = self.machine
+        for region in machine.space.regions:
+            if region.permissions & WRITE and region.name not in _PRIVATE:
+                self._watch(region)
+        machine.engine.forget_code()
+
+    def _watch(self, region: Region) -> None:
+        machine, start, view = self.machine, region.start, region.view
+        seen, accesses, pc = self._seen, self.accesses, self.machine.pc
+
+        def access(kind: int, address: int, size: int, _value: int) -> None:
+            agent = self.agent
+            accesses[agent] = accesses.get(agent, 0) + 1
+            at = address - start
+            if kind == _WRITE_ACCESS and machine.journal is not None:
+                machine.journal.append((region, at, bytes(view[at : at + size])))
+            key = (agent, kind, address, pc())
+            if key not in seen:
+                seen.add(key)
+                self._note(agent, kind == _WRITE_ACCESS, address, size, key[3])
+
+        self._hooks.append(machine.engine.on_access(access, start, region.end - 1, reads=True))
+
+    def stop(self) -> None:
+        """Take all hooks away."""
+        engine = self.machine.engine
+        for number in [*self._hooks, *self._point_hooks.values()]:
+            engine.unhook(number)
+        self._hooks.clear()
+        self._point_hooks.clear()
+        engine.forget_code()
+
+    def _note(self, agent: int, writes: bool, address: int, size: int, pc: int) -> None:
+        bit = 1 << agent
+        for word in range(address & -_WORD, address + size, _WORD):
+            users = self._users.setdefault(word, set())
+            users.add(pc)
+            table = self._writers if writes else self._readers
+            table[word] = table.get(word, 0) | bit
+            writers = self._writers.get(word, 0)
+            everybody = writers | self._readers.get(word, 0)
+            if writers and everybody & everybody - 1:
+                if word not in self.words:
+                    self.words.add(word)
+                    self.grown = True
+                if not users <= self.points:
+                    self.points |= users
+                    self.grown = True
+
+    # --- points ---
+
+    def hook_points(self, function: Callable[[int], None], more: set[int]) -> None:
+        """Call ``function(address)`` before each instruction that is a point, or in ``more``."""
+        engine = self.machine.engine
+        new = (self.points | more) - self._point_hooks.keys()
+        for address in sorted(new):
+            self._point_hooks[address] = engine.on_code(function, address, address)
+        if new:
+            engine.forget_code()
+
+    def touched(self, access: Access) -> list[tuple[int, bool]]:
+        """The words in conflict that an instruction is about to use, and whether it stores."""
+        found = []
+        for operand in access.operands:
+            begin = self._effective(operand)
+            for word in range(begin & -_WORD, begin + max(operand.size, 1), _WORD):
+                if word in self.words:
+                    found.append((word, operand.writes))  # noqa: PERF401 (it runs at each point)
+        return found
+
+    def _effective(self, operand: Operand) -> int:
+        address = operand.displacement
+        if operand.base is not None:
+            address += self._register(operand.base)
+        if operand.index is not None:
+            address += self._register(operand.index) * operand.scale
+        if operand.segment in {"fs", "gs"}:
+            address += self._register(f"{operand.segment}_base")
+        return address & (1 << 64) - 1
+
+    def _register(self, name: str) -> int:
+        full = _PARTS.get(name, name)
+        if full[:1] == "r" and full.endswith("d") and full[1:-1].isdigit():
+            full = full[:-1]
+        read = self._registers.get(full)
+        if read is None:
+            read = self._registers[full] = self.machine.engine.reader(full)
+        value = read()
+        return value if full == name else value & 0xFFFFFFFF

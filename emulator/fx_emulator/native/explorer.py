@@ -1,0 +1,635 @@
+"""The search of an exploration: depth first through the choices at each point, with snapshots."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import attrs
+
+from fx_emulator.kernel import Random
+from fx_emulator.native.calls import Blocked
+from fx_emulator.native.conflicts import Conflicts
+from fx_emulator.native.devices import MappedDevice
+from fx_emulator.native.errors import NativeError
+from fx_emulator.native.machine import Machine
+from fx_emulator.native.program import NativeEntry, Store
+from fx_emulator.native.schedule import Choice, Drain, Run, Signal, read_schedule, write_schedule
+from fx_emulator.native.state import Snapshot, State
+from fx_emulator.native.threads import Finished, NativeThread
+
+__all__ = ["Check", "Explorer", "Failed"]
+
+Check = Callable[..., object]
+
+_TRAIL = 10
+_SPINS = 200
+"""Weight of points, at a few words only, after which a thread must be waiting for another."""
+_SPIN_READ, _SPIN_WRITE = 10, 1
+"""Weight of a point that only reads, and of one that stores too."""
+_SPIN_WORDS = 4
+_PASSES = 1_000_000
+"""Points of one schedule after which its threads must be waiting for each other for ever."""
+_REMEMBER = 8
+"""Points behind a switch whose states are remembered when no more switch is allowed."""
+
+
+@attrs.frozen(kw_only=True)
+class Failed:
+    """What a check refused, or what a thread did that no program may do."""
+
+    error: BaseException
+    schedule: str
+    image: bytes
+    trail: tuple[Store, ...]
+    final: bool
+
+
+class _FoundError(Exception):
+    """A check refused an image."""
+
+    def __init__(self, error: BaseException, image: bytes) -> None:
+        super().__init__(str(error))
+        self.error = error
+        self.image = image
+
+
+@attrs.frozen
+class _Place:
+    """Where an exploration stands: why the current thread stopped, and before what."""
+
+    why: str
+    """``point``, ``finished``, ``blocked``, ``pruned`` or ``final``."""
+    pc: int = 0
+    touched: tuple[tuple[int, bool], ...] = ()
+    ordering: bool = False
+    waiting: bool = False
+    """Whether the thread passes this point again and again."""
+
+
+@attrs.define
+class _Node:
+    """A point with choices that are left to explore."""
+
+    snapshot: Snapshot
+    place: _Place
+    current: int
+    used: int
+    path: int
+    choices: list[tuple[Choice, int]]
+
+
+class Explorer:
+    """One exploration; the arguments are those of ``explore``."""
+
+    def __init__(
+        self,
+        entries: Sequence[NativeEntry],
+        check: Check,
+        *,
+        preemptions: int | None,
+        memory: Any,
+        crash: bool,
+        final: Check | None,
+        signal: NativeEntry | None,
+    ) -> None:
+        if not entries:
+            raise NativeError("explore takes at least one thread")
+        self.program = entries[0].program
+        if any(each.program is not self.program for each in entries):
+            raise NativeError("the threads of an exploration are of one program")
+        self.machine: Machine = self.program.machine
+        self.order = self.machine.order
+        self.entries = list(entries)
+        self.bound = preemptions
+        self.signal = signal
+        found = next((each.memory for each in entries if each.memory is not None), None)
+        device = found if memory is None else memory
+        if device is None:
+            raise NativeError("no thread has a memory among its arguments; give memory=")
+        self.device: MappedDevice = self.machine.map_device(device)
+        self.check, self.final, self.crash = check, final, crash
+        self.before = _takes_before(check)
+        self.budget = max(each.budget for each in entries)
+        owner = self.program.target.process(self.program.path.name)
+        self.threads: list[NativeThread] = [
+            self.machine.new_thread(f"thread {number}", owner.koid)
+            for number, _ in enumerate(entries)
+        ]
+        self.values = [self.program.convert(each.arguments) for each in entries]
+        self.signal_values = self.program.convert(signal.arguments) if signal is not None else []
+        self.conflicts = Conflicts(self.machine)
+        self.state = State(self.machine, self.device, self.threads, self.conflicts)
+        self.base = self.machine.file.base
+        self.schedules = self.states = self.images = 0
+        self.complete = True
+        self.current = self.used = 0
+        self.path: list[Choice] = []
+        self._images: set[Any] = set()
+        self._visited: set[int] = set()
+        self._place: _Place | None = None
+        self._stop_at: tuple[int, int] | None = None
+        self._quiet = False
+        self._forget_run()
+
+    def _forget_run(self) -> None:
+        self._skip = -1
+        """Address of a point that the current thread has been let pass."""
+        self._resumed = -1
+        """Address at which a thread was switched to: switching back at once changes nothing."""
+        self._recent: set[int] = set()
+        """Words of the last points, while these are few."""
+        self._spins = 0
+        self._fresh = 0
+
+    # --- the whole ---
+
+    def run(self, *, schedule: str | None, random: int, seed: int, limit: int) -> Failed | None:
+        """Explore; what was found, or None. The program is as it was before."""
+        machine = self.machine
+        kept = machine.sink, machine.journal, machine.observer
+        machine.journal = []
+        for thread, entry, values in zip(self.threads, self.entries, self.values, strict=True):
+            machine.start(thread, entry.address, values)
+        beginning = self.state.snapshot()
+        self.beginning = beginning
+        try:
+            self.conflicts.watch()
+            machine.sink, machine.observer = self._on_store, self._on_value
+            if self.order is not None:
+                self.order.manual, self.order.on_drain = True, self.state.on_drain
+            failed = self._ask_first()
+            if failed is not None:
+                return failed
+            if schedule is not None:
+                return self._replay(schedule)
+            if random:
+                return self._at_random(random, seed)
+            return self._systematic(limit)
+        finally:
+            self.conflicts.stop()
+            self.state.restore(beginning)
+            machine.sink, machine.journal, machine.observer = kept
+            if self.order is not None:
+                self.order.reveal()
+                self.order.manual, self.order.on_drain = False, None
+
+    def _restart(self) -> None:
+        self.state.restore(self.beginning)
+        self.path = []
+        self.current = self.used = 0
+        self._forget_run()
+
+    # --- images ---
+
+    def _on_value(self, value: int) -> None:
+        self.state.learn(self.current, value)
+
+    def _on_store(self, device: MappedDevice, at: int, size: int, value: int, pc: int) -> None:
+        """A store is about to be seen."""
+        if device is not self.device:
+            return
+        state, machine = self.state, self.machine
+        before = state.content
+        thread = machine.current.number if machine.current is not None else -1
+        if self.order is not None and self.order.draining is not None:
+            thread = self.order.draining
+        state.stored(at, size, value, thread, pc)
+        if not self.crash:
+            return
+        key: Any = (before, state.content) if self.before else state.content
+        if key in self._images:
+            return
+        self._images.add(key)
+        image = bytearray(device.image())
+        earlier = bytes(image)
+        image[at : at + size] = value.to_bytes(size, "little")
+        try:
+            self._ask(self.check, bytes(image), earlier)
+        except Exception as error:  # noqa: BLE001 (whatever a check raises is its verdict)
+            raise _FoundError(error, bytes(image)) from None
+
+    def _ask(self, check: Check, image: bytes, before: bytes | None) -> None:
+        self.images += 1
+        if self.before and check is self.check:
+            check(image, before=before)
+        else:
+            check(image)
+
+    def _ask_first(self) -> Failed | None:
+        if not self.crash:
+            return None
+        image = self.device.image()
+        try:
+            self._ask(self.check, image, None)
+        except Exception as error:  # noqa: BLE001
+            return self._failed(error, image=image)
+        return None
+
+    def _ask_last(self) -> Failed | None:
+        """A schedule has come to its end."""
+        self.schedules += 1
+        checks = [self.final] if self.final is not None else []
+        if not self.crash:
+            checks.append(self.check)
+        key = ("final", self.state.content)
+        if not checks or key in self._images:
+            return None
+        self._images.add(key)
+        if self.order is not None:
+            self.machine.select(None)
+            self.order.reveal()
+        image = self.device.image()
+        try:
+            for check in checks:
+                self._ask(check, image, None)
+        except Exception as error:  # noqa: BLE001
+            return self._failed(error, image=image, final=True)
+        return None
+
+    def _failed(self, error: BaseException, *, image: bytes, final: bool = False) -> Failed:
+        names, threads = self.machine.names, self.machine.threads
+        trail = tuple(
+            Store(thread, pc, at, size, value, names.frame(pc), threads[thread].name)
+            for at, size, value, thread, pc in self.state.trail[-_TRAIL:]
+        )
+        path = self.path if final else [*self.path, Run(self.current)]
+        return Failed(
+            error=error,
+            schedule=self.random_name or write_schedule(path, self.base),
+            image=image,
+            trail=trail,
+            final=final,
+        )
+
+    random_name = ""
+
+    # --- points ---
+
+    def _agent(self) -> int:
+        return 2 * self.current + bool(self.threads[self.current].depth)
+
+    def _here(self, pc: int) -> tuple[int, int]:
+        return self.conflicts.accesses.get(self._agent(), 0), pc
+
+    def _stop(self, place: _Place) -> None:
+        self._place = place
+        self.machine.engine.stop()
+
+    def _on_replay(self, address: int) -> None:
+        """Where a schedule that is run again has something to do."""
+        if self._here(address) == self._stop_at:
+            self._stop(_Place("point", address))
+            return
+        access = self.machine.decoder.access(address)
+        if access is not None and self.order is not None and access.orders:
+            self._drain_own(address)
+
+    def _on_point(self, address: int) -> None:
+        """The current thread is about to run an instruction that may be a point."""
+        if address == self._skip:
+            self._skip = -1
+            return
+        access = self.machine.decoder.access(address)
+        if access is None:
+            return
+        touched = tuple(self.conflicts.touched(access))
+        ordering = self.order is not None and access.orders
+        if not touched and not ordering:
+            return
+        if self.order is not None and not ordering and not _reads(access.operands):
+            return  # the store enters a buffer, which nobody sees
+        self._note_spin(touched)
+        place = _Place("point", address, touched, ordering, self._spins >= _SPINS)
+        if not self._quiet or place.waiting or self._drains(place):
+            self._stop(place)
+            return
+        # Nobody else may run: it goes on, unless all that follows was explored before.
+        self._fresh += 1
+        key = self.state.key(self.current, self.used, address)
+        if key in self._visited:
+            self._stop(_Place("pruned"))
+            return
+        if self._fresh <= _REMEMBER:
+            self._visited.add(key)
+        self._pass(place)
+
+    def _note_spin(self, touched: tuple[tuple[int, bool], ...]) -> None:
+        """Notice a thread that uses the same few words again and again."""
+        recent = self._recent
+        recent.update(word for word, _ in touched)
+        if len(recent) > _SPIN_WORDS:
+            recent.clear()
+            self._spins = 0
+        writes = any(stores for _, stores in touched)
+        self._spins += _SPIN_WRITE if writes else _SPIN_READ
+
+    def _pass(self, place: _Place) -> None:
+        """The instruction at a point is going to run."""
+        if place.ordering:
+            self._drain_own(place.pc)
+        writes = self.order is None or place.ordering
+        self.state.passed(self.current, place.pc, list(place.touched), writes=writes)
+        if self.state.passes > _PASSES:
+            raise self.machine.endless(self.threads[self.current])
+
+    def _drain_own(self, pc: int) -> None:
+        """A fence, or a locked instruction: what is older goes first."""
+        assert self.order is not None  # noqa: S101
+        self.order.drain_all(self.threads[self.current].number)
+        access = self.machine.decoder.access(pc)
+        self.order.direct = -1 if access is None or access.fence else pc
+
+    def _drains(self, place: _Place) -> list[int]:
+        """Threads with a waiting store that the current one could see, or that it overtakes."""
+        order = self.order
+        if order is None:
+            return []
+        words = {word for word, _ in place.touched}
+        mine = self.threads[self.current].number
+        if place.ordering:
+            words.update(word for entry in order.waiting(mine) for word in entry.words)
+        return [
+            index
+            for index, thread in enumerate(self.threads)
+            if index != self.current
+            and any(word in words for each in order.waiting(thread.number) for word in each.words)
+        ]
+
+    # --- running ---
+
+    def _run_thread(self) -> _Place:
+        """Let the current thread run, up to a point or as far as it can."""
+        thread = self.threads[self.current]
+        self._place = None
+        while True:
+            depth = len(thread.depth)
+            self.conflicts.agent = self._agent()
+            outcome = self.machine.advance(thread, self.budget)
+            if self._place is not None:
+                return self._place
+            match outcome:
+                case Finished():
+                    return _Place("finished")
+                case Blocked() as blocked:
+                    thread.finished = blocked.action == "exit"
+                    return _Place("finished" if thread.finished else "blocked")
+                case _ if len(thread.depth) == depth:
+                    raise self.machine.endless(thread)
+
+    def _choices(self, place: _Place) -> list[tuple[Choice, int]]:
+        """What can happen now, and how many preemptions it costs."""
+        enabled = [index for index, thread in enumerate(self.threads) if not thread.finished]
+        others: list[tuple[Choice, int]] = [
+            (Run(index), 0) for index in enabled if index != self.current
+        ]
+        if place.why in {"finished", "final"}:
+            return others or self._last_drains()
+        if place.why == "blocked":
+            return others or [(Run(self.current), 0)]
+        if place.waiting and others:
+            return others
+        choices: list[tuple[Choice, int]] = [(Run(self.current), 0)]
+        choices += [(Drain(index), 0) for index in self._drains(place)]
+        if (self.bound is None or self.used < self.bound) and place.pc != self._resumed:
+            choices += [(choice, 1) for choice, _ in others]
+            if self.signal is not None and not self.state.signals[self.current]:
+                choices.append((Signal(self.current), 1))
+        return choices
+
+    def _last_drains(self) -> list[tuple[Choice, int]]:
+        """All threads have ended: what waits in their buffers drains."""
+        if self.order is None:
+            return []
+        waiting = enumerate(self.threads)
+        return [(Drain(index), 0) for index, each in waiting if self.order.waiting(each.number)]
+
+    def _take(self, choice: Choice, cost: int, place: _Place) -> _Place | None:
+        """Do what was chosen; the place where that leaves the thread, None where it runs on."""
+        self.used += cost
+        match choice:
+            case Drain(index):
+                assert self.order is not None  # noqa: S101
+                self._mark(place)
+                self.path.append(choice)
+                self.order.drain(self.threads[index].number)
+                return place
+            case Signal():
+                assert self.signal is not None  # noqa: S101
+                self._mark(place)
+                self.path.append(choice)
+                self.state.signals[self.current] += 1
+                thread = self.threads[self.current]
+                self.machine.interrupt(thread, self.signal.address, self.signal_values)
+            case Run(index) if index != self.current:
+                self._mark(place)
+                self.current = index
+                self._forget_run()
+                self._resumed = self.threads[index].pc
+            case _ if place.why == "point":
+                self._pass(place)
+                self._skip, self._resumed = place.pc, -1
+        return None
+
+    def _mark(self, place: _Place) -> None:
+        """The path says up to where the current thread has run."""
+        done = Run(self.current)
+        if place.why == "point":
+            done = Run(self.current, *self._here(place.pc))
+        if place.why != "final" and (not self.path or self.path[-1] != done):
+            last = self.path[-1] if self.path else None
+            if not isinstance(last, Drain) or place.why == "point":
+                self.path.append(done)
+
+    # --- all schedules ---
+
+    def _systematic(self, limit: int) -> Failed | None:
+        """What is in conflict grows while threads run; then it all begins anew."""
+        while True:
+            self.conflicts.grown = False
+            self._visited.clear()
+            self.schedules = self.states = 0
+            self.conflicts.hook_points(self._on_point, self.machine.ordering)
+            try:
+                self._all(limit)
+            except _FoundError as found:
+                return self._failed(found.error, image=found.image)
+            except _EndError as end:
+                return end.failed
+            except NativeError as error:
+                return self._failed(error, image=self._image())
+            if not self.conflicts.grown:
+                return None
+
+    def _image(self) -> bytes:
+        if self.order is not None:
+            self.order.reveal()
+        return self.device.image()
+
+    def _all(self, limit: int) -> None:
+        """Depth first."""
+        self._restart()
+        nodes: list[_Node] = []
+        place: _Place | None = None
+        while True:
+            if place is None:
+                self._set_quiet()
+                place = self._run_thread()
+            choices = [] if place.why == "pruned" else self._choices(place)
+            if len(choices) > 1 and self._known(place, choices, nodes):
+                choices, place = [], _Place("pruned")
+            if choices:
+                place = self._take(*choices[0], place)
+                continue
+            if place.why != "pruned":
+                failed = self._ask_last()
+                if failed is not None:
+                    raise _EndError(failed)
+            if self.conflicts.grown or not nodes:
+                return
+            if self.schedules >= limit:
+                self.complete = False
+                return
+            place = self._backtrack(nodes)
+
+    def _set_quiet(self) -> None:
+        """Whether the current thread cannot be taken off the CPU any more."""
+        spent = self.bound is not None and self.used >= self.bound
+        alone = sum(not thread.finished for thread in self.threads) == 1
+        self._quiet = spent or (alone and self.signal is None)
+
+    def _known(self, place: _Place, choices: list[tuple[Choice, int]], nodes: list[_Node]) -> bool:
+        """Whether this state was explored before; else it is a node from now on."""
+        self.states += 1
+        key = self.state.key(self.current, self.used, place.why, place.pc, self._resumed)
+        if key in self._visited:
+            return True
+        self._visited.add(key)
+        nodes.append(
+            _Node(
+                self.state.snapshot(), place, self.current, self.used, len(self.path), choices[1:]
+            )
+        )
+        return False
+
+    def _backtrack(self, nodes: list[_Node]) -> _Place | None:
+        """Go to the last point with a choice left, and take it."""
+        node = nodes[-1]
+        choice, cost = node.choices.pop(0)
+        if not node.choices:
+            nodes.pop()
+        self.state.restore(node.snapshot)
+        self.current, self.used = node.current, node.used
+        del self.path[node.path :]
+        self._forget_run()
+        return self._take(choice, cost, node.place)
+
+    # --- one schedule ---
+
+    def _replay(self, schedule: str) -> Failed | None:
+        """Run a schedule that was found before."""
+        if schedule.startswith("random:"):
+            number = schedule.removeprefix("random:")
+            if not number.isdigit():
+                raise NativeError(f"schedule {schedule!r}: a number follows 'random:'")
+            return self._at_random(1, int(number))
+        path = read_schedule(schedule, self.base, len(self.threads))
+        stops = {each.pc for each in path if isinstance(each, Run) and each.accesses >= 0}
+        self.conflicts.hook_points(self._on_replay, stops | self.machine.ordering)
+        try:
+            for choice in path:
+                self._follow(choice)
+            for index, _ in enumerate(self.threads):
+                self._follow(Run(index))
+            if self.order is not None:
+                for thread in self.threads:
+                    self.order.drain_all(thread.number)
+        except _FoundError as found:
+            return self._failed(found.error, image=found.image)
+        except NativeError as error:
+            return self._failed(error, image=self._image())
+        return self._ask_last()
+
+    def _follow(self, choice: Choice) -> None:
+        """One step of a schedule."""
+        thread = self.threads[choice.thread]
+        match choice:
+            case Drain():
+                if self.order is not None and self.order.waiting(thread.number):
+                    self.order.drain(thread.number)
+            case Signal():
+                assert self.signal is not None  # noqa: S101
+                self.machine.interrupt(thread, self.signal.address, self.signal_values)
+            case Run(index, accesses, pc):
+                self.current = index
+                self._stop_at = (accesses, pc) if accesses >= 0 else None
+                if not thread.finished:
+                    self._run_thread()
+        self.path.append(choice)
+
+    def _at_random(self, runs: int, seed: int) -> Failed | None:
+        """Schedules with switches at any instruction, drawn from seeds."""
+        self.conflicts.hook_points(self._on_replay, self.machine.ordering)
+        self._stop_at = None
+        for number in range(seed, seed + runs):
+            self._restart()
+            self.random_name = f"random:{number}"
+            try:
+                self._draw(Random(number))
+            except _FoundError as found:
+                return self._failed(found.error, image=found.image)
+            except NativeError as error:
+                return self._failed(error, image=self._image())
+            failed = self._ask_last()
+            if failed is not None:
+                return failed
+        self.complete = False
+        return None
+
+    def _draw(self, chance: Random) -> None:
+        """One random schedule: few long runs, or many short ones."""
+        most = 1 << 1 + chance.below(10)
+        left = self.budget
+        while True:
+            enabled = [index for index, each in enumerate(self.threads) if not each.finished]
+            if not enabled:
+                break
+            self.current = enabled[chance.below(len(enabled))]
+            thread = self.threads[self.current]
+            count = 1 + chance.below(most)
+            if self.signal is not None and not thread.depth and not chance.below(8):
+                self.machine.interrupt(thread, self.signal.address, self.signal_values)
+            self.conflicts.agent = self._agent()
+            outcome = self.machine.advance(thread, count)
+            if isinstance(outcome, Blocked) and outcome.action == "exit":
+                thread.finished = True
+            left -= count
+            if left < 0:
+                raise self.machine.endless(thread)
+            if self.order is not None:
+                waiting = len(self.order.waiting(thread.number))
+                for _ in range(chance.below(waiting + 1)):
+                    self.order.drain(thread.number)
+        if self.order is not None:
+            for thread in self.threads:
+                self.order.drain_all(thread.number)
+
+
+class _EndError(Exception):
+    """The last image of a schedule was refused."""
+
+    def __init__(self, failed: Failed) -> None:
+        super().__init__(failed.schedule)
+        self.failed = failed
+
+
+def _reads(operands: tuple[Any, ...]) -> bool:
+    return any(operand.reads for operand in operands)
+
+
+def _takes_before(check: Check) -> bool:
+    try:
+        return "before" in inspect.signature(check).parameters
+    except (TypeError, ValueError):
+        return False

@@ -1,0 +1,236 @@
+"""The state of an exploration: what it takes to go back to a point, and to know one again.
+
+Two runs are in the same state where each thread has learned the same (which version of each shared
+word it has read) and each shared word has the same version; registers and private memory follow
+from that, since threads do nothing by chance.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import attrs
+
+from fx_emulator.native.conflicts import Conflicts
+from fx_emulator.native.devices import MappedDevice
+from fx_emulator.native.engine import Context
+from fx_emulator.native.machine import Machine
+from fx_emulator.native.order import Pending
+from fx_emulator.native.threads import NativeThread
+
+__all__ = ["Snapshot", "State"]
+
+_RED_ZONE = 128
+_WORD = 8
+
+
+@attrs.frozen
+class _KeptThread:
+    context: Context
+    pc: int
+    sp: int
+    stack: bytes
+    finished: bool
+    result: int
+    depth: tuple[tuple[Context, int], ...]
+
+
+@attrs.define
+class Snapshot:
+    """A point to go back to; ``extra`` is the explorer's."""
+
+    journal: int
+    threads: list[_KeptThread]
+    learned: list[int]
+    versions: int
+    mixed: int
+    content: int
+    trail: int
+    drained: list[int]
+    signals: list[int]
+    passes: int
+    accesses: dict[int, int]
+    clock: tuple[int, int]
+    heap: Any
+    order: Any
+    output: bytes
+    extra: Any = None
+
+
+class State:
+    """What is known of the threads and of one device's memory."""
+
+    def __init__(
+        self,
+        machine: Machine,
+        device: MappedDevice,
+        threads: list[NativeThread],
+        conflicts: Conflicts,
+    ) -> None:
+        self.machine = machine
+        self.device = device
+        self.threads = threads
+        self.conflicts = conflicts
+        self.learned = [0] * len(threads)
+        """For each thread a hash of all that it has learned."""
+        self.mixed = 0
+        """A hash of the versions of all words."""
+        self.content = 0
+        """A hash of the device's memory, 0 for the first image."""
+        self.trail: list[tuple[int, int, int, int, int]] = []
+        """Stores into the device: offset, size, value, thread, address of the instruction."""
+        self.drained = [0] * len(threads)
+        self.signals = [0] * len(threads)
+        self.passes = 0
+        self._versions: dict[int, int] = {}
+        self._undo: list[tuple[int, int]] = []
+
+    # --- what happens ---
+
+    def learn(self, thread: int, value: int) -> None:
+        """A thread got to know a value from outside."""
+        self.learned[thread] = hash((self.learned[thread], value))
+
+    def passed(
+        self, thread: int, pc: int, touched: list[tuple[int, bool]], *, writes: bool
+    ) -> None:
+        """A thread uses shared words, at an instruction; its stores are seen if ``writes``."""
+        versions = self._versions
+        self.passes += 1
+        read = tuple([versions.get(word, 0) for word, _ in touched])
+        order = self.machine.order
+        if order is not None:
+            # What of it is its own, in its buffer.
+            waiting = order.waiting(self.threads[thread].number)
+            words = {word for word, _ in touched}
+            own = sum(any(word in words for word in each.words) for each in waiting)
+            read = (*read, own)
+        learned = self.learned[thread] = hash((self.learned[thread], pc, read))
+        if writes:
+            for word, stores in touched:
+                if stores:
+                    self._version(word, hash((learned, word)))
+
+    def on_drain(self, number: int, entry: Pending) -> None:
+        """The oldest store of a thread's buffer is seen by everybody now."""
+        for index, thread in enumerate(self.threads):
+            if thread.number == number:
+                self.drained[index] += 1
+                for word in entry.words:
+                    what = (index, self.drained[index], entry.value, entry.pc)
+                    self._version(word, hash(what))
+
+    def stored(self, at: int, size: int, value: int, thread: int, pc: int) -> None:
+        """The device is about to be stored into."""
+        self.trail.append((at, size, value, thread, pc))
+        view = self.device.region.view
+        first, last = at & -_WORD, (at + size - 1) & -_WORD
+        if first == last:
+            old = int.from_bytes(view[first : first + _WORD], "little")
+            shift = 8 * (at - first)
+            new = old & ~((1 << 8 * size) - 1 << shift) | value << shift
+            self.content ^= hash((first, old)) ^ hash((first, new))
+            return
+        data = bytearray(view[first : last + _WORD])
+        data[at - first : at - first + size] = value.to_bytes(size, "little")
+        for word in (first, last):
+            old = int.from_bytes(view[word : word + _WORD], "little")
+            new = int.from_bytes(data[word - first : word - first + _WORD], "little")
+            self.content ^= hash((word, old)) ^ hash((word, new))
+
+    def _version(self, word: int, version: int) -> None:
+        old = self._versions.get(word, 0)
+        self._undo.append((word, old))
+        self._versions[word] = version
+        self.mixed ^= hash((word, old)) ^ hash((word, version))
+
+    def key(self, *more: object) -> int:
+        """The state as a number, with what else decides how it goes on."""
+        clock = self.machine.target.clock
+        return hash(
+            (
+                *self.learned,
+                self.mixed,
+                *self.drained,
+                *self.signals,
+                clock.boot_ns(),
+                *[thread.finished for thread in self.threads],
+                *more,
+            )
+        )
+
+    # --- going back ---
+
+    def snapshot(self) -> Snapshot:
+        """Everything as it is now."""
+        machine = self.machine
+        assert machine.journal is not None  # noqa: S101 (an exploration keeps one)
+        machine.select(None)
+        threads = []
+        for thread in self.threads:
+            thread.frozen = True
+            low = max(thread.stack.start, thread.sp - _RED_ZONE) - thread.stack.start
+            threads.append(
+                _KeptThread(
+                    thread.context,
+                    thread.pc,
+                    thread.sp,
+                    bytes(thread.stack.view[low:]),
+                    thread.finished,
+                    thread.result,
+                    tuple(thread.depth),
+                )
+            )
+        clock = machine.target.clock
+        heap = machine.state.get("heap")
+        return Snapshot(
+            journal=len(machine.journal),
+            threads=threads,
+            learned=list(self.learned),
+            versions=len(self._undo),
+            mixed=self.mixed,
+            content=self.content,
+            trail=len(self.trail),
+            drained=list(self.drained),
+            signals=list(self.signals),
+            passes=self.passes,
+            accesses=dict(self.conflicts.accesses),
+            clock=(clock.monotonic_ns(), clock.boot_ns()),
+            heap=heap.snapshot() if heap is not None else None,
+            order=machine.order.snapshot() if machine.order is not None else None,
+            output=machine.state.get("output", b""),
+        )
+
+    def restore(self, kept: Snapshot) -> None:
+        """Everything as it was then. ``kept`` stays good."""
+        machine = self.machine
+        journal = machine.journal
+        assert journal is not None  # noqa: S101
+        machine.current = None
+        machine.rewrites.clear()
+        while len(journal) > kept.journal:
+            region, at, data = journal.pop()
+            region.view[at : at + len(data)] = data
+        for thread, each in zip(self.threads, kept.threads, strict=True):
+            thread.context, thread.frozen = each.context, True
+            thread.pc, thread.sp = each.pc, each.sp
+            thread.stack.view[len(thread.stack.view) - len(each.stack) :] = each.stack
+            thread.finished, thread.result = each.finished, each.result
+            thread.depth = list(each.depth)
+        self.learned = list(kept.learned)
+        while len(self._undo) > kept.versions:
+            word, old = self._undo.pop()
+            self._versions[word] = old
+        self.mixed, self.content = kept.mixed, kept.content
+        del self.trail[kept.trail :]
+        self.drained, self.signals = list(kept.drained), list(kept.signals)
+        self.passes = kept.passes
+        self.conflicts.accesses.clear()
+        self.conflicts.accesses.update(kept.accesses)
+        machine.target.clock.restore(*kept.clock)
+        if kept.heap is not None:
+            machine.state["heap"].restore(kept.heap)
+        if machine.order is not None:
+            machine.order.restore(kept.order)
+        if "output" in machine.state:
+            machine.state["output"] = kept.output
