@@ -1,0 +1,1 @@
+"""The exporter `perfetto`: captures of any formats as one Perfetto trace (protobuf)."""

@@ -1,0 +1,173 @@
+"""Arguments as debug annotations, and strings as interned ids: what follows an event's fields."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fxframework.exporters.perfetto.wire import Messages, integer, interleave, message, string
+from fxframework.model.capture import Capture
+from fxframework.model.schema import ARG_TYPES
+from fxframework.model.strings import TextColumn
+from fxframework.model.table import Table
+
+__all__ = ["Arguments", "Interned", "Tails"]
+
+I64 = NDArray[np.int64]
+U8 = NDArray[np.uint8]
+CHUNK = 1 << 15
+"""Arguments that are encoded at a time."""
+SEQUENCE_FLAGS, INTERNED, NEEDED = 13, 12, 2
+DEBUG_ANNOTATIONS = 4
+ARGUMENT_NAMES, STRINGS = 3, 29
+"""Fields of InternedData."""
+NAME_IID, BOOL, UINT, INT, DOUBLE, STRING, POINTER, STRING_IID = 1, 2, 3, 4, 5, 6, 7, 17
+"""Fields of DebugAnnotation."""
+_TYPE = {name: number for number, name in ARG_TYPES.items()}
+_FIELDS = {
+    BOOL: ("bool",),
+    UINT: ("uint32", "uint64", "koid"),
+    INT: ("int32", "int64"),
+    POINTER: ("pointer",),
+}
+
+
+class Interned:
+    """Strings of one capture's pool that a packet sequence knows, by what they are used for."""
+
+    def __init__(self, capture: Capture, emit: Callable[[bytes], None]) -> None:
+        self._capture = capture
+        self._emit = emit
+        self._known: dict[int, NDArray[np.bool_]] = {}
+
+    def need(self, field: int, codes: NDArray[Any]) -> NDArray[np.uint64]:
+        """The iids of codes (0 for null), each announced before it is used.
+
+        ``field`` is the field of InternedData for this use of the strings.
+        """
+        known = self._known.get(field)
+        size = len(self._capture.strings)
+        if known is None or known.size < size:
+            grown = np.zeros(size, np.bool_)
+            if known is not None:
+                grown[: known.size] = known
+            known = self._known[field] = grown
+        used = np.zeros(size + 1, np.bool_)
+        used[codes] = True  # -1, null, is the last
+        fresh = np.flatnonzero(used[:-1] & ~known)
+        if fresh.size:
+            known[fresh] = True
+            bytes_of = self._capture.strings.bytes_of
+            entries = b"".join(
+                message(field, integer(1, code + 1) + string(2, bytes_of(code)))
+                for code in fresh.tolist()
+            )
+            self._emit(integer(SEQUENCE_FLAGS, NEEDED) + message(INTERNED, entries))
+        return (codes.astype(np.int64) + 1).view(np.uint64)
+
+
+class Arguments:
+    """The table `args` of a capture, by the rows that the arguments belong to."""
+
+    def __init__(self, capture: Capture, interned: Interned) -> None:
+        self._capture = capture
+        self._interned = interned
+        self._table = capture.table("args") if "args" in capture.schemas else None
+
+    def _rows(self, code: int) -> I64:
+        """Rows of `args` for a table (its code), sorted by the row that they belong to."""
+        if self._table is None:
+            return np.zeros(0, np.int64)
+        parent = self._table.array("parent")
+        rows = np.flatnonzero((self._table.array("table") == code) & (parent >= 0))
+        return rows[np.argsort(parent[rows], kind="stable")]
+
+    def encoded(self, code: int) -> tuple[I64, U8, I64]:
+        """Arguments of a table's rows: the row of each, their bytes, and the length of each."""
+        rows = self._rows(code)
+        if self._table is None or not rows.size:
+            return rows, np.zeros(0, np.uint8), rows
+        parts = [
+            self._encode(self._table, rows[at : at + CHUNK]) for at in range(0, rows.size, CHUNK)
+        ]
+        data = np.concatenate([data for data, _ in parts])
+        return self._table.array("parent")[rows], data, np.concatenate([n for _, n in parts])
+
+    def _encode(self, table: Table, rows: I64) -> tuple[U8, I64]:
+        kinds = table.array("type")[rows]
+        body = Messages(rows.size)
+        names = table.array("name")[rows]
+        body.varints(NAME_IID, self._interned.need(ARGUMENT_NAMES, names), names >= 0)
+        unsigned = table.array("uint")[rows]
+        for field, types in _FIELDS.items():
+            body.varints(field, unsigned, np.isin(kinds, [_TYPE[name] for name in types]))
+        number = table.array("float")[rows].astype("<f8")
+        body.fixed64(DOUBLE, number, kinds == _TYPE["double"])
+        texts = table.array("str")[rows]
+        body.varints(STRING_IID, self._interned.need(STRINGS, texts), texts >= 0)
+        body.constant(string(STRING, "null"), kinds == _TYPE["null"])
+        every = Messages(rows.size).embed(DEBUG_ANNOTATIONS, body)
+        return every.data(), every.lengths
+
+    def texts(self, code: int, table: Table) -> Mapping[int, str]:
+        """Arguments of a table's rows as text, ``name=value``, by the place of the row there."""
+        rows = self._rows(code)
+        if self._table is None or not rows.size:
+            return {}
+        places = {row: place for place, row in enumerate(table.array("row").tolist())}
+        columns = ("parent", "name", "type", "int", "uint", "float", "str")
+        found: dict[int, list[str]] = {}
+        pool = self._capture.strings.texts()
+        for parent, name, kind, signed, unsigned, number, text in zip(
+            *(self._table.array(column)[rows].tolist() for column in columns), strict=True
+        ):
+            if parent not in places:
+                continue
+            value: object = {
+                "double": number,
+                "int32": signed,
+                "int64": signed,
+                "bool": "true" if unsigned else "false",
+                "null": "null",
+            }.get(ARG_TYPES[kind], unsigned)
+            if text >= 0:
+                value = pool[text]
+            label = pool[name] if name >= 0 else ""
+            found.setdefault(places[parent], []).append(f"{label}={value}")
+        return {place: " ".join(parts) for place, parts in found.items()}
+
+
+class Tails:
+    """Bytes behind the fields of events: arguments and flows, found by the ids of rows."""
+
+    def __init__(self, ids: I64) -> None:
+        self._ids = ids
+        self._parts: list[tuple[U8, I64, I64]] = []
+
+    def add(self, ids: I64, data: U8, lengths: I64) -> None:
+        """Add bytes to rows: the id of the row of each stretch of ``data``, and its length."""
+        if not ids.size:
+            return
+        order = np.argsort(ids, kind="stable")
+        if not np.array_equal(order, np.arange(ids.size)):
+            starts = np.cumsum(lengths) - lengths
+            data = TextColumn.gather(data, starts[order], lengths[order]).data
+            ids, lengths = ids[order], lengths[order]
+        first = np.flatnonzero(np.concatenate(([True], ids[1:] != ids[:-1])))
+        total = np.add.reduceat(lengths, first)
+        starts = np.cumsum(total) - total
+        place = np.minimum(np.searchsorted(ids[first], self._ids), first.size - 1)
+        found = ids[first][place] == self._ids
+        self._parts.append((data, starts[place], np.where(found, total[place], 0)))
+
+    def of(self, places: I64, shown: NDArray[np.bool_]) -> tuple[I64, U8]:
+        """Lengths and bytes of the tails of these places; none where not ``shown``."""
+        parts = []
+        for data, starts, sizes in self._parts:
+            lengths = np.where(shown, sizes[places], 0)
+            parts.append((TextColumn.gather(data, starts[places], lengths).data, lengths))
+        total = sum((lengths for _, lengths in parts), np.zeros(places.size, np.int64))
+        return total, interleave(parts)

@@ -1,0 +1,97 @@
+"""Tracks: processes, threads and named tracks of the output, each described once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from fxframework.exporters.perfetto.wire import integer, message, string
+
+__all__ = ["Tracks"]
+
+IDS = 1 << 31
+"""Process and thread ids of Perfetto are below this."""
+TRACK_DESCRIPTOR, PROCESS, THREAD, COUNTER = 60, 3, 4, 8
+UUID, NAME, PARENT = 1, 2, 5
+
+Process = tuple[int, str]
+"""A process by id and name: captures that name one id differently mean two processes."""
+
+
+class Tracks:
+    """Gives uuids of tracks and small ids of processes and threads; describes what is new.
+
+    ``emit`` takes the content of a TracePacket. Perfetto's ids have 31 bits, and a thread that
+    has the id of a process is its main thread: koids that do not fit get other ids, which
+    ``renumbered`` lists.
+    """
+
+    def __init__(self, emit: Callable[[bytes], None]) -> None:
+        self._emit = emit
+        self._uuids: dict[object, int] = {}
+        self._owners: dict[int, Process] = {0: (0, "")}
+        self._names: dict[int, str] = {}
+        self._pids: dict[Process, int] = {}
+        self._tids: dict[tuple[int, int], int] = {}
+        self._next_id = IDS - 1
+        self.renumbered: dict[int, int] = {}
+        """Ids of the captures that did not fit, with those that stand for them."""
+
+    def process(self, pid: int, name: str) -> int:
+        """The small id of a process; it is described when it is first asked for, or named."""
+        known = self._names.get(pid, "")
+        key = (pid, name if known and name and name != known else "")
+        small = self._pids.get(key)
+        if small is None:
+            small = self._pids[key] = self._number(pid, key)
+            self._describe_process(small, name)
+        elif name and not known:
+            self._describe_process(small, name)
+        if name:
+            self._names.setdefault(pid, name)
+        return small
+
+    def thread(self, process: int, tid: int, name: str) -> int:
+        """The small id of a thread of a process (a small id); it is described when it is new."""
+        small = self._tids.get((process, tid))
+        if small is None:
+            owner = self._owners[process]
+            small = self._tids[process, tid] = self._number(tid, owner)
+            content = integer(UUID, self.uuid("thread", small))
+            inner = integer(1, process) + integer(2, small) + (string(5, name) if name else b"")
+            content += integer(PARENT, self.uuid("process", process)) + message(THREAD, inner)
+            self._emit(message(TRACK_DESCRIPTOR, content))
+        return small
+
+    def uuid(self, *key: object) -> int:
+        """The uuid of a track by whatever names it."""
+        return self._uuids.setdefault(key, len(self._uuids) + 1)
+
+    def named(self, parent: int, name: str, *key: object, counter: bool = False) -> int:
+        """A track of its own below another (0: none), described when it is first asked for."""
+        full = ("named", parent, name, counter, *key)
+        if full in self._uuids:
+            return self._uuids[full]
+        uuid = self.uuid(*full)
+        content = integer(UUID, uuid) + string(NAME, name)
+        if parent:
+            content += integer(PARENT, parent)
+        if counter:
+            content += message(COUNTER, b"")
+        self._emit(message(TRACK_DESCRIPTOR, content))
+        return uuid
+
+    def _describe_process(self, small: int, name: str) -> None:
+        inner = integer(1, small) + (string(6, name) if name else b"")
+        content = integer(UUID, self.uuid("process", small)) + message(PROCESS, inner)
+        self._emit(message(TRACK_DESCRIPTOR, content))
+
+    def _number(self, wanted: int, owner: Process) -> int:
+        """A free id: the wanted one where it fits and no other process has it."""
+        number = wanted
+        if not 0 < wanted < IDS or self._owners.get(wanted, owner) != owner:
+            while self._next_id in self._owners:
+                self._next_id -= 1
+            number = self._next_id
+            self.renumbered[wanted] = number
+        self._owners[number] = owner
+        return number
