@@ -198,6 +198,14 @@ def fx_exporters() -> Iterable[Exporter]:
             options=(BY,),
         ),
         Exporter(
+            name="perfetto",
+            title="a timeline for Perfetto: slices, counters, flows, switches, logs",
+            accepts=frozenset({"slices", "instants", "counters", "sched", "logs", "properties"}),
+            suffixes=(".pftrace", ".pftrace.gz", ".perfetto-trace"),
+            open=lazy("fxframework.exporters.perfetto.export:open_export"),
+            binary=True,
+        ),
+        Exporter(
             name="pprof",
             title="a profile of stacks, for pprof",
             accepts=CALLS,

@@ -4,70 +4,77 @@ A track of Perfetto holds slices that nest. A slice that overlaps another withou
 goes on a further lane of its track, so that nothing is lost.
 """
 
+from __future__ import annotations
+
+from typing import Any
+
+from fxframework.kernels.buffers import full, view
+from fxframework.kernels.kernel import Kernel
+
+LANES = 32
+"""Lanes of one track; where all are taken, a slice is cut short to fit on the first."""
 OPEN = 0x7FFF_FFFF_FFFF_FFFF
 """End of a slice that was never closed: it has no end event."""
-MAX_LANES = 32
-"""Lanes of one track; where all are taken, a slice is cut short to fit on the first."""
 
 
-class Nesting:
-    """Events of ``n`` slices, which are sorted by track, start, depth, and end (longest first).
+class Nesting(Kernel):
+    """Events of slices that are sorted by track, start, depth and end (the longest first).
 
-    ``track``, ``depth`` (int64), ``start`` and ``end`` (int64, ns) describe the slices, all of
-    shape (n,). ``events`` (int64, 2n) gets ``i`` for the begin and ``~i`` for the end of slice
-    ``i``, ``lane`` (int64, n) its lane; ``end`` is changed where a slice was cut short.
+    ``track``, ``depth``, ``start`` and ``end`` (ns) are int64 of shape (n,). Afterwards
+    ``events[:count]`` has ``i`` for the begin and ``~i`` for the end of slice ``i``, ``lane`` the
+    lane of each slice; ``end`` is changed where a slice was cut short, ``cut`` counts these.
     """
 
-    def __init__(self, track, start, end, depth, events, lane, below):  # type: ignore[no-untyped-def]
-        self.track = track
-        self.start = start
-        self.end = end
-        self.depth = depth
-        self.events = events
-        self.lane = lane
-        self.below = below
-        self.tops = [-1] * MAX_LANES
+    def __init__(self, track: Any, start: Any, end: Any, depth: Any) -> None:
+        self.track = view(track, "i8")
+        self.start = view(start, "i8")
+        self.end = view(end, "i8")
+        self.depth = view(depth, "i8")
+        self.size = len(start)
+        self.events = full(2 * self.size, "i8")
+        self.lane = full(self.size, "i8")
+        self.below = full(self.size, "i8")
+        self.tops = full(LANES, "i8", -1)
+        self.most = LANES
+        self.open = OPEN
         self.lanes = 0
         self.count = 0
         self.cut = 0
 
-    def run(self):  # type: ignore[no-untyped-def]
-        """Fill the arrays; gives the number of events."""
-        last = -1
-        for i in range(len(self.start)):
-            if i and self.track[i] != last:
+    def step(self) -> int:
+        """Fill the arrays."""
+        for i in range(self.size):
+            if i > 0 and self.track[i] != self.track[i - 1]:
                 self.finish()
-            last = self.track[i]
             self.place(i)
         self.finish()
-        return self.count
+        return 0
 
-    def place(self, i):  # type: ignore[no-untyped-def]
+    def place(self, i: int) -> int:
         """Put slice ``i`` on the first lane where it nests."""
         for lane in range(self.lanes):
             self.close_before(lane, i)
             top = self.tops[lane]
             if top < 0 or self.end[top] >= self.end[i]:
-                self.push(lane, i)
-                return
-        if self.lanes < MAX_LANES:
+                return self.push(lane, i)
+        if self.lanes < self.most:
+            self.tops[self.lanes] = -1
             self.lanes += 1
-            self.tops[self.lanes - 1] = -1
-            self.push(self.lanes - 1, i)
-            return
+            return self.push(self.lanes - 1, i)
         self.end[i] = self.end[self.tops[0]]
         self.cut += 1
-        self.push(0, i)
+        return self.push(0, i)
 
-    def push(self, lane, i):  # type: ignore[no-untyped-def]
+    def push(self, lane: int, i: int) -> int:
         """Begin slice ``i`` on a lane."""
         self.below[i] = self.tops[lane]
         self.tops[lane] = i
         self.lane[i] = lane
         self.events[self.count] = i
         self.count += 1
+        return 0
 
-    def close_before(self, lane, i):  # type: ignore[no-untyped-def]
+    def close_before(self, lane: int, i: int) -> int:
         """End what is over on a lane when slice ``i`` begins."""
         top = self.tops[lane]
         start = self.start[i]
@@ -80,8 +87,9 @@ class Nesting:
             self.close(top)
             top = self.below[top]
         self.tops[lane] = top
+        return 0
 
-    def finish(self):  # type: ignore[no-untyped-def]
+    def finish(self) -> int:
         """End all slices of a track."""
         for lane in range(self.lanes):
             top = self.tops[lane]
@@ -89,9 +97,11 @@ class Nesting:
                 self.close(top)
                 top = self.below[top]
         self.lanes = 0
+        return 0
 
-    def close(self, i):  # type: ignore[no-untyped-def]
+    def close(self, i: int) -> int:
         """End slice ``i``, if it has an end."""
-        if self.end[i] != OPEN:
+        if self.end[i] != self.open:
             self.events[self.count] = ~i
             self.count += 1
+        return 0
