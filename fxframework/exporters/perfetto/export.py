@@ -71,6 +71,8 @@ BUNDLE = 4096
 """Context switches, or logs, of one packet."""
 LONGEST_COMM = 32
 """Bytes of a thread's name in a context switch; its track has the whole name."""
+MOST_LATE = 64
+"""Levels of slices that begin together and are looked at, innermost first in the file."""
 BEFORE_ZERO = "rows before time 0"
 CUT_SHORT = "lengths of slices that overlap more than 32 others"
 WITHOUT_SLICE = "flows outside of slices"
@@ -99,7 +101,8 @@ def _number(values: Mapping[int, str], name: str) -> int:
 
 
 _LEVELS = np.array(sorted(LOG_LEVELS.values()))
-_PRIORITIES = np.array([2, *(PRIORITIES[name] for name in LOG_LEVELS)])
+_PRIORITIES = np.array([4, *(PRIORITIES[name] for name in LOG_LEVELS)])
+"""By level; logs without a severity (of traces) are information."""
 _WAKEUP, _LAST = _number(SCHED_KINDS, "wakeup"), _number(FLOW_PHASES, "end")
 _ASYNC, _PROCESS, _GLOBAL = (
     _number(SLICE_KINDS, "async"),
@@ -256,7 +259,7 @@ class _CaptureWriter:
         end = np.where(dur < 0, OPEN, start + np.minimum(np.maximum(dur, 0), OPEN - 1 - start))
         track = self._slice_tracks(table, keep)
         depth = table.array("depth")[keep]
-        order = np.lexsort((-end, depth, start, track))
+        order = np.lexsort((-end, depth, _first_rows(table)[keep], start, track))
         rows = keep[order]
         track, start, end, depth = (
             np.ascontiguousarray(values[order], np.int64) for values in (track, start, end, depth)
@@ -596,12 +599,34 @@ def _padded(values: list[bytes]) -> Comms:
 
 def _roots(table: Table) -> I64:
     """For each row of `slices`, the place of the outermost slice around it."""
-    rows, parents = table.array("row"), table.array("parent")
-    order = np.argsort(rows, kind="stable")
-    place = order[np.minimum(np.searchsorted(rows, parents, sorter=order), rows.size - 1)]
-    up = np.where((parents >= 0) & (rows[place] == parents), place, np.arange(rows.size))
+    up = _parents(table)
     while True:
         further = up[up]
         if np.array_equal(further, up):
             return up
         up = further
+
+
+def _parents(table: Table) -> I64:
+    """For each row of `slices`, the place of the slice around it; its own where there is none."""
+    rows, parents = table.array("row"), table.array("parent")
+    order = np.argsort(rows, kind="stable")
+    place = order[np.minimum(np.searchsorted(rows, parents, sorter=order), rows.size - 1)]
+    return np.where((parents >= 0) & (rows[place] == parents), place, np.arange(rows.size))
+
+
+def _first_rows(table: Table) -> I64:
+    """For each row of `slices`, the least row of it and of those within it that begin with it.
+
+    Complete events may stand in the file before the one around them, which begins first.
+    """
+    first: I64 = table.array("row").astype(np.int64)
+    parents, start = _parents(table), table.array("ts")
+    late = np.flatnonzero((start[parents] == start) & (parents > np.arange(first.size)))
+    for _ in range(MOST_LATE):
+        found = first.copy()
+        np.minimum.at(found, parents[late], first[late])
+        if np.array_equal(found, first):
+            break
+        first = found
+    return first
