@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from fxframework.model.diagnostics import Diagnostic
     from fxframework.model.selection import Selection
     from fxframework.model.table import Table
+    from fxframework.query import sql
     from fxframework.registry import Confidence, Exporter, Option, Probe, Reader, Writer
     from fxframework.verbs import convert, diff, salvage, verify
 
@@ -56,6 +57,7 @@ _HOMES = {
     "diff": "fxframework.verbs",
     "open": "fxframework.host",
     "salvage": "fxframework.verbs",
+    "sql": "fxframework.query",
     "verify": "fxframework.verbs",
 }
 
@@ -84,6 +86,7 @@ __all__ = [
     "hookimpl",
     "open",
     "salvage",
+    "sql",
     "verify",
 ]
 

@@ -31,6 +31,7 @@ COMMANDS = {
     "cat": "Print a capture: as text, as records, or one of its tables.",
     "convert": "Put captures into another form.",
     "verify": "List every departure from the format.",
+    "sql": "Ask captures in SQL.",
     "diff": "Say what differs between two captures.",
     "account": "Say how often functions were called, and for how long.",
     "stack": "Show the time by stacks of calls.",

@@ -26,6 +26,13 @@ BY = Option(
     help="what tells calls apart: id, name, category or another column of slices; by default id, "
     "or name where calls have no id",
 )
+TABLE = Option(
+    name="table",
+    type=str,
+    default="",
+    help="the table; if not given, the first of slices, logs, properties, instants, counters, … "
+    "that has rows",
+)
 DEPTH = Option(
     name="depth",
     type=int,
@@ -138,13 +145,7 @@ def fx_exporters() -> Iterable[Exporter]:
             suffixes=(".csv", ".csv.gz"),
             open=lazy("fxframework.exporters.csv_table:open_export"),
             options=(
-                Option(
-                    name="table",
-                    type=str,
-                    default="",
-                    help="the table; if not given, the first of slices, logs, properties, "
-                    "instants, counters, … that has rows",
-                ),
+                TABLE,
                 Option(
                     name="delimiter",
                     type=str,
@@ -164,6 +165,32 @@ def fx_exporters() -> Iterable[Exporter]:
                     help="add a row's arguments, as a JSON object",
                 ),
             ),
+        ),
+        Exporter(
+            name="arrow",
+            title="one table as an Arrow IPC file",
+            accepts=frozenset(STANDARD_TABLES),
+            suffixes=(".arrow", ".feather"),
+            open=lazy("fxframework.exporters.columnar:open_arrow"),
+            options=(TABLE,),
+            binary=True,
+        ),
+        Exporter(
+            name="parquet",
+            title="one table as a Parquet file",
+            accepts=frozenset(STANDARD_TABLES),
+            suffixes=(".parquet",),
+            open=lazy("fxframework.exporters.columnar:open_parquet"),
+            options=(TABLE,),
+            binary=True,
+        ),
+        Exporter(
+            name="duckdb",
+            title="every table in a duckdb database file",
+            accepts=frozenset(STANDARD_TABLES),
+            suffixes=(".duckdb", ".db"),
+            open=lazy("fxframework.exporters.columnar:open_duckdb"),
+            binary=True,
         ),
         Exporter(
             name="folded",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import html
 import reprlib
 from collections import namedtuple
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -203,8 +203,8 @@ class Table:
         for at in range(0, len(self), rows):
             yield self.select(slice(at, at + rows))
 
-    def to_arrow(self) -> pa.Table:
-        """The table as pyarrow holds it.
+    def to_arrow(self, columns: Sequence[str] | None = None) -> pa.Table:
+        """The table, or some of its columns, as pyarrow holds it.
 
         Code columns are dictionaries of strings, null for -1; text columns are `large_string`;
         both are binary where one of their strings is not UTF-8. Pairs are lists of two integers.
@@ -213,9 +213,9 @@ class Table:
         from fxframework.model.arrow import arrow_table
 
         # Making a column may add strings to the pool: it is read once all of them are made.
-        columns = {name: self[name] for name in self.columns}
-        kinds = [column.kind for column in self.schema.all_columns]
-        return arrow_table(columns, kinds, self.pool)
+        made = {name: self[name] for name in (self.columns if columns is None else columns)}
+        kinds = [self.schema.column(name).kind for name in made]
+        return arrow_table(made, kinds, self.pool)
 
     def to_polars(self) -> pl.DataFrame:
         """The table as a polars DataFrame; MissingExtraError without polars or pyarrow."""

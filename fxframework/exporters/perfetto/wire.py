@@ -91,8 +91,12 @@ class Messages:
         return self._append(matrix, np.ones(matrix.shape, np.bool_))
 
     def padded(self, number: int, matrix: U8, sizes: NDArray[np.int64]) -> Messages:
-        """Append a field of bytes: the first ``sizes`` of each row of a (rows, width) matrix."""
-        self.header(number, sizes)
+        """Append a field of bytes: the first ``sizes`` of each row of a (rows, width) matrix.
+
+        Where that is none of them, there is no field.
+        """
+        self.constant(tag(number, LENGTH), sizes > 0)
+        self._raw_varints(sizes, sizes > 0)
         return self._append(matrix, np.arange(matrix.shape[1])[None, :] < sizes[:, None])
 
     def header(self, number: int, sizes: NDArray[np.int64]) -> Messages:

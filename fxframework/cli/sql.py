@@ -1,0 +1,210 @@
+"""``fxf sql``: the tables of captures asked in SQL, at once or at a prompt."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from fxframework.cli.app import command as _command
+from fxframework.cli.render import printable
+from fxframework.cli.session import Session
+from fxframework.errors import ExitCode, FxError, UsageError, WriteRefusedError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from fxframework.query import Database
+
+PROMPT, MORE = "fxf> ", "...> "
+SHOWN = 200
+"""Rows that the prompt, and a terminal, show of a result."""
+HELP = """A query ends with a semicolon. `.tables` lists the views, `.columns VIEW` their columns,
+`.quit` ends."""
+WRITERS = (".parquet", ".arrow", ".csv")
+
+
+@_command(captures=True, name="sql", short_help="Ask captures in SQL.")
+@click.option("--out", "-O", metavar="OUT", help="Write the result: OUT.parquet, .arrow or .csv.")
+@click.option("--force", is_flag=True, help="Replace OUT where it exists.")
+@click.argument("words", nargs=-1, required=True, metavar="FILE... [QUERY]")
+def command(session: Session, words: tuple[str, ...], out: str | None, force: bool) -> ExitCode:
+    """Ask the tables of captures in SQL (duckdb's), each a view of its name.
+
+    slices_with_names, instants_with_names, counters_with_names, flows_with_names,
+    sched_with_names and logs_with_keys have process, thread and arguments beside. Of several
+    files every view has the rows of all, and a column `capture`. Without a QUERY there is a
+    prompt; from a pipe, queries are read that end with semicolons.
+    """
+    session.whole("sql")
+    files, query = _split(session, words)
+    with contextlib.ExitStack() as stack:
+        captures = [
+            stack.enter_context(session.open(text, several=len(files) > 1)) for text in files
+        ]
+        from fxframework.query import Database
+
+        database = stack.enter_context(Database(captures))
+        if query is not None:
+            _answer(session, database, query, out, force=force)
+        elif out is not None:
+            raise UsageError("-O writes the result of a query", remedy="add the query")
+        elif sys.stdin.isatty():
+            _prompt(session, database)
+        else:
+            for each in _statements(sys.stdin):
+                _answer(session, database, each, None, force=False)
+        return max(session.status(capture) for capture in captures)
+
+
+def _split(session: Session, words: Sequence[str]) -> tuple[list[str], str | None]:
+    """The files, and the query where the last word is one: text with a space that is no file."""
+    from pathlib import Path
+
+    last = words[-1]
+    _, path = session.named(last)
+    is_file = path == "-" or Path(path).exists()
+    if is_file or not any(mark in last for mark in " \n\t;"):
+        return list(words), None
+    if len(words) == 1:
+        raise UsageError("no file is given", remedy="fxf sql FILE 'select …'")
+    return list(words[:-1]), last
+
+
+def _answer(
+    session: Session, database: Database, query: str, out: str | None, *, force: bool
+) -> None:
+    with session.screen.working("asking"):
+        result = database.query(query)
+    if out is not None:
+        _write(result, out, force=force)
+        session.screen.note(f"wrote {out}: {result.num_rows:,} rows")
+    else:
+        _show(session, result)
+
+
+def _show(session: Session, result: pa.Table) -> None:
+    """Print a result: aligned on a terminal, else tab-separated; JSON lines with --json."""
+    screen = session.screen
+    if session.settings.json:
+        for batch in result.to_batches(max_chunksize=4096):
+            for row in batch.to_pylist():
+                screen.write(screen.json_line(row) + b"\n")
+        return
+    names = [printable(name) for name in result.column_names]
+    if not screen.out_is_terminal:
+        screen.print("\t".join(names))
+        for row in _rows(result):
+            screen.print("\t".join(row))
+        return
+    shown = list(_rows(result.slice(0, SHOWN)))
+    screen.columns([names, *shown], indent=0)
+    if result.num_rows > SHOWN:
+        screen.print(f"({result.num_rows:,} rows, {SHOWN} shown; -O OUT.csv writes all of them)")
+
+
+def _rows(result: pa.Table) -> Iterator[list[str]]:
+    for batch in result.to_batches(max_chunksize=4096):
+        for row in zip(*(column.to_pylist() for column in batch.columns), strict=True):
+            yield [_cell(value) for value in row]
+
+
+def _cell(value: Any) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, dict):
+        value = ", ".join(f"{key}={_cell(item)}" for key, item in value.items() if item is not None)
+    return printable(value if isinstance(value, str) else str(value))
+
+
+def _write(result: pa.Table, out: str, *, force: bool) -> None:
+    """Write a result where the suffix says how. Raises WriteRefusedError."""
+    from fxframework.exporters.columnar import write_arrow, write_csv, write_parquet
+    from fxframework.io.sink import Sink
+
+    for suffix, write in zip(WRITERS, (write_parquet, write_arrow, write_csv), strict=True):
+        if out.endswith(suffix):
+            with Sink.open(out, force=force) as sink:
+                write(result, sink)
+            return
+    raise WriteRefusedError(
+        "no result of a query has this suffix", path=out, remedy=f"use {', '.join(WRITERS)}"
+    )
+
+
+def _statements(lines: Iterator[str] | Any) -> Iterator[str]:
+    """Queries of a text, each up to a semicolon at the end of a line."""
+    held: list[str] = []
+    for line in lines:
+        held.append(line)
+        if line.rstrip().endswith(";"):
+            yield "".join(held)
+            held.clear()
+    if "".join(held).strip():
+        yield "".join(held)
+
+
+def _prompt(session: Session, database: Database) -> None:
+    """Read queries at a prompt with history and completion, until the input ends."""
+    _complete(database)
+    held = ""
+    session.screen.print(HELP)
+    while True:
+        try:
+            line = input(MORE if held else PROMPT)
+        except EOFError:
+            session.screen.print()
+            return
+        except KeyboardInterrupt:
+            session.screen.print()
+            held = ""
+            continue
+        held = f"{held}\n{line}" if held else line
+        if not held.strip():
+            held = ""
+            continue
+        if held.startswith("."):
+            if held.strip() in {".quit", ".exit"}:
+                return
+            _list(session, database, held.split())
+            held = ""
+        elif held.rstrip().endswith(";"):
+            try:
+                _answer(session, database, held, None, force=False)
+            except FxError as error:
+                session.screen.error(error)
+            session.screen.flush()
+            held = ""
+
+
+def _list(session: Session, database: Database, words: list[str]) -> None:
+    views = database.views
+    if words[0] == ".tables":
+        session.screen.print("  ".join(views))
+    elif words[0] == ".columns" and len(words) == 2 and words[1] in views:
+        session.screen.print("  ".join(views[words[1]]))
+    else:
+        session.screen.print(HELP)
+
+
+def _complete(database: Database) -> None:
+    """Let the tab key complete views, columns and a few words of SQL, where readline is there."""
+    try:
+        import readline
+    except ImportError:
+        return
+    known = {name for columns in database.views.values() for name in columns}
+    words = sorted(
+        known | database.views.keys() | {"select", "from", "where", "group by", "order by", "limit"}
+    )
+
+    def complete(text: str, state: int) -> str | None:
+        found = [word for word in words if word.startswith(text.lower())]
+        return found[state] if state < len(found) else None
+
+    readline.set_completer(complete)
+    readline.set_completer_delims(" \t\n,().;")
+    readline.parse_and_bind("tab: complete")

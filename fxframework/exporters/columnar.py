@@ -1,0 +1,266 @@
+"""The exporters `arrow`, `parquet` and `duckdb`: tables as they are, for tools of columns."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import tempfile
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from fxframework.errors import MissingExtraError, UsageError, WriteRefusedError, did_you_mean
+from fxframework.io.sink import Sink
+from fxframework.model.capture import Capture
+from fxframework.model.schema import Column
+from fxframework.registry import ExportSession
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+__all__ = [
+    "arrow_schema",
+    "open_arrow",
+    "open_duckdb",
+    "open_parquet",
+    "write_arrow",
+    "write_csv",
+    "write_parquet",
+]
+
+PREFERRED = ("slices", "logs", "properties", "instants", "counters", "sched", "args")
+"""Tables that a file of one table holds, the first of them that has rows."""
+ROWS = 1 << 20
+"""Rows of a batch of Arrow, of a row group of Parquet."""
+
+
+def open_arrow(sink: Sink, options: Mapping[str, Any]) -> ExportSession:
+    """The exporter `arrow`: an Arrow IPC file of one table."""
+    return _TableExport(sink, options["table"], write_arrow)
+
+
+def open_parquet(sink: Sink, options: Mapping[str, Any]) -> ExportSession:
+    """The exporter `parquet`: a Parquet file of one table."""
+    return _TableExport(sink, options["table"], write_parquet)
+
+
+def open_duckdb(sink: Sink, options: Mapping[str, Any]) -> ExportSession:  # noqa: ARG001
+    """The exporter `duckdb`: a database file with every table of the captures."""
+    return _DatabaseExport(sink)
+
+
+def arrow_schema(capture: Capture, table: str, schema: pa.Schema) -> pa.Schema:
+    """A schema with what each column means: its text and unit, and the names of its numbers."""
+    if table not in capture.schemas:
+        return schema.with_metadata({"fxframework.table": table})
+    known = {column.name: column for column in capture.schemas[table].all_columns}
+    fields = [
+        field.with_metadata(_meaning(known[field.name])) if field.name in known else field
+        for field in schema
+    ]
+    import pyarrow as pa
+
+    about = {
+        "fxframework.table": table,
+        "fxframework.format": capture.format,
+        "fxframework.capture": os.fspath(capture.name),
+    }
+    if capture.utc_offset_ns is not None:
+        about["fxframework.utc_offset_ns"] = str(capture.utc_offset_ns)
+    return pa.schema(fields, metadata=about)
+
+
+def _meaning(column: Column) -> dict[str, str]:
+    found = {"description": column.doc}
+    if column.unit:
+        found["unit"] = column.unit
+    if column.values:
+        found["values"] = ", ".join(f"{number}={name}" for number, name in column.values.items())
+    return found
+
+
+class _TableExport:
+    """Writes one table of each capture, one behind the other."""
+
+    def __init__(self, sink: Sink, table: str, write: Callable[[pa.Table, Sink], None]) -> None:
+        self._sink = sink
+        self._table = table
+        self._write = write
+        self._parts: list[pa.Table] = []
+        self._left: dict[str, int] = {}
+
+    def write(self, capture: Capture) -> None:
+        """Take the table of a capture. Raises WriteRefusedError where it has none with rows."""
+        counts = capture.row_counts()
+        name = self._table or next((name for name in PREFERRED if counts.get(name)), "")
+        if name not in capture.tables:
+            remedy = f"-o table=NAME chooses one of {', '.join(capture.tables)}"
+            if self._table:
+                raise UsageError(
+                    f"a {capture.format} capture has no table {name!r}"
+                    f"{did_you_mean(name, capture.tables)}",
+                    path=capture.name,
+                    remedy=remedy,
+                )
+            raise WriteRefusedError("no table of it has rows", path=capture.name, remedy=remedy)
+        self._table = name
+        table = capture.table(name).to_arrow()
+        self._parts.append(table.cast(arrow_schema(capture, name, table.schema)))
+        for other, rows in counts.items():
+            if rows and other != name:
+                label = f"rows of {other}"
+                self._left[label] = self._left.get(label, 0) + rows
+
+    def close(self) -> Mapping[str, int]:
+        """Write the file; gives the rows of the tables that it does not hold."""
+        import pyarrow as pa
+
+        if self._parts:
+            if len(self._parts) > 1:
+                self._parts = [unified(part) for part in self._parts]
+            self._write(pa.concat_tables(self._parts, promote_options="permissive"), self._sink)
+        return self._left
+
+
+def unified(table: pa.Table) -> pa.Table:
+    """A table whose dictionaries of strings have one type, so that several fit together."""
+    import pyarrow as pa
+
+    fields = [
+        field.with_type(pa.dictionary(pa.int32(), pa.string()))
+        if pa.types.is_dictionary(field.type) and pa.types.is_string(field.type.value_type)
+        else field
+        for field in table.schema
+    ]
+    return table.cast(pa.schema(fields, metadata=table.schema.metadata))
+
+
+class _File:
+    """A sink as the file object that pyarrow writes to."""
+
+    closed = False
+
+    def __init__(self, sink: Sink) -> None:
+        self._sink = sink
+
+    def write(self, data: Any) -> int:
+        """Append bytes."""
+        view = memoryview(data)
+        self._sink.write(view)
+        return view.nbytes
+
+    def flush(self) -> None:
+        """Nothing is held back here."""
+
+    def close(self) -> None:
+        """The sink is committed by whoever opened it."""
+
+    def tell(self) -> int:
+        """Bytes written so far."""
+        return self._sink.written
+
+    def writable(self) -> bool:
+        """As it is."""
+        return True
+
+    def readable(self) -> bool:
+        """Only written to."""
+        return False
+
+    def seekable(self) -> bool:
+        """Only appended to."""
+        return False
+
+
+def write_arrow(table: pa.Table, sink: Sink) -> None:
+    """Write an Arrow IPC file."""
+    import pyarrow as pa
+
+    # A file may hold one dictionary a column, so those of chunks are made one.
+    whole = table.unify_dictionaries()
+    with pa.ipc.new_file(pa.PythonFile(_File(sink), "w"), whole.schema) as writer:
+        writer.write_table(whole, max_chunksize=ROWS)
+
+
+def write_parquet(table: pa.Table, sink: Sink) -> None:
+    """Write a Parquet file, zstd-compressed; names are dictionary-encoded."""
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    names = [field.name for field in table.schema if pa.types.is_dictionary(field.type)]
+    with parquet.ParquetWriter(
+        pa.PythonFile(_File(sink), "w"),
+        table.schema,
+        compression="zstd",
+        compression_level=1,
+        use_dictionary=names,
+        version="2.6",
+    ) as writer:
+        writer.write_table(table, row_group_size=ROWS)
+
+
+def write_csv(table: pa.Table, sink: Sink) -> None:
+    """Write comma-separated values with a header line; nested values as text."""
+    import pyarrow as pa
+    from pyarrow import csv
+
+    plain = [
+        column.cast(column.type.value_type)
+        if pa.types.is_dictionary(column.type)
+        else pa.array([None if each is None else str(each) for each in column.to_pylist()])
+        if pa.types.is_nested(column.type)
+        else column
+        for column in table.columns
+    ]
+    csv.write_csv(pa.table(plain, names=table.column_names), pa.PythonFile(_File(sink), "w"))
+
+
+class _DatabaseExport:
+    """Fills a database in a temporary file, which becomes the output."""
+
+    def __init__(self, sink: Sink) -> None:
+        try:
+            import duckdb
+        except ImportError:
+            raise MissingExtraError("duckdb", "sql", purpose="a database file") from None
+        self._duckdb = duckdb
+        self._sink = sink
+        self._stack = contextlib.ExitStack()
+        folder = self._stack.enter_context(tempfile.TemporaryDirectory(prefix="fxf-duckdb-"))
+        self._path = Path(folder) / "capture.duckdb"
+        self._connection = duckdb.connect(str(self._path))
+        self._known: set[str] = set()
+        self._captures = 0
+
+    def write(self, capture: Capture) -> None:
+        """Put every table of a capture into the database, with the capture's name in each row."""
+        import pyarrow as pa
+
+        self._captures += 1
+        for name in capture.tables:
+            table = capture.table(name).to_arrow()
+            whose = pa.DictionaryArray.from_arrays(
+                pa.nulls(len(table), pa.int32()).fill_null(0), [capture.name]
+            )
+            self._connection.register("given", table.append_column("capture", whose))
+            given = self._connection.table("given")
+            if name in self._known:
+                given.insert_into(name)
+            else:
+                given.create(name)
+            self._connection.unregister("given")
+            self._known.add(name)
+
+    def close(self) -> Mapping[str, int]:
+        """Write the database file; it holds everything that the tables do."""
+        self._connection.execute("checkpoint")
+        self._connection.close()
+        with self._stack, self._path.open("rb") as file:
+            for chunk in _chunks(file):
+                self._sink.write(chunk)
+        return {}
+
+
+def _chunks(file: Any) -> Iterator[bytes]:
+    while chunk := file.read(1 << 20):
+        yield chunk

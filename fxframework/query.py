@@ -1,0 +1,226 @@
+"""SQL over captures: their tables, and joined forms of them, as views of a duckdb connection."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+from collections.abc import Callable, Sequence
+from collections.abc import Set as AbstractSet
+from typing import TYPE_CHECKING, Self
+
+import numpy as np
+
+from fxframework.errors import MissingExtraError, UsageError, did_you_mean
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from fxframework.model.capture import Capture
+    from fxframework.model.table import Table
+
+__all__ = ["JOINED", "Database", "sql"]
+
+JOINED = {
+    "slices": "slices_with_names",
+    "instants": "instants_with_names",
+    "counters": "counters_with_names",
+    "flows": "flows_with_names",
+    "sched": "sched_with_names",
+    "logs": "logs_with_keys",
+}
+"""For a table, the view of it with names, process and thread, and arguments as a struct."""
+CAPTURE = "capture"
+"""Column of the name of the capture, where there are several."""
+ARGS = "args"
+ARGUMENT = "arg_"
+WORD = re.compile(r'"((?:[^"]|"")+)"|[A-Za-z_][A-Za-z_0-9]*')
+EVERYTHING = frozenset({"natural", "describe", "summarize", "show", "pivot", "unpivot"})
+"""Words of statements that use columns which they do not name."""
+
+
+def sql(captures: Capture | Sequence[Capture], query: str) -> pa.Table:
+    """The result of a query over the tables of captures, as an Arrow table.
+
+    Every table is a view of its name; ``slices_with_names``, ``sched_with_names``,
+    ``logs_with_keys`` and so on (``JOINED``) have names, ids and arguments beside. Of several
+    captures a view has the rows of all of them, and a column ``capture``. Files can be neither
+    read nor written by the query.
+
+    Raises UsageError for a query that duckdb refuses, with the place, and MissingExtraError
+    without duckdb or pyarrow.
+    """
+    several = [captures] if not isinstance(captures, Sequence) else captures
+    with Database(several) as database:
+        return database.query(query)
+
+
+class Database:
+    """A duckdb connection with the views of some captures, made as queries mention them.
+
+    Only the columns that a query names are decoded. Use as a context manager.
+    """
+
+    def __init__(self, captures: Sequence[Capture]) -> None:
+        try:
+            import duckdb
+        except ImportError:
+            raise MissingExtraError("duckdb", "sql", purpose="a query") from None
+        self._duckdb = duckdb
+        self._captures = list(captures)
+        self._connection = duckdb.connect(
+            config={"enable_external_access": "false", "python_enable_replacements": "false"}
+        )
+        self._connection.execute("set autoinstall_known_extensions = false")
+        self._connection.execute("set autoload_known_extensions = false")
+        self._connection.execute("set lock_configuration = true")
+        self._made: dict[str, frozenset[str]] = {}
+
+    @property
+    def views(self) -> dict[str, tuple[str, ...]]:
+        """The views that queries may name, each with its columns (a joined one: those known)."""
+        found: dict[str, tuple[str, ...]] = {}
+        for capture in self._captures:
+            for name in capture.tables:
+                schema = capture.schemas.get(name)
+                columns = () if schema is None else [column.name for column in schema.all_columns]
+                found[name] = tuple(dict.fromkeys((*found.get(name, ()), *columns)))
+                if name in JOINED:
+                    found[JOINED[name]] = (*found[name], ARGS)
+        return found
+
+    def query(self, query: str) -> pa.Table:
+        """The result of one or more statements (of the last one), as an Arrow table."""
+        words = {
+            (match[1] or match[0]).replace('""', '"').lower() for match in WORD.finditer(query)
+        }
+        everything = "*" in query or "select" not in words or bool(words & EVERYTHING)
+        try:
+            self._make(words, everything=everything)
+            return self._run(query)
+        except self._duckdb.BinderException:
+            # Perhaps a column is used that the text does not name; else the message is better so.
+            self._make(words, everything=True)
+        try:
+            return self._run(query)
+        except self._duckdb.BinderException as error:
+            raise self._refused(query, error) from None
+
+    def _run(self, query: str) -> pa.Table:
+        import pyarrow as pa
+
+        try:
+            result = self._connection.sql(query)
+            return _plain_sums(pa.table({}) if result is None else result.to_arrow_table())
+        except self._duckdb.BinderException:
+            raise
+        except self._duckdb.Error as error:
+            raise self._refused(query, error) from None
+
+    def _refused(self, query: str, error: Exception) -> UsageError:
+        try:
+            self._connection.execute(query)  # here the message names the place
+        except self._duckdb.Error as placed:
+            error = placed
+        text = str(error).strip()
+        kind, _, rest = text.partition(": ")
+        message = rest if kind.endswith("Error") and rest else text
+        missing = re.search(r"Table with name (\S+) does not exist", text)
+        views = sorted(self.views)
+        remedy = f"the views are {', '.join(views)}"
+        if missing:
+            message = f"there is no table {missing[1]!r}{did_you_mean(missing[1], views)}"
+            place = text.find("LINE ")
+            message += f"\n{text[place:]}" if place >= 0 else ""
+        elif "operations are disabled" in text:
+            remedy = "a query reads the tables of the captures only; -o OUT writes its result"
+        elif kind != "Catalog Error":
+            remedy = "correct the query; `fxf sql FILE 'describe slices'` lists columns"
+        return UsageError(message, remedy=remedy)
+
+    def _make(self, words: AbstractSet[str], *, everything: bool) -> None:
+        """Make the views that are mentioned, with the columns that are."""
+        tables = dict.fromkeys(name for capture in self._captures for name in capture.tables)
+        for name in tables:
+            if name in words:
+                self._view(name, name, _plain, None if everything else words)
+            if JOINED.get(name) in words:
+                self._view(JOINED[name], name, _with_names, None)
+
+    def _view(
+        self,
+        view: str,
+        table: str,
+        make: Callable[[Table, Capture, Sequence[str]], pa.Table],
+        words: AbstractSet[str] | None,
+    ) -> None:
+        """Register a view with the columns among these words (None: all), and those it had."""
+        import pyarrow as pa
+
+        from fxframework.exporters.columnar import unified
+
+        known = self._made.get(view, frozenset())
+        made: set[str] = set()
+        parts = []
+        for capture in self._captures:
+            if table not in capture.tables:
+                continue
+            rows = capture.table(table)
+            columns = [
+                name
+                for name in rows.columns
+                if words is None or name.lower() in words or name in known
+            ] or [rows.columns[0]]
+            made |= set(columns)
+            if made <= known:
+                return
+            part = make(rows, capture, columns)
+            if len(self._captures) > 1:
+                name = pa.DictionaryArray.from_arrays(
+                    pa.array(np.zeros(len(rows), np.int32)), [capture.name]
+                )
+                part = unified(part.append_column(CAPTURE, name))
+            parts.append(part)
+        self._made[view] = frozenset(made)
+        whole = pa.concat_tables(parts, promote_options="permissive")
+        self._connection.register(view, whole)
+
+    def close(self) -> None:
+        """Close the connection; the captures stay open."""
+        self._connection.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+def _plain(table: Table, _capture: Capture, columns: Sequence[str]) -> pa.Table:
+    """Columns of a table as they are."""
+    return table.to_arrow(columns)
+
+
+def _with_names(table: Table, capture: Capture, _columns: Sequence[str]) -> pa.Table:
+    """A table with names and ids beside its own columns, and its arguments as one struct."""
+    import pyarrow as pa
+
+    frame = capture.frame(table.name, args=True)
+    own = [name for name in frame.column_names if not name.startswith(ARGUMENT)]
+    values = [name for name in frame.column_names if name.startswith(ARGUMENT)]
+    if not values:
+        return frame.select(own)
+    columns = [frame.column(name).combine_chunks() for name in values]
+    struct = pa.StructArray.from_arrays(columns, [name.removeprefix(ARGUMENT) for name in values])
+    return frame.select(own).append_column(ARGS, struct)
+
+
+def _plain_sums(result: pa.Table) -> pa.Table:
+    """A result in which whole numbers of 128 bits, as sums are, are int64 where they fit."""
+    import pyarrow as pa
+
+    for place, field in enumerate(result.schema):
+        if pa.types.is_decimal(field.type) and field.type.scale == 0:
+            with contextlib.suppress(pa.ArrowInvalid):
+                column = result.column(place).cast(pa.int64())
+                result = result.set_column(place, field.name, column)
+    return result

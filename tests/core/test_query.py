@@ -1,0 +1,139 @@
+"""SQL over captures: every table a view, joined views beside, and nothing else to be reached."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import fxframework as fxf
+from fxframework.errors import FxError, UsageError
+from fxframework.query import JOINED, Database
+from fxframework.testing.cli import run_cli
+
+CONFORMANCE = Path(__file__).parents[1] / "conformance"
+TRACE = CONFORMANCE / "trace" / "files" / "magic_trace_sample.fxt"
+SAMPLES = [
+    TRACE,
+    *sorted(CONFORMANCE.rglob("*.xray"))[:3],
+    *sorted(CONFORMANCE.rglob("*.fxlog"))[:2],
+    *sorted(CONFORMANCE.rglob("*.inspect"))[:2],
+]
+
+
+@pytest.mark.parametrize("sample", SAMPLES, ids=lambda path: path.name)
+def test_every_table_and_joined_view_has_the_rows_of_the_table(sample: Path) -> None:
+    with fxf.open(sample) as capture, Database([capture]) as database:
+        for name, columns in database.views.items():
+            table = next((t for t, view in JOINED.items() if view == name), name)
+            rows = len(capture.table(table))
+            found = database.query(f'select count(*) as n from "{name}"')
+            assert found.column("n").to_pylist() == [rows], name
+            if columns and name in capture.schemas:
+                every = database.query(f'select * from "{name}"')
+                assert every.column_names == list(capture.table(name).columns)
+                direct = capture.table(name).to_arrow()
+                for column in every.column_names:
+                    if every.column(column).type != direct.column(column).type:
+                        continue  # a dictionary comes back as plain strings
+                    assert every.column(column).to_pylist() == direct.column(column).to_pylist()
+
+
+def test_only_the_columns_that_are_named_are_decoded() -> None:
+    with fxf.open(TRACE) as capture, Database([capture]) as database:
+        found = database.query("select name, sum(dur) as d from slices group by name")
+        assert set(database._made["slices"]) == {"name", "dur"}
+        assert found.schema.field("d").type == "int64"
+        again = database.query("select max(ts) from slices")
+        assert again.num_rows == 1
+        assert set(database._made["slices"]) == {"name", "dur", "ts"}
+
+
+def test_a_query_without_select_has_every_column() -> None:
+    with fxf.open(TRACE) as capture:
+        assert fxf.sql(capture, "from slices limit 1").column_names == list(
+            capture.table("slices").columns
+        )
+        assert fxf.sql(capture, "describe slices").num_rows == len(capture.table("slices").columns)
+
+
+def test_captures_are_put_together_with_their_names() -> None:
+    with fxf.open(TRACE) as one, fxf.open(SAMPLES[1]) as other:
+        found = fxf.sql([one, other], "select capture, count(*) as n from slices group by all")
+        assert {row["capture"]: row["n"] for row in found.to_pylist()} == {
+            one.name: len(one.table("slices")),
+            other.name: len(other.table("slices")),
+        }
+
+
+@pytest.mark.parametrize(
+    ("query", "message"),
+    [
+        ("select nam from slices", r'"nam" not found.*\n(.*\n)*.*\^'),
+        ("select * from nosuch", r"no table 'nosuch'"),
+        ("select 1 +", "syntax error"),
+        ("selec 1", "syntax error"),
+        ("copy slices to '{path}'", "disabled"),
+        ("copy (select 1) to '{path}'", "disabled"),
+        ("attach '{path}'", "disabled"),
+        ("select * from read_csv('{path}')", "disabled"),
+        ("select * from read_text('{path}')", "disabled"),
+        ("select * from '{path}'", "disabled|no table"),
+        ("install httpfs", "disabled"),
+        ("load '{path}'", "disabled"),
+        ("set enable_external_access = true", "locked"),
+        ("set lock_configuration = false", "locked"),
+        ("export database '{path}'", "disabled"),
+        ("select getenv('HOME')", "getenv"),
+    ],
+)
+def test_what_a_query_may_not_do_is_a_clear_error(
+    query: str, message: str, tmp_path: Path
+) -> None:
+    path = tmp_path / "secret.csv"
+    path.write_text("a,b\n1,2\n")
+    with fxf.open(TRACE) as capture, pytest.raises(UsageError, match=message) as caught:
+        fxf.sql(capture, query.format(path=path))
+    assert caught.value.remedy
+    assert [each.name for each in tmp_path.iterdir()] == ["secret.csv"]
+
+
+def test_python_variables_are_not_tables() -> None:
+    secret = {"a": [1]}
+    assert secret
+    with fxf.open(TRACE) as capture, pytest.raises(FxError, match="secret"):
+        fxf.sql(capture, "select * from secret")
+
+
+def test_the_command_prints_writes_and_refuses(tmp_path: Path) -> None:
+    done = run_cli("sql", str(TRACE), "select count(*) as n from slices")
+    assert (done.exit_code, done.stdout) == (0, b"n\n17296\n")
+    out = tmp_path / "x.parquet"
+    done = run_cli("sql", str(TRACE), "select name, dur from slices", "-O", str(out))
+    assert done.exit_code == 0
+    assert _rows(out) == 17296
+    again = run_cli("sql", str(TRACE), "select 1", "-O", str(out))
+    assert again.exit_code == 1
+    assert "--force" in again.stderr
+    bad = run_cli("sql", str(TRACE), "select nam from slices")
+    assert bad.exit_code == 2
+    assert "^" in bad.stderr
+    assert run_cli("sql", str(TRACE), "select 1", "-O", str(tmp_path / "x.doc")).exit_code == 1
+
+
+def _rows(path: Path) -> Any:
+    from pyarrow import parquet
+
+    return parquet.read_table(path).num_rows
+
+
+def test_queries_come_from_a_pipe() -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "fxframework.cli", "sql", str(TRACE)],
+        input="select count(*) as n\nfrom slices;\nselect 2 as two;\n",
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.stdout == "n\n17296\ntwo\n2\n", done.stderr
