@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from fxframework.cli.app import command as _command
-from fxframework.cli.render import printable
+from fxframework.cli.options import command as _command
 from fxframework.cli.session import Session
+from fxframework.cli.text import printable
 from fxframework.errors import ExitCode, FxError, UsageError, WriteRefusedError
 
 if TYPE_CHECKING:
@@ -28,10 +28,19 @@ WRITERS = (".parquet", ".arrow", ".csv")
 
 
 @_command(captures=True, name="sql", short_help="Ask captures in SQL.")
-@click.option("--out", "-O", metavar="OUT", help="Write the result: OUT.parquet, .arrow or .csv.")
+@click.option(
+    "-o",
+    "--option",
+    "given",
+    multiple=True,
+    metavar="OUT|KEY=VALUE",
+    help="Write the result to OUT.parquet, .arrow or .csv; or an option of a reader.",
+)
 @click.option("--force", is_flag=True, help="Replace OUT where it exists.")
 @click.argument("words", nargs=-1, required=True, metavar="FILE... [QUERY]")
-def command(session: Session, words: tuple[str, ...], out: str | None, force: bool) -> ExitCode:
+def command(
+    session: Session, words: tuple[str, ...], given: tuple[str, ...], force: bool
+) -> ExitCode:
     """Ask the tables of captures in SQL (duckdb's), each a view of its name.
 
     slices_with_names, instants_with_names, counters_with_names, flows_with_names,
@@ -40,6 +49,13 @@ def command(session: Session, words: tuple[str, ...], out: str | None, force: bo
     prompt; from a pipe, queries are read that end with semicolons.
     """
     session.whole("sql")
+    out = None
+    for text in given:
+        name, equals, value = text.partition("=")
+        if equals:
+            session.settings.options[name] = value
+        else:
+            out = text
     files, query = _split(session, words)
     with contextlib.ExitStack() as stack:
         captures = [
@@ -51,7 +67,7 @@ def command(session: Session, words: tuple[str, ...], out: str | None, force: bo
         if query is not None:
             _answer(session, database, query, out, force=force)
         elif out is not None:
-            raise UsageError("-O writes the result of a query", remedy="add the query")
+            raise UsageError("-o OUT writes the result of a query", remedy="add the query")
         elif sys.stdin.isatty():
             _prompt(session, database)
         else:
@@ -103,7 +119,7 @@ def _show(session: Session, result: pa.Table) -> None:
     shown = list(_rows(result.slice(0, SHOWN)))
     screen.columns([names, *shown], indent=0)
     if result.num_rows > SHOWN:
-        screen.print(f"({result.num_rows:,} rows, {SHOWN} shown; -O OUT.csv writes all of them)")
+        screen.print(f"({result.num_rows:,} rows, {SHOWN} shown; -o OUT.csv writes all of them)")
 
 
 def _rows(result: pa.Table) -> Iterator[list[str]]:

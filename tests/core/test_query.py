@@ -90,9 +90,7 @@ def test_captures_are_put_together_with_their_names() -> None:
         ("select getenv('HOME')", "getenv"),
     ],
 )
-def test_what_a_query_may_not_do_is_a_clear_error(
-    query: str, message: str, tmp_path: Path
-) -> None:
+def test_what_a_query_may_not_do_is_a_clear_error(query: str, message: str, tmp_path: Path) -> None:
     path = tmp_path / "secret.csv"
     path.write_text("a,b\n1,2\n")
     with fxf.open(TRACE) as capture, pytest.raises(UsageError, match=message) as caught:
@@ -112,16 +110,16 @@ def test_the_command_prints_writes_and_refuses(tmp_path: Path) -> None:
     done = run_cli("sql", str(TRACE), "select count(*) as n from slices")
     assert (done.exit_code, done.stdout) == (0, b"n\n17296\n")
     out = tmp_path / "x.parquet"
-    done = run_cli("sql", str(TRACE), "select name, dur from slices", "-O", str(out))
+    done = run_cli("sql", str(TRACE), "select name, dur from slices", "-o", str(out))
     assert done.exit_code == 0
     assert _rows(out) == 17296
-    again = run_cli("sql", str(TRACE), "select 1", "-O", str(out))
+    again = run_cli("sql", str(TRACE), "select 1", "-o", str(out))
     assert again.exit_code == 1
     assert "--force" in again.stderr
     bad = run_cli("sql", str(TRACE), "select nam from slices")
     assert bad.exit_code == 2
     assert "^" in bad.stderr
-    assert run_cli("sql", str(TRACE), "select 1", "-O", str(tmp_path / "x.doc")).exit_code == 1
+    assert run_cli("sql", str(TRACE), "select 1", "-o", str(tmp_path / "x.doc")).exit_code == 1
 
 
 def _rows(path: Path) -> Any:

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Set
+from collections.abc import Set as AbstractSet
 from pathlib import Path
 from typing import Any
 
-import pytest
 from hypothesis import HealthCheck, given, settings
 
 import fxframework as fxf
 from fxframework.exporters.perfetto.export import open_export
 from fxframework.io.sink import Sink
-
 from fxframework.model.schema import ARG_TYPES
 
 from . import compare
@@ -37,24 +35,29 @@ def exported(*inputs: bytes | Path, format: str | None = None) -> bytes:
     return sink.getvalue()
 
 
-def seen(perfetto: Perfetto, trace: bytes, blobs: Set[str]) -> compare.View:
+def seen(perfetto: Perfetto, trace: bytes, blobs: AbstractSet[str]) -> compare.View:
     """What Perfetto shows, with the differences that are meant taken out.
 
-    Arguments of track events are called ``debug.NAME``; a blob has its bytes and not the text
-    ``unknown``; unsigned numbers are shown
-    as such, a dot in a name as an underscore; CPUs that idle run a thread 0, which FXT has no row for.
+    Arguments of track events are called ``debug.NAME``, with underscores for dots; a blob has its
+    bytes and not the text ``unknown``; unsigned numbers are shown as such; a thread switched
+    out in a state that Fuchsia does not define is runnable; CPUs that idle run a thread 0, which
+    FXT has no row for.
     """
     view = compare.theirs(perfetto(trace))
     for name in ("slices", "async"):
         view[name] = Counter(
             {(*key[:-1], _args(key[-1], blobs)): count for key, count in view[name].items()}
         )
-    view["sched"] = Counter({key: n for key, n in view["sched"].items() if key[3]})
+    sched = Counter[Any]()
+    for (*key, state), count in view["sched"].items():
+        if key[3]:
+            sched[*key, state or "R"] += count
+    view["sched"] = sched
     view["threads"].pop((0, "swapper"), None)
     return view
 
 
-def _args(args: Any, blobs: Set[str]) -> Any:
+def _args(args: Any, blobs: AbstractSet[str]) -> Any:
     names = (
         (key.removeprefix("debug.").replace(".", "_"), {"uint": "int"}.get(kind, kind), value)
         for key, kind, value in args

@@ -61,7 +61,7 @@ BEGIN, END, INSTANT, COUNT = 1, 2, 3, 4
 CATEGORIES, NAMES, LOCATIONS = 1, 2, 4
 SCHED_SWITCH, SCHED_WAKING = 4, 20
 REALTIME, MONOTONIC, BOOTTIME = 1, 3, 6
-TASK_STATE = {"blocked": 1, "suspended": 4, "dying": 16, "dead": 16}
+TASK_STATE = {"blocked": 1, "suspended": 4, "dying": 32, "dead": 16}
 """Linux's number for the state in which a thread is switched out; others are runnable."""
 PRIORITIES = {"TRACE": 2, "DEBUG": 3, "INFO": 4, "WARN": 5, "ERROR": 6, "FATAL": 7}
 
@@ -498,17 +498,17 @@ class _CaptureWriter:
         before, after = table.array("prev")[rows], table.array("next")[rows]
         body = Messages(rows.size).padded(1, comms[0][before], comms[1][before])
         body.varints(2, self._tid[before])
-        body.varints(3, table.array("prev_priority")[rows].astype(np.int64))
+        body.varints(3, np.maximum(table.array("prev_priority")[rows], 0).astype(np.int64))
         body.varints(4, _TASK_STATES[table.array("prev_state")[rows]])
         body.padded(5, comms[0][after], comms[1][after]).varints(6, self._tid[after])
-        return body.varints(7, table.array("next_priority")[rows].astype(np.int64))
+        return body.varints(7, np.maximum(table.array("next_priority")[rows], 0).astype(np.int64))
 
     def _wakeups(self, table: Table, rows: I64, comms: Comms) -> Messages:
         """SchedWaking messages."""
         thread = table.array("next")[rows]
         body = Messages(rows.size).padded(1, comms[0][thread], comms[1][thread])
         body.varints(2, self._tid[thread])
-        body.varints(3, table.array("next_priority")[rows].astype(np.int64))
+        body.varints(3, np.maximum(table.array("next_priority")[rows], 0).astype(np.int64))
         return body.constant(integer(4, 1)).varints(5, table.array("cpu")[rows])
 
     def _bundle(self, cpu: int, times: I64, field: int, body: Messages) -> None:
