@@ -32,6 +32,9 @@ from fx_emulator.errors import Crash, EmulatorError, MemoryAccessError
 
 __all__ = ["Memory", "StoreFault", "StoreLog"]
 
+CLOEXEC = getattr(os, "O_CLOEXEC", 0)
+"""The flag of a descriptor that no child inherits; 0 where the system has none."""
+
 WORD = 8
 _LIMIT = 1 << 64
 
@@ -212,7 +215,7 @@ class Memory:
             _check_size(size)
             flags |= os.O_CREAT if writable else 0
         try:
-            fd = os.open(Path(path), flags | os.O_CLOEXEC, 0o666)
+            fd = os.open(Path(path), flags | CLOEXEC, 0o666)
         except OSError as error:
             raise MemoryAccessError(f"{path}: cannot be mapped: {error.strerror}") from None
         return cls._over(fd, size, str(path), log=log, writable=writable)

@@ -7,16 +7,17 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import attrs
 import click
 
+from fxframework.cli import complete
 from fxframework.cli.options import command as _command
 from fxframework.cli.session import Session
-from fxframework.cli.text import amount
+from fxframework.cli.text import aligned, amount, printable
 from fxframework.errors import ExitCode, UsageError
 
 if TYPE_CHECKING:
@@ -25,6 +26,11 @@ if TYPE_CHECKING:
 
 __all__ = ["Measure", "measure", "peak_memory", "touch"]
 
+SIZE, RUNS = 16, 3
+"""Megabytes of a sample, and runs, where nothing else is asked for."""
+HEADER = ("CAPTURE", "MB", "COPY", "TABLES", "/COPY", "RECORDS/S", "JSON/S", "MEMORY", "BATCHES")
+BUDGET = 2.0
+"""Seconds that one figure of a capture may take, beside its first run."""
 TABLES = ("slices", "args", "instants", "counters", "sched", "logs", "nodes", "properties")
 
 
@@ -52,10 +58,12 @@ def touch(capture: Capture, tables: tuple[str, ...]) -> int:
 
 
 def _best(runs: int, once: Callable[[], Any]) -> float:
-    """The least seconds of some runs, after one that is not counted."""
+    """The least seconds of some runs, after one that is not counted; fewer if they take long."""
     once()
-    times = []
+    times: list[float] = []
     for _ in range(runs):
+        if sum(times) > BUDGET:
+            break
         gc.collect()
         begin = time.perf_counter()
         once()
@@ -88,12 +96,6 @@ def measure(host: Host, path: str, *, format: str | None, runs: int) -> list[Mea
         with host.open(path, format=format) as capture:
             rows = touch(capture, tables)
 
-    def lines() -> None:
-
-        with host.open(path, format=format) as capture:
-            for _ in capture.records_json():
-                pass
-
     tables_seconds = _best(runs, decode)
     out = [
         Measure("copy", copied, 1.0, f"{size / copied / 1e9:.1f} GB/s", "copy"),
@@ -103,10 +105,9 @@ def measure(host: Host, path: str, *, format: str | None, runs: int) -> list[Mea
             "M records/s", "copy",
         ),
     ]  # fmt: skip
-    begin = time.perf_counter()
-    lines()
-    seconds = time.perf_counter() - begin
-    rate = f"{records / seconds / 1e6:.2f} M records/s"
+    pace = _lines_per_second(host, path, format)
+    seconds = records / pace
+    rate = f"{pace / 1e6:.2f} M records/s"
     out.append(Measure("record JSON", seconds, seconds / copied, rate, "copy"))
     for way in ("whole", "batches"):
         peak = peak_memory(path, format, tables, way)
@@ -116,8 +117,20 @@ def measure(host: Host, path: str, *, format: str | None, runs: int) -> list[Mea
     return out
 
 
+def _lines_per_second(host: Host, path: str, format: str | None) -> float:
+    """Lines of record JSON in a second, of the whole capture or of what the budget allows."""
+    lines = 0
+    begin = time.perf_counter()
+    with host.open(path, format=format) as capture:
+        for chunk in capture.records_json():
+            lines += chunk.count(b"\n")
+            if time.perf_counter() - begin > BUDGET:
+                break
+    return max(lines, 1) / (time.perf_counter() - begin)
+
+
 _CHILD = """
-import pathlib, resource, sys
+import pathlib, sys
 import fxframework
 path, format, tables, way = sys.argv[1:]
 with fxframework.open(path, format=format or None) as capture:
@@ -131,6 +144,10 @@ if status.exists():  # on Linux ru_maxrss begins with that of the process that s
     lines = status.read_text().splitlines()
     print(next(int(x.split()[1]) for x in lines if x.startswith("VmHWM:")) * 1024)
 else:
+    try:
+        import resource
+    except ImportError:
+        sys.exit("this system does not say how much memory a process had")
     scale = 1 if sys.platform == "darwin" else 1024
     print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * scale)
 """
@@ -146,47 +163,67 @@ def peak_memory(path: str, format: str | None, tables: tuple[str, ...], way: str
 
 
 @_command(name="bench", short_help="Measure decoding against copying the same bytes.")
-@click.argument("files", nargs=-1, metavar="[FILE...]")
-@click.option("--size", type=int, default=160, metavar="MB",
-              help="Size of the sample that is made where no file is given; 160.")  # fmt: skip
-@click.option("--runs", type=click.IntRange(1, 100), default=5, metavar="N",
-              help="Runs of which the best counts; 5.")  # fmt: skip
+@click.argument("files", nargs=-1, metavar="[FILE...]", shell_complete=complete.files)
+@click.option("--size", type=click.IntRange(1), default=SIZE, metavar="MB",
+              help=f"Size of the samples that are made if no FILE is given; {SIZE}.")  # fmt: skip
+@click.option("--runs", type=click.IntRange(1, 100), default=RUNS, metavar="N",
+              help=f"Runs of which the best counts; {RUNS}.")  # fmt: skip
 def command(session: Session, files: tuple[str, ...], size: int, runs: int) -> ExitCode:
     """Measure decoding against copying the same bytes.
 
     Every column of the tables is made. Without a FILE, each format that can make a typical sample
     is measured on one. Ratios are of one run on one machine: compare them, not seconds.
     """
-    host = session.host
+    screen = session.screen
     shown = []
     with tempfile.TemporaryDirectory() as folder:
-        jobs = [session.named(text) for text in files]
-        if not jobs:
-            wanted = session.settings.format
-            for reader in host.readers.values():
-                if reader.sample is not None and wanted in (None, reader.format):
-                    made = Path(folder) / f"sample{reader.suffixes[0]}"
-                    made.write_bytes(reader.sample(size * 1_000_000))
-                    jobs.append((reader.format, str(made)))
+        jobs = [session.named(text) for text in files] or _samples(session, Path(folder), size)
         if not jobs:
             raise UsageError("no format here makes samples", remedy="name a FILE to measure")
-        for format, path in jobs:
-            with session.screen.working(f"measuring {path}"):
-                measures = measure(host, path, format=format, runs=runs)
+        for number, (format, path) in enumerate(jobs, 1):
+            label = path if files else f"a sample of {format}"
+            with screen.working(f"measuring {label}, {number} of {len(jobs)}"):
+                measures = measure(session.host, path, format=format, runs=runs)
             with session.host.open(path, format=format) as capture:
-                kind = capture.format
-            each_measure = [attrs.asdict(each) for each in measures]
-            shown.append({"path": path, "format": kind, "measures": each_measure})
-            if not session.settings.json:
-                session.screen.print(f"{path if files else f'{format} sample'}:")
-                for each in measures:
-                    seconds = "" if each.seconds is None else f"{1e3 * each.seconds:9.1f} ms"
-                    session.screen.print(
-                        f"  {each.name:24} {seconds:>12} {each.ratio:8.2f} x {each.against:10} "
-                        f"{each.rate}"
-                    )
+                facts = {"path": path, "format": capture.format, "size": capture.source.size}
+            shown.append({**facts, "measures": [attrs.asdict(each) for each in measures]})
     if session.settings.json:
-        session.screen.json("bench", {"captures": shown})
-    else:
-        session.screen.print(f"best of {amount(runs, 'run')}; memory: peak of a whole process")
+        screen.json("bench", {"captures": shown})
+        return ExitCode.OK
+    rows = [HEADER, *(_row(one, named=bool(files)) for one in shown)]
+    for at, line in enumerate(aligned(rows, [False, *[True] * (len(HEADER) - 1)])):
+        screen.print(line if at else screen.paint(line, bold=True))
+    screen.print(
+        f"best of {amount(runs, 'run')}; tables: every column, as a multiple of copying the bytes; "
+        "memory: the peak of a process, as a multiple of the file"
+    )
     return ExitCode.OK
+
+
+def _samples(session: Session, folder: Path, size: int) -> list[tuple[str | None, str]]:
+    """A sample of each format that makes some, or of the one that -f names."""
+    jobs: list[tuple[str | None, str]] = []
+    wanted = session.settings.format
+    for reader in session.host.readers.values():
+        if reader.sample is not None and wanted in {None, reader.format}:
+            made = folder / f"sample-{reader.format}{reader.suffixes[0]}"
+            with session.screen.working(f"making a sample of {reader.format}"):
+                made.write_bytes(reader.sample(size * 1_000_000))
+            jobs.append((reader.format, str(made)))
+    return jobs
+
+
+def _row(one: Mapping[str, Any], *, named: bool) -> list[str]:
+    """A capture's figures as cells below ``HEADER``."""
+    copy, tables, lines, whole, batches = one["measures"]
+    return [
+        printable(one["path"]) if named else one["format"],
+        f"{one['size'] / 1e6:,.1f}",
+        f"{1e3 * copy['seconds']:,.1f} ms",
+        f"{1e3 * tables['seconds']:,.1f} ms",
+        f"{tables['ratio']:,.1f} x",
+        tables["rate"].partition(", ")[2].removesuffix("ecords/s").replace(" r", ""),
+        lines["rate"].removesuffix("records/s").rstrip(),
+        f"{whole['ratio']:,.1f} x",
+        f"{batches['ratio']:,.1f} x",
+    ]

@@ -6,6 +6,7 @@ import json
 import re
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +14,8 @@ import pytest
 
 from fx_trace.sample import sample
 from fxframework.cli import main
-from fxframework.cli.bench import peak_memory
+from fxframework.cli.bench import HEADER, SIZE, peak_memory
+from fxframework.host import default_host
 
 NAMES = ["copy", "tables slices, args", "record JSON", "memory, whole", "memory, batches"]
 
@@ -26,11 +28,26 @@ def bench(*arguments: str) -> subprocess.CompletedProcess[str]:
 def test_ratios_for_people() -> None:
     done = bench("--size", "1", "--runs", "1", "-f", "trace")
     assert (done.returncode, done.stderr) == (0, "")
-    title, *lines, last = done.stdout.splitlines()
-    assert title == "trace sample:"
-    assert [line.split("  ")[1] for line in lines] == NAMES
-    assert all(re.search(r"[0-9.]+ x (copy|file size)", line) for line in lines)
-    assert last == "best of 1 run; memory: peak of a whole process"
+    title, line, last = done.stdout.splitlines()
+    assert title.split() == list(HEADER)
+    name, size, *figures = line.split("  ")
+    assert (name, size.strip()) == ("trace", "1.0")
+    figures = [figure.strip() for figure in figures if figure.strip()]
+    assert len(figures) == len(HEADER) - 2
+    assert all(re.fullmatch(r"[0-9.,]+ (ms|x|M)", figure) for figure in figures)
+    assert last.startswith("best of 1 run; ")
+
+
+def test_without_arguments_it_ends_soon_and_says_what_it_does() -> None:
+    """Within two minutes on two slow cores; a quarter of the usual size shows it."""
+    begin = time.monotonic()
+    done = bench("--size", str(SIZE // 4))
+    assert time.monotonic() - begin < 60
+    assert done.returncode == 0
+    lines = done.stdout.splitlines()
+    assert lines[0].split() == list(HEADER)
+    made = [reader.format for reader in default_host().readers.values() if reader.sample]
+    assert [line.split()[0] for line in lines[1:-1]] == made
 
 
 def test_ratios_for_programs() -> None:
@@ -56,7 +73,7 @@ def test_a_file_is_measured_as_what_it_is(
     path = tmp_path / "some.fxt"
     path.write_bytes(sample(20_000))
     assert main(["bench", "--runs", "1", str(path)]) == 0
-    assert capsys.readouterr().out.startswith(f"{path}:\n  copy ")
+    assert capsys.readouterr().out.splitlines()[1].startswith(f"{path}  ")
 
 
 def test_memory_is_not_that_of_who_asks(tmp_path: Path) -> None:
