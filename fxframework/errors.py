@@ -9,7 +9,7 @@ import difflib
 import re
 import shlex
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from enum import IntEnum
 from types import FrameType
 
@@ -111,6 +111,14 @@ class Catalogue(Mapping[str, Rule]):
 
     def __len__(self) -> int:
         return len(self._rules)
+
+    def refusal(self, code: str, message: str) -> WriteRefusedError:
+        """The error for a value that cannot be written, with the remedy of its rule."""
+        return WriteRefusedError(message, code=code, remedy=self._rules[code].remedy)
+
+    def refusals(self, prefix: str) -> Callable[[str, str], WriteRefusedError]:
+        """``refusal``, by the code's number as text, without its prefix: what JSON fields take."""
+        return lambda number, message: self.refusal(prefix + number, message)
 
 
 class FxError(Exception):

@@ -7,6 +7,7 @@ frames them.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import attrs
 
@@ -21,9 +22,9 @@ from fx_inspect.read.records import (
     Unknown,
 )
 from fx_inspect.rules import RULES
-from fxframework.errors import UsageError
 from fxframework.io.source import Source
-from fxframework.io.words import WORD, Bits, FieldView, WordLayout, explain_stretch, to_i64, view_of
+from fxframework.io.words import WORD, Bits, FieldView, WordLayout, to_i64
+from fxframework.kit.explain import Explainer, check_offset, record_at
 from fxframework.kit.json_fields import double_of
 
 __all__ = ["explain"]
@@ -45,27 +46,17 @@ def explain(source: Source, offset: int) -> list[FieldView]:
     Of long stretches (payload, padding, damage) the words around the byte are given. Raises
     UsageError where the file has no such byte.
     """
-    if not 0 <= offset < source.size:
-        raise UsageError(
-            f"the file has {source.size} bytes, and byte {offset} is none of them",
-            path=source.name,
-            remedy=f"give an offset from 0 to {source.size - 1}" if source.size else "",
-        )
-    record = next(
-        record
-        for record in RecordDecoder().records(source.data)
-        if record.offset + record.nbytes > offset
-    )
-    return list(_Explainer(view_of(source.data), record, offset).views())
+    check_offset(source, offset)
+    record = record_at(RecordDecoder().records(source.data), offset)
+    return list(_Explainer(source.data, record, offset).views())
 
 
-class _Explainer:
-    """Walks the bytes of one record."""
+class _Explainer(Explainer):
+    """Explains one record of a VMO."""
 
-    def __init__(self, data: memoryview, record: InspectRecord, wanted: int) -> None:
-        self.data = data
+    def __init__(self, data: Any, record: InspectRecord, wanted: int) -> None:
+        super().__init__(data, wanted)
         self.record = record
-        self.wanted = wanted
         self.end = record.offset + record.nbytes
 
     def views(self) -> Iterator[FieldView]:
@@ -77,44 +68,37 @@ class _Explainer:
         elif isinstance(record, Unknown):
             layout = "v0" if wire.is_legacy(self.data[:2].tobytes()) else "new"
             words = wire.UNKNOWN[layout]
-            yield from words.explain(self.word(at), at)
+            yield from words.explain(self.number(at), at)
             yield from self.rest(at + WORD, "unknown", words.section, None)
         elif isinstance(record, Damaged):
-            rule = RULES[record.code]
-            yield from self.rest(at, "damaged", rule.section, rule.title)
+            yield from self.damaged(at, self.end, RULES[record.code])
         elif isinstance(record, Padding):
             yield from self.rest(at, "padding", NOTES, "zero bytes")
 
-    def word(self, at: int) -> int:
-        """The word at byte ``at``."""
-        return int.from_bytes(self.data[at : at + WORD], "little")
-
     def rest(self, at: int, name: str, section: str, meaning: str | None) -> Iterator[FieldView]:
         """All that is left; bytes are their own meaning where none is given."""
-        return explain_stretch(
-            self.data, at, self.end, name, section, wanted=self.wanted, meaning=meaning
-        )
+        return self.stretch(at, self.end, name, section, meaning)
 
     def block(self, block: Block) -> Iterator[FieldView]:
         """A block: its words, its payload, and what it does not use."""
         at = block.offset
         words = wire.LAYOUTS[block.layout][block.number]
         section = words.header.section
-        for view in words.header.explain(self.word(at), at):
+        for view in words.header.explain(self.number(at), at):
             yield attrs.evolve(view, meaning=self.meaning(block, view))
         at += WORD
         if words.payload is not None:
-            for view in words.payload.explain(self.word(at), at):
+            for view in words.payload.explain(self.number(at), at):
                 yield attrs.evolve(view, meaning=self.meaning(block, view))
             at += WORD
         if block.number == BlockType.HEADER and block.order:
-            yield from _SIZE.explain(self.word(at), at)
+            yield from _SIZE.explain(self.number(at), at)
             at += WORD
         elif block.number == BlockType.ARRAY_VALUE:
             slots = block.fields.get("slots", block.fields.get("slot_indexes", ()))
             size = wire.SLOT_BYTES.get(block.fields["entry_type"], 0)
             for number, slot in enumerate(slots):
-                bits = int.from_bytes(self.data[at : at + size], "little")
+                bits = self.number(at, size)
                 meaning = "" if slot == bits else str(slot)
                 yield FieldView(at, 0, 8 * size - 1, f"slot {number}", bits, meaning, section)
                 at += size
@@ -124,9 +108,7 @@ class _Explainer:
             start = block.offset + wire.PAYLOAD_AT[block.number]
             length = block.fields.get("length", block.fields.get("total_length", block.nbytes))
             stop = min(self.end, start + length)
-            yield from explain_stretch(
-                self.data, at, max(at, stop), name, section, wanted=self.wanted
-            )
+            yield from self.stretch(at, max(at, stop), name, section)
             at = max(at, stop)
         yield from self.rest(at, "unused", section, None)
 

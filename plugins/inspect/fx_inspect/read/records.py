@@ -66,13 +66,8 @@ _DISPOSITIONS = {name: number for number, name in wire.DISPOSITIONS.items()}
 _INDEXES = frozenset({"parent", "name", "content", "extent", "next_extent", "next_free"})
 
 
-def refusal(code: str, message: str) -> WriteRefusedError:
-    """The refusal of something that cannot be written, with the catalogue's remedy."""
-    return WriteRefusedError(message, code=code, remedy=RULES[code].remedy)
-
-
-def _refuse(number: str, message: str) -> WriteRefusedError:
-    return refusal(f"FXI{number}", message)
+refusal = RULES.refusal
+_refuse = RULES.refusals("FXI")
 
 
 def _check(what: str, name: str, value: Any, least: int, most: int) -> int:

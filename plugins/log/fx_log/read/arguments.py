@@ -17,7 +17,6 @@ import attrs
 from fx_log import layout as wire
 from fx_log.layout import ArgType
 from fx_log.rules import RULES
-from fxframework.errors import WriteRefusedError
 from fxframework.io.words import U64_MAX, WORD, pad8, padding, to_i64
 from fxframework.kit.json_fields import (
     CANONICAL_NAN,
@@ -43,13 +42,8 @@ _ARGUMENT_RESERVED = tuple(
 )
 
 
-def refusal(code: str, message: str) -> WriteRefusedError:
-    """The refusal of something that cannot be written, with the catalogue's remedy."""
-    return WriteRefusedError(message, code=code, remedy=RULES[code].remedy)
-
-
-def refuse_number(number: str, message: str) -> WriteRefusedError:
-    return refusal(f"FXL{number}", message)
+refusal = RULES.refusal
+refuse_number = RULES.refusals("FXL")
 
 
 def checked(what: str, name: str, value: int, least: int, most: int) -> int:

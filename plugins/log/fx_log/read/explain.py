@@ -16,9 +16,9 @@ from fx_log.read.arguments import DAMAGED, Argument
 from fx_log.read.decoder import RecordDecoder
 from fx_log.read.records import Damaged, LegacyPacket, LogFileRecord, LogRecord, Padding, RingEntry
 from fx_log.rules import RULES
-from fxframework.errors import UsageError
 from fxframework.io.source import Source
-from fxframework.io.words import WORD, FieldView, explain_stretch, padding, view_of
+from fxframework.io.words import WORD, FieldView, padding, view_of
+from fxframework.kit.explain import Explainer, check_offset
 
 __all__ = ["explain_legacy", "explain_log", "explain_ring", "explain_stream"]
 
@@ -52,12 +52,7 @@ def explain_ring(source: Source, offset: int) -> list[FieldView]:
 
 
 def _explain(form: str, source: Source, offset: int) -> list[FieldView]:
-    if not 0 <= offset < source.size:
-        raise UsageError(
-            f"the file has {source.size} bytes, and byte {offset} is none of them",
-            path=source.name,
-            remedy=f"give an offset from 0 to {source.size - 1}" if source.size else "",
-        )
+    check_offset(source, offset)
     place = _Place(source.size, ring=form == "log-ring")
     record = next(
         record
@@ -66,7 +61,7 @@ def _explain(form: str, source: Source, offset: int) -> list[FieldView]:
     )
     data = place.line(view_of(source.data), record)
     wanted = place.distance(record.offset, offset)
-    explainer = _Explainer(data, wanted, stream=form == "log-legacy-stream")
+    explainer = _Explainer(data, wanted, container=form == "log-legacy-stream")
     return [
         attrs.evolve(view, offset=place.after(record.offset, view.offset))
         for view in explainer.views(record)
@@ -101,13 +96,12 @@ class _Place:
         return memoryview(data[record.offset :].tobytes() + rest.tobytes())
 
 
-class _Explainer:
-    """Walks the bytes of one record, from 0 on."""
+class _Explainer(Explainer):
+    """Explains the bytes of one record, from 0 on."""
 
-    def __init__(self, data: memoryview, wanted: int, *, stream: bool) -> None:
-        self.data = data
-        self.wanted = wanted
-        self.stream = stream
+    def __init__(self, data: memoryview, wanted: int, *, container: bool) -> None:
+        super().__init__(data, wanted)
+        self.container = container
 
     def views(self, record: LogFileRecord) -> Iterator[FieldView]:
         """All of its fields."""
@@ -120,25 +114,18 @@ class _Explainer:
         if isinstance(record, Padding):
             return self.rest(0, "padding", RECORDS, "zero bytes")
         if isinstance(record, Damaged):
-            rule = RULES[record.code]
-            return self.rest(0, DAMAGED, rule.section, rule.title)
+            return self.damaged(0, len(self.data), RULES[record.code])
         return self.header(record)
 
-    def number(self, at: int, nbytes: int, name: str, section: str, shown: Any = None) -> FieldView:
-        """A number of its own."""
-        value = int.from_bytes(self.data[at : at + nbytes], "little")
+    def field(self, at: int, nbytes: int, name: str, section: str, shown: Any = None) -> FieldView:
+        """A number without bit fields."""
+        value = self.number(at, nbytes)
         meaning = "" if shown is None or shown == value else str(shown)
         return FieldView(at, 0, 8 * nbytes - 1, name, value, meaning, section)
 
-    def bytes(self, at: int, end: int, name: str, section: str) -> Iterator[FieldView]:
-        """Bytes that are their own meaning."""
-        return explain_stretch(self.data, at, end, name, section, wanted=self.wanted)
-
     def rest(self, at: int, name: str, section: str, meaning: str) -> Iterator[FieldView]:
         """All that is left, of which there is one thing to say."""
-        return explain_stretch(
-            self.data, at, len(self.data), name, section, wanted=self.wanted, meaning=meaning
-        )
+        return self.stretch(at, len(self.data), name, section, meaning)
 
     def header(self, record: LogFileRecord) -> Iterator[FieldView]:
         """A header of numbers, or a suffix."""
@@ -150,30 +137,30 @@ class _Explainer:
         }
         section = "docs, Logs" if record.record == "stream_header" else RINGS
         for name, nbytes in kinds[record.record]:
-            yield self.number(at, nbytes, name, section)
+            yield self.field(at, nbytes, name, section)
             at += nbytes
         if record.record == "attribution":
-            yield from self.bytes(at, len(self.data), "moniker and url", section)
+            yield from self.stretch(at, len(self.data), "moniker and url", section)
         else:
             yield from self.rest(at, "reserved", section, "should be zero")
 
     def entry(self, entry: RingEntry) -> Iterator[FieldView]:
         """An entry of a ring, and the record in it."""
-        yield self.number(0, WORD, "tag", RINGS)
-        yield self.number(WORD, WORD, "length", RINGS)
+        yield self.field(0, WORD, "tag", RINGS)
+        yield self.field(WORD, WORD, "length", RINGS)
         at = wire.RING_ENTRY
         end = at + entry.length
         if entry.log is not None:
             yield from self.log(entry.log, at)
             at += entry.log.nbytes
-        yield from self.bytes(at, end, "payload", RINGS)
+        yield from self.stretch(at, end, "payload", RINGS)
         yield from self.rest(end, "padding", RINGS, "should be zero")
 
     def packet(self, packet: LegacyPacket) -> Iterator[FieldView]:
         """A legacy packet, with its length in a container."""
         at = 0
-        if self.stream:
-            yield self.number(0, wire.STREAM_LENGTH, "length", "docs, Logs")
+        if self.container:
+            yield self.field(0, wire.STREAM_LENGTH, "length", "docs, Logs")
             at = wire.STREAM_LENGTH
         for name, nbytes in (
             ("pid", 8),
@@ -182,20 +169,20 @@ class _Explainer:
             ("severity", 4),
             ("dropped_logs", 4),
         ):
-            yield self.number(at, nbytes, name, PACKETS, getattr(packet, name))
+            yield self.field(at, nbytes, name, PACKETS, getattr(packet, name))
             at += nbytes
         for tag in packet.tags:
-            yield self.number(at, 1, "tag_bytes", PACKETS)
+            yield self.field(at, 1, "tag_bytes", PACKETS)
             end = at + 1 + self.data[at]
-            yield from self.bytes(at + 1, end, f"tag {tag!r}", PACKETS)
+            yield from self.stretch(at + 1, end, f"tag {tag!r}", PACKETS)
             at = end
-        yield self.number(at, 1, "end_of_tags", PACKETS)
-        yield from self.bytes(at + 1, len(self.data), "message", PACKETS)
+        yield self.field(at, 1, "end_of_tags", PACKETS)
+        yield from self.stretch(at + 1, len(self.data), "message", PACKETS)
 
     def log(self, record: LogRecord, at: int) -> Iterator[FieldView]:
         """A structured record that begins at ``at``."""
-        yield from wire.HEADER.explain(self._word(at), at)
-        yield self.number(at + WORD, WORD, "timestamp", RECORDS, record.timestamp)
+        yield from wire.HEADER.explain(self.number(at), at)
+        yield self.field(at + WORD, WORD, "timestamp", RECORDS, record.timestamp)
         end = at + record.nbytes
         at += wire.MIN_RECORD_WORDS * WORD
         for argument in record.args:
@@ -206,12 +193,9 @@ class _Explainer:
     def argument(self, argument: Argument, at: int, end: int) -> Iterator[FieldView]:
         """An argument that fills bytes ``at`` to ``end``."""
         if argument.type == DAMAGED:
-            rule = RULES[argument.code or "FXL0109"]
-            yield from explain_stretch(
-                self.data, at, end, DAMAGED, rule.section, wanted=self.wanted, meaning=rule.title
-            )
+            yield from self.damaged(at, end, RULES[argument.code or "FXL0109"])
             return
-        word = self._word(at)
+        word = self.number(at)
         layout = wire.ARGUMENT_LAYOUTS.get(wire.ARG_TYPE.get(word), wire.ARGUMENT)
         for view in layout.explain(word, at):
             if view.name.endswith("_ref") and view.value & wire.INLINE:
@@ -222,14 +206,11 @@ class _Explainer:
         at += WORD
         name = wire.NAME_REF.get(word) & wire.MAX_STRING
         middle = at + name + padding(name)
-        yield from self.bytes(at, middle, "name", layout.section)
+        yield from self.stretch(at, middle, "name", layout.section)
         if isinstance(argument.value, str | bytes):
-            yield from self.bytes(middle, end, "value", layout.section)
+            yield from self.stretch(middle, end, "value", layout.section)
         elif middle < end:
-            yield self.number(middle, WORD, "value", layout.section, argument.value)
-
-    def _word(self, at: int) -> int:
-        return int.from_bytes(self.data[at : at + WORD], "little")
+            yield self.field(middle, WORD, "value", layout.section, argument.value)
 
 
 def _nbytes(argument: Argument) -> int:

@@ -33,13 +33,8 @@ class OverrunError(Exception):
     """The contents need more words than the record has."""
 
 
-def refusal(code: str, message: str) -> WriteRefusedError:
-    """The refusal of something that cannot be written, with the catalogue's remedy."""
-    return WriteRefusedError(message, code=code, remedy=RULES[code].remedy)
-
-
-def _refuse(number: str, message: str) -> WriteRefusedError:
-    return refusal(f"FXT{number}", message)
+refusal = RULES.refusal
+_refuse = RULES.refusals("FXT")
 
 
 def string_marker(index: int) -> str:

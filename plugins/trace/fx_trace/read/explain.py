@@ -7,9 +7,8 @@ an index.
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Iterator
-from typing import Any, Literal
+from typing import Any
 
 import attrs
 
@@ -20,9 +19,9 @@ from fx_trace.read.framing import Frame, frames
 from fx_trace.read.parts import NextHeader, Part, Reference, StringReference
 from fx_trace.read.records import class_of
 from fx_trace.rules import RULES
-from fxframework.errors import UsageError
 from fxframework.io.source import Source
-from fxframework.io.words import WORD, FieldView, WordLayout, explain_stretch
+from fxframework.io.words import WORD, FieldView, WordLayout
+from fxframework.kit.explain import Explainer, check_offset
 
 __all__ = ["explain", "explain_buffer"]
 
@@ -33,7 +32,7 @@ def explain(source: Source, offset: int) -> list[FieldView]:
     Of long stretches (payloads, padding, damage) the words around the byte are given. Raises
     UsageError where the file has no such byte.
     """
-    _check_offset(source, offset)
+    check_offset(source, offset)
     big_endian = is_big_endian(source.read(0, WORD))
     stretches = frames(source.data, big_endian=big_endian)
     frame = next(frame for frame in stretches if frame[1] > offset)
@@ -48,7 +47,7 @@ def explain_buffer(source: Source, offset: int) -> list[FieldView]:
     from fx_trace.layout import BUFFER_HEADER
     from fx_trace.write.buffer import HEADER, PADDING, RECORDS, Image
 
-    _check_offset(source, offset)
+    check_offset(source, offset)
     explainer = _Explainer(source.data, offset, big_endian=False)
     part = Image(source.data).at(offset)
     if part.kind == HEADER:
@@ -67,23 +66,11 @@ def explain_buffer(source: Source, offset: int) -> list[FieldView]:
     return list(explainer.views(frame))
 
 
-def _check_offset(source: Source, offset: int) -> None:
-    if not 0 <= offset < source.size:
-        raise UsageError(
-            f"the file has {source.size} bytes, and byte {offset} is none of them",
-            path=source.name,
-            remedy=f"give an offset from 0 to {source.size - 1}" if source.size else "",
-        )
-
-
-class _Explainer:
-    """Walks one record; ``wanted`` is the byte that was asked for."""
+class _Explainer(Explainer):
+    """Explains one record of a trace."""
 
     def __init__(self, data: Any, wanted: int, *, big_endian: bool) -> None:
-        self.data = memoryview(data)
-        self.wanted = wanted
-        self.order: Literal["big", "little"] = "big" if big_endian else "little"
-        self.word = struct.Struct(">Q" if big_endian else "<Q").unpack_from
+        super().__init__(data, wanted, order="big" if big_endian else "little")
         self.cursor = Cursor(Tables(), big_endian=big_endian)
 
     def views(self, frame: Frame) -> Iterator[FieldView]:
@@ -91,8 +78,7 @@ class _Explainer:
         if code == "FXT0006":
             return self.stretch(at, end, "padding", "Record header", "zero word")
         if code not in (None, "FXT0007"):
-            rule = RULES[code]
-            return self.stretch(at, end, "damaged", rule.section, rule.title)
+            return self.damaged(at, end, RULES[code])
         return self.record(at, end, header)
 
     def record(self, at: int, end: int, header: int) -> Iterator[FieldView]:
@@ -151,7 +137,7 @@ class _Explainer:
             return
         for label in part.labels(values):
             if at < c.at:
-                (word,) = self.word(self.data, at)
+                word = self.number(at)
                 shown = values.get(label)
                 meaning = "" if shown is None or shown == word else str(shown)
                 yield FieldView(at, 0, 63, label, word, meaning, section)
@@ -160,7 +146,7 @@ class _Explainer:
 
     def header(self, layout: WordLayout, at: int, parts: tuple[Part, ...]) -> Iterator[FieldView]:
         """A word of bit fields; references say what they refer to."""
-        (word,) = self.word(self.data, at)
+        word = self.number(at)
         references = {part.bits.low: part for part in parts if isinstance(part, Reference)}
         for view in layout.explain(word, at):
             part = references.get(view.low)
@@ -171,18 +157,3 @@ class _Explainer:
                 yield attrs.evolve(view, meaning=f"inline, {nbytes} bytes")
             else:
                 yield attrs.evolve(view, meaning=f"index {view.value}")
-
-    def stretch(
-        self, at: int, end: int, name: str, section: str, meaning: str | None = None
-    ) -> Iterator[FieldView]:
-        """Words without fields, or the odd bytes of the last one; bytes are their own meaning."""
-        return explain_stretch(
-            self.data,
-            at,
-            end,
-            name,
-            section,
-            wanted=self.wanted,
-            meaning=meaning,
-            order=self.order,
-        )

@@ -6,6 +6,7 @@ Fields follow from their declaration in `layout.py`; records are found as `recor
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from typing import Any
 
 from fx_xray import layout as wire
 from fx_xray.layout import Field
@@ -27,9 +28,9 @@ from fx_xray.read.records import (
     XrayRecord,
 )
 from fx_xray.rules import RULES
-from fxframework.errors import UsageError
 from fxframework.io.source import Source
-from fxframework.io.words import FieldView, explain_stretch, view_of
+from fxframework.io.words import FieldView
+from fxframework.kit.explain import Explainer, check_offset
 
 __all__ = ["explain_basic", "explain_fdr"]
 
@@ -56,31 +57,26 @@ def explain_basic(source: Source, offset: int) -> list[FieldView]:
 
 
 def _explain(form: str, source: Source, offset: int) -> list[FieldView]:
-    if not 0 <= offset < source.size:
-        raise UsageError(
-            f"the file has {source.size} bytes, and byte {offset} is none of them",
-            path=source.name,
-            remedy=f"give an offset from 0 to {source.size - 1}" if source.size else "",
-        )
+    check_offset(source, offset)
     dialect = Dialect(form)
     for record in RecordDecoder(form).near(source.data, offset):
         if isinstance(record, FileHeader):
             dialect = Dialect(form, record.version, record.byte_order)
         if record.offset <= offset < record.offset + record.nbytes:
             break
-    return list(_Explainer(view_of(source.data), offset, dialect).views(record))
+    return list(_Explainer(source.data, offset, dialect).views(record))
 
 
-class _Explainer:
-    """Says what the bytes of one record mean."""
+class _Explainer(Explainer):
+    """Explains one record of an XRay log."""
 
-    def __init__(self, data: memoryview, wanted: int, dialect: Dialect) -> None:
-        self.data = data
-        self.wanted = wanted
+    def __init__(self, data: Any, wanted: int, dialect: Dialect) -> None:
+        super().__init__(data, wanted, order=dialect.order)
         self.dialect = dialect
 
     def views(self, record: XrayRecord) -> Iterator[FieldView]:
         """All of its fields."""
+        at, end = record.offset, record.offset + record.nbytes
         if isinstance(record, FileHeader):
             return self.header()
         if isinstance(record, Function):
@@ -92,14 +88,9 @@ class _Explainer:
         if isinstance(record, Unknown):
             return self.unknown(record)
         if isinstance(record, Damaged):
-            rule = RULES[record.code]
-            return self.rest(record, "damaged", rule.section, rule.title)
+            return self.damaged(at, end, RULES[record.code])
         assert isinstance(record, Padding)  # noqa: S101 (there is no other)
-        return self.rest(record, "padding", BUFFERS, "space behind the end of a buffer")
-
-    def number(self, at: int, nbytes: int) -> int:
-        """The number that stands at ``at``."""
-        return int.from_bytes(self.data[at : at + nbytes], self.dialect.order)
+        return self.stretch(at, end, "padding", BUFFERS, "space behind the end of a buffer")
 
     def fields(
         self, at: int, fields: Iterable[Field], section: str, **meanings: str
@@ -121,28 +112,6 @@ class _Explainer:
         for low, high, name, meaning in parts:
             value = word >> low & (1 << high - low + 1) - 1
             yield FieldView(at, low, high, name, value, meaning, section)
-
-    def stretch(self, at: int, end: int, name: str, section: str) -> Iterator[FieldView]:
-        """Bytes that are their own meaning."""
-        return explain_stretch(
-            self.data, at, end, name, section, wanted=self.wanted, order=self.dialect.order
-        )
-
-    def rest(
-        self, record: XrayRecord, name: str, section: str, meaning: str
-    ) -> Iterator[FieldView]:
-        """A record of which there is one thing to say."""
-        at, end = record.offset, record.offset + record.nbytes
-        return explain_stretch(
-            self.data,
-            at,
-            end,
-            name,
-            section,
-            wanted=self.wanted,
-            meaning=meaning,
-            order=self.dialect.order,
-        )
 
     def header(self) -> Iterator[FieldView]:
         """The header of the file."""

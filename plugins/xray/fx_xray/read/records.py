@@ -27,9 +27,7 @@ _KIND_NUMBERS: Final = {name: number for number, name in wire.FUNCTION_NAMES.ite
 _CODES: Final = {1: "B", 2: "H", 4: "I", 8: "Q"}
 
 
-def refusal(code: str, message: str) -> WriteRefusedError:
-    """The refusal of something that cannot be written, with the catalogue's remedy."""
-    return WriteRefusedError(message, code=code, remedy=RULES[code].remedy)
+refusal = RULES.refusal
 
 
 def _refuse(number: str, message: str) -> WriteRefusedError:
