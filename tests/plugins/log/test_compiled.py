@@ -109,7 +109,7 @@ def everything(format: str, data: bytes, options: dict[str, Any]) -> dict[str, A
     for name in capture.schemas:
         table = capture.table(name)
         batches = list(again.batches(name, 7))
-        for column in table:
+        for column in table.columns:
             pooled = table.schema.column(column).kind in ("code", "text")
             values = table.texts(column) if pooled else table.array(column).tobytes()
             found[f"{name}.{column}"] = values
