@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import re
+import subprocess
+import sys
 import time
 from collections import Counter
 from collections.abc import Mapping
@@ -17,6 +20,7 @@ from hypothesis import strategies as st
 
 from fx_log.export import presentation
 from fx_log.severity import LEVELS
+from fx_log.write.writer import LogWriter
 from fxframework.errors import UsageError, WriteRefusedError
 from fxframework.model.capture import Capture
 from fxframework.model.schema import STANDARD_TABLES, Column
@@ -460,6 +464,30 @@ def test_logs_of_other_formats_come_out_as_far_as_they_go(name: str) -> None:
     assert second["timeUnixNano"] == str(10**18 + 2)
 
 
+@pytest.mark.parametrize("name", ["otlp", "journald"])
+def test_times_of_a_clock_that_is_not_tied_to_utc_are_reported(name: str) -> None:
+    logs = [Log(ts=5), Log(ts=7)]
+    _, dropped = export(exporter(name, None), hand_made(*logs), hand_made(*logs))
+    assert dropped == {NO_OFFSET: 4}
+    _, dropped = export(exporter(name, None), hand_made(*logs), utc_offset_ns=10**18)
+    assert dropped == {}
+
+
+def test_the_service_of_a_log_without_a_component_is_its_process() -> None:
+    capture = HandMade()
+    capture.schemas = {  # type: ignore[misc]
+        table: STANDARD_TABLES[table] for table in ("logs", "processes")
+    }
+    capture.fill("processes", pid=[5, 6], name=["netstack.cm", None])
+    capture.fill("logs", ts=[1, 2, 3], pid=[5, 6, 0], message=["one", "two", "three"])
+    output, _ = export(exporter("otlp"), capture, utc_offset_ns=10**18)
+    services = [
+        each["resource"]["attributes"][0]["value"]["stringValue"]
+        for each in json.loads(output)["resourceLogs"]
+    ]
+    assert services == ["netstack.cm", "unknown_service"]
+
+
 def test_no_more_is_held_than_a_batch_and_a_log(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(presentation, "ROWS", 8)
     capture = hand_made(*many(200))
@@ -515,3 +543,57 @@ def test_ids_of_components_that_nothing_names_are_counted() -> None:
     logs = [Log(tag_bits=5), Log(tag_bits=5, component="UNKNOWN"), Log(tag_bits=5, component="a")]
     _, dropped = export(exporter("otlp", None), hand_made(*logs, Log()))
     assert dropped["ids of components that nothing names"] == 2
+
+
+# --- What one text multiplies --------------------------------------------------------------------
+
+
+def test_a_long_moniker_is_cut_in_lines_and_counted_once() -> None:
+    whole = "core/" + "m" * 996
+    found, left_out = export(
+        TEXT, hand_made(*(Log(component=whole, pid=number) for number in range(3)))
+    )
+    assert left_out == {"ends of monikers of more than 1000 characters": 1}
+    for number, one in enumerate(found.decode().splitlines()):
+        assert one.startswith(f"[00000.000000][{number}][][{whole[:1000]}...] INFO: ")
+    fits = whole[:1000]
+    assert f"[{fits}]" in line(Log(component=fits))
+    assert shown(Log(component=whole))["moniker"] == whole
+
+
+def test_what_is_made_of_heads_is_forgotten_by_its_size() -> None:
+    calls: list[int] = []
+    size = presentation.REMEMBERED_BYTES // 4
+
+    def make(key: int) -> tuple[str, bytes]:
+        calls.append(key)
+        return "x" * (size // 2), b"x" * (size // 2)
+
+    memo = presentation.Memo(make)
+    for key in range(6):
+        assert memo[key] == memo[key]
+        assert sum(len(text) for value in memo.values() for text in value) <= 4 * size
+    assert calls == list(range(6))
+
+
+@pytest.mark.parametrize("name", ["text", "json", "otlp", "journald"])
+def test_one_long_moniker_takes_no_memory_of_its_own_for_each_log(
+    name: str, tmp_path: Path
+) -> None:
+    if not hasattr(os, "wait4"):
+        pytest.skip("this system does not say how much memory a process took")
+    path = tmp_path / "a.fxlog"
+    with LogWriter(path) as log:
+        log.manifest(1, "core/" + "m" * 30_000, "url")
+        for number in range(12_000):
+            args = [("pid", "uint64", number), ("message", "string", "x")]
+            log.put("INFO", args, time=number, tag_bits=1)
+    out = tmp_path / "out"
+    command = [sys.executable, "-m", "fxframework", "convert", str(path), str(out), "-t", name]
+    process = subprocess.Popen(command, stderr=subprocess.DEVNULL)
+    _, status, used = os.wait4(process.pid, 0)
+    process.returncode = os.waitstatus_to_exitcode(status)
+    assert process.returncode == 0
+    assert out.stat().st_size > 1_000_000
+    # 360 MB of text, were all of it in memory.
+    assert used.ru_maxrss * 1024 < 200_000_000

@@ -9,15 +9,17 @@ from __future__ import annotations
 import hashlib
 import re
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from fx_log.export.presentation import (
+    NO_OFFSET,
     Batch,
     Forms,
     Head,
-    Made,
+    Memo,
     Messages,
+    in_pieces,
     left_out,
     nothing_to_write,
     shown_values,
@@ -64,7 +66,6 @@ OWN_FIELDS: Final = frozenset(
     }
 )
 OWN_PREFIX: Final = "FUCHSIA_"
-NO_OFFSET: Final = "wall times: the offset from UTC is not known (-o utc_offset_ns=NS)"
 CLAMPED: Final = "times that the journal cannot hold"
 TOO_MANY: Final = "tags and arguments of logs of more than 1000 fields"
 _CONTROL: Final = re.compile(rb"[\x00-\x1f\x7f]")
@@ -106,7 +107,8 @@ class _JournaldExport:
         entries = _Entries(capture.strings, self._fields, self._dropped)
         count = 0
         for batch in walk(capture, entries.fields, self._dropped):
-            self._sink.write(b"".join(entries.of(batch, offset, self._origin)))
+            for piece in in_pieces(entries.of(batch, offset, self._origin)):
+                self._sink.write(b"".join(piece))
             count += len(batch)
         if not count:
             raise nothing_to_write(capture)
@@ -153,11 +155,11 @@ class _Entries:
 
     def __init__(self, pool: StringPool, names: _FieldNames, dropped: Counter[str]) -> None:
         self._dropped = dropped
-        self._strings: Made[int, bytes] = Made(
+        self._strings: Memo[int, bytes] = Memo(
             lambda code: pool.bytes_of(code) if code >= 0 else b"", 0
         )
-        self._names: Made[int, bytes] = Made(lambda code: names.of(self._strings[code]), 0)
-        endings: Made[int, bytes] = Made(lambda code: _ending(self._strings[code]), 0)
+        self._names: Memo[int, bytes] = Memo(lambda code: names.of(self._strings[code]), 0)
+        endings: Memo[int, bytes] = Memo(lambda code: _ending(self._strings[code]), 0)
         self._forms = Forms(
             string=endings,
             integer=lambda value: b"=%d\n" % value,
@@ -167,7 +169,7 @@ class _Entries:
             false=b"=false\n",
             null=b"=null\n",
         )
-        self._heads: Made[tuple[Any, ...], tuple[bytes, int, bool]] = Made(self._head)
+        self._heads: Memo[tuple[Any, ...], tuple[bytes, int, bool]] = Memo(self._head)
 
     def fields(self, args: Table) -> list[bytes]:
         """The fields that arguments make."""
@@ -175,12 +177,11 @@ class _Entries:
         shown = shown_values(args, self._forms)
         return [name + value for name, value in zip(names, shown, strict=True)]
 
-    def of(self, batch: Batch[bytes], offset: int | None, origin: bytes) -> list[bytes]:
+    def of(self, batch: Batch[bytes], offset: int | None, origin: bytes) -> Iterator[bytes]:
         """The entry of each row."""
-        out = []
-        for ns, (own, count, given), message, args, dropped, rolled_out, verbosity in zip(
+        for ns, key, message, args, dropped, rolled_out, verbosity in zip(
             batch.ts.tolist(),
-            [self._heads[head] for head in batch.heads],
+            batch.heads,
             _messages(batch.messages),
             batch.args,
             batch.dropped,
@@ -188,6 +189,7 @@ class _Entries:
             batch.verbosity,
             strict=True,
         ):
+            own, count, given = self._heads[key]
             real, boot = (ns + (offset or 0)) // 1000, ns // 1000
             if not (1 <= real <= LATEST and boot >= 0):
                 # Before 1970, or before the clock began: FUCHSIA_BOOT_TIME_NS has it as it is.
@@ -213,8 +215,7 @@ class _Entries:
                 room = FIELDS - min(count, HEAD_FIELDS)
                 self._dropped[TOO_MANY] += max(count - HEAD_FIELDS, 0) + max(len(args) - room, 0)
                 args = args[:room]
-            out.append(b"%b%b\n" % (entry, b"".join(args)))
-        return out
+            yield b"%b%b\n" % (entry, b"".join(args))
 
     def _head(self, key: tuple[Any, ...]) -> tuple[bytes, int, bool]:
         """The fields of a head, how many there are with those of the row, if it has a message."""

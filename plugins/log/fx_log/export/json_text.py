@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 import orjson
@@ -12,7 +12,7 @@ from fx_log.export.presentation import (
     Batch,
     Forms,
     Head,
-    Made,
+    Memo,
     Texts,
     choice,
     shown_values,
@@ -59,10 +59,10 @@ class _JsonExport(LineExport):
 
     def _lines(
         self, capture: Capture
-    ) -> tuple[Callable[[Table], Sequence[Member]], Callable[[Batch[Member]], list[str]]]:
+    ) -> tuple[Callable[[Table], Sequence[Member]], Callable[[Batch[Member]], Iterator[str]]]:
         texts = Texts(capture.strings, self._dropped)
         strings = texts.pooled(quoted)
-        heads: Made[tuple[Any, ...], tuple[str, str, bool]] = Made(
+        heads: Memo[tuple[Any, ...], tuple[str, str, bool]] = Memo(
             _HeadJson(strings, texts, self._before)
         )
         after = f'}}}},"version":1}}{self._after}'
@@ -82,11 +82,10 @@ class _JsonExport(LineExport):
             shown = shown_values(args, forms)
             return [(key, f"{key}:{value}") for key, value in zip(keys, shown, strict=True)]
 
-        def lines(batch: Batch[Member]) -> list[str]:
-            out = []
-            for ns, (before, behind, given), message, args, dropped, rolled_out, verbosity in zip(
+        def lines(batch: Batch[Member]) -> Iterator[str]:
+            for ns, key, message, args, dropped, rolled_out, verbosity in zip(
                 batch.ts.tolist(),
-                [heads[head] for head in batch.heads],
+                batch.heads,
                 batch.messages.shown(unquoted, texts, special='"\\'),
                 batch.args,
                 batch.dropped,
@@ -94,6 +93,7 @@ class _JsonExport(LineExport):
                 batch.verbosity,
                 strict=True,
             ):
+                before, behind, given = heads[key]
                 errors = _errors(dropped, rolled_out) if dropped or rolled_out else ""
                 if verbosity:
                     args = [(f'"{VERBOSITY}"', f'"{VERBOSITY}":{verbosity}'), *args]
@@ -104,8 +104,7 @@ class _JsonExport(LineExport):
                 else:
                     keys = f'"keys":{{{self._joined(args)}}},'
                 shown = f'{{"value":"{message}"}}' if given else "{}"
-                out.append(f'{before}{ns}{errors}{behind}{keys}"message":{shown}{after}')
-            return out
+                yield f'{before}{ns}{errors}{behind}{keys}"message":{shown}{after}'
 
         return render, lines
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import abc
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final
 
-from fx_log.export.presentation import Batch, left_out, nothing_to_write, walk
+from fx_log.export.presentation import Batch, in_pieces, left_out, nothing_to_write, walk
 from fxframework.io.sink import Sink
 from fxframework.model.capture import Capture
 from fxframework.model.table import Table
@@ -36,7 +36,8 @@ class LineExport(abc.ABC):
         render, lines = self._lines(capture)
         written = False
         for batch in walk(capture, render, self._dropped):
-            self._sink.write("\n".join([*lines(batch), ""]).encode())
+            for piece in in_pieces(lines(batch)):
+                self._sink.write("\n".join([*piece, ""]).encode())
             written = True
         if not written:
             raise nothing_to_write(capture)
@@ -49,5 +50,5 @@ class LineExport(abc.ABC):
     @abc.abstractmethod
     def _lines(
         self, capture: Capture
-    ) -> tuple[Callable[[Table], Sequence[Member]], Callable[[Batch[Member]], list[str]]]:
+    ) -> tuple[Callable[[Table], Sequence[Member]], Callable[[Batch[Member]], Iterator[str]]]:
         """What makes members of arguments, and lines of logs."""

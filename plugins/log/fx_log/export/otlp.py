@@ -9,20 +9,22 @@ from __future__ import annotations
 import base64
 import time
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 import orjson
 
 from fx_log.export.presentation import (
+    NO_OFFSET,
     Batch,
     Forms,
     Head,
-    Made,
+    Memo,
     Texts,
     leaf,
     left_out,
     nothing_to_write,
+    process_names,
     shown_values,
     special_double,
     utc_offset,
@@ -43,7 +45,9 @@ __all__ = ["open_otlp"]
 Attribute = tuple[str, str]
 """Key and AnyValue of an attribute, as JSON."""
 CHUNK: Final = 1 << 13
-"""Logs that are put together by their components at a time."""
+"""Logs that are grouped by their components at a time."""
+CHUNK_SIZE: Final = 1 << 23
+"""Characters of such logs."""
 SCOPE: Final = "fxframework"
 NO_SERVICE: Final = "unknown_service"
 """What OpenTelemetry calls a service that is not known."""
@@ -90,7 +94,7 @@ class _OtlpExport:
         self._comma = '{"resourceLogs":['
         self._waiting: dict[str, list[str]] = {}
         """Records by the JSON of their resource."""
-        self._count = 0
+        self._count = self._size = 0
 
     def write(self, capture: Capture) -> None:
         """Add the logs of one capture.
@@ -100,16 +104,19 @@ class _OtlpExport:
         records = _Records(
             capture, utc_offset(self._options, capture), self._observed, self._dropped
         )
-        some = False
+        logs = 0
         for batch in walk(capture, records.attributes, self._dropped):
-            some = True
+            logs += len(batch)
             for resource, record in records.of(batch):
                 self._waiting.setdefault(resource, []).append(record)
                 self._count += 1
-                if self._count == CHUNK:
+                self._size += len(record)
+                if self._count == CHUNK or self._size >= CHUNK_SIZE:
                     self._flush()
-        if not some:
+        if not logs:
             raise nothing_to_write(capture)
+        if records.offset is None:
+            self._dropped[NO_OFFSET] += logs
         self._dropped += left_out(capture)
 
     def close(self) -> Mapping[str, int]:
@@ -126,7 +133,7 @@ class _OtlpExport:
             self._sink.write(entry.encode())
             self._comma = ",\n"
         self._waiting.clear()
-        self._count = 0
+        self._count = self._size = 0
 
 
 class _Records:
@@ -137,7 +144,7 @@ class _Records:
     ) -> None:
         texts = Texts(capture.strings, dropped)
         self._texts = texts
-        self._offset = offset
+        self.offset = offset
         self._between = f'","observedTimeUnixNano":"{observed}"'
         self._names = texts.pooled(_key)
         self._forms = Forms(
@@ -149,19 +156,21 @@ class _Records:
             false='{"boolValue":false}',
             null="{}",
         )
-        self._heads: Made[tuple[Any, ...], tuple[str, str, str, bool]] = Made(_HeadJson(texts))
+        processes = process_names(capture)
+        self._heads: Memo[tuple[Any, ...], tuple[str, str, str, bool]] = Memo(
+            _HeadJson(texts, processes)
+        )
 
     def attributes(self, args: Table) -> list[Attribute]:
         """The attributes that arguments make."""
         keys = [self._names[code] for code in args.array("name").tolist()]
         return list(zip(keys, shown_values(args, self._forms), strict=True))
 
-    def of(self, batch: Batch[Attribute]) -> list[tuple[str, str]]:
+    def of(self, batch: Batch[Attribute]) -> Iterator[tuple[str, str]]:
         """Resource and record of each row."""
-        out = []
-        for ns, (resource, level, own, given), message, args, dropped, rolled, verbosity in zip(
+        for ns, key, message, args, dropped, rolled, verbosity in zip(
             batch.ts.tolist(),
-            [self._heads[head] for head in batch.heads],
+            batch.heads,
             batch.messages.shown(_unquoted, self._texts, special='"\\'),
             batch.args,
             batch.dropped,
@@ -169,7 +178,8 @@ class _Records:
             batch.verbosity,
             strict=True,
         ):
-            moment = 0 if self._offset is None else ns + self._offset
+            resource, level, own, given = self._heads[key]
+            moment = 0 if self.offset is None else ns + self.offset
             if not 0 < moment <= U64_MAX:  # 0 is how the time says that it is not known
                 moment = 0
                 own += _member(BOOT_TIME, _int(ns))
@@ -185,19 +195,15 @@ class _Records:
                 own += "".join([f',{{"key":"{key}","value":{value}}}' for key, value in args])
             body = f',"body":{{"stringValue":"{message}"}}' if given else ""
             attributes = f',"attributes":[{own[1:]}]' if own else ""
-            out.append(
-                (
-                    resource,
-                    f'{{"timeUnixNano":"{moment}{self._between}{level}{body}{attributes}}}',
-                )
-            )
-        return out
+            record = f'{{"timeUnixNano":"{moment}{self._between}{level}{body}{attributes}}}'
+            yield resource, record
 
 
 class _HeadJson:
     """Makes of a head its resource, its severity, its attributes, and whether it has a message."""
 
-    def __init__(self, texts: Texts) -> None:
+    def __init__(self, texts: Texts, processes: Mapping[int, int]) -> None:
+        self._processes = processes
         self._plain = texts.pooled(str)
         self._strings = texts.pooled(_string)
         self._tags = texts.tags(_string)
@@ -226,7 +232,10 @@ class _HeadJson:
         return self._resource(head), severity, own, bool(head.given & GIVEN_MESSAGE)
 
     def _resource(self, head: Head) -> str:
-        service = leaf(self._plain[head.component]) or NO_SERVICE
+        service = leaf(self._plain[head.component])
+        if not service and head.given & GIVEN_PID:
+            service = self._plain[self._processes.get(head.pid, -1)]
+        service = service or NO_SERVICE
         attributes = _member("service.name", _string(service))
         if head.component >= 0:
             attributes += _member("fuchsia.moniker", self._strings[head.component])

@@ -9,7 +9,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from typing import Any, Final, Generic, NamedTuple, TypeVar
@@ -28,16 +28,19 @@ from fxframework.model.strings import StringPool, TextColumn
 from fxframework.model.table import Table
 
 __all__ = [
+    "NO_OFFSET",
     "Batch",
     "Forms",
     "Head",
-    "Made",
+    "Memo",
     "Messages",
     "Texts",
     "choice",
+    "in_pieces",
     "leaf",
     "left_out",
     "nothing_to_write",
+    "process_names",
     "rust_double",
     "shown_values",
     "special_double",
@@ -49,15 +52,22 @@ __all__ = [
 
 K = TypeVar("K")
 V = TypeVar("V")
+D = TypeVar("D", str, bytes)
 I64 = NDArray[np.int64]
 
 ROWS: Final = 1 << 14
 """Rows of a batch that a capture is asked for."""
 REMEMBERED: Final = 1 << 16
 """What is made of distinct rows is kept, up to so many of them."""
+REMEMBERED_BYTES: Final = 1 << 25
+"""And up to so many characters of it."""
+PIECE: Final = 1 << 20
+"""Characters that are put together before they are written."""
 ENDLESS: Final = NS_MAX
 """Behind every row."""
 NOT_UTF8: Final = "strings that are not UTF-8, in part"
+NO_OFFSET: Final = "wall times: the offset from UTC is not known (-o utc_offset_ns=NS)"
+"""What exporters leave out of the logs of a capture whose clock is not tied to UTC."""
 OWN_TABLES: Final = frozenset({"logs", "log_tags", "args"})
 EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -67,22 +77,49 @@ UNSIGNED: Final = frozenset({4, 2, 7, 8})
 NULL, DOUBLE, STRING, BOOL = map(int, (ArgType.NULL, ArgType.DOUBLE, ArgType.STRING, ArgType.BOOL))
 
 
-class Made(dict[K, V]):
-    """What is made of a key, made when it is first asked for; of too many all are forgotten.
+class Memo(dict[K, V]):
+    """What is made of keys, made when first asked for; all is forgotten once it takes too much.
 
-    Where ``limit`` is 0, none is: for keys that a capture's string pool holds in any case.
+    It holds at most REMEMBERED values, of REMEMBERED_BYTES in all: for ``limit`` 0 any number, for
+    keys that a capture's string pool holds in any case.
     """
 
     def __init__(self, make: Callable[[K], V], limit: int = REMEMBERED) -> None:
         super().__init__()
         self._make = make
         self._limit = limit
+        self._size = 0
 
     def __missing__(self, key: K) -> V:
-        if len(self) >= self._limit > 0:
-            self.clear()
-        value = self[key] = self._make(key)
+        value = self._make(key)
+        if self._limit:
+            self._size += _size(value)
+            if len(self) >= self._limit or self._size > REMEMBERED_BYTES:
+                self.clear()
+                self._size = _size(value)
+        self[key] = value
         return value
+
+
+def _size(value: Any) -> int:
+    """Characters or bytes of a text, or of the texts of a tuple."""
+    if isinstance(value, str | bytes):
+        return len(value)
+    return sum(map(_size, value)) if isinstance(value, tuple) else 0
+
+
+def in_pieces(texts: Iterable[D]) -> Iterator[list[D]]:
+    """The texts or bytes in lists of about PIECE each, so that memory is bounded."""
+    piece: list[D] = []
+    size = 0
+    for text in texts:
+        piece.append(text)
+        size += len(text)
+        if size >= PIECE:
+            yield piece
+            piece, size = [], 0
+    if piece:
+        yield piece
 
 
 class Texts:
@@ -93,7 +130,7 @@ class Texts:
 
     def __init__(self, pool: StringPool, dropped: Counter[str]) -> None:
         self._dropped = dropped
-        self._decoded: Made[int, str] = Made(
+        self._decoded: Memo[int, str] = Memo(
             lambda code: self.decoded(pool.bytes_of(code)) if code >= 0 else "", 0
         )
 
@@ -105,13 +142,13 @@ class Texts:
             self._dropped[NOT_UTF8] += 1
             return data.decode("utf-8", "replace")
 
-    def pooled(self, make: Callable[[str], V]) -> Made[int, V]:
+    def pooled(self, make: Callable[[str], V]) -> Memo[int, V]:
         """What is made of the strings of the pool, by code; null is the empty string."""
-        return Made(lambda code: make(self._decoded[code]), 0)
+        return Memo(lambda code: make(self._decoded[code]), 0)
 
-    def tags(self, make: Callable[[str], V]) -> Made[bytes, V]:
+    def tags(self, make: Callable[[str], V]) -> Memo[bytes, V]:
         """What is made of tags."""
-        return Made(lambda tag: make(self.decoded(tag)), 0)
+        return Memo(lambda tag: make(self.decoded(tag)), 0)
 
 
 @attrs.frozen
@@ -194,7 +231,7 @@ def walk(
     pool = capture.strings
     args = _Children(capture, "args", render)
     if "log_tags" in capture.schemas:
-        names: Made[int, bytes] = Made(lambda code: pool.bytes_of(code) if code >= 0 else b"")
+        names: Memo[int, bytes] = Memo(lambda code: pool.bytes_of(code) if code >= 0 else b"")
         tags: _Children[bytes] | _Joined = _Children(
             capture, "log_tags", lambda batch: [names[c] for c in batch.array("name").tolist()]
         )
@@ -299,7 +336,7 @@ class _Joined:
     """Tags of a format that only has them joined by commas."""
 
     def __init__(self, pool: StringPool) -> None:
-        self._tags: Made[int, tuple[bytes, ...]] = Made(
+        self._tags: Memo[int, tuple[bytes, ...]] = Memo(
             lambda code: tuple(pool.bytes_of(code).split(b",")) if code >= 0 else (), 0
         )
 
@@ -415,6 +452,15 @@ def wall_seconds(tz: str) -> Callable[[int], str]:
         return moment.replace(tzinfo=None).isoformat(" ")
 
     return show
+
+
+def process_names(capture: Capture) -> dict[int, int]:
+    """The codes of the names of processes, by pid, where the capture has names of processes."""
+    if "processes" not in capture.schemas:
+        return {}
+    table = capture.table("processes")
+    names = dict(zip(table.array("pid").tolist(), table.array("name").tolist(), strict=True))
+    return {pid: name for pid, name in names.items() if name >= 0}
 
 
 # --- Options, refusals, losses -------------------------------------------------------------------

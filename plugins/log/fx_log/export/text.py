@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from operator import itemgetter
 from typing import Any, Final
 
@@ -12,10 +13,11 @@ import orjson
 from fx_log.export.lines import VERBOSITY, LineExport, Member
 from fx_log.export.presentation import (
     I64,
+    NO_OFFSET,
     Batch,
     Forms,
     Head,
-    Made,
+    Memo,
     Texts,
     choice,
     leaf,
@@ -38,9 +40,11 @@ CLOCKS: Final = ("boot", "monotonic")
 WALLS: Final = {"utc": "utc", "local": "local"}
 TIMES: Final = (*CLOCKS, *WALLS, "wall")
 TIME_ZONES: Final = tuple(WALLS)
-NO_OFFSET: Final = "wall times: the offset from UTC is not known (-o utc_offset_ns=NS)"
 CUT: Final = "ends of messages, behind a NUL"
 NO_MESSAGE: Final = "<missing message>"
+MONIKER: Final = 1000
+"""Characters of a moniker that lines show: one long moniker may be that of all logs."""
+LONG_MONIKERS: Final = f"ends of monikers of more than {MONIKER} characters"
 RESET: Final = "\x1b[0m"
 LOST: Final = "\x1b[33m"
 COLOURS: Final[Mapping[Level, str]] = {
@@ -87,10 +91,11 @@ class _TextExport(LineExport):
 
     def _lines(
         self, capture: Capture
-    ) -> tuple[Callable[[Table], Sequence[Member]], Callable[[Batch[Member]], list[str]]]:
+    ) -> tuple[Callable[[Table], Sequence[Member]], Callable[[Batch[Member]], Iterator[str]]]:
         texts = Texts(capture.strings, self._dropped)
         names = texts.pooled(plain)
-        heads: Made[tuple[Any, ...], str] = Made(_HeadText(self._options, names, texts))
+        shown = _HeadText(self._options, names, texts, self._dropped)
+        heads: Memo[tuple[Any, ...], str] = Memo(shown)
         times = self._times(capture)
 
         forms = Forms(
@@ -108,11 +113,10 @@ class _TextExport(LineExport):
             shown = shown_values(args, forms)
             return [(key, f" {key}={value}") for key, value in zip(keys, shown, strict=True)]
 
-        def lines(batch: Batch[Member]) -> list[str]:
-            out = []
-            for time, head, message, args, dropped, rolled_out, verbosity in zip(
+        def lines(batch: Batch[Member]) -> Iterator[str]:
+            for time, key, message, args, dropped, rolled_out, verbosity in zip(
                 times(batch.ts),
-                [heads[head] for head in batch.heads],
+                batch.heads,
                 batch.messages.shown(self._message, texts),
                 batch.args,
                 batch.dropped,
@@ -120,6 +124,7 @@ class _TextExport(LineExport):
                 batch.verbosity,
                 strict=True,
             ):
+                head = heads[key]
                 if verbosity:
                     args = [*args, (VERBOSITY, f" {VERBOSITY}={verbosity}")]
                 if not args:
@@ -133,8 +138,7 @@ class _TextExport(LineExport):
                     line += self._lost(f" [dropped={dropped}]")
                 if rolled_out:
                     line += self._lost(f" [rolled={rolled_out}]")
-                out.append(line)
-            return self._coloured(batch, out) if self._colour else out
+                yield self._coloured(key, line) if self._colour else line
 
         return render, lines
 
@@ -147,13 +151,9 @@ class _TextExport(LineExport):
     def _lost(self, text: str) -> str:
         return f"{RESET}{LOST}{text}" if self._colour else text
 
-    def _coloured(self, batch: Batch[Member], lines: list[str]) -> list[str]:
-        out = []
-        for head, line in zip(batch.heads, lines, strict=True):
-            colour = COLOURS[LEVELS[head[0]]]
-            ended = f"{line}{RESET}" if colour or line.count(RESET) else line
-            out.append(colour + ended)
-        return out
+    def _coloured(self, key: tuple[Any, ...], line: str) -> str:
+        colour = COLOURS[LEVELS[key[0]]]
+        return f"{colour}{line}{RESET}" if colour or RESET in line else line
 
     def _times(self, capture: Capture) -> Callable[[I64], list[str]]:
         """What shows times, in brackets."""
@@ -167,7 +167,7 @@ class _TextExport(LineExport):
                 return _seconds(ts)
 
             return unknown
-        moments: Made[int, str] = Made(wall_seconds(self._zone))
+        moments: Memo[int, str] = Memo(wall_seconds(self._zone))
 
         def shown(ts: I64) -> list[str]:
             seconds, millis = wall_moments(ts, offset)
@@ -206,13 +206,30 @@ def _seconds(ts: I64) -> list[str]:
 class _HeadText:
     """Makes what stands between the time of a line and its message."""
 
-    def __init__(self, options: Mapping[str, Any], names: Mapping[int, str], texts: Texts) -> None:
+    def __init__(
+        self,
+        options: Mapping[str, Any],
+        names: Mapping[int, str],
+        texts: Texts,
+        dropped: Counter[str],
+    ) -> None:
+        self._monikers: Memo[int, str] = Memo(self._moniker, 0)
+        self._dropped = dropped
         self._metadata = bool(options["show_metadata"])
         self._full = bool(options["show_full_moniker"])
         self._show_tags = bool(options["show_tags"])
         self._file = bool(options["show_file"])
         self._names = names
         self._tags = texts.tags(plain)
+
+    def _moniker(self, code: int) -> str:
+        """The moniker as lines show it: of a long one the beginning."""
+        moniker = self._names[code]
+        moniker = moniker if self._full else leaf(moniker)
+        if len(moniker) <= MONIKER:
+            return moniker
+        self._dropped[LONG_MONIKERS] += 1
+        return f"{moniker[:MONIKER]}..."
 
     def __call__(self, key: tuple[Any, ...]) -> str:
         head = Head(*key)
@@ -221,8 +238,7 @@ class _HeadText:
             pid = head.pid if head.given & GIVEN_PID else ""
             tid = head.tid if head.given & GIVEN_TID else ""
             parts.append(f"[{pid}][{tid}]")
-        moniker = self._names[head.component]
-        moniker = moniker if self._full else leaf(moniker)
+        moniker = self._monikers[head.component]
         parts.append(f"[{moniker}]")
         if self._show_tags:
             tags = [self._tags[tag] for tag in head.tags]

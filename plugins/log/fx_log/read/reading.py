@@ -37,6 +37,8 @@ WINDOW: Final = 1 << 25
 """Bytes after which the pages of the file are released."""
 BEGINNING: Final = 1 << 20
 """Bytes that are read before the room for a whole file is estimated."""
+CHUNK: Final = 1 << 23
+"""Bytes of the file after which a chunk ends, however few rows it has."""
 ROOM: Final = 64
 """Rows for which there is room where nothing is known yet."""
 ENDLESS: Final = (1 << 63) - 1
@@ -90,6 +92,7 @@ class Reading:
         """Read on to the end, in chunks of up to about ``rows`` rows of a table."""
         while not self.scan.done:
             self.scan.most = rows
+            self.scan.until = self.framer.pos + CHUNK // self._unit
             self._run()
             yield self._take(ROOM)
 
