@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import struct
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, ClassVar
 
@@ -15,6 +16,7 @@ from fxframework.errors import Catalogue, Rule, Severity, WriteRefusedError
 from fxframework.io.sink import Sink
 from fxframework.io.source import Source
 from fxframework.io.words import FieldView
+from fxframework.kit.omitted import omitted_columns
 from fxframework.kit.salvage import Loss, salvage_records
 from fxframework.model.capture import Capture, OpenRequest, Summary
 from fxframework.model.diagnostics import Diagnostics
@@ -302,6 +304,7 @@ class SpecimenComposer:
         self._sink = sink
         self._writer = SpecimenWriter(sink, options, Diagnostics({}))
         self._captures = 0
+        self._dropped: Counter[str] = Counter()
 
     def write(self, capture: Capture) -> None:
         if not self._captures:
@@ -311,6 +314,8 @@ class SpecimenComposer:
         self._captures += 1
         if "compose forgets the rows" in FAULTS:
             return
+        if "compose keeps columns back" not in FAULTS:
+            self._dropped += omitted_columns(capture, ["instants"])
         for ts in capture.table("instants").array("ts").tolist():
             self._writer.write({"record": "beat", "ts": ts, "value": 0})
 
@@ -318,7 +323,7 @@ class SpecimenComposer:
         if "composes damage" in FAULTS:
             self._writer.write({"record": "damaged", "raw": "00"})
         self._writer.close()
-        return {"values": 1}
+        return {**self._dropped, "values": 1}
 
 
 class SpecimenExport:

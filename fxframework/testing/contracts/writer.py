@@ -16,6 +16,7 @@ from contextlib import contextmanager
 from typing import Any, ClassVar, cast
 
 import attrs
+import numpy as np
 import pytest
 from hypothesis import strategies as st
 
@@ -29,11 +30,12 @@ from fxframework.errors import (
 )
 from fxframework.io.sink import Sink
 from fxframework.kit.salvage import UNSOUND, Loss
-from fxframework.model.capture import Capture
+from fxframework.model.capture import Capture, Record, Summary
 from fxframework.model.clock import NS_MAX
 from fxframework.model.diagnostics import Diagnostics
-from fxframework.model.schema import STANDARD_TABLES
+from fxframework.model.schema import STANDARD_TABLES, Column
 from fxframework.model.selection import Selection
+from fxframework.model.table import Table
 from fxframework.registry import Reader, RecordWriter, Writer, parse_options
 from fxframework.testing.contracts.base import RoundTrips, Sample
 from fxframework.testing.contracts.checks import (
@@ -698,6 +700,28 @@ class WriterContract(RoundTrips):
                 output = self._composed([first, second])
                 self._check_readable(output, f"{sample.name} composed with itself")
 
+    def test_columns_without_a_place_are_reported(self) -> None:
+        """What other plugins add to a table, and the format cannot hold, is in the report."""
+        compose = self._optional("compose")
+        for sample in self._sound():
+            with self._open(sample.data) as capture:
+                extended = _Extended(capture)
+                written = [
+                    name
+                    for name in self.writer.accepts & capture.schemas.keys()
+                    if len(capture.table(name))
+                ]
+                sink = WatchedSink()
+                session = compose(sink, self._options({}))
+                session.write(extended)
+                dropped = session.close()
+                for name in written:
+                    column = _extra_column(name)
+                    assert any(column in what for what in dropped), (
+                        f"{sample.name}: the column {column!r} of {name!r} is lost without a word; "
+                        "fxframework.kit.omitted.omitted_columns() counts such columns"
+                    )
+
     def _accepted_rows(self, capture: Capture) -> int:
         accepted = self.writer.accepts & capture.schemas.keys()
         return sum(len(capture.table(name)) for name in accepted)
@@ -717,6 +741,39 @@ class WriterContract(RoundTrips):
                 if found.severity >= Severity.DATA_LOSS and found.code not in allowed
             ]
             assert not lost, f"{what} is read with {lost[0]}"
+
+
+def _extra_column(table: str) -> str:
+    return f"contract_{table}"
+
+
+class _Extended(Capture):
+    """A capture of a format that nobody knows, whose tables have a column more."""
+
+    format = "contract"
+
+    def __init__(self, whole: Capture) -> None:
+        super().__init__(whole.source, whole.request, whole.diagnostics)
+        self.whole = whole
+        self.strings = whole.strings
+        self.schemas = {  # type: ignore[misc]
+            name: schema.extended(Column(_extra_column(name), "i8", "what no format knows"))
+            for name, schema in whole.schemas.items()
+        }
+
+    def records(self) -> Iterator[Record]:
+        """None: it is a capture of tables."""
+        return iter(())
+
+    def summary(self) -> Summary:
+        """That of the whole capture."""
+        return self.whole.summary()
+
+    def _table(self, name: str) -> Table:
+        table, schema = self.whole.table(name), self.schemas[name]
+        columns: dict[str, Any] = {name: table[name] for name in table.columns}
+        columns[_extra_column(table.name)] = np.arange(1, len(table) + 1)
+        return Table(schema, len(table), columns, table.pool)
 
 
 # --- JSON --------------------------------------------------------------------------------------

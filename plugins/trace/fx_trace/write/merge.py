@@ -21,6 +21,7 @@ from fx_trace.write.bulk import NAMES, TABLES, Bulk
 from fx_trace.write.extract import ProviderIds, join, open_slices
 from fxframework.errors import UsageError
 from fxframework.io.sink import Sink
+from fxframework.kit.omitted import omitted_columns
 from fxframework.model.capture import Capture, Window
 from fxframework.model.selection import Selection
 
@@ -102,6 +103,7 @@ class Merger:
         for block in bulk.blocks():
             self._sink.write(block)
         self._dropped.update(bulk.dropped)
+        self._dropped += omitted_columns(capture, tables)
         for name in capture.tables:
             if name in tables or name in _BESIDE:
                 continue

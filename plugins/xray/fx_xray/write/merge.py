@@ -29,6 +29,7 @@ from fx_xray.write.pack import ARGUMENT, BasicPacker, Header, RecorderPacker
 from fx_xray.write.selection import chosen_events, picked, whole_of
 from fxframework.errors import UsageError, WriteRefusedError
 from fxframework.io.sink import Sink
+from fxframework.kit.omitted import omitted_columns
 from fxframework.model.capture import Capture
 from fxframework.model.clock import NS_PER_SECOND
 
@@ -262,7 +263,7 @@ class Merger:
         wanted = self._frequency or NS_PER_SECOND
         if wanted != NS_PER_SECOND:
             self._dropped[FREQUENCIES] += 1
-        self._dropped += calls.dropped
+        self._dropped += calls.dropped + omitted_columns(capture, ("slices", "instants", "args"))
         numbers = []
         for name in calls.names:
             if name not in self._names:

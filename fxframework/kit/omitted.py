@@ -1,0 +1,47 @@
+"""Omitted: what of a capture's tables a writer of another format has no place for."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Container, Iterable
+
+import numpy as np
+
+from fxframework.model.capture import Capture
+from fxframework.model.schema import STANDARD_TABLES
+from fxframework.model.strings import TextColumn
+from fxframework.model.table import Table
+
+__all__ = ["omitted_columns"]
+
+
+def omitted_columns(
+    capture: Capture, tables: Iterable[str], written: Container[str] = ()
+) -> Counter[str]:
+    """Values in columns that plugins added to tables, by ``values of COLUMN``.
+
+    Of the ``tables`` that the capture has; columns that are ``written`` do not count, nor do
+    strings that are null or empty.
+    """
+    found: Counter[str] = Counter()
+    for name in tables:
+        schema = capture.schemas.get(name)
+        standard = STANDARD_TABLES.get(name)
+        if schema is None or standard is None:
+            continue
+        known = {column.name for column in standard.all_columns}
+        added = [column.name for column in schema.columns if column.name not in known]
+        added = [column for column in added if column not in written]
+        for batch in capture.batches(name) if added else ():
+            for column in added:
+                found[f"values of {column}"] += _values(batch, column)
+    return +found
+
+
+def _values(table: Table, name: str) -> int:
+    column = table[name]
+    if isinstance(column, TextColumn):
+        return int(np.count_nonzero(np.diff(column.offsets)))
+    if table.schema.column(name).kind == "code":
+        return int(np.count_nonzero(column >= 0))
+    return len(table)
