@@ -231,6 +231,9 @@ class Reader:
     """The record that holds a byte offset, as annotated fields."""
     sample: Callable[[int], bytes] | None = None
     """Makes a typical file of about that many bytes: what `fxf bench` measures."""
+    shapes: Callable[[], Mapping[str, Callable[[int], bytes]]] | None = None
+    """What makes files of about that many bytes and of an awkward shape each, by name: what
+    `fxf bench --shapes` measures beside the sample, the damaged sample and zeros."""
     snapshot: Callable[[Path], LiveSnapshot] | None = None
     """Copies a file that another program is writing, of a format whose captures are states
     (``Capture.entries``): what `fxf watch` looks at. Raises FxError where no copy is consistent."""

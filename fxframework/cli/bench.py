@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from fxframework.host import Host
     from fxframework.model.capture import Capture
 
-__all__ = ["Measure", "measure", "peak_memory", "touch"]
+__all__ = ["Measure", "best", "copied", "measure", "peak_memory", "touch"]
 
 SIZE, RUNS = 16, 3
 """Megabytes of a sample, and runs, where nothing else is asked for."""
@@ -57,7 +57,7 @@ def touch(capture: Capture, tables: tuple[str, ...]) -> int:
     return rows
 
 
-def _best(runs: int, once: Callable[[], Any]) -> float:
+def best(runs: int, once: Callable[[], Any]) -> float:
     """The least seconds of some runs, after one that is not counted; fewer if they take long."""
     once()
     times: list[float] = []
@@ -71,12 +71,12 @@ def _best(runs: int, once: Callable[[], Any]) -> float:
     return min(times)
 
 
-def _copied(data: Any, runs: int) -> float:
+def copied(data: Any, runs: int) -> float:
     """Seconds that copying the bytes takes, into memory that is there already."""
     import numpy as np
 
     room = np.empty_like(data)
-    return _best(runs, lambda: np.copyto(room, data))
+    return best(runs, lambda: np.copyto(room, data))
 
 
 def measure(host: Host, path: str, *, format: str | None, runs: int) -> list[Measure]:
@@ -84,7 +84,7 @@ def measure(host: Host, path: str, *, format: str | None, runs: int) -> list[Mea
     with host.open(path, format=format) as capture:
         data = capture.source.data
         size = capture.source.size
-        copied = _copied(data, runs)
+        copy_seconds = copied(data, runs)
         del data
         summary = capture.summary()
         tables = tuple(name for name in TABLES if summary.rows.get(name))
@@ -96,11 +96,11 @@ def measure(host: Host, path: str, *, format: str | None, runs: int) -> list[Mea
         with host.open(path, format=format) as capture:
             rows = touch(capture, tables)
 
-    tables_seconds = _best(runs, decode)
+    tables_seconds = best(runs, decode)
     out = [
-        Measure("copy", copied, 1.0, f"{size / copied / 1e9:.1f} GB/s", "copy"),
+        Measure("copy", copy_seconds, 1.0, f"{size / copy_seconds / 1e9:.1f} GB/s", "copy"),
         Measure(
-            f"tables {', '.join(tables)}", tables_seconds, tables_seconds / copied,
+            f"tables {', '.join(tables)}", tables_seconds, tables_seconds / copy_seconds,
             f"{rows / tables_seconds / 1e6:.1f} M rows/s, {records / tables_seconds / 1e6:.1f} "
             "M records/s", "copy",
         ),
@@ -108,7 +108,7 @@ def measure(host: Host, path: str, *, format: str | None, runs: int) -> list[Mea
     pace = _lines_per_second(host, path, format)
     seconds = records / pace
     rate = f"{pace / 1e6:.2f} M records/s"
-    out.append(Measure("record JSON", seconds, seconds / copied, rate, "copy"))
+    out.append(Measure("record JSON", seconds, seconds / copy_seconds, rate, "copy"))
     for way in ("whole", "batches"):
         peak = peak_memory(path, format, tables, way)
         out.append(
@@ -134,7 +134,7 @@ import pathlib, sys
 import fxframework
 path, format, tables, way = sys.argv[1:]
 with fxframework.open(path, format=format or None) as capture:
-    for name in tables.split(","):
+    for name in filter(None, tables.split(",")):
         parts = [capture.table(name)] if way == "whole" else capture.batches(name)
         for part in parts:
             for column in part.columns:
@@ -168,12 +168,20 @@ def peak_memory(path: str, format: str | None, tables: tuple[str, ...], way: str
               help=f"Size of the samples that are made if no FILE is given; {SIZE}.")  # fmt: skip
 @click.option("--runs", type=click.IntRange(1, 100), default=RUNS, metavar="N",
               help=f"Runs of which the best counts; {RUNS}.")  # fmt: skip
-def command(session: Session, files: tuple[str, ...], size: int, runs: int) -> ExitCode:
+@click.option("--shapes", is_flag=True,
+              help="Measure samples of awkward shapes: disorder, damage, names all different.")  # fmt: skip
+def command(
+    session: Session, files: tuple[str, ...], size: int, runs: int, *, shapes: bool
+) -> ExitCode:
     """Measure decoding against copying the same bytes.
 
     Every column of the tables is made. Without a FILE, each format that can make a typical sample
     is measured on one. Ratios are of one run on one machine: compare them, not seconds.
     """
+    if shapes:
+        from fxframework.cli.bench_shapes import bench_shapes
+
+        return bench_shapes(session, size=size, runs=runs)
     screen = session.screen
     shown = []
     with tempfile.TemporaryDirectory() as folder:

@@ -154,10 +154,11 @@ class ToyCapture(Capture):
         for one in records:
             kinds[one.kind] = kinds.get(one.kind, 0) + 1
         times = [one.ns for one in records if one.ns is not None]
-        span = max(times) - min(times) + 1 if times else 1
+        low = min(times, default=0)
+        span = max(times, default=0) - low + 1
         counts = [0] * 16
         for ns in times:
-            counts[(ns - min(times)) * 16 // span] += 1
+            counts[(ns - low) * 16 // span] += 1
         return Summary(
             records=len(records),
             kinds=kinds,

@@ -101,6 +101,7 @@ def fx_readers() -> Iterable[Reader]:
             rules=_rules,
             explain=lazy("fx_trace.read.explain:explain"),
             sample=lazy("fx_trace.sample:sample"),
+            shapes=lazy("fx_trace.shapes:shapes"),
         ),
         Reader(
             format="trace-buffer",

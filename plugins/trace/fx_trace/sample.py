@@ -7,7 +7,7 @@ import numpy as np
 from fx_trace import layout
 from fx_trace.layout import ArgType, EventType, RecordType
 
-__all__ = ["sample"]
+__all__ = ["prologue", "sample"]
 
 THREADS = 8
 CATEGORIES = 9
@@ -21,10 +21,10 @@ def sample(nbytes: int) -> bytes:
 
     Strings and threads are indexed; times are in order; a tick is a nanosecond.
     """
-    return _prologue() + _events(max(1, nbytes // BYTES_PER_EVENT)).tobytes()
+    return prologue() + _events(max(1, nbytes // BYTES_PER_EVENT)).tobytes()
 
 
-def _prologue() -> bytes:
+def prologue() -> bytes:
     """Magic, provider, rate, the strings and the threads."""
     words = [layout.MAGIC_WORD]
     words.append(

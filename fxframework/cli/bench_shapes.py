@@ -1,0 +1,110 @@
+"""Awkward shapes for ``fxf bench``: disorder, damage, names all different; one line a shape."""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import attrs
+
+from fxframework.cli.bench import TABLES, Measure, best, copied, peak_memory, touch
+from fxframework.cli.session import Session
+from fxframework.cli.text import amount
+from fxframework.errors import ExitCode
+
+if TYPE_CHECKING:
+    from fxframework.host import Host
+    from fxframework.registry import Reader
+
+__all__ = ["bench_shapes", "measure_shape", "shapes_of"]
+
+PART = 1 << 16
+"""Bytes of a sample whose records are counted."""
+
+
+def shapes_of(reader: Reader) -> dict[str, Callable[[int], bytes]]:
+    """What makes files of awkward shapes, by name: those of the format, and those of every one."""
+    found: dict[str, Callable[[int], bytes]] = {}
+    if reader.sample is not None:
+        found["typical"] = sample = reader.sample
+        found["every 100th record damaged"] = lambda nbytes: _damaged(reader, sample(nbytes), 100)
+        found["every record damaged"] = lambda nbytes: _damaged(reader, sample(nbytes), 1)
+        found["all zero"] = bytes
+    if reader.shapes is not None:
+        found.update(reader.shapes())
+    return found
+
+
+def _damaged(reader: Reader, data: bytes, every: int) -> bytes:
+    """A file with a byte inverted in one of ``every`` so many records, as many as a part has."""
+    from fxframework.io.source import Source
+    from fxframework.kit.shapes import damaged
+    from fxframework.model.capture import OpenRequest
+
+    part = data[:PART]
+    records = reader.open(Source.open(part), OpenRequest()).summary().records
+    return damaged(data, max(1, every * len(part) // max(records, 1)))
+
+
+def measure_shape(host: Host, path: str, *, format: str, runs: int) -> list[Measure]:
+    """All tables and memory of one file, against a copy and its size."""
+    import numpy as np
+
+    copy = copied(np.fromfile(path, np.uint8), runs)
+    records = findings = 0
+    tables: tuple[str, ...] = ()
+
+    def decode() -> None:
+        nonlocal records, findings, tables
+        with host.open(path, format=format) as capture:
+            summary = capture.summary()
+            tables = tuple(name for name in TABLES if summary.rows.get(name))
+            records, findings = summary.records, sum(capture.diagnostics.counts.values())
+            touch(capture, tables)
+
+    # Where one run is asked for, the first one counts: it may be a slow one.
+    seconds = best(runs - 1, decode) if runs > 1 else _once(decode)
+    size = Path(path).stat().st_size
+    peak = peak_memory(path, format, tables, "whole")
+    said = f"{records / seconds / 1e6:.1f} M records/s, {amount(findings, 'finding')}"
+    return [
+        Measure("tables", seconds, seconds / copy, said, "copy"),
+        Measure("memory", None, peak / size, f"{peak / 2**20:.0f} MiB", "file size"),
+    ]
+
+
+def _once(run: Callable[[], Any]) -> float:
+    begin = time.perf_counter()
+    run()
+    return time.perf_counter() - begin
+
+
+def bench_shapes(session: Session, *, size: int, runs: int) -> ExitCode:
+    """Measure the shapes of every format, or of the one that was asked for."""
+    wanted = session.settings.format
+    shown = []
+    for reader in session.host.readers.values():
+        if wanted not in {None, reader.format}:
+            continue
+        for name, make in shapes_of(reader).items():
+            with tempfile.TemporaryDirectory() as folder:
+                path = Path(folder) / f"shape{reader.suffixes[0]}"
+                path.write_bytes(make(size * 1_000_000))
+                with session.screen.working(f"measuring {reader.format}, {name}"):
+                    measures = measure_shape(
+                        session.host, str(path), format=reader.format, runs=runs
+                    )
+            each_measure = [attrs.asdict(each) for each in measures]
+            shown.append({"format": reader.format, "shape": name, "measures": each_measure})
+            if not session.settings.json:
+                tables, memory = measures
+                session.screen.print(
+                    f"{reader.format:14} {name:28} {tables.ratio:8.1f} x copy "
+                    f"{memory.ratio:7.1f} x file size  {tables.rate}"
+                )
+    if session.settings.json:
+        session.screen.json("bench", {"shapes": shown})
+    return ExitCode.OK
