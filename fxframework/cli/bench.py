@@ -169,7 +169,7 @@ def peak_memory(path: str, format: str | None, tables: tuple[str, ...], way: str
 @click.option("--runs", type=click.IntRange(1, 100), default=RUNS, metavar="N",
               help=f"Runs of which the best counts; {RUNS}.")  # fmt: skip
 @click.option("--shapes", is_flag=True,
-              help="Measure samples of awkward shapes: disorder, damage, names all different.")  # fmt: skip
+              help="Measure awkward shapes: disorder, damage, names all different.")  # fmt: skip
 def command(
     session: Session, files: tuple[str, ...], size: int, runs: int, *, shapes: bool
 ) -> ExitCode:
