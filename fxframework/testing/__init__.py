@@ -23,6 +23,7 @@ if TYPE_CHECKING:
         open_bytes,
     )
     from fxframework.testing.crashtest import CrashReport, RecordedMemory
+    from fxframework.testing.readback import ReadsBack, reads_back
 
 # Every run of pytest imports this package, for the plugin's sake: nothing else loads with it.
 _HOMES = {
@@ -31,10 +32,12 @@ _HOMES = {
     "CrashReport": "crashtest",
     "ExporterContract": "contracts",
     "ReaderContract": "contracts",
+    "ReadsBack": "readback",
     "RecordedMemory": "crashtest",
     "Sample": "contracts",
     "WriterContract": "contracts",
     "open_bytes": "contracts",
+    "reads_back": "readback",
 }
 
 __all__ = [
@@ -43,10 +46,12 @@ __all__ = [
     "CrashReport",
     "ExporterContract",
     "ReaderContract",
+    "ReadsBack",
     "RecordedMemory",
     "Sample",
     "WriterContract",
     "open_bytes",
+    "reads_back",
 ]
 
 

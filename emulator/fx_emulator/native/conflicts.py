@@ -12,13 +12,21 @@ from typing import Any
 from fx_emulator.native.decode import Access, Operand
 from fx_emulator.native.space import WRITE, Region
 
-__all__ = ["Conflicts"]
+__all__ = ["Conflicts", "GrownError"]
 
 _WORD = 8
 _WRITE_ACCESS = 17
 _PARTS = {"eax": "rax", "ecx": "rcx", "edx": "rdx", "ebx": "rbx", "esi": "rsi", "edi": "rdi"}
 _PRIVATE = frozenset({"stack"})
 """Regions that are taken for their thread's own."""
+
+
+_PATIENCE = 20_000
+"""Accesses that are let pass behind a new conflict before the run is given up."""
+
+
+class GrownError(Exception):
+    """A run goes on for long behind a new conflict: it may wait for what it cannot see change."""
 
 
 class Conflicts:
@@ -34,6 +42,9 @@ class Conflicts:
         self.points: set[int] = set()
         self.words: set[int] = set()
         self.grown = False
+        self.restarts = False
+        """Whether GrownError may be raised."""
+        self._patience = _PATIENCE
         self.accesses: dict[int, int] = {}
         self._readers: dict[int, int] = {}
         self._writers: dict[int, int] = {}
@@ -56,19 +67,29 @@ class Conflicts:
     def _watch(self, region: Region) -> None:
         machine, start, view = self.machine, region.start, region.view
         seen, accesses, pc = self._seen, self.accesses, self.machine.pc
+        journaled = region.shared is None  # a device keeps its own journal
 
         def access(kind: int, address: int, size: int, _value: int) -> None:
             agent = self.agent
             accesses[agent] = accesses.get(agent, 0) + 1
             at = address - start
-            if kind == _WRITE_ACCESS and machine.journal is not None:
+            if journaled and kind == _WRITE_ACCESS and machine.journal is not None:
                 machine.journal.append((region, at, bytes(view[at : at + size])))
+            if self.grown and self.restarts:
+                self._patience -= 1
+                if not self._patience:
+                    raise GrownError
             key = (agent, kind, address, pc())
             if key not in seen:
                 seen.add(key)
                 self._note(agent, kind == _WRITE_ACCESS, address, size, key[3])
 
         self._hooks.append(machine.engine.on_access(access, start, region.end - 1, reads=True))
+
+    def settle(self) -> None:
+        """What is known now is what the next runs go by."""
+        self.grown = False
+        self._patience = _PATIENCE
 
     def stop(self) -> None:
         """Take all hooks away."""

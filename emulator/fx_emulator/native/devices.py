@@ -76,6 +76,10 @@ class MappedDevice:
                 f"store of {size} bytes at byte {at} of a memory of {self.region.limit} bytes"
             )
         machine = self.machine
+        if machine.journal is not None:
+            # Here, because an error below keeps later hooks from being called, not the store.
+            region = self.region
+            machine.journal.append((region, at, bytes(region.view[at : at + size])))
         if machine.order is None or machine.order.is_direct():
             self.land(at, size, value & (1 << 8 * size) - 1, machine.pc())
 

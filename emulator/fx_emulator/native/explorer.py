@@ -10,7 +10,7 @@ import attrs
 
 from fx_emulator.kernel import Random
 from fx_emulator.native.calls import Blocked
-from fx_emulator.native.conflicts import Conflicts
+from fx_emulator.native.conflicts import Conflicts, GrownError
 from fx_emulator.native.devices import MappedDevice
 from fx_emulator.native.errors import NativeError
 from fx_emulator.native.machine import Machine
@@ -29,7 +29,7 @@ _SPINS = 200
 _SPIN_READ, _SPIN_WRITE = 10, 1
 """Weight of a point that only reads, and of one that stores too."""
 _SPIN_WORDS = 4
-_PASSES = 1_000_000
+_PASSES = 100_000
 """Points of one schedule after which its threads must be waiting for each other for ever."""
 _REMEMBER = 8
 """Points behind a switch whose states are remembered when no more switch is allowed."""
@@ -141,6 +141,8 @@ class Explorer:
         self._recent: set[int] = set()
         """Words of the last points, while these are few."""
         self._spins = 0
+        self._circle: set[int] = set()
+        """States of the current thread since it last stored."""
         self._fresh = 0
 
     # --- the whole ---
@@ -300,8 +302,8 @@ class Explorer:
             return
         if self.order is not None and not ordering and not _reads(access.operands):
             return  # the store enters a buffer, which nobody sees
-        self._note_spin(touched)
-        place = _Place("point", address, touched, ordering, self._spins >= _SPINS)
+        waiting = self._note_spin(address, touched)
+        place = _Place("point", address, touched, ordering, waiting)
         if not self._quiet or place.waiting or self._drains(place):
             self._stop(place)
             return
@@ -315,15 +317,27 @@ class Explorer:
             self._visited.add(key)
         self._pass(place)
 
-    def _note_spin(self, touched: tuple[tuple[int, bool], ...]) -> None:
-        """Notice a thread that uses the same few words again and again."""
+    def _note_spin(self, pc: int, touched: tuple[tuple[int, bool], ...]) -> bool:
+        """Whether the current thread goes round in a circle, until another changes something."""
         recent = self._recent
         recent.update(word for word, _ in touched)
         if len(recent) > _SPIN_WORDS:
             recent.clear()
             self._spins = 0
-        writes = any(stores for _, stores in touched)
-        self._spins += _SPIN_WRITE if writes else _SPIN_READ
+            self._circle.clear()
+        if any(stores for _, stores in touched):
+            self._spins += _SPIN_WRITE
+            self._circle.clear()
+            return self._spins >= _SPINS
+        self._spins += _SPIN_READ
+        if self._spins < 2 * _SPIN_READ:
+            return False
+        # The same registers, stack and versions again: it has done this before.
+        state = self.state.moment(self.current, pc, touched)
+        if state in self._circle:
+            return True
+        self._circle.add(state)
+        return self._spins >= _SPINS
 
     def _pass(self, place: _Place) -> None:
         """The instruction at a point is going to run."""
@@ -388,10 +402,11 @@ class Explorer:
             return others or self._last_drains()
         if place.why == "blocked":
             return others or [(Run(self.current), 0)]
-        if place.waiting and others:
-            return others
-        choices: list[tuple[Choice, int]] = [(Run(self.current), 0)]
-        choices += [(Drain(index), 0) for index in self._drains(place)]
+        drains: list[tuple[Choice, int]] = [(Drain(index), 0) for index in self._drains(place)]
+        if place.waiting and (others or drains):
+            # Stores drain in the end, and threads run, whatever is waited for.
+            return [*drains, *others]
+        choices: list[tuple[Choice, int]] = [(Run(self.current), 0), *drains]
         if (self.bound is None or self.used < self.bound) and place.pc != self._resumed:
             choices += [(choice, 1) for choice, _ in others]
             if self.signal is not None and not self.state.signals[self.current]:
@@ -447,7 +462,8 @@ class Explorer:
     def _systematic(self, limit: int) -> Failed | None:
         """What is in conflict grows while threads run; then it all begins anew."""
         while True:
-            self.conflicts.grown = False
+            self.conflicts.settle()
+            self.conflicts.restarts = True
             self._visited.clear()
             self.schedules = self.states = 0
             self.conflicts.hook_points(self._on_point, self.machine.ordering)
@@ -457,6 +473,8 @@ class Explorer:
                 return self._failed(found.error, image=found.image)
             except _EndError as end:
                 return end.failed
+            except GrownError:
+                continue
             except NativeError as error:
                 return self._failed(error, image=self._image())
             if not self.conflicts.grown:

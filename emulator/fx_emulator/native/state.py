@@ -111,6 +111,17 @@ class State:
                 if stores:
                     self._version(word, hash((learned, word)))
 
+    def moment(self, thread: int, pc: int, touched: tuple[tuple[int, bool], ...]) -> int:
+        """The running thread's registers, stack, and what it would read now, as a number."""
+        native = self.threads[thread]
+        registers = self.machine.engine.registers()
+        low = max(native.stack.start, registers["rsp"] - _RED_ZONE) - native.stack.start
+        read = tuple([self._versions.get(word, 0) for word, _ in touched])
+        order = self.machine.order
+        own = len(order.waiting(native.number)) if order is not None else 0
+        stack = bytes(native.stack.view[low:])
+        return hash((pc, *registers.values(), stack, read, own))
+
     def on_drain(self, number: int, entry: Pending) -> None:
         """The oldest store of a thread's buffer is seen by everybody now."""
         for index, thread in enumerate(self.threads):
