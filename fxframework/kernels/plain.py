@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 
-__all__ = ["nogil"]
+__all__ = ["compiled", "nogil"]
 
+compiled = False
 nogil = contextlib.nullcontext()

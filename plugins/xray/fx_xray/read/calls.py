@@ -1,0 +1,225 @@
+"""Calls: the events of a log matched, a part at a time, and what is known when all are."""
+
+from __future__ import annotations
+
+import tempfile
+from typing import Any, NamedTuple
+
+import attrs
+import numpy as np
+from numpy.typing import NDArray
+
+from fx_xray.read.columns import array
+from fx_xray.read.log import AT_ONCE, Log
+from fx_xray.read.match import Args, Instants, Match, Slices
+from fx_xray.read.numbers import ARGUMENT, FINDINGS, SIGN
+from fx_xray.read.timeline import EventBuffer
+from fxframework.io import arena
+from fxframework.io.limits import Limits
+from fxframework.kernels.notes import Notes
+
+__all__ = ["ArgRows", "InstantRows", "Matcher", "Rows", "SliceRows", "Spans"]
+
+I64 = NDArray[np.int64]
+COUNTED = 1 << 17
+"""Function ids below this are counted in a table, others in a map."""
+IN_MEMORY = 1 << 30
+"""Bytes of one column that stay in memory; a longer one goes to a file."""
+
+
+class SliceRows(NamedTuple):
+    """Raw columns of `slices` that are known when a call is entered."""
+
+    offset: I64
+    ticks: I64
+    thread: NDArray[np.int32]
+    function: NDArray[np.uint32]
+    depth: NDArray[np.int32]
+    parent: I64
+    cpu: NDArray[np.uint16]
+    entry: NDArray[np.uint8]
+
+
+class InstantRows(NamedTuple):
+    """Raw columns of `instants`."""
+
+    offset: I64
+    ticks: I64
+    thread: NDArray[np.int32]
+    kind: NDArray[np.uint8]
+    """Of the event: an exit, or a custom or typed event."""
+    function: NDArray[np.uint32]
+    """Function id, or type of the event."""
+    cpu: NDArray[np.uint16]
+
+
+class ArgRows(NamedTuple):
+    """Raw columns of `args`."""
+
+    offset: I64
+    of_instant: NDArray[np.uint8]
+    parent: I64
+    name: NDArray[np.int32]
+    """Number of the argument, or one of DATA and EVENT_TYPE."""
+    value: I64
+    """The value; of DATA the place of the payload."""
+    size: NDArray[np.int32]
+    """Bytes of the payload."""
+
+
+class Spans(NamedTuple):
+    """Columns of `slices` that are known when a call is left, by row."""
+
+    ticks: I64
+    """-1 of a call that was not left."""
+    exit: NDArray[np.uint8]
+
+
+@attrs.frozen
+class Rows:
+    """Raw columns of some rows of each table, and where they begin in the whole tables."""
+
+    slices: SliceRows
+    instants: InstantRows
+    args: ArgRows
+    first: dict[str, int]
+
+
+class Matcher:
+    """Makes calls of the events of a log, from its first one on.
+
+    ``spans`` are those that an earlier matcher of the same log filled. Where there are none, they
+    are filled, and findings noted.
+    """
+
+    def __init__(self, log: Log, limits: Limits, spans: Spans | None = None) -> None:
+        self._log = log
+        again = spans is not None
+        self.notes = Notes(FINDINGS, limits.max_findings if spans is None else 1)
+        if spans is None:
+            spans = Spans(_spilled(log.entries, np.int64), _spilled(log.entries, np.uint8))
+        self.spans = spans
+        self._match = Match(
+            EventBuffer(0),
+            self.notes,
+            memoryview(spans.ticks),
+            memoryview(spans.exit),
+            threads=max(log.pids.size, 1),
+            counted=min(COUNTED, max(16, log.nbytes // 16)),
+            max_depth=limits.max_depth or 1 << 62,
+            again=again,
+        )
+
+    @property
+    def range(self) -> tuple[int, int] | None:
+        """The least and the greatest time of an event so far, in ticks."""
+        low, high = self._match.low - SIGN, self._match.high - SIGN
+        return (low, high) if low <= high else None
+
+    @property
+    def unmatched_exits(self) -> int:
+        """Exits of calls that were not open."""
+        return int(self._match.unmatched)
+
+    @property
+    def unwound(self) -> int:
+        """Calls that ended with the one around them."""
+        return int(self._match.unwound)
+
+    @property
+    def counted(self) -> dict[str, int]:
+        """Rows of each table up to those that were taken or forgotten last."""
+        match = self._match
+        return {
+            "slices": match.first_slice,
+            "instants": match.first_instant,
+            "args": match.first_arg,
+        }
+
+    def add(self, events: EventBuffer) -> None:
+        """Match these events too; their rows stay here until they are taken."""
+        match, count = self._match, events.count
+        left = self._log.entries - match.first_slice
+        wanted = min(match.slices.count + count, left)
+        if match.slices.room < wanted:
+            match.slices.reserve(min(max(wanted, 2 * match.slices.count), left))
+        used = match.instants.count
+        if match.instants.room < used + count:
+            match.instants.reserve(max(used + 2 * count, 3 * used // 2))
+        used = match.args.count
+        if match.args.room < used + 2 * count:
+            match.args.reserve(max(used + 4 * count, 3 * used // 2))
+        match.events = events
+        match.run()
+
+    def add_all(self) -> None:
+        """Match all events of the log."""
+        self._match.slices.reserve(self._log.entries - self._match.first_slice)
+        for events in self._log.chunks(AT_ONCE):
+            self.add(events)
+
+    def exited(self) -> list[int]:
+        """Functions with unmatched exits since rows were taken last."""
+        rows = self._match.instants
+        exits = array(rows.kind, rows.count) < ARGUMENT
+        found: list[int] = np.unique(array(rows.function, rows.count)[exits]).tolist()
+        return found
+
+    def beyond(self, bound: int) -> tuple[int, int] | None:
+        """Of the rows since rows were taken last, those whose time is beyond ``bound`` ticks.
+
+        Gives the least byte offset, and how many there are; None where there are none.
+        """
+        if self.range is None or self.range[1] <= bound:
+            return None
+        found = []
+        for rows in (self._match.slices, self._match.instants):
+            late = array(rows.ticks, rows.count).view(np.uint64) > np.uint64(bound)
+            found.append(array(rows.offset, rows.count)[late])
+        offsets = np.concatenate(found)
+        return (int(offsets.min()), int(offsets.size)) if offsets.size else None
+
+    def take(self) -> Rows:
+        """The rows since the last time."""
+        match = self._match
+        slices, instants, args = match.slices, match.instants, match.args
+        rows = Rows(
+            SliceRows(*(array(getattr(slices, name), slices.count) for name in SliceRows._fields)),
+            InstantRows(
+                *(array(getattr(instants, name), instants.count) for name in InstantRows._fields)
+            ),
+            ArgRows(*(array(getattr(args, name), args.count) for name in ArgRows._fields)),
+            self.counted,
+        )
+        self.forget()
+        match.slices, match.instants, match.args = Slices(), Instants(), Args()
+        return rows
+
+    def forget(self) -> None:
+        """Forget the rows since the last time, but for how many there were."""
+        match = self._match
+        match.first_slice += match.slices.count
+        match.first_instant += match.instants.count
+        match.first_arg += match.args.count
+        match.slices.count = match.instants.count = match.args.count = 0
+
+    def entries(self) -> tuple[I64, I64]:
+        """Function ids, ascending, and how many entries each has so far."""
+        counts = array(self._match.counts)
+        ids = np.flatnonzero(counts)
+        far = sorted((function, count) for function, _, count in self._match.far_counts)
+        more = np.array(far, np.int64).reshape(-1, 2)
+        return np.concatenate((ids, more[:, 0])), np.concatenate((counts[ids], more[:, 1]))
+
+    def open_calls(self) -> I64:
+        """Byte offsets of the entries of the calls that are open, ascending."""
+        offsets = np.empty(self._match.open.used, np.int64)
+        return np.sort(offsets[: self._match.open.list_offsets(memoryview(offsets))])
+
+
+def _spilled(size: int, dtype: type) -> NDArray[Any]:
+    """An array in memory, or where it is very large in a file."""
+    if size * np.dtype(dtype).itemsize <= IN_MEMORY:
+        return arena.empty(size, dtype)
+    with tempfile.TemporaryFile() as file:
+        return np.memmap(file, dtype, "w+", shape=(size,))

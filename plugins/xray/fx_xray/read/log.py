@@ -1,0 +1,343 @@
+"""A trace that has been scanned: its threads, its buffers, and its events as often as wanted."""
+
+from __future__ import annotations
+
+import abc
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fx_xray import layout
+from fx_xray.read.columns import Buffers, Events, array, backward, events_of, fill, merged_order
+from fx_xray.read.normalise import Normalise
+from fx_xray.read.numbers import (
+    CUT,
+    EARLY,
+    ENTER,
+    ENTER_ARG,
+    FINDINGS,
+    FIRST,
+    HAS_PID,
+    INHABITED,
+    KIND_NAMES,
+    LOW32,
+    SIGN,
+    TIMELESS,
+    WALLED,
+)
+from fx_xray.read.scan import BasicScan, FdrScan
+from fx_xray.read.timeline import BasicTimeline, EventBuffer, FdrTimeline, Stretches
+from fxframework.io.limits import Limits
+from fxframework.kernels.buffers import view
+from fxframework.kernels.notes import Notes
+
+__all__ = ["AT_ONCE", "BasicLog", "FdrLog", "GivenLog", "Log"]
+
+I64 = NDArray[np.int64]
+U8 = NDArray[np.uint8]
+WINDOW = 64 << 20
+"""Bytes of a file that are scanned before they are let go of."""
+AT_ONCE = 1 << 13
+"""Events that are made at once."""
+
+
+class Log(abc.ABC):
+    """A trace that has been scanned: who is in it, and its events.
+
+    A subclass sets what is declared here when it is made.
+    """
+
+    pids: NDArray[np.uint64]
+    tids: NDArray[np.uint64]
+    """By thread id."""
+    thread_offsets: I64
+    """By thread id: where it is first mentioned."""
+    payloads: U8
+    """What ``value`` and ``size`` of custom and typed events are places in."""
+    records: int
+    """Records of the file."""
+    kinds: dict[str, int]
+    """Records of each kind, by the names of record JSON."""
+    entries: int
+    """Calls that are entered."""
+    buffers: Buffers | None = None
+    notes: Notes | None = None
+    """What the scan found."""
+    nbytes: int
+    """Bytes of the trace."""
+
+    @abc.abstractmethod
+    def chunks(self, room: int = AT_ONCE) -> Iterator[EventBuffer]:
+        """All events, up to ``room`` at once, in one buffer that is filled anew each time."""
+
+    def events(self, room: int = 1 << 15) -> Iterator[Events]:
+        """All events, up to ``room`` at once, to be kept."""
+        return map(events_of, self.chunks(room))
+
+
+class GivenLog(Log):
+    """Events that are given, whole, each thread's in the order of its records."""
+
+    def __init__(
+        self,
+        events: Events,
+        pids: NDArray[np.uint64],
+        tids: NDArray[np.uint64],
+        payloads: U8,
+        *,
+        records: int,
+        kinds: dict[str, int],
+        thread_offsets: I64 | None = None,
+    ) -> None:
+        self.pids, self.tids, self.payloads = pids, tids, payloads
+        self.records, self.kinds = records, kinds
+        self.thread_offsets = np.zeros(pids.size, np.int64)
+        if thread_offsets is not None:
+            self.thread_offsets = thread_offsets
+        elif events.thread.size:
+            threads, first = np.unique(events.thread, return_index=True)
+            self.thread_offsets[threads] = events.offset[first]
+        self.entries = int(np.count_nonzero((events.kind == ENTER) | (events.kind == ENTER_ARG)))
+        self.nbytes = 32 * int(events.kind.size)
+        order = merged_order(events)
+        self._events = Events(*(column[order] for column in events))
+        self._back = backward(self._events)
+
+    def chunks(self, room: int = AT_ONCE) -> Iterator[EventBuffer]:
+        """All events, up to ``room`` at once."""
+        buffer = EventBuffer(room)
+        for at in range(0, self._events.kind.size, room):
+            fill(buffer, self._events, self._back, at)
+            yield buffer
+
+
+class _FileLog(Log):
+    """A trace of which the bytes are given: what both modes share."""
+
+    def __init__(self, data: U8, release: Callable[[int, int], None]) -> None:
+        self.payloads = self._data = data
+        self.nbytes = int(data.size)
+        self._release = release
+
+    def _scan(self, scan: FdrScan | BasicScan) -> None:
+        """Scan up to the end."""
+        released = 0
+        while scan.at < self.nbytes:
+            scan.until = min(scan.at + WINDOW, self.nbytes)
+            scan.run()
+            if self.nbytes > WINDOW and scan.at - released >= WINDOW:
+                self._release(released, scan.at)
+                released = scan.at
+
+    def _count(self, scan: FdrScan | BasicScan) -> None:
+        """Take the numbers of records."""
+        self.records = scan.record
+        counted = dict(zip(KIND_NAMES, array(scan.kinds).tolist(), strict=True))
+        counted["file_header"] = 1
+        self.kinds = {name: count for name, count in counted.items() if count}
+
+    def _set_threads(self, pids: I64, tids: I64, offsets: I64) -> NDArray[np.int32]:
+        """Number the threads in the order of ``offsets``; gives the number of each row."""
+        order = np.lexsort((offsets, tids, pids))
+        new = np.ones(order.size, np.bool_)
+        new[1:] = (np.diff(pids[order]) != 0) | (np.diff(tids[order]) != 0)
+        firsts = order[new]  # the first row of each thread, by its offset
+        place = np.argsort(offsets[firsts], kind="stable")
+        number = np.empty(firsts.size, np.int32)
+        number[place] = np.arange(firsts.size, dtype=np.int32)
+        out = np.empty(order.size, np.int32)
+        out[order] = number[np.cumsum(new) - 1]
+        self.pids = pids[firsts[place]].view(np.uint64)
+        self.tids = tids[firsts[place]].view(np.uint64)
+        self.thread_offsets = offsets[firsts[place]]
+        return out
+
+    def _set_stretches(
+        self, start: I64, stop: I64, flags: U8, base: I64, thread: NDArray[np.int32]
+    ) -> None:
+        """Take the stretches, which are in the order of their threads."""
+        ids = np.arange(self.pids.size)
+        self._stretches = Stretches(
+            view(start, np.int64),
+            view(stop, np.int64),
+            view(flags, np.uint8),
+            view(base, np.int64),
+            view(np.searchsorted(thread, ids), np.int64),
+            view(np.searchsorted(thread, ids, side="right"), np.int64),
+        )
+
+    @abc.abstractmethod
+    def _timeline(self, events: EventBuffer) -> FdrTimeline | BasicTimeline:
+        """What fills a buffer with events, from the first one on."""
+
+    def chunks(self, room: int = AT_ONCE) -> Iterator[EventBuffer]:
+        """All events, up to ``room`` at once, in one buffer that is filled anew each time."""
+        events = EventBuffer(max(1, min(room, self.nbytes // 8)))
+        timeline = self._timeline(events)
+        let_go = 0
+        while timeline.run():
+            yield events
+            let_go += 8 * events.count
+            if let_go >= WINDOW:
+                # Threads are here and there in the file; what is still needed comes back.
+                self._release(0, self.nbytes)
+                let_go = 0
+
+
+class FdrLog(_FileLog):
+    """A trace of the flight data recorder.
+
+    ``release`` is told which bytes are done with for now. ``frequency`` places buffers whose time
+    is only known by the wall clock.
+    """
+
+    def __init__(
+        self,
+        data: U8,
+        *,
+        version: int,
+        byte_order: str,
+        buffer_size: int,
+        frequency: int,
+        limits: Limits,
+        release: Callable[[int, int], None] = lambda _start, _stop: None,
+    ) -> None:
+        super().__init__(data, release)
+        self._version = version
+        self._order = layout.BYTE_ORDERS.index(byte_order)
+        self._most = limits.max_record
+        page = buffer_size if buffer_size >= layout.LEAST_BUFFER else 0
+        options = {
+            "version": version,
+            "order": self._order,
+            "page": min(page, 1 << 62),
+            "most": self._most,
+        }
+        raw = view(data, np.uint8)
+        self.notes = Notes(FINDINGS, limits.max_findings)
+        scan = FdrScan(raw, self.notes, **options)
+        self._scan(scan)
+        scan.finish()
+        self.entries = scan.entries
+        self._count(scan)
+        self._settle(scan, frequency)
+        if scan.cuts:
+            # Records that are cut in half count as they are in the file.
+            again = FdrScan(raw, Notes(FINDINGS, 1), **options)
+            again.literally()
+            self._scan(again)
+            self._count(again)
+
+    def _settle(self, scan: FdrScan, frequency: int) -> None:
+        """Number the threads, and put their stretches in order."""
+        blocks, count = scan.blocks, scan.blocks.count
+        start, tid = array(blocks.start, count), array(blocks.tid, count)
+        pid, flags = array(blocks.pid, count), array(blocks.flags, count)
+        seconds, micros = array(blocks.seconds, count), array(blocks.micros, count)
+        tsc = array(blocks.tsc, count)
+        # A buffer that is nothing but its extents is nobody's.
+        inhabited = np.flatnonzero(flags & INHABITED)
+        thread = np.full(count, -1, np.int32)
+        if self._version == layout.EXTENTS_VERSION:
+            # It does not say the process, and llvm-xray takes the thread.
+            pid = np.where(flags & HAS_PID, pid, tid)
+        thread[inhabited] = self._set_threads(pid[inhabited], tid[inhabited], start[inhabited])
+        bases = tsc.copy()
+        for block in np.flatnonzero(flags & (TIMELESS | EARLY)).tolist():
+            wall = (int(seconds[block]) * 1_000_000 + int(micros[block])) * frequency // 1_000_000
+            bases[block] = np.uint64(max(wall, 0) & (1 << 64) - 1).view(np.int64)
+        ticks: I64 = np.where(flags & TIMELESS, bases, tsc)
+        nbytes, records = array(blocks.stop, count) - start, array(blocks.records, count)
+        self.buffers = Buffers(start, nbytes, thread, seconds, micros, ticks, records)
+        place = _places(thread, (flags & WALLED) != 0, seconds, micros)
+        stretches = scan.stretches
+        of_block = array(stretches.block, stretches.count)
+        chosen = np.flatnonzero(thread[of_block] >= 0)
+        order = chosen[np.argsort(place[of_block[chosen]], kind="stable")]
+        of_block = of_block[order]
+        marks = array(stretches.flags)[order] & np.uint8(CUT)
+        marks[np.diff(of_block, prepend=-1) != 0] |= np.uint8(FIRST)
+        cut = (marks & CUT) != 0
+        base = np.where(cut, array(stretches.tsc)[order], bases[of_block] ^ np.int64(SIGN))
+        self._set_stretches(
+            array(stretches.start)[order],
+            array(stretches.stop)[order],
+            marks,
+            base,
+            thread[of_block],
+        )
+
+    def _timeline(self, events: EventBuffer) -> FdrTimeline:
+        data = self._normalised() if self._order else self._data
+        return FdrTimeline(
+            view(data, np.uint8), self._stretches, events, version=self._version, most=self._most
+        )
+
+    def _normalised(self) -> U8:
+        """The sound records as a little-endian machine writes them."""
+        out = self._data.copy()
+        Normalise(
+            view(self._data, np.uint8),
+            memoryview(out),
+            self._stretches,
+            version=self._version,
+            order=self._order,
+        ).run()
+        return out
+
+
+def _places(thread: NDArray[np.int32], walled: Any, seconds: I64, micros: I64) -> I64:
+    """By buffer, its place in the order of decoding: by thread, wall time, place in the file."""
+    order = np.argsort(thread, kind="stable")
+    # A buffer without a wall time stays behind the one before it of its thread.
+    latest = np.where(walled[order], np.arange(order.size), -1)
+    latest = np.maximum.accumulate(latest) if latest.size else latest
+    starts = np.searchsorted(thread[order], thread[order])
+    known = latest >= starts
+    taken = order[np.where(known, latest, 0)] if order.size else order
+    lead = np.where(known, seconds[taken], np.iinfo(np.int64).min) if order.size else latest
+    rest = np.where(known, micros[taken], 0) if order.size else latest
+    final = order[np.lexsort((rest, lead, thread[order]))]
+    place = np.empty(order.size, np.int64)
+    place[final] = np.arange(order.size)
+    return place
+
+
+class BasicLog(_FileLog):
+    """A trace of basic mode."""
+
+    def __init__(
+        self,
+        data: U8,
+        *,
+        version: int,
+        byte_order: str,
+        limits: Limits,
+        release: Callable[[int, int], None] = lambda _start, _stop: None,
+    ) -> None:
+        super().__init__(data, release)
+        self._big = byte_order != "little"
+        self.notes = Notes(FINDINGS, limits.max_findings)
+        scan = BasicScan(view(data, np.uint8), self.notes, version=version, big=self._big)
+        self._scan(scan)
+        scan.finish(max(self.nbytes - self.nbytes % layout.BASIC_BYTES, 0))
+        self.entries = scan.entries
+        self._count(scan)
+        stretches, count = scan.stretches, scan.stretches.count
+        who, start = array(stretches.block, count), array(stretches.start, count)
+        thread = self._set_threads(
+            (who.view(np.uint64) >> np.uint64(32)).view(np.int64), who & np.int64(LOW32), start
+        )
+        order = np.argsort(thread, kind="stable")
+        self._set_stretches(
+            start[order],
+            array(stretches.stop)[order],
+            array(stretches.flags)[order],
+            array(stretches.tsc)[order],
+            thread[order],
+        )
+
+    def _timeline(self, events: EventBuffer) -> BasicTimeline:
+        return BasicTimeline(view(self._data, np.uint8), self._stretches, events, big=self._big)

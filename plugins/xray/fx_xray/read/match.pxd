@@ -1,0 +1,119 @@
+cimport cython
+from fx_xray.read.timeline cimport EventBuffer
+from fxframework.kernels.kernel cimport Kernel
+from fxframework.kernels.maps cimport PairMap
+from fxframework.kernels.notes cimport Notes
+from libc.stdint cimport int64_t
+
+cdef int ARGUMENT, BACK, DATA, ENTER, ENTER_ARG, EVENT_TYPE, EXIT, NOTHING, TAIL_EXIT, TYPED
+cdef int UNWOUND, TIME_BACK, TOO_DEEP, UNMATCHED_EXIT, UNWOUND_CALL, DEEP
+cdef long long LATEST, SIGN
+
+
+@cython.final
+cdef class OpenCalls:
+    cdef readonly long long[::1] top, depth, shallow
+    cdef PairMap deep
+    cdef long long room, free
+    cdef readonly long long used
+    cdef readonly long long[::1] row, function, tsc, offset, below
+
+    @cython.locals(node=cython.longlong, top=cython.longlong, depth=cython.longlong)
+    cdef int push(
+        self, long long thread, long long function, long long row, long long tsc, long long offset
+    ) except -1 nogil
+    @cython.locals(node=cython.longlong, depth=cython.longlong, function=cython.longlong)
+    cdef int pop(self, long long thread) except -1 nogil
+    @cython.locals(node=cython.longlong)
+    cdef long long find(self, long long thread, long long function) noexcept nogil
+    @cython.locals(used=cython.longlong)
+    cdef int grow(self) except -1 with gil
+    @cython.locals(count=cython.longlong, thread=cython.longlong, node=cython.longlong)
+    cpdef int64_t list_offsets(self, long long[::1] out) noexcept nogil
+
+
+@cython.final
+cdef class Slices:
+    cdef public long long count
+    cdef readonly long long room
+    cdef readonly long long[::1] offset, ticks, parent
+    cdef readonly int[::1] thread, depth
+    cdef readonly unsigned int[::1] function
+    cdef readonly unsigned short[::1] cpu
+    cdef readonly unsigned char[::1] entry
+
+
+@cython.final
+cdef class Instants:
+    cdef public long long count
+    cdef readonly long long room
+    cdef readonly long long[::1] offset, ticks
+    cdef readonly int[::1] thread
+    cdef readonly unsigned char[::1] kind
+    cdef readonly unsigned int[::1] function
+    cdef readonly unsigned short[::1] cpu
+
+
+@cython.final
+cdef class Args:
+    cdef public long long count
+    cdef readonly long long room
+    cdef readonly long long[::1] offset, parent, value
+    cdef readonly unsigned char[::1] of_instant
+    cdef readonly int[::1] name, size
+
+    @cython.locals(row=cython.longlong)
+    cdef inline void add(
+        self, long long offset, int of_instant, long long parent, int name, long long value,
+        int size,
+    ) noexcept nogil
+
+
+cdef class Match(Kernel):
+    cdef public EventBuffer events
+    cdef public Notes notes
+    cdef long long[::1] lengths
+    cdef unsigned char[::1] ends
+    cdef bint again
+    cdef long long max_depth, counted
+    cdef readonly OpenCalls open
+    cdef public Slices slices
+    cdef public Instants instants
+    cdef public Args args
+    cdef public long long first_slice, first_instant, first_arg
+    cdef readonly long long[::1] counts
+    cdef readonly PairMap far_counts
+    cdef readonly long long unmatched, unwound, low, high
+    cdef long long row, argument
+    cdef bint of_instant
+
+    @cython.locals(index=cython.longlong, kind=cython.int, time=cython.longlong)
+    cdef long long step(self) except? -1 nogil
+    @cython.locals(
+        thread=cython.longlong, function=cython.longlong, tsc=cython.longlong,
+        offset=cython.longlong, place=cython.longlong, row=cython.longlong, top=cython.longlong,
+        depth=cython.longlong,
+    )
+    @cython.final
+    cdef int enter(self, long long index, int kind) except -1 nogil
+    @cython.locals(
+        thread=cython.longlong, function=cython.longlong, tsc=cython.longlong,
+        top=cython.longlong, node=cython.longlong,
+    )
+    @cython.final
+    cdef int leave(self, long long index, int kind) except -1 nogil
+    @cython.locals(node=cython.longlong, row=cython.longlong, took=cython.longlong)
+    @cython.final
+    cdef int end(self, long long thread, long long tsc, int how) except -1 nogil
+    @cython.locals(function=cython.longlong)
+    @cython.final
+    cdef int add_exit(self, long long index, int kind) except -1 nogil
+    @cython.locals(place=cython.longlong)
+    @cython.final
+    cdef void add_instant(self, long long index, int kind) noexcept nogil
+    @cython.locals(offset=cython.longlong, value=cython.longlong)
+    @cython.final
+    cdef void add_argument(self, long long index) noexcept nogil
+    @cython.locals(row=cython.longlong, of_instant=cython.bint, offset=cython.longlong)
+    @cython.final
+    cdef void add_event(self, long long index, int kind) noexcept nogil

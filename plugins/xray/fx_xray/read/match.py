@@ -1,0 +1,394 @@
+"""The match: which exit ends which entry, and the rows of the tables that come of it."""
+
+from __future__ import annotations
+
+from fx_xray.read.numbers import (
+    ARGUMENT,
+    BACK,
+    DATA,
+    ENTER,
+    ENTER_ARG,
+    EVENT_TYPE,
+    EXIT,
+    LATEST,
+    NOTHING,
+    SIGN,
+    TAIL_EXIT,
+    TIME_BACK,
+    TOO_DEEP,
+    TYPED,
+    UNMATCHED_EXIT,
+    UNWOUND,
+    UNWOUND_CALL,
+)
+from fx_xray.read.scan import wrapped
+from fx_xray.read.timeline import EventBuffer
+from fxframework.kernels.buffers import full, grown, room
+from fxframework.kernels.kernel import Kernel
+from fxframework.kernels.maps import PairMap
+from fxframework.kernels.notes import Notes
+
+try:
+    import cython
+except ImportError:  # only who compiles needs Cython
+    from fxframework.kernels import plain as cython
+
+__all__ = ["Args", "Instants", "Match", "OpenCalls", "Slices"]
+
+DEEP = 64
+"""Calls this deep are counted by function, so that it is known without going down the stack whether
+a function is open."""
+
+
+class OpenCalls:
+    """The open calls of each thread, the innermost first."""
+
+    def __init__(self, threads: int) -> None:
+        self.top = full(threads, "i8", NOTHING)
+        self.depth = full(threads, "i8")
+        self.shallow = full(threads, "i8", NOTHING)
+        self.deep = PairMap()
+        self.room = 256
+        self.used = 0
+        self.free = NOTHING
+        self.row = room(256, "i8")
+        self.function = room(256, "i8")
+        self.tsc = room(256, "i8")
+        self.offset = room(256, "i8")
+        self.below = room(256, "i8")
+
+    def push(self, thread: int, function: int, row: int, tsc: int, offset: int) -> int:
+        """Open a call."""
+        node = self.free
+        if node >= 0:
+            self.free = self.below[node]
+        else:
+            if self.used == self.room:
+                self.grow()
+            node = self.used
+            self.used = node + 1
+        top = self.top[thread]
+        depth = self.depth[thread]
+        self.row[node] = row
+        self.function[node] = function
+        self.tsc[node] = tsc
+        self.offset[node] = offset
+        self.below[node] = top
+        if depth >= DEEP:
+            if depth == DEEP:
+                self.shallow[thread] = top
+            self.deep.put(thread, function, max(self.deep.get(thread, function), 0) + 1)
+        self.top[thread] = node
+        self.depth[thread] = depth + 1
+        return 0
+
+    def pop(self, thread: int) -> int:
+        """Close the innermost call of a thread; what is known of it stays until the next push."""
+        node = self.top[thread]
+        depth = self.depth[thread] - 1
+        self.top[thread] = self.below[node]
+        self.depth[thread] = depth
+        if depth >= DEEP:
+            function = self.function[node]
+            self.deep.put(thread, function, self.deep.get(thread, function) - 1)
+        self.below[node] = self.free
+        self.free = node
+        return 0
+
+    def find(self, thread: int, function: int) -> int:
+        """The place of the innermost open call of a function on a thread; -1: there is none."""
+        node = self.top[thread]
+        if self.depth[thread] > DEEP and self.deep.get(thread, function) <= 0:
+            node = self.shallow[thread]
+        while node >= 0 and self.function[node] != function:
+            node = self.below[node]
+        return node
+
+    def grow(self) -> int:
+        """Make room for twice as many."""
+        used = self.room
+        self.room = 2 * used
+        self.row = grown(self.row, self.room, used)
+        self.function = grown(self.function, self.room, used)
+        self.tsc = grown(self.tsc, self.room, used)
+        self.offset = grown(self.offset, self.room, used)
+        self.below = grown(self.below, self.room, used)
+        return 0
+
+    def list_offsets(self, out: memoryview) -> int:
+        """Put the offsets of all open calls into ``out``; gives how many there are."""
+        count = 0
+        for thread in range(len(self.top)):
+            node = self.top[thread]
+            while node >= 0:
+                out[count] = self.offset[node]
+                count += 1
+                node = self.below[node]
+        return count
+
+
+class Slices:
+    """Rows of `slices`: what is known when a call is entered."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self.room = 0
+        self.offset = room(0, "i8")
+        self.ticks = room(0, "i8")
+        self.thread = room(0, "i4")
+        self.function = room(0, "u4")
+        self.depth = room(0, "i4")
+        self.parent = room(0, "i8")
+        self.cpu = room(0, "u2")
+        self.entry = room(0, "u1")
+
+    def reserve(self, size: int) -> None:
+        """Make room for ``size`` rows in all."""
+        used = self.count
+        self.room = size
+        self.offset = grown(self.offset, size, used)
+        self.ticks = grown(self.ticks, size, used)
+        self.thread = grown(self.thread, size, used)
+        self.function = grown(self.function, size, used)
+        self.depth = grown(self.depth, size, used)
+        self.parent = grown(self.parent, size, used)
+        self.cpu = grown(self.cpu, size, used)
+        self.entry = grown(self.entry, size, used)
+
+
+class Instants:
+    """Rows of `instants`: exits of calls that are not open, and custom and typed events."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self.room = 0
+        self.offset = room(0, "i8")
+        self.ticks = room(0, "i8")
+        self.thread = room(0, "i4")
+        self.kind = room(0, "u1")
+        self.function = room(0, "u4")
+        self.cpu = room(0, "u2")
+
+    def reserve(self, size: int) -> None:
+        """Make room for ``size`` rows in all."""
+        used = self.count
+        self.room = size
+        self.offset = grown(self.offset, size, used)
+        self.ticks = grown(self.ticks, size, used)
+        self.thread = grown(self.thread, size, used)
+        self.kind = grown(self.kind, size, used)
+        self.function = grown(self.function, size, used)
+        self.cpu = grown(self.cpu, size, used)
+
+
+class Args:
+    """Rows of `args`; ``name`` is the number of the argument, or DATA or EVENT_TYPE."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self.room = 0
+        self.offset = room(0, "i8")
+        self.of_instant = room(0, "u1")
+        self.parent = room(0, "i8")
+        self.name = room(0, "i4")
+        self.value = room(0, "i8")
+        self.size = room(0, "i4")
+
+    def reserve(self, size: int) -> None:
+        """Make room for ``size`` rows in all."""
+        used = self.count
+        self.room = size
+        self.offset = grown(self.offset, size, used)
+        self.of_instant = grown(self.of_instant, size, used)
+        self.parent = grown(self.parent, size, used)
+        self.name = grown(self.name, size, used)
+        self.value = grown(self.value, size, used)
+        self.size = grown(self.size, size, used)
+
+    def add(self, offset: int, of_instant: int, parent: int, name: int, value: int, size: int) -> None:
+        """Add a row."""
+        row = self.count
+        self.offset[row] = offset
+        self.of_instant[row] = of_instant
+        self.parent[row] = parent
+        self.name[row] = name
+        self.value[row] = value
+        self.size[row] = size
+        self.count = row + 1
+
+
+class Match(Kernel):
+    """Makes rows of events. The caller has made room for what ``events`` may make.
+
+    ``lengths`` and ``ends`` say by row of `slices` how many ticks a call took, -1 where it was not
+    left, and how it ended; where they are known (``again``) they stay as they are for open calls.
+    """
+
+    def __init__(
+        self,
+        events: EventBuffer,
+        notes: Notes,
+        lengths: memoryview,
+        ends: memoryview,
+        *,
+        threads: int,
+        counted: int,
+        max_depth: int,
+        again: bool,
+    ) -> None:
+        self.events = events
+        self.notes = notes
+        self.lengths = memoryview(lengths)
+        self.ends = memoryview(ends)
+        self.again = again
+        self.max_depth = max_depth
+        self.open = OpenCalls(threads)
+        self.slices = Slices()
+        self.instants = Instants()
+        self.args = Args()
+        self.first_slice = 0
+        self.first_instant = 0
+        self.first_arg = 0
+        self.counted = counted
+        self.counts = full(counted, "i8")
+        self.far_counts = PairMap()
+        self.unmatched = 0
+        self.unwound = 0
+        self.low = LATEST
+        self.high = SIGN
+        self.row = 0
+        self.of_instant = False
+        self.argument = 0
+
+    def step(self) -> int:
+        """Make the rows of ``events``."""
+        index = 0
+        while index < self.events.count:
+            kind = self.events.kind[index]
+            time = self.events.tsc[index] ^ SIGN
+            self.low = min(self.low, time)
+            self.high = max(self.high, time)
+            if kind & BACK:
+                self.notes.add(TIME_BACK, self.events.offset[index], -1, 0)
+                kind &= BACK - 1
+            if kind == ENTER or kind == ENTER_ARG:
+                self.enter(index, kind)
+            elif kind == EXIT or kind == TAIL_EXIT:
+                self.leave(index, kind)
+            elif kind == ARGUMENT:
+                self.add_argument(index)
+            else:
+                self.add_event(index, kind)
+            index += 1
+        return 0
+
+    def enter(self, index: int, kind: int) -> int:
+        """A call is entered."""
+        thread = self.events.thread[index]
+        function = self.events.function[index]
+        tsc = self.events.tsc[index]
+        offset = self.events.offset[index]
+        place = self.slices.count
+        row = self.first_slice + place
+        top = self.open.top[thread]
+        self.slices.parent[place] = self.open.row[top] if top >= 0 else -1
+        depth = self.open.depth[thread]
+        self.open.push(thread, function, row, tsc, offset)
+        if depth > self.max_depth:
+            self.notes.add(TOO_DEEP, offset, -1, depth)
+            depth = self.max_depth
+        self.slices.offset[place] = offset
+        self.slices.ticks[place] = tsc
+        self.slices.thread[place] = thread
+        self.slices.function[place] = function
+        self.slices.depth[place] = depth
+        self.slices.cpu[place] = self.events.cpu[index]
+        self.slices.entry[place] = kind
+        self.slices.count = place + 1
+        if not self.again:
+            self.lengths[row] = -1
+            self.ends[row] = 0
+        if function < self.counted:
+            self.counts[function] += 1
+        else:
+            self.far_counts.put(function, 0, max(self.far_counts.get(function, 0), 0) + 1)
+        self.row = row
+        self.of_instant = False
+        self.argument = 0
+        return 0
+
+    def leave(self, index: int, kind: int) -> int:
+        """A function is left."""
+        thread = self.events.thread[index]
+        function = self.events.function[index]
+        tsc = self.events.tsc[index]
+        self.argument = 0
+        top = self.open.top[thread]
+        if top < 0 or self.open.function[top] != function:
+            node = self.open.find(thread, function)
+            if node < 0:
+                return self.add_exit(index, kind)
+            while self.open.top[thread] != node:
+                self.notes.add(UNWOUND_CALL, self.open.offset[self.open.top[thread]], -1, 0)
+                self.unwound += 1
+                self.end(thread, tsc, UNWOUND)
+        self.end(thread, tsc, kind)
+        return 0
+
+    def end(self, thread: int, tsc: int, how: int) -> int:
+        """The innermost call of a thread ends."""
+        node = self.open.top[thread]
+        self.open.pop(thread)
+        row = self.open.row[node]
+        took = tsc - self.open.tsc[node]
+        if not cython.compiled:
+            took = wrapped(took)
+        self.lengths[row] = max(took, 0)
+        self.ends[row] = how
+        self.row = row
+        self.of_instant = False
+        return 0
+
+    def add_exit(self, index: int, kind: int) -> int:
+        """Add the exit of a call that is not open."""
+        function = self.events.function[index]
+        self.notes.add(UNMATCHED_EXIT, self.events.offset[index], -1, function)
+        self.unmatched += 1
+        self.add_instant(index, kind)
+        return 0
+
+    def add_instant(self, index: int, kind: int) -> None:
+        """Add a row to `instants`."""
+        place = self.instants.count
+        self.instants.offset[place] = self.events.offset[index]
+        self.instants.ticks[place] = self.events.tsc[index]
+        self.instants.thread[place] = self.events.thread[index]
+        self.instants.kind[place] = kind
+        self.instants.function[place] = self.events.function[index]
+        self.instants.cpu[place] = self.events.cpu[index]
+        self.instants.count = place + 1
+        self.row = self.first_instant + place
+        self.of_instant = True
+
+    def add_argument(self, index: int) -> None:
+        """Add an argument of the call before it, or of none."""
+        offset = self.events.offset[index]
+        value = self.events.value[index]
+        if self.events.size[index] < 0:
+            self.args.add(offset, 0, -1, 0, value, 0)
+        else:
+            self.args.add(offset, self.of_instant, self.row, self.argument, value, 0)
+            self.argument += 1
+
+    def add_event(self, index: int, kind: int) -> None:
+        """Add a custom or typed event, with its payload and its type as arguments."""
+        row = self.row
+        of_instant = self.of_instant
+        offset = self.events.offset[index]
+        self.add_instant(index, kind)
+        self.args.add(offset, 1, self.row, DATA, self.events.value[index], self.events.size[index])
+        if kind == TYPED:
+            self.args.add(offset, 1, self.row, EVENT_TYPE, self.events.function[index], 0)
+        # Arguments that come behind the event belong to the call before it.
+        self.row = row
+        self.of_instant = of_instant

@@ -1,0 +1,555 @@
+"""The timeline: the events of a trace in order of time, out of its sound stretches.
+
+Threads are merged by time; the events of one thread keep the order in which it wrote them.
+"""
+
+from __future__ import annotations
+
+from fx_xray.read.numbers import (
+    ARGUMENT,
+    BACK,
+    CALL_ARGUMENT,
+    CUSTOM,
+    CUSTOM_EVENT,
+    CUT,
+    ENTER,
+    ENTER_ARG,
+    FIRST,
+    LATEST,
+    LOW32,
+    NEW_CPU,
+    NO_CPU,
+    NOTHING,
+    SIGN,
+    TSC_WRAP,
+    TYPED,
+    TYPED_EVENT,
+)
+from fx_xray.read.scan import Bytes, wrapped
+from fxframework.kernels.buffers import full, grown
+from fxframework.kernels.kernel import Kernel
+
+try:
+    import cython
+except ImportError:  # only who compiles needs Cython
+    from fxframework.kernels import plain as cython
+
+__all__ = ["BasicTimeline", "EventBuffer", "FdrTimeline", "Stretches"]
+
+FEW = 8
+"""Threads up to which the next one is looked for among all of them; more are kept as a heap."""
+GO_ON, PAUSE, DONE = 0, 1, 2
+"""Of a thread: it goes on; another thread comes first, or there is no more room; it has ended."""
+NEARBY = 40
+"""Bits of the ticks by which an event with a time of its own may be ahead of its thread."""
+
+
+class EventBuffer:
+    """Events in order of time: ``count`` of them, in columns of ``room`` numbers.
+
+    ``tsc`` has the bits of a uint64, ``thread`` the number of the thread, ``value`` the argument or
+    the place of the payload, ``size`` the bytes of a payload, -1 for an argument of no call.
+    """
+
+    def __init__(self, size: int) -> None:
+        self.room = size
+        self.count = 0
+        self.kind = full(size, "u1")
+        self.function = full(size, "u4")
+        self.tsc = full(size, "i8")
+        self.cpu = full(size, "u2")
+        self.thread = full(size, "i4")
+        self.offset = full(size, "i8")
+        self.value = full(size, "i8")
+        self.size = full(size, "i4")
+
+
+class Stretches:
+    """Sound stretches in the order of their threads, and in each in the order of writing.
+
+    ``base`` is the biased time of a record that was cut, or of a buffer before its first NewCPUId.
+    Those of thread n are from ``first[n]`` to before ``last[n]``.
+    """
+
+    def __init__(
+        self,
+        start: memoryview,
+        stop: memoryview,
+        flags: memoryview,
+        base: memoryview,
+        first: memoryview,
+        last: memoryview,
+    ) -> None:
+        self.start = memoryview(start)
+        self.stop = memoryview(stop)
+        self.flags = memoryview(flags)
+        self.base = memoryview(base)
+        self.first = memoryview(first)
+        self.last = memoryview(last)
+
+
+class Threads:
+    """Which thread comes next: by the biased time of its next event, then by its number."""
+
+    def __init__(self, first: memoryview, last: memoryview) -> None:
+        threads = len(first)
+        self.head = full(threads, "i8", SIGN)
+        self.heap = full(threads, "i8")
+        self.used = 0
+        self.bound = LATEST
+        for thread in range(threads):
+            if first[thread] < last[thread]:
+                self.heap[self.used] = thread
+                self.used += 1
+
+    def choose(self) -> int:
+        """The place in the heap of the next thread; ``bound`` is up to when it comes first."""
+        if self.used <= FEW:
+            return self.choose_of_few()
+        other = self.heap[1]
+        if self.used > 2 and self.before(self.heap[2], other):
+            other = self.heap[2]
+        self.bound = self.head[other]
+        if other < self.heap[0] and self.bound > SIGN:
+            self.bound -= 1
+        return 0
+
+    def choose_of_few(self) -> int:
+        """The same without a heap: a branch on which thread comes first is hard to predict."""
+        best = LATEST
+        second = LATEST
+        place = -1
+        other = -1
+        at = 0
+        while at < self.used:
+            head = self.head[self.heap[at]]
+            less = head < best or place < 0
+            between = not less and (head < second or other < 0)
+            second = best if less else (head if between else second)
+            other = place if less else (at if between else other)
+            best = head if less else best
+            place = at if less else place
+            at += 1
+        if 0 <= other < place and second > SIGN:
+            second -= 1
+        self.bound = second
+        return place
+
+    def before(self, left: int, right: int) -> bool:
+        """Whether one thread comes before another."""
+        if self.head[left] == self.head[right]:
+            return left < right
+        return self.head[left] < self.head[right]
+
+    def advance(self, place: int) -> None:
+        """Put the thread at a place of the heap where its new time belongs."""
+        if self.used > FEW:
+            self.sift()
+
+    def sift(self) -> None:
+        """Put the first thread of the heap where it belongs."""
+        place = 0
+        thread = self.heap[0]
+        child = 1
+        while child < self.used:
+            below = self.heap[child]
+            if child + 1 < self.used and self.before(self.heap[child + 1], below):
+                child += 1
+                below = self.heap[child]
+            if self.before(thread, below):
+                break
+            self.heap[place] = below
+            place = child
+            child = 2 * place + 1
+        self.heap[place] = thread
+
+    def drop(self, place: int) -> None:
+        """Take a thread that has no events left out of the heap."""
+        self.used -= 1
+        used = self.used
+        if used > FEW:
+            self.heap[0] = self.heap[used]
+            self.sift()
+            return
+        at = place
+        while at < used:
+            self.heap[at] = self.heap[at + 1]
+            at += 1
+        if used == FEW:
+            # They were a heap so far, and are in order of their numbers from here on.
+            at = 1
+            while at < used:
+                thread = self.heap[at]
+                to = at
+                while to > 0 and self.heap[to - 1] > thread:
+                    self.heap[to] = self.heap[to - 1]
+                    to -= 1
+                self.heap[to] = thread
+                at += 1
+
+
+class FdrTimeline(Kernel):
+    """Events of the flight data recorder. ``data`` is little-endian (see ``normalise``)."""
+
+    def __init__(
+        self, data: memoryview, stretches: Stretches, events: EventBuffer, *, version: int, most: int
+    ) -> None:
+        threads = len(stretches.first)
+        self.bytes = Bytes(data, big=False)
+        self.data = self.bytes.data
+        self.stretches = stretches
+        self.events = events
+        self.version = version
+        self.most = most
+        self.many = threads > 1
+        self.threads = Threads(stretches.first, stretches.last)
+        # By thread, while another one is taken:
+        self.next_of = grown(stretches.first, threads, threads)
+        self.at_of = full(threads, "i8")
+        self.stop_of = full(threads, "i8")
+        self.base_of = full(threads, "i8", SIGN)
+        self.cpu_of = full(threads, "i4", NO_CPU)
+        self.function_of = full(threads, "i8", NOTHING)
+        self.latest_of = full(threads, "i8", SIGN)
+        # Of the thread that is taken:
+        self.thread = 0
+        self.next = 0
+        self.at = 0
+        self.stop = 0
+        self.base = SIGN
+        self.cpu = NO_CPU
+        self.function = NOTHING
+        self.latest = SIGN
+
+    def step(self) -> int:
+        """Fill ``events`` anew; gives how many there are: fewer than fit only at the end."""
+        self.events.count = 0
+        while self.events.count < self.events.room and self.threads.used:
+            place = self.threads.choose()
+            self.thread = self.threads.heap[place]
+            if self.take() == DONE:
+                self.threads.drop(place)
+            else:
+                self.threads.advance(place)
+        return self.events.count
+
+    def take(self) -> int:
+        """Take the events of the thread up to the bound; PAUSE or DONE."""
+        thread = self.thread
+        self.next = self.next_of[thread]
+        self.at = self.at_of[thread]
+        self.stop = self.stop_of[thread]
+        self.base = self.base_of[thread]
+        self.cpu = self.cpu_of[thread]
+        self.function = self.function_of[thread]
+        self.latest = self.latest_of[thread]
+        state = GO_ON
+        while state == GO_ON:
+            if self.at >= self.stop:
+                state = self.next_stretch()
+            elif self.data[self.at] & 1 == 0:
+                state = self.calls()
+            else:
+                state = self.metadata()
+        self.next_of[thread] = self.next
+        self.at_of[thread] = self.at
+        self.stop_of[thread] = self.stop
+        self.base_of[thread] = self.base
+        self.cpu_of[thread] = self.cpu
+        self.function_of[thread] = self.function
+        self.latest_of[thread] = self.latest
+        return state
+
+    def pause(self, head: int) -> int:
+        """Let other threads come first: the next event is at this biased time."""
+        self.threads.head[self.thread] = head
+        return PAUSE
+
+    def leave_call(self) -> None:
+        """Note that no argument can follow."""
+        if self.function >= 0:
+            self.latest = self.base
+            self.function = NOTHING
+
+    def next_stretch(self) -> int:
+        """Go on with the next stretch of the thread."""
+        if self.next == self.stretches.last[self.thread]:
+            return DONE
+        flags = self.stretches.flags[self.next]
+        self.at = self.stretches.start[self.next]
+        self.stop = self.stretches.stop[self.next]
+        self.leave_call()
+        if flags & FIRST:
+            self.base = self.stretches.base[self.next]
+            self.cpu = NO_CPU
+        if flags & CUT:
+            self.base = self.stretches.base[self.next]
+            if self.data[self.at] == NEW_CPU << 1 | 1:
+                self.cpu = self.bytes.number(self.at + 1, 2)
+            self.at = self.stop
+        self.next += 1
+        return GO_ON
+
+    def word(self, at: int) -> int:
+        """As ``Bytes.word``, in this module, where the compiler can inline it."""
+        if not cython.compiled:
+            return int.from_bytes(self.data[at : at + 8], "little", signed=True)
+        low = self.data[at]
+        low |= self.data[at + 1] << 8
+        low |= self.data[at + 2] << 16
+        byte = self.data[at + 3]
+        low |= byte << 24
+        byte = self.data[at + 4]
+        low |= byte << 32
+        byte = self.data[at + 5]
+        low |= byte << 40
+        byte = self.data[at + 6]
+        low |= byte << 48
+        byte = self.data[at + 7]
+        low |= byte << 56
+        return low
+
+    def calls(self) -> int:
+        """Take function records, one after another."""
+        at = self.at
+        stop = self.stop
+        base = self.base
+        function = self.function
+        bound = self.threads.bound
+        count = self.events.count
+        most = self.events.room
+        state = GO_ON
+        while at < stop:
+            word = self.word(at)
+            if word & 1:
+                break
+            time = base + ((word >> 32) & LOW32)
+            if not cython.compiled and time > LATEST:
+                time = wrapped(time)
+            if time > bound or count == most:
+                state = self.pause(time)
+                break
+            base = time
+            kind = (word >> 1) & 3
+            self.events.offset[count] = at
+            at += 8
+            if kind == ENTER and at < stop and self.data[at] == CALL_ARGUMENT << 1 | 1:
+                kind = ENTER_ARG
+            if function < 0 and time < self.latest:
+                kind |= BACK
+            function = (word >> 4) & 0xFFFFFFF
+            self.events.kind[count] = kind
+            self.events.function[count] = function
+            self.events.tsc[count] = base ^ SIGN
+            self.events.cpu[count] = self.cpu
+            self.events.thread[count] = self.thread
+            self.events.value[count] = 0
+            self.events.size[count] = 0
+            count += 1
+        self.events.count = count
+        self.at = at
+        self.base = base
+        self.function = function
+        return state
+
+    def metadata(self) -> int:
+        """Take the metadata record."""
+        kind = self.data[self.at] >> 1
+        if kind == CALL_ARGUMENT:
+            return self.argument()
+        self.leave_call()
+        if kind == CUSTOM_EVENT or kind == TYPED_EVENT:
+            return self.event(kind)
+        if kind == NEW_CPU:
+            self.cpu = self.bytes.number(self.at + 1, 2)
+            self.base = self.bytes.number(self.at + 3, 8) ^ SIGN
+        elif kind == TSC_WRAP:
+            self.base = self.bytes.number(self.at + 1, 8) ^ SIGN
+        self.at += 16
+        return GO_ON
+
+    def argument(self) -> int:
+        """Take an argument of the call before it."""
+        count = self.events.count
+        if self.function < 0 and self.base > self.threads.bound:
+            return self.pause(self.base)
+        if count == self.events.room:
+            # Before any other event, where it belongs to the one before.
+            return self.pause(self.base if self.function < 0 else SIGN)
+        self.events.kind[count] = ARGUMENT
+        self.events.function[count] = max(self.function, 0)
+        self.events.tsc[count] = self.base ^ SIGN
+        self.events.cpu[count] = self.cpu
+        self.events.thread[count] = self.thread
+        self.events.offset[count] = self.at
+        self.events.value[count] = self.bytes.number(self.at + 1, 8)
+        self.events.size[count] = -1 if self.function < 0 else 0
+        self.events.count = count + 1
+        self.at += 16
+        return GO_ON
+
+    def event(self, kind: int) -> int:
+        """Take a custom or typed event."""
+        at = self.at
+        size = self.bytes.number(at + 1, 4)
+        cpu = NO_CPU
+        what = 0
+        if self.version >= 5:
+            time = self.base + self.bytes.signed32(at + 5)
+            if not cython.compiled:
+                time = wrapped(time)
+            order = time
+            cpu = self.cpu
+            if kind == TYPED_EVENT:
+                what = self.bytes.number(at + 9, 2)
+        else:
+            time = self.bytes.number(at + 5, 8) ^ SIGN
+            # A time of its own, which may be nonsense, keeps its place in the thread.
+            order = self.base
+            if time >= self.base and (time - self.base) >> NEARBY == 0:
+                order = time
+            if kind == TYPED_EVENT:
+                what = self.bytes.number(at + 13, 2)
+            elif self.version == 4:
+                cpu = self.bytes.number(at + 13, 2)
+        count = self.events.count
+        if order > self.threads.bound or count == self.events.room:
+            return self.pause(order)
+        if self.version >= 5:
+            self.base = time
+        self.at += 16 + size
+        if self.most and 16 + size > self.most:
+            return GO_ON
+        self.events.kind[count] = CUSTOM if kind == CUSTOM_EVENT else TYPED
+        self.events.function[count] = what
+        self.events.tsc[count] = time ^ SIGN
+        self.events.cpu[count] = cpu
+        self.events.thread[count] = self.thread
+        self.events.offset[count] = at
+        self.events.value[count] = at + 16
+        self.events.size[count] = size
+        self.events.count = count + 1
+        return GO_ON
+
+
+class BasicTimeline(Kernel):
+    """Events of basic mode; ``big`` says the order of bytes."""
+
+    def __init__(
+        self, data: memoryview, stretches: Stretches, events: EventBuffer, *, big: bool
+    ) -> None:
+        threads = len(stretches.first)
+        self.bytes = Bytes(data, big=big)
+        self.data = self.bytes.data
+        self.stretches = stretches
+        self.events = events
+        self.threads = Threads(stretches.first, stretches.last)
+        # By thread, while another one is taken:
+        self.next_of = grown(stretches.first, threads, threads)
+        self.at_of = full(threads, "i8")
+        self.stop_of = full(threads, "i8")
+        self.base_of = full(threads, "i8", SIGN)
+        self.cpu_of = full(threads, "i4", NO_CPU)
+        self.function_of = full(threads, "i8", NOTHING)
+        # Of the thread that is taken:
+        self.thread = 0
+        self.next = 0
+        self.at = 0
+        self.stop = 0
+        self.base = SIGN
+        self.cpu = NO_CPU
+        self.function = NOTHING
+
+    def step(self) -> int:
+        """Fill ``events`` anew; gives how many there are: fewer than fit only at the end."""
+        self.events.count = 0
+        while self.events.count < self.events.room and self.threads.used:
+            place = self.threads.choose()
+            self.thread = self.threads.heap[place]
+            if self.take() == DONE:
+                self.threads.drop(place)
+            else:
+                self.threads.advance(place)
+        return self.events.count
+
+    def take(self) -> int:
+        """Take the events of the thread up to the bound; PAUSE or DONE."""
+        thread = self.thread
+        self.next = self.next_of[thread]
+        self.at = self.at_of[thread]
+        self.stop = self.stop_of[thread]
+        self.base = self.base_of[thread]
+        self.cpu = self.cpu_of[thread]
+        self.function = self.function_of[thread]
+        state = GO_ON
+        while state == GO_ON:
+            if self.at >= self.stop:
+                state = self.next_stretch()
+            elif self.bytes.number(self.at, 2):
+                state = self.argument()
+            else:
+                state = self.call()
+        self.next_of[thread] = self.next
+        self.at_of[thread] = self.at
+        self.stop_of[thread] = self.stop
+        self.base_of[thread] = self.base
+        self.cpu_of[thread] = self.cpu
+        self.function_of[thread] = self.function
+        return state
+
+    def pause(self, head: int) -> int:
+        """Let other threads come first: the next event is at this biased time."""
+        self.threads.head[self.thread] = head
+        return PAUSE
+
+    def next_stretch(self) -> int:
+        """Go on with the next stretch of the thread."""
+        if self.next == self.stretches.last[self.thread]:
+            return DONE
+        self.at = self.stretches.start[self.next]
+        self.stop = self.stretches.stop[self.next]
+        self.function = NOTHING
+        self.cpu = NO_CPU
+        self.next += 1
+        return GO_ON
+
+    def call(self) -> int:
+        """Take a function record."""
+        at = self.at
+        time = self.bytes.number(at + 8, 8) ^ SIGN
+        if time > self.threads.bound or self.events.count == self.events.room:
+            return self.pause(time)
+        kind = self.data[at + 3]
+        if kind == ENTER and at + 32 < self.stop and self.bytes.number(at + 32, 2):
+            kind = ENTER_ARG
+        if time < self.base:
+            kind |= BACK
+        self.base = time
+        self.cpu = self.data[at + 2]
+        self.function = self.bytes.number(at + 4, 4)
+        self.put(kind, 0, 0)
+        return GO_ON
+
+    def argument(self) -> int:
+        """Take an argument of the call before it."""
+        if self.function < 0 and self.base > self.threads.bound:
+            return self.pause(self.base)
+        if self.events.count == self.events.room:
+            return self.pause(self.base if self.function < 0 else SIGN)
+        value = self.bytes.number(self.at + 16, 8)
+        self.put(ARGUMENT, value, -1 if self.function < 0 else 0)
+        return GO_ON
+
+    def put(self, kind: int, value: int, size: int) -> None:
+        """Add an event."""
+        count = self.events.count
+        self.events.kind[count] = kind
+        self.events.function[count] = max(self.function, 0)
+        self.events.tsc[count] = self.base ^ SIGN
+        self.events.cpu[count] = self.cpu
+        self.events.thread[count] = self.thread
+        self.events.offset[count] = self.at
+        self.events.value[count] = value
+        self.events.size[count] = size
+        self.events.count = count + 1
+        self.at += 32
