@@ -12,7 +12,7 @@ from fx_xray.read.columns import Events
 from fx_xray.read.reader import EventCapture, open_basic, open_fdr
 from fx_xray.write.extract import cut, salvage
 from fx_xray.write.merge import open_compose, open_compose_basic
-from fx_xray.write.pack import Header, RecorderPacker
+from fx_xray.write.packer import Header, RecorderPacker
 from fxframework.io.sink import Sink
 from fxframework.io.source import Source
 from fxframework.model.capture import OpenRequest

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
+from fx_xray.read.numbers import KIND_NAMES, OUT_OF_ORDER
 from fxframework.errors import Catalogue, Rule, Severity
 
-__all__ = ["RULES", "told"]
+__all__ = ["DETAILS", "RULES", "kind_detail"]
 
 INFO, WARNING, DATA_LOSS = Severity.INFO, Severity.WARNING, Severity.DATA_LOSS
 ERROR = Severity.ERROR
@@ -224,6 +227,20 @@ RULES = Catalogue(
             readers="llvm-xray knows no limit.",
             ours="The record is `damaged`.",
             remedy="Raise it with -o max_record=BYTES.",
+        ),
+        _rule(
+            "FXX0115",
+            WARNING,
+            "the end of a buffer may be missing",
+            "notes §0.6",
+            "The extents of a buffer count all of its records.",
+            readers="llvm-xray does not notice where the cut falls between records.",
+            ours="All that is in the file is read. compiler-rt (LLVM 8 to 19 at least) does not "
+            "count the headers of typed events: 16 bytes for each are missing at the end of a "
+            "buffer. It is reported for buffers with typed events whose padding is not zero, as "
+            "compiler-rt writes them.",
+            remedy="Calls near the end of the buffer may lack their exits; record without typed "
+            "events to have all.",
         ),
         # --- order of its records, as llvm-xray's block verifier asks for it ---
         _rule(
@@ -576,8 +593,31 @@ RULES = Catalogue(
     ]
 )
 
+DETAILS: Mapping[int, str] = {
+    101: "a record of {value} bytes",
+    102: "a record of {value} bytes",
+    103: "by {word} bytes",
+    104: "kind {value}",
+    105: "kind {value}",
+    106: "size {value}",
+    109: "{value} bytes",
+    113: "{value} bytes",
+    114: "a record of {value} bytes",
+    115: "up to {value} bytes",
+    205: "its time is {word} ticks",
+    206: "{value:+} ticks",
+    301: "of function {value}",
+    306: "depth {value}",
+    401: "{value} bytes",
+    402: "type {value}",
+    403: "kind {value}",
+    404: "of function {value}",
+}
+"""By number of a rule, what a finding of the kernels says beside the title (``ScannedCapture``)."""
 
-def told(code: str, detail: str = "") -> str:
-    """What a finding says: its title, and what is the matter in this case."""
-    title = RULES[code].title
-    return f"{title}: {detail}" if detail else title
+
+def kind_detail(number: int, value: int) -> str:
+    """The same of a rule about kinds of records: 111 and 202 have one, 201 has two."""
+    names = (*KIND_NAMES, "nothing")
+    kind, last = names[value & 15], names[value >> 8 & 15]
+    return f"{last} to {kind}" if number == OUT_OF_ORDER else kind

@@ -10,8 +10,6 @@ import numpy as np
 
 from fx_xray.read.columns import Events
 from fx_xray.read.reader import EventCapture, open_basic, open_fdr
-from fx_xray.write.pack import BasicPacker, Header, RecorderPacker
-from fxframework.io.sink import Sink
 from fxframework.io.source import Source
 from fxframework.model.capture import OpenRequest
 
@@ -75,13 +73,15 @@ def packed_events(
     basic: bool = False,
     size: int = 512,
     step: int = 0,
-    expected: int = 0,
 ) -> tuple[bytes, dict[str, int]]:
     """The bytes of a trace of them, given ``step`` at once, and what had no place."""
+    from fx_xray.write.packer import BasicPacker, Header, RecorderPacker
+    from fxframework.io.sink import Sink
+
     sink = Sink.memory()
     header = Header(type=0 if basic else 1, version=version, buffer_size=0 if basic else size)
     kind = BasicPacker if basic else RecorderPacker
-    packer: Any = kind(sink, header, expected=expected)
+    packer: Any = kind(sink, header)
     packer.add_threads(np.full(THREADS, 7), np.arange(THREADS) + 100)
     count = len(events.kind)
     for start in range(0, count, step or count):

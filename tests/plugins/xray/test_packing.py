@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from fx_xray.read.columns import Events
 from fxframework.errors import Severity
+from fxframework.testing.kernels import plain_kernels
 
 from .packed import THREADS, by_thread, chance_events, opened, packed_events
 
@@ -72,14 +73,16 @@ def test_basic_mode_holds_calls_alone(version: int) -> None:
     assert ("kinds of exits" in dropped) == (version < 2)
 
 
-def test_compiled_code_packs_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
-    pytest.importorskip("numba")
-    monkeypatch.delenv("FXF_NO_NUMBA", raising=False)
-    for version in (1, 3, 5):
-        for seed in range(3):
-            events, payloads = chance_events(seed)
-            plain = packed_events(events, payloads, version)
-            assert packed_events(events, payloads, version, step=9, expected=1 << 30) == plain
+@pytest.mark.parametrize("basic", [False, True])
+@pytest.mark.parametrize("version", [1, 2, 3])
+def test_compiled_code_packs_the_same(version: int, *, basic: bool) -> None:
+    for seed in range(3):
+        events, payloads = chance_events(seed)
+        for number in (version,) if basic else (version, version + 2):
+            compiled = packed_events(events, payloads, number, basic=basic, step=9)
+            with plain_kernels():
+                plain = packed_events(events, payloads, number, basic=basic)
+            assert compiled == plain
 
 
 def test_a_call_takes_its_arguments_into_the_next_buffer() -> None:

@@ -15,7 +15,8 @@ import pytest
 import yaml
 
 from fx_xray.read import records as fx
-from fx_xray.read.columns import Events, GivenLog
+from fx_xray.read.columns import Events
+from fx_xray.read.log import GivenLog
 from fx_xray.read.reader import BasicCapture, EventCapture, FdrCapture, open_basic, open_fdr
 from fx_xray.sample import THREADS, sample
 from fxframework.errors import LimitError, StrictError
@@ -384,7 +385,7 @@ def test_memory_is_free_once_nobody_has_the_capture() -> None:
         opened = capture(trace())
         for name in opened.schemas:
             made = opened.table(name)
-            for column in made:
+            for column in made.columns:
                 made[column]
         held = weakref.ref(opened)
         del opened, made
@@ -412,7 +413,7 @@ def test_tables_do_not_depend_on_the_byte_order(order: str) -> None:
     for version in range(1, 6):
         little, big = capture(trace(version)), capture(trace(version, order))
         for name in ("slices", "instants", "args", "xray_buffers"):
-            names = [column for column in little.table(name) if column != "str"]
+            names = [column for column in little.table(name).columns if column != "str"]
             assert rows(little, name, *names) == rows(big, name, *names)
 
 

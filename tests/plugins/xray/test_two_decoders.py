@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 from hypothesis import strategies as st
 
-from fx_xray.read import columns, reader
+from fx_xray.read import calls, log, reader
 from fx_xray.read.decoder import RecordDecoder
 from fx_xray.rules import RULES
 from fxframework.io.limits import Limits
@@ -226,13 +226,13 @@ def test_batches_are_the_whole_tables_at_every_boundary(
     data = REAL[name].read_bytes()
     form = form_of(data)
     whole = opened(form, data)
-    monkeypatch.setattr(reader, "CHUNK_EVENTS", events)
-    monkeypatch.setattr(columns, "COUNTED", 2)
+    monkeypatch.setattr(log, "AT_ONCE", events)
+    monkeypatch.setattr(calls, "COUNTED", 2)
     parts = opened(form, data, max_memory=1)
     assert parts.summary() == attrs.evolve(whole.summary(), timeline=())
     assert list(parts.diagnostics) == list(whole.diagnostics)
     for table in whole.schemas:
-        names = list(whole.table(table))
+        names = list(whole.table(table).columns)
         batched = [row for batch in parts.batches(table, 5) for row in rows_of(batch, *names)]
         assert batched == rows_of(whole.table(table), *names)
 
@@ -243,13 +243,13 @@ def test_batches_are_the_whole_tables_at_every_boundary(
 def test_batches_of_any_trace_are_its_tables(form: str, data: st.DataObject) -> None:
     file = data.draw(damaged(FILES[form]))
     whole = opened(form, file)
-    before = reader.CHUNK_EVENTS
-    reader.CHUNK_EVENTS = data.draw(st.integers(1, 5))
+    before = log.AT_ONCE
+    log.AT_ONCE = data.draw(st.integers(1, 5))
     try:
         parts = opened(form, file, max_memory=1)
         for table in ("slices", "instants", "args"):
-            names = list(whole.table(table))
+            names = list(whole.table(table).columns)
             batched = [row for batch in parts.batches(table, 3) for row in rows_of(batch, *names)]
             assert batched == rows_of(whole.table(table), *names)
     finally:
-        reader.CHUNK_EVENTS = before
+        log.AT_ONCE = before

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fx_xray.read.columns import array
-from fx_xray.read.log import AT_ONCE, Log
+from fx_xray.read.log import Log
 from fx_xray.read.match import Args, Instants, Match, Slices
 from fx_xray.read.numbers import ARGUMENT, FINDINGS, SIGN
 from fx_xray.read.timeline import EventBuffer
@@ -102,8 +102,8 @@ class Matcher:
         self._match = Match(
             EventBuffer(0),
             self.notes,
-            memoryview(spans.ticks),
-            memoryview(spans.exit),
+            spans.ticks.data,
+            spans.exit.data,
             threads=max(log.pids.size, 1),
             counted=min(COUNTED, max(16, log.nbytes // 16)),
             max_depth=limits.max_depth or 1 << 62,
@@ -155,7 +155,7 @@ class Matcher:
     def add_all(self) -> None:
         """Match all events of the log."""
         self._match.slices.reserve(self._log.entries - self._match.first_slice)
-        for events in self._log.chunks(AT_ONCE):
+        for events in self._log.chunks():
             self.add(events)
 
     def exited(self) -> list[int]:
@@ -214,7 +214,7 @@ class Matcher:
     def open_calls(self) -> I64:
         """Byte offsets of the entries of the calls that are open, ascending."""
         offsets = np.empty(self._match.open.used, np.int64)
-        return np.sort(offsets[: self._match.open.list_offsets(memoryview(offsets))])
+        return np.sort(offsets[: self._match.open.list_offsets(offsets.data)])
 
 
 def _spilled(size: int, dtype: type) -> NDArray[Any]:

@@ -76,9 +76,7 @@ def array(column: Any, count: int | None = None) -> NDArray[Any]:
 
 def events_of(buffer: EventBuffer) -> Events:
     """A copy of the events that a kernel's buffer holds."""
-    columns = {
-        name: array(getattr(buffer, name), buffer.count).copy() for name in Events._fields
-    }
+    columns = {name: array(getattr(buffer, name), buffer.count).copy() for name in Events._fields}
     columns["kind"] &= BACK - 1
     for name in ("tsc", "value"):
         columns[name] = columns[name].view(np.uint64)
@@ -137,20 +135,20 @@ def to_ns(ticks: NDArray[Any], frequency: int) -> I64:
     starts: I64 = arena.empty(ticks.size, np.int64)
     none = view(np.zeros(0, np.int64), np.int64)
     Nanoseconds(
-        _rate(frequency), view(ticks.view(np.int64), np.int64), memoryview(starts), none, none
+        _rate(frequency), view(ticks.view(np.int64), np.int64), starts.data, none, none
     ).run()
     return starts
 
 
 def to_spans(ticks: NDArray[Any], lengths: I64, frequency: int) -> tuple[I64, I64]:
-    """The same, and the nanoseconds from there to ``lengths`` ticks later; -1 of those that are -1."""
+    """The same, and the nanoseconds from there to ``lengths`` ticks later; -1 of -1."""
     starts: I64 = arena.empty(ticks.size, np.int64)
     spans: I64 = arena.empty(ticks.size, np.int64)
     Nanoseconds(
         _rate(frequency),
         view(ticks.view(np.int64), np.int64),
-        memoryview(starts),
+        starts.data,
         view(lengths, np.int64),
-        memoryview(spans),
+        spans.data,
     ).run()
     return starts, spans

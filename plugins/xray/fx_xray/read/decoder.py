@@ -37,7 +37,6 @@ from fx_xray.read.records import (
     function_struct,
     metadata_codec,
 )
-from fx_xray.rules import told
 from fxframework.io.limits import Limits
 from fxframework.io.words import U64_MAX, view_of
 from fxframework.model.diagnostics import Diagnostics
@@ -112,7 +111,7 @@ class RecordDecoder:
             for code, message, offset in found:
                 self.diagnostics.add(
                     code,
-                    told(code, message),
+                    message,
                     offset=offset,
                     record=None if index < 0 else index,
                 )
@@ -303,6 +302,12 @@ class _Block:
     """Whether it has been reported that times are not known."""
     call: Function | None = None
     """The function record before, as far as arguments may follow."""
+    typed: int = 0
+    """Typed events that it has."""
+    foreign: bool = False
+    """Whether one of them is as compiler-rt writes it, with garbage for padding."""
+    cut: bool = False
+    """Whether a record runs past its end."""
 
 
 class _FdrWalk(_Walk):
@@ -470,6 +475,8 @@ class _FdrWalk(_Walk):
     def lost(self, code: str, at: int, end: int, message: str) -> Damaged:
         """A stretch that is no record, behind which something new begins."""
         self.garbage = 0
+        if self.block is not None and code in {"FXX0101", "FXX0102"}:
+            self.block.cut = True
         self.unlink()
         return self.damaged(code, at, end, message)
 
@@ -500,6 +507,8 @@ class _FdrWalk(_Walk):
             self.find("FXX0202", block.state, block.last)
         if block.state and not self.by_extents:
             self.find("FXX0112", "", block.last)
+        if self.by_extents and block.foreign and not block.cut:
+            self.find("FXX0115", f"up to {16 * block.typed} bytes", block.last)
 
     def follow(self, block: _Block, name: str, at: int) -> None:
         """Hold a record against the one before."""
@@ -751,6 +760,9 @@ class _FdrWalk(_Walk):
         else:
             tsc = block.base = self.later(block, values["delta"], at)
             cpu = block.cpu
+            if kind == MetadataKind.TYPED_EVENT:
+                block.typed += 1
+                block.foreign |= bool(codec.padding(self.view, at))
         if self.max_record and end - at > self.max_record:
             return self.damaged("FXX0114", at, end, f"a record of {end - at} bytes")
         record = EVENTS[kind](

@@ -69,8 +69,11 @@ class Log(abc.ABC):
     """Bytes of the trace."""
 
     @abc.abstractmethod
-    def chunks(self, room: int = AT_ONCE) -> Iterator[EventBuffer]:
-        """All events, up to ``room`` at once, in one buffer that is filled anew each time."""
+    def chunks(self, room: int = 0) -> Iterator[EventBuffer]:
+        """All events, up to ``room`` (0: some thousands) at once.
+
+        They are in one buffer, which is filled anew each time.
+        """
 
     def events(self, room: int = 1 << 15) -> Iterator[Events]:
         """All events, up to ``room`` at once, to be kept."""
@@ -102,11 +105,13 @@ class GivenLog(Log):
         self.entries = int(np.count_nonzero((events.kind == ENTER) | (events.kind == ENTER_ARG)))
         self.nbytes = 32 * int(events.kind.size)
         order = merged_order(events)
-        self._events = Events(*(column[order] for column in events))
+        columns: dict[str, Any] = {name: column[order] for name, column in events._asdict().items()}
+        self._events = Events(**columns)
         self._back = backward(self._events)
 
-    def chunks(self, room: int = AT_ONCE) -> Iterator[EventBuffer]:
-        """All events, up to ``room`` at once."""
+    def chunks(self, room: int = 0) -> Iterator[EventBuffer]:
+        """All events, up to ``room`` (0: some thousands) at once."""
+        room = room or AT_ONCE
         buffer = EventBuffer(room)
         for at in range(0, self._events.kind.size, room):
             fill(buffer, self._events, self._back, at)
@@ -172,9 +177,12 @@ class _FileLog(Log):
     def _timeline(self, events: EventBuffer) -> FdrTimeline | BasicTimeline:
         """What fills a buffer with events, from the first one on."""
 
-    def chunks(self, room: int = AT_ONCE) -> Iterator[EventBuffer]:
-        """All events, up to ``room`` at once, in one buffer that is filled anew each time."""
-        events = EventBuffer(max(1, min(room, self.nbytes // 8)))
+    def chunks(self, room: int = 0) -> Iterator[EventBuffer]:
+        """All events, up to ``room`` (0: some thousands) at once.
+
+        They are in one buffer, which is filled anew each time.
+        """
+        events = EventBuffer(max(1, min(room or AT_ONCE, self.nbytes // 8)))
         timeline = self._timeline(events)
         let_go = 0
         while timeline.run():
@@ -280,7 +288,7 @@ class FdrLog(_FileLog):
         out = self._data.copy()
         Normalise(
             view(self._data, np.uint8),
-            memoryview(out),
+            out.data,
             self._stretches,
             version=self._version,
             order=self._order,

@@ -205,7 +205,9 @@ class Args:
         self.value = grown(self.value, size, used)
         self.size = grown(self.size, size, used)
 
-    def add(self, offset: int, of_instant: int, parent: int, name: int, value: int, size: int) -> None:
+    def add(
+        self, offset: int, of_instant: int, parent: int, name: int, value: int, size: int
+    ) -> None:
         """Add a row."""
         row = self.count
         self.offset[row] = offset

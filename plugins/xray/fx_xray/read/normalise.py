@@ -75,9 +75,9 @@ class Normalise(Kernel):
     def metadata(self, at: int, kind: int) -> int:
         """Normalise a metadata record; gives where the next record is."""
         self.out[at] = kind << 1 | 1
-        if kind == NEW_BUFFER or kind == PID:
+        if kind in (NEW_BUFFER, PID):
             self.reverse(at + 1, 4)
-        elif kind == TSC_WRAP or kind == CALL_ARGUMENT or kind == BUFFER_EXTENTS:
+        elif kind in (TSC_WRAP, CALL_ARGUMENT, BUFFER_EXTENTS):
             self.reverse(at + 1, 8)
         elif kind == NEW_CPU:
             self.reverse(at + 1, 2)
@@ -85,7 +85,7 @@ class Normalise(Kernel):
         elif kind == WALL_TIME:
             self.reverse(at + 1, 8)
             self.reverse(at + 9, 4)
-        elif kind == CUSTOM_EVENT or kind == TYPED_EVENT:
+        elif kind in (CUSTOM_EVENT, TYPED_EVENT):
             self.reverse(at + 1, 4)
             if self.version >= 5:
                 self.reverse(at + 5, 4)

@@ -1,4 +1,4 @@
-"""Numbers that the kernels and their callers share: kinds of events and records, findings, marks."""
+"""Numbers that kernels and their callers share: kinds of events and records, findings, marks."""
 
 from __future__ import annotations
 
@@ -92,3 +92,8 @@ BASIC_ORPHAN = 404
 BASIC_TAIL_EXIT = 405
 FINDINGS = 500
 """All numbers of findings are below this."""
+
+# --- Why the pack of events stops ---
+
+DONE, GROW, FLUSH = 0, 1, 2
+"""All was taken; a thread needs more room; the output is full."""

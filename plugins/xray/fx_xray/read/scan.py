@@ -177,7 +177,7 @@ class Stretches:
 
 
 class Blocks:
-    """Buffers of the flight data recorder, in file order; ``tsc`` is the time of the first record."""
+    """Buffers of the flight data recorder in file order; ``tsc`` is the first record's time."""
 
     def __init__(self) -> None:
         self.count = 0
@@ -322,7 +322,7 @@ class FdrScan(Kernel):
         return self.size
 
     def skip_garbage(self) -> int:
-        """Give up the rest of a buffer in which too many records make no sense; 0: there is none."""
+        """Give up the rest of a buffer where too many records make no sense; 0: nothing is left."""
         self.garbage = 0
         end = self.limit if self.bounded else self.next_extents(self.at)
         if end <= self.at:
@@ -356,7 +356,7 @@ class FdrScan(Kernel):
         return 0
 
     def cross(self, end: int) -> int:
-        """Decide on a record that runs past the limit to ``end``: 1 lost; 0 there is a new limit."""
+        """Decide on a record that runs past the limit to ``end``: 1 lost, 0 the limit is new."""
         code = 0
         if self.limit == self.size:
             code = PAST_FILE

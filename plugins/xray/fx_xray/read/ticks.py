@@ -27,8 +27,8 @@ REST = 1 << 62
 class Nanoseconds(Kernel):
     """Nanoseconds of ``ticks``, the bits of uint64, into ``starts``; LATEST is beyond int64.
 
-    ``rate`` (the bits of a uint64) is ticks per second. Where there are ``lengths`` in ticks, theirs
-    go into ``spans``: the difference of both ends, each rounded down; -1 of a negative length.
+    ``rate`` (the bits of a uint64) is ticks per second. Where there are ``lengths`` in ticks,
+    ``spans`` gets theirs: the difference of both ends, each rounded down; -1 of a negative length.
     Times follow each other closely: few are divided, others are counted on from the last division.
     """
 
@@ -167,10 +167,7 @@ class Nanoseconds(Kernel):
                     if not cython.compiled:
                         left = wrapped(left)
                 bit -= 1
-        if whole < 0 or whole > LARGEST_RATE:
-            self.ns = LATEST
-            self.left = -1
-        elif whole * NS_PER_SECOND > LATEST - fraction:
+        if whole < 0 or whole > LARGEST_RATE or whole * NS_PER_SECOND > LATEST - fraction:
             self.ns = LATEST
             self.left = -1
         else:

@@ -41,7 +41,7 @@ cdef class Threads:
     )
     cdef long long choose_of_few(self) noexcept nogil
     cdef bint before(self, long long left, long long right) noexcept nogil
-    cdef void advance(self, long long place) noexcept nogil
+    cdef void advance(self) noexcept nogil
     @cython.locals(
         place=cython.longlong, thread=cython.longlong, child=cython.longlong,
         below=cython.longlong,

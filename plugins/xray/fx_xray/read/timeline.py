@@ -141,8 +141,8 @@ class Threads:
             return left < right
         return self.head[left] < self.head[right]
 
-    def advance(self, place: int) -> None:
-        """Put the thread at a place of the heap where its new time belongs."""
+    def advance(self) -> None:
+        """Put the thread that was chosen where its new time belongs."""
         if self.used > FEW:
             self.sift()
 
@@ -192,7 +192,13 @@ class FdrTimeline(Kernel):
     """Events of the flight data recorder. ``data`` is little-endian (see ``normalise``)."""
 
     def __init__(
-        self, data: memoryview, stretches: Stretches, events: EventBuffer, *, version: int, most: int
+        self,
+        data: memoryview,
+        stretches: Stretches,
+        events: EventBuffer,
+        *,
+        version: int,
+        most: int,
     ) -> None:
         threads = len(stretches.first)
         self.bytes = Bytes(data, big=False)
@@ -230,7 +236,7 @@ class FdrTimeline(Kernel):
             if self.take() == DONE:
                 self.threads.drop(place)
             else:
-                self.threads.advance(place)
+                self.threads.advance()
         return self.events.count
 
     def take(self) -> int:
@@ -358,7 +364,7 @@ class FdrTimeline(Kernel):
         if kind == CALL_ARGUMENT:
             return self.argument()
         self.leave_call()
-        if kind == CUSTOM_EVENT or kind == TYPED_EVENT:
+        if kind in (CUSTOM_EVENT, TYPED_EVENT):
             return self.event(kind)
         if kind == NEW_CPU:
             self.cpu = self.bytes.number(self.at + 1, 2)
@@ -469,7 +475,7 @@ class BasicTimeline(Kernel):
             if self.take() == DONE:
                 self.threads.drop(place)
             else:
-                self.threads.advance(place)
+                self.threads.advance()
         return self.events.count
 
     def take(self) -> int:

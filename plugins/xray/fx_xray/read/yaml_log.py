@@ -16,19 +16,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fx_xray import layout
-from fx_xray.read.columns import Events, GivenLog, Log
+from fx_xray.read.columns import Events
 from fx_xray.read.header import asked_frequency
 from fx_xray.read.instr_map import number
+from fx_xray.read.log import GivenLog, Log
 from fx_xray.read.reader import EventCapture
 from fx_xray.read.symbols import Symbols
 from fx_xray.read.yaml_text import Entry, OddYamlError, entry_of, sections_of
-from fx_xray.rules import RULES, told
+from fx_xray.rules import RULES
 from fxframework.io.source import Source
 from fxframework.model.capture import OpenRequest, Record
 from fxframework.model.clock import NS_PER_SECOND
 
 if TYPE_CHECKING:
-    from fx_xray.read.reader import _Pass
+    from fx_xray.read.reader import CallPass
 
 __all__ = ["YamlCapture", "open_yaml"]
 
@@ -244,7 +245,7 @@ class YamlCapture(EventCapture):
         fresh = not self.diagnostics.has_any(RULES)
         if fresh:
             for code, message, offset in self._heading():
-                self.diagnostics.add(code, told(code, message), offset=offset, record=0)
+                self.diagnostics.add(code, message, offset=offset, record=0)
         head = self._head
         if head is not None:
             shown = {"record": "file_header", **attrs.asdict(head)}
@@ -254,12 +255,12 @@ class YamlCapture(EventCapture):
             if fresh:
                 _report(item, index, self.diagnostics.add)
             if isinstance(item, _Stretch):
-                yield self._stretch(item)
+                yield self._record_of(item)
             else:
                 ns = item.tsc * NS_PER_SECOND // (self.frequency or NS_PER_SECOND)
                 yield YamlRecord(item.offset, item.nbytes, _shown(item), ns)
 
-    def _stretch(self, item: _Stretch) -> YamlRecord:
+    def _record_of(self, item: _Stretch) -> YamlRecord:
         shown = {"record": item.what}
         if item.what == "damaged":
             shown["code"] = item.code
@@ -272,7 +273,7 @@ class YamlCapture(EventCapture):
     def _gathered(self) -> _Gathered:
         return _Gathered(self._items(), has_header=self._head is not None)
 
-    def _framed(self) -> Log:
+    def _scanned_log(self) -> Log:
         gathered = self._gathered
         self._names.symbols = Symbols.of(self.request.options, gathered.names)
         return gathered.log()
@@ -294,16 +295,14 @@ class YamlCapture(EventCapture):
         ]
         return [(code, "", 0) for code, found in given if found]
 
-    def _report(self, passed: _Pass) -> None:
-        """Turn what was found into diagnostics."""
+    def _report_faults(self) -> None:
         gathered = self._gathered
         for item, index in gathered.faults:
             _report(item, index, self.diagnostics.add)
         if self._head is not None and not gathered.rows:
             self.diagnostics.add("FXX0004", offset=self._head.nbytes)
-        super()._report(passed)
 
-    def _report_names(self, passed: _Pass) -> None:
+    def _report_names(self, passed: CallPass) -> None:
         """Say which functions have no name."""
         if self.request.options.get("instr_map"):
             super()._report_names(passed)
@@ -311,9 +310,9 @@ class YamlCapture(EventCapture):
         ids = passed.functions[0].tolist()
         missing = sum(self.symbols.name(id) is None for id in ids)
         if missing:
-            self.diagnostics.add("FXX0601", told("FXX0601", f"{missing} of {len(ids)}"))
+            self.diagnostics.add("FXX0601", f"{missing} of {len(ids)}")
 
-    def _facts(self, passed: _Pass) -> dict[str, Any]:
+    def _facts(self, passed: CallPass) -> dict[str, Any]:
         facts = super()._facts(passed)
         type = layout.FDR if self._head is None else self._head.type
         facts["mode"] = "basic" if type == layout.BASIC else "flight data recorder"

@@ -13,7 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fx_xray.read.columns import Events
-from fx_xray.write import pack as packing
+from fx_xray.read.numbers import ARGUMENT, CUSTOM, ENTER, ENTER_ARG, EXIT
+from fx_xray.write.unfold import Unfold
+from fxframework.kernels.buffers import view
 from fxframework.model.capture import Capture
 from fxframework.model.schema import ARG_TYPES, SLICE_KINDS, TABLE_CODES
 from fxframework.model.table import Table
@@ -110,27 +112,25 @@ class Calls:
 
     def _of_slices(self, slices: Table, function: I64) -> dict[str, I64]:
         """Entries and exits, those of each thread in an order in which they nest."""
-        count = len(slices)
         ts, dur = slices.array("ts"), slices.array("dur")
         depth = slices.array("depth").astype(np.int64)
         thread = self._threads(slices)
         order = _outer_first(slices)
-        top = np.full(self.pids.size, -1, np.int64)
-        latest = np.full(self.pids.size, np.iinfo(np.int64).min)
-        below, ends = np.empty(count, np.int64), np.empty(count, np.int64)
-        rows, times = np.empty(2 * count, np.int64), np.empty(2 * count, np.int64)
-        lengths = np.zeros(2, np.int64)
-        packing.unfold.for_size(64 * count)(
-            order, thread, np.ascontiguousarray(ts), np.ascontiguousarray(dur), depth, top, latest,
-            below, ends, rows, times, lengths,
-        )  # fmt: skip
-        made, clamped = lengths.tolist()
-        self._drop("ends of slices beyond what is around them", clamped)
-        rows, times = rows[:made], times[:made]
+        unfold = Unfold(
+            view(order, np.int64),
+            view(thread, np.int64),
+            view(ts, np.int64),
+            view(dur, np.int64),
+            view(depth, np.int64),
+            threads=self.pids.size,
+        )
+        unfold.run()
+        self._drop("ends of slices beyond what is around them", unfold.clamped)
+        rows, times = (np.asarray(each)[: unfold.count] for each in (unfold.rows, unfold.times))
         # A row that is turned over is an exit.
         row = np.where(rows < 0, ~rows, rows)
         return {
-            "kind": np.where(rows < 0, packing.EXIT, packing.ENTER),
+            "kind": np.where(rows < 0, EXIT, ENTER),
             "function": function[row],
             "time": times,
             "thread": thread[row],
@@ -155,7 +155,7 @@ class Calls:
         code = code.reshape(-1)
         return {
             **given,
-            "kind": np.full(count, packing.CUSTOM),
+            "kind": np.full(count, CUSTOM),
             "function": np.zeros(count, np.int64),
             "row": np.full(count, np.iinfo(np.int64).min),
             "value": starts[code],
@@ -190,8 +190,8 @@ class Calls:
         """0 of the event itself, of its arguments 1 and up."""
         is_argument = behind > 0
         kind = columns["kind"][place]
-        kind[heads[copies > 1]] = packing.ENTER_ARG
-        kind[is_argument] = packing.ARGUMENT
+        kind[heads[copies > 1]] = ENTER_ARG
+        kind[is_argument] = ARGUMENT
         value, size = columns["value"][place], columns["size"][place]
         if many is not None:
             # Arguments are in order of their slice; `first` is where those of a slice begin.

@@ -19,8 +19,8 @@ from fx_xray.write.merge import (
     checked_size,
     checked_version,
 )
-from fx_xray.write.pack import Header
-from fx_xray.write.selection import chosen_events, whole_of
+from fx_xray.write.packer import Header
+from fx_xray.write.parts import chosen_events, whole_of
 from fxframework.errors import Severity, UsageError
 from fxframework.io.sink import Sink
 from fxframework.io.source import CHUNK
@@ -175,7 +175,6 @@ def _pack(view: Capture, given: FileHeader, sink: Sink, options: Mapping[str, An
         form,
         header,
         byte_order=asked_order(options, WRITTEN_ORDER),
-        expected=whole.source.size,
     )
     first = packing.add_threads(*whole.event_threads())
     for events in chosen_events(view):

@@ -22,11 +22,12 @@ from fx_xray import layout as wire
 from fx_xray.read.columns import Events
 from fx_xray.read.decoder import RecordDecoder
 from fx_xray.read.header import asked_order
+from fx_xray.read.numbers import ARGUMENT
 from fx_xray.read.records import refusal
 from fx_xray.write.bulk import Calls
 from fx_xray.write.encoder import RecordEncoder
-from fx_xray.write.pack import ARGUMENT, BasicPacker, Header, RecorderPacker
-from fx_xray.write.selection import chosen_events, picked, whole_of
+from fx_xray.write.packer import BasicPacker, Header, RecorderPacker
+from fx_xray.write.parts import chosen_events, picked, whole_of
 from fxframework.errors import UsageError, WriteRefusedError
 from fxframework.io.sink import Sink
 from fxframework.kit.omitted import omitted_columns
@@ -114,9 +115,7 @@ class Packing:
     A byte order that is not little is given to the records at the end, in memory.
     """
 
-    def __init__(
-        self, sink: Sink, form: str, header: Header, *, byte_order: str = "", expected: int = 0
-    ) -> None:
+    def __init__(self, sink: Sink, form: str, header: Header, *, byte_order: str = "") -> None:
         self.form = form
         self._sink = sink
         self._byte_order = "" if byte_order == "little" else byte_order
@@ -124,7 +123,7 @@ class Packing:
         self._people = IdAllocator(form, header.version)
         self._threads = 0
         kind = BasicPacker if form == "xray-basic" else RecorderPacker
-        self._packer: BasicPacker | RecorderPacker = kind(self._under, header, expected=expected)
+        self._packer: BasicPacker | RecorderPacker = kind(self._under, header)
 
     def add_threads(self, pids: NDArray[np.uint64], tids: NDArray[np.uint64]) -> int:
         """Make room for the threads of a capture; gives what their ids count from."""
@@ -201,7 +200,7 @@ class Merger:
             self._dropped[NAMES_LOST] += len(self._listed)
         return +self._dropped
 
-    def _begin(self, frequency: int, capture: Any = None, expected: int = 0) -> Packing:
+    def _begin(self, frequency: int, capture: Any = None) -> Packing:
         """What packs, begun with the facts of the first capture."""
         if self._packing is None:
             self._frequency = frequency
@@ -216,10 +215,7 @@ class Merger:
                 flags = wire.CONSTANT_TSC * capture.constant_tsc
                 flags |= wire.NONSTOP_TSC * capture.nonstop_tsc
                 header = attrs.evolve(header, flags=flags)
-                expected = capture.source.size
-            self._packing = Packing(
-                self._sink, self._form, header, byte_order=self._byte_order, expected=expected
-            )
+            self._packing = Packing(self._sink, self._form, header, byte_order=self._byte_order)
         return self._packing
 
     # --- Captures with events ------------------------------------------------------------------
@@ -259,7 +255,7 @@ class Merger:
 
     def _write_tables(self, capture: Capture) -> None:
         calls = Calls(capture)
-        packing = self._begin(NS_PER_SECOND, expected=16 * len(calls.events.kind))
+        packing = self._begin(NS_PER_SECOND)
         wanted = self._frequency or NS_PER_SECOND
         if wanted != NS_PER_SECOND:
             self._dropped[FREQUENCIES] += 1

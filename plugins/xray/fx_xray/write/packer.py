@@ -1,0 +1,242 @@
+"""Bulk writing: the threads, the memory and the output that the pack works with."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+import attrs
+import numpy as np
+from numpy.typing import NDArray
+
+from fx_xray import layout as wire
+from fx_xray.read.columns import Events
+from fx_xray.read.numbers import FLUSH, GROW, LATEST
+from fx_xray.write.pack import DROPPED, BasicPack, EventColumns, FdrPack, Lanes
+from fxframework.io.sink import Sink
+from fxframework.kernels.buffers import view
+from fxframework.model.clock import NS_PER_SECOND
+
+__all__ = ["BasicPacker", "Header", "RecorderPacker"]
+
+I64 = NDArray[Any]
+U8 = NDArray[Any]
+END_BYTES: Final = 40
+"""Bytes that version 1 needs at the end of a buffer: its end record, and 24 of padding."""
+OUT: Final = 1 << 20
+"""Bytes put out at a time, where buffers are not larger."""
+ROOM: Final = 4096
+"""Bytes of a thread's first room in the arena."""
+FLAGS: Final = wire.CONSTANT_TSC | wire.NONSTOP_TSC
+
+
+@attrs.frozen(kw_only=True)
+class Header:
+    """The file header of what is written."""
+
+    type: int
+    version: int
+    flags: int = FLAGS
+    cycle_frequency: int = wire.EMULATED_FREQUENCY
+    buffer_size: int = 0
+    reserved: bytes = bytes(8)
+
+    def pack(self) -> bytes:
+        """Its 32 bytes."""
+        parts = {
+            "version": self.version,
+            "type": self.type,
+            "flags": self.flags,
+            "cycle_frequency": self.cycle_frequency,
+            "buffer_size": self.buffer_size,
+        }
+        numbers = b"".join(
+            parts[field.name].to_bytes(field.nbytes, "little") for field in wire.FILE_HEADER[:-1]
+        )
+        return numbers + self.reserved
+
+
+def _columns(events: Events, payloads: U8) -> EventColumns:
+    """Events as the pack takes them."""
+    return EventColumns(
+        view(events.kind, np.uint8),
+        view(events.function, np.uint32),
+        view(np.ascontiguousarray(events.tsc, np.uint64).view(np.int64), np.int64),
+        view(events.cpu, np.uint16),
+        view(events.thread, np.int32),
+        view(np.ascontiguousarray(events.value, np.uint64).view(np.int64), np.int64),
+        view(events.size, np.int32),
+        view(payloads, np.uint8),
+    )
+
+
+def _dropped(counts: Any) -> dict[str, int]:
+    """What a version cannot hold, by name, with counts."""
+    counted = zip(DROPPED, np.asarray(counts).tolist(), strict=True)
+    return {name: count for name, count in counted if count}
+
+
+class RecorderPacker:
+    """Writes the flight data recorder's traces, versions 1 to 5."""
+
+    def __init__(self, sink: Sink, header: Header) -> None:
+        self._sink = sink
+        version = header.version
+        size = header.buffer_size
+        if not wire.LEAST_BUFFER * 2 <= size < 1 << 62:  # it says nothing
+            size = wire.BUFFER_BYTES
+        self._frequency = header.cycle_frequency or NS_PER_SECOND
+        self._pack = FdrPack(
+            version=version,
+            size=size,
+            limit=size if version >= wire.EXTENTS_VERSION else size - END_BYTES,
+            head=wire.METADATA_BYTES if version >= wire.EXTENTS_VERSION else 0,
+            preamble=(4 if version >= wire.PID_VERSION else 3) * wire.METADATA_BYTES,
+            wrap=wire.WRAP_TICKS[version],
+        )
+        self._processes = self._numbers = np.zeros(0, np.int64)
+        self._arena = np.empty(0, np.uint32)
+        self._used = 0
+        self._free: dict[int, list[int]] = {}
+        """Rooms that are free again, by their size."""
+        self._out = np.empty(OUT, np.uint8)
+        self._places = np.empty(OUT >> 7, np.int64)
+        self._walls = np.empty(OUT >> 7, np.int64)
+        self._pack.out = self._out.data
+        self._pack.places, self._pack.walls = self._places.data, self._walls.data
+        sink.write(header.pack())
+
+    @property
+    def dropped(self) -> dict[str, int]:
+        """What had no place so far, by name, with counts."""
+        return _dropped(self._pack.counts)
+
+    def add_threads(self, processes: I64, numbers: I64) -> None:
+        """Number more threads, int64 of shape (n,): process and thread ids that 32 bits hold."""
+        before, known = self._pack.lanes, self._processes.size
+        self._processes = np.append(self._processes, processes.astype(np.int64))
+        self._numbers = np.append(self._numbers, numbers.astype(np.int64))
+        lanes = Lanes(self._processes.data, self._numbers.data)
+        for name in ("start", "room", "fill", "base", "cpu", "call", "wall", "rank"):
+            np.asarray(getattr(lanes, name))[:known] = np.asarray(getattr(before, name))
+        self._pack.lanes = lanes
+
+    def write(self, events: Events, payloads: U8) -> None:
+        """Add events, whose ``thread`` is the number of one that was added.
+
+        Each thread's stand in the order of its program, arguments behind their calls.
+        """
+        pack = self._pack
+        pack.events, pack.row = _columns(events, payloads), 0
+        while why := pack.run():
+            self._go_on(why)
+
+    def close(self) -> Mapping[str, int]:
+        """Put out what is held back; gives what had no place, by name, with counts."""
+        # Threads in the order in which readers meet them, so that a part of a part is the same.
+        rank = np.asarray(self._pack.lanes.rank)
+        for thread in np.argsort(np.where(rank > 0, rank, LATEST), kind="stable").tolist():
+            while why := self._pack.end_thread(thread):
+                self._go_on(why)
+        self._flush()
+        return self.dropped
+
+    def _go_on(self, why: int) -> None:
+        if why == GROW:
+            self._grow(self._pack.thread, self._pack.needed)
+            return
+        assert why == FLUSH  # noqa: S101 (there is nothing else)
+        self._flush()
+        if self._pack.needed > len(self._out):
+            self._out = np.empty(self._pack.needed, np.uint8)
+            self._pack.out = self._out.data
+
+    def _grow(self, thread: int, needed: int) -> None:
+        """Give a thread a room of at least so many bytes, with what it has there."""
+        lanes = self._pack.lanes
+        start, room = int(lanes.start[thread]), int(lanes.room[thread])
+        size = ROOM
+        while size < needed:
+            size *= 2
+        free = self._free.get(size)
+        if free:
+            place = free.pop()
+        else:
+            place = self._used
+            self._used += size
+            if self._used > self._arena.nbytes:
+                arena = np.empty(max(self._used, 2 * self._arena.nbytes) // 4, np.uint32)
+                arena[: len(self._arena)] = self._arena
+                self._arena = arena
+                self._pack.words = arena.data
+                self._pack.arena = arena.view(np.uint8).data
+        if room:
+            raw = self._arena.view(np.uint8)
+            fill = int(lanes.fill[thread])
+            raw[place : place + fill] = raw[start : start + fill]
+            self._free.setdefault(room, []).append(start)
+        np.asarray(lanes.start)[thread], np.asarray(lanes.room)[thread] = place, size
+
+    def _flush(self) -> None:
+        pack = self._pack
+        if pack.made:
+            self._set_wall_times(
+                self._places[: pack.made], self._walls[: pack.made].view(np.uint64)
+            )
+        self._sink.write(self._out[: pack.written].data)
+        pack.made = pack.written = 0
+
+    def _set_wall_times(self, places: I64, ticks: NDArray[np.uint64]) -> None:
+        """Fill in seconds and microseconds, as the counter has them."""
+        frequency = np.uint64(self._frequency)
+        seconds, rest = np.divmod(ticks, frequency)
+        if self._frequency < 1 << 44:
+            micros = rest * np.uint64(1_000_000) // frequency
+        else:  # a clock of no machine: the product would not fit
+            micros = np.minimum(rest // np.uint64(self._frequency // 1_000_000), 999_999)
+        fields = np.empty((len(places), 12), np.uint8)
+        seconds = np.minimum(seconds, np.uint64(LATEST)).astype("<u8")
+        fields[:, :8] = seconds.view(np.uint8).reshape(-1, 8)
+        fields[:, 8:] = micros.astype("<u4").view(np.uint8).reshape(-1, 4)
+        self._out[(places + 1)[:, None] + np.arange(12)] = fields
+
+
+class BasicPacker:
+    """Writes traces of basic mode, versions 1 to 3, with events in the order in which they come."""
+
+    def __init__(self, sink: Sink, header: Header) -> None:
+        self._sink = sink
+        self._out = np.empty(OUT // 4, np.uint32)
+        self._pack = BasicPack(self._out.data, version=header.version)
+        self._processes = self._numbers = np.zeros(0, np.int64)
+        sink.write(header.pack())
+
+    @property
+    def dropped(self) -> dict[str, int]:
+        """What had no place so far, by name, with counts."""
+        return _dropped(self._pack.counts)
+
+    def add_threads(self, processes: I64, numbers: I64) -> None:
+        """Number more threads, int64 of shape (n,): process and thread ids that 32 bits hold."""
+        self._processes = np.append(self._processes, processes.astype(np.int64))
+        self._numbers = np.append(self._numbers, numbers.astype(np.int64))
+        self._pack.processes = self._processes.data
+        self._pack.numbers = self._numbers.data
+
+    def write(self, events: Events, payloads: U8) -> None:
+        """Add events, whose ``thread`` is the number of one that was added.
+
+        Each thread's stand in the order of its program, arguments behind their calls.
+        """
+        self._pack.events, self._pack.row = _columns(events, payloads), 0
+        while self._pack.run():
+            self._flush()
+
+    def close(self) -> Mapping[str, int]:
+        """Put out what is held back; gives what had no place, by name, with counts."""
+        self._flush()
+        return self.dropped
+
+    def _flush(self) -> None:
+        self._sink.write(self._out[: self._pack.written].view(np.uint8).data)
+        self._pack.written = 0

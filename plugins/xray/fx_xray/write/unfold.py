@@ -1,0 +1,106 @@
+"""The unfolding: slices to entries and exits that nest as the slices did."""
+
+from __future__ import annotations
+
+from fx_xray.read.numbers import LATEST, NOTHING, SIGN
+from fxframework.kernels.buffers import full
+from fxframework.kernels.kernel import Kernel
+
+__all__ = ["Unfold"]
+
+
+class Unfold(Kernel):
+    """Makes an entry and an exit of each slice.
+
+    ``order`` has rows by time, what encloses others first; ``thread``, ``time``, ``dur`` and
+    ``depth`` are by row. Fills ``rows``, an exit as ``~row``, and ``times``, ``count`` of each;
+    ``clamped`` is how many ends had to come earlier.
+    """
+
+    def __init__(
+        self,
+        order: memoryview,
+        thread: memoryview,
+        time: memoryview,
+        dur: memoryview,
+        depth: memoryview,
+        *,
+        threads: int,
+    ) -> None:
+        count = len(order)
+        self.order = memoryview(order)
+        self.thread = memoryview(thread)
+        self.time = memoryview(time)
+        self.dur = memoryview(dur)
+        self.depth = memoryview(depth)
+        self.slices = count
+        self.threads = threads
+        self.top = full(threads, "i8", NOTHING)
+        """By thread: the innermost open slice."""
+        self.latest = full(threads, "i8", SIGN)
+        """By thread: the time of what came last."""
+        self.below = full(count, "i8")
+        """By row: the slice around it."""
+        self.ends = full(count, "i8")
+        """By row: its end; of one that never ended, that of what is around it."""
+        self.rows = full(2 * count, "i8")
+        self.times = full(2 * count, "i8")
+        self.count = 0
+        self.clamped = 0
+
+    def step(self) -> int:
+        """Unfold all slices."""
+        place = 0
+        while place < self.slices:
+            self.enter(self.order[place])
+            place += 1
+        lane = 0
+        while lane < self.threads:
+            node = self.top[lane]
+            while node >= 0:
+                self.leave(node, LATEST)
+                node = self.below[node]
+            lane += 1
+        return 0
+
+    def put(self, row: int, time: int) -> None:
+        """Add an entry or an exit."""
+        self.rows[self.count] = row
+        self.times[self.count] = time
+        self.count += 1
+
+    def leave(self, node: int, bound: int) -> None:
+        """Add the exit of a slice, at the bound at the latest; none of one that never ended."""
+        if self.dur[node] < 0:
+            return
+        end = self.ends[node]
+        if end > bound:
+            end = bound
+            self.clamped += 1
+        self.put(~node, end)
+
+    def enter(self, row: int) -> None:
+        """Add the entry of a slice, and the exits of those that have ended before it."""
+        lane = self.thread[row]
+        begin = max(self.time[row], self.latest[lane])
+        node = self.top[lane]
+        while node >= 0 and self.depth[node] >= self.depth[row]:
+            self.leave(node, begin)
+            node = self.below[node]
+        end = self.ends[node] if node >= 0 else LATEST
+        if self.dur[row] >= 0:
+            until = self.time[row]
+            if until > 0 and self.dur[row] > LATEST - until:
+                until = LATEST
+            else:
+                until += self.dur[row]
+            until = max(until, begin)
+            if until > end:
+                self.clamped += 1
+            else:
+                end = until
+        self.ends[row] = end
+        self.below[row] = node
+        self.top[lane] = row
+        self.latest[lane] = begin
+        self.put(row, begin)
