@@ -147,5 +147,7 @@ def test_offences_are_found() -> None:
                     reason="import-linter is not installed")  # fmt: skip
 def test_import_contracts() -> None:
     command = Path(sys.executable).parent / "lint-imports"
-    done = subprocess.run([command, "--no-cache"], cwd=ROOT, capture_output=True, text=True)
+    done = subprocess.run(
+        [command, "--no-cache"], cwd=ROOT, capture_output=True, text=True, check=False
+    )
     assert done.returncode == 0, done.stdout[-3000:]

@@ -76,11 +76,7 @@ def code_column(codes: NDArray[Any], pool: StringPool) -> pa.Array:
     used = np.flatnonzero(occurs[:-1])
     place = np.full(len(pool) + 1, -1, np.int32)
     place[used] = np.arange(used.size, dtype=np.int32)
-    arrays = pool.arrays
-    strings = TextColumn.gather(
-        arrays.words.view(np.uint8), 8 * arrays.starts[used], arrays.lengths[used]
-    )
-    values = text_column(strings, small=True)
+    values = text_column(pool.column(used), small=True)
     indices = pa.array(place[codes], mask=codes < 0)
     if pa.types.is_binary(values.type) or pa.types.is_large_binary(values.type):
         return values.take(indices)

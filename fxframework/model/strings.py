@@ -250,19 +250,18 @@ class StringPool(Sequence[str]):
         """All strings as text, by code."""
         known = len(self._text)
         if known < len(self):
-            if self._pool is None:
-                parts = self.arrays[:3]
-            else:
-                pool = self._pool
-                parts = (pool.array("words"), pool.array("starts"), pool.array("lengths"))
-            data = parts[0].view(np.uint8)
-            starts = parts[1][known : len(self)].tolist()
-            lengths = parts[2][known : len(self)].tolist()
-            self._text.extend(
-                data[8 * start : 8 * start + length].tobytes().decode("utf-8", "replace")
-                for start, length in zip(starts, lengths, strict=True)
-            )
+            new = self.column(np.arange(known, len(self)))
+            self._text.extend(new)
         return self._text
+
+    def column(self, codes: NDArray[np.int64]) -> TextColumn:
+        """The strings of some codes, all of which are in the pool, as a text column."""
+        if self._pool is None:
+            words, starts, lengths = self.arrays[:3]
+        else:
+            pool = self._pool
+            words, starts, lengths = (pool.array(part) for part in ("words", "starts", "lengths"))
+        return TextColumn.gather(words.view(np.uint8), 8 * starts[codes], lengths[codes])
 
     def __len__(self) -> int:
         return int(self.arrays.used[0]) if self._pool is None else self._pool.count
