@@ -11,11 +11,13 @@ from typing import Any, ClassVar
 
 import attrs
 import numpy as np
+import orjson
 from numpy.typing import NDArray
 
 from fx_log import layout
 from fx_log.layout import ArgType
 from fx_log.read.framing import FrameList, Framer
+from fx_log.read.jsonlines import JsonLines
 from fx_log.read.reading import (
     Chunk,
     Reading,
@@ -42,7 +44,8 @@ from fx_log.rules import DETAILS, RULES
 from fx_log.severity import ERAS, LEVELS, Level
 from fxframework.errors import UsageError, did_you_mean
 from fxframework.io.source import Source
-from fxframework.io.words import U64_MAX
+from fxframework.io.words import U64_MAX, view_of
+from fxframework.kernels.buffers import view
 from fxframework.kernels.notes import Notes
 from fxframework.kit.scanned import (
     Columns,
@@ -72,6 +75,9 @@ __all__ = [
 I64 = NDArray[np.int64]
 U8 = NDArray[np.uint8]
 CHUNK_ROWS = 1 << 14
+PIECE = 1 << 18
+"""Bytes of record JSON that are made before they are given."""
+I64_MAX = (1 << 63) - 1
 FRAMES = 1 << 12
 """Records that are framed at a time where they are not decoded."""
 LISTED = 1000
@@ -202,6 +208,13 @@ class LogCapture(ScannedCapture[LogPass, LogPart]):
             options=self.request.options,
         )
         return decoder.records(self.source.data)
+
+    def records_json(self) -> Iterator[bytes]:
+        """The same records as JSON lines; plain ones are written in bulk (``jsonlines.py``)."""
+        if self.format != "log" or self.request.options.get("suffix"):
+            return super().records_json()
+        self.first_pass(whole=False)  # it reports the findings
+        return _record_lines(self.source.data, self.request)
 
     def resume(self) -> tuple[int, bytes] | None:
         """The offset behind the last whole record, and the control records before it.
@@ -445,6 +458,35 @@ class StreamCapture(LegacyCapture):
                 reading.note(101, 0)
             reading.count("stream_header")
         return reading
+
+
+def _record_lines(data: U8, request: OpenRequest) -> Iterator[bytes]:
+    """The JSON of all structured records of ``data``, in pieces of whole lines."""
+    from fx_log.read.decoder import LogWalk, RecordDecoder
+
+    decoder = RecordDecoder("log", limits=request.limits, options=request.options)
+    walk = LogWalk(view_of(data), [], decoder)
+    whole = data[: data.size // 8 * 8]
+    lines = JsonLines(
+        view(whole.view("<i8"), np.int64),
+        view(data, np.uint8),
+        view(whole.view("<f8"), np.float64),
+        min(request.limits.max_record, I64_MAX),
+        PIECE,
+    )
+    while True:
+        lines.run()
+        at = 8 * int(lines.pos)
+        if lines.out.used >= PIECE or (lines.out.used and at >= data.size):
+            yield lines.out.take()
+        if at >= data.size:
+            return
+        if lines.out.used >= PIECE:
+            continue
+        record = walk.record(at)
+        walk.found.clear()
+        lines.out.put(orjson.dumps(record.to_json()) + b"\n")
+        lines.pos = -(-(at + record.nbytes) // 8)
 
 
 def _frames(framer: Framer) -> Iterator[Mapping[str, NDArray[Any]]]:

@@ -1,0 +1,171 @@
+"""The bytes that a kernel writes: literals, numbers, and strings of the file, as JSON has them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import orjson
+
+from fxframework.kernels.buffers import grown, room, view
+
+__all__ = ["Output"]
+
+BEGIN = 1 << 16
+DIGITS = 20
+LONGEST_ESCAPE = 6
+LOW64 = 0xFFFFFFFFFFFFFFFF
+QUOTE = 0x22
+BACKSLASH = 0x5C
+BLANK = 0x20
+ZERO = 0x30
+MINUS = 0x2D
+LETTER_A = 0x61
+
+
+class Output:
+    """Bytes that grow; ``used`` is their number.
+
+    ``literals`` are texts that are written by their number; ``source`` (uint8) is what strings are
+    read from.
+    """
+
+    def __init__(self, literals: Sequence[bytes], source: memoryview) -> None:
+        bounds = np.zeros(len(literals) + 1, np.int64)
+        np.cumsum([len(literal) for literal in literals], out=bounds[1:])
+        self.bounds = bounds.data
+        self.literals = view(np.frombuffer(b"".join(literals) or b"\0", np.uint8), np.uint8)
+        self.source = memoryview(source)
+        self.data = room(BEGIN, "u1")
+        self.size = BEGIN
+        self.used = 0
+        self.digits = room(DIGITS, "u1")
+        self.escapes = escapes()
+
+    def grow(self, nbytes: int) -> int:
+        """Make room for ``nbytes`` more bytes."""
+        size = self.size
+        while size < self.used + nbytes:
+            size *= 2
+        self.data = grown(self.data, size, self.used)
+        self.size = size
+        return 0
+
+    def literal(self, number: int) -> int:
+        """Write a literal."""
+        start = self.bounds[number]
+        end = self.bounds[number + 1]
+        if self.used + end - start > self.size:
+            self.grow(end - start)
+        used = self.used
+        while start < end:
+            self.data[used] = self.literals[start]
+            used += 1
+            start += 1
+        self.used = used
+        return 0
+
+    def natural(self, value: int) -> int:
+        """Write a number of 64 bits without a sign."""
+        if self.used + DIGITS > self.size:
+            self.grow(DIGITS)
+        left = value & LOW64
+        at = DIGITS
+        while True:
+            rest = left // 10
+            at -= 1
+            self.digits[at] = ZERO + (left - 10 * rest)
+            left = rest
+            if not left:
+                break
+        used = self.used
+        while at < DIGITS:
+            self.data[used] = self.digits[at]
+            used += 1
+            at += 1
+        self.used = used
+        return 0
+
+    def signed(self, value: int) -> int:
+        """Write a number of 64 bits with its sign."""
+        if value >= 0:
+            return self.natural(value)
+        if self.used + 1 > self.size:
+            self.grow(1)
+        self.data[self.used] = MINUS
+        self.used += 1
+        # The magnitude of the least number fits without a sign.
+        return self.natural((LOW64 - (value & LOW64) + 1) & LOW64)
+
+    def json_text(self, start: int, nbytes: int) -> int:
+        """Write ``nbytes`` bytes of UTF-8 from byte ``start`` of the source as a JSON string."""
+        if self.used + LONGEST_ESCAPE * nbytes + 2 > self.size:
+            self.grow(LONGEST_ESCAPE * nbytes + 2)
+        used = self.used
+        self.data[used] = QUOTE
+        used += 1
+        at = start
+        end = start + nbytes
+        while at < end:
+            byte = self.source[at]
+            at += 1
+            if byte >= BLANK and byte not in (QUOTE, BACKSLASH):
+                self.data[used] = byte
+                used += 1
+                continue
+            index = LONGEST_ESCAPE * byte
+            stop = index + LONGEST_ESCAPE
+            while index < stop and self.escapes[index]:
+                self.data[used] = self.escapes[index]
+                used += 1
+                index += 1
+        self.data[used] = QUOTE
+        self.used = used + 1
+        return 0
+
+    def hexadecimal(self, start: int, nbytes: int) -> int:
+        """Write ``nbytes`` bytes from byte ``start`` of the source in hex."""
+        if self.used + 2 * nbytes > self.size:
+            self.grow(2 * nbytes)
+        used = self.used
+        at = start
+        end = start + nbytes
+        while at < end:
+            byte = self.source[at]
+            at += 1
+            high = byte >> 4
+            low = byte & 15
+            self.data[used] = ZERO + high if high < 10 else LETTER_A + high - 10
+            self.data[used + 1] = ZERO + low if low < 10 else LETTER_A + low - 10
+            used += 2
+        self.used = used
+        return 0
+
+    def real(self, value: float) -> int:
+        """Write a finite double with the digits that read back to it."""
+        self.put(orjson.dumps(value))
+        return 0
+
+    def put(self, data: bytes) -> None:
+        """Write bytes that the host made."""
+        nbytes = len(data)
+        if self.used + nbytes > self.size:
+            self.grow(nbytes)
+        np.asarray(self.data)[self.used : self.used + nbytes] = np.frombuffer(data, np.uint8)
+        self.used += nbytes
+
+    def take(self) -> bytes:
+        """What was written since the last call."""
+        taken = np.asarray(self.data)[: self.used].tobytes()
+        self.used = 0
+        return taken
+
+
+def escapes() -> memoryview:
+    """How JSON escapes each character up to the backslash: LONGEST_ESCAPE bytes, zero behind."""
+    table = bytearray(LONGEST_ESCAPE * (BACKSLASH + 1))
+    for character in (*range(BLANK), QUOTE, BACKSLASH):
+        quoted = orjson.dumps(chr(character))
+        start = LONGEST_ESCAPE * character
+        table[start : start + len(quoted) - 2] = quoted[1 : len(quoted) - 1]
+    return view(np.frombuffer(bytes(table), np.uint8), np.uint8)

@@ -1,0 +1,101 @@
+"""Record JSON in bulk: the lines of the kernel are those of the records, compiled and plain."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import hypothesis
+import orjson
+import pytest
+from hypothesis import strategies as st
+
+from fx_log.sample import sample
+
+from .logs import log, manifest, text_log
+from .streams import damaged, log_files
+from .test_two_decoders import SLOW, TOOLS, Tools, findings
+
+ODD = [
+    log(("message", "string", 'quotes " and \\ and \n\r\t\b\f\0\x1b\x7f'), time=-(1 << 63)),
+    log(("café €", "string", "\u2028 \U0001f600"), severity=0, time=(1 << 63) - 1),
+    log(("", "null", None), ("", "int64", -1), ("flag", "bool", False), ("", "string", "")),
+    *(
+        log(("d", "double", value))
+        for value in (0.0, -0.0, 1e16, 1e-7, 5e-324, 1.7976931348623157e308, 0.1, 1 / 3)
+    ),
+    log(("n", "uint64", (1 << 64) - 1), ("m", "int64", -(1 << 63)), tag_bits=(1 << 32) - 1),
+    manifest(5, "core/a", "url"),
+]
+NOT_PLAIN = [
+    log(("d", "double", math.nan)),
+    log(("d", "double", math.inf)),
+    log(("k", "string", "caf\udce9")),
+    log(("n\udcff", "int64", 1)),
+    bytes(24),
+    b"\x05" * 8,
+    b"\x29" + bytes(7),
+]
+
+
+@pytest.fixture(params=TOOLS)
+def tools(request: pytest.FixtureRequest) -> Tools:
+    return TOOLS[request.param]
+
+
+def agree(tools: Tools, data: bytes, given: dict[str, Any], **limits: int) -> None:
+    by_records = tools.opened("log", data, given, **limits)
+    lines = [orjson.dumps(record.to_json()) + b"\n" for record in by_records.records()]
+    in_bulk = tools.opened("log", data, given, **limits)
+    pieces = list(in_bulk.records_json())
+    assert all(piece.endswith(b"\n") for piece in pieces)
+    assert b"".join(pieces) == b"".join(lines)
+    assert findings(in_bulk) == findings(by_records)
+    assert in_bulk.diagnostics.counts == by_records.diagnostics.counts
+
+
+@pytest.mark.parametrize("record", ODD + NOT_PLAIN)
+def test_each_record_by_itself_and_among_others(tools: Tools, record: bytes) -> None:
+    agree(tools, record, {})
+    agree(tools, text_log("before") + record + text_log("after") * 3, {})
+
+
+def test_pieces_are_bounded_and_of_whole_lines(
+    tools: Tools, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tools.reader, "PIECE", 2000)
+    data = b"".join(ODD) * 20 + text_log("x") * 100 + bytes(3)
+    agree(tools, data, {})
+    pieces = list(tools.opened("log", data, {}).records_json())
+    assert len(pieces) > 10
+    assert max(map(len, pieces)) < 4000
+
+
+def test_many_typical_records(tools: Tools) -> None:
+    agree(tools, sample(100_000) + b"\x09", {})
+
+
+def test_bytes_that_the_fields_do_not_give_stand_beside_them(tools: Tools) -> None:
+    whole = bytearray(log(("key", "string", "value"), ("flag", "bool", True)))
+    for bit in range(64 * 3, 8 * len(whole)):
+        one = bytearray(whole)
+        one[bit // 8] ^= 1 << bit % 8
+        agree(tools, bytes(one) + text_log("after") * 3, {})
+
+
+@hypothesis.settings(max_examples=100, **SLOW)
+@hypothesis.given(data=log_files() | damaged(log_files()) | st.binary(max_size=300))
+def test_agree_on_any_file(tools: Tools, data: bytes) -> None:
+    agree(tools, data, {})
+
+
+@hypothesis.settings(max_examples=30, **SLOW)
+@hypothesis.given(data=damaged(log_files()), limit=st.integers(0, 80))
+def test_agree_within_limits(tools: Tools, data: bytes, limit: int) -> None:
+    agree(tools, data, {}, max_record=limit, max_findings=1 + limit % 3)
+
+
+@hypothesis.settings(max_examples=30, **SLOW)
+@hypothesis.given(data=log_files(suffixed=True))
+def test_agree_on_suffixes(tools: Tools, data: bytes) -> None:
+    agree(tools, data, {"suffix": True})
