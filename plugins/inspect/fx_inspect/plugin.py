@@ -129,7 +129,7 @@ REPEAT = Option(
     name="repeat",
     type=bool,
     default=False,
-    help="show a string of 1 KiB or more in full each time, not only the first time",
+    help="write a string of 1 KiB or more in full each time, however often it occurs",
 )
 ALL = Option(
     name="all",
@@ -186,6 +186,7 @@ def fx_exporters() -> Iterable[Exporter]:
     """The tree as text and JSON, and what changes from snapshot to snapshot."""
     # The options of text: those of the metadata, and what is listed and shown.
     text = (*METADATA, SELECTORS, REPEAT)
+    exact = (LOSSLESS, REPEAT)
     tree = lazy("fx_inspect.export.tree:open_tree")
     json = lazy("fx_inspect.export.json:open_json")
     tree_json = lazy("fx_inspect.export.tree_json:open_tree_json")
@@ -194,9 +195,9 @@ def fx_exporters() -> Iterable[Exporter]:
     exporters = (
         ("tree", "the tree, as iquery prints it", ".tree", tree, text),
         ("text", "the tree, as iquery prints it", ".txt", tree, text),
-        ("json", "JSON, as iquery and `ffx inspect` give it", ".json", json, METADATA),
-        ("tree-json", "the tree with all types, as JSON", ".tree.json", tree_json, (LOSSLESS,)),
-        ("series", "values of several snapshots, as CSV", ".series.csv", series, (ALL,)),
+        ("json", "JSON, as iquery and `ffx inspect` give it", ".json", json, (*METADATA, REPEAT)),
+        ("tree-json", "the tree with all types, as JSON", ".tree.json", tree_json, exact),
+        ("series", "values of several snapshots, as CSV", ".series.csv", series, (ALL, REPEAT)),
         ("selectors", "selectors of all properties", ".selectors", selectors, ()),
     )
     return [

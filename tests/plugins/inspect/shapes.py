@@ -147,26 +147,35 @@ def zeros(nbytes: int) -> bytes:
     return _header(nbytes) + bytes(nbytes)
 
 
-def shared_string(nbytes: int) -> bytes:
-    """One long string, which half of the file is; the other half refers to it."""
-    extents = nbytes // 2 // 2048
-    parts = [_header(nbytes), _string(b"x" * 4, 0)]
-    first = 3
+def _long_string(nbytes: int) -> bytes:
+    """A header, a short string at unit 2, and one of about so many bytes at unit 3."""
+    extents = nbytes // 2048
     total = 4 + 2040 * extents
-    parts[1] = struct.pack("<QI", STRING << 8 | first << 16, total) + b"x" * 4
+    parts = [_header(2 * nbytes), _string(b"n", 0)]
+    parts.append(struct.pack("<QI", STRING << 8 | 4 << 16, total) + b"x" * 4)
     for number in range(extents):
-        at = first + 128 * number
+        at = 4 + 128 * number
         following = at + 128 if number + 1 < extents else 0
         parts.append(struct.pack("<Q", 7 | EXTENT << 8 | following << 16).ljust(2048, b"x"))
-    head = b"".join(parts)
-    return head + _tiled(nbytes, head, BUFFER << 8 | 2 << 40, 2 << 60 | 2 << 32).tobytes()
+    return b"".join(parts)
+
+
+def shared_string(nbytes: int) -> bytes:
+    """One long string, which half of the file is; the values of the other half refer to it."""
+    head = _long_string(nbytes // 2)
+    return head + _tiled(nbytes, head, BUFFER << 8 | 2 << 40, 2 << 60 | 3 << 32).tobytes()
+
+
+def shared_name(nbytes: int) -> bytes:
+    """The same, but it is the name of the values."""
+    head = _long_string(nbytes // 2)
+    return head + _tiled(nbytes, head, INT << 8 | 3 << 40, 7).tobytes()
 
 
 def shared_slots(nbytes: int) -> bytes:
-    """One long string, and arrays of strings all of whose slots refer to it."""
-    head = shared_string(nbytes)[: nbytes // 2 + 48]
-    head = head[: len(head) - (len(head) - 48) % 2048]
-    array = struct.pack("<QQ", 6 | ARRAY << 8 | 2 << 40, 14 | 252 << 8) + struct.pack("<I", 2) * 252
+    """The same, but the values are arrays of strings all of whose slots refer to it."""
+    head = _long_string(nbytes // 2)
+    array = struct.pack("<QQ", 6 | ARRAY << 8 | 2 << 40, 14 | 252 << 8) + struct.pack("<I", 3) * 252
     return head + array * max(1, (nbytes - len(head)) // 1024)
 
 
@@ -192,6 +201,7 @@ SHAPES: dict[str, Callable[[int], bytes]] = {
 """By name, what makes about so many bytes of a shape."""
 SHARED: dict[str, Callable[[int], bytes]] = {
     "shared string": shared_string,
+    "shared name": shared_name,
     "shared slots": shared_slots,
 }
 """Shapes whose text is far larger than the file."""

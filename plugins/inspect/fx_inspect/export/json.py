@@ -9,10 +9,19 @@ from typing import Any, Final
 import orjson
 
 from fx_inspect.export.base import TreeExport, names_of
-from fx_inspect.export.presentation import Shown, numbers, quoted, string_list
+from fx_inspect.export.presentation import (
+    LongTexts,
+    Shown,
+    Strings,
+    Texts,
+    budget,
+    numbers,
+    quoted,
+    string_list,
+)
 from fx_inspect.read.entries import special_double
 from fx_inspect.read.histograms import Bound, Histogram
-from fx_inspect.read.walk import Names, Slots, Values, decoded, walk
+from fx_inspect.read.walk import Names, Slots, Values, walk
 from fxframework.io.sink import Sink
 from fxframework.model.capture import Capture
 from fxframework.model.table import Table
@@ -63,12 +72,14 @@ class JsonExport(TreeExport):
             f'{{"data_source":"Inspect","metadata":{orjson.dumps(metadata).decode()},'
             f'"moniker":{quoted(moniker)},"payload":'
         )
-        names: Names[str] = Names(capture.strings, quoted, self._dropped)
+        repeat = bool(self._options.get("repeat"))
+        long = LongTexts(self._dropped, repeat=repeat, budget=budget(capture))
+        names = Texts(Strings(capture.strings), long, quoted)
         states: Names[str] = Names(capture.strings, str)
         depth = -1
         filled = False
         inside: list[set[int]] = []
-        for node in walk(capture, self._render()):
+        for node in walk(capture, self._render(long)):
             closing = "}" * (depth - node.depth + 1)
             del inside[node.depth :]
             if inside:
@@ -97,12 +108,12 @@ class JsonExport(TreeExport):
         self._dropped[SAME_NAME] += name in inside
         inside.add(name)
 
-    def _render(self) -> Callable[[Table, Slots], list[tuple[int, Shown]]]:
+    def _render(self, long: LongTexts) -> Callable[[Table, Slots], list[tuple[int, Shown]]]:
         values: Values[Shown] = Values(
             integer=str,
             double=self._double,
             truth=lambda value: "true" if value else "false",
-            string=lambda data: quoted(decoded(data, self._dropped)),
+            string=lambda data: quoted(long.of(data)),
             data=lambda data: f'"b64:{base64.b64encode(data).decode()}"',
             array=lambda _type, slots, _format: self._numbers(slots),
             histogram=self._histogram,

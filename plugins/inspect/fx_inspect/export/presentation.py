@@ -11,13 +11,17 @@ import orjson
 
 from fx_inspect.read.histograms import Bound
 from fx_inspect.read.walk import decoded
+from fxframework.model.capture import Capture
 from fxframework.model.strings import StringPool
 
 __all__ = [
+    "LONG",
     "REPEATED",
     "LongTexts",
     "Shown",
+    "Strings",
     "Texts",
+    "budget",
     "debugged",
     "escape",
     "numbers",
@@ -31,10 +35,13 @@ Shown = str | Sequence[int]
 """What is shown of a value: its text, or of an array of strings their codes."""
 
 LONG: Final = 1 << 10
-"""Bytes of a string from which on it is shown in full only once."""
+"""Bytes of a string from which on repeats of it may be written in part."""
+FACTOR: Final = 16
+SPARE: Final = 16 << 20
+"""Bytes of repeated long strings, for each byte of the file and at least."""
 BEGINNING: Final = 64
-"""Characters of such a string that are shown after that."""
-REPEATED: Final = "repeated long strings, shown in part (-o repeat=yes shows them in full)"
+"""Characters of such a string that are written then."""
+REPEATED: Final = "repeats of strings of 1 KiB or more (-o repeat=yes writes them in full)"
 
 
 def plain(text: str) -> str:
@@ -75,6 +82,11 @@ def numbers(values: Sequence[Bound]) -> str:
     return "" if "null" in shown else shown
 
 
+def budget(capture: Capture) -> int:
+    """Bytes of repeated long strings that are written in full for other programs to read."""
+    return max(SPARE, FACTOR * capture.source.size)
+
+
 def string_list(codes: Sequence[int], strings: Mapping[int, str]) -> Iterator[str]:
     """An array of strings as JSON, in pieces; ``strings`` has them quoted, by code."""
     mark = "["
@@ -86,47 +98,64 @@ def string_list(codes: Sequence[int], strings: Mapping[int, str]) -> Iterator[st
 
 
 class LongTexts:
-    """Strings as text, where a long one is given in full only once.
+    """Strings as text, where a long one that occurs again and again is given only in part.
 
-    A small file may refer to one long string from thousands of names and values; what is shown of
-    it stays in proportion to the file.
+    A small file may refer to one long string from thousands of names and values; what is written
+    of it stays in proportion to the file. ``budget`` is how many bytes of repeated strings are
+    given in full all the same.
     """
 
-    def __init__(self, dropped: Counter[str], *, repeat: bool) -> None:
+    def __init__(self, dropped: Counter[str], *, repeat: bool, budget: int = 0) -> None:
         self._dropped = dropped
-        self._limit = LONG if not repeat else 1 << 62
+        self._left = 1 << 62 if repeat else budget
         self._known: dict[bytes, str] = {}
-        """What is given for strings that were given in full before."""
+        """What is given in place of strings that were given in full before."""
 
-    def is_long(self, data: bytes) -> bool:
-        """Whether the string is one that is given in full only once."""
-        return len(data) >= self._limit
+    def in_part(self, data: bytes) -> str | None:
+        """What is written in place of a string; None if it is written in full."""
+        if len(data) < LONG:
+            return None
+        shown = self._known.get(data)
+        if shown is None:
+            beginning = data[: 4 * BEGINNING].decode("utf-8", "replace")[:BEGINNING]
+            self._known[data] = f"{beginning}… ({len(data)} bytes, in full above)"
+            return None
+        if len(data) <= self._left:
+            self._left -= len(data)
+            return None
+        self._dropped[REPEATED] += 1
+        return shown
 
     def of(self, data: bytes) -> str:
         """The text of a string."""
-        if len(data) < self._limit:
-            return decoded(data, self._dropped)
-        shown = self._known.get(data)
-        if shown is not None:
-            self._dropped[REPEATED] += 1
-            return shown
-        text = decoded(data, self._dropped)
-        self._known[data] = f"{text[:BEGINNING]}… ({len(data)} bytes, shown in full before)"
-        return text
+        shown = self.in_part(data)
+        return decoded(data, self._dropped) if shown is None else shown
+
+
+class Strings(dict[int, bytes]):
+    """The bytes of the strings of a pool by code, each made once; null is the empty string."""
+
+    def __init__(self, pool: StringPool) -> None:
+        super().__init__()
+        self._pool = pool
+
+    def __missing__(self, code: int) -> bytes:
+        data = self[code] = self._pool.bytes_of(code) if code >= 0 else b""
+        return data
 
 
 class Texts(dict[int, str]):
-    """What ``show`` gives for the strings of a pool, by code; null is the empty string."""
+    """What ``show`` gives for the strings of a pool, by code."""
 
-    def __init__(self, pool: StringPool, long: LongTexts, show: Callable[[str], str]) -> None:
+    def __init__(self, strings: Strings, long: LongTexts, show: Callable[[str], str]) -> None:
         super().__init__()
-        self._pool = pool
+        self._strings = strings
         self._long = long
         self._show = show
 
     def __missing__(self, code: int) -> str:
-        data = self._pool.bytes_of(code) if code >= 0 else b""
+        data = self._strings[code]
         text = self._show(self._long.of(data))
-        if not self._long.is_long(data):
+        if len(data) < LONG:
             self[code] = text
         return text

@@ -8,6 +8,7 @@ from typing import Any, Final
 
 import orjson
 
+from fx_inspect.export.presentation import LONG, LongTexts, budget
 from fx_inspect.read.entries import entries, unescaped
 from fxframework.io.sink import Sink
 from fxframework.model.capture import Capture
@@ -15,7 +16,8 @@ from fxframework.registry import ExportSession
 
 __all__ = ["open_series"]
 
-LINES: Final = 1 << 12
+CHARACTERS: Final = 1 << 20
+"""Characters that are gathered before they are written."""
 UNORDERED: Final = "snapshots older than the one before, by generation"
 COLUMNS: Final = ("snapshot", "file", "generation", "change", "path", "name", "type", "value")
 GONE: Final = "removed"
@@ -32,11 +34,14 @@ class SeriesExport:
     def __init__(self, sink: Sink, options: Mapping[str, Any]) -> None:
         self._sink = sink
         self._all = bool(options["all"])
+        self._repeat = bool(options.get("repeat"))
         self._dropped: Counter[str] = Counter()
         self._number = 0
         self._last: int | None = None
         self._known: dict[tuple[str, int], tuple[str, str]] = {}
         """The last type and value of each path, and of the same path once more, and so on."""
+        self._cells: dict[str, tuple[str, bytes]] = {}
+        """The cells of long strings, and their bytes: many properties may share one."""
 
     def write(self, capture: Capture) -> None:
         """Write what a snapshot says that the one before did not."""
@@ -48,22 +53,30 @@ class SeriesExport:
         head = f"{self._number},{_cell(capture.name)},{count},"
         known, now = self._known, {}
         times: Counter[str] = Counter()
+        long = LongTexts(self._dropped, repeat=self._repeat, budget=budget(capture))
         lines: list[str] = []
+        size = 0
         for path, kind, value, _offset in entries(capture):
             if kind == "node":
                 continue
             key = (path, times[path])
             times[path] += 1
-            now[key] = found = (kind, _csv_value(value))
+            now[key] = found = (kind, self._cell(value))
             before = known.get(key)
             change = "first" if not self._number else "added" if before is None else "changed"
-            if before != found:
-                lines.append(head + _row(change, path, *found))
-            elif self._all:
-                lines.append(head + _row("same", path, *found))
-            if len(lines) == LINES:
+            if before == found:
+                if not self._all:
+                    continue
+                change = "same"
+            cell = found[1]
+            if isinstance(value, str) and value in self._cells:
+                cell = long.in_part(self._cells[value][1]) or cell
+            lines.append(head + _row(change, path, kind, cell))
+            size += len(lines[-1])
+            if size >= CHARACTERS:
                 self._sink.write("".join(lines).encode())
                 lines.clear()
+                size = 0
         lines += [
             head + _row(GONE, key[0], kind, "")
             for key, (kind, _) in known.items()
@@ -72,6 +85,16 @@ class SeriesExport:
         self._sink.write("".join(lines).encode())
         self._known = now
         self._number += 1
+
+    def _cell(self, value: Any) -> str:
+        """The cell of a value."""
+        if not isinstance(value, str) or len(value) < LONG:
+            return _csv_value(value)
+        known = self._cells.get(value)
+        if known is None:
+            cell = _csv_value(value)
+            known = self._cells[value] = (cell, cell.encode())
+        return known[0]
 
     def close(self) -> Mapping[str, int]:
         """What may have gone wrong."""

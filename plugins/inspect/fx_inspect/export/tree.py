@@ -6,7 +6,15 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from fx_inspect.export.base import TreeExport, names_of
-from fx_inspect.export.presentation import LongTexts, Shown, Texts, debugged, plain, rust_double
+from fx_inspect.export.presentation import (
+    LongTexts,
+    Shown,
+    Strings,
+    Texts,
+    debugged,
+    plain,
+    rust_double,
+)
 from fx_inspect.export.selectors import open_selectors
 from fx_inspect.read.entries import special_double
 from fx_inspect.read.histograms import RANGES, Bound, Histogram
@@ -67,8 +75,9 @@ class TreeTextExport(TreeExport):
         """The metadata, and then a line for each node and property."""
         yield self._head(capture)
         long = LongTexts(self._dropped, repeat=bool(self._options.get("repeat")))
-        names = Texts(capture.strings, long, plain)
-        texts = Texts(capture.strings, long, str)
+        strings = Strings(capture.strings)
+        names = Texts(strings, long, plain)
+        texts = Texts(strings, long, str)
         states: Names[str] = Names(capture.strings, str)
         root = True
         for node in walk(capture, self._render(long)):

@@ -6,7 +6,17 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from fx_inspect.export.base import TreeExport, nothing_to_write
-from fx_inspect.export.presentation import Shown, numbers, quoted, string_list
+from fx_inspect.export.presentation import (
+    LONG,
+    LongTexts,
+    Shown,
+    Strings,
+    Texts,
+    budget,
+    numbers,
+    quoted,
+    string_list,
+)
 from fx_inspect.read.entries import special_double
 from fx_inspect.read.histograms import Bound, Histogram
 from fx_inspect.read.tables import BYTES, DOUBLE, FORMATS, STRING, STRING_ARRAY, TYPES
@@ -31,24 +41,28 @@ def open_tree_json(sink: Sink, options: Mapping[str, Any]) -> ExportSession:
 class _Members(dict[int, str]):
     """The strings of a capture's pool as the member ``key`` of a JSON object, by code."""
 
-    def __init__(self, show: Callable[[str, bytes], str], capture: Capture, key: str) -> None:
+    def __init__(self, show: Callable[[str, bytes], str], strings: Strings, key: str) -> None:
         super().__init__()
         self._show = show
-        self._pool = capture.strings
+        self._strings = strings
         self._key = key
 
     def __missing__(self, code: int) -> str:
-        data = self._pool.bytes_of(code) if code >= 0 else b""
-        value = self[code] = self._show(self._key, data)
+        data = self._strings[code]
+        value = self._show(self._key, data)
+        if len(data) < LONG:
+            self[code] = value
         return value
 
 
 class TreeJsonExport(TreeExport):
-    """Writes the bare tree, with the types of properties (CONTRACTS §3)."""
+    """Writes the bare tree, with the types of properties."""
 
     def __init__(self, sink: Sink, options: Mapping[str, Any]) -> None:
         super().__init__(sink)
         self._lossless = bool(options["lossless"])
+        self._repeat = bool(options.get("repeat"))
+        self._long = LongTexts(self._dropped, repeat=self._repeat)
         self._used = False
 
     def write(self, capture: Capture) -> None:
@@ -62,10 +76,12 @@ class TreeJsonExport(TreeExport):
 
     def _pieces(self, capture: Capture) -> Iterator[str]:
         """A node's name and properties, its children, and then its links."""
-        names = _Members(self._member, capture, "name")
-        contents = _Members(self._member, capture, "content")
+        pooled = Strings(capture.strings)
+        names = _Members(self._member, pooled, "name")
+        contents = _Members(self._member, pooled, "content")
         states: Names[str] = Names(capture.strings, str)
-        strings: Names[str] = Names(capture.strings, quoted, self._dropped)
+        self._long = LongTexts(self._dropped, repeat=self._repeat, budget=budget(capture))
+        strings = Texts(pooled, self._long, quoted)
         closing: list[Sequence[str]] = []
         for node in walk(capture, self._render(names)):
             comma = ""
@@ -132,6 +148,9 @@ class TreeJsonExport(TreeExport):
 
     def _member(self, key: str, data: bytes) -> str:
         """A string as a member, with its bytes beside it where they are not UTF-8."""
+        in_part = self._long.in_part(data)
+        if in_part is not None:
+            return f'"{key}":{quoted(in_part)}'
         try:
             return f'"{key}":{quoted(data.decode())}'
         except UnicodeDecodeError:

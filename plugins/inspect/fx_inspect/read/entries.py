@@ -24,6 +24,8 @@ SHOWN: Final = 8
 LONGEST_NAME: Final = 256
 LONGEST_PATH: Final = 1 << 10
 """Bytes of a name, and of the path of a node, that are shown in full."""
+LONGEST_TEXT: Final = 1 << 10
+"""Bytes of a string of an array that are shown in full."""
 NAME_SHOWN: Final = 64
 """Characters of a longer name that are shown, and names of a longer path (SHOWN)."""
 LONG: Final = 256
@@ -60,7 +62,7 @@ class Value(NamedTuple):
 
 def exact(pool: StringPool) -> Callable[[Table, Slots], list[Value]]:
     """What makes Values of a batch of properties."""
-    texts: Names[str] = Names(pool, str)
+    texts: Names[str] = Names(pool, _bounded_text)
     known: dict[bytes, Any] = {}
 
     def number(value: float) -> Any:
@@ -149,6 +151,14 @@ def _bounded(name: str) -> str:
     if len(data) <= LONGEST_NAME:
         return escaped(name)
     return f"{escaped(name[:NAME_SHOWN])}…{_digest(data).hex()}…"
+
+
+def _bounded_text(text: str) -> str:
+    """A string as an array of strings has it: a long one by its beginning and a digest."""
+    data = text.encode()
+    if len(data) <= LONGEST_TEXT:
+        return text
+    return f"{text[:NAME_SHOWN]}…{_digest(data).hex()}… ({len(data)} bytes)"
 
 
 def _digest(data: bytes) -> bytes:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,7 @@ from fx_inspect.read import tables
 from fx_inspect.read.columns import RawColumns
 from fx_inspect.read.order import Paths
 from fx_inspect.read.slots import SlotPlaces, SlotStrings, SlotValues
-from fx_inspect.read.texts import TextColumnFill
+from fx_inspect.read.texts import TextColumnFill, TextCopy
 from fxframework.errors import LimitError
 from fxframework.io import arena
 from fxframework.model.strings import StringPool, TextColumn
@@ -22,14 +23,15 @@ __all__ = ["TreeRows", "paths"]
 I64 = NDArray[np.int64]
 I32 = NDArray[np.int32]
 Columns = dict[str, Any]
-TEXT_AT_ONCE = 4 << 20
+TEXT_AT_ONCE = 16 << 20
 """Bytes of names and values in a batch, however many rows that is."""
 COST = 10
 TEXT_SPARE = 64 << 20
 """Bytes of values that a byte of the file may make in a whole table, where values share strings,
 and bytes that are always allowed."""
-LONG = 1 << 12
-"""Bytes of a string from which on batches are cut by the bytes of all their strings."""
+LONG = 1 << 10
+"""Bytes of a string from which on rows that share it share its bytes, and batches are cut by the
+bytes of all their strings."""
 LONGEST_PATH = 1 << 12
 PATHS = 1
 SPARE_PATHS = 1 << 18
@@ -40,6 +42,40 @@ NUMBERS = {
     "float": (tables.DOUBLE,),
 }
 """Types of properties whose value is in the column."""
+
+
+class SharedTexts(TextColumn):
+    """Values of properties, copied out of their blocks when their bytes are first asked for.
+
+    Rows may share a string: ``bytes_of`` gives the same object for all rows that share a long one.
+    """
+
+    def __init__(self, offsets: I64, source: I32, copy: TextCopy, shared: dict[int, bytes]) -> None:
+        self.offsets = offsets
+        self._source = source
+        self._copy = copy
+        self._shared = shared
+
+    @cached_property
+    def data(self) -> NDArray[np.uint8]:  # type: ignore[override]
+        """The bytes of all rows."""
+        data: NDArray[np.uint8] = arena.empty(int(self.offsets[-1]), np.uint8)
+        TextColumnFill(self._copy, self._source.data, self.offsets.data, data.data).run()
+        return data
+
+    def bytes_of(self, row: int) -> bytes:
+        """The bytes of a row."""
+        nbytes = int(self.offsets[row + 1]) - int(self.offsets[row])
+        if nbytes < LONG:
+            return super().bytes_of(row)
+        unit = int(self._source[row])
+        found = self._shared.get(unit)
+        if found is None or len(found) != nbytes:
+            offsets, data = np.array([0, nbytes]), np.empty(nbytes, np.uint8)
+            source = self._source[row : row + 1]
+            TextColumnFill(self._copy, source.data, offsets.data, data.data).run()
+            found = self._shared[unit] = data.tobytes()
+        return found
 
 
 class TreeRows:
@@ -63,6 +99,7 @@ class TreeRows:
         """First byte of each property's value among those of all."""
         self._paths: I32 | None = None
         self._weights: dict[str, I64 | None] = {}
+        self._shared: dict[int, bytes] = {}
 
     def count(self, name: str) -> int:
         """Rows of a table."""
@@ -92,18 +129,21 @@ class TreeRows:
         used = self.raw.string_lengths[self.raw.uses > 0]
         if name != "properties" and int(used.max(initial=0)) < LONG:
             return None
-        lengths = self.raw.pool.pool.array("lengths")
         if name == "nodes":
-            return _sums(lengths[self.node_names()])
+            codes = self.node_names()
+            return _sums(self.raw.pool.pool.array("lengths")[codes])
         if name == "properties":
             if int(used.max(initial=0)) < LONG:
                 return self.first_text
-            return self.first_text + _sums(lengths[self.raw.value_names(self.rows_of_values)])
+            codes = self.raw.value_names(self.rows_of_values)
+            return self.first_text + _sums(self.raw.pool.pool.array("lengths")[codes])
         if name == "inspect_links":
-            columns = self._links(0, self.rows_of_links.size)
-            return _sums(lengths[columns["name"]()] + lengths[columns["content"]()])
+            values, lengths = self.raw.values, self.raw.pool.pool.array("lengths")
+            both = (np.asarray(values.link_name), np.asarray(values.link_content))
+            names, contents = (self.raw.string_codes[each[self.rows_of_links]] for each in both)
+            return _sums(lengths[names] + lengths[contents])
         codes = self._slots(0, int(self.first_slot[-1]))["str"]()
-        return _sums(np.where(codes < 0, 0, lengths[codes]))
+        return _sums(np.where(codes < 0, 0, self.raw.pool.pool.array("lengths")[codes]))
 
     def rows(self, name: str, at: int, stop: int) -> tuple[int, Columns]:
         """The rows from ``at`` to ``stop`` of a table: how many, and their columns but `row`."""
@@ -193,10 +233,8 @@ class TreeRows:
                 f"{total} bytes together",
                 remedy="take the table in batches, or raise the limit with -o max_memory=BYTES",
             )
-        data = arena.empty(total, np.uint8)
         source = np.asarray(self.raw.values.source)[self.rows_of_values[at:stop]]
-        TextColumnFill(self.raw.copy, source.data, offsets.data, data.data).run()
-        return TextColumn(offsets, data)
+        return SharedTexts(offsets, source, self.raw.copy, self._shared)
 
     # --- Slots ------------------------------------------------------------------------------------
 

@@ -51,6 +51,8 @@ S = TypeVar("S", bound="Sliced")
 
 ROWS: Final = 1 << 16
 """Rows of a batch that a capture is asked for."""
+LONG: Final = 1 << 10
+"""Bytes of a string from which on properties that share it share its bytes in memory."""
 NOT_UTF8: Final = "strings that are not UTF-8, in part"
 ARRAYS: Final = frozenset({INT_ARRAY, UINT_ARRAY, DOUBLE_ARRAY})
 """Types of arrays of numbers."""
@@ -275,11 +277,16 @@ class Values(Generic[V]):
             return map(self.truth, (batch.array("int")[rows] != 0).tolist())
         column = batch["text"]
         assert isinstance(column, TextColumn)  # noqa: S101 (its kind is text)
-        starts = column.offsets[:-1][rows].tolist()
-        stops = column.offsets[1:][rows].tolist()
-        view = column.data.data
         show = self.string if number == STRING else self.data
-        return (show(bytes(view[start:stop])) for start, stop in zip(starts, stops, strict=True))
+        lengths = column.offsets[1:] - column.offsets[:-1]
+        if int(lengths.max(initial=0)) >= LONG:
+            # Rows may share long strings: they are not copied for each.
+            return (show(column.bytes_of(row)) for row in rows.tolist())
+        first = int(column.offsets[0])
+        data = column.data[first : int(column.offsets[-1])].tobytes()
+        starts = (column.offsets[:-1][rows] - first).tolist()
+        stops = (column.offsets[1:][rows] - first).tolist()
+        return (show(data[start:stop]) for start, stop in zip(starts, stops, strict=True))
 
     def _arrays(self, batch: Table, slots: Slots, out: list[Any]) -> None:
         types, formats = batch.array("type"), batch.array("inspect_format")
