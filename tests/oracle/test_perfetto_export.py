@@ -93,7 +93,7 @@ def test_the_magic_trace_is_the_same(perfetto: Perfetto) -> None:
     same(perfetto, (FILES / "magic_trace_sample.fxt").read_bytes())
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(captures())
 def test_generated_captures_are_the_same(perfetto: Perfetto, trace: bytes) -> None:
     same(perfetto, trace)

@@ -1,0 +1,249 @@
+"""Timeline: several captures on one clock, and how each of their clocks came to it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from fractions import Fraction
+from typing import Any
+
+import attrs
+import numpy as np
+from numpy.typing import NDArray
+
+from fxframework.errors import UsageError, did_you_mean
+from fxframework.model.capture import Capture, Summary, View
+from fxframework.model.clock import NS_MAX, NS_MIN, NS_PER_SECOND
+from fxframework.model.table import Table
+
+__all__ = ["AlignedCapture", "Alignment", "Line", "align", "parse_alignments"]
+
+I64 = NDArray[np.int64]
+HOW = "give offset=NS, or FROM=TO, or two pairs FROM=TO,FROM=TO in nanoseconds, or tsc"
+
+
+@attrs.frozen
+class Line:
+    """A line from one clock to another: ``to = floor((from - origin) * rate) + start``, exact."""
+
+    start: int = 0
+    origin: int = 0
+    rate: Fraction = Fraction(1)
+
+    @classmethod
+    def through(cls, first: tuple[int, int], second: tuple[int, int]) -> Line:
+        """The line through two pairs of times (ns). Raises UsageError where there is none."""
+        (a, b), (c, d) = sorted((first, second))
+        if a == c or d <= b:
+            raise UsageError(
+                f"no clock goes from {a} to {b} and from {c} to {d}",
+                remedy="give two different moments, the later of which is later on both clocks",
+            )
+        return cls(b, a, Fraction(d - b, c - a))
+
+    @property
+    def is_identity(self) -> bool:
+        """Whether every time is its own."""
+        return self.rate == 1 and self.start == self.origin
+
+    def at(self, ns: int) -> int:
+        """Where one time (ns) falls."""
+        return (ns - self.origin) * self.rate.numerator // self.rate.denominator + self.start
+
+    def times(self, ns: I64) -> tuple[I64, int]:
+        """Where times fall, int64 of shape (n,), and how many int64 cannot hold: they are cut."""
+        if self.is_identity or not ns.size:
+            return ns, 0
+        if self.rate == 1:
+            shift = self.start - self.origin
+            low, high = int(ns.min()) + shift, int(ns.max()) + shift
+            if NS_MIN <= low and high <= NS_MAX:
+                return ns + shift, 0
+        exact = [self.at(each) for each in ns.tolist()]
+        lost = sum(not NS_MIN <= each <= NS_MAX for each in exact)
+        return np.array([min(max(each, NS_MIN), NS_MAX) for each in exact], np.int64), lost
+
+
+@attrs.frozen(kw_only=True)
+class Alignment:
+    """How one capture's clock comes to the timeline's."""
+
+    name: str
+    line: Line
+    reason: str
+    """What the line rests on, for people."""
+    assumed: bool = False
+    """Whether nothing in the captures, and nobody, says so."""
+
+
+class AlignedCapture(View):
+    """A capture whose times are those of a timeline. Raw ticks stay as they are."""
+
+    def __init__(self, whole: Capture, alignment: Alignment) -> None:
+        super().__init__(whole)
+        self.alignment = alignment
+
+    @property
+    def name(self) -> str:
+        """That of the whole capture."""
+        return self.whole.name
+
+    @property
+    def utc_offset_ns(self) -> int | None:
+        """Nanoseconds since the Unix epoch at time 0 of the timeline."""
+        own, line = self.whole.utc_offset_ns, self.alignment.line
+        return None if own is None else own - (line.start - line.origin)
+
+    def records(self) -> Any:
+        """The records of the whole capture, whose times are its own."""
+        records: Any = self.whole.records()
+        return records
+
+    def row_counts(self) -> Mapping[str, int]:
+        """Those of the whole capture."""
+        return self.whole.row_counts()
+
+    def summary(self) -> Summary:
+        """That of the whole capture, its times moved."""
+        summary = self.whole.summary()
+        line = self.alignment.line
+        start, end = (
+            None if time is None else line.at(time) for time in (summary.start_ns, summary.end_ns)
+        )
+        return attrs.evolve(summary, start_ns=start, end_ns=end)
+
+    def _part(self, table: Table) -> Table:
+        line = self.alignment.line
+        if line.is_identity or "ts" not in table.columns:
+            return table
+        start, _ = line.times(table.array("ts"))
+        columns: dict[str, Any] = {name: _column(table, name) for name in table.columns}
+        columns["ts"] = start
+        if "dur" in table.columns and line.rate != 1:
+            columns["dur"] = _durations(line, table.array("ts"), table.array("dur"))
+        return Table(table.schema, len(table), columns, table.pool)
+
+
+def _column(table: Table, name: str) -> Any:
+    """A column that is made when it is asked for."""
+    return lambda: table[name]
+
+
+def _durations(line: Line, start: I64, length: I64) -> I64:
+    """Lengths on the timeline; -1, never closed, stays."""
+    ends, _ = line.times(start + np.maximum(length, 0))
+    moved: I64 = ends - line.times(start)[0]
+    return np.where(length < 0, length, moved)
+
+
+def parse_alignments(texts: Sequence[str]) -> dict[str, Line | str]:
+    """What ``--align NAME:HOW`` says, by name: a line, or the name of a clock (``tsc``).
+
+    HOW is ``offset=NS``, one pair ``FROM=TO`` or two, separated by a comma, or ``tsc``. Raises
+    UsageError for anything else.
+    """
+    found: dict[str, Line | str] = {}
+    for text in texts:
+        name, colon, how = text.rpartition(":")
+        if not colon or not name:
+            raise UsageError(f"{text!r} does not name a capture", remedy="--align NAME:offset=NS")
+        found[name] = _parsed(text, how)
+    return found
+
+
+def _parsed(text: str, how: str) -> Line | str:
+    if how == "tsc":
+        return how
+    try:
+        if how.startswith("offset="):
+            return Line(int(how.removeprefix("offset=")))
+        pairs = [(int(a), int(b)) for a, b in (pair.split("=") for pair in how.split(","))]
+    except ValueError:
+        pairs = []
+    if len(pairs) == 1:
+        return Line(pairs[0][1], pairs[0][0])
+    if len(pairs) == 2:
+        return Line.through(*pairs)
+    raise UsageError(f"{text!r} is not an alignment", remedy=HOW)
+
+
+def align(
+    captures: Sequence[Capture], given: Mapping[str, Line | str] | None = None
+) -> list[Capture]:
+    """The captures on one clock, that of the first one; each new one has an ``alignment``.
+
+    In this order: what ``given`` says of a capture (by its name, or the last part of it); the
+    times of day that two captures know; one clock that both state. Without any of these a
+    capture keeps its own times, and its alignment is ``assumed``. One capture alone stays as it is.
+
+    Raises UsageError where ``given`` names none of the captures.
+    """
+    asked = _asked(captures, dict(given or {}))
+    if len(captures) < 2 and not asked:
+        return list(captures)
+    first = captures[0]
+    aligned: list[Capture] = []
+    for number, capture in enumerate(captures):
+        alignment = _alignment(first, capture, asked.get(number), is_first=number == 0)
+        aligned.append(AlignedCapture(capture, alignment))
+    return aligned
+
+
+def _asked(captures: Sequence[Capture], given: dict[str, Line | str]) -> dict[int, Line | str]:
+    names = [capture.name for capture in captures]
+    found: dict[int, Line | str] = {}
+    for name, how in given.items():
+        places = [
+            place for place, known in enumerate(names) if name in {known, _short(known)}
+        ]
+        if len(places) != 1:
+            short = [_short(known) for known in names]
+            trouble = "names several captures" if places else "names no capture"
+            raise UsageError(
+                f"--align {name!r} {trouble}{did_you_mean(name, short)}",
+                remedy=f"the captures are {', '.join(names)}",
+            )
+        found[places[0]] = how
+    return found
+
+
+def _short(name: str) -> str:
+    return name.replace("\\", "/").rpartition("/")[2]
+
+
+def _alignment(
+    first: Capture, capture: Capture, asked: Line | str | None, *, is_first: bool
+) -> Alignment:
+    name = capture.name
+    if isinstance(asked, Line):
+        return Alignment(name=name, line=asked, reason="as --align says")
+    if asked == "tsc":
+        return Alignment(name=name, line=_from_tsc(first, capture), reason="one TSC, by --align")
+    if is_first:
+        return Alignment(name=name, line=Line(), reason="the clock of the timeline")
+    base, own = first.utc_offset_ns, capture.utc_offset_ns
+    if base is not None and own is not None:
+        return Alignment(name=name, line=Line(own - base), reason="the time of day in both")
+    if first.clock and first.clock == capture.clock:
+        reason = f"both count the {first.clock} clock of one system"
+        return Alignment(name=name, line=Line(), reason=reason)
+    unknown = f"its clock ({capture.clock or 'unknown'}) cannot be related to the timeline's"
+    return Alignment(name=name, line=Line(), reason=unknown, assumed=True)
+
+
+def _from_tsc(first: Capture, capture: Capture) -> Line:
+    """Ticks of both are one TSC: the line between their nanoseconds."""
+    rates = []
+    for each in (first, capture):
+        rate = each.tick_rate
+        if not rate:
+            raise UsageError(
+                "its ticks have no known rate, so they cannot be one TSC with others",
+                path=each.name,
+                remedy="relate it by --align NAME:FROM=TO",
+            )
+        rates.append(rate)
+    (base, base_rate), (own, own_rate) = rates
+    # ticks = own + ns * own_rate / 1e9, and the timeline has (ticks - base) * 1e9 / base_rate.
+    start = (own - base) * NS_PER_SECOND // base_rate
+    return Line(start, 0, Fraction(own_rate, base_rate))
+
