@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from fxframework.model.capture import Capture
     from fxframework.model.diagnostics import Diagnostic
     from fxframework.model.selection import Selection
+    from fxframework.model.timeline import Alignment, Line
 
 __all__ = [
     "Action",
@@ -111,6 +112,8 @@ class ConversionReport:
     """Findings of the writer, about the output."""
     worst: Severity | None
     """The greatest severity among the findings of the inputs and of the writer."""
+    alignments: tuple[Alignment, ...] = ()
+    """How each input came onto one clock; empty where times stay as they are."""
 
     @property
     def lossy(self) -> bool:
@@ -350,11 +353,14 @@ def plan(
     parts: Sequence[Selection | None] | None = None,
     options: Mapping[str, Any] | None = None,
     strict: bool = False,
+    alignments: Mapping[str, Line | str] | None = None,
 ) -> Conversion:
     """Decide how captures become an output, and refuse what would come out wrong.
 
     ``to`` names the target, otherwise the suffix of ``out``; ``parts`` are selections, one a
-    capture, None for all of it; ``options`` those of the target, of the readers and the limits.
+    capture, None for all of it; ``options`` those of the target, of the readers and the limits;
+    ``alignments`` relate the clocks of captures that are exported together
+    (``fxframework.model.timeline.align``).
 
     Raises UsageError for an unknown target or option, and where the target cannot take the
     captures or their parts; UnreadableError where nothing in a capture can be read.
@@ -371,9 +377,27 @@ def plan(
         action=_action(captures, chosen, target),
         options=_target_options(target, captures, given),
         strict=strict,
+        alignments=_alignments(captures, target, alignments),
     )
     conversion.check()
     return conversion
+
+
+def _alignments(
+    captures: Sequence[Capture], target: Target, given: Mapping[str, Line | str] | None
+) -> tuple[Alignment, ...]:
+    """How the clocks of captures come together, where an exporter takes their tables."""
+    by_tables = isinstance(target, Exporter) and not isinstance(target.accepts, str)
+    if not by_tables or target_name(target) == RECORDS or (len(captures) < 2 and not given):
+        if given:
+            raise UsageError(
+                f"{target_name(target)} keeps the times of each capture, so none can be aligned",
+                remedy="leave out --align, or choose an exporter of tables, such as perfetto",
+            )
+        return ()
+    from fxframework.model.timeline import align
+
+    return tuple(align(captures, given))
 
 
 def _action(
@@ -397,6 +421,8 @@ class Conversion:
     action: Action
     options: Mapping[str, Any]
     strict: bool
+    alignments: tuple[Alignment, ...] = ()
+    """How the captures come onto one clock; empty where their times stay as they are."""
 
     @property
     def binary(self) -> bool:
@@ -513,6 +539,7 @@ class Conversion:
             outside=outside,
             findings=findings,
             worst=max(severities, default=None),
+            alignments=self.alignments,
         )
 
     def _rows(self) -> Mapping[str, int]:
@@ -565,8 +592,12 @@ class Conversion:
         open_session = target.compose if isinstance(target, Writer) else target.open
         assert open_session is not None  # noqa: S101 (`_check_merge` has asked)
         session = open_session(sink, self.options)
-        for capture, part in zip(self.captures, self.parts, strict=True):
-            session.write(capture if part is None else capture.select(part))
+        from fxframework.model.timeline import aligned
+
+        ways = itertools.chain(self.alignments, itertools.repeat(None))
+        for capture, part, way in zip(self.captures, self.parts, ways, strict=False):
+            chosen = capture if part is None else capture.select(part)
+            session.write(chosen if way is None else aligned(chosen, way))
         dropped = session.close()
         if not self.reads_all:
             # An exporter may have read some tables only; findings are those of all records.

@@ -446,5 +446,16 @@ FRAMEWORK_RULES = Catalogue(
             remedy="Write the capture in its own format first (`fxf convert IN.jsonl OUT`), then "
             "give the option with -o NAME=VALUE.",
         ),
+        Rule(
+            code="FXF0106",
+            severity=Severity.WARNING,
+            title="clocks that cannot be related",
+            rule="Captures on one timeline are aligned by a clock that both know: the time of day, "
+            "the boot clock or the monotonic clock.",
+            section="docs, One timeline",
+            ours="Each capture keeps its own times, counted from its own 0.",
+            remedy="Give `--align NAME:offset=NS`, or a moment on both clocks: "
+            "`--align NAME:FROM=TO`.",
+        ),
     ]
 )

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from fxframework.conversion import ConversionReport, SalvageReport
     from fxframework.kit.difference import Difference
     from fxframework.model.diagnostics import Diagnostic
+    from fxframework.model.timeline import Line
 
 __all__ = ["convert", "diff", "salvage", "verify"]
 
@@ -38,6 +39,7 @@ def convert(
     *,
     to: str | None = None,
     select: Selection | None = None,
+    align: Mapping[str, Line | str] | None = None,
     format: str | None = None,
     strict: bool = False,
     force: bool = False,
@@ -46,8 +48,9 @@ def convert(
     """Convert captures into one output, which the suffix of ``out`` or ``to`` names.
 
     ``inputs`` are one or several paths, bytes or open captures; captures stay open. ``select``
-    chooses a part of each; ``format`` names the reader of inputs that are not open yet. The output
-    appears whole or not at all, and over an existing file only with ``force``. ``options`` are
+    chooses a part of each; ``align`` relates the clocks of captures that are exported together,
+    by name (``fxframework.model.timeline``); ``format`` names the reader of inputs that are not
+    open yet. The output appears whole or not at all, and over an existing file only with ``force``. ``options`` are
     those of the readers, of the target, and the limits.
 
     Raises UsageError for unknown targets and options, and for what the target does not take;
@@ -73,7 +76,7 @@ def convert(
         host = _host(captures[0])
         conversion = plan(
             host, captures, out, to=to, parts=parts, options=options,
-            strict=strict,
+            strict=strict, alignments=align,
         )  # fmt: skip
         with host.sink(out, force=force) as sink:
             return conversion.run(sink)

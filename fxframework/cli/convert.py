@@ -12,9 +12,10 @@ from fxframework.cli import complete
 from fxframework.cli.filters import part_options
 from fxframework.cli.options import command as _command
 from fxframework.cli.session import Session, worst
-from fxframework.cli.text import amount
+from fxframework.cli.text import amount, printable
 from fxframework.conversion import plan, target_name, targets_for
 from fxframework.errors import ExitCode, Severity, UsageError
+from fxframework.model.timeline import parse_alignments
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from fxframework.conversion import Conversion, ConversionReport
     from fxframework.model.diagnostics import Diagnostic
     from fxframework.model.selection import Selection
+    from fxframework.model.timeline import Alignment
 
 
 @_command(captures=True, times=True, name="convert", short_help="Put captures into another form.")
@@ -32,6 +34,12 @@ if TYPE_CHECKING:
     shell_complete=complete.targets,
     help="Exporter or format, instead of OUT's suffix.",
 )
+@click.option(
+    "--align",
+    multiple=True,
+    metavar="NAME:HOW",
+    help="Relate an input's clock: offset=NS, FROM=TO (ns; twice for drift), or tsc; repeatable.",
+)
 @click.option("--force", is_flag=True, help="Replace OUT; print binary output to a terminal.")
 @click.option("--list", "listing", is_flag=True, help="List what IN can become; there is no OUT.")
 @click.argument(
@@ -41,6 +49,7 @@ if TYPE_CHECKING:
 def command(
     session: Session,
     to: str | None,
+    align: tuple[str, ...],
     force: bool,
     listing: bool,
     paths: tuple[str, ...],
@@ -78,7 +87,10 @@ def command(
             parts=[session.selection(capture, names) for capture in captures],
             options=session.settings.options,
             strict=session.settings.strict,
+            alignments=parse_alignments(align),
         )
+        for alignment in conversion.alignments:
+            _show_alignment(session, alignment)
         if out == "-" and conversion.binary and session.screen.out_is_terminal and not force:
             raise UsageError(
                 f"{target_name(conversion.target)} is binary, and standard output is a terminal",
@@ -89,6 +101,16 @@ def command(
         tell_findings(session, report.findings)
         written = ExitCode.FINDINGS if _lost(report.findings) else ExitCode.OK
         return worst(*(session.status(capture) for capture in captures), written)
+
+
+def _show_alignment(session: Session, alignment: Alignment) -> None:
+    """Say how a capture comes onto the clock of the first one."""
+    line = alignment.line
+    shift = f"{line.start - line.origin:+,} ns" if line.rate == 1 else f"a rate of {line.rate}"
+    if alignment.assumed:
+        session.screen.warn("FXF0106", f"{printable(alignment.name)}: {alignment.reason}")
+    elif not line.is_identity:
+        session.screen.note(f"{printable(alignment.name)}: {shift} ({alignment.reason})")
 
 
 def _run(session: Session, conversion: Conversion, out: str, *, force: bool) -> ConversionReport:

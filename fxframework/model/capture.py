@@ -219,6 +219,20 @@ class Capture(abc.ABC):
         return None
 
     @property
+    def clocks(self) -> Mapping[str, int]:
+        """Clocks that the capture's times relate to: the ns of each at time 0 of the capture.
+
+        Names are ``utc``, ``boot`` (since the system started, in suspension too) and ``monotonic``.
+        """
+        offset = self.utc_offset_ns
+        return {} if offset is None else {"utc": offset}
+
+    @property
+    def tick_rate(self) -> tuple[int, int] | None:
+        """The ticks at time 0 and ticks per second, where times count ticks of one counter."""
+        return None
+
+    @property
     def ticks_per_second(self) -> int | None:
         """Ticks in a second, where ``calls`` has lengths in ticks; 0: not known.
 
@@ -465,6 +479,16 @@ class View(Capture):
     def utc_offset_ns(self) -> int | None:
         """That of the whole capture."""
         return self.whole.utc_offset_ns
+
+    @property
+    def clocks(self) -> Mapping[str, int]:
+        """Those of the whole capture."""
+        return self.whole.clocks
+
+    @property
+    def tick_rate(self) -> tuple[int, int] | None:
+        """That of the whole capture."""
+        return self.whole.tick_rate
 
     @property
     def ticks_per_second(self) -> int | None:

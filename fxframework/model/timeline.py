@@ -15,9 +15,11 @@ from fxframework.model.capture import Capture, Summary, View
 from fxframework.model.clock import NS_MAX, NS_MIN, NS_PER_SECOND
 from fxframework.model.table import Table
 
-__all__ = ["AlignedCapture", "Alignment", "Line", "align", "parse_alignments"]
+__all__ = ["AlignedCapture", "Alignment", "Line", "align", "aligned", "parse_alignments"]
 
 I64 = NDArray[np.int64]
+CLOCKS = ("utc", "boot", "monotonic")
+"""Clocks by which captures are aligned, the most certain first."""
 HOW = "give offset=NS, or FROM=TO, or two pairs FROM=TO,FROM=TO in nanoseconds, or tsc"
 
 
@@ -56,7 +58,7 @@ class Line:
         if self.rate == 1:
             shift = self.start - self.origin
             low, high = int(ns.min()) + shift, int(ns.max()) + shift
-            if NS_MIN <= low and high <= NS_MAX:
+            if low >= NS_MIN and high <= NS_MAX:
                 return ns + shift, 0
         exact = [self.at(each) for each in ns.tolist()]
         lost = sum(not NS_MIN <= each <= NS_MAX for each in exact)
@@ -90,8 +92,13 @@ class AlignedCapture(View):
     @property
     def utc_offset_ns(self) -> int | None:
         """Nanoseconds since the Unix epoch at time 0 of the timeline."""
-        own, line = self.whole.utc_offset_ns, self.alignment.line
-        return None if own is None else own - (line.start - line.origin)
+        return self.clocks.get("utc")
+
+    @property
+    def clocks(self) -> Mapping[str, int]:
+        """What the whole capture knows, at time 0 of the timeline."""
+        shift = self.alignment.line.start - self.alignment.line.origin
+        return {name: ns - shift for name, ns in self.whole.clocks.items()}
 
     def records(self) -> Any:
         """The records of the whole capture, whose times are its own."""
@@ -168,33 +175,33 @@ def _parsed(text: str, how: str) -> Line | str:
 
 def align(
     captures: Sequence[Capture], given: Mapping[str, Line | str] | None = None
-) -> list[Capture]:
-    """The captures on one clock, that of the first one; each new one has an ``alignment``.
+) -> list[Alignment]:
+    """How the captures come onto one clock, that of the first one.
 
-    In this order: what ``given`` says of a capture (by its name, or the last part of it); the
-    times of day that two captures know; one clock that both state. Without any of these a
-    capture keeps its own times, and its alignment is ``assumed``. One capture alone stays as it is.
+    In this order: what ``given`` says of a capture (by its name, or the last part of it); a clock
+    that both know (``Capture.clocks``). Without either a capture keeps its own times, and its
+    alignment is ``assumed``.
 
-    Raises UsageError where ``given`` names none of the captures.
+    Raises UsageError where ``given`` names none of the captures, or several.
     """
     asked = _asked(captures, dict(given or {}))
-    if len(captures) < 2 and not asked:
-        return list(captures)
     first = captures[0]
-    aligned: list[Capture] = []
-    for number, capture in enumerate(captures):
-        alignment = _alignment(first, capture, asked.get(number), is_first=number == 0)
-        aligned.append(AlignedCapture(capture, alignment))
-    return aligned
+    return [
+        _alignment(first, capture, asked.get(number), is_first=number == 0)
+        for number, capture in enumerate(captures)
+    ]
+
+
+def aligned(capture: Capture, alignment: Alignment) -> Capture:
+    """A capture on the clock of the timeline; itself where its times stay."""
+    return capture if alignment.line.is_identity else AlignedCapture(capture, alignment)
 
 
 def _asked(captures: Sequence[Capture], given: dict[str, Line | str]) -> dict[int, Line | str]:
     names = [capture.name for capture in captures]
     found: dict[int, Line | str] = {}
     for name, how in given.items():
-        places = [
-            place for place, known in enumerate(names) if name in {known, _short(known)}
-        ]
+        places = [place for place, known in enumerate(names) if name in {known, _short(known)}]
         if len(places) != 1:
             short = [_short(known) for known in names]
             trouble = "names several captures" if places else "names no capture"
@@ -220,14 +227,18 @@ def _alignment(
         return Alignment(name=name, line=_from_tsc(first, capture), reason="one TSC, by --align")
     if is_first:
         return Alignment(name=name, line=Line(), reason="the clock of the timeline")
-    base, own = first.utc_offset_ns, capture.utc_offset_ns
-    if base is not None and own is not None:
-        return Alignment(name=name, line=Line(own - base), reason="the time of day in both")
-    if first.clock and first.clock == capture.clock:
-        reason = f"both count the {first.clock} clock of one system"
-        return Alignment(name=name, line=Line(), reason=reason)
-    unknown = f"its clock ({capture.clock or 'unknown'}) cannot be related to the timeline's"
-    return Alignment(name=name, line=Line(), reason=unknown, assumed=True)
+    base, own = first.clocks, capture.clocks
+    for clock in CLOCKS:
+        if clock in base and clock in own:
+            line = Line(own[clock] - base[clock])
+            return Alignment(name=name, line=line, reason=f"both know the {clock} clock")
+    known = ", ".join(own) or "none that is known"
+    return Alignment(
+        name=name,
+        line=Line(),
+        reason=f"its clocks ({known}) cannot be related to the timeline's; it starts at its own 0",
+        assumed=True,
+    )
 
 
 def _from_tsc(first: Capture, capture: Capture) -> Line:
@@ -246,4 +257,3 @@ def _from_tsc(first: Capture, capture: Capture) -> Line:
     # ticks = own + ns * own_rate / 1e9, and the timeline has (ticks - base) * 1e9 / base_rate.
     start = (own - base) * NS_PER_SECOND // base_rate
     return Line(start, 0, Fraction(own_rate, base_rate))
-

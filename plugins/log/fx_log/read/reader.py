@@ -195,6 +195,11 @@ class LogCapture(ScannedCapture[LogPass, LogPart]):
         """Epoch minus the capture's clock, as the option of that name has it; None: not known."""
         return self.request.options.get("utc_offset_ns") or None
 
+    @property
+    def clocks(self) -> Mapping[str, int]:
+        """The clock that is stated, or else boot; and the time of day where its offset is given."""
+        return {**super().clocks, str(self.request.options.get("clock") or "boot"): 0}
+
     # --- Records ---------------------------------------------------------------------------------
 
     def records(self) -> Iterator[Record]:

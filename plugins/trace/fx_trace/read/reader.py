@@ -138,6 +138,18 @@ class TraceCapture(Capture):
         clocks = self._pass(whole=self._fits_memory).scanner.clocks()
         return next((c.base_wall_ns for c in clocks if c.base_wall_ns is not None), None)
 
+    @property
+    def clocks(self) -> Mapping[str, int]:
+        """The boot clock, which ticks count, and the time of day where a record gives it."""
+        base, rate = self.tick_rate
+        return {**super().clocks, "boot": base * NS_PER_SECOND // rate}
+
+    @property
+    def tick_rate(self) -> tuple[int, int]:
+        """Those of the first clock."""
+        first = self._pass(whole=self._fits_memory).scanner.clocks()[0]
+        return first.base_ticks, first.ticks_per_second
+
     def places(self, offsets: I64) -> I64:
         """For offsets of records, numbers that are in the order of reading, same shape."""
         return offsets

@@ -226,6 +226,25 @@ class EventCapture(ScannedCapture[CallPass, Rows]):
         """The frequency of the counter; 0 where it is not known, and lengths are ticks alone."""
         return self.frequency
 
+    @property
+    def tick_rate(self) -> tuple[int, int] | None:
+        """Times count from tick 0; None where the frequency is not known."""
+        return (0, self.frequency) if self.frequency else None
+
+    @property
+    def clocks(self) -> Mapping[str, int]:
+        """The monotonic clock, which the records of wall time have, by the first buffer's."""
+        if not self.frequency or "xray_buffers" not in self.schemas:
+            return {}
+        buffers = self.table("xray_buffers")
+        for seconds, micros, ticks in zip(
+            *(buffers.array(name).tolist() for name in ("seconds", "micros", "ticks")), strict=True
+        ):
+            if seconds or micros:
+                wall = seconds * NS_PER_SECOND + micros * 1000
+                return {"monotonic": wall - ticks * NS_PER_SECOND // self.frequency}
+        return {}
+
     @cached_property
     def log(self) -> Log:
         """The trace, scanned."""
