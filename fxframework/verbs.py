@@ -50,7 +50,8 @@ def convert(
     ``inputs`` are one or several paths, bytes or open captures; captures stay open. ``select``
     chooses a part of each; ``align`` relates the clocks of captures that are exported together,
     by name (``fxframework.model.timeline``); ``format`` names the reader of inputs that are not
-    open yet. The output appears whole or not at all, and over an existing file only with ``force``. ``options`` are
+    open yet. The output appears whole or not at all, and over an existing file only with
+    ``force``. ``options`` are
     those of the readers, of the target, and the limits.
 
     Raises UsageError for unknown targets and options, and for what the target does not take;

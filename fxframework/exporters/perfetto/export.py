@@ -77,7 +77,7 @@ BEFORE_ZERO = "rows before time 0"
 CUT_SHORT = "lengths of slices that overlap more than 32 others"
 WITHOUT_SLICE = "flows outside of slices"
 NOT_NUMBERS = "properties that are not numbers"
-RENUMBERED = "ids of processes and threads that 31 bits cannot hold"
+RENUMBERED = "ids of processes and threads that are taken, or do not fit 31 bits"
 TABLES = frozenset(
     {
         "processes",
