@@ -31,6 +31,8 @@ from fx_emulator.trace_buffer import Mode, TraceEngine, TraceManager
 from fx_emulator.vmo import Vmo
 
 if TYPE_CHECKING:
+    from fx_emulator.native.linux import LinuxProcess
+    from fx_emulator.native.machine import Machine
     from fx_emulator.native.program import NativeProgram
 
 __all__ = ["Device", "Target"]
@@ -120,7 +122,7 @@ class Target:
         """What reads each log socket, by the socket's name."""
         self.crashed: Crash | None = None
         """Why the machine stopped."""
-        self._programs: list[NativeProgram] = []
+        self._programs: list[NativeProgram | Machine] = []
 
     @property
     def counter(self) -> Tsc:
@@ -217,6 +219,28 @@ class Target:
         )
         self._programs.append(program)
         return program
+
+    def execute(
+        self,
+        path: str | os.PathLike[str],
+        arguments: Sequence[str] = (),
+        *,
+        environment: Mapping[str, str] | None = None,
+        files: Mapping[str, bytes] | None = None,
+    ) -> LinuxProcess:
+        """Prepare a static executable that was made for Linux, with its libc; ``run()`` runs it.
+
+        It finds ``files`` by path; what it writes is in the process's ``files``. One thread, and
+        the system calls that a libc needs (``native.linux``). Raises what ``load`` raises.
+        """
+        from fx_emulator.native.linux import LinuxProcess
+
+        self._check_running()
+        process = LinuxProcess(
+            self, os.fspath(path), arguments, environment or {}, files or {}
+        )
+        self._programs.append(process.machine)
+        return process
 
     # --- What happens ---
 

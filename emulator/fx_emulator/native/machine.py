@@ -440,7 +440,11 @@ class Machine:
             )
         if self.order is not None:
             self.order.drain_all(self.order.owner)
-        self.engine.set("rax", self.linux.call())
+        try:
+            self.engine.set("rax", self.linux.call())
+        except Blocked as blocked:
+            self._blocked = blocked
+            self.engine.stop()
 
     def _on_fault(self, kind: int, address: int, size: int) -> None:
         self._fault = kind, address, size
@@ -650,7 +654,8 @@ class Machine:
         self.apply_rewrites()
         thread.pc = self.pc()
         if self._blocked is not None:
-            self.leave_call(self._blocked.result)
+            if self.linux is None:
+                self.leave_call(self._blocked.result)
             return self._blocked
         if self._interrupt is not None:
             raise self._interrupted(self._interrupt)

@@ -67,3 +67,8 @@ def build(
     done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
     assert done.returncode == 0, f"{' '.join(command)}\n{done.stderr}"
     return out
+
+
+def run(command: list[str]) -> subprocess.CompletedProcess[str]:
+    """Run a tool."""
+    return subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)

@@ -97,7 +97,7 @@ def model(threads: list[list[tuple[Any, ...]]], *, buffered: bool) -> set[tuple[
         for n, queue in enumerate(queues):
             if queue:
                 (place, value), rest = queue[0], queue[1:]
-                new = memory[:place] + (value,) + memory[place + 1 :]
+                new = (*memory[:place], value, *memory[place + 1 :])
                 todo.append((at, (*queues[:n], rest, *queues[n + 1 :]), new))
             if at[n] == len(threads[n]):
                 continue
@@ -109,13 +109,13 @@ def model(threads: list[list[tuple[Any, ...]]], *, buffered: bool) -> set[tuple[
                 place, register = what
                 own = [value for where, value in queue if where == place]
                 value = own[-1] if own else memory[place]
-                new = memory[:register] + (value,) + memory[register + 1 :]
+                new = (*memory[:register], value, *memory[register + 1 :])
                 todo.append((on, queues, new))
             elif not queue:
                 new = memory
                 if kind in {W, L}:
                     place, value = what
-                    new = memory[:place] + (value,) + memory[place + 1 :]
+                    new = (*memory[:place], value, *memory[place + 1 :])
                 todo.append((on, queues, new))
     return outcomes
 

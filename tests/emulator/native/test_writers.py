@@ -1,4 +1,4 @@
-"""Writers in C with seeded bugs: each bug is found at every level by every compiler, by its line."""
+"""Writers in C with seeded bugs: all are found, at every level, by every compiler, by line."""
 
 from __future__ import annotations
 

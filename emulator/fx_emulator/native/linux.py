@@ -1,0 +1,498 @@
+"""The system calls of Linux that a static executable of one thread makes, libc's start included.
+
+Files are a dictionary: what is opened for reading must be in it, what is written is found in it
+afterwards. There are no other processes, no signals that arrive, and no second thread: clone is
+refused with EAGAIN, as by a system that has reached its limit.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from fx_emulator.kernel import Random
+from fx_emulator.native.calls import Blocked
+from fx_emulator.native.errors import BudgetError, NativeError
+from fx_emulator.native.machine import Machine
+from fx_emulator.native.space import PAGE, READ, RUN, WRITE, round_up
+from fx_emulator.native.threads import Finished
+
+__all__ = ["Linux", "LinuxProcess"]
+
+_ENOENT, _EBADF, _EAGAIN, _ENOMEM, _EFAULT, _EINVAL = 2, 9, 11, 12, 14, 22
+_ENOTTY, _ESPIPE, _ENOSYS = 25, 29, 38
+_BRK_AT = 0x5000_0000
+_BRK_BYTES = 64 << 20
+_MAPS_AT = 0x6000_0000_0000
+_FIXED = 0x10
+_ANONYMOUS = 0x20
+_LARGEST_MAP = 1 << 32
+_CREATE, _TRUNCATE, _APPEND, _ACCESS = 0o100, 0o1000, 0o2000, 3
+_NS = 1_000_000_000
+_PROCESS_ID = 1024
+_SET_FS = 0x1002
+_MODES = {"regular": 0o100644, "stream": 0o020620}
+
+
+class _File:
+    """An open file."""
+
+    def __init__(self, path: str, data: bytearray, *, position: int = 0) -> None:
+        self.path = path
+        self.data = data
+        self.position = position
+
+
+class Linux:
+    """The system of one process."""
+
+    def __init__(self, machine: Machine) -> None:
+        self.machine = machine
+        self.files: dict[str, bytearray] = {}
+        self.output = bytearray()
+        """What went to standard output and standard error."""
+        self.exit_code: int | None = None
+        self.unknown: dict[int, int] = {}
+        """System calls that there are not, by number, with how often they were made."""
+        self._open: dict[int, _File] = {
+            number: _File("output", self.output) for number in (0, 1, 2)
+        }
+        self.own: dict[str, bytes] = {}
+        """Files of /proc about the process's start."""
+        self._break = _BRK_AT
+        self._heap = machine.map_private("heap", _BRK_AT, _BRK_BYTES, READ | WRITE)
+        self._random = Random(machine.target.seed)
+
+    def call(self) -> int:
+        """Do the system call that the registers ask for; its result."""
+        engine = self.machine.engine
+        number = engine.get("rax")
+        arguments = [engine.get(name) for name in ("rdi", "rsi", "rdx", "r10", "r8", "r9")]
+        function = _CALLS.get(number)
+        if function is None:
+            self.unknown[number] = self.unknown.get(number, 0) + 1
+            return -_ENOSYS
+        try:
+            return function(self, *arguments)
+        except NativeError as error:
+            if error.frames:
+                raise
+            return -_EFAULT
+
+    # --- files ---
+
+    def _text(self, at: int) -> str:
+        return self.machine.space.read_string(at).decode(errors="replace")
+
+    def _find(self, path: str) -> bytearray | None:
+        if path not in self.files:
+            made = self._system_file(path)
+            if made is None:
+                return None
+            return bytearray(made)
+        return self.files[path]
+
+    def _system_file(self, path: str) -> bytes | None:
+        """Files of /proc and /sys that say what the emulated machine is."""
+        processor = self.machine.target.processor
+        if path in self.own:
+            return self.own[path]
+        if path == "/proc/self/maps":
+            return self._maps()
+        if path == "/proc/cpuinfo":
+            return b"".join(
+                f"processor\t: {number}\ncpu MHz\t\t: {processor.frequency / 1e6:.3f}\n\n".encode()
+                for number in range(len(processor))
+            )
+        if path.startswith("/sys/devices/system/cpu/cpu0/"):
+            khz = processor.frequency // 1000
+            return f"{khz}\n".encode() if path.endswith(("tsc_freq_khz", "cpuinfo_max_freq")) else None
+        return None
+
+    def _maps(self) -> bytes:
+        lines = []
+        for each in self.machine.space.regions:
+            flags = each.permissions
+            letters = "".join(
+                letter if flags & bit else "-" for letter, bit in zip("rwx", (1, 2, 4), strict=True)
+            )
+            name = {"stack": "[stack]", "heap": "[heap]"}.get(each.name, "")
+            if each.name == "segment":
+                name = str(self.machine.file.path)
+            lines.append(f"{each.start:x}-{each.end:x} {letters}p 00000000 00:00 0 {name}\n")
+        return "".join(lines).encode()
+
+    def open(self, at: int, flags: int) -> int:
+        """open: a number for a file."""
+        path = self._text(at)
+        data = self._find(path)
+        if data is None or (flags & _TRUNCATE and flags & _ACCESS):
+            if not flags & _CREATE:
+                return -_ENOENT
+            data = bytearray()
+        if flags & _ACCESS:
+            self.files[path] = data
+        number = next(each for each in range(3, 1 << 16) if each not in self._open)
+        self._open[number] = _File(path, data, position=len(data) if flags & _APPEND else 0)
+        return number
+
+    def read(self, number: int, at: int, size: int) -> int:
+        """read."""
+        file = self._open.get(number)
+        if file is None:
+            return -_EBADF
+        data = bytes(file.data[file.position : file.position + size]) if number > 2 else b""
+        self.machine.store(at, data)
+        file.position += len(data)
+        return len(data)
+
+    def write(self, number: int, at: int, size: int) -> int:
+        """write."""
+        file = self._open.get(number)
+        if file is None:
+            return -_EBADF
+        data = self.machine.space.read(at, size)
+        if number <= 2:
+            self.output += data
+            return size
+        end = file.position + size
+        file.data += bytes(max(0, end - len(file.data)))
+        file.data[file.position : end] = data
+        file.position = end
+        return size
+
+    def writev(self, number: int, at: int, count: int) -> int:
+        """writev."""
+        total = 0
+        for each in range(min(count, 1024)):
+            base = self.machine.space.read_word(at + 16 * each)
+            size = self.machine.space.read_word(at + 16 * each + 8)
+            done = self.write(number, base, size) if size else 0
+            if done < 0:
+                return done
+            total += done
+        return total
+
+    def seek(self, number: int, offset: int, whence: int) -> int:
+        """lseek."""
+        file = self._open.get(number)
+        if file is None:
+            return -_EBADF
+        if number <= 2:
+            return -_ESPIPE
+        offset -= (offset >> 63) << 64
+        base = {0: 0, 1: file.position, 2: len(file.data)}.get(whence)
+        if base is None or base + offset < 0:
+            return -_EINVAL
+        file.position = base + offset
+        return file.position
+
+    def close(self, number: int) -> int:
+        """close."""
+        return 0 if self._open.pop(number, None) is not None else -_EBADF
+
+    def status(self, number: int, at: int) -> int:
+        """fstat."""
+        file = self._open.get(number)
+        if file is None:
+            return -_EBADF
+        return self._put_status(at, "stream" if number <= 2 else "regular", len(file.data))
+
+    def status_of(self, path: str, at: int) -> int:
+        """stat."""
+        data = self._find(path)
+        return -_ENOENT if data is None else self._put_status(at, "regular", len(data))
+
+    def _put_status(self, at: int, kind: str, size: int) -> int:
+        words = struct.pack("<QQQIIIIQqqq", 1, 1, 1, _MODES[kind], 0, 0, 0, 0, size, PAGE, 0)
+        self.machine.store(at, words.ljust(144, b"\0"))
+        return 0
+
+    def link_of(self, path: str, at: int, size: int) -> int:
+        """readlink: of /proc/self/exe only."""
+        if path != "/proc/self/exe":
+            return -_ENOENT
+        name = str(self.machine.file.path).encode()[:size]
+        self.machine.store(at, name)
+        return len(name)
+
+    # --- memory ---
+
+    def set_break(self, at: int) -> int:
+        """brk."""
+        if _BRK_AT <= at <= _BRK_AT + _BRK_BYTES:
+            self._break = at
+        return self._break
+
+    def map(self, at: int, size: int, protection: int, flags: int, number: int) -> int:
+        """mmap, of memory without a file, or of a copy of a file."""
+        if not size or size > _LARGEST_MAP:
+            return -_ENOMEM if size else -_EINVAL
+        space = self.machine.space
+        nbytes = round_up(size)
+        file = None
+        if not flags & _ANONYMOUS:
+            file = self._open.get(number & 0xFFFFFFFF)
+            if file is None:
+                return -_EBADF
+        if flags & _FIXED:
+            self.unmap(at, nbytes)
+        else:
+            at = space.place(_MAPS_AT, nbytes)
+        self.machine.map_private("mapping", at, nbytes, protection & 7)
+        if file is not None:
+            space.write(at, bytes(file.data[:size]))
+        return at
+
+    def unmap(self, at: int, size: int) -> int:
+        """munmap, of whole mappings; parts stay."""
+        space = self.machine.space
+        for region in list(space.regions):
+            if at <= region.start and region.end <= at + round_up(size):
+                space.unmap(region)
+        return 0
+
+    def protect(self, at: int, size: int, protection: int) -> int:
+        """mprotect."""
+        space = self.machine.space
+        if at % PAGE:
+            return -_EINVAL
+        end = at + round_up(size)
+        for region in space.regions:
+            first, last = max(at, region.start), min(end, region.end)
+            if first < last:
+                space.protect(first, last - first, protection & (READ | WRITE | RUN))
+                if protection & RUN:
+                    region.permissions |= RUN
+        self.machine.decoder.forget()
+        return 0
+
+    # --- process and time ---
+
+    def arch(self, code: int, value: int) -> int:
+        """arch_prctl: the thread's pointer."""
+        if code != _SET_FS:
+            return -_EINVAL
+        self.machine.engine.set("fs_base", value)
+        if self.machine.current is not None:
+            self.machine.current.thread_pointer = value
+        return 0
+
+    def time(self, clock: int, at: int) -> int:
+        """clock_gettime: the emulated clock, whatever the clock asked for."""
+        source = self.machine.target.clock
+        now = source.boot_ns() if clock == 7 else source.monotonic_ns()
+        self.machine.store(at, struct.pack("<QQ", now // _NS, now % _NS))
+        return 0
+
+    def sleep(self, at: int) -> int:
+        """nanosleep."""
+        seconds, ns = struct.unpack("<QQ", self.machine.space.read(at, 16))
+        self.machine.target.clock.advance(seconds * _NS + ns)
+        return 0
+
+    def draw(self, at: int, size: int) -> int:
+        """getrandom, from the target's seed."""
+        words = b"".join(
+            self._random.word().to_bytes(8, "little") for _ in range(-(-min(size, 4096) // 8))
+        )
+        self.machine.store(at, words[: min(size, 4096)])
+        return min(size, 4096)
+
+    def leave(self, code: int) -> int:
+        """exit and exit_group."""
+        self.exit_code = code & 0xFF
+        raise Blocked("exit", code & 0xFF)
+
+    def kill(self, signal: int) -> int:
+        """kill, tkill and tgkill: a signal to itself, which ends it."""
+        raise self.machine.error(f"the program ended itself with signal {signal}")
+
+    def limits(self, at: int) -> int:
+        """prlimit64: of the stack, and of everything else."""
+        if at:
+            self.machine.store(at, struct.pack("<QQ", 8 << 20, (1 << 64) - 1))
+        return 0
+
+    def affinity(self, size: int, at: int) -> int:
+        """sched_getaffinity: all CPUs."""
+        mask = (1 << len(self.machine.target.processor)) - 1
+        nbytes = min(size, 128)
+        self.machine.store(at, mask.to_bytes(128, "little")[:nbytes])
+        return 8
+
+    def move(self, size: int, at: int) -> int:
+        """sched_setaffinity: the thread goes to the first of the CPUs."""
+        mask = int.from_bytes(self.machine.space.read(at, min(size, 128)), "little")
+        cpus = self.machine.target.processor.cpus
+        allowed = [cpu for cpu in cpus if mask >> cpu.number & 1]
+        current = self.machine.current
+        if not allowed or current is None:
+            return -_EINVAL
+        if current.cpu not in allowed:
+            current.home = allowed[0]
+        return 0
+
+    def cpu(self, cpu_at: int, node_at: int) -> int:
+        """getcpu."""
+        for at, value in ((cpu_at, self.machine.cpu.number), (node_at, self.machine.cpu.node)):
+            if at:
+                self.machine.store(at, value.to_bytes(4, "little"))
+        return 0
+
+    def names(self, at: int) -> int:
+        """uname."""
+        fields = ("Linux", "emulated", "5.10.0", "fx_emulator", "x86_64", "")
+        self.machine.store(at, b"".join(each.encode().ljust(65, b"\0") for each in fields))
+        return 0
+
+
+def _answer(value: int) -> Callable[..., int]:
+    """A system call that has always the same result."""
+    return lambda _linux, *_: value
+
+
+_CALLS: dict[int, Callable[..., int]] = {
+    0: lambda s, fd, at, size, *_: s.read(fd, at, size),
+    1: lambda s, fd, at, size, *_: s.write(fd, at, size),
+    2: lambda s, path, flags, *_: s.open(path, flags),
+    3: lambda s, fd, *_: s.close(fd),
+    4: lambda s, path, at, *_: s.status_of(s._text(path), at),  # noqa: SLF001
+    5: lambda s, fd, at, *_: s.status(fd, at),
+    8: lambda s, fd, offset, whence, *_: s.seek(fd, offset, whence),
+    9: lambda s, at, size, prot, flags, fd, *_: s.map(at, size, prot, flags, fd),
+    10: lambda s, at, size, prot, *_: s.protect(at, size, prot),
+    11: lambda s, at, size, *_: s.unmap(at, size),
+    12: lambda s, at, *_: s.set_break(at),
+    13: _answer(0),  # rt_sigaction
+    14: _answer(0),  # rt_sigprocmask
+    16: _answer(-_ENOTTY),  # ioctl
+    20: lambda s, fd, at, count, *_: s.writev(fd, at, count),
+    24: _answer(0),  # sched_yield
+    28: _answer(0),  # madvise
+    35: lambda s, at, *_: s.sleep(at),
+    39: _answer(_PROCESS_ID),  # getpid
+    56: _answer(-_EAGAIN),  # clone
+    60: lambda s, code, *_: s.leave(code),
+    62: lambda s, _pid, signal, *_: s.kill(signal),
+    63: lambda s, at, *_: s.names(at),
+    72: _answer(0),  # fcntl
+    79: lambda s, at, size, *_: (s.machine.store(at, b"/\0"[:size]), 2)[1],  # getcwd
+    89: lambda s, path, at, size, *_: s.link_of(s._text(path), at, size),  # noqa: SLF001
+    97: lambda s, _what, at, *_: s.limits(at),
+    99: _answer(-_ENOSYS),  # sysinfo
+    102: _answer(0),  # getuid
+    104: _answer(0),  # getgid
+    107: _answer(0),  # geteuid
+    108: _answer(0),  # getegid
+    110: _answer(1),  # getppid
+    131: _answer(0),  # sigaltstack
+    157: _answer(0),  # prctl
+    158: lambda s, code, value, *_: s.arch(code, value),
+    186: _answer(_PROCESS_ID),  # gettid
+    200: lambda s, _tid, signal, *_: s.kill(signal),
+    202: _answer(0),  # futex: nobody else is there to wait for
+    203: lambda s, _pid, size, at, *_: s.move(size, at),
+    204: lambda s, _pid, size, at, *_: s.affinity(size, at),
+    218: _answer(_PROCESS_ID),  # set_tid_address
+    228: lambda s, clock, at, *_: s.time(clock, at),
+    230: lambda s, _clock, _flags, at, *_: s.sleep(at),
+    231: lambda s, code, *_: s.leave(code),
+    234: lambda s, _pid, _tid, signal, *_: s.kill(signal),
+    257: lambda s, _folder, path, flags, *_: s.open(path, flags),
+    262: lambda s, fd, path, at, *_: (
+        s.status_of(s._text(path), at) if s._text(path) else s.status(fd, at)  # noqa: SLF001
+    ),
+    267: lambda s, _folder, path, at, size, *_: s.link_of(s._text(path), at, size),  # noqa: SLF001
+    273: _answer(0),  # set_robust_list
+    302: lambda s, _pid, _what, _new, at, *_: s.limits(at),
+    309: lambda s, cpu, node, *_: s.cpu(cpu, node),
+    318: lambda s, at, size, *_: s.draw(at, size),
+    334: _answer(-_ENOSYS),  # rseq
+    435: _answer(-_EAGAIN),  # clone3
+    439: _answer(-_ENOENT),  # faccessat2
+}
+
+
+class LinuxProcess:
+    """A static executable that runs as under Linux; made by ``Target.execute``."""
+
+    def __init__(
+        self,
+        target: Any,
+        path: str | Path,
+        arguments: Sequence[str],
+        environment: Mapping[str, str],
+        files: Mapping[str, bytes],
+    ) -> None:
+        self.path = Path(path)
+        self.machine = Machine(target, path, system="linux", stack=8 << 20)
+        self.system: Linux = self.machine.linux
+        self.system.files = {name: bytearray(data) for name, data in files.items()}
+        self._put_start(arguments, environment)
+
+    @property
+    def files(self) -> dict[str, bytes]:
+        """What it wrote, and what it was given, by path."""
+        return {path: bytes(data) for path, data in self.system.files.items()}
+
+    @property
+    def output(self) -> bytes:
+        """What it printed."""
+        return bytes(self.system.output)
+
+    @property
+    def exit_code(self) -> int | None:
+        """What it ended with; None while it has not."""
+        return self.system.exit_code
+
+    def _put_start(self, arguments: Sequence[str], environment: Mapping[str, str]) -> None:
+        """The stack as the kernel leaves it: arguments, environment, auxiliary vector."""
+        machine = self.machine
+        thread = machine.main
+        machine.start(thread, machine.file.entry)
+        space = machine.space
+        at = thread.top - 64
+
+        def put(text: bytes) -> int:
+            nonlocal at
+            at -= len(text) + 1
+            space.write(at, text + b"\0")
+            return at
+
+        names = (str(self.path), *arguments)
+        pairs = [f"{name}={value}" for name, value in environment.items()]
+        self.system.own = {
+            "/proc/self/cmdline": b"".join(each.encode() + b"\0" for each in names),
+            "/proc/self/environ": b"".join(each.encode() + b"\0" for each in pairs),
+        }
+        texts = [put(each.encode()) for each in names]
+        variables = [put(each.encode()) for each in pairs]
+        chance = put(bytes(range(1, 17)))
+        file = machine.file
+        vector = (
+            (3, file.headers), (4, 56), (5, file.header_count), (6, PAGE), (7, 0),
+            (9, file.entry), (11, 0), (12, 0), (13, 0), (14, 0), (17, 100), (23, 0),
+            (25, chance), (31, texts[0]), (16, 0), (0, 0),
+        )  # fmt: skip
+        words = [len(texts), *texts, 0, *variables, 0, *(each for pair in vector for each in pair)]
+        at = (at - 8 * len(words)) & -16
+        space.write(at, struct.pack(f"<{len(words)}Q", *words))
+        machine.select(thread)
+        machine.engine.set("rsp", at)
+        machine.engine.set("fs_base", 0)
+        machine.select(None)
+
+    def run(self, budget: int = 100_000_000) -> int:
+        """Run it to its end; the exit code. Raises NativeError as calls of functions do."""
+        machine = self.machine
+        match machine.advance(machine.main, budget):
+            case Blocked(action="exit") | Finished():
+                return self.exit_code or 0
+            case _:
+                error = machine.endless(machine.main)
+                raise BudgetError(
+                    error.message, frames=error.frames, registers=error.registers
+                )
