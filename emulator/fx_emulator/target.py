@@ -236,9 +236,7 @@ class Target:
         from fx_emulator.native.linux import LinuxProcess
 
         self._check_running()
-        process = LinuxProcess(
-            self, os.fspath(path), arguments, environment or {}, files or {}
-        )
+        process = LinuxProcess(self, os.fspath(path), arguments, environment or {}, files or {})
         self._programs.append(process.machine)
         return process
 

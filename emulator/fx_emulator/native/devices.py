@@ -76,6 +76,8 @@ class MappedDevice:
                 f"store of {size} bytes at byte {at} of a memory of {self.region.limit} bytes"
             )
         machine = self.machine
+        if address in machine.asked:
+            return
         if machine.journal is not None:
             # Here, because an error below keeps later hooks from being called, not the store.
             region = self.region
@@ -135,6 +137,8 @@ class MappedDevice:
             if stored != wanted:
                 self.machine.rewrites.append((self, offset, stored))
         if self.machine.rewrites:
+            # The engine drops the store that it is stopped in; the machine makes it anew.
+            self.machine.asked.add(self.region.start + place - self.base)
             self.machine.engine.stop()
 
     def rewrite(self, offset: int, word: int) -> None:

@@ -103,15 +103,17 @@ class Names:
         registers: dict[str, int],
         load: Callable[[int], int | None],
         runs: Callable[[int], bool],
+        leaf: bool = False,
     ) -> tuple[Frame, ...]:
         """Who called whom, innermost first: by call frame information, else by frame pointers.
 
-        ``load`` reads a word of memory, or None; ``runs`` says whether an address is of code.
+        ``load`` reads a word of memory, or None; ``runs`` says whether an address is of code;
+        ``leaf``, whether the innermost function has nothing on the stack but where it returns to.
         """
         state = dict(registers)
         frames = [self.frame(state["rip"])]
-        if not runs(state["rip"]):
-            # A jump into nowhere: who jumped stands on the stack.
+        if leaf or not runs(state["rip"]):
+            # Behind a call into nowhere, too, who called stands on the stack.
             back = load(state["rsp"])
             if back is not None and runs(back):
                 state["rip"], state["rsp"] = back, state["rsp"] + 8

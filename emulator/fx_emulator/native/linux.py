@@ -108,7 +108,9 @@ class Linux:
             )
         if path.startswith("/sys/devices/system/cpu/cpu0/"):
             khz = processor.frequency // 1000
-            return f"{khz}\n".encode() if path.endswith(("tsc_freq_khz", "cpuinfo_max_freq")) else None
+            return (
+                f"{khz}\n".encode() if path.endswith(("tsc_freq_khz", "cpuinfo_max_freq")) else None
+            )
         return None
 
     def _maps(self) -> bytes:
@@ -139,7 +141,7 @@ class Linux:
         return number
 
     def read(self, number: int, at: int, size: int) -> int:
-        """read."""
+        """Read."""
         file = self._open.get(number)
         if file is None:
             return -_EBADF
@@ -149,7 +151,7 @@ class Linux:
         return len(data)
 
     def write(self, number: int, at: int, size: int) -> int:
-        """write."""
+        """Write."""
         file = self._open.get(number)
         if file is None:
             return -_EBADF
@@ -164,7 +166,7 @@ class Linux:
         return size
 
     def writev(self, number: int, at: int, count: int) -> int:
-        """writev."""
+        """Writev."""
         total = 0
         for each in range(min(count, 1024)):
             base = self.machine.space.read_word(at + 16 * each)
@@ -176,7 +178,7 @@ class Linux:
         return total
 
     def seek(self, number: int, offset: int, whence: int) -> int:
-        """lseek."""
+        """Lseek."""
         file = self._open.get(number)
         if file is None:
             return -_EBADF
@@ -190,18 +192,18 @@ class Linux:
         return file.position
 
     def close(self, number: int) -> int:
-        """close."""
+        """Close."""
         return 0 if self._open.pop(number, None) is not None else -_EBADF
 
     def status(self, number: int, at: int) -> int:
-        """fstat."""
+        """Fstat."""
         file = self._open.get(number)
         if file is None:
             return -_EBADF
         return self._put_status(at, "stream" if number <= 2 else "regular", len(file.data))
 
     def status_of(self, path: str, at: int) -> int:
-        """stat."""
+        """Stat."""
         data = self._find(path)
         return -_ENOENT if data is None else self._put_status(at, "regular", len(data))
 
@@ -221,7 +223,7 @@ class Linux:
     # --- memory ---
 
     def set_break(self, at: int) -> int:
-        """brk."""
+        """Brk."""
         if _BRK_AT <= at <= _BRK_AT + _BRK_BYTES:
             self._break = at
         return self._break
@@ -255,7 +257,7 @@ class Linux:
         return 0
 
     def protect(self, at: int, size: int, protection: int) -> int:
-        """mprotect."""
+        """Mprotect."""
         space = self.machine.space
         if at % PAGE:
             return -_EINVAL
@@ -288,7 +290,7 @@ class Linux:
         return 0
 
     def sleep(self, at: int) -> int:
-        """nanosleep."""
+        """Nanosleep."""
         seconds, ns = struct.unpack("<QQ", self.machine.space.read(at, 16))
         self.machine.target.clock.advance(seconds * _NS + ns)
         return 0
@@ -302,7 +304,7 @@ class Linux:
         return min(size, 4096)
 
     def leave(self, code: int) -> int:
-        """exit and exit_group."""
+        """Exit and exit_group."""
         self.exit_code = code & 0xFF
         raise Blocked("exit", code & 0xFF)
 
@@ -336,14 +338,14 @@ class Linux:
         return 0
 
     def cpu(self, cpu_at: int, node_at: int) -> int:
-        """getcpu."""
+        """Getcpu."""
         for at, value in ((cpu_at, self.machine.cpu.number), (node_at, self.machine.cpu.node)):
             if at:
                 self.machine.store(at, value.to_bytes(4, "little"))
         return 0
 
     def names(self, at: int) -> int:
-        """uname."""
+        """Uname."""
         fields = ("Linux", "emulated", "5.10.0", "fx_emulator", "x86_64", "")
         self.machine.store(at, b"".join(each.encode().ljust(65, b"\0") for each in fields))
         return 0
@@ -493,6 +495,4 @@ class LinuxProcess:
                 return self.exit_code or 0
             case _:
                 error = machine.endless(machine.main)
-                raise BudgetError(
-                    error.message, frames=error.frames, registers=error.registers
-                )
+                raise BudgetError(error.message, frames=error.frames, registers=error.registers)

@@ -115,6 +115,8 @@ class Machine:
         """What bytes were before they changed, while somebody wants to go back."""
         self.rewrites: list[tuple[MappedDevice, int, int]] = []
         """Words of devices to put right once the instruction is done that stores now."""
+        self.asked: set[int] = set()
+        """Addresses of its stores that faults were asked about."""
         self.calls: dict[int, Call] = {}
         """Functions that the target gives, by the address of their trap."""
         self.state: dict[str, Any] = {}
@@ -228,6 +230,7 @@ class Machine:
             if name in self.file.undefined:
                 self.addresses.setdefault(name, self.routines[name])
             code += body.ljust(round_up(len(body), _SLOT), b"\xcc")
+        self.calls_end = TRAPS_AT + len(code)
         self.space.map("calls", TRAPS_AT, len(code), READ | RUN)
         self.space.write(TRAPS_AT, code)
         self._place_cells(TRAPS_AT + round_up(len(code)), cells)
@@ -646,12 +649,15 @@ class Machine:
         thread.executed += count
         try:
             status = self.engine.run(thread.pc, _EXIT, count)
+            while self.rewrites:
+                self._redo()
+                status = self.engine.run(self.pc(), _EXIT, count)
         except Crash:
             self.apply_rewrites()
+            self.asked.clear()
             raise
         except NativeError as error:
             raise self._placed(error) from None
-        self.apply_rewrites()
         thread.pc = self.pc()
         if self._blocked is not None:
             if self.linux is None:
@@ -670,6 +676,15 @@ class Machine:
             return Stopped()
         thread.finished, thread.result = True, result
         return Finished(result)
+
+    def _redo(self) -> None:
+        """Make the store that a fault changes, and put it right."""
+        while self.rewrites:
+            changed = len(self.rewrites)
+            self.engine.run(self.pc(), _EXIT, 1)
+            if len(self.rewrites) == changed:
+                self.apply_rewrites()
+        self.asked.clear()
 
     def leave_call(self, result: int) -> None:
         """Return from the function of the target that the current thread is in."""
@@ -745,7 +760,8 @@ class Machine:
             except NativeError:
                 return None
 
-        return self.names.backtrace(registers, load, self._runs), registers
+        leaf = TRAPS_AT < registers["rip"] < self.calls_end
+        return self.names.backtrace(registers, load, self._runs, leaf), registers
 
     def _runs(self, address: int) -> bool:
         region = self.space.find(address)
