@@ -1,4 +1,4 @@
-"""Detection: which reader an input is for. Sniffers say how sure they are; suffixes break ties."""
+"""Detection: which reader an input is for. Sniffers return a confidence; suffixes break ties."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["Candidate", "Confidence", "Probe", "Ranking", "SniffFailure", "choos
 
 @attrs.frozen
 class Candidate:
-    """A reader that claims an input."""
+    """A reader that recognizes an input."""
 
     reader: Reader
     confidence: Confidence
@@ -24,7 +24,7 @@ class Candidate:
 
 @attrs.frozen
 class SniffFailure:
-    """A sniffer that raised, which counts as no claim."""
+    """A sniffer that raised; it counts as Confidence.NONE."""
 
     reader: Reader
     error: Exception
@@ -32,13 +32,13 @@ class SniffFailure:
 
 @attrs.frozen
 class Ranking:
-    """What all readers say of one input."""
+    """The verdicts of all readers on one input."""
 
     candidates: tuple[Candidate, ...]
-    """Those that claim it, the surest first; among equals, those whose suffix fits."""
+    """Those that recognize it, by confidence; among equals, those whose suffix fits first."""
     failures: tuple[SniffFailure, ...]
     named: tuple[Reader, ...]
-    """Those whose suffix fits, whether they claim it or not."""
+    """Those whose suffix fits, whatever their confidence."""
 
 
 def rank(readers: Iterable[Reader], probe: Probe) -> Ranking:
@@ -80,20 +80,20 @@ def choose(ranking: Ranking, probe: Probe) -> Reader:
     if ties:
         formats = ", ".join(reader.format for reader in ties)
         raise NoReaderError(
-            f"it could be any of {formats}",
+            f"the input could be any of {formats}",
             path=probe.name,
             remedy=f"name the format: -f {ties[0].format}",
         )
-    what = "it is empty" if not probe.size else "no reader knows these bytes"
+    what = "the input is empty" if not probe.size else "no reader recognizes these bytes"
     if ranking.named:
         names = " or ".join(reader.format for reader in ranking.named)
         raise NoReaderError(
-            f"{what}, although its name says {names}",
+            f"{what}, although its suffix is that of {names}",
             path=probe.name,
-            remedy=f"read it as that all the same: -f {ranking.named[0].format}",
+            remedy=f"to read it anyway: -f {ranking.named[0].format}",
         )
     raise NoReaderError(
-        f"{what}, and its name ends in no suffix that one has",
+        f"{what}, and no reader has its suffix",
         path=probe.name,
         remedy="name the format with -f NAME; `fxf plugins` lists them",
     )

@@ -233,9 +233,9 @@ class PluginError(FxError):
 
 
 class BadCallError(PluginError, ValueError, LookupError):
-    """The calling code passed a value that makes no sense; the message says where it called.
+    """The calling code passed an invalid value; the message names the calling module and line.
 
-    Raised for mistakes of programmers: a plugin's, or those of a program that uses fxframework.
+    Raised for programming mistakes, in a plugin or in a program that uses fxframework.
     """
 
     def __init__(self, message: str, *, remedy: str = "") -> None:

@@ -34,7 +34,7 @@ hookimpl = pluggy.HookimplMarker(PROJECT)
 
 @hookspec
 def fx_readers() -> Iterable[Reader]:  # type: ignore[empty-body]
-    """Give the formats that this plugin reads.
+    """Return the formats that this plugin reads.
 
     Called once when the host starts; all results are collected. Two readers of one format are
     refused, and the message names both distributions.
@@ -45,7 +45,7 @@ def fx_readers() -> Iterable[Reader]:  # type: ignore[empty-body]
 
 @hookspec
 def fx_writers() -> Iterable[Writer]:  # type: ignore[empty-body]
-    """Give the formats that this plugin writes.
+    """Return the formats that this plugin writes.
 
     Called once when the host starts; all results are collected. Two writers of one format are
     refused.
@@ -56,7 +56,7 @@ def fx_writers() -> Iterable[Writer]:  # type: ignore[empty-body]
 
 @hookspec
 def fx_exporters() -> Iterable[Exporter]:  # type: ignore[empty-body]
-    """Give the forms that this plugin exports to.
+    """Return the exporters of this plugin.
 
     Called once when the host starts; all results are collected. Two exporters of one name that
     accept the same format, or a table in common, are refused.
@@ -67,7 +67,7 @@ def fx_exporters() -> Iterable[Exporter]:  # type: ignore[empty-body]
 
 @hookspec
 def fx_step_kinds() -> Iterable[StepKind]:  # type: ignore[empty-body]
-    """Give the kinds of scenario steps that this plugin runs.
+    """Return the kinds of scenario steps that this plugin runs.
 
     Called once when the host starts; all results are collected.
 
@@ -77,7 +77,7 @@ def fx_step_kinds() -> Iterable[StepKind]:  # type: ignore[empty-body]
 
 @hookspec
 def fx_devices() -> Iterable[DeviceKind]:  # type: ignore[empty-body]
-    """Give the kinds of emulated devices that scenarios can declare.
+    """Return the kinds of emulated devices that scenarios can declare.
 
     Called once when the host starts; all results are collected.
 
@@ -89,8 +89,8 @@ def fx_devices() -> Iterable[DeviceKind]:  # type: ignore[empty-body]
 def fx_cli(cli: click.Group) -> None:
     """Add commands to ``fxf``.
 
-    Called once in a run that needs to know all commands: for help, and where the command is none
-    of the host's own. A command whose name is taken is left out. The results are ignored.
+    Called once in a run that needs all commands: for help, and for a command that is not one of
+    the host's. A command whose name is taken is left out. Results are ignored.
 
     :param cli: the click group, to be added to.
     """

@@ -1,13 +1,13 @@
-"""Host: what is installed, and what opens an input. A typed façade over pluggy.
+"""Host: the installed plugins, and how inputs are opened. A typed façade over pluggy.
 
-Plugins are found through the entry-point group ``fxframework``, the bundled ones the same way
-as anybody's. One that fails is listed and left out; it never takes another one with it. Two
-environment switches choose among them, by the names of their entry points:
+Plugins are found through the entry-point group ``fxframework``, the bundled ones too. A plugin
+that fails is listed and left out; the others work. Two environment variables select plugins, by
+the names of their entry points:
 
 ``FXF_DISABLE_PLUGINS=a,b``
-    leaves these out;
+    leaves these out.
 ``FXF_PLUGINS=a,b``
-    takes only these; set but empty, none at all.
+    loads only these; if it is set but empty, none.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ T = TypeVar("T")
 
 @attrs.frozen(kw_only=True)
 class PluginFailure:
-    """Something of a plugin that was left out, and why."""
+    """A part of a plugin that was left out, and the reason."""
 
     plugin: str
     distribution: str
@@ -102,7 +102,7 @@ class Plugin:
 
 @attrs.frozen
 class _Kind:
-    """One registration hook: what it gives, and how the items are told apart."""
+    """One registration hook: what it returns, and how items are identified."""
 
     hook: str
     noun: str
@@ -121,7 +121,7 @@ _KINDS = (
 
 
 class Host:
-    """The plugins, what they registered, and what went wrong with them.
+    """The plugins, what they registered, and what failed.
 
     ``Host()`` finds what is installed; ``Host(discover=False)`` is empty, for tests and for
     programs that ``register()`` plugins themselves.
@@ -140,7 +140,7 @@ class Host:
     # --- plugins ---
 
     def plugins(self) -> list[Plugin]:
-        """Every plugin found, in the order of loading, with what it registered."""
+        """All plugins found, in loading order, with what each registered."""
         return list(self._plugins.values())
 
     def packages(self) -> set[str]:
@@ -149,7 +149,7 @@ class Host:
 
     @property
     def failures(self) -> tuple[PluginFailure, ...]:
-        """What was left out so far, and why."""
+        """The parts of plugins that were left out so far, and the reasons."""
         return tuple(self._failures)
 
     def register(
@@ -157,8 +157,8 @@ class Host:
     ) -> Plugin:
         """Register a module or object whose functions carry ``@hookimpl``.
 
-        Never raises for what is wrong with the plugin: see ``failures`` and the status of what
-        is returned.
+        Does not raise for mistakes of the plugin: see ``failures``, and the status of the returned
+        Plugin.
         """
         module = plugin.__name__ if isinstance(plugin, ModuleType) else type(plugin).__module__
         package = module.partition(".")[0]
@@ -195,7 +195,7 @@ class Host:
             return True
         self._fail(
             plugin,
-            f"{first.distribution} has a plugin of this name already; "
+            f"{first.distribution} already has a plugin of this name; "
             f"that of {plugin.distribution} is left out",
             fatal=True,
         )
@@ -223,7 +223,7 @@ class Host:
                     known, f"there is no hook {caller.name!r}{did_you_mean(caller.name, specified)}"
                 )
         if not names and known.status == "loaded":
-            self._fail(known, "it implements no hook; is @hookimpl missing?")
+            self._fail(known, "implements no hook; is @hookimpl missing?")
         if not names:
             known.status = "failed"
         return sorted(names)
@@ -243,7 +243,7 @@ class Host:
             return
         for item in items:
             if not isinstance(item, kind.type):
-                self._fail(known, f"{kind.hook} gave {item!r}, which is no {kind.type.__name__}")
+                self._fail(known, f"{kind.hook} returned {item!r}, not a {kind.type.__name__}")
                 continue
             name = kind.name(item)
             rival = next(
@@ -253,7 +253,7 @@ class Host:
             if rival is not None:
                 self._fail(
                     known,
-                    f"{kind.noun} {name!r} is registered by {rival.origin} already; "
+                    f"{kind.noun} {name!r} is already registered by {rival.origin}; "
                     f"that of {known.origin} is left out",
                 )
                 continue
@@ -306,7 +306,7 @@ class Host:
 
     @property
     def exporters(self) -> tuple[Exporter, ...]:
-        """All exporters; a name may stand several times, for different formats."""
+        """All exporters; several may have one name, for different formats."""
         return tuple(self._named("exporters"))
 
     @property
@@ -320,17 +320,17 @@ class Host:
         return {kind.name: kind for kind in self._named("devices")}
 
     def reader(self, format: str) -> Reader:
-        """The reader of a format; UsageError, with the nearest name, where there is none."""
+        """The reader of a format. Raises UsageError, with the nearest name, for an unknown one."""
         return _look_up(self.readers, format, "format that can be read")
 
     def writer(self, format: str) -> Writer:
-        """The writer of a format; UsageError, with the nearest name, where there is none."""
+        """The writer of a format. Raises UsageError, with the nearest name, for an unknown one."""
         return _look_up(self.writers, format, "format that can be written")
 
     def exporter(self, name: str, *, format: str, tables: Iterable[str]) -> Exporter:
-        """The exporter of that name for a capture; the one made for its format comes first.
+        """The exporter of that name for a capture; one made for its format comes first.
 
-        Raises UsageError for a name that nobody has, and for a capture that it does not take.
+        Raises UsageError for an unknown name, and for a capture that the exporter does not take.
         """
         fitting = self.exporters_for(format, tables)
         for exporter in fitting:
@@ -344,7 +344,7 @@ class Host:
                 remedy=f"for this one there are: {for_this}",
             )
         raise UsageError(
-            f"there is no exporter {name!r}{did_you_mean(name, known)}",
+            f"no exporter {name!r}{did_you_mean(name, known)}",
             remedy=f"for a {format} capture there are: {for_this}",
         )
 
@@ -393,13 +393,13 @@ class Host:
             try:
                 catalogue = reader.rules()
             except Exception as error:  # noqa: BLE001 (somebody else's code; listed)
-                self._fail(plugin, f"its catalogue cannot be loaded: {_line(error)}")
+                self._fail(plugin, f"the rule catalogue cannot be loaded: {_line(error)}")
                 continue
             for rule in catalogue.values():
                 yield rule, reader.format
 
     def rule(self, code: str) -> tuple[Rule, str]:
-        """A catalogued rule, in any case, and its format; UsageError where no one has it."""
+        """A catalogued rule by its code, in any case, and its format; UsageError if unknown."""
         rules: dict[str, tuple[Rule, str]] = {}
         for rule, format in self.rules():
             rules.setdefault(rule.code, (rule, format))  # formats may share a catalogue
@@ -407,8 +407,8 @@ class Host:
             return rules[code.upper()]
         except KeyError:
             raise UsageError(
-                f"no catalogue has the code {code!r}{did_you_mean(code.upper(), rules)}",
-                remedy="`fxf verify` shows the codes of what it finds",
+                f"unknown code {code!r}{did_you_mean(code.upper(), rules)}",
+                remedy="`fxf verify` shows the codes of its findings",
             ) from None
 
     # --- opening ---
@@ -449,9 +449,9 @@ class Host:
         options: Mapping[str, Any] | None = None,
         progress: Progress | None = None,
     ) -> Source:
-        """The bytes of an input; a name with ``://`` is asked of the plugins first.
+        """The bytes of an input; plugins are asked first for a name with ``://``.
 
-        Of ``options`` the limits count. Raises UnreadableError and LimitError.
+        Only the limits among ``options`` are used. Raises UnreadableError and LimitError.
         """
         from fxframework.io.source import Source
 
@@ -463,7 +463,7 @@ class Host:
                 return found
             if not Path(what).exists():
                 raise UnreadableError(
-                    "no plugin opens such an address",
+                    "no plugin opens this kind of address",
                     path=what,
                     remedy="`fxf plugins` lists what is installed",
                 )
@@ -481,13 +481,13 @@ class Host:
                 f"a plugin failed to open it: {_line(error)}", path=uri
             ) from error
         if found is not None and not isinstance(found, Source):
-            raise UnreadableError(f"a plugin gave {found!r}, which is no Source", path=uri)
+            raise UnreadableError(f"a plugin returned {found!r}, not a Source", path=uri)
         return found
 
     def sink(self, where: str | os.PathLike[str], *, force: bool = False) -> Sink:
-        """Where output goes; a name with ``://`` is asked of the plugins first.
+        """Where output goes; plugins are asked first for a name with ``://``.
 
-        Raises WriteRefusedError where nothing can be written, or something stands already.
+        Raises WriteRefusedError where the folder cannot be written, or the file exists.
         """
         from fxframework.io.sink import Sink
 
@@ -502,11 +502,11 @@ class Host:
             if isinstance(found, Sink):
                 return found
             if found is not None:
-                raise WriteRefusedError(f"a plugin gave {found!r}, which is no Sink", path=where)
+                raise WriteRefusedError(f"a plugin returned {found!r}, not a Sink", path=where)
         return Sink.open(where, force=force)
 
     def detect(self, source: Source) -> Reader:
-        """The reader that claims a source; NoReaderError where there is none, or several."""
+        """The reader for a source; NoReaderError if none, or several, recognize it."""
         probe = Probe(head=source.read(0, HEAD), size=source.size, name=source.suffix_name)
         ranking = detect.rank(self._named("readers"), probe)
         for failure in ranking.failures:
@@ -550,13 +550,13 @@ class Host:
     # --- observers ---
 
     def _diagnostic_observer(self) -> Callable[[Diagnostic], None] | None:
-        """What readers call with every finding; None where nobody listens."""
+        """What readers call with every finding; None without observers."""
         if not self._manager.hook.fx_diagnostic.get_hookimpls():
             return None
         return lambda diagnostic: self.notify("fx_diagnostic", diagnostic=diagnostic)
 
     def notify(self, hook: str, **arguments: Any) -> None:
-        """Tell the observers of a hook; one that raises is listed and not called again."""
+        """Call the observers of a hook; one that raises is listed and not called again."""
         for impl in getattr(self._manager.hook, hook).get_hookimpls():
             name = impl.plugin_name
             if (name, hook) in self._silenced:
@@ -577,7 +577,8 @@ class Host:
     def add_commands(self, cli: click.Group, reserved: Iterable[str]) -> None:
         """Let plugins add commands to ``fxf`` (``fx_cli``).
 
-        A command of ours, or of an earlier plugin, stays; the later one is listed and left out.
+        Commands of fxframework and of earlier plugins stay; a later one of the same name is listed
+        and left out.
         """
         taken = dict.fromkeys(reserved, "fxframework")
         for impl in self._manager.hook.fx_cli.get_hookimpls():
@@ -593,7 +594,7 @@ class Host:
                 if name in taken:
                     self._fail(
                         plugin,
-                        f"command {name!r} is one of {taken[name]} already; "
+                        f"command {name!r} already belongs to {taken[name]}; "
                         f"that of {plugin.origin} is left out",
                     )
                     cli.commands.pop(name)
@@ -606,7 +607,7 @@ class Host:
 
 @functools.cache
 def default_host() -> Host:
-    """The host of what is installed here, made once."""
+    """The host of the installed plugins, made once."""
     return Host()
 
 
@@ -640,9 +641,9 @@ def _installed() -> list[tuple[EntryPoint, str, str]]:
 
 
 def _checkout() -> list[EntryPoint]:
-    """The entry points of a source checkout that is on the path without being installed.
+    """The entry points of a source checkout that is importable but not installed.
 
-    They are read from the same ``pyproject.toml`` that an installation takes them from.
+    They are read from its ``pyproject.toml``.
     """
     file = Path(__file__).parent.parent / "pyproject.toml"
     try:
@@ -682,7 +683,7 @@ def _look_up(known: Mapping[str, T], name: str, noun: str) -> T:
         return known[name]
     except KeyError:
         raise UsageError(
-            f"there is no {noun} called {name!r}{did_you_mean(name, known)}",
+            f"no {noun} is called {name!r}{did_you_mean(name, known)}",
             remedy=f"there are: {', '.join(sorted(known)) or 'none'}",
         ) from None
 

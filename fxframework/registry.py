@@ -1,4 +1,4 @@
-"""Descriptors: what a plugin registers. Light to import; behaviour loads when it is used."""
+"""Descriptors: what a plugin registers. They import nothing heavy; code loads on first use."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ __all__ = [
 HEAD = 1 << 16
 """Bytes from the start of an input that a sniffer sees."""
 EVERY_CAPTURE = frozenset({"diagnostics"})
-"""What an exporter accepts that takes any capture at all: every one has this table."""
+"""What an exporter accepts that takes any capture: every capture has this table."""
 
 
 class Confidence(IntEnum):
@@ -64,7 +64,7 @@ class Confidence(IntEnum):
 
 @attrs.frozen(kw_only=True)
 class Probe:
-    """What a sniffer sees of an input: its first bytes, its whole size and its file name."""
+    """What a sniffer gets: the first bytes of an input, its size and its file name."""
 
     head: bytes
     size: int
@@ -96,7 +96,7 @@ class Option:
         return self.type is bool
 
     def parse(self, text: str) -> Any:
-        """The value of a text; UsageError where it is none of the type."""
+        """The value of a text. Raises UsageError for a text that is not of the type."""
         try:
             if self.type is bool:
                 return _BOOLEANS[text.lower()]
@@ -107,7 +107,7 @@ class Option:
             raise self._refuse(text) from None
 
     def accept(self, value: Any) -> Any:
-        """A value given from Python, or the value of a text; UsageError where it does not fit."""
+        """A value given from Python, or that of a text. Raises UsageError for an invalid one."""
         if isinstance(value, str):
             return self.parse(value)
         if self.type is float and isinstance(value, int) and not isinstance(value, bool):
@@ -131,7 +131,7 @@ LIMIT_OPTIONS = tuple(
 
 _BOOLEANS = {"1": True, "true": True, "yes": True, "on": True}
 _BOOLEANS |= {"0": False, "false": False, "no": False, "off": False}
-_KINDS = {bool: "yes or no", int: "a whole number", float: "a number", str: "a text"}
+_KINDS = {bool: "yes or no", int: "an integer", float: "a number", str: "a string"}
 
 
 def parse_options(
@@ -155,7 +155,7 @@ def parse_options(
 
 
 class LiveSnapshot(Protocol):
-    """A consistent copy of what another program is writing."""
+    """A consistent copy of a file that another program is writing."""
 
     @property
     def data(self) -> bytes:
@@ -174,29 +174,29 @@ class LiveSnapshot(Protocol):
 
 
 class RecordWriter(Protocol):
-    """What a Writer opens: takes records, one at a time, and puts their bytes into the sink."""
+    """What a Writer opens: it takes records one at a time, and writes their bytes into the sink."""
 
     def write(self, record: Any) -> None:
-        """Write a record: one of the format's own, or one as JSON (CONTRACTS §3).
+        """Write a record: one of the format's own, or its JSON (docs/records.md).
 
         Raises WriteRefusedError, with nothing of it written, where the format cannot hold it.
         """
         ...
 
     def close(self) -> None:
-        """Write what is still held back."""
+        """Write the bytes that are still buffered."""
         ...
 
 
 class ExportSession(Protocol):
-    """What an Exporter opens: takes captures, and says what it had to drop."""
+    """What an Exporter opens: it takes captures, and reports what it dropped."""
 
     def write(self, capture: Capture) -> None:
         """Export one capture."""
         ...
 
     def close(self) -> Mapping[str, int]:
-        """Finish the output; gives what was dropped, by name, with counts."""
+        """Finish the output. Returns what was dropped, by name, with counts."""
         ...
 
 
@@ -277,7 +277,7 @@ class Writer:
 
 @attrs.frozen(kw_only=True)
 class Exporter:
-    """A way to put captures into another form, found by its name and what it accepts."""
+    """Writes captures in another form; found by its name and by what it accepts."""
 
     name: str
     accepts: frozenset[str] | str
@@ -287,7 +287,7 @@ class Exporter:
     suffixes: tuple[str, ...] = _suffixed("name")
     options: tuple[Option, ...] = ()
     binary: bool = False
-    """Whether the output is not for a terminal."""
+    """Whether the output is binary, and not for a terminal."""
 
     def takes(self, format: str, tables: Iterable[str]) -> bool:
         """Whether a capture of this format with these tables can be exported."""
@@ -296,7 +296,7 @@ class Exporter:
         return not self.accepts.isdisjoint(tables)
 
     def overlaps(self, other: Exporter) -> bool:
-        """Whether some capture could be meant for either."""
+        """Whether some capture fits both."""
         if self.name != other.name:
             return False
         if isinstance(self.accepts, str) or isinstance(other.accepts, str):
@@ -316,8 +316,8 @@ class StepKind:
     """``run(parameters, run)`` with such an object and a ``model.steps.Run``; gives an Outcome,
     or None where all went well. What it raises makes the step fail, and ends the scenario."""
     replays: frozenset[str] = frozenset()
-    """Formats of which it drives a capture anew: its parameters are then ``capture``, a file,
-    and ``as``, the output that comes of it."""
+    """Formats whose captures it replays: its parameters are then ``capture``, a file, and ``as``,
+    the output."""
 
 
 @attrs.frozen(kw_only=True)

@@ -47,7 +47,7 @@ PHRASES = {
     r"\blet(s|ting)? go\b": "use 'release', 'free'",
     r"\b[Ww]hoever\b": "name who it is",
 }
-CITATIONS = r"CONTRACTS|DESIGN §|\bnotes §|\(notes\b|trials\.md"
+CITATIONS = r"CONTRACTS|DESIGN §|\bnotes §|\(notes §|trials\.md"
 
 
 def files(*suffixes: str, under: tuple[str, ...]) -> Iterator[Path]:

@@ -1,8 +1,8 @@
-"""Arena: memory for bulk columns, taken again once the columns that held it are gone.
+"""Arena: memory for bulk columns, reused once the columns are freed.
 
-Fresh memory costs a page fault and a clearing for every page, about as much as decoding into it
-does. Whoever decodes capture after capture pays that once. What is kept for the next capture is
-bounded (``KEEP`` bytes) and can be given back with ``release()``.
+Fresh memory costs a page fault and a clearing for every page, about as much as decoding into it.
+A program that decodes many captures pays that once. At most ``KEEP`` bytes of free blocks are kept;
+``release()`` returns them to the system.
 """
 
 from __future__ import annotations

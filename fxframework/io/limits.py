@@ -1,4 +1,4 @@
-"""Limits: what keeps memory and time in proportion to the input. Every one is an option."""
+"""Limits: bounds on memory and time in proportion to the input. Each one is an option."""
 
 from __future__ import annotations
 
@@ -17,22 +17,20 @@ def _limit(default: int, doc: str) -> Any:
 class Limits:
     """Limits of a reading, settable with ``-o NAME=VALUE``; 0 means no limit.
 
-    Declared sizes in a file never drive an allocation, whatever these say: they bound what a
-    *sound* file may ask for. ValueError for a negative one.
+    Sizes declared in a file never drive an allocation, whatever the limits are: these bound what a
+    *sound* file may ask for. Raises ValueError for a negative limit.
     """
 
     max_string: int = _limit(
         1 << 20,
-        "bytes of one string that tables keep; a longer one is cut there, which is reported",
+        "bytes of one string that tables keep; longer ones are cut, and reported",
     )
     max_record: int = _limit(
-        1 << 30, "bytes of one record; a longer one is kept as `damaged`, which is reported"
+        1 << 30, "bytes of one record; longer ones are kept as `damaged`, and reported"
     )
-    max_depth: int = _limit(
-        1 << 16, "greatest nesting depth told apart; deeper slices are kept at this depth"
-    )
+    max_depth: int = _limit(1 << 16, "greatest nesting depth; deeper slices are kept at this depth")
     max_memory: int = _limit(
-        0, "bytes that the columns of whole tables may take; batches stay under it by themselves"
+        0, "bytes that the columns of whole tables may take; batches need less"
     )
     max_unpacked: int = _limit(1 << 36, "bytes that a gzip or piped input may unpack to")
     max_claimed: int = _limit(

@@ -1,4 +1,4 @@
-"""Memory: plain bytes that a writer can store into as it would into a device's memory."""
+"""Memory: plain bytes that a writer can store into like the memory of a device."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ class BytesMemory:
     """A region of bytes in this process, little-endian (``fxframework.model.target.Memory``).
 
     ``contents`` is a number of zero bytes, or the bytes to begin with, which are copied. Raises
-    ValueError for a place that is no word of the region: devices do not forgive that either.
+    ValueError for an offset that is not that of a word in the region.
     """
 
     def __init__(self, contents: int | bytes | bytearray | memoryview) -> None:
         data = bytearray(contents)
         if len(data) % WORD:
-            msg = f"a memory of {len(data)} bytes is no whole number of words"
+            msg = f"invalid memory size {len(data)}: must be a multiple of {WORD}"
             raise ValueError(msg)
         self.size = len(data)
         """Bytes in the region."""
         self.words: memoryview | None = None
-        """The region as words (format "Q"), for who stores many; anew after each change of size.
-        None on a big-endian machine."""
+        """The region as words (format "Q"), for storing many; new after each growth. None on
+        a big-endian machine."""
         self._room = data
         """The region, and bytes that it may grow into."""
         self._view()
@@ -82,5 +82,5 @@ class BytesMemory:
 
     def _outside(self, offset: int, nbytes: int) -> ValueError:
         return ValueError(
-            f"{nbytes} bytes at byte {offset} are no words of a memory of {self.size} bytes"
+            f"{nbytes} bytes at offset {offset} are not words of a memory of {self.size} bytes"
         )

@@ -1,4 +1,4 @@
-"""Source: the bytes of an input, whatever it is: a file, a pipe, bytes in memory, gzip or not."""
+"""Source: the bytes of an input: a file, a pipe or bytes in memory, gzipped or not."""
 
 from __future__ import annotations
 
@@ -60,9 +60,9 @@ class Source:
         self.path = path
         self.faults = faults
         self.unpacked = unpacked
-        """True where the input was gzip: offsets are those of the unpacked bytes."""
+        """True if the input was gzip: offsets are those of the unpacked bytes."""
         self.rebuilt = False
-        """True where a writer made these bytes of records: their writing again gives the same."""
+        """True if a writer made these bytes from records: writing these again gives the same."""
         self._mapping = mapping
 
     @property
@@ -86,7 +86,7 @@ class Source:
         return self.data[offset : offset + nbytes].tobytes()
 
     def release(self, start: int, stop: int) -> None:
-        """Tell the system that the pages of bytes ``start`` to ``stop`` need not stay in memory.
+        """Release the pages of bytes ``start`` to ``stop`` from memory.
 
         They can still be read; streaming readers call this to keep their memory bounded.
         """
@@ -97,7 +97,7 @@ class Source:
             self._mapping.madvise(mmap.MADV_DONTNEED, start, length)
 
     def close(self) -> None:
-        """Let go of the bytes. The mapping goes when the last array over it does."""
+        """Release the bytes. The mapping is closed when the last array over it is freed."""
         self.data = np.zeros(0, np.uint8)
         self._mapping = None
 
@@ -154,7 +154,7 @@ def _from_path(path: Path, limits: Limits, progress: Progress | None) -> Source:
             mapping = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
     except OSError as error:
         raise UnreadableError(
-            f"cannot open it: {error.strerror or error}",
+            f"cannot open: {error.strerror or error}",
             path=name,
             remedy="check the path and its permissions",
         ) from error
@@ -168,7 +168,7 @@ def _pieces(file: IO[bytes]) -> Callable[[], bytes]:
 def _spool(
     piece: Callable[[], bytes], name: str, limits: Limits, progress: Progress | None
 ) -> Source:
-    """Gather pieces in memory, or, once they are many, in an unlinked file that is mapped."""
+    """Gather pieces in memory, or, if they are large, in an unlinked file that is mapped."""
     total = 0
     with spool_file() as spool:
         while chunk := piece():
@@ -186,7 +186,7 @@ def _spool(
 
 
 def _unpacked(raw: Source, limits: Limits, progress: Progress | None) -> Source:
-    """Unpack all members; keep what came before any damage, and say where the damage is."""
+    """Unpack all members; keep the bytes before any damage, and record its offset."""
     faults: list[SourceFault] = []
     produced = 0
 
@@ -204,7 +204,9 @@ def _unpacked(raw: Source, limits: Limits, progress: Progress | None) -> Source:
                         return b""
                     if rest != GZIP_MAGIC:
                         faults.append(
-                            SourceFault("FXF0101", produced, f"{at} bytes are it, others follow")
+                            SourceFault(
+                                "FXF0101", produced, f"it ends at byte {at}, other bytes follow"
+                            )
                         )
                         return b""
                     inflater = zlib.decompressobj(wbits=31)
@@ -228,7 +230,7 @@ def _unpacked(raw: Source, limits: Limits, progress: Progress | None) -> Source:
 
     source = _spool(members(), raw.name, limits, progress)
     if not source.size and faults:
-        return raw  # no gzip at all, only bytes that begin like it
+        return raw  # not gzip, only bytes that begin like it
     source.path = raw.path
     source.faults = tuple(faults)
     source.unpacked = True

@@ -1,7 +1,7 @@
-"""Words, streams and bit fields: the atoms that every format here is made of.
+"""Words, streams and bit fields: the elements of all formats.
 
-A field is declared once, as ``Bits``, and serves a Python int, a numpy ``uint64`` array, a numba
-kernel (through ``low`` and ``limit``, plain ints) and a person (through ``WordLayout.explain``).
+A field is declared once, as ``Bits``. It applies to a Python int and to a numpy ``uint64`` array;
+kernels use its ``low`` and ``limit``, and ``WordLayout.explain`` shows it to people.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ WORD = 8
 """Bytes in a word."""
 U64_MAX = (1 << 64) - 1
 SHOWN_WORDS = 64
-"""Words of a payload, of padding or of damage that are explained, around the byte asked for."""
+"""Words of a payload, of padding or of damage that are shown, around the requested byte."""
 
 
 def padding(nbytes: int) -> int:
@@ -110,7 +110,7 @@ class Bits:
 
 @attrs.frozen
 class FieldView:
-    """One field of one word as a person reads it (`fxf explain FILE@OFFSET`)."""
+    """One field of one word, as `fxf explain FILE@OFFSET` shows it."""
 
     offset: int
     """Byte offset of the word in the file."""
@@ -201,8 +201,8 @@ def explain_stretch(
 ) -> Iterator[FieldView]:
     """Bytes ``at`` to ``end`` without fields, a word at a time; the last may be less than one.
 
-    Bytes are their own ``meaning`` where none is given. Of a long stretch the words around byte
-    ``wanted`` are given, and what stands for the others, its value their number.
+    Without a ``meaning``, each word shows its bytes. Of a long stretch the words around byte
+    ``wanted`` are given; one more field counts those before, one those after.
     """
     first, last = at, end
     if end - at > SHOWN_WORDS * WORD:

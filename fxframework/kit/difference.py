@@ -1,8 +1,8 @@
-"""Difference: what two captures of one format say that the other does not.
+"""Difference: what differs between two captures of one format.
 
-Records are compared by what they say, wherever they stand and however they are encoded; states by
-what they say of each name; tables by the names in them. Memory stays bounded: some twenty bytes per
-record, or forty per entry of a state, and what names there are.
+Records are compared by their contents, whatever their place and encoding; states by their entries;
+tables by the names in them. Memory is bounded: about twenty bytes per record, or forty per entry of
+a state, and the names.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ _ODD = (b'"raw":', b'"offset":', b'"nbytes":', b'"refs":')
 
 @attrs.frozen
 class ShownRecord:
-    """A record as a difference shows it."""
+    """A record in a difference."""
 
     offset: int
     kind: str
@@ -74,12 +74,12 @@ class ShownRecord:
 
 @attrs.frozen
 class RecordDifference:
-    """The records that one of two captures has and the other has not. Pairs are of A and of B."""
+    """The records that only one of two captures has. Pairs are for A and B."""
 
     counts: tuple[int, int]
     """Records that were compared: those that only support others are not."""
     only: tuple[Mapping[str, int], Mapping[str, int]]
-    """How many records the other has not, by kind."""
+    """How many records only this one has, by kind."""
     shown: tuple[tuple[ShownRecord, ...], tuple[ShownRecord, ...]]
     """The first of them."""
     reordered: bool
@@ -95,12 +95,12 @@ class RecordDifference:
 
 @attrs.frozen
 class EntryDifference:
-    """What two states say differently, by name. Pairs are of A and of B."""
+    """The entries that differ between two states. Pairs are for A and B."""
 
     counts: tuple[int, int]
     """Entries that were compared."""
     only: tuple[int, int]
-    """How many the other has not."""
+    """How many only this one has."""
     changed: int
     """How many both have, with another type or value."""
     shown: tuple[tuple[Entry, ...], tuple[Entry, ...]]
@@ -110,7 +110,7 @@ class EntryDifference:
 
     @property
     def same(self) -> bool:
-        """Whether both say the same."""
+        """Whether both states are the same."""
         return not (self.changed or any(self.only))
 
 
@@ -191,14 +191,14 @@ class PersonDifference:
 
 @attrs.frozen
 class Difference:
-    """What two captures say that the other does not."""
+    """What differs between two captures."""
 
     identical: bool
-    """Whether they are the same bytes: then nothing was compared."""
+    """Whether the bytes are the same: then nothing was compared."""
     records: RecordDifference | None = None
     """None where records were not compared."""
     entries: EntryDifference | None = None
-    """None where the captures are no states, or entries were not compared."""
+    """None if the captures are not states, or entries were not compared."""
     names: Mapping[str, tuple[NameDifference, ...]] = attrs.field(factory=dict)
     """The names that differ, the greatest change first, by table; every table compared is here."""
     people: tuple[PersonDifference, ...] = ()
@@ -288,7 +288,7 @@ def _compare_records(pair: tuple[Capture, Capture], show: int) -> RecordDifferen
 
 
 def _support(capture: Capture) -> frozenset[bytes]:
-    """Kinds of records that say nothing by themselves, as they stand in JSON."""
+    """Kinds of records, as named in JSON, that have no contents of their own."""
     whole = capture.whole if isinstance(capture, Window) else capture
     return frozenset(kind.encode() for kind in whole.support_records)
 
@@ -332,7 +332,7 @@ def _dumped(said: Any) -> bytes:
 def _said(line: bytes) -> dict[str, Any]:
     """What the record of a line says: all but its place, its indexes and its raw bytes.
 
-    Raw bytes do count where nothing but numbers stands beside them: then they are what it says.
+    Raw bytes count if there is nothing else but numbers: then they are the contents.
     """
     shown = _loaded(line)
     raw = shown.pop("raw", None)
@@ -366,7 +366,7 @@ def _common(a: U64, b: U64) -> int:
 
 
 def _beyond(a: U64, b: U64) -> tuple[I64, I64]:
-    """Where those stand that are more often in one than in the other: the later ones of each."""
+    """The places of those that are more frequent in one than in the other: the last ones."""
     orders = [np.argsort(each, kind="stable") for each in (a, b)]
     a, b = a[orders[0]], b[orders[1]]
     found = []

@@ -1,7 +1,7 @@
-"""Forms: values as record JSON shows them (CONTRACTS §3), and JSON objects taken apart again.
+"""JSON fields: values of records as JSON, and JSON objects read back with checks.
 
-What every format's records have in common, each in one place: texts that are not UTF-8, doubles
-that JSON cannot hold, and the refusals of people's edits by the name of the field.
+Shared by the records of all formats: strings that are not UTF-8, doubles that JSON cannot hold, and
+refusals that name the field. See docs/records.md.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ __all__ = [
 ]
 
 Refuse = Callable[[str, str], WriteRefusedError]
-"""The refusal with the number of a code, such as ``0402``, and a message; a format's own."""
+"""Makes the error for the number of a code, such as ``0402``, and a message."""
 CANONICAL_NAN = 0x7FF8000000000000
 NOT_FINITE = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
 _F64 = struct.Struct("<d")
@@ -56,7 +56,7 @@ def exactly(value: Any) -> Any:
 def unfit(
     refuse: Refuse, what: str, name: str, value: int, least: int, most: int
 ) -> WriteRefusedError:
-    """The refusal of a number that its field cannot hold."""
+    """The error for a number that its field cannot hold."""
     found = reprlib.repr(value)
     return refuse("0404", f"{what}: {name} is {found}, but its field holds {least} to {most}")
 
@@ -94,10 +94,10 @@ def show_double(out: dict[str, Any], key: str, value: float, bits: int | None) -
 
 
 class JsonFields:
-    """A JSON object being taken apart. Refuses by name what is missing, odd or unknown.
+    """The fields of a JSON object. Refuses fields that are missing, invalid or unknown, by name.
 
-    The refusals have the numbers 0401 (no such name), 0402 (missing or unknown), 0403 (of the
-    wrong kind) and 0404 (does not fit), which all formats' catalogues have.
+    The errors have the numbers 0401 (no such name), 0402 (missing or unknown), 0403 (wrong type)
+    and 0404 (out of range), which the catalogues of all formats have.
     """
 
     def __init__(self, what: str, given: Mapping[str, Any], refuse: Refuse) -> None:
@@ -110,12 +110,12 @@ class JsonFields:
         return key in self.given
 
     def wrong(self, key: str, wanted: str) -> WriteRefusedError:
-        """The refusal of a value of the wrong kind."""
+        """The error for a value of the wrong type."""
         found = reprlib.repr(self.given[key])
         return self.refuse("0403", f"{self.what}: {key} must be {wanted}, not {found}")
 
     def need(self, key: str) -> Any:
-        """The value of a key that must be there."""
+        """The value of a required key."""
         self.used.add(key)
         try:
             return self.given[key]
@@ -211,7 +211,7 @@ class JsonFields:
         return next((name for name, number in numbers.items() if number == value), value)
 
     def finish(self) -> None:
-        """Refuse keys that nothing asked for."""
+        """Refuse keys that were not read."""
         for key in self.given:
             if key not in self.used:
                 hint = did_you_mean(key, self.used)

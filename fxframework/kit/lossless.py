@@ -1,7 +1,4 @@
-"""Lossless records: what the records of formats have in common that are objects of fields.
-
-A format makes its own base of it, which says how a record without bytes of its own is refused.
-"""
+"""Lossless records: the base of the record classes of formats, and how records are rewritten."""
 
 from __future__ import annotations
 
@@ -19,19 +16,19 @@ __all__ = ["DamagedRecord", "LosslessRecord", "RecordRewriter", "record_of_json"
 
 PADDING = "padding"
 BUFFER = 1 << 20
-"""Bytes that are held back until they are written."""
+"""Bytes that are buffered before they are written."""
 
 
 @attrs.define(kw_only=True)
 class LosslessRecord:
-    """Anything that a file holds. Two are equal where they say the same, wherever.
+    """A record of a file. Two are equal if their fields and ``raw`` are; offsets do not count.
 
-    ``raw`` is the whole record as it stands in the file, where its fields alone would not give
-    the same bytes.
+    ``raw`` holds the bytes of the record in the file, if its fields alone would not give the same
+    bytes; else it is None.
     """
 
     record: ClassVar[str] = ""
-    """The kind of record, as JSON has it."""
+    """The kind of record, as in JSON."""
 
     offset: int = attrs.field(default=0, eq=False)
     """Byte offset in the (unpacked) file."""
@@ -43,7 +40,7 @@ class LosslessRecord:
         """Put the fields into JSON."""
 
     def to_json(self) -> dict[str, Any]:
-        """The record as CONTRACTS §3 shows it, ready for ``json.dumps``."""
+        """The record as JSON (docs/records.md), ready for ``json.dumps``."""
         out: dict[str, Any] = {
             "record": self.record,
             "offset": self.offset,
@@ -69,7 +66,7 @@ class LosslessRecord:
 
 @attrs.define(kw_only=True)
 class DamagedRecord(LosslessRecord):
-    """Bytes in which no sound record was found; ``raw``, all of them, may be a view of the file."""
+    """Bytes without a sound record. ``raw`` is all of them, and may be a view of the file."""
 
     record: ClassVar[str] = "damaged"
 
@@ -96,15 +93,15 @@ def record_of_json(
     where: str,
     refuse: Callable[[str, str], WriteRefusedError],
 ) -> R:
-    """The record that a JSON object of CONTRACTS §3 says, of one of the kinds, by their names.
+    """The record that a JSON object describes, of one of the ``kinds``, which are by name.
 
-    ``offset`` and ``nbytes`` are kept as places, where they are numbers; padding has its length
-    from ``nbytes``. ``where`` says in messages what has no other records. Raises what ``refuse``
-    gives of a number and a message: 0401 for no such record, 0402 for a field that is missing or
-    unknown, 0403 and 0404 for a value of the wrong kind or size.
+    ``offset`` and ``nbytes`` are kept if they are integers; padding takes its length from
+    ``nbytes``. Messages name the format as ``where``. Raises the error that ``refuse`` makes of a
+    number and a message: 0401 for an unknown kind, 0402 for a field that is missing or unknown,
+    0403 and 0404 for a value of the wrong type or out of range.
     """
     if not isinstance(given, Mapping):
-        raise refuse("0401", f"a record is an object, not {reprlib.repr(given)}")
+        raise refuse("0401", f"a record must be a JSON object, not {reprlib.repr(given)}")
     name = given.get("record")
     if not isinstance(name, str) or name not in kinds:
         hint = did_you_mean(name, kinds) if isinstance(name, str) else ""
@@ -121,19 +118,19 @@ def record_of_json(
 
 
 class Encoder(Protocol):
-    """What makes bytes of a format's records."""
+    """Encodes the records of a format."""
 
     def encode(self, record: Any) -> bytes:
         """The bytes of a record, or of its JSON."""
         ...
 
     def close(self) -> bytes:
-        """What was held back."""
+        """The bytes that were buffered."""
         ...
 
 
 class RecordRewriter:
-    """Puts one record after the other into a sink (``fxframework.registry.RecordWriter``)."""
+    """Writes records into a sink (``fxframework.registry.RecordWriter``)."""
 
     def __init__(self, sink: Sink, encoder: Encoder) -> None:
         self.encoder = encoder
@@ -154,7 +151,7 @@ class RecordRewriter:
             self._flush()
 
     def close(self) -> None:
-        """Put what is held back into the sink, which stays open."""
+        """Write the buffered bytes into the sink, which stays open."""
         self._buffer += self.encoder.close()
         self._flush()
 

@@ -15,12 +15,12 @@ if TYPE_CHECKING:
 __all__ = ["UNSOUND", "Loss", "salvage_records"]
 
 UNSOUND = frozenset({"damaged", "padding"})
-"""Kinds of records, as their JSON names them, that are none."""
+"""Kinds of records, as named in JSON, that hold no sound record."""
 
 
 @attrs.frozen
 class Loss:
-    """A stretch of a capture that could not be written as it stood."""
+    """A stretch of a capture that could not be written unchanged."""
 
     offset: int
     """Byte offset in the (unpacked) file."""
@@ -28,15 +28,15 @@ class Loss:
     what: str
     """The kind of record, as record JSON names it."""
     message: str
-    """What was wrong with it, and what was done about it."""
+    """What is wrong with it, and what was done."""
     code: str = ""
     """The finding that says why, where there is one."""
 
 
 def salvage_records(capture: Capture, write: Callable[[Any], None]) -> Iterator[Loss]:
-    """Hand every sound record of a capture to ``write``; give each stretch that is none.
+    """Pass every sound record of a capture to ``write``; yield each damaged stretch.
 
-    What ``write`` raises passes through.
+    Exceptions of ``write`` propagate.
     """
     for record in capture.records():
         if kind_of(record) in UNSOUND:
@@ -46,13 +46,13 @@ def salvage_records(capture: Capture, write: Callable[[Any], None]) -> Iterator[
 
 
 def lost(record: Record) -> Loss:
-    """The loss of a stretch that is no record."""
+    """The loss of a damaged stretch."""
     shown = record.to_json()
     what = shown["record"]
     return Loss(
         record.offset,
         record.nbytes,
         what,
-        f"{record.nbytes} bytes are no record; left out",
+        f"{record.nbytes} bytes are not a record; left out",
         shown.get("code", ""),
     )

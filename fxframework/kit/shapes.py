@@ -1,4 +1,4 @@
-"""Damaged captures for benchmarks: what a reader takes for bytes that make no sense."""
+"""Damaged captures for benchmarks: bytes that readers report as damaged."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Steps: what the steps and devices of a scenario declare, are given, and give (CONTRACTS §7).
+"""Steps: the parameters, inputs and results of the steps and devices of a scenario.
 
 The parameters of a step or device are an attrs class, each field made with ``parameter``. Types
 are those of TOML (bool, int, float, str, lists, tables of one type), ``Duration``, other such
-classes, unions of classes that the first field of each tells apart, and classes with a method
+classes, unions of classes that differ in their first field, and classes with a method
 ``from_toml``.
 """
 
@@ -67,7 +67,7 @@ def parameter(
     most: int | None = None,
     choices: Iterable[str] = (),
 ) -> Any:
-    """A field of a parameter class; in a scenario its name stands without a trailing ``_``.
+    """A field of a parameter class; in a scenario its name has no trailing ``_``.
 
     ``refers`` and ``makes`` say what the text names, so that a scenario is checked before it
     runs. ``least`` and ``most`` bound a number, ``choices`` a text.
@@ -92,9 +92,9 @@ class Outcome:
 
     status: Status = "ok"
     message: str = ""
-    """In one line: why it failed or was skipped, or what it did."""
+    """One line: why it failed or was skipped, or what it did."""
     facts: Mapping[str, Any] = attrs.field(factory=dict)
-    """What it has to say, as JSON values; the same for the same seed."""
+    """Its results as JSON values; the same for the same seed."""
 
     @classmethod
     def ok(cls, message: str = "", **facts: Any) -> Outcome:
@@ -108,12 +108,12 @@ class Outcome:
 
     @classmethod
     def skipped(cls, message: str, **facts: Any) -> Outcome:
-        """There was nothing to be done."""
+        """There was nothing to do."""
         return cls("skipped", message, facts)
 
 
 class Run:
-    """A scenario that is being run: what each step is given beside its parameters."""
+    """A running scenario: what each step gets besides its parameters."""
 
     def __init__(
         self,
@@ -132,7 +132,7 @@ class Run:
         """The Host, which finds readers, writers and exporters."""
         self.seed = seed
         self.own_seed = own_seed
-        """Whether the seed is the scenario's own, for which its golden files stand."""
+        """Whether the seed is the scenario's own: its golden files are for that seed."""
         self.folder = folder
         """The folder of the scenario; None where it is in no file."""
         self.golden = golden

@@ -1,8 +1,8 @@
-"""Workloads: what threads of a scenario do, whatever they write meanwhile, and how they start.
+"""Workloads: the actions of the threads of a scenario, and how threads start.
 
-A format that has threads of its own adds its actions to those here, in a union that the first
-field of each tells apart; ``Loop`` gets their type as that of its ``body``. A target is whatever a
-scenario has (``fxframework.model.target.Target``).
+A format adds its own actions to these, in a union whose members differ in their first field;
+``Loop`` gets the type of the union for its ``body``. The target is the one of the
+scenario (``fxframework.model.target.Target``).
 """
 
 from __future__ import annotations
@@ -41,16 +41,16 @@ __all__ = [
 
 W = TypeVar("W")
 Activity = Generator[object, Any, None]
-"""What takes time: it yields what the thread is to wait for."""
+"""An action that takes time: it yields what the thread waits for."""
 STEPS_PER_RECORD = 4
-"""Steps of the scheduler that a record takes at most, when a capture is driven anew."""
+"""Steps of the scheduler that a record takes at most, when a capture is replayed."""
 
 
 class Action(Protocol):
-    """Something that a thread does."""
+    """An action of a thread."""
 
     def do(self, stage: Any, /) -> Activity | None:
-        """Do it, at once or by and by."""
+        """Do it, at once or over time."""
         ...
 
 
@@ -94,7 +94,7 @@ class ActionContext(Generic[W]):
                 yield from doing
 
     def some_of(self, most: int) -> int:
-        """A whole number from 0 to ``most``, as the seed has it."""
+        """A random whole number from 0 to ``most``, which follows from the seed."""
         return self.rng.randrange(most + 1) if most else 0
 
 
@@ -174,7 +174,7 @@ class Work:
 
     run: Duration = parameter(help="how much", least=0)
     jitter: Duration = parameter(
-        Duration(0), help="how much more it may be, as the seed has it", least=0
+        Duration(0), help="random addition, at most; follows from the seed", least=0
     )
 
     def do(self, stage: ActionContext[Any]) -> Activity:
@@ -188,7 +188,7 @@ class Sleep:
 
     sleep: Duration = parameter(help="how long", least=0)
     jitter: Duration = parameter(
-        Duration(0), help="how much longer it may be, as the seed has it", least=0
+        Duration(0), help="random extra time, at most; follows from the seed", least=0
     )
 
     def do(self, stage: ActionContext[Any]) -> Activity:
@@ -247,14 +247,14 @@ BODY = "what is done each time"
 
 @attrs.frozen
 class Loop:
-    """Do the same several times.
+    """Repeat actions.
 
     A format's own loop is a class of this one whose ``body`` is a list of its actions.
     """
 
     loop: int = parameter(help="how often", least=0)
     body: list[Any] = parameter(help=BODY)
-    as_: str = parameter("", help="name of the round, from 0: {NAME} stands for it in texts")
+    as_: str = parameter("", help="name of the round, from 0: {NAME} in texts becomes its number")
 
     def do(self, stage: ActionContext[Any]) -> Activity:
         """Do it."""
@@ -266,7 +266,7 @@ class Loop:
 
 
 CommonAction = Work | Sleep | Migrate | GiveWay | Signal | Wait
-"""All of them, but for the loop."""
+"""All actions but the loop."""
 
 
 # --- Threads -------------------------------------------------------------------------------------
@@ -280,7 +280,7 @@ class ThreadParameters:
     thread: str = parameter(help="its name")
     priority: int = parameter(16, help="0 to 31; those of a higher one go first", least=0, most=31)
     cpu: int | None = parameter(None, help="the only CPU that it may run on", least=0)
-    background: bool = parameter(False, help="whether a run may end while it waits")
+    background: bool = parameter(False, help="whether the run may end while it waits")
 
 
 def start(
@@ -317,7 +317,7 @@ def target_of(run: Run) -> Target:
     return target
 
 
-# --- Captures, driven anew -----------------------------------------------------------------------
+# --- Replaying captures --------------------------------------------------------------------------
 
 
 class ReplayClock:

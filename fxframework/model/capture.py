@@ -1,4 +1,4 @@
-"""Capture: what a reader gives. Two views of one input, both lazy: records and tables."""
+"""Capture: an opened input, as records and as tables, both made when they are asked for."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ class Record(Protocol):
         ...
 
     def to_json(self) -> dict[str, Any]:
-        """The record as CONTRACTS §3 shows it."""
+        """The record as JSON (docs/records.md)."""
         ...
 
 
@@ -81,20 +81,20 @@ def kind_of(record: Record) -> str:
 
 
 class Entry(NamedTuple):
-    """Something that a capture of a state says, by its name: see ``Capture.entries``."""
+    """One named value of a capture of a state: see ``Capture.entries``."""
 
     path: str
-    """What names it. Several entries may have the same one: they are told apart by their order."""
+    """Its name. Several entries may have the same one; then their order distinguishes them."""
     type: str
     value: Any
-    """Its value as plain JSON has it: exact, so that two are the same where they say the same."""
+    """Its exact value, as plain JSON: equal for equal values."""
     offset: int
-    """Byte offset of a record that says so."""
+    """Byte offset of a record that holds it."""
 
 
 @attrs.frozen(kw_only=True)
 class CallColumns:
-    """Where a capture of calls has what the standard columns of `slices` do not say."""
+    """Columns and table of a capture of calls, beside the standard columns of `slices`."""
 
     function: str
     """Column of `slices`: the number of the function that was called."""
@@ -108,7 +108,7 @@ class CallColumns:
 
 @attrs.frozen(kw_only=True)
 class OpenRequest:
-    """How a capture is to be read: what `fxf` and `fxframework.open` pass to a reader."""
+    """How to read a capture: what `fxf` and `fxframework.open` pass to a reader."""
 
     limits: Limits = attrs.field(factory=Limits)
     strict: bool = False
@@ -120,7 +120,7 @@ class OpenRequest:
     """The Host, for readers of containers that hold other formats."""
 
     def diagnostics(self, rules: Mapping[str, Rule], source: Source) -> Diagnostics:
-        """A place for the findings of a reading of the source, by a format's rules."""
+        """The findings of a reading of the source, by the rules of a format."""
         return Diagnostics(
             rules,
             limit=self.limits.max_findings,
@@ -140,7 +140,7 @@ class Summary:
     start_ns: int | None
     end_ns: int | None
     facts: Mapping[str, Any]
-    """What only this format has to say, as plain JSON values."""
+    """Facts that only this format has, as plain JSON values."""
     rows: Mapping[str, int] = attrs.field(factory=dict)
     """Rows of each table, where the pass counts them; empty where it does not."""
     timeline: tuple[tuple[str, tuple[int, ...]], ...] = ()
@@ -163,7 +163,7 @@ class Capture(abc.ABC):
 
     ``records()`` gives every record in file order, damaged stretches and padding included;
     ``table(name)`` a whole table; ``batches(name, rows)`` the same rows in bounded memory.
-    ``diagnostics`` holds what was found by the views that were asked for so far.
+    ``diagnostics`` holds the findings of what was read so far.
 
     A reader that has a fast way to the record JSON overrides ``records_json()``; it reports what
     ``records()`` does.
@@ -175,16 +175,15 @@ class Capture(abc.ABC):
     schemas: ClassVar[Mapping[str, TableSchema]] = {}
     """The tables that the format fills, beside `diagnostics`."""
     timed_records: ClassVar[bool] = False
-    """Whether every record that has a time says it (``ns``), so that records can be cut by it."""
+    """Whether every record with a time has it as ``ns``: records can be selected by time."""
     row_table: ClassVar[str | None] = None
     """The table that has a row, at the record's offset, for every record that says something by
     itself; None where there is none. A part of such a capture has the records of its rows, and
     those that have no row, so that its own writer can write it."""
     support_records: ClassVar[frozenset[str]] = frozenset()
-    """Kinds of records that say nothing by themselves: others refer to them, and show what they
-    say. Captures that differ in these alone say the same."""
+    """Kinds of records that others only refer to. They do not count when captures are compared."""
     calls: ClassVar[CallColumns | None] = None
-    """For a capture whose slices are calls of numbered functions: where it says which."""
+    """For a capture whose slices are calls of numbered functions: its columns and table."""
 
     def __init__(
         self, source: Source, request: OpenRequest, diagnostics: Diagnostics | None = None
@@ -210,7 +209,7 @@ class Capture(abc.ABC):
 
     @property
     def writer_options(self) -> Mapping[str, Any]:
-        """Options with which the format's writer gives the same bytes again."""
+        """Options with which the writer of the format writes the same bytes again."""
         return {}
 
     @property
@@ -241,11 +240,11 @@ class Capture(abc.ABC):
         return None
 
     def resume(self) -> tuple[int, bytes] | None:
-        """Where to go on reading once the file has grown, for what follows one.
+        """Where to continue once the file has grown, for following it.
 
-        Gives the offset up to which there are whole records, and the bytes that must stand before
-        what follows there so that it reads as it would in the file. None for a format in which
-        that cannot be done, which is how it is unless a capture says otherwise.
+        Returns the offset up to which there are whole records, and the bytes that must precede
+        what follows, so that it reads as it would in the file. None for a format that cannot
+        be followed, which is the default.
         """
         return None
 
@@ -259,7 +258,7 @@ class Capture(abc.ABC):
         """Every record in file order; their ``nbytes`` add up to the source's size."""
 
     def records_json(self) -> Iterator[bytes]:
-        """The same records as JSON lines (CONTRACTS §3), in chunks of whole lines."""
+        """The same records as JSON lines (docs/records.md), in chunks of whole lines."""
         import orjson
 
         lines: list[bytes] = []
@@ -330,7 +329,9 @@ class Capture(abc.ABC):
     def batches(self, name: str, rows: int = 65536) -> Iterator[Table]:
         """The rows of a table in order, at most ``rows`` at a time, in bounded memory."""
         if rows < 1:
-            raise UsageError(f"a batch of {rows} rows makes no sense", remedy="give 1 or more")
+            raise UsageError(
+                f"invalid batch size {rows}: must be 1 or more", remedy="give 1 or more"
+            )
         if name == "diagnostics":
             return self._diagnostics_table().batches(rows)
         self._check(name)
@@ -407,20 +408,20 @@ class Capture(abc.ABC):
     def choose(self, selectors: Sequence[str]) -> Capture:
         """The same capture with what any of these selectors chooses.
 
-        Raises UsageError for a selector that is none, and for a format that has none, which is
-        how it is unless a capture says otherwise.
+        Raises UsageError for an invalid selector, and for a format without selectors, which is
+        the default.
         """
         raise UsageError(
-            f"{selectors[0]!r} would be a selector, and a {self.format} capture has none",
+            f"{selectors[0]!r} is not a file, and {self.format} captures have no selectors",
             path=self.name,
             remedy="`cat` takes one FILE; `fxf info` takes several",
         )
 
     def entries(self) -> Iterator[Entry] | None:
-        """What it states, by name, where it is a state and no sequence of events; else None.
+        """Its entries, if it captures a state and not a sequence of events; else None.
 
-        Captures of a state are compared by their entries: where their records stand, and how they
-        refer to each other, says nothing then.
+        States are compared by their entries: the places of records, and references between
+        them, do not count.
         """
         return None
 
@@ -436,7 +437,7 @@ class Capture(abc.ABC):
         return fxframework.convert(self, out, to=to, **options)
 
     def close(self) -> None:
-        """Let go of the input; may be called again."""
+        """Release the input; may be called again."""
         self.source.close()
 
     def __enter__(self) -> Self:
@@ -452,7 +453,7 @@ class Capture(abc.ABC):
 
 
 class View(Capture):
-    """A capture that is looked at through another, which shows some of its rows."""
+    """A capture that shows some rows of another one."""
 
     def __init__(self, whole: Capture) -> None:
         self.whole = whole

@@ -111,11 +111,11 @@ class Diagnostics(Sequence[Diagnostic]):
             )
 
     def has_any(self, codes: Iterable[str]) -> bool:
-        """Whether anything was found of these codes, kept or not."""
+        """Whether any of these codes was reported, kept or not."""
         return not self._counts.keys().isdisjoint(codes)
 
     def forget(self, codes: Iterable[str]) -> None:
-        """Forget the findings of these codes: what they are about is read again."""
+        """Remove the findings of these codes: their records are read again."""
         gone = set(codes)
         self._kept = [finding for finding in self._kept if finding.code not in gone]
         for code in gone:
@@ -124,12 +124,12 @@ class Diagnostics(Sequence[Diagnostic]):
 
     @property
     def counts(self) -> Mapping[str, int]:
-        """How often each code was found, kept or not."""
+        """How often each code was reported, kept or not."""
         return dict(self._counts)
 
     @property
     def worst(self) -> Severity | None:
-        """The greatest severity found, kept or not; None where nothing was."""
+        """The greatest severity reported, kept or not; None without findings."""
         return max(self._severities.values(), default=None)
 
     def rule(self, code: str) -> Rule:

@@ -28,7 +28,7 @@ def least_severity(level: str | int) -> int:
             level = int(name, 0)
         except ValueError:
             raise UsageError(
-                f"there is no severity {level!r}{did_you_mean(name, known)}",
+                f"unknown severity {level!r}{did_you_mean(name, known)}",
                 remedy=f"there are {', '.join(LOG_LEVELS)}, and numbers from 0 to 255",
             ) from None
     if not 0 <= level <= 255:

@@ -236,7 +236,7 @@ class StringPool(Sequence[str]):
         return EMPTY
 
     def bytes_of(self, code: int) -> bytes:
-        """The bytes of a code; IndexError where it is none."""
+        """The bytes of a code. Raises IndexError for a code that is not in the pool."""
         if not 0 <= code < len(self):
             msg = f"string code {code} is not in the pool"
             raise IndexError(msg)

@@ -231,7 +231,7 @@ class Table:
     def to_pandas(self) -> DataFrame:
         """The table as a pandas DataFrame; MissingExtraError without pandas or pyarrow.
 
-        Code columns are categories; missing strings are NaN or None, as pandas has it.
+        Code columns are categories; missing strings are NaN or None, depending on pandas.
         """
         arrow = self.to_arrow()
         try:

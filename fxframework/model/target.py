@@ -1,4 +1,4 @@
-"""Target protocols: what a writer needs of a device, and what an emulated one gives.
+"""Target protocols: what a writer needs from a device, and what an emulated one provides.
 
 Structural, so that writers and devices meet here and neither imports the other. A 64-bit store
 must not tear. On x86 stores become visible in program order; on a machine with weaker ordering a
@@ -114,7 +114,7 @@ class DatagramSink(Protocol):
 
 @runtime_checkable
 class SchedulerListener(Protocol):
-    """Hears what the scheduler does. Times are in ticks, threads and processes are koids."""
+    """Observes the scheduler. Times are in ticks, threads and processes are koids."""
 
     def context_switch(
         self,
@@ -142,7 +142,7 @@ class SchedulerListener(Protocol):
 class Thread(Protocol):
     """A thread of a target, as the program sees it that runs on it.
 
-    What ``run``, ``sleep`` and the others give is for the program to yield: then it happens.
+    The program yields what ``run``, ``sleep`` and the others return: then it happens.
     """
 
     @property
@@ -220,7 +220,7 @@ class Target(Protocol):
         ...
 
     def listen(self, listener: SchedulerListener) -> None:
-        """Tell of the scheduler from here on, in ticks of the counter of the CPU in question."""
+        """Report what the scheduler does from now on, in ticks of the counter of the CPU."""
         ...
 
     def run(self, until_ns: int | None = None, *, budget: int = 1_000_000) -> object:

@@ -78,7 +78,7 @@ def test_a_file_that_cannot_be_opened(host: Host, tmp_path: Path) -> None:
     for command in (("info",), ("cat",), ("verify",), ("cat", "--records")):
         result = run_cli(*command, tmp_path / "none.toy", host=host)
         assert result.exit_code == ExitCode.FAILED
-        assert result.stderr.startswith("error[FXF0001]: cannot open it")
+        assert result.stderr.startswith("error[FXF0001]: cannot open: ")
         assert not result.stdout
     assert run_cli("info", tmp_path, host=host).exit_code == ExitCode.FAILED
 
@@ -96,7 +96,7 @@ def test_no_reader_and_too_many(host: Host, tmp_path: Path) -> None:
         register(host, name, fx_readers=lambda twin=twin: [twin])
     result = run_cli(path, host=host)
     assert result.exit_code == ExitCode.NO_READER
-    assert "it could be any of one, two" in result.stderr
+    assert "the input could be any of one, two" in result.stderr
     assert "-f one" in result.stderr
 
 

@@ -249,7 +249,7 @@ def test_plugins_lists_everything(host: Host) -> None:
     result = run_cli("plugins", host=host)
     assert result.exit_code == ExitCode.OK
     assert not result.stderr  # what failed is listed already
-    for part in ("toys 2.0", "picture", "read, written", "void 3", "it implements no hook"):
+    for part in ("toys 2.0", "picture", "read, written", "void 3", "implements no hook"):
         assert part in result.text
     assert "max_findings" not in result.text
     assert "max_findings" in run_cli("plugins", "-v", host=host).text
@@ -447,8 +447,8 @@ def test_a_command_that_is_taken_is_left_out(host: Host) -> None:
     assert run_cli("three", host=host).text == "3\n"
     assert run_cli("cat", host=host).exit_code == ExitCode.USAGE
     told = [failure.error for failure in host.failures]
-    assert any("command 'cat' is one of fxframework already" in error for error in told)
-    assert any("command 'one' is one of a (none) already" in error for error in told)
+    assert any("command 'cat' already belongs to fxframework" in error for error in told)
+    assert any("command 'one' already belongs to a (none)" in error for error in told)
     assert any("no more commands" in error for error in told)
 
 

@@ -71,9 +71,9 @@ def test_what_is_sound_is_written_and_what_was_lost_is_told(host: Host, damaged:
     assert result.stdout == b""
     assert result.stderr.splitlines() == [
         f"note: {damaged}: 3 losses",
-        "  0x00000020  24 bytes, – damaged: 24 bytes are no record; left out",
-        "  0x00000038  24 bytes, – padding: 24 bytes are no record; left out",
-        "  0x00000068  3 bytes, – damaged: 3 bytes are no record; left out",
+        "  0x00000020  24 bytes, – damaged: 24 bytes are not a record; left out",
+        "  0x00000038  24 bytes, – padding: 24 bytes are not a record; left out",
+        "  0x00000068  3 bytes, – damaged: 3 bytes are not a record; left out",
         f"note: wrote {out}: 3 records, 56 bytes; lost: 3 records, 51 bytes (47.66 % of 107)",
     ]
     assert run_cli("verify", out, host=host).text.count("data loss") == 0
@@ -147,7 +147,7 @@ def test_as_json(host: Host, damaged: Path) -> None:
         "code": None,
         "severity": "data_loss",
         "what": "damaged",
-        "message": "24 bytes are no record; left out",
+        "message": "24 bytes are not a record; left out",
     }
     assert [loss["severity"] for loss in losses] == ["data_loss", "warning", "data_loss"]
 

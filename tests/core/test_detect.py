@@ -51,10 +51,10 @@ def test_a_tie_that_no_suffix_breaks_names_the_candidates() -> None:
 
 
 def test_what_nobody_claims_is_refused_with_what_its_name_says() -> None:
-    with pytest.raises(NoReaderError, match="although its name says a") as caught:
+    with pytest.raises(NoReaderError, match="although its suffix is that of a") as caught:
         chosen("x.a", reader("a", NONE, ".a"), reader("b", NONE, ".b"))
     assert "-f a" in caught.value.remedy
-    with pytest.raises(NoReaderError, match="no suffix"):
+    with pytest.raises(NoReaderError, match="no reader has its suffix"):
         chosen("x.c", reader("a", NONE, ".a"))
     with pytest.raises(NoReaderError):
         chosen("x.c")
@@ -65,7 +65,7 @@ def test_an_empty_input_goes_by_its_suffix() -> None:
     assert chosen("x.a", *some, data=b"") == "a"
     with pytest.raises(NoReaderError, match="any of b, c"):
         chosen("x.b", *some, data=b"")
-    with pytest.raises(NoReaderError, match="it is empty"):
+    with pytest.raises(NoReaderError, match="the input is empty"):
         chosen("x", *some, data=b"")
 
 

@@ -355,7 +355,7 @@ def test_an_explicit_format_overrides_the_sniffers(host: Host) -> None:
     host.register(readers(spy), name="spy")
     host.open(toy.SAMPLE, format="spy")
     assert seen == ["spy"]
-    with pytest.raises(UsageError, match="no format that can be read called 'tyo'"):
+    with pytest.raises(UsageError, match="no format that can be read is called 'tyo'"):
         host.open(toy.SAMPLE, format="tyo")
 
 
@@ -385,8 +385,8 @@ def test_options_reach_the_reader_typed_and_limits_reach_the_request(host: Host)
         ({"max_sting": 3}, "did you mean 'max_string'"),
         ({"refuse": "perhaps"}, "takes yes or no, not 'perhaps'"),
         ({"refuse": 1}, "takes yes or no, not 1"),
-        ({"max_string": True}, "takes a whole number"),
-        ({"max_string": "many"}, "takes a whole number, not 'many'"),
+        ({"max_string": True}, "takes an integer"),
+        ({"max_string": "many"}, "takes an integer, not 'many'"),
         ({"max_string": -1}, "cannot be negative"),
     ],
 )
@@ -466,7 +466,7 @@ def test_plugins_open_addresses(host: Host) -> None:
     host.register(plugin(fx_open_source=fx_open_source), name="box")
     with host.open("box://a.toy") as capture:
         assert capture.format == "toy"
-    with pytest.raises(UnreadableError, match="no plugin opens such an address"):
+    with pytest.raises(UnreadableError, match="no plugin opens this kind of address"):
         host.open("sack://a.toy")
 
 
@@ -501,7 +501,7 @@ def test_plugins_give_sinks(host: Host) -> None:
 
 def test_an_address_for_output_must_give_a_sink(host: Host, tmp_path: Path) -> None:
     host.register(plugin(fx_open_sink=lambda uri: b"bytes"), name="box")
-    with pytest.raises(WriteRefusedError, match="no Sink"):
+    with pytest.raises(WriteRefusedError, match="not a Sink"):
         host.sink("box://out")
     with host.sink(tmp_path / "a") as sink:
         sink.write(b"a path is a path")
@@ -509,7 +509,7 @@ def test_an_address_for_output_must_give_a_sink(host: Host, tmp_path: Path) -> N
 
 def test_an_address_must_give_a_source(host: Host) -> None:
     host.register(plugin(fx_open_source=lambda uri: b"bytes"), name="box")
-    with pytest.raises(UnreadableError, match="no Source"):
+    with pytest.raises(UnreadableError, match="not a Source"):
         host.open("box://a")
 
 

@@ -96,7 +96,7 @@ def test_it_is_registered_whole() -> None:
     assert {e.name for e in host.exporters if e.accepts == "trace"} == {"text", "json"}
     source = host.source(b"garbage!")
     source.name = "a.fxt"
-    with pytest.raises(NoReaderError, match="although its name says trace"):
+    with pytest.raises(NoReaderError, match="although its suffix is that of trace"):
         host.detect(source)
 
 
