@@ -14,7 +14,7 @@ import attrs
 import fxframework
 from fxframework.cli.options import command as _command
 from fxframework.cli.session import Session
-from fxframework.errors import ExitCode
+from fxframework.errors import ExitCode, install_line
 
 if TYPE_CHECKING:
     from fxframework.host import Host
@@ -140,5 +140,5 @@ def _extra(name: str, packages: list[str]) -> Check:
         try:
             versions.append(f"{package} {metadata.version(package)}")
         except metadata.PackageNotFoundError:
-            return Check(f"[{name}]", "note", f"not installed: pip install 'fxframework[{name}]'")
+            return Check(f"[{name}]", "note", f"not installed: {install_line(name, package)}")
     return Check(f"[{name}]", "ok", ", ".join(versions))

@@ -45,6 +45,8 @@ class Sink:
         folder cannot be written; nothing is touched then.
         """
         if os.fspath(where) == "-":
+            if sys.stdout is None:
+                raise WriteRefusedError("standard output is closed", path="<stdout>")
             return cls(sys.stdout.buffer, name="<stdout>", target=None, force=force)
         target = Path(where)
         if target.is_dir():

@@ -129,6 +129,8 @@ class Source:
         if isinstance(what, bytes | bytearray | memoryview):
             raw = cls(np.frombuffer(what, np.uint8), name="<bytes>")
         elif os.fspath(what) == "-":
+            if sys.stdin is None:
+                raise UnreadableError("standard input is closed", path="<stdin>")
             raw = _spool(_pieces(sys.stdin.buffer), "<stdin>", limits, progress)
         else:
             raw = _from_path(Path(what), limits, progress)

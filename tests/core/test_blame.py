@@ -21,6 +21,8 @@ from fxframework.errors import (
     PluginError,
     Rule,
     Severity,
+    UnreadableError,
+    WriteRefusedError,
     install_line,
 )
 from fxframework.host import Host
@@ -207,6 +209,15 @@ def test_dev_full(tmp_path: Path) -> None:
     assert result.exit_code == 1
     assert "error[FXF0010]" in result.stderr
     assert "/dev/full" in result.stderr
+
+
+def test_closed_standard_streams(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.stdin", None)
+    monkeypatch.setattr("sys.stdout", None)
+    with pytest.raises(UnreadableError, match="standard input is closed"):
+        Source.open("-")
+    with pytest.raises(WriteRefusedError, match="standard output is closed"):
+        Sink.open("-")
 
 
 # --- What is not installed ----------------------------------------------------------------------

@@ -132,7 +132,7 @@ def test_links_are_a_folder_or_a_mapping() -> None:
     links = next(option for option in reader.options if option.name == "links")
     assert links.accept("folder") == "folder"
     assert links.accept({"a-0": HEADER}) == {"a-0": HEADER}
-    with pytest.raises(Exception, match="links takes a text"):
+    with pytest.raises(Exception, match="links takes a string"):
         links.accept(7)
 
 
