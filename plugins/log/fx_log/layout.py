@@ -1,7 +1,7 @@
 """Words, limits and names of Fuchsia's log formats, each with the section that declares it.
 
-"003" is the founding document on structured records; "notes" is what corrects it and adds what it
-leaves out: tags, attribution, legacy packets, rings. All integers are little endian.
+"logs-encoding" is Fuchsia's document "Log records encoding"; docs/formats describes what it leaves
+out: tags, attribution, legacy packets, rings. All integers are little endian.
 """
 
 from __future__ import annotations
@@ -26,14 +26,16 @@ __all__ = [
     "ArgType",
 ]
 
-# --- Structured records (003 "Records"; notes §1.1) --------------------------------------------
+# --- Structured records (logs-encoding, "Records") --------------------------------------------
 
 RECORD_TYPE: Final = 9
 MIN_RECORD_WORDS: Final = 2
 """Header and time."""
 MAX_RECORD_WORDS: Final = 4095
+CHAIN: Final = 64
+"""Arguments of a record that are checked to find out whether they fill it exactly."""
 SOUND_RUN: Final = 3
-"""Plausible records in a row after which reading goes on behind damage (notes §1.6)."""
+"""Plausible records in a row at which reading resumes after damage."""
 
 TYPE = Bits("type", 0, 3, "record type", values={9: "log record"})
 SIZE = Bits("size_words", 4, 15, "words in the record, this one included")
@@ -43,17 +45,17 @@ TAG_BITS = Bits("tag_bits", 16, 47, "tag and control bit")
 SEVERITY = Bits("severity", 56, 63, "severity")
 HEADER = WordLayout(
     "record header",
-    "003, Records; notes §1.1",
+    "logs-encoding, Records",
     (TYPE, SIZE, TAG, CONTROL_BIT, Bits("reserved", 48, 55, reserved=True), SEVERITY),
 )
 CONTROL: Final = 1 << 31
-"""Of ``tag_bits``: a control record (notes §1.1, LOG_CONTROL_BIT)."""
+"""Of ``tag_bits``: a control record (LOG_CONTROL_BIT)."""
 
-# --- Arguments (003 "Argument header"; notes §1.2) ---------------------------------------------
+# --- Arguments (logs-encoding, "Argument header") ---------------------------------------------
 
 
 class ArgType(IntEnum):
-    """Types of arguments that logs have; the others are the trace format's, or nobody's."""
+    """Types of arguments that logs have; the others are those of traces, or undefined."""
 
     NULL = 0
     INT64 = 3
@@ -65,30 +67,56 @@ class ArgType(IntEnum):
 
 ARG_NAMES: Final[Mapping[int, str]] = {int(type): type.name.lower() for type in ArgType}
 TRACE_TYPES: Final = frozenset({1, 2, 7, 8})
-"""Types that only the trace format has (notes §1.2): the reference parser says Unsupported."""
+"""Types that only the trace format has: the reference parser says Unsupported."""
 
 ARG_TYPE = Bits("type", 0, 3, "argument type", values=ARG_NAMES)
 ARG_SIZE = Bits("size_words", 4, 15, "words in the argument, this one included")
 NAME_REF = Bits("name_ref", 16, 31, "string reference of the name")
 VALUE_REF = Bits("value_ref", 32, 47, "string reference of the value")
 BOOL_VALUE = Bits("value", 32, 32, "the value")
-ARGUMENT = WordLayout("argument header", "003, Argument header", (ARG_TYPE, ARG_SIZE, NAME_REF))
+ARGUMENT = WordLayout(
+    "argument header", "logs-encoding, Argument header", (ARG_TYPE, ARG_SIZE, NAME_REF)
+)
 ARGUMENT_LAYOUTS: Final[Mapping[int, WordLayout]] = {
     ArgType.STRING: WordLayout(
-        "string argument", "003, String argument", (ARG_TYPE, ARG_SIZE, NAME_REF, VALUE_REF)
+        "string argument",
+        "logs-encoding, String argument",
+        (ARG_TYPE, ARG_SIZE, NAME_REF, VALUE_REF),
     ),
     ArgType.BOOL: WordLayout(
-        "bool argument", "003, Boolean argument", (ARG_TYPE, ARG_SIZE, NAME_REF, BOOL_VALUE)
+        "bool argument",
+        "logs-encoding, Boolean argument",
+        (ARG_TYPE, ARG_SIZE, NAME_REF, BOOL_VALUE),
     ),
 }
 """Headers of the types that have more than the plain one."""
 
 INLINE: Final = 0x8000
-"""Of a string reference: the bytes follow (notes §1.3). Without it anything but 0 is reserved."""
+"""Of a string reference: the bytes follow. Without it anything but 0 is reserved."""
 MAX_STRING: Final = 0x7FFF
 """Bytes in a string."""
+NUMBERS: Final = frozenset({ArgType.INT64, ArgType.UINT64, ArgType.DOUBLE})
+"""Types whose value is a word."""
 
-# --- Well-known arguments (notes §2, §1.5) ------------------------------------------------------
+
+def argument_size(header: int) -> int:
+    """Bytes of the argument with this header, by its type and strings.
+
+    0 for a type that logs do not have, and for a reserved string reference.
+    """
+    kind = ARG_TYPE.get(header)
+    if kind not in ARG_NAMES:
+        return 0
+    size = 16 if kind in NUMBERS else 8
+    for reference in (NAME_REF, VALUE_REF) if kind == ArgType.STRING else (NAME_REF,):
+        value = reference.get(header)
+        if value and not value & INLINE:
+            return 0
+        size += -(-(value & MAX_STRING) // 8) * 8
+    return size
+
+
+# --- Well-known arguments ------------------------------------------------------
 
 MONIKER: Final = "$__moniker"
 URL: Final = "$__url"
@@ -111,19 +139,19 @@ WELL_KNOWN: Final[Mapping[str, ArgType]] = {
 }
 """Arguments with a place of their own, and the only type that counts as such."""
 PRINTF: Final = "printf"
-"""The first argument of a structured printf of 2022 (notes §2.4)."""
+"""The first argument of a structured printf of 2022."""
 
-# --- Limits of the FIDL reference API, not of the wire (notes §1.4) -----------------------------
+# --- Limits of the FIDL reference API, not of the wire -----------------------------
 
 FIDL_ARGUMENTS: Final = 15
 FIDL_NAME_BYTES: Final = 256
 
-# --- The suffix of 2025 (notes §1.5) -------------------------------------------------------------
+# --- The suffix of 2025 -------------------------------------------------------------
 
 SUFFIX_BYTES: Final = 16
 """u32 bytes of the moniker, u32 bytes of the url, u64 logs rolled out; both texts follow."""
 
-# --- Legacy packets (notes §3) -------------------------------------------------------------------
+# --- Legacy packets -------------------------------------------------------------------
 
 PACKET_HEADER: Final = 32
 """pid, tid u64; time i64 ns; severity i32; dropped_logs u32."""
@@ -132,18 +160,18 @@ MAX_PACKET: Final = 32768
 MAX_TAGS: Final = 5
 MAX_TAG_BYTES: Final = 63
 LEGACY_SEVERITIES: Final = range(-10, 0x80)
-"""What severities of either era lie within (notes §1.6)."""
+"""The range of severities of both eras."""
 
 # --- Our container of legacy packets -------------------------------------------------------------
 
 STREAM_MAGIC: Final = b"\x89FXLLOG\n"
-"""Begins as no text does, and ends in what a text-mode copy would change."""
+"""Cannot begin a text file, and ends in a byte that a copy in text mode would change."""
 STREAM_VERSION: Final = 1
 STREAM_HEADER: Final = 16
 """Magic, u32 version, u32 zero. Then entries: u32 bytes of the packet, the packet."""
 STREAM_LENGTH: Final = 4
 
-# --- The IOBuffer ring (notes §1.5) ---------------------------------------------------------------
+# --- The IOBuffer ring ---------------------------------------------------------------
 
 RING_PAGE: Final = 4096
 """Page 0: u64 head, u64 tail, which never wrap; the ring begins at page 1."""

@@ -28,7 +28,7 @@ FORMATS = ("log", "log-legacy", "log-legacy-stream", "log-ring")
 NEAR = 1024
 """Bytes at the beginning in which a file that is named so must have a record's header."""
 ENOUGH = 3
-"""Records after which a file without a magic number is taken for logs (notes §1.6)."""
+"""Sound records after which a file is taken for logs: there is no magic number."""
 
 
 def sniff(probe: Probe) -> Confidence:
@@ -86,31 +86,11 @@ def _record(head: bytes, at: int, size: int) -> int:
     while argument < end:
         if argument + 8 > len(head):
             break
-        step = _argument(int.from_bytes(head[argument : argument + 8], "little"))
+        step = layout.argument_size(int.from_bytes(head[argument : argument + 8], "little"))
         if not step or argument + step > end:
             return 0
         argument += step
     return nbytes
-
-
-def _argument(header: int) -> int:
-    """Bytes of the argument with this header; 0 where there is no such argument."""
-    from fx_log import layout
-
-    number = layout.ARG_TYPE.get(header)
-    references = [layout.NAME_REF.get(header)]
-    if number == layout.ArgType.STRING:
-        references.append(layout.VALUE_REF.get(header))
-    if number not in layout.ARG_NAMES:
-        return 0
-    step = (
-        16 if number in {layout.ArgType.INT64, layout.ArgType.UINT64, layout.ArgType.DOUBLE} else 8
-    )
-    for reference in references:
-        if reference and not reference & layout.INLINE:
-            return 0
-        step += -(-(reference & layout.MAX_STRING) // 8) * 8
-    return step
 
 
 def sniff_ring(probe: Probe) -> Confidence:
@@ -163,7 +143,7 @@ def sniff_packet(probe: Probe) -> Confidence:
             return Confidence.NONE
         at += 1 + head[at]
         tags += 1
-    # Behind the tags stands text with a zero byte at its end, and no other.
+    # The tags are followed by a text with a zero byte at its end, and no other zero byte.
     text = head[at + 1 : -1]
     if at + 1 >= len(head) or 0 in text or not any(head[:24]):
         return Confidence.NONE

@@ -16,7 +16,7 @@ CONTROL_INFO: Final = 0x30
 
 
 class Level(IntEnum):
-    """The six severities (notes §2.2)."""
+    """The six severities."""
 
     TRACE = 0x10
     DEBUG = 0x20
@@ -34,7 +34,7 @@ SYSLOG: Final[Mapping[Level, int]] = {
     Level.ERROR: 3,
     Level.FATAL: 2,
 }
-"""Priority of syslog and journald (notes §8)."""
+"""Priority of syslog and journald."""
 PYTHON: Final[Mapping[Level, int]] = {
     Level.TRACE: 5,
     Level.DEBUG: 10,
@@ -43,12 +43,12 @@ PYTHON: Final[Mapping[Level, int]] = {
     Level.ERROR: 40,
     Level.FATAL: 50,
 }
-"""Level number of Python's logging (notes §8)."""
+"""Level number of Python's logging."""
 _ALIASES = {"WARNING": Level.WARN}
 
 
 def level_of(severity: int) -> Level:
-    """The level in whose band a severity byte lies; the upper bound belongs to it (notes §2.2)."""
+    """The level in whose band a severity byte lies; the upper bound belongs to it."""
     for level in Level:
         if severity <= level:
             return level
@@ -63,7 +63,7 @@ def legacy_level(severity: int) -> tuple[int, int]:
     """Severity byte and verbosity (0 none) that readers of 2022 took a packet's severity as.
 
     -10 to -3 were verbosities, -2 to 3 the levels from TRACE on, 0x21 to 0x2f verbosities below
-    INFO (notes §3). What they refused is clamped to a byte, as readers do today.
+    INFO. What they refused is clamped to a byte, as readers do today.
     """
     if -10 <= severity <= -3:
         return Level.DEBUG, -severity - 2
@@ -75,12 +75,12 @@ def legacy_level(severity: int) -> tuple[int, int]:
 
 
 def otel_number(severity: int) -> int:
-    """OpenTelemetry's severity number: exact at the levels, monotonic between them (notes §8)."""
+    """OpenTelemetry's severity number: exact at the levels, monotonic between them."""
     return min(max(1 + (severity - Level.TRACE) // 4, 1), 24)
 
 
 def python_level(severity: int) -> int:
-    """Python's level number: exact at the levels, interpolated between them (notes §8)."""
+    """Python's level number: exact at the levels, interpolated between them."""
     if severity <= Level.TRACE:
         return PYTHON[Level.TRACE]
     if severity >= Level.FATAL:
@@ -94,7 +94,10 @@ def python_level(severity: int) -> int:
 
 
 def parse_level(text: str) -> int:
-    """The severity byte of a name, in any case, or of a number 0 to 255; UsageError for neither."""
+    """The severity byte of a name, in any case, or of a number from 0 to 255.
+
+    Raises UsageError for anything else.
+    """
     name = text.strip().upper()
     level = _ALIASES.get(name) or Level.__members__.get(name)
     if level is not None:
@@ -106,6 +109,6 @@ def parse_level(text: str) -> int:
     if 0 <= number <= 255:
         return number
     raise UsageError(
-        f"{text!r} is no severity{did_you_mean(name, Level.__members__)}",
-        remedy=f"there are {', '.join(Level.__members__)}, and the bytes 0 to 255",
+        f"invalid severity {text!r}{did_you_mean(name, Level.__members__)}",
+        remedy=f"use {', '.join(Level.__members__)}, or a byte from 0 to 255",
     )

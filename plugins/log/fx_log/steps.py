@@ -1,4 +1,4 @@
-"""Steps of scenarios: threads that log what they do, who they are, and captures driven anew.
+"""Steps of scenarios: threads that log what they do, manifests, and replay of captures.
 
 They drive the writer on whatever target a scenario has (``fxframework.model.target.Target``).
 """
@@ -103,7 +103,7 @@ class Datagram:
     datagram: str = parameter(help="the bytes, in hex")
 
     def __attrs_post_init__(self) -> None:
-        """Refuse what is no hex."""
+        """Refuse what is not hex."""
         bytes.fromhex(self.datagram)
 
     def do(self, stage: ActionContext) -> None:
@@ -182,12 +182,12 @@ def _socket(run: Run, name: str) -> DatagramSink:
     device = run.device(name)
     if not isinstance(device, DatagramSink):
         raise UsageError(
-            f"device {name!r} is no socket", remedy="log to a device of kind log_socket"
+            f"device {name!r} is not a socket", remedy="log to a device of kind log_socket"
         )
     return device
 
 
-# --- A capture, driven anew ----------------------------------------------------------------------
+# --- Replay of a capture --------------------------------------------------------------------------
 
 
 @attrs.frozen
@@ -220,7 +220,7 @@ class _Piece:
 
 
 def replay(given: ReplayParameters, run: Run) -> Outcome:
-    """Drive a capture anew, on the target."""
+    """Replay a capture on the target."""
     with run.host.open(run.file(given.capture), format="log") as capture:
         pieces = list(_pieces(capture.records()))
     if given.socket:
@@ -242,7 +242,7 @@ def _pieces(records: Iterator[LogFileRecord]) -> Iterator[_Piece]:
 def _as_log(name: str, pieces: list[_Piece], run: Run) -> Outcome:
     """Send all records through a socket, and gather them as a log service does.
 
-    Padding and damage are no records, and what the file held is put in their place.
+    Padding and damage are not replayed; their bytes in the file are put in their place.
     """
     target = workload.target_of(run)
     sent = [piece for piece in pieces if piece.log]

@@ -314,3 +314,14 @@ def test_the_sample_is_typical() -> None:
 def test_options_that_make_no_sense_are_refused(option: dict[str, str]) -> None:
     with pytest.raises(UsageError):
         fxf.open(b"", format="log", **option)
+
+
+def test_damage_does_not_hide_the_sound_records_around_it() -> None:
+    records = [log(("n", "int64", number), ("message", "string", "x")) for number in range(50)]
+    damage = [b"\x05" * 8, b"\xff" * 24, b"\x09" + bytes(7), b"\x19" + bytes(15)]
+    data = b"".join(record + damage[number % len(damage)] for number, record in enumerate(records))
+    capture = opened(data)
+    assert capture.table("args").array("int").tolist() == list(range(50))
+    sound = [record for record in opened(data).records() if record.record == "log"]
+    assert len(sound) == 50
+    assert capture.summary().kinds["damaged"] == 50

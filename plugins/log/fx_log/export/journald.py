@@ -1,7 +1,7 @@
 """The exporter `journald`: logs in the journal's export format, which systemd's tools import.
 
-Fields are bytes, so nothing that a log holds is changed; what is not plain text stands in the
-binary form, with its length.
+Fields are bytes, so the contents of a log do not change; a value that is not plain text is written
+in the binary form, with its length.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from fxframework.registry import ExportSession
 __all__ = ["open_journald"]
 
 BOOT_ID: Final = hashlib.sha256(b"fxframework journald").hexdigest()[:32]
-"""Of a boot that nobody told: always the same."""
+"""The boot id where none is given: always the same."""
 LATEST: Final = (1 << 55) - 1
 """The greatest time, in microseconds, that the journal takes; of real times the least is 1."""
 FIELD_NAME: Final = 64
@@ -47,11 +47,11 @@ FIELD_NAME: Final = 64
 FIELDS: Final = 1000
 """Fields of an entry; importers refuse the whole file for one of more than 1024."""
 ROW_FIELDS: Final = 9
-"""Fields that an entry may have beside those of its head and its arguments."""
+"""Fields that an entry may have in addition to those of its head and its arguments."""
 HEAD_FIELDS: Final = 900
-"""Fields of these and of a head, which may have very many tags, that come out."""
+"""The most fields of a row and a head, which may have very many tags, that are written."""
 KEY: Final = "KEY_"
-"""What the name of a log's own key begins with where without it it would be another's, or none."""
+"""Prefix of a log's own key whose field name would be taken or invalid without it."""
 OWN_FIELDS: Final = frozenset(
     {
         "MESSAGE",
@@ -73,16 +73,16 @@ _BOOT_ID: Final = re.compile(r"[0-9a-f]{32}")
 
 
 def open_journald(sink: Sink, options: Mapping[str, Any]) -> ExportSession:
-    """The exporter `journald`. Raises UsageError for a boot id or a host's name that is none."""
+    """The exporter `journald`. Raises UsageError for an invalid boot id or host name."""
     boot_id = str(options["boot_id"]).replace("-", "").lower() or BOOT_ID
     if not _BOOT_ID.fullmatch(boot_id) or not int(boot_id, 16):
         raise UsageError(
-            f"boot_id is {options['boot_id']!r}, which is no id",
-            remedy="it is 32 hex digits, not all of them zero, as in _BOOT_ID",
+            f"invalid boot_id {options['boot_id']!r}",
+            remedy="give 32 hex digits, not all of them zero, as in _BOOT_ID",
         )
     host = str(options["hostname"])
     if not host.isprintable():
-        raise UsageError(f"hostname is {host!r}", remedy="a host's name is one line of text")
+        raise UsageError(f"invalid hostname {host!r}", remedy="give one line of printable text")
     return _JournaldExport(sink, options, boot_id, host)
 
 
@@ -101,7 +101,7 @@ class _JournaldExport:
     def write(self, capture: Capture) -> None:
         """Write the logs of one capture.
 
-        Raises WriteRefusedError where there are none, UsageError for an offset that is none.
+        Raises WriteRefusedError where there are none, UsageError for an invalid offset.
         """
         offset = utc_offset(self._options, capture)
         entries = _Entries(capture.strings, self._fields, self._dropped)
@@ -255,7 +255,7 @@ def _field(name: bytes, value: bytes) -> bytes:
 
 
 def _ending(value: bytes) -> bytes:
-    """What comes behind the name of a field: a line, or where it is no text the bytes' length."""
+    """What follows the name of a field: "=" and a line, or the length and bytes of other values."""
     if _CONTROL.search(value) is None and (value.isascii() or _is_text(value)):
         return b"=%b\n" % value
     return b"\n%b%b\n" % (len(value).to_bytes(8, "little"), value)

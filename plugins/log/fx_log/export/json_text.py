@@ -30,7 +30,7 @@ __all__ = ["open_json"]
 
 
 def open_json(sink: Sink, options: Mapping[str, Any]) -> ExportSession:
-    """The exporter `json`. Raises UsageError for an option that is none of its words."""
+    """The exporter `json`. Raises UsageError for an unknown value of an option."""
     return _JsonExport(sink, options)
 
 
@@ -43,7 +43,7 @@ def quoted(text: str) -> str:
 
 
 def unquoted(text: str) -> str:
-    """What stands between the quotes of the text as a JSON string."""
+    """The text as a JSON string, without the quotes."""
     return quoted(text)[1:-1]
 
 
@@ -115,7 +115,7 @@ class _JsonExport(LineExport):
         return repr(value)
 
     def _joined(self, args: Members) -> str:
-        """Members in order of their names; of one name the first."""
+        """Members in the order of their names; of those with the same name, the first."""
         members = dict(reversed(args))
         self._dropped[SAME_NAME] += len(args) - len(members)
         # Of the texts, not of their JSON, in which an escape begins with a late character.
@@ -129,7 +129,7 @@ def _errors(dropped: int, rolled_out: int) -> str:
 
 
 class _HeadJson:
-    """Makes what stands before the time, what behind it, and whether there is a message."""
+    """Makes the text before the time, the text after it, and whether there is a message."""
 
     def __init__(self, strings: Mapping[int, str], texts: Texts, before: str) -> None:
         self._strings = strings

@@ -15,10 +15,10 @@ from fxframework.model.table import Table
 __all__ = ["VERBOSITY", "LineExport", "Member", "Members"]
 
 Member = tuple[str, str]
-"""The name of an argument as it comes out, and the whole of it."""
+"""The name of an argument as it is written, and the whole argument."""
 Members = Sequence[Member]
 VERBOSITY: Final = "verbosity"
-"""The key that shows what writers of 2022 gave apart from the severity."""
+"""The key of a verbosity that writers of 2022 gave in addition to the severity."""
 
 
 class LineExport(abc.ABC):
@@ -51,4 +51,4 @@ class LineExport(abc.ABC):
     def _lines(
         self, capture: Capture
     ) -> tuple[Callable[[Table], Sequence[Member]], Callable[[Batch[Member]], Iterator[str]]]:
-        """What makes members of arguments, and lines of logs."""
+        """The functions that make members of arguments, and lines of logs."""

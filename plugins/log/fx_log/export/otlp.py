@@ -1,7 +1,7 @@
-"""The exporter `otlp`: logs as OpenTelemetry's LogsData in its JSON form (notes §8).
+"""The exporter `otlp`: logs as OpenTelemetry's LogsData in its JSON form.
 
-A resource stands for each component, in chunks of so many logs that memory is bounded; within
-one, logs of a component come in their order. What is made does not depend on how a reader batches.
+There is a resource for each component in each chunk of logs; chunks bound the memory. Within a
+resource, logs keep their order. The output does not depend on how a reader batches.
 """
 
 from __future__ import annotations
@@ -50,9 +50,9 @@ CHUNK_SIZE: Final = 1 << 23
 """Characters of such logs."""
 SCOPE: Final = "fxframework"
 NO_SERVICE: Final = "unknown_service"
-"""What OpenTelemetry calls a service that is not known."""
+"""OpenTelemetry's name of an unknown service."""
 UNNAMED: Final = "fuchsia.unnamed"
-"""Key of an argument whose name is empty, as no attribute's may be."""
+"""Key of an argument with an empty name, which attributes cannot have."""
 BOOT_TIME: Final = "fuchsia.boot_time_ns"
 VERBOSITY: Final = "verbosity"
 OWN_KEYS: Final = frozenset(
@@ -69,15 +69,15 @@ OWN_KEYS: Final = frozenset(
         VERBOSITY,
     }
 )
-"""Keys of ours; a log's own of such a name gets a number."""
+"""Keys that this exporter writes; a log's own key of such a name gets a number."""
 
 
 def open_otlp(sink: Sink, options: Mapping[str, Any]) -> ExportSession:
-    """The exporter `otlp`. Raises UsageError for a time that is none."""
+    """The exporter `otlp`. Raises UsageError for an invalid time."""
     observed = int(options["observed_ns"]) or time.time_ns()
     if not 0 < observed <= U64_MAX:
         raise UsageError(
-            f"observed_ns is {observed}, which is no time in nanoseconds since 1970",
+            f"invalid observed_ns {observed}: must be nanoseconds since 1970, from 1 to 2^64-1",
             remedy="0 is the time of the export",
         )
     return _OtlpExport(sink, options, observed)
@@ -99,7 +99,7 @@ class _OtlpExport:
     def write(self, capture: Capture) -> None:
         """Add the logs of one capture.
 
-        Raises WriteRefusedError where there are none, UsageError for an offset that is none.
+        Raises WriteRefusedError where there are none, UsageError for an invalid offset.
         """
         records = _Records(
             capture, utc_offset(self._options, capture), self._observed, self._dropped
@@ -180,7 +180,7 @@ class _Records:
         ):
             resource, level, own, given = self._heads[key]
             moment = 0 if self.offset is None else ns + self.offset
-            if not 0 < moment <= U64_MAX:  # 0 is how the time says that it is not known
+            if not 0 < moment <= U64_MAX:  # 0 means that the time is not known
                 moment = 0
                 own += _member(BOOT_TIME, _int(ns))
             if dropped:
@@ -245,7 +245,7 @@ class _HeadJson:
 
 
 def _distinct(attributes: Sequence[Attribute]) -> Sequence[Attribute]:
-    """The same with names that differ: one that stands again gets ``#2``, ``#3`` and so on."""
+    """The same with names that differ: a repeated one gets ``#2``, ``#3`` and so on."""
     names = {name for name, _ in attributes}
     if len(names) == len(attributes):
         return attributes
@@ -264,7 +264,7 @@ def _distinct(attributes: Sequence[Attribute]) -> Sequence[Attribute]:
 
 
 def _key(name: str) -> str:
-    """The key that a name makes, as it stands between quotes."""
+    """The key of an argument with this name, as a JSON string without the quotes."""
     return f"{name}#2" if name in OWN_KEYS else _unquoted(name or UNNAMED)
 
 
@@ -277,7 +277,7 @@ def _string(text: str) -> str:
 
 
 def _int(value: int) -> str:
-    """An integer; above what 64 bits hold with a sign it stands as a text."""
+    """An integer; one above 2^63-1 is written as a string."""
     return f'{{"intValue":"{value}"}}' if value <= NS_MAX else f'{{"stringValue":"{value}"}}'
 
 

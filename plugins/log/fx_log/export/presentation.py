@@ -1,7 +1,7 @@
-"""What a log is to those it is shown to: its row of `logs` with its tags and arguments beside it.
+"""Presentation: a log with its tags and arguments, as all exporters of logs take it.
 
-All exporters of logs draw on this, whatever format filled the tables. Memory is bounded: batches
-of `logs`, `log_tags` and `args` are walked side by side, as all three are in the order of `logs`.
+It works on the tables of any format. Memory is bounded: batches of `logs`, `log_tags` and `args`
+are read side by side, as all three are in the order of `logs`.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ REMEMBERED_BYTES: Final = 1 << 25
 PIECE: Final = 1 << 20
 """Characters that are put together before they are written."""
 ENDLESS: Final = NS_MAX
-"""Behind every row."""
+"""Greater than every row number."""
 NOT_UTF8: Final = "strings that are not UTF-8, in part"
 NO_OFFSET: Final = "wall times: the offset from UTC is not known (-o utc_offset_ns=NS)"
 """What exporters leave out of the logs of a capture whose clock is not tied to UTC."""
@@ -362,7 +362,7 @@ class Forms(Generic[V]):
     integer: Callable[[int], V]
     double: Callable[[float], V]
     data: Callable[[bytes], V]
-    """Of a type that logs do not have: the words as they stood."""
+    """Of a type that logs do not have: its words, unchanged."""
     true: V
     false: V
     null: V
@@ -428,8 +428,8 @@ def utc_offset(options: Mapping[str, Any], capture: Capture) -> int | None:
     given = int(options["utc_offset_ns"])
     if abs(given) > NS_MAX:
         raise UsageError(
-            f"utc_offset_ns is {given}, which is no time in nanoseconds",
-            remedy="it is the time since 1970 in UTC, less the time on the capture's clock",
+            f"invalid utc_offset_ns {given}: must be from -2^63+1 to 2^63-1",
+            remedy="give the time since 1970 in UTC, less the time on the capture's clock",
         )
     return given or capture.utc_offset_ns
 
@@ -467,12 +467,12 @@ def process_names(capture: Capture) -> dict[int, int]:
 
 
 def choice(options: Mapping[str, Any], name: str, known: Sequence[str]) -> str:
-    """The value of an option that is one of some words; UsageError where it is none of them."""
+    """The value of an option with fixed values. Raises UsageError for an unknown one."""
     value = str(options[name])
     if value not in known:
         raise UsageError(
-            f"{name} is {value!r}{did_you_mean(value, known)}",
-            remedy=f"it is one of {', '.join(known)}",
+            f"invalid {name} {value!r}{did_you_mean(value, known)}",
+            remedy=f"use one of {', '.join(known)}",
         )
     return value
 
@@ -480,14 +480,14 @@ def choice(options: Mapping[str, Any], name: str, known: Sequence[str]) -> str:
 def nothing_to_write(capture: Capture) -> WriteRefusedError:
     """The refusal of a capture without logs."""
     return WriteRefusedError(
-        "there is nothing to write: no log",
+        "the capture has no logs to write",
         path=capture.name,
         remedy="`fxf info` shows what the capture holds",
     )
 
 
 def left_out(capture: Capture) -> Counter[str]:
-    """What of a capture is no log, by name: damage, and rows of tables that only others have."""
+    """What a capture has beside logs, by name: damage, and rows of tables of other formats."""
     left: Counter[str] = Counter()
     left["damaged stretches"] = capture.summary().kinds.get("damaged", 0)
     if capture.schemas.keys() - OWN_TABLES:

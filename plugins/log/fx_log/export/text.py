@@ -58,12 +58,12 @@ COLOURS: Final[Mapping[Level, str]] = {
 
 
 def open_text(sink: Sink, options: Mapping[str, Any]) -> ExportSession:
-    """The exporter `text`. Raises UsageError for an option that is none of its words."""
+    """The exporter `text`. Raises UsageError for an unknown value of an option."""
     return _TextExport(sink, options)
 
 
 def plain(text: str) -> str:
-    """The text as it is, or as a JSON string where it would break the line or hide in it."""
+    """The text, or a JSON string of one that has characters that cannot be printed."""
     if not text or text.isprintable():
         return text
     return "".join(
@@ -73,7 +73,7 @@ def plain(text: str) -> str:
 
 
 def _escaped(character: str) -> str:
-    """A character as JSON has it in plain ASCII."""
+    """A character as an escape of JSON."""
     units = character.encode("utf-16-be", "surrogatepass").hex()
     return "".join(f"\\u{units[at : at + 4]}" for at in range(0, len(units), 4))
 
@@ -180,7 +180,7 @@ class _TextExport(LineExport):
 
 
 def _seconds(ts: I64) -> list[str]:
-    """Times in seconds, to the microsecond; before the clock began there is only 0.
+    """Times in seconds, to the microsecond; negative times show as 0.
 
     Seconds have five digits at least. The digits are made of all times together, as far as they
     are as long as each other.
@@ -204,7 +204,7 @@ def _seconds(ts: I64) -> list[str]:
 
 
 class _HeadText:
-    """Makes what stands between the time of a line and its message."""
+    """Makes the part of a line between its time and its message."""
 
     def __init__(
         self,

@@ -59,9 +59,7 @@ def encoded(what: str, name: str, text: str, limit: int) -> bytes:
     except UnicodeEncodeError as error:
         raise refusal("FXL0403", f"{what}: {name} holds a lone surrogate: {error}") from None
     if len(data) > limit:
-        raise refusal(
-            "FXL0405", f"{what}: {name} has {len(data)} bytes, and the format holds {limit}"
-        )
+        raise refusal("FXL0405", f"{what}: {name} has {len(data)} bytes; at most {limit} fit")
     return data
 
 
@@ -87,7 +85,7 @@ _NUMBERS = {name: number for number, name in wire.ARG_NAMES.items()}
 
 @attrs.define(kw_only=True)
 class Argument:
-    """A named value of a record (003, Argument header).
+    """A named value of a record (logs-encoding, Argument header).
 
     ``type`` is one of null int64 uint64 double string bool; the number of a type that logs do not
     have, ``value`` then being the words behind the name as bytes; or ``damaged``, ``value`` then
@@ -104,7 +102,7 @@ class Argument:
     """Byte offset of its header in the (unpacked) file."""
 
     def to_json(self) -> dict[str, Any]:
-        """The argument as CONTRACTS §3 shows it."""
+        """The argument as record JSON shows it."""
         out: dict[str, Any] = {}
         show_text(out, "name", self.name)
         out["type"] = self.type
@@ -123,7 +121,7 @@ class Argument:
     def from_json(cls, given: Any, what: str = "argument") -> Argument:
         """An argument from its JSON. Raises WriteRefusedError (FXL0401 to FXL0404)."""
         if not isinstance(given, Mapping):
-            raise refusal("FXL0401", f"{what}: an argument is an object, not {given!r}")
+            raise refusal("FXL0401", f"{what}: an argument must be an object, not {given!r}")
         form = JsonFields(what, given, refuse_number)
         if given.get("type") == DAMAGED:
             form.used.add("type")
@@ -193,8 +191,7 @@ class Argument:
         words = 1 + (len(name) + padding(len(name)) + len(rest)) // WORD
         if words > wire.ARG_SIZE.limit:
             raise refusal(
-                "FXL0407", f"{what}: it needs {words} words, a size field holds "
-                f"{wire.ARG_SIZE.limit}"
+                "FXL0407", f"{what}: needs {words} words; at most {wire.ARG_SIZE.limit} fit"
             )  # fmt: skip
         return _U64.pack(header | words << wire.ARG_SIZE.low) + pad8(name) + rest
 
@@ -206,7 +203,7 @@ class Argument:
     @staticmethod
     def _words(what: str, data: bytes) -> bytes:
         if len(data) % WORD:
-            raise refusal("FXL0404", f"{what}: its value is no whole number of 8-byte words")
+            raise refusal("FXL0404", f"{what}: its value must be a whole number of 8-byte words")
         return data
 
 
@@ -215,7 +212,7 @@ class Damage(Exception):  # noqa: N818 (raised and caught within an argument, no
 
 
 class ArgumentReader:
-    """The arguments of a record, read one after another (003, Argument header; notes §4.1)."""
+    """The arguments of a record, read one after another (logs-encoding, Argument header)."""
 
     def __init__(self, data: memoryview, at: int, end: int, place: Callable[[int], int]) -> None:
         self.data = data
@@ -265,7 +262,7 @@ class ArgumentReader:
         return argument
 
     def decode(self, header: int, number: int) -> Argument:
-        """The argument with this header, which stands before the position."""
+        """The argument with this header, which has been read."""
         start = self.start
         size = WORD * wire.ARG_SIZE.get(header)
         if number > ArgType.BOOL:
@@ -323,7 +320,7 @@ class ArgumentReader:
         return value
 
     def string(self, reference: int) -> bytes:
-        """The bytes of a string reference (003, Primitives); their padding is stepped over."""
+        """The bytes of a string reference (logs-encoding, Primitives); skips their padding."""
         if not reference:
             return b""
         if not reference & wire.INLINE:

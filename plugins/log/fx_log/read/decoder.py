@@ -58,7 +58,7 @@ _RESERVED = wire.HEADER.reserved_mask
 
 
 def plausible(header: int, room: int) -> bool:
-    """Whether a word could be the header of a record that has ``room`` bytes (notes §1.6)."""
+    """Whether a word could be the header of a record that has ``room`` bytes."""
     size = WORD * wire.SIZE.get(header)
     return (
         header & wire.TYPE.limit == wire.RECORD_TYPE
@@ -75,6 +75,8 @@ def _resume(view: memoryview, at: int) -> int:
     """
     whole = len(view) // WORD * WORD
     for start in _candidates(view, at + WORD, whole):
+        if _chained(view, start):
+            return start
         end = start
         for _ in range(wire.SOUND_RUN):
             (header,) = _U64.unpack_from(view, end)
@@ -86,6 +88,22 @@ def _resume(view: memoryview, at: int) -> int:
         else:
             return start
     return len(view)
+
+
+def _chained(view: memoryview, at: int) -> bool:
+    """Whether arguments fill the record with a plausible header at byte ``at`` exactly."""
+    (header,) = _U64.unpack_from(view, at)
+    end = at + WORD * wire.SIZE.get(header)
+    argument = at + WORD * wire.MIN_RECORD_WORDS
+    for _ in range(wire.CHAIN):
+        (header,) = _U64.unpack_from(view, argument) if argument < end else (0,)
+        size = wire.argument_size(header)
+        if not size or size != WORD * wire.ARG_SIZE.get(header):
+            return False
+        argument += size
+        if argument >= end:
+            return argument == end
+    return False
 
 
 def _candidates(view: memoryview, start: int, whole: int) -> Iterator[int]:
@@ -181,7 +199,7 @@ class RecordDecoder:
 
 
 class Walk:
-    """A walk through a file. Findings about a record stand in ``found`` when it is given."""
+    """A walk through a file. ``found`` has the findings about a record when it is given."""
 
     def __init__(
         self, view: memoryview, found: list[tuple[str, str, int]], decoder: RecordDecoder
@@ -238,7 +256,7 @@ class Walk:
         return record
 
     def lint(self, record: LogRecord) -> None:
-        """Hold a record to the limits of the FIDL reference API (notes §1.4)."""
+        """Hold a record to the limits of the FIDL reference API."""
         if len(record.args) > wire.FIDL_ARGUMENTS:
             self.find("FXL0301", f"{len(record.args)} arguments", record.offset)
         for argument in record.args:
@@ -247,7 +265,7 @@ class Walk:
                 self.find("FXL0302", f"a name of {nbytes} bytes", argument.offset)
 
     def packet(self, at: int, start: int, end: int) -> LegacyPacket | Damaged:
-        """The packet of bytes ``start`` to ``end``; its record begins at ``at`` (notes §3)."""
+        """The packet of bytes ``start`` to ``end``; its record begins at ``at``."""
         data = self.view[start:end]
         try:
             packet = _packet(data, lambda code, message: self.find(code, message, at))
@@ -273,7 +291,7 @@ def _gives(record: LogFileRecord, data: bytes) -> bool:
 
 
 def _packet(data: memoryview, find: Callable[[str, str], None]) -> LegacyPacket:
-    """The legacy packet of these bytes, by the checks of the reference in their order (notes §3).
+    """The legacy packet of these bytes, by the checks of the reference in their order.
 
     Raises Damage with the code and a message.
     """
@@ -361,7 +379,7 @@ class LogWalk(Walk):
         elif size < WORD * wire.MIN_RECORD_WORDS:
             code, message = "FXL0002", f"a record of {size // WORD} words"
         elif size > left:
-            code, message = "FXL0003", f"a record of {size} bytes, and {left} are left"
+            code, message = "FXL0003", f"a record of {size // WORD} words; {left} bytes are left"
         if code is not None:
             return self.damaged(code, at, _resume(view, at), message)
         if self.max_record and size > self.max_record:
@@ -369,7 +387,7 @@ class LogWalk(Walk):
         return self.log(view, at, at + size)
 
     def attribution(self, at: int) -> Attribution | None:
-        """The suffix at byte ``at``, where there is room for one (notes §1.5)."""
+        """The suffix at byte ``at``, where there is room for one."""
         view = self.view
         left = len(view) - at
         if left < wire.SUFFIX_BYTES:
@@ -379,7 +397,7 @@ class LogWalk(Walk):
         middle = start + moniker + padding(moniker)
         end = middle + url + padding(url)
         if end > len(view):
-            self.find("FXL0210", f"{moniker} and {url} bytes, and {left} are left", at)
+            self.find("FXL0210", f"{moniker} and {url} bytes; {left} are left", at)
             return None
         record = Attribution(
             offset=at,
@@ -421,14 +439,14 @@ class StreamWalk(Walk):
                 return
             (nbytes,) = _LENGTH.unpack_from(view, at)
             if nbytes > left:
-                message = f"a packet of {nbytes} bytes, and {left} are left"
+                message = f"a packet of {nbytes} bytes; {left} are left"
                 yield self.damaged("FXL0701", at, len(view), message)
                 return
             yield self.packet(at, start, start + nbytes)
             at = start + nbytes
 
     def header(self) -> LogFileRecord:
-        """The header, or what stands there instead."""
+        """The header, or damage in its place."""
         data = self.view[: wire.STREAM_HEADER].tobytes()
         if not data.startswith(StreamHeader().pack()[:12]) or len(data) < wire.STREAM_HEADER:
             return self.damaged("FXL0702", 0, len(data))
@@ -448,7 +466,7 @@ class RingWalk(Walk):
         if not len(view):
             return
         if len(view) < wire.RING_PAGE:
-            yield self.damaged("FXL0801", 0, len(view), f"{len(view)} bytes are no page")
+            yield self.damaged("FXL0801", 0, len(view), f"{len(view)} bytes, less than a page")
             return
         capacity = len(view) - wire.RING_PAGE
         head, tail = _TWO.unpack_from(view)
@@ -505,7 +523,7 @@ class RingWalk(Walk):
         start = at + wire.RING_ENTRY
         size = wire.RING_ENTRY + length + padding(length)
         if size > left or size > wire.RING_MAX_ENTRY:
-            message = f"a payload of {length} bytes, and {left - wire.RING_ENTRY} are left"
+            message = f"a payload of {length} bytes; {left - wire.RING_ENTRY} are left"
             return self.lost("FXL0803", line[at:used], place(at), message)
         entry = RingEntry(offset=place(at), nbytes=size, tag=tag)
         end = start + length

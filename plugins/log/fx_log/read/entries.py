@@ -52,7 +52,7 @@ class Entry:
 def split_attribution(
     args: Sequence[Argument],
 ) -> tuple[Sequence[Argument], Mapping[str, Argument]]:
-    """The arguments of a log, and those of its tail that the archivist appended (§1.5).
+    """The arguments of a log, and those of its tail that the archivist appended.
 
     They are taken off the end as long as they are such; of two with one name the last one counts.
     """
@@ -156,7 +156,7 @@ class Meaning:
     def _attribute(
         self, entry: Entry, record: LogRecord, appended: Mapping[str, Argument], find: Find
     ) -> None:
-        """Say who logged: by the record itself, its suffix, or a manifest (§1.5)."""
+        """Say who logged: by the record itself, its suffix, or a manifest."""
         suffix = record.suffix
         if suffix is not None:
             entry.component, entry.url = suffix.moniker, suffix.url
@@ -188,7 +188,7 @@ class Meaning:
     def _project(
         self, entry: Entry, args: Sequence[Argument], record: LogRecord, find: Find
     ) -> list[Argument] | None:
-        """Give the well-known arguments their places (§2); gives those of a structured printf."""
+        """Give the well-known arguments their places; gives those of a structured printf."""
         seen: set[str] = set()
         positional: list[Argument] | None = None
         open_printf = False
@@ -241,7 +241,7 @@ def _encoded(text: str) -> bytes:
     return text.encode(errors="surrogateescape")
 
 
-# --- Structured printf of 2022 (§2.4) -------------------------------------------------------------
+# --- Structured printf of 2022 -------------------------------------------------------------
 
 _CONVERSION = re.compile(
     rb"%(?:%|(?P<flags>[-+ #0]*)(?P<width>\d{0,3})(?:\.(?P<precision>\d{0,3}))?"

@@ -22,9 +22,9 @@ from fxframework.kit.explain import Explainer, check_offset
 
 __all__ = ["explain_legacy", "explain_log", "explain_ring", "explain_stream"]
 
-RECORDS = "003, Records"
-PACKETS = "notes §3"
-RINGS = "notes §1.5"
+RECORDS = "logs-encoding, Records"
+PACKETS = "docs, Legacy log packets"
+RINGS = "docs, Log rings"
 
 
 def explain_log(source: Source, offset: int) -> list[FieldView]:
@@ -69,7 +69,7 @@ def _explain(form: str, source: Source, offset: int) -> list[FieldView]:
 
 
 class _Place:
-    """How far bytes of a file are apart, where those of a ring go around (notes §1.5)."""
+    """How far bytes of a file are apart, where those of a ring go around."""
 
     def __init__(self, size: int, *, ring: bool) -> None:
         self._page = wire.RING_PAGE if ring and size > wire.RING_PAGE else 0

@@ -7,6 +7,7 @@ cdef int NOT_A_RECORD, RECORD_TOO_SMALL, RECORD_TRUNCATED, ODD_BYTES, TIME_TRUNC
 cdef int OVER_MAX_RECORD, SUFFIX_TRUNCATED, PACKET_TRUNCATED
 cdef int ENTRY_TOO_SMALL, ENTRY_TOO_LONG, ENTRY_WITHOUT_RECORD, ENTRY_TRAILING_BYTES
 cdef int ENTRY_PADDING_NOT_ZERO
+cdef int CHAIN, STRING, INLINE, MAX_STRING, ARGUMENT_TYPES, NUMBER_TYPES
 cdef int RECORD_TYPE, MIN_WORDS, SOUND_RUN, ENTRY_HEADER_WORDS, MAX_ENTRY_WORDS, NOWHERE
 cdef long long LOW32, LATEST
 
@@ -40,6 +41,15 @@ cdef class LogFramer(Framer):
     @cython.final
     @cython.locals(word=cython.longlong, size=cython.longlong)
     cdef bint plausible(self, long long at) noexcept nogil
+    @cython.final
+    @cython.locals(
+        end=cython.longlong, at=cython.longlong, count=cython.int, word=cython.longlong,
+        size=cython.longlong,
+    )
+    cdef bint chained(self, long long start) noexcept nogil
+    @cython.final
+    @cython.locals(kind=cython.int, ref=cython.int, value=cython.int, words=cython.longlong)
+    cdef long long argument_words(self, long long word) noexcept nogil
     @cython.final
     @cython.locals(begin=cython.longlong, at=cython.longlong, good=cython.int)
     cdef long long sound_after(self, long long start) noexcept nogil

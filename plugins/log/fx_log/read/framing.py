@@ -40,6 +40,13 @@ ENTRY_PADDING_NOT_ZERO = 807
 RECORD_TYPE = 9
 MIN_WORDS = 2
 SOUND_RUN = 3
+CHAIN = 64
+STRING = 6
+INLINE = 0x8000
+MAX_STRING = 0x7FFF
+# Types of arguments that logs have, and those of them whose value is a word: a bit each.
+ARGUMENT_TYPES = 0x279
+NUMBER_TYPES = 0x38
 ENTRY_HEADER_WORDS = 2
 MAX_ENTRY_WORDS = 8192
 LOW32 = 0xFFFFFFFF
@@ -178,14 +185,40 @@ class LogFramer(Framer):
             return False
         return (word >> 48) & 0xFF == 0 and word >> 56 > 0
 
-    def sound_after(self, start: int) -> int:
-        """The first word from ``start`` at which plausible records follow each other.
+    def chained(self, start: int) -> bool:
+        """Whether arguments fill the record with a plausible header at ``start`` exactly."""
+        end = start + ((self.words[start] >> 4) & 0xFFF)
+        at = start + MIN_WORDS
+        count = 0
+        while at < end and count < CHAIN:
+            word = self.words[at]
+            size = self.argument_words(word)
+            if size == 0 or size != (word >> 4) & 0xFFF:
+                return False
+            at += size
+            count += 1
+        return at == end and count > 0
 
-        Three of them, or fewer that end where the file does. The end of the file where there are
-        none.
+    def argument_words(self, word: int) -> int:
+        """Words of the argument with this header, by its type and strings; 0 for undefined ones."""
+        kind = word & 15
+        ref = (word >> 16) & 0xFFFF
+        value = (word >> 32) & 0xFFFF if kind == STRING else 0
+        if not (ARGUMENT_TYPES >> kind) & 1 or 0 < ref < INLINE or 0 < value < INLINE:
+            return 0
+        words = 1 + (((ref & MAX_STRING) + 7) >> 3) + (((value & MAX_STRING) + 7) >> 3)
+        return words + 1 if (NUMBER_TYPES >> kind) & 1 else words
+
+    def sound_after(self, start: int) -> int:
+        """The first word from ``start`` at which reading can resume; the end where there is none.
+
+        It begins a plausible record that its arguments fill exactly, or three plausible records in
+        a row, or fewer that end where the file does.
         """
         begin = start
         while begin < self.total:
+            if self.plausible(begin) and self.chained(begin):
+                return begin
             at = begin
             good = 0
             while good < SOUND_RUN and at < self.total and self.plausible(at):
@@ -200,8 +233,8 @@ class LogFramer(Framer):
 class RingFramer(Framer):
     """The entries of a ring that hold a record, in the words between its tail and its head.
 
-    ``base`` is the byte of the file at which the first word stands; from word ``wrap`` on, words
-    stand ``capacity`` bytes before that.
+    ``base`` is the byte offset in the file of the first word. Words from ``wrap`` on are
+    ``capacity`` bytes before the place that follows from it.
     """
 
     def __init__(

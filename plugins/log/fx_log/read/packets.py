@@ -77,7 +77,7 @@ class PacketScan(Kernel):
         self.most = LATEST
         self.done = 0
         self.era_2022 = 0
-        # Strings of packets stand at any byte: they are copied to whole words.
+        # Strings of packets are not aligned: they are copied to whole words.
         self.scratch = room(64, "i8")
         self.letters = memoryview(self.scratch).cast("B")
         self.severity = 0

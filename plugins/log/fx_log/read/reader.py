@@ -1,7 +1,6 @@
-"""Readers: bytes of logs to Captures. Records come from ``records.py``, tables from the kernels.
+"""Readers: bytes of logs to Captures. Records come from ``decoder.py``, tables from the scans.
 
-``fxframework.kit.scanned`` says what is done with them. Each column is made when it is first asked
-for.
+``fxframework.kit.scanned`` has what readers share. A column is made when it is first asked for.
 """
 
 from __future__ import annotations
@@ -162,7 +161,7 @@ class LogPass(FirstPass[LogPart]):
 
 
 class LogCapture(ScannedCapture[LogPass, LogPart]):
-    """Structured records, one after another (document 003)."""
+    """Structured records, one after another."""
 
     format = "log"
     rules = RULES
@@ -182,9 +181,9 @@ class LogCapture(ScannedCapture[LogPass, LogPart]):
             value = request.options.get(name, known[0])
             if value not in known:
                 raise UsageError(
-                    f"{name} is {value!r}{did_you_mean(value, known)}",
+                    f"invalid {name} {value!r}{did_you_mean(value, known)}",
                     path=source.name,
-                    remedy=f"there are {', '.join(filter(None, known))}",
+                    remedy=f"use one of {', '.join(filter(None, known))}",
                 )
         super().__init__(source, request)
         for text in (*WELL_KNOWN, *LEVEL_NAMES):
@@ -337,7 +336,7 @@ class LogCapture(ScannedCapture[LogPass, LogPart]):
 
 
 class RingCapture(LogCapture):
-    """The image of an IOBuffer ring (notes §1.5); rows and records stand in reading order."""
+    """The image of an IOBuffer ring; rows and records are in reading order."""
 
     format = "log-ring"
 
@@ -350,7 +349,7 @@ class RingCapture(LogCapture):
         """Bytes ever given up, as the image says."""
 
     def resume(self) -> tuple[int, bytes] | None:
-        """None: a ring is no file that grows."""
+        """None: a ring does not grow."""
         return None
 
     @property
@@ -360,7 +359,7 @@ class RingCapture(LogCapture):
 
     @property
     def _used(self) -> int:
-        """Bytes between tail and head; -1 where these make no sense."""
+        """Bytes between tail and head; -1 where these are invalid."""
         head, tail, capacity = self.head, self.tail, self._capacity
         if head % 8 or tail % 8 or capacity % 8 or not 0 <= head - tail <= capacity:
             return -1
@@ -394,7 +393,7 @@ class RingCapture(LogCapture):
 
     @property
     def _start(self) -> int:
-        """Byte of the ring at which the tail stands."""
+        """Byte of the ring at which the oldest entry begins."""
         return self.tail % self._capacity if self._capacity else 0
 
     def _finish(self, reading: Reading) -> None:
@@ -416,7 +415,7 @@ class RingCapture(LogCapture):
 
 
 class LegacyCapture(LogCapture):
-    """One legacy packet, which is the whole file (notes §3)."""
+    """One legacy packet, which is the whole file."""
 
     format = "log-legacy"
     _unstated_clock = "not stated: monotonic"

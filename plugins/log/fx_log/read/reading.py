@@ -232,7 +232,7 @@ def read_ring(
     """A reading of a ring's image.
 
     ``stretch`` says where: the byte of the image at which the ring begins, the byte of the ring at
-    which the tail stands, and the bytes from there up to the head.
+    which the oldest entry begins, and the bytes from there up to the head.
     """
     page, start, used = stretch
     ring = image[page:]

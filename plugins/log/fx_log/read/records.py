@@ -59,21 +59,21 @@ class LogFileRecord(LosslessRecord):
 
         Raises WriteRefusedError where the format cannot hold a value.
         """
-        raise refusal("FXL0408", f"{self.record}: it has no bytes but its raw ones")
+        raise refusal("FXL0408", f"{self.record}: has no bytes but its raw ones")
 
 
 @attrs.define(kw_only=True)
 class LogRecord(LogFileRecord):
-    """A structured log record (003, Records)."""
+    """A structured log record (logs-encoding, Records)."""
 
     record: ClassVar[str] = "log"
 
     timestamp: int
-    """Nanoseconds, signed; of which clock, the bytes do not say (notes §1.1)."""
+    """Nanoseconds, signed; of which clock, the bytes do not say."""
     severity: int
-    """The byte as it stands."""
+    """The severity byte, unchanged."""
     tag_bits: int = 0
-    """The 32 bits of tag and control bit (notes §1.1)."""
+    """The 32 bits of tag and control bit."""
     args: tuple[Argument, ...] = ()
     suffix: Attribution | None = attrs.field(default=None, eq=False)
     """The attribution that follows it in the file, where suffixes are read."""
@@ -85,7 +85,7 @@ class LogRecord(LogFileRecord):
 
     @property
     def control(self) -> bool:
-        """Whether it is a manifest, or says how many logs were lost (notes §1.5)."""
+        """Whether it is a manifest, or says how many logs were lost."""
         return bool(self.tag_bits & wire.CONTROL)
 
     def show(self, out: dict[str, Any]) -> None:
@@ -127,14 +127,14 @@ class LogRecord(LogFileRecord):
         if words > wire.MAX_RECORD_WORDS:
             raise refusal(
                 "FXL0407",
-                f"log: it needs {words} words, and a record has at most {wire.MAX_RECORD_WORDS}",
+                f"log: needs {words} words; a record has at most {wire.MAX_RECORD_WORDS}",
             )
         return _TWO.pack(header | words << wire.SIZE.low, time) + rest
 
 
 @attrs.define(kw_only=True)
 class Attribution(LogFileRecord):
-    """Who logged the record before it: the suffix of 2025 (notes §1.5)."""
+    """Who logged the record before it: the suffix of 2025."""
 
     record: ClassVar[str] = "attribution"
 
@@ -170,7 +170,7 @@ class Attribution(LogFileRecord):
 
 @attrs.define(kw_only=True)
 class LegacyPacket(LogFileRecord):
-    """A packet as loggers sent them before there were structured records (notes §3)."""
+    """A packet as loggers sent them before there were structured records."""
 
     record: ClassVar[str] = "legacy_packet"
 
@@ -265,7 +265,7 @@ class LegacyPacket(LogFileRecord):
         packet = header + tags + b"\0" + message + b"\0"
         if len(packet) > wire.MAX_PACKET:
             raise refusal(
-                "FXL0407", f"{what}: {len(packet)} bytes, and a packet has {wire.MAX_PACKET}"
+                "FXL0407", f"{what}: {len(packet)} bytes; a packet has at most {wire.MAX_PACKET}"
             )
         return packet
 
@@ -294,7 +294,7 @@ class StreamHeader(LogFileRecord):
 
 @attrs.define(kw_only=True)
 class RingHeader(LogFileRecord):
-    """The first page of a ring (notes §1.5)."""
+    """The first page of a ring."""
 
     record: ClassVar[str] = "ring_header"
 
@@ -332,7 +332,7 @@ class RingHeader(LogFileRecord):
 
 @attrs.define(kw_only=True)
 class RingEntry(LogFileRecord):
-    """An entry of a ring: what the kernel says of it, and what a component wrote (notes §1.5)."""
+    """An entry of a ring: what the kernel says of it, and what a component wrote."""
 
     record: ClassVar[str] = "ring_entry"
 
@@ -340,7 +340,7 @@ class RingEntry(LogFileRecord):
     log: LogRecord | None = None
     """The record of the payload; None where it holds none."""
     payload: bytes = b""
-    """The payload where it holds no record, else what stands behind the record."""
+    """The payload where it holds no record; else the bytes behind the record."""
 
     @property
     def ns(self) -> int | None:
@@ -432,7 +432,7 @@ _KINDS: dict[str, type[LogFileRecord]] = {
 
 
 def from_json(given: Any) -> LogFileRecord:
-    """The record that a JSON object of CONTRACTS §3 says.
+    """The record of an object of record JSON.
 
     ``offset`` and ``nbytes`` are kept as places, where they are numbers; padding has its length
     from ``nbytes``. Raises WriteRefusedError: FXL0401 for no such record, FXL0402 for a field that

@@ -152,7 +152,7 @@ class LogScan(Kernel):
         self.with_limits = 0
         self.era_2022 = 0
         self.in_entries = 0
-        # Strings that stand together nowhere in the file are put together here.
+        # Strings that are joined of several are put together here.
         self.scratch = room(4200, "i8")
         self.letters = memoryview(self.scratch).cast("B")
         # Findings about the meaning of arguments, which a manifest does not have.
@@ -200,7 +200,7 @@ class LogScan(Kernel):
         self.failed = 0
 
     def configure(self, *, printf: bool, limits: bool, era_2022: bool, in_entries: bool) -> None:
-        """Set the reader's options; ``in_entries`` says that records stand in entries of a ring."""
+        """Set the reader's options; ``in_entries``: records are in entries of a ring."""
         self.with_printf = int(printf)
         self.with_limits = int(limits)
         self.era_2022 = int(era_2022)

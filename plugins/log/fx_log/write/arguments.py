@@ -46,7 +46,7 @@ Arguments = Mapping[str, Value] | Iterable[tuple[str, Value]]
 NULL_TEXT = b"null"
 """What None becomes."""
 CUT = b"..."
-"""What stands at the end of a text that was cut."""
+"""The end of a text that was cut."""
 MAX_VALUE_WORDS = wire.MAX_RECORD_WORDS - wire.MIN_RECORD_WORDS
 """Words that all arguments of a record have."""
 MAX_TIME = (1 << 63) - 1
@@ -81,7 +81,7 @@ PADDING = tuple(bytes(-n % 8) for n in range(8))
 
 
 def type_of(value: Any) -> tuple[ArgType, Any] | None:
-    """The type that a value gets, and the value as Python has it; None where it gets none."""
+    """The type that a value gets, and the value as a Python number or text; None for others."""
     if isinstance(value, Typed):
         return (ArgType(value.type), value.value) if value.type in wire.ARG_NAMES else None
     if value is None:
@@ -104,7 +104,7 @@ def type_of(value: Any) -> tuple[ArgType, Any] | None:
 def pairs(args: Arguments) -> list[tuple[str, Value]]:
     """Arguments as a list, since those of an iterator can be had but once.
 
-    Raises WriteRefusedError where they are no names and values.
+    Raises WriteRefusedError for anything but names and values.
     """
     if isinstance(args, Mapping):
         args = args.items()
@@ -154,7 +154,7 @@ def shortened(data: bytes, limit: int, mark: bytes = CUT) -> bytes:
 def folded(
     message: str, file: str | None, line: int | None, keys: Iterable[tuple[str, Any]]
 ) -> str:
-    """A message with place and keys, as the FIDL listener shows logs (notes §5.2)."""
+    """A message with place and keys, as the FIDL listener shows logs."""
     parts = []
     if file is not None:
         parts.append(f"[{file}]" if line is None else f"[{file}({line})]")
@@ -223,7 +223,7 @@ def argument_bytes(name: str | bytes, kind: int, value: Any) -> bytes:
     except (struct.error, OverflowError, TypeError):
         if kind == ArgType.DOUBLE:
             raise refusal(
-                "FXL0403", f"{_value_of(name)} is no double: {reprlib.repr(value)}"
+                "FXL0403", f"{_value_of(name)} is not a double: {reprlib.repr(value)}"
             ) from None
         what = f"{_value_of(name)}, {wire.ARG_NAMES[kind]},"
         packed = pack(whole_number(what, value, *_RANGES[ArgType(kind)]))

@@ -1,7 +1,7 @@
 """Converting: records of one generation of logs as records of another, and what that loses.
 
 Legacy packets become structured records and these packets; who logged moves between manifests, the
-records themselves, and nothing at all (notes §1.5, §2, §3). Each function counts what the other
+records themselves, and nothing at all. Each function counts what the other
 generation has no place for in a ``Counter`` of the caller's, by name.
 """
 
@@ -144,10 +144,10 @@ def only_rolled_out(entry: Entry) -> bool:
 def structured(
     records: Iterable[LogFileRecord], lost: Lost, *, era: str = "current"
 ) -> Iterator[LogRecord]:
-    """The logs of any format as structured records; what is no log is left out and counted.
+    """The logs of any format as structured records; anything else is left out and counted.
 
     Structured records pass as they are. An entry of a ring gives its record, with the entry's
-    tag, which is what counts there (notes §1.5); manifests keep theirs.
+    tag, which is what counts there; manifests keep theirs.
     """
     for record in records:
         if isinstance(record, LegacyPacket):
@@ -213,7 +213,7 @@ def legacy(
 
 
 def _leave(record: LogFileRecord, lost: Lost) -> None:
-    """Count a record that is no log, where something is lost with it."""
+    """Count a record that is not a log, where something is lost with it."""
     if isinstance(record, Damaged):
         lost["damaged stretches"] += 1
     elif isinstance(record, RingEntry) and record.log is None:
@@ -232,7 +232,7 @@ def _unheard(code: str, message: str = "", offset: int = 0) -> None:
 
 
 class AttributionConverter:
-    """Moves what a file says about who logged (notes §1.5), one record at a time.
+    """Moves what a file says about who logged, one record at a time.
 
     ``to`` is ``manifest`` (control records name the tags that logs carry), ``in_record`` (each log
     carries moniker and url at its end) or ``none``. It takes all three generations, the suffix of

@@ -121,7 +121,7 @@ def _lone_log(data: bytes, decoder: RecordDecoder) -> LogRecord | None:
 
 
 def _checked_payload(entry: RingEntry) -> RingEntry:
-    """The entry, its record without raw bytes that are none of it."""
+    """The entry, its record without raw bytes that belong to another record."""
     log = entry.log
     if log is None or log.raw is None:
         return entry
@@ -131,7 +131,7 @@ def _checked_payload(entry: RingEntry) -> RingEntry:
 
 
 class _RingImage:
-    """The image of a ring, put together from its records in reading order (notes §1.5)."""
+    """The image of a ring, put together from its records in reading order."""
 
     def __init__(self) -> None:
         self._header: RingHeader | None = None

@@ -140,7 +140,7 @@ def _loss(record: LogFileRecord) -> Loss | None:
 def _in_a_ring(records: Iterable[LogFileRecord]) -> Iterator[LogFileRecord]:
     """The records of a ring as its part has them: stale bytes as padding, entries tidy.
 
-    Where the header makes no sense, an empty ring stands for it.
+    A ring with an invalid header becomes an empty ring.
     """
     for record in records:
         if isinstance(record, Damaged) and record.code == STALE:

@@ -34,7 +34,7 @@ _STEPS = sorted((python, level) for level, python in PYTHON.items())
 def severity_of_level(level: int) -> int:
     """The severity byte of a level number of Python's: exact at the levels, between them between.
 
-    Below 5 (TRACE) and above 50 (CRITICAL, which is FATAL) it stays at these.
+    Levels below 5 are TRACE, levels above 50 (CRITICAL) are FATAL.
     """
     below, severity = _STEPS[0]
     if level <= below:
@@ -52,7 +52,7 @@ class LogHandler(logging.Handler):
     """A handler of ``logging`` that writes structured records.
 
     ``where`` is a path, a file that takes bytes, or what else ``LogWriter`` writes to. A path's
-    file is continued where it exists, or begun anew with ``append=False``; every record reaches it
+    file is continued where it exists, or replaced with ``append=False``; every record reaches it
     at once. ``tags`` are added to the logger's name, which is the first tag with
     ``name_as_tag``; the root logger's is none. ``clock`` gives the time, by default that since
     this machine's boot, when the record is handled.
@@ -135,7 +135,7 @@ class LogHandler(logging.Handler):
 
 
 class _File:
-    """A file to which each record goes at once, whole, whoever else writes at its end."""
+    """A file to which each record is appended whole, though others may append too."""
 
     def __init__(self, path: str | os.PathLike[str], *, append: bool) -> None:
         self._file = open(path, "ab" if append else "wb", buffering=0)  # noqa: PTH123, SIM115

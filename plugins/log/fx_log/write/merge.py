@@ -67,7 +67,7 @@ class _Key(NamedTuple):
 
 
 class _Row(NamedTuple):
-    """A log, as the tables have it."""
+    """A log out of the tables."""
 
     ts: int
     head: Head
@@ -145,7 +145,9 @@ class _Base:
                 self._row(row)
             if len(self._buffer) >= BUFFER:
                 self._flush()
-        placeless.pop("ids of components that nothing names", None)  # given anew, or counted
+        placeless.pop(
+            "ids of components that nothing names", None
+        )  # they get new tags, or are counted
         self._dropped += placeless + left_out(capture)
         if capture.format == "log-ring":
             capture.scan()
@@ -211,7 +213,7 @@ class Merger(_Base):
 
     ``attribution`` says where they name their component: ``manifest`` (a tag, which a control
     record names before its first log), ``in_record`` (moniker and url at the end) or ``none``.
-    Tags count up from 1. Logs rolled out become control records, or stand at the end of the log.
+    Tags count up from 1. Counts of logs rolled out become control records, or arguments of the log.
     """
 
     def __init__(
@@ -416,7 +418,7 @@ class Merger(_Base):
     def _made(self, name: bytes, kind: int, value: Any) -> bytes:
         if kind < 0:
             data, kind = self._text(value), -1 - kind
-            if self._own:  # the words behind the name, as they stood
+            if self._own:  # the words behind the name, unchanged
                 text = name.decode(errors="surrogateescape")
                 return Argument(name=text, type=kind, value=data).pack()
             self._dropped["values that are bytes"] += 1

@@ -34,7 +34,7 @@ from fxframework.errors import UsageError, WriteRefusedError
 __all__ = ["MASK", "Redactor", "redact"]
 
 MASK: Final = "<redacted>"
-"""What stands where something was."""
+"""What replaces a redacted value."""
 UNUSED: Final = "FXL0808"
 """The finding of bytes in a ring's unused space, whose place must stay."""
 NO_HEADER: Final = "FXL0702"
@@ -44,7 +44,7 @@ _PLAIN: Final[Mapping[str, str]] = {
     wire.URL: wire.MANIFEST_URL,
     wire.ROLLED_OUT: wire.CONTROL_ROLLED_OUT,
 }
-"""Names that the generations of attribution have for the same (notes §1.5)."""
+"""Names that the generations of attribution have for the same."""
 _DROPPED: Final = ("num_dropped", "dropped_logs")
 _Mask = Callable[[str, str], str]
 
@@ -59,7 +59,7 @@ class Redactor:
     packet, whose numbers have no other form, ``pid``, ``tid`` and ``dropped_logs`` become 0, and so
     do counts of logs rolled out. ``counts`` says what was done, by name.
 
-    Raises UsageError for a pattern that is no regular expression.
+    Raises UsageError for an invalid regular expression.
     """
 
     def __init__(

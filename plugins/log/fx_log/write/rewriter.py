@@ -117,7 +117,7 @@ def open_writer(
 
     Of the options, ``attribution`` says where who logged is to be said (keep, manifest, in_record,
     none), ``redact_keys`` and ``redact_pattern`` what is not to be passed on. Raises UsageError
-    for a value that makes no sense.
+    for an invalid value.
     """
     return RecordRewriter(
         sink, "log", diagnostics, attribution=attribution_of(options), redactor=Redactor.of(options)

@@ -117,7 +117,7 @@ def time_of(clock: Clock | Callable[[], int] | None) -> Callable[[], int]:
         return clock.boot_ns
     if not callable(clock):
         raise UsageError(
-            f"{reprlib.repr(clock)} is no clock",
+            f"invalid clock {reprlib.repr(clock)}",
             remedy="give a Clock, a function of no arguments, or None",
         )
     return clock
@@ -259,7 +259,7 @@ class Closing:
 
 
 def verbose_severity(verbosity: int) -> int:
-    """The severity of a verbosity from 1 on: INFO less it, but above DEBUG (notes §2.2)."""
+    """The severity of a verbosity from 1 on: INFO less it, but above DEBUG."""
     return max(Level.INFO - verbosity, Level.DEBUG + 1)
 
 
@@ -291,7 +291,7 @@ class Levels:
         return self.write(Level.FATAL, message, keys)
 
     def verbose(self, verbosity: int, message: str, /, **keys: Value) -> bool:
-        """A log of a verbosity from 1 on: INFO less it, but above DEBUG (notes §2.2)."""
+        """A log of a verbosity from 1 on: INFO less it, but above DEBUG."""
         number = whole_number("verbosity", verbosity, 0, U64_MAX)
         return self.write(verbose_severity(number), message, keys)
 
@@ -318,13 +318,13 @@ class PacketStream(Closing):
 
 
 class PacketWriter(Levels, Closing):
-    """Writes legacy packets (notes §3), as the Go logger does, a call at a time.
+    """Writes legacy packets, as the Go logger does, a call at a time.
 
     ``where`` is a ``DatagramSink``, which gets packets as they are, or what ``PacketStream``
     takes, which gets them in our container. ``tags`` are those of every packet, before those of
     the call. Without ``tid`` it is 0, as in Go. ``file`` and ``line`` have no place in a packet:
     for ERROR and above, or with ``always_file_line``, the message begins with ``file(line): ``. Nor
-    have keys: they stand behind the message, as ``key=value``.
+    have keys: these follow the message, as ``key=value``.
 
     A packet that a datagram sink drops is counted, and the next one that is sent says how many
     were (``dropped_logs``). With ``on_too_large="cut"`` a message is cut to what a packet holds
@@ -377,7 +377,7 @@ class PacketWriter(Levels, Closing):
     ) -> bool:
         """Write a packet; False where it was dropped, or is below the minimum.
 
-        ``severity`` is a level, its name, or what stands in the packet: -10 to 255. ``dropped`` is
+        ``severity`` is a level, its name, or the number in the packet: -10 to 255. ``dropped`` is
         added to what this writer counted. Raises WriteRefusedError (FXL0403 to FXL0407, FXL0410).
         """
         severity = packet_severity_of(severity)
@@ -472,7 +472,7 @@ def texts(given: Iterable[str], what: str = "tags") -> tuple[str, ...]:
 
 
 class RingWriter:
-    """Writes the ring of an IOBuffer (notes §1.5) over any ``Memory``.
+    """Writes the ring of an IOBuffer over any ``Memory``.
 
     The memory is one page, with head and tail, and a ring of whole pages, 64 KiB at least.
     Where an entry finds no room, the oldest ones give way (``overwritten`` counts them). A reader

@@ -77,7 +77,7 @@ class LogWriter(Levels, Closing):
     that drops is counted, and the next record that it takes says how many were (``num_dropped``).
 
     ``pid`` and ``tid`` are those of this process and of the calling thread where they are not
-    given; ``tags`` stand behind those of a call; ``clock`` gives the time where a call does not: a
+    given; ``tags`` follow those of a call; ``clock`` gives the time where a call does not: a
     ``Clock`` (its boot time), a function, or else this machine's time since boot. Records below
     ``minimum`` are not written. ``file`` and ``line`` are, for ERROR and above, or always with
     ``always_file_line``, as the reference writer does it.
@@ -105,7 +105,7 @@ class LogWriter(Levels, Closing):
     ) -> None:
         self.minimum = severity_of(minimum)
         self.dropped = 0
-        """Records dropped that no record has told of yet."""
+        """Records dropped that no record has reported yet."""
         self.cut = 0
         """Records of which something was cut."""
         self.left_out = 0
@@ -142,7 +142,7 @@ class LogWriter(Levels, Closing):
         """Write a record; False where it was dropped, or is below the minimum.
 
         ``severity`` is a byte or a level's name, ``time`` in nanoseconds. ``target`` is a tag that
-        stands before the message. Of ``file`` the part behind the last "../" is written.
+        precedes the message. Of ``file`` the part behind the last "../" is written.
         ``dropped`` is added to what this writer counted. ``tag_bits`` name the component, where a
         manifest says which it is. A key that has the name of a well-known argument, and its type,
         is read as that.
@@ -225,7 +225,7 @@ class LogWriter(Levels, Closing):
     def _put(
         self, severity: int, time: int, tag_bits: int, start: bytes, rest: bytes, more: int
     ) -> bool:
-        """Hand a record over; what was dropped stands behind ``start``."""
+        """Hand a record over; the count of dropped ones follows ``start``."""
         size = 2 + (len(start) + len(rest) >> 3)
         head = 9 | tag_bits << 16 | severity << 56
         told = 0
@@ -377,7 +377,7 @@ _TOO_LARGE = ("FXL0405", "FXL0407")
 
 
 def _place(file: str, line: int | None) -> bytes:
-    """The arguments file and line; of a path, what stands behind the last "../"."""
+    """The arguments file and line; of a path, the part behind the last "../"."""
     data = octets("file", file).rpartition(b"../")[2]
     place = argument_bytes("file", _STRING, data)
     if line is not None:
