@@ -24,8 +24,6 @@ KNOWN_SIZES = {
     "emulator/fx_emulator/target.py",
     "fxframework/cli/account.py",
     "plugins/inspect/fx_inspect/read/scan.py",
-    "plugins/log/fx_log/read/scan.py",
-    "plugins/log/fx_log/write/writer.py",
     "plugins/trace/fx_trace/read/reader.py",
     "plugins/trace/fx_trace/read/scan.py",
     "plugins/trace/fx_trace/write/writer.py",

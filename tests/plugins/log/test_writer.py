@@ -577,3 +577,9 @@ def test_packets_bare_and_in_the_container() -> None:
     (record,) = decode(bare, "log-legacy")[0]
     assert rewritten("log-legacy", [record]) == bare
     assert rewritten("log-legacy-stream", [fx.StreamHeader(), record]) == stream([bare])
+
+
+def test_an_unknown_argument_of_write_is_a_type_error() -> None:
+    writer, _ = written()
+    with pytest.raises(TypeError, match="unexpected keyword argument 'tagbits'"):
+        writer.write("info", "x", tagbits=1)  # type: ignore[call-arg]

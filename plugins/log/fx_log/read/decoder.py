@@ -102,8 +102,8 @@ def _chained(view: memoryview, at: int) -> bool:
             return False
         argument += size
         if argument >= end:
-            return argument == end
-    return False
+            break
+    return bool(argument == end)
 
 
 def _candidates(view: memoryview, start: int, whole: int) -> Iterator[int]:

@@ -11,7 +11,7 @@ import reprlib
 import struct
 import threading
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import Any, TypedDict, Unpack
 
 from fx_log import layout as wire
 from fx_log.layout import ArgType
@@ -67,6 +67,28 @@ _MESSAGE_HEAD, _MESSAGE_NAME = name_head("message")
 
 Argument = tuple[str | bytes, int, Any]
 """Name, type and value; a string's value is text or bytes."""
+
+
+class Rare(TypedDict, total=False):
+    """What few calls of ``LogWriter.write`` give."""
+
+    target: str
+    """A tag that precedes the message."""
+    dropped: int
+    """Records dropped before this one, in addition to those that the writer counted."""
+    tag_bits: int
+    """The tag of the component, where a manifest says which it is."""
+
+
+_NOT_RARE: tuple[str | None, int, int] = (None, 0, 0)
+
+
+def _rare(given: Rare) -> tuple[str | None, int, int]:
+    unknown = given.keys() - Rare.__annotations__.keys()
+    if unknown:
+        msg = f"write() got an unexpected keyword argument {min(unknown)!r}"
+        raise TypeError(msg)
+    return given.get("target"), given.get("dropped", 0), given.get("tag_bits", 0)
 
 
 class LogWriter(Levels, Closing):
@@ -133,11 +155,9 @@ class LogWriter(Levels, Closing):
         tags: Iterable[str] = (),
         file: str | None = None,
         line: int | None = None,
-        target: str | None = None,
         pid: int | None = None,
         tid: int | None = None,
-        dropped: int = 0,
-        tag_bits: int = 0,
+        **rare: Unpack[Rare],
     ) -> bool:
         """Write a record; False where it was dropped, or is below the minimum.
 
@@ -147,6 +167,7 @@ class LogWriter(Levels, Closing):
         manifest says which it is. A key that has the name of a well-known argument, and its type,
         is read as that.
         """
+        target, dropped, tag_bits = _rare(rare) if rare else _NOT_RARE
         if type(severity) is not int or not 0 <= severity <= 255:
             severity = severity_of(severity)
         if severity < self.minimum:
