@@ -7,9 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
+from fx_inspect.export.selectors import printable
 from fx_inspect.read.entries import escaped, unescaped
 from fx_inspect.read.selectors import (
     Selector,
@@ -194,6 +195,25 @@ def test_an_escaped_name_fits_that_name_alone(name: str) -> None:
         assert selector.path[1].parts == (name,)
         assert selector.property is not None
         assert selector.property.parts == (name,)
+
+
+@given(st.text(min_size=1) | st.text(alphabet="\n\t\r\0\\/: *u{}n0é\u2028", min_size=1))
+@example("\\\t")
+@example("\\u{1b}\x1b")
+def test_a_selector_is_listed_on_one_line_and_taken_again(name: str) -> None:
+    line = printable(f"root/{escaped(name)}:{escaped(name)}")
+    assert line.isprintable()
+    selector = parse(line)
+    assert selector.path[1].parts == (name,)
+    assert selector.property is not None
+    assert selector.property.parts == (name,)
+
+
+@pytest.mark.parametrize("text", ["root/\\u{110000}", "root/\\u{}", "root/\\u41", "root/\\x"])
+def test_escapes_of_no_character_are_refused(text: str) -> None:
+    with pytest.raises(SelectorError) as caught:
+        parse(text)
+    assert caught.value.reason == "bad-escape"
 
 
 @given(st.text(alphabet='rot/:*\\"[]. a=nme,'))

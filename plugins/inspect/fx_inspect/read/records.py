@@ -189,10 +189,17 @@ class Block(InspectRecord):
             raise refusal("FXI0401", f"{form.what}: no type {reprlib.repr(name)}{hint}")
         form.what = name
         place = form.given.get("index")
+        order = form.within("order", 0, wire.ORDER.limit)
+        if order > wire.MAX_ORDER and "raw" not in form:
+            raise refusal(
+                "FXI0407",
+                f"{name}: a block of order {order} has {wire.ORDER_SIZE(order)} bytes, which only "
+                "`raw` can give",
+            )
         return {
             "index": place if type(place) is int else 0,
             "type": name,
-            "order": form.within("order", 0, wire.ORDER.limit),
+            "order": order,
             "layout": layout,
             "fields": _parsed(form, layout, BlockType(_TYPES[name])),
         }
@@ -357,7 +364,8 @@ def _slots(data: memoryview, fields: dict[str, Any]) -> None:
 def block_of(data: memoryview, layout: str, *, index: int = 0, raw: bool = True) -> Block | Unknown:
     """The block that these bytes are; its order must give their number.
 
-    With ``raw`` it has them where its fields would not give them.
+    With ``raw`` it keeps them if its fields do not give them, or if it is larger than the reference
+    writes.
     """
     (word,) = _U64.unpack_from(data)
     order = word & wire.ORDER.limit
@@ -371,7 +379,7 @@ def block_of(data: memoryview, layout: str, *, index: int = 0, raw: bool = True)
         fields=_decoded(data, layout, type, order),
         **places,
     )
-    if raw and not _gives(block, data):
+    if raw and (order > wire.MAX_ORDER or not _gives(block, data)):
         block.raw = data.tobytes()
     return block
 

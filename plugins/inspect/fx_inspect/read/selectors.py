@@ -36,7 +36,11 @@ __all__ = [
 Bools = NDArray[np.bool_]
 
 ESCAPABLE: Final = "*:/\\ \t"
-"""What may stand behind a backslash."""
+"""Characters that may follow a backslash."""
+CONTROLS: Final = {"n": "\n", "r": "\r", "t": "\t", "0": "\0"}
+"""Letters that follow a backslash in place of a control character."""
+_CODE_POINT: Final = re.compile(r"u\{([0-9a-fA-F]{1,6})\}")
+"""What follows a backslash in place of any character, as Rust writes it."""
 BLANKS: Final = " \t"
 WILD: Final = "*"
 ROOT: Final = "root"
@@ -276,14 +280,8 @@ class _Reader:
             character = raw[place]
             star = character == WILD
             if character == "\\":
-                place += 1
-                if place == len(raw) or raw[place] not in ESCAPABLE:
-                    raise self.wrong(
-                        "bad-escape",
-                        "a backslash stands before a space, tab, colon, slash, star or backslash",
-                        at + place - 1,
-                    )
-                parts[-1] += raw[place]
+                found, place = self.escaped(at, raw, place + 1)
+                parts[-1] += found
             elif star and starred:
                 raise self.wrong(
                     "recursive", "** stands for nothing in a path or property", at + place - 1
@@ -299,6 +297,26 @@ class _Reader:
             starred = star
             place += 1
         return Pattern(raw, tuple(parts))
+
+    def escaped(self, at: int, raw: str, place: int) -> tuple[str, int]:
+        """The character that an escape stands for, and the place of the escape's last character.
+
+        ``place`` is that of what follows the backslash.
+        """
+        character = raw[place : place + 1]
+        if character and character in ESCAPABLE:
+            return character, place
+        if character in CONTROLS:
+            return CONTROLS[character], place
+        found = _CODE_POINT.match(raw, place)
+        if found is not None and int(found[1], 16) < 0x110000:
+            return chr(int(found[1], 16)), found.end() - 1
+        raise self.wrong(
+            "bad-escape",
+            "a backslash must be followed by a space, tab, colon, slash, star or backslash, by n, "
+            "r, t or 0, or by u{…} with the number of a character",
+            at + place - 1,
+        )
 
     def component(self, at: int, raw: str) -> tuple[str, ...]:
         """The segments of a moniker."""
