@@ -22,6 +22,7 @@ __all__ = [
     "FieldView",
     "WordLayout",
     "explain_stretch",
+    "hex_and_ascii",
     "pad8",
     "padding",
     "to_i64",
@@ -201,8 +202,10 @@ def explain_stretch(
 ) -> Iterator[FieldView]:
     """Bytes ``at`` to ``end`` without fields, a word at a time; the last may be less than one.
 
-    Without a ``meaning``, each word shows its bytes. Of a long stretch the words around byte
-    ``wanted`` are given; one more field counts those before, one those after.
+    Without a ``meaning``, each word shows its bytes; with one, the first word has it, and all show
+    their bytes as hex and ASCII. A run of words with the same bytes is one field behind the first of
+    them, but for the word of byte ``wanted``. Of a long stretch the words around that byte are
+    given; one more field counts those before, one those after.
     """
     first, last = at, end
     if end - at > SHOWN_WORDS * WORD:
@@ -211,22 +214,37 @@ def explain_stretch(
         first = max(at, near)
         last = min(end, first + SHOWN_WORDS * WORD)
 
-    def left_out(start: int, stop: int) -> FieldView:
+    def counted(start: int, stop: int, what: str, high: int = 63) -> FieldView:
         count = -(-(stop - start) // WORD)
-        return FieldView(start, 0, 63, name, count, f"{count} words, not listed", section)
+        words = "1 word" if count == 1 else f"{count} words"
+        return FieldView(start, 0, high, name, count, f"{words}, {what}", section)
 
     if at < first:
-        yield left_out(at, first)
-    for here in range(first, last, WORD):
+        yield counted(at, first, "not listed")
+    here = first
+    while here < last:
         word = data[here : min(here + WORD, end)].tobytes()
-        yield FieldView(
-            here,
-            0,
-            8 * len(word) - 1,
-            name,
-            int.from_bytes(word, order),
-            repr(word)[1:] if meaning is None else meaning,
-            section,
-        )
+        shown = repr(word)[1:]
+        if meaning is not None:
+            shown = hex_and_ascii(word)
+            if here == first:
+                shown = f"{meaning}: {shown}"
+        value = int.from_bytes(word, order)
+        yield FieldView(here, 0, 8 * len(word) - 1, name, value, shown, section)
+        here += WORD
+        stop = here
+        while stop + WORD <= last and data[stop : stop + WORD] == word:
+            if stop <= wanted < stop + WORD:
+                break
+            stop += WORD
+        if stop > here + WORD:
+            yield counted(here, stop, "the same", 8 * (stop - here) - 1)
+            here = stop
     if last < end:
-        yield left_out(last, end)
+        yield counted(last, end, "not listed")
+
+
+def hex_and_ascii(data: bytes) -> str:
+    """Bytes as a hex dump shows them: ``68 69 0a  |hi.|``."""
+    letters = "".join(chr(byte) if 32 <= byte < 127 else "." for byte in data)
+    return f"{data.hex(' ')}  |{letters}|"

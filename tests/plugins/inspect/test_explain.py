@@ -90,8 +90,26 @@ def test_reserved_bits_and_damage_are_told() -> None:
     assert any(view.name == "reserved" and view.value for view in views(vmo.data, extent * 16))
     told = views(BROKEN, 17)
     assert told[0].name == "damaged"
-    assert told[0].meaning == "no block can begin here"
-    assert views(BROKEN, len(BROKEN) - 1)[0].meaning == "bytes at the end that are no block"
+    assert told[0].meaning.startswith("no block can begin here: ")
+    rest = views(BROKEN, len(BROKEN) - 1)[0]
+    assert rest.meaning.startswith("bytes at the end that are no block: ")
+
+
+@pytest.mark.parametrize("wanted", [32, 100, 32 + 152, 32 + 160, 32 + 200])
+def test_damage_is_hex_and_ascii_and_runs_are_one_field(wanted: int) -> None:
+    filler = b"\xfe" * 160
+    data = HEADER[:32] + filler + b"hello, a text!!!" + filler
+    told = [view for view in views(data, wanted) if view.name == "damaged"]
+    assert len(told) < 12
+    assert told[0].meaning == "no block can begin here: fe fe fe fe fe fe fe fe  |........|"
+    meanings = [view.meaning for view in told]
+    assert "68 65 6c 6c 6f 2c 20 61  |hello, a|" in meanings
+    assert sum(meaning.endswith("words, the same") for meaning in meanings) in (2, 3)
+    # The word that was asked for is shown by itself, and every byte belongs to one field.
+    (mine,) = [view for view in told if view.offset <= wanted < view.offset + view.high // 8 + 1]
+    assert mine.high == 63
+    ends = [view.offset + (view.high + 1) // 8 for view in told]
+    assert [view.offset for view in told[1:]] == ends[:-1]
 
 
 def test_a_byte_that_is_not_there_is_refused() -> None:
