@@ -203,8 +203,8 @@ def explain_stretch(
     """Bytes ``at`` to ``end`` without fields, a word at a time; the last may be less than one.
 
     Without a ``meaning``, each word shows its bytes; with one, the first word has it, and all show
-    their bytes as hex and ASCII. A run of words with the same bytes is one field behind the first of
-    them, but for the word of byte ``wanted``. Of a long stretch the words around that byte are
+    their bytes as hex and ASCII. A run of words with the same bytes is one field behind the first
+    of them, but for the word of byte ``wanted``. Of a long stretch the words around that byte are
     given; one more field counts those before, one those after.
     """
     first, last = at, end

@@ -1068,14 +1068,21 @@ def test_explain_names_every_field() -> None:
 def test_explain_shows_damage_and_what_is_not_ours() -> None:
     assert fields(instant(5, 6), 0)[-2:] == [
         (32, "scope", 5, ""),
-        (40, "trailing", 6, "beyond what the record needs"),
+        (40, "trailing", 6, "beyond what the record needs: 06 00 00 00 00 00 00 00  |........|"),
     ]
     assert fields(instant(0), 0)[-1] == (32, "scope", 0, "thread")
     overrun = fields(instant(b"a", name=0x8009), 0)[-1]
-    assert overrun == (32, "contents", ord("a"), "do not fit the record")
-    assert fields(pack(5 << 20), 7) == [(0, "damaged", 5 << 20, RULES["FXT0001"].title)]
-    assert fields(bytes(16), 15) == [(0, "padding", 0, "zero word"), (8, "padding", 0, "zero word")]
-    assert fields(instant() + b"abc", 34) == [(32, "damaged", 0x636261, RULES["FXT0005"].title)]
+    contents = "do not fit the record: 61 00 00 00 00 00 00 00  |a.......|"
+    assert overrun == (32, "contents", ord("a"), contents)
+    damage = f"{RULES['FXT0001'].title}: 00 00 50 00 00 00 00 00  |..P.....|"
+    assert fields(pack(5 << 20), 7) == [(0, "damaged", 5 << 20, damage)]
+    zeros = "00 00 00 00 00 00 00 00  |........|"
+    assert fields(bytes(16), 15) == [
+        (0, "padding", 0, f"zero word: {zeros}"),
+        (8, "padding", 0, zeros),
+    ]
+    rest = f"{RULES['FXT0005'].title}: 61 62 63  |abc|"
+    assert fields(instant() + b"abc", 34) == [(32, "damaged", 0x636261, rest)]
     assert fields(pack(14 | 2 << 4 | 1 << 16, 5), 0)[2:] == [
         (0, "contents", 1, ""),
         (8, "contents", 5, "'\\x05\\x00\\x00\\x00\\x00\\x00\\x00\\x00'"),
