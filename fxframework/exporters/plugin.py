@@ -233,6 +233,21 @@ def fx_exporters() -> Iterable[Exporter]:
             binary=True,
         ),
         Exporter(
+            name="html",
+            title="a report as one page: timeline, slowest slices, flame graph, logs, findings",
+            accepts=frozenset({"slices", "instants", "counters", "logs", "properties"}),
+            suffixes=(".html", ".htm"),
+            open=lazy("fxframework.exporters.html.export:open_export"),
+            options=(
+                Option(
+                    name="title",
+                    type=str,
+                    default="",
+                    help="heading of the report; the names of the captures if not given",
+                ),
+            ),
+        ),
+        Exporter(
             name="pprof",
             title="a profile of stacks, for pprof",
             accepts=CALLS,

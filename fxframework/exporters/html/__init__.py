@@ -1,0 +1,1 @@
+"""The exporter `html`: a report of captures as one page that needs no network."""

@@ -1,0 +1,389 @@
+"""The report: what is shown of captures, in bounded size, as data of a page."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from importlib.resources import files
+from typing import Any
+
+import numpy as np
+import orjson
+from numpy.typing import NDArray
+
+from fxframework.analysis.tree import call_tree
+from fxframework.io.sink import Sink
+from fxframework.model.capture import Capture
+from fxframework.model.clock import NS_MAX, NS_MIN
+from fxframework.model.schema import LOG_LEVELS, SLICE_KINDS
+from fxframework.model.table import Table
+from fxframework.registry import ExportSession
+
+__all__ = ["open_export", "report_page"]
+
+I64 = NDArray[np.int64]
+MOST = {
+    "slices": 40_000,
+    "tracks": 400,
+    "counters": 100,
+    "points": 1_500,
+    "logs": 3_000,
+    "findings": 200,
+    "slowest": 100,
+    "names": 100,
+    "frames": 4_000,
+}
+"""How much of each is in a report; what is beyond is counted, and the page says so."""
+BUCKETS = 1_000
+"""Stretches of time in which the slices that are not drawn one by one are summed up."""
+LANES = 64
+"""Depth to which slices are drawn."""
+LONGEST_TEXT = 400
+"""Characters of a name or a message."""
+CONTEXT = 32
+"""Bytes that are shown at a finding."""
+ASYNC = next(number for number, name in SLICE_KINDS.items() if name == "async")
+LEVELS = sorted(LOG_LEVELS.values())
+INSTANTS = "instants"
+TEMPLATE = ("report.html", "report.css", "report.js")
+
+
+def open_export(sink: Sink, options: Mapping[str, Any]) -> ExportSession:
+    """The exporter `html`."""
+    return _HtmlExport(sink, options["title"])
+
+
+def report_page(data: Mapping[str, Any]) -> bytes:
+    """The page that shows the data of a report."""
+    page, style, script = (
+        files("fxframework.exporters.html").joinpath(name).read_text("utf-8") for name in TEMPLATE
+    )
+    # Nothing in a script may end it: `<` is written as an escape of JSON.
+    text = orjson.dumps(_clean(data)).decode().replace("<", "\\u003c")
+    parts = {"{style}": style, "{script}": script, "{data}": text}
+    for mark, part in parts.items():
+        before, _, after = page.partition(mark)
+        page = before + part + after
+    return page.encode()
+
+
+class _HtmlExport:
+    """Takes what is shown of each capture; the page is written at the end."""
+
+    def __init__(self, sink: Sink, title: str) -> None:
+        self._sink = sink
+        self._title = title
+        self._dropped: Counter[str] = Counter()
+        self._names: dict[str, int] = {}
+        self._data: dict[str, Any] = {
+            name: [] for name in ("captures", "tracks", "counters", "slowest", "byname", "flame")
+        }
+        self._data["logs"] = []
+        self._span: list[int] = []
+        self._room = MOST["slices"]
+
+    def write(self, capture: Capture) -> None:
+        """Take a capture."""
+        summary = capture.summary()
+        capture.scan()
+        self._data["captures"].append(
+            {
+                "name": capture.name,
+                "format": capture.format,
+                "size": capture.source.size,
+                "records": summary.records,
+                "kinds": sorted(summary.kinds.items(), key=lambda kind: -kind[1])[:20],
+                "rows": [(name, rows) for name, rows in capture.row_counts().items() if rows],
+                **_findings(capture),
+            }
+        )
+        self._span += [ns for ns in (summary.start_ns, summary.end_ns) if ns is not None]
+        has = capture.schemas.keys()
+        if "slices" in has and len(capture.table("slices")):
+            self._slices(capture)
+        if "counters" in has:
+            self._counters(capture)
+        if "logs" in has:
+            self._logs(capture)
+
+    def close(self) -> Mapping[str, int]:
+        """Write the page; gives what it leaves out, by name, with counts."""
+        start = min(self._span, default=0)
+        self._data |= {
+            "title": self._title or ", ".join(each["name"] for each in self._data["captures"]),
+            "start": str(start),
+            "length": max(self._span, default=0) - start,
+            "names": list(self._names),
+        }
+        for kind in ("tracks", "counters", "logs", "slowest"):
+            for each in self._data[kind]:
+                _move(each, start)
+        self._data["slowest"].sort(key=lambda each: -each["dur"])
+        self._data["slowest"] = self._data["slowest"][: MOST["slowest"]]
+        self._sink.write(report_page(self._data))
+        return {name: count for name, count in self._dropped.items() if count}
+
+    def _name(self, text: str) -> int:
+        return self._names.setdefault(text[:LONGEST_TEXT], len(self._names))
+
+    def _codes(self, table: Table, rows: I64) -> list[int]:
+        """Numbers of the names of some rows."""
+        codes = table.array("name")[rows]
+        texts = table.pool.texts()  # behind the column, which may add to it
+        distinct, which = np.unique(codes, return_inverse=True)
+        numbers = [self._name(texts[code] if code >= 0 else "") for code in distinct.tolist()]
+        taken: list[int] = np.array(numbers, np.int64)[which.reshape(-1)].tolist()
+        return taken
+
+    # --- Slices ----------------------------------------------------------------------------------
+
+    def _slices(self, capture: Capture) -> None:
+        table = capture.table("slices")
+        start, dur = table.array("ts"), table.array("dur")
+        end = int(max(start.max(), (start + np.minimum(np.maximum(dur, 0), NS_MAX - start)).max()))
+        self._span += [int(start.min()), end]
+        length = np.where(dur < 0, end - start, dur)
+        depth = table.array("depth")
+        drawn = np.flatnonzero(depth < LANES)
+        if drawn.size > self._room:
+            drawn = np.sort(drawn[np.argpartition(-length[drawn], self._room - 1)[: self._room]])
+        self._room -= drawn.size
+        self._dropped["slices that are shown in sum only"] += start.size - drawn.size
+        thread = table.array("thread").astype(np.int64)
+        track = np.where(table.array("kind") == ASYNC, -2, thread)
+        labels = _thread_labels(capture)
+        for each in np.unique(track).tolist()[: MOST["tracks"]]:
+            mine = np.flatnonzero(track == each) if start.size else drawn
+            rows = drawn[track[drawn] == each]
+            label, process = labels.get(each, ("no thread", ""))
+            levels = depth[rows].tolist()
+            if each == -2:
+                label, process = "asynchronous", ""
+                levels = _lanes(start[rows].tolist(), length[rows].tolist())
+            found = {
+                "label": label,
+                "process": process,
+                "capture": capture.name,
+                "total": int(mine.size),
+                "start": start[rows].tolist(),
+                "dur": dur[rows].tolist(),
+                "depth": levels,
+                "name": self._codes(table, rows),
+            }
+            if rows.size < mine.size:
+                found["busy"] = _busy(start[mine], length[mine], depth[mine])
+            self._data["tracks"].append(found)
+        self._summed(capture, table, length, labels)
+
+    def _summed(
+        self,
+        capture: Capture,
+        table: Table,
+        length: I64,
+        labels: Mapping[int, tuple[str, str]],
+    ) -> None:
+        """The slowest slices, times by name, and the flame graph."""
+        most = min(MOST["slowest"], length.size)
+        slowest = np.argpartition(-length, most - 1)[:most] if most else np.zeros(0, np.int64)
+        for row, name in zip(slowest.tolist(), self._codes(table, slowest), strict=True):
+            label, process = labels.get(int(table.array("thread")[row]), ("", ""))
+            self._data["slowest"].append(
+                {
+                    "name": name,
+                    "thread": f"{process} / {label}" if process else label,
+                    "start": int(table.array("ts")[row]),
+                    "dur": int(length[row]),
+                    "open": bool(table.array("dur")[row] < 0),
+                }
+            )
+        codes, which = np.unique(table.array("name"), return_inverse=True)
+        which = which.reshape(-1)
+        count, total = np.bincount(which), np.bincount(which, length.astype("f8"))
+        longest = np.zeros(codes.size, np.int64)
+        np.maximum.at(longest, which, length)
+        texts = table.pool.texts()
+        for place in np.argsort(-total, kind="stable")[: MOST["names"]].tolist():
+            text = texts[codes[place]] if codes[place] >= 0 else ""
+            figures = int(count[place]), int(total[place]), int(longest[place])
+            self._data["byname"].append([self._name(text), *figures])
+        self._flame(capture)
+
+    def _flame(self, capture: Capture) -> None:
+        """Frames: name, depth, where it begins and how wide it is (ns), calls."""
+        tree, _ = call_tree(capture, by="name").flattened(LANES)
+        total = tree.in_ns(tree.total)
+        shown = np.argsort(-total, kind="stable")[: MOST["frames"]]
+        keep = np.zeros(len(tree), np.bool_)
+        keep[shown] = True
+        self._dropped["frames of the flame graph"] += len(tree) - shown.size
+        place: dict[int, int] = {}
+        above = tree.parent.tolist()
+        for node, depth in tree.walk(total):
+            if not keep[node]:
+                continue
+            at = place.get(above[node], 0) if above[node] >= 0 else 0
+            if above[node] >= 0:
+                place[above[node]] = at + int(total[node])
+            place[node] = at
+            self._data["flame"].append(
+                [self._name(tree.name(node)), depth, at, int(total[node]), int(tree.count[node])]
+            )
+
+    # --- Counters and logs -----------------------------------------------------------------------
+
+    def _counters(self, capture: Capture) -> None:
+        table = capture.table("counters")
+        if not len(table):
+            return
+        key = np.stack(
+            [table.array(name).astype(np.int64) for name in ("name", "series", "id")], axis=1
+        )
+        distinct, which = np.unique(key, axis=0, return_inverse=True)
+        which = which.reshape(-1)
+        texts = table.pool.texts()
+        times, values = table.array("ts"), table.array("value")
+        self._span += [int(times.min()), int(times.max())]
+        self._dropped["counters beyond the first"] += max(len(distinct) - MOST["counters"], 0)
+        for place, (name, series, _) in enumerate(distinct[: MOST["counters"]].tolist()):
+            rows = np.flatnonzero(which == place)
+            rows = rows[np.argsort(times[rows], kind="stable")]
+            if rows.size > MOST["points"]:
+                rows = rows[np.linspace(0, rows.size - 1, MOST["points"]).astype(np.int64)]
+                self._dropped["points of counters"] += int((which == place).sum()) - rows.size
+            label = ":".join(texts[code] for code in (name, series) if code >= 0)
+            self._data["counters"].append(
+                {
+                    "label": label[:LONGEST_TEXT],
+                    "start": times[rows].tolist(),
+                    "value": [_number(value) for value in values[rows].tolist()],
+                }
+            )
+
+    def _logs(self, capture: Capture) -> None:
+        table = capture.table("logs")
+        if not len(table):
+            return
+        times = table.array("ts")
+        level = np.searchsorted(LEVELS, table.array("severity"), "right")
+        self._span += [int(times.min()), int(times.max())]
+        rows = np.arange(len(table))
+        if rows.size > MOST["logs"]:
+            rows = np.sort(np.argsort(-level, kind="stable")[: MOST["logs"]])
+            self._dropped["logs of the least severities"] += len(table) - rows.size
+        part = table.select(rows)
+        tags = [tag or component for tag, component in zip(
+            part.texts("tags"), part.texts("component"), strict=True)]  # fmt: skip
+        names = part.texts("severity_name")
+        self._data["logs"].append(
+            {
+                "total": len(table),
+                "start": times[rows].tolist(),
+                "level": level[rows].tolist(),
+                "severity": [name or "" for name in names],
+                "tag": [(tag or "")[:LONGEST_TEXT] for tag in tags],
+                "message": [str(text)[:LONGEST_TEXT] for text in part["message"]],
+            }
+        )
+
+
+def _move(each: dict[str, Any], start: int) -> None:
+    """Count times from the start of the report."""
+    if isinstance(each["start"], list):
+        each["start"] = [time - start for time in each["start"]]
+        if "busy" in each:
+            each["busy"]["from"] -= start
+    else:
+        each["start"] -= start
+
+
+def _thread_labels(capture: Capture) -> dict[int, tuple[str, str]]:
+    """Names of threads and their processes, by id."""
+    if "threads" not in capture.schemas:
+        return {}
+    names: dict[int, str] = {}
+    if "processes" in capture.schemas:
+        table = capture.table("processes")
+        pids = table.array("pid").tolist()
+        names = {pid: name or "" for pid, name in zip(pids, table.texts("name"), strict=True)}
+    table = capture.table("threads")
+    rows = zip(
+        *(table.array(name).tolist() for name in ("id", "pid", "tid")),
+        table.texts("name"),
+        strict=True,
+    )
+    return {
+        id: (
+            (name or f"thread {tid}")[:LONGEST_TEXT],
+            (names.get(pid) or f"process {pid}")[:LONGEST_TEXT],
+        )
+        for id, pid, tid, name in rows
+    }
+
+
+def _lanes(start: list[int], length: list[int]) -> list[int]:
+    """The first free lane for each slice; the last one takes what has no lane of its own."""
+    free = [NS_MIN] * LANES
+    lanes = [LANES - 1] * len(start)
+    for place in sorted(range(len(start)), key=start.__getitem__):
+        lane = next((n for n, until in enumerate(free) if until <= start[place]), LANES - 1)
+        free[lane] = start[place] + length[place]
+        lanes[place] = lane
+    return lanes
+
+
+def _busy(start: I64, length: I64, depth: NDArray[Any]) -> dict[str, Any]:
+    """How much of each stretch of time the outermost slices of a track fill, 0 to 100."""
+    outer = depth == depth.min()
+    begin, end = start[outer], start[outer] + length[outer]
+    first, last = int(begin.min()), int(end.max())
+    width = max((last - first) / BUCKETS, 1.0)
+    # Coverage as the difference of two sums: of what has begun, and of what has ended, by then.
+    edges = first + width * np.arange(BUCKETS + 1)
+    filled = _sum_before(begin, edges) - _sum_before(end, edges)
+    share = np.clip(np.diff(filled) / width * 100, 0, 100).astype(np.int64)
+    return {"from": first, "width": width, "share": share.tolist()}
+
+
+def _sum_before(times: I64, edges: NDArray[np.float64]) -> NDArray[np.float64]:
+    """For each edge, the time since each earlier moment, summed up."""
+    order = np.sort(times).astype(np.float64)
+    count = np.searchsorted(order, edges)
+    total = np.concatenate(([0.0], np.cumsum(order - order[0])))
+    found: NDArray[np.float64] = count * (edges - order[0]) - total[count]
+    return found
+
+
+def _findings(capture: Capture) -> dict[str, Any]:
+    found = capture.diagnostics.sorted()
+    shown = [
+        {
+            "code": finding.code,
+            "severity": finding.severity.key,
+            "offset": finding.offset,
+            "record": finding.record,
+            "message": finding.message[:LONGEST_TEXT],
+            "hex": ""
+            if finding.offset is None
+            else capture.source.read(finding.offset, CONTEXT).hex(" ", 8),
+        }
+        for finding in found[: MOST["findings"]]
+    ]
+    return {"findings": shown, "counts": dict(capture.diagnostics.counts)}
+
+
+def _number(value: float) -> float | None:
+    """A value that JSON can hold."""
+    return value if np.isfinite(value) else None
+
+
+def _clean(value: Any) -> Any:
+    """Values with every string encodable."""
+    if isinstance(value, str):
+        return value.encode("utf-8", "replace").decode("utf-8", "replace")
+    if isinstance(value, Mapping):
+        return {key: _clean(entry) for key, entry in value.items()}
+    if isinstance(value, (list, tuple)):
+        if value and isinstance(value[0], (int, float)):
+            return value
+        return [_clean(entry) for entry in value]
+    return value

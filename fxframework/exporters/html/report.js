@@ -1,0 +1,326 @@
+"use strict";
+const data = JSON.parse(document.getElementById("data").textContent);
+const element = (id) => document.getElementById(id);
+const css = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+const length = Math.max(data.length, 1);
+
+function time(ns) {
+  const size = Math.abs(ns);
+  if (size >= 1e9) return (ns / 1e9).toFixed(3) + " s";
+  if (size >= 1e6) return (ns / 1e6).toFixed(3) + " ms";
+  if (size >= 1e3) return (ns / 1e3).toFixed(3) + " \u00b5s";
+  return Math.round(ns) + " ns";
+}
+
+function colour(number, light) {
+  const hue = (number * 137.508) % 360;
+  return `hsl(${hue} 55% ${light ? 72 : 42}%)`;
+}
+
+function table(where, heads, rows, attributes) {
+  const made = document.createElement("table");
+  const line = (cells, kind) => {
+    const row = document.createElement("tr");
+    cells.forEach((cell, at) => {
+      const box = document.createElement(kind);
+      box.textContent = cell === null ? "" : cell;
+      if (heads[at].startsWith("#")) box.className = "n";
+      row.append(box);
+    });
+    return row;
+  };
+  made.append(line(heads.map((head) => head.replace("#", "")), "th"));
+  rows.forEach((cells, at) => {
+    const row = line(cells, "td");
+    if (attributes) attributes(row, at);
+    made.append(row);
+  });
+  const scroll = document.createElement("div");
+  scroll.className = "scroll";
+  scroll.append(made);
+  where.append(scroll);
+}
+
+// --- the timeline -------------------------------------------------------------------------------
+
+const canvas = element("timeline");
+const ROW = 15, GAP = 6, HEAD = 16, COUNTER = 34, RULER = 20;
+let view = { from: 0, to: length };
+let found = "";
+let places = [];
+
+const lanes = data.tracks.map((track) => {
+  let most = 0;
+  for (const depth of track.depth) if (depth > most) most = depth;
+  return Math.min(most + 1, 64);
+});
+
+function height() {
+  let total = RULER + GAP;
+  if (data.logs.length) total += 30 + GAP;
+  total += data.counters.length * (COUNTER + GAP);
+  for (const [at, track] of data.tracks.entries()) {
+    total += HEAD + lanes[at] * ROW + GAP + (track.busy ? 8 : 0);
+  }
+  return Math.min(Math.max(total, 120), 6000);
+}
+
+function prepare(target, tall) {
+  const scale = window.devicePixelRatio || 1;
+  const wide = target.clientWidth;
+  target.style.height = tall + "px";
+  target.width = wide * scale;
+  target.height = tall * scale;
+  const pen = target.getContext("2d");
+  pen.setTransform(scale, 0, 0, scale, 0, 0);
+  pen.clearRect(0, 0, wide, tall);
+  pen.font = "11px system-ui, sans-serif";
+  pen.textBaseline = "middle";
+  return [pen, wide];
+}
+
+function ruler(pen, wide) {
+  const span = view.to - view.from;
+  let step = Math.pow(10, Math.floor(Math.log10(span / 6)));
+  for (const more of [5, 2]) if (span / (step * more) >= 6) { step *= more; break; }
+  pen.fillStyle = css("--soft");
+  pen.strokeStyle = css("--line");
+  for (let at = Math.ceil(view.from / step) * step; at <= view.to; at += step) {
+    const x = ((at - view.from) / span) * wide;
+    pen.beginPath(); pen.moveTo(x, 0); pen.lineTo(x, canvas.clientHeight); pen.stroke();
+    pen.fillText(time(at), x + 3, RULER / 2);
+  }
+}
+
+function drawLogs(pen, wide, top) {
+  const span = view.to - view.from, bins = new Map();
+  for (const logs of data.logs) {
+    logs.start.forEach((start, at) => {
+      const x = Math.floor((((start - view.from) / span) * wide) / 4);
+      if (x < 0 || x * 4 > wide) return;
+      const bin = bins.get(x) || [0, 0];
+      bins.set(x, [bin[0] + 1, Math.max(bin[1], logs.level[at])]);
+    });
+  }
+  const most = Math.max(...[...bins.values()].map((bin) => bin[0]), 1);
+  const shades = ["#8b949e", "#8b949e", "#8b949e", "#2da44e", "#bf8700", "#d1242f", "#8250df"];
+  for (const [x, [count, level]] of bins) {
+    const tall = 4 + (26 * count) / most;
+    pen.fillStyle = shades[level] || shades[0];
+    pen.fillRect(x * 4, top + 30 - tall, 3, tall);
+  }
+  pen.fillStyle = css("--soft");
+  pen.fillText("logs", 3, top + 8);
+  return top + 30 + GAP;
+}
+
+function drawCounter(pen, wide, top, counter) {
+  const span = view.to - view.from;
+  let low = 0, high = 0;
+  for (const value of counter.value) if (value !== null) { low = Math.min(low, value); high = Math.max(high, value); }
+  const y = (value) => top + COUNTER - 2 - ((value - low) / (high - low || 1)) * (COUNTER - 14);
+  pen.strokeStyle = css("--accent");
+  pen.beginPath();
+  let last = null;
+  counter.start.forEach((start, at) => {
+    const value = counter.value[at];
+    if (value === null) return;
+    const x = ((start - view.from) / span) * wide;
+    if (last === null) pen.moveTo(x, y(value)); else { pen.lineTo(x, y(last)); pen.lineTo(x, y(value)); }
+    last = value;
+  });
+  if (last !== null) pen.lineTo(wide, y(last));
+  pen.stroke();
+  pen.fillStyle = css("--soft");
+  pen.fillText(`${counter.label}  ${low} \u2026 ${high}`, 3, top + 6);
+  return top + COUNTER + GAP;
+}
+
+function drawTrack(pen, wide, top, track, rows) {
+  const span = view.to - view.from, dark = matchMedia("(prefers-color-scheme: dark)").matches;
+  pen.fillStyle = css("--band");
+  pen.fillRect(0, top, wide, HEAD);
+  pen.fillStyle = css("--ink");
+  pen.fillText(track.process ? `${track.process} / ${track.label}` : track.label, 3, top + HEAD / 2);
+  top += HEAD;
+  if (track.busy) {
+    const { from, width, share } = track.busy;
+    pen.fillStyle = css("--accent");
+    share.forEach((part, at) => {
+      const x = ((from + at * width - view.from) / span) * wide;
+      const end = x + (width / span) * wide;
+      if (end < 0 || x > wide) return;
+      pen.globalAlpha = part / 100;
+      pen.fillRect(x, top, Math.max(end - x, 1), 6);
+    });
+    pen.globalAlpha = 1;
+    top += 8;
+  }
+  const filled = new Map();
+  for (let at = 0; at < track.start.length; at++) {
+    const open = track.dur[at] < 0;
+    const start = track.start[at], end = open ? length : start + track.dur[at];
+    if (end < view.from || start > view.to) continue;
+    const x = ((start - view.from) / span) * wide;
+    const w = Math.max(((end - start) / span) * wide, 1);
+    const depth = track.depth[at];
+    const y = top + depth * ROW;
+    const pixel = Math.floor(x);
+    if (w <= 1 && filled.get(depth) === pixel) continue;
+    filled.set(depth, w <= 1 ? pixel : -1);
+    const name = data.names[track.name[at]];
+    const faded = found && !name.toLowerCase().includes(found);
+    pen.globalAlpha = faded ? 0.15 : open ? 0.6 : 1;
+    pen.fillStyle = colour(track.name[at], !dark);
+    pen.fillRect(x, y, w, ROW - 1);
+    if (w > 24 && !faded) {
+      pen.fillStyle = dark ? "#fff" : "#000";
+      pen.save();
+      pen.beginPath(); pen.rect(Math.max(x, 0), y, Math.min(w, wide), ROW); pen.clip();
+      pen.fillText(name, Math.max(x, 0) + 3, y + ROW / 2);
+      pen.restore();
+    }
+    places.push([x, y, w, track, at]);
+  }
+  pen.globalAlpha = 1;
+  return top + rows * ROW + GAP;
+}
+
+function draw() {
+  const [pen, wide] = prepare(canvas, height());
+  places = [];
+  ruler(pen, wide);
+  let top = RULER + GAP;
+  if (data.logs.length) top = drawLogs(pen, wide, top);
+  for (const counter of data.counters) top = drawCounter(pen, wide, top, counter);
+  data.tracks.forEach((track, at) => { top = drawTrack(pen, wide, top, track, lanes[at]); });
+  overview();
+}
+
+function overview() {
+  const target = element("overview");
+  const [pen, wide] = prepare(target, 40);
+  const bins = new Float64Array(Math.ceil(wide));
+  for (const track of data.tracks) for (let at = 0; at < track.start.length; at++) {
+    if (track.depth[at]) continue;
+    const from = Math.floor((track.start[at] / length) * wide);
+    const to = Math.floor(((track.start[at] + Math.max(track.dur[at], 0)) / length) * wide);
+    for (let x = Math.max(from, 0); x <= to && x < bins.length; x++) bins[x]++;
+  }
+  const most = Math.max(...bins, 1);
+  pen.fillStyle = css("--soft");
+  bins.forEach((count, x) => pen.fillRect(x, 40 - (36 * count) / most, 1, (36 * count) / most));
+  pen.fillStyle = css("--accent");
+  pen.globalAlpha = 0.25;
+  pen.fillRect((view.from / length) * wide, 0, Math.max(((view.to - view.from) / length) * wide, 2), 40);
+  pen.globalAlpha = 1;
+}
+
+function show(from, to) {
+  const span = Math.min(Math.max(to - from, 10), length);
+  from = Math.min(Math.max(from, 0), length - span);
+  view = { from, to: from + span };
+  requestAnimationFrame(draw);
+}
+
+function zoom(factor, at) {
+  const span = view.to - view.from, middle = view.from + span * at;
+  show(middle - span * factor * at, middle + span * factor * (1 - at));
+}
+
+function describe(event) {
+  const box = canvas.getBoundingClientRect(), x = event.clientX - box.left, y = event.clientY - box.top;
+  const hit = places.findLast(([left, top, w]) => x >= left && x <= left + Math.max(w, 3) && y >= top && y < top + ROW);
+  const tip = element("tip");
+  if (!hit) { tip.textContent = time(view.from + ((view.to - view.from) * x) / box.width); return; }
+  const [, , , track, at] = hit;
+  const open = track.dur[at] < 0;
+  tip.textContent = `${data.names[track.name[at]]}: ${open ? "never closed" : time(track.dur[at])}, from ${time(track.start[at])}, ${track.process} / ${track.label}`;
+}
+
+canvas.addEventListener("wheel", (event) => {
+  if (!event.ctrlKey && Math.abs(event.deltaY) < Math.abs(event.deltaX)) return;
+  event.preventDefault();
+  zoom(event.deltaY > 0 ? 1.25 : 0.8, event.offsetX / canvas.clientWidth);
+}, { passive: false });
+let drag = null;
+canvas.addEventListener("pointerdown", (event) => { drag = [event.clientX, view.from, view.to]; canvas.setPointerCapture(event.pointerId); });
+canvas.addEventListener("pointerup", () => { drag = null; });
+canvas.addEventListener("pointermove", (event) => {
+  if (!drag) { describe(event); return; }
+  const shift = ((drag[0] - event.clientX) / canvas.clientWidth) * (drag[2] - drag[1]);
+  show(drag[1] + shift, drag[2] + shift);
+});
+canvas.addEventListener("dblclick", () => show(0, length));
+canvas.addEventListener("keydown", (event) => {
+  const span = view.to - view.from;
+  const moves = { w: [0.1, -0.1], s: [-0.1, 0.1], a: [-0.1, -0.1], d: [0.1, 0.1] };
+  const move = moves[event.key.toLowerCase()];
+  if (move) show(view.from + span * move[0], view.to + span * move[1]);
+});
+element("overview").addEventListener("pointerdown", (event) => {
+  const span = view.to - view.from, at = (event.offsetX / event.target.clientWidth) * length;
+  show(at - span / 2, at + span / 2);
+});
+element("find").addEventListener("input", (event) => { found = event.target.value.toLowerCase(); draw(); });
+
+// --- flame graph --------------------------------------------------------------------------------
+
+function drawFlame() {
+  const target = element("flame");
+  let most = 0, total = 0;
+  for (const [, depth, at, wide] of data.flame) { most = Math.max(most, depth); total = Math.max(total, at + wide); }
+  const [pen, wide] = prepare(target, (most + 1) * ROW + 4);
+  const dark = matchMedia("(prefers-color-scheme: dark)").matches;
+  for (const [name, depth, at, span] of data.flame) {
+    const x = (at / total) * wide, w = (span / total) * wide;
+    if (w < 0.5) continue;
+    pen.fillStyle = colour(name, !dark);
+    pen.fillRect(x, depth * ROW, Math.max(w - 1, 0.5), ROW - 1);
+    if (w > 30) {
+      pen.fillStyle = dark ? "#fff" : "#000";
+      pen.save(); pen.beginPath(); pen.rect(x, depth * ROW, w - 2, ROW); pen.clip();
+      pen.fillText(`${data.names[name]} ${time(span)}`, x + 3, depth * ROW + ROW / 2);
+      pen.restore();
+    }
+  }
+}
+
+// --- tables -------------------------------------------------------------------------------------
+
+element("title").textContent = data.title;
+document.title = data.title;
+element("subtitle").textContent = `${time(data.length)} from ${data.start} ns; ${data.captures.length} capture${data.captures.length === 1 ? "" : "s"}`;
+const hide = (id) => { element(id).hidden = true; };
+const jump = (row, start, span) => {
+  row.dataset.start = start;
+  row.addEventListener("click", () => { show(start - span, start + 2 * span); canvas.scrollIntoView({ block: "start" }); });
+};
+if (data.slowest.length) {
+  table(element("slowest"), ["name", "thread", "#start", "#duration"],
+    data.slowest.map((each) => [data.names[each.name], each.thread, time(each.start), (each.open ? "never closed, " : "") + time(each.dur)]),
+    (row, at) => jump(row, data.slowest[at].start, Math.max(data.slowest[at].dur, 10)));
+} else hide("slowest-section");
+if (data.byname.length) {
+  table(element("byname"), ["name", "#count", "#total", "#mean", "#longest"],
+    data.byname.map(([name, count, total, longest]) => [data.names[name], count, time(total), time(total / count), time(longest)]));
+} else hide("byname-section");
+if (data.flame.length) drawFlame(); else hide("flame-section");
+if (data.logs.length) {
+  const rows = data.logs.flatMap((logs) => logs.start.map((start, at) => [time(start), logs.severity[at], logs.tag[at], logs.message[at]]));
+  table(element("logs"), ["#time", "severity", "tag", "message"], rows, (row) => { row.children[1].className = row.children[1].textContent.toLowerCase(); });
+} else hide("logs-section");
+table(element("captures"), ["name", "format", "#bytes", "#records", "tables"],
+  data.captures.map((each) => [each.name, each.format, each.size, each.records, each.rows.map(([name, rows]) => `${name} ${rows}`).join(", ")]));
+const findings = data.captures.flatMap((capture) => capture.findings.map((each) => [each.code, each.severity, each.offset, each.message, each.hex, capture.name]));
+if (findings.length) {
+  table(element("findings"), ["code", "severity", "#offset", "message", "bytes there", "capture"], findings,
+    (row) => { row.children[1].className = row.children[1].textContent; });
+} else hide("findings-section");
+const drawn = data.tracks.reduce((sum, track) => sum + track.start.length, 0);
+const all = data.tracks.reduce((sum, track) => sum + track.total, 0);
+if (drawn < all) element("limits").textContent = `The ${drawn} longest of ${all} slices are drawn; a bar above a track shows how busy it was.`;
+if (!data.tracks.length && !data.counters.length && !data.logs.length) hide("timeline-section");
+addEventListener("resize", () => { draw(); if (data.flame.length) drawFlame(); });
+matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => { draw(); if (data.flame.length) drawFlame(); });
+draw();
