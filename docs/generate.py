@@ -1,7 +1,7 @@
 """Writes the generated parts of these pages from the code, so that they cannot fall behind it.
 
-A part stands between ``<!-- generated: NAME -->`` and ``<!-- end -->``. ``python docs/generate.py``
-writes all of them anew; with ``--check`` it changes nothing, and exits 1 where one is stale.
+A part is between ``<!-- generated: NAME -->`` and ``<!-- end -->``. ``python docs/generate.py``
+writes all of them again; with ``--check`` it changes nothing, and exits 1 where one is stale.
 """
 
 # ruff: noqa: INP001, T201 (a script beside the pages, which says what it wrote)
@@ -117,7 +117,7 @@ def commands(host: Host) -> dict[str, tuple[click.Command, str]]:
 
 
 def cell(text: str) -> str:
-    """A text as it may stand in a cell of a table."""
+    """A text escaped for a cell of a table."""
     text = re.sub(r"\s+", " ", text).replace("``", "`").replace("|", "\\|")
     parts = text.split("`")
     for place in range(0, len(parts), 2):
@@ -140,7 +140,7 @@ def fenced(text: str, language: str = "text") -> str:
 
 def rule_table(rules: Catalogue) -> str:
     """A catalogue of findings."""
-    head = ("code", "severity", "finding", "rule, and where it stands", "reference readers",
+    head = ("code", "severity", "finding", "rule, and its section", "reference readers",
             "ours", "remedy")  # fmt: skip
     rows = [
         (
@@ -242,7 +242,7 @@ def docstring(hook: Callable[..., Any]) -> str:
 
 
 def command_text(host: Host) -> str:
-    """The help of every command; what all of them take stands once, with ``fxf``."""
+    """The help of every command; what all of them take is listed once, with ``fxf``."""
     parts = []
     for name, (_, text) in commands(host).items():
         shown = text if name == "fxf" else text.split("\nEverywhere:")[0]

@@ -28,7 +28,7 @@ class MyLog:
 
     @staticmethod
     def read(image: bytes) -> list[bytes]:
-        """The texts of an image; AssertionError where it makes no sense."""
+        """The texts of an image; AssertionError for an invalid image."""
         texts, at = [], 8
         for _ in range(int.from_bytes(image[:8], "little")):
             length = int.from_bytes(image[at : at + 8], "little")

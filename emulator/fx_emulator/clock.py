@@ -15,7 +15,7 @@ _NS = 1_000_000_000
 class VirtualClock:
     """The clocks of an emulated device (``fxframework.model.target.Clock``), in exact integers.
 
-    Monotonic time stands still while the system is suspended, boot time does not. ``ticks()`` is
+    Monotonic time stops while the system is suspended, boot time does not. ``ticks()`` is
     monotonic time at ``ticks_per_second``, rounded down. ``listeners`` are called, without
     arguments, after each change; ``faults`` is what happens to the clock at a time, taken off the
     list when it has happened.

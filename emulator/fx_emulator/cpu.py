@@ -36,7 +36,7 @@ _VENDOR = b"fxemulator86"
 _CPUS = 1 << 12
 """CPUs that TSC_AUX can tell apart."""
 _HALTING = 2
-"""The C-state from which on a counter that is not nonstop stands still; C1 only halts the core."""
+"""The C-state from which on a counter that is not nonstop stops; C1 only halts the core."""
 
 
 class Cpu:
@@ -148,9 +148,9 @@ class Cpu:
         self._change_rate()
 
     def enter_cstate(self, state: int = 3) -> None:
-        """Sleep. From C2 on a counter that is not nonstop stands still."""
+        """Sleep. From C2 on a counter that is not nonstop stops."""
         if state < 1:
-            raise CpuError(f"C{state} is no sleep; leave_cstate() wakes CPU {self.number}")
+            raise CpuError(f"C{state} is not a sleep state; leave_cstate() wakes CPU {self.number}")
         self._cstate = state
         self._change_rate()
 

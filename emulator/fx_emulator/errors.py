@@ -40,7 +40,7 @@ class ClockError(EmulatorError):
 class Crash(EmulatorError):  # noqa: N818 - it is what happens to the program, not what it did wrong
     """The simulated program stopped, between two stores or within one.
 
-    Only a fault raises it. It is an ordinary exception, so that whoever runs the program catches it
+    Only a fault raises it. It is an ordinary exception, so that its caller catches it
     by name; a program that swallows it gains nothing, because the memory takes no store after it.
 
     ``landed`` is how many of the low bytes of the word it was storing still reached the memory:

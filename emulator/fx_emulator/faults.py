@@ -1,6 +1,6 @@
 """Faults: what goes wrong on the target, where, and when; decided beforehand.
 
-A fault is a value without state: armed anew, it does the same again. Each goes to a kind of device
+A fault is a value without state: armed again, it does the same again. Each goes to a kind of device
 (``device``), into its ``faults`` list; ``FaultPlan`` holds several and can be drawn from a seed.
 """
 
@@ -210,7 +210,7 @@ class FaultPlan:
     ) -> Self:
         """``count`` faults drawn from a seed, for a run of so many stores, datagrams and so on.
 
-        What is 0 gets no fault. At most one of them ends the program; it stands last, so that the
+        What is 0 gets no fault. At most one of them ends the program; it is last, so that the
         others can happen. The same arguments give the same plan on every machine.
         """
         draw = random.Random(seed)  # noqa: S311 - a simulation, no secret

@@ -43,7 +43,7 @@ __all__ = [
 DEFAULT_PRIORITY = 16
 PRIORITIES = 32
 IDLE_KOID = 0
-"""What listeners are told of instead of a thread when a CPU is idle."""
+"""What listeners get instead of a thread when a CPU is idle."""
 IDLE_PRIORITY = -(1 << 31)
 """Its priority, as the kernel writes it (docs/formats/trace.md)."""
 SLICE_NS = 10_000_000
@@ -352,7 +352,7 @@ class Kernel:
 
         ``body`` is a generator, or is called with the thread to give one. ``cpu`` pins it, as
         ``Migrate`` does; a ``background`` thread may wait for ever. Raises EmulatorError for a
-        priority or CPU that there is not, and for a body that is no generator.
+        priority or CPU that there is not, and for a body that is not a generator.
         """
         if not 0 <= priority < PRIORITIES:
             raise EmulatorError(

@@ -50,7 +50,7 @@ class StoreLog:
     """Every 8-byte store in the order made, and every change of size between them.
 
     It grows by 8 bytes for a word and 16 for each call that stored some, and is never cut; take a
-    new one (``memory.log = StoreLog()``) to begin anew. It knows the stores made through the
+    new one (``memory.log = StoreLog()``) to start over. It knows the stores made through the
     ``Memory`` only: not those of another process, nor through ``Memory.words``.
     """
 
@@ -208,7 +208,7 @@ class Memory:
         With ``size`` the file is made, or made larger, as needed; without, it is there. A file that
         is larger stays so. Not ``writable``, it is opened for reading, and stores are refused.
         Nobody may make the file smaller while it is mapped. Raises MemoryAccessError where it
-        cannot be opened, or is no whole number of words.
+        cannot be opened, or whose size is not a multiple of 8.
         """
         flags = os.O_RDWR if writable else os.O_RDONLY
         if size is not None:
@@ -253,7 +253,7 @@ class Memory:
                 actual = size
             if actual % WORD:
                 raise MemoryAccessError(
-                    f"{name}: its {actual} bytes are no whole number of words; "
+                    f"{name}: its {actual} bytes are not a multiple of 8; "
                     f"ask for {actual + -actual % WORD} to make it larger"
                 )
             region = _shared(fd, actual, writable=writable)
@@ -284,7 +284,7 @@ class Memory:
 
     @property
     def bytes(self) -> NDArray[np.uint8]:
-        """The region itself, uint8 (size,). After a change of size take it anew.
+        """The region itself, uint8 (size,). After a change of size take it again.
 
         What is stored through it is neither counted nor logged, and no fault sees it.
         """
@@ -343,7 +343,7 @@ class Memory:
                 self._store_watched(offset + WORD * place, value)
             return
         if self._fd is None:
-            # Nobody can look in between, so that the order in which bytes arrive is no matter.
+            # Nobody can look in between, so the order in which bytes arrive does not matter.
             self._bytes[offset : offset + nbytes] = buffer
         else:
             if not self._writable:
@@ -410,7 +410,7 @@ class Memory:
         self.faults.insert(0, self._halted)
 
     def resume(self) -> None:
-        """Take stores again, as from a program that was started anew; faults stay armed."""
+        """Take stores again, as from a program that was restarted; faults stay armed."""
         self._crash = None
         if self._halted in self.faults:
             self.faults.remove(self._halted)

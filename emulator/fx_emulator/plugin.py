@@ -17,7 +17,7 @@ STEPS = (
     ("target.run", "Let virtual time pass, and threads run.", "RunFor", "run"),
     ("target.suspend", "Suspend the machine: boot time alone goes on.", "Suspend", "suspend"),
     ("target.stop", "Stop tracing, so that buffers say where they end.", "Stop", "stop"),
-    ("target.crash", "Stop the whole machine where it stands.", "CrashTarget", "crash_target"),
+    ("target.crash", "Stop the whole machine at once.", "CrashTarget", "crash_target"),
     ("target.save", "Save the halves of streaming buffers that wait.", "Save", "save"),
     ("target.snapshot", "Keep what a device holds, as an output.", "Snapshot", "snapshot"),
     ("target.archive", "Keep the trace manager's archive, as an output.", "Archive", "archive"),

@@ -202,7 +202,7 @@ class Machine:
     def listen(self, listener: k.Listener) -> None:
         """Tell of the scheduler, in ticks of the counters.
 
-        A listener that crashes is told no more; the kernel itself goes on.
+        A listener that crashes is not called again; the kernel goes on.
         """
         self.target.kernel.listen(_Guarded(self, listener), "tsc")
 
@@ -231,7 +231,7 @@ class Machine:
         return self.target.snapshot(name)
 
     def close(self) -> None:
-        """End what still runs, and let go of memories."""
+        """End what still runs, and free memories."""
         self.target.close()
 
     def memory_of(self, name: str) -> Memory:
@@ -620,7 +620,7 @@ def full(given: FullFault, run: Run) -> Outcome:
     """Arm it."""
     engine = run.device(given.device)
     if not isinstance(engine, TraceEngine):
-        raise EmulatorError(f"device {given.device!r} is no trace provider")
+        raise EmulatorError(f"device {given.device!r} is not a trace provider")
     first = engine.records + engine.dropped + given.record
     engine.faults.append(faults.FullBuffer(first, given.count))
     return Outcome.ok()
@@ -639,6 +639,6 @@ def drop(given: DropFault, run: Run) -> Outcome:
     """Arm it."""
     socket = run.device(given.device)
     if not isinstance(socket, DatagramSocket):
-        raise EmulatorError(f"device {given.device!r} is no socket")
+        raise EmulatorError(f"device {given.device!r} is not a socket")
     socket.faults.append(faults.DropDatagram(socket.attempts + given.datagram, given.count))
     return Outcome.ok()

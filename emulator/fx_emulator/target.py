@@ -276,7 +276,7 @@ class Target:
         self.traces.stop()
 
     def crash(self, why: str = "the machine stopped") -> None:
-        """Stop everything where it stands. Memories can be read, and take no store any more."""
+        """Stop everything at once. Memories can be read, and take no store any more."""
         if self.crashed is not None:
             return
         self.crashed = Crash(why)

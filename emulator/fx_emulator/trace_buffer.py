@@ -112,7 +112,7 @@ class TraceEngine:
 
     ``memory`` has a multiple of 4096 bytes, up to 4 GiB; whatever it held is gone. A streaming
     engine calls ``on_full(wrapped_count, durable_data_end)`` once it has gone on in the other
-    half, and drops records while both are full, until ``saved`` was told of the older one.
+    half, and drops records while both are full, until ``saved`` was called for the older one.
 
     ``durable_full`` says what becomes of the first durable record without room, beside that it is
     dropped: ``drop``, nothing, and writers write strings inline; ``stop``, every later record is
@@ -293,7 +293,7 @@ class TraceEngine:
         one, behind it as the older one; the other reads as it was up to the first, then as empty.
         """
         if self.mode == "oneshot":
-            # For good: what came later must not stand without what was lost.
+            # For good: later records must not appear without the lost ones.
             self.halted = True
             return False
         wrapped = self.wrapped_count
@@ -432,7 +432,7 @@ class Provider:
     saved_wrapped: int | None = None
     """The wrapped count of the half that was saved last."""
     introduced: bool = False
-    """Whether its info stands in what was saved."""
+    """Whether its info is in what was saved."""
     crashed: Crash | None = None
     """What kept it from stopping."""
 
@@ -478,7 +478,7 @@ class TraceManager:
                 provider.crashed = crash
 
     def archive(self) -> bytes:
-        """The archive as it stands, from what was saved and what the buffers hold.
+        """The archive so far, from what was saved and what the buffers hold.
 
         The buffer of a provider that was not stopped, or crashed, is read as far as its records
         go. Asking for it changes nothing.

@@ -132,7 +132,7 @@ class _Storage:
         return page.load_u64(offset & PAGE - 1)
 
     def store_u64(self, offset: int, value: int) -> None:
-        # A place that is none is refused by the memory below.
+        # An invalid offset is refused by the memory below.
         index = offset >> _PAGE_BITS
         if index >= len(self.state) or self.state[index] != _OWN:
             self.claim(offset, _WORD)
@@ -376,7 +376,7 @@ class Vmo:
 
     @property
     def parent_koid(self) -> int:
-        """The koid of the VMO that it is a child of; 0, it is none."""
+        """The koid of the VMO that it is a child of; 0: it is not a child."""
         return self._vmo.parent.koid if self._vmo.parent else 0
 
     @property
@@ -626,7 +626,7 @@ class Vmo:
 
 
 class Mapping:
-    """A window on a VMO, as a process has it mapped; a ``fxframework.model.target.Memory``.
+    """A mapping of a VMO into a process; a ``fxframework.model.target.Memory``.
 
     What is behind the end of a VMO that was made smaller raises MemoryAccessError, as a fault in
     the process would be.
@@ -675,9 +675,9 @@ class Mapping:
         self._vmo.storage.write(self._at + offset, buffer)
 
     def grow(self, size: int) -> None:
-        """A window does not grow. Raises VmoError for more than its size; map the VMO anew."""
+        """A window does not grow. Raises VmoError for more than its size; map the VMO again."""
         if size > self._size:
-            raise VmoError(f"{self!r} cannot have {size} bytes; grow the VMO and map it anew")
+            raise VmoError(f"{self!r} cannot have {size} bytes; grow the VMO and map it again")
 
     def unmap(self) -> None:
         """Give up the window. Harmless when done twice."""

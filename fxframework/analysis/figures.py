@@ -18,7 +18,7 @@ in the sum the outermost of a function alone, so that it is no longer than the t
 
 
 def check_figure(name: str, what: str) -> str:
-    """The name of a figure; UsageError where it is none."""
+    """The name of a figure. Raises UsageError for an unknown one."""
     if name not in FIGURES:
         raise UsageError(
             f"{what} cannot show {name!r}{did_you_mean(name, FIGURES)}",

@@ -1,8 +1,8 @@
 """Kernels of the analysis of calls: loops over columns that have one row a call.
 
-Calls stand in any order. ``parent`` is the place of the enclosing call in the same columns, and
-one that is no place says that there is none. ``length`` is -1 for a call that never ended. A mask
-of no elements chooses every call.
+Calls are in any order. ``parent`` is the place of the enclosing call in the same columns, and
+-1, or any invalid place, means that there is none. ``length`` is -1 for a call that never ended. A
+mask of no elements chooses every call.
 """
 
 from __future__ import annotations
@@ -147,7 +147,7 @@ def sort_out(
 
 
 def link_children(parent: memoryview, first: memoryview, beside: memoryview) -> None:
-    """Link each row's children as a list: the ``first`` of each, and what stands ``beside`` it."""
+    """Link each row's children as a list: the ``first`` of each, and the one ``beside`` it."""
     rows = len(parent)
     for back in range(rows):
         row = rows - 1 - back
@@ -339,7 +339,7 @@ def cleared(old: memoryview, size: int) -> memoryview:
 
 
 def measure_depths(parents: memoryview, depth: memoryview) -> None:
-    """How many nodes are above each, of nodes that stand behind their parents."""
+    """How many nodes are above each, of nodes that follow their parents."""
     for node in range(len(parents)):
         if parents[node] >= 0:
             depth[node] = depth[parents[node]] + 1
@@ -348,7 +348,7 @@ def measure_depths(parents: memoryview, depth: memoryview) -> None:
 def add_to_roots(
     parents: memoryview, values: memoryview, root: memoryview, sums: memoryview
 ) -> None:
-    """Add up values by root, of nodes that stand behind their parents; ``root`` gets each one's."""
+    """Add up values by root, of nodes that follow their parents; ``root`` gets each one's."""
     for node in range(len(parents)):
         above = parents[node]
         root[node] = node

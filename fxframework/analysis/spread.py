@@ -85,7 +85,7 @@ def _order(lengths: NDArray[np.int64]) -> dict[str, int]:
     ranks = {name: int(count * share) for name, share in SHARES.items()}
     lengths.partition(sorted({*ranks.values()}))
     found = {name: int(lengths[rank]) for name, rank in ranks.items()}
-    # What stands before the first rank is no longer than it, what is behind the last no shorter.
+    # What comes before the first rank is no longer than it, what is behind the last no shorter.
     found["min"] = int(lengths[: ranks["median"] + 1].min())
     found["max"] = int(lengths[ranks["p99"] :].max())
     return found

@@ -23,7 +23,7 @@ ROOM = 1 << 12
 
 @attrs.frozen(eq=False)
 class CallTree:
-    """Nodes in columns of one length m; a parent stands before its children.
+    """Nodes in columns of one length m; a parent precedes its children.
 
     The first nodes are the roots: one for each thread that has calls, or one for all of them.
     """

@@ -40,7 +40,7 @@ class StepReport:
 
     @property
     def name(self) -> str:
-        """Where it stands in the scenario, and its kind; of a device its place alone."""
+        """Its place in the scenario, and its kind; of a device only the place."""
         return self.do if self.index < 0 else f"step[{self.index}] {self.do}"
 
     def to_json(self, *, timing: bool = True) -> dict[str, Any]:
@@ -157,7 +157,7 @@ def junit(reports: Iterable[Report], *, timing: bool = True) -> str:
 
 
 def _xml(text: str) -> str:
-    """The text without what XML cannot hold, which stands as escapes."""
+    """The text without what XML cannot hold, which is escaped."""
     return "".join(
         each if each in "\t\n" or " " <= each < "\ud800" or "\ue000" <= each < "\ufffe"
         or each >= "\U00010000" else f"\\x{ord(each):02x}"

@@ -37,7 +37,7 @@ def replay(
     """Run a scenario: a file, or one that was loaded.
 
     ``out`` is the folder in which outputs and the report are left; without one they are in the
-    Report. ``seed`` stands in for the scenario's own; golden files are then not compared.
+    Report. ``seed`` replaces the scenario's own; golden files are then not compared.
     ``update_golden`` writes them.
 
     What a step meets is in the report, never raised. Raises ScenarioError and UnreadableError for
@@ -85,7 +85,7 @@ def prepare(out: Path, *, force: bool = False) -> Path:
     try:
         if out.exists() and not out.is_dir():
             raise WriteRefusedError(
-                "it is no folder", path=str(out), remedy="name a folder with --out"
+                "not a folder", path=str(out), remedy="name a folder with --out"
             )
         if not force and out.is_dir() and any(out.iterdir()):
             raise WriteRefusedError(
@@ -129,7 +129,7 @@ def _run(scenario: Scenario, run: Run, stack: contextlib.ExitStack) -> Report:
             )
             stopped = f"{place} could not be opened"
             break
-    # Captures let go of their sources when the run is over.
+    # Captures close their sources when the run is over.
     stack.callback(_close, run)
     for step in scenario.steps:
         if stopped:
@@ -181,7 +181,7 @@ def _step(step: Step, run: Run) -> StepReport:
             if outcome is None:
                 outcome = Outcome()
             elif not isinstance(outcome, Outcome):
-                raise TypeError(f"the step gave {outcome!r}, which is no Outcome")
+                raise TypeError(f"the step returned {outcome!r}, not an Outcome")
         except Exception as caught:  # noqa: BLE001 (whatever a step meets is reported)
             error = caught
             outcome = Outcome.failed(_told(caught))

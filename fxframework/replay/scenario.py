@@ -95,7 +95,7 @@ class Step:
 
     @property
     def path(self) -> str:
-        """Where it stands in the scenario."""
+        """Its place in the scenario."""
         return f"step[{self.index}]"
 
 
@@ -121,17 +121,17 @@ def load(path: str | Path, host: Host) -> Scenario:
             f"cannot open it: {error.strerror or error}", path=str(path), remedy="check the path"
         ) from error
     except UnicodeDecodeError as error:
-        raise ScenarioError([Fault("", f"it is no UTF-8: {error}")], path=str(path)) from None
+        raise ScenarioError([Fault("", f"not valid UTF-8: {error}")], path=str(path)) from None
     return parse(text, host, path=path)
 
 
 def parse(text: str, host: Host, *, path: Path | None = None) -> Scenario:
-    """The scenario in a text; ``path`` is where it stands. Raises ScenarioError."""
+    """The scenario in a text; ``path`` is its file. Raises ScenarioError."""
     where = None if path is None else str(path)
     try:
         document = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
-        raise ScenarioError([Fault("", f"it is no TOML: {error}")], path=where) from None
+        raise ScenarioError([Fault("", f"not valid TOML: {error}")], path=where) from None
     reading = _Reading(host)
     scenario = reading.scenario(document, path)
     if reading.faults or scenario is None:
@@ -350,7 +350,7 @@ def _duration(value: Any, _: type) -> Duration:
 
 
 def _key(name: str) -> str:
-    """A field's name as a scenario has it."""
+    """The name of a field in a scenario."""
     return name.rstrip("_")
 
 
@@ -475,9 +475,7 @@ def _union_hook(wanted: Any, converter: cattrs.Converter) -> Callable[[Any, Any]
                 if found:
                     raise _WrongError(f"is both {' and '.join(map(repr, found))}; make it two")
                 hint = next(filter(None, (did_you_mean(key, tags) for key in value)), "")
-                raise _WrongError(
-                    f"is {_shown(value)}, which is none of {', '.join(sorted(tags))}{hint}"
-                )
+                raise _WrongError(f"is {_shown(value)}, not one of {', '.join(sorted(tags))}{hint}")
             return converter.structure(value, tags[found[0]])
 
         return structure

@@ -118,7 +118,7 @@ class Expect:
     at_least: int | None = parameter(None, help="how many rows at least", least=0)
     at_most: int | None = parameter(None, help="how many rows at most", least=0)
     equals: dict[str, list[Value]] = parameter(
-        factory=dict, help="what stands in a column, row after row"
+        factory=dict, help="the values of a column, row after row"
     )
     values: dict[str, list[Value]] = parameter(
         factory=dict, help="the different values of a column, in any order; null is none"
@@ -139,7 +139,7 @@ class Expect:
 
 
 def expect(given: Expect, run: Run) -> Outcome:
-    """Hold a capture against what is expected; all differences are told."""
+    """Compare a capture with what is expected; report all differences."""
     capture = run.capture(given.capture)
     capture.scan()
     wrong = [*_wrong_whole(given, capture), *_wrong_findings(given, capture, run)]

@@ -47,7 +47,7 @@ def run_cli(
 ) -> CliResult:
     """Run ``fxf`` with these arguments, each taken as its ``str()``.
 
-    ``stdin`` is what ``-`` reads; ``host`` stands in for what is installed; with ``terminal``
+    ``stdin`` is what ``-`` reads; ``host`` replaces the installed plugins; with ``terminal``
     the run believes that a person is looking at stdout and stderr.
     """
     from fxframework.cli import main

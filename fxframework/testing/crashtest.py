@@ -5,7 +5,7 @@
         log.append(b"hello")
 
     def check(image):
-        MyLog.read(image)          # raises where the image makes no sense
+        MyLog.read(image)          # raises for an invalid image
 
     report = crashtest(write, check, size=4096)
     assert report.ok, report
@@ -75,7 +75,7 @@ class RecordedMemory:
         self.restart()
 
     def restart(self) -> None:
-        """Forget what was stored so far: what stands there now is the beginning."""
+        """Forget what was stored so far: the present contents are the beginning."""
         self._offsets = array("Q")
         self._values = array("Q")
         self._sizes: list[tuple[int, int]] = []
@@ -200,7 +200,7 @@ class Failure:
     offset: int
     """Byte of the last one."""
     old: int
-    """The word that stood there before."""
+    """The word before the store."""
     new: int
     """The word that was stored."""
     landed: int = WORD
@@ -281,7 +281,7 @@ def crashtest(
 
     ``every`` checks only every so many stores, and the last; if one fails, those before it are
     checked as well, for the smallest. With ``torn`` the images in which a store landed in part are
-    checked too: writers that store aligned words need not stand this, others do.
+    checked too: writers that store aligned words need not survive this, others must.
 
     ``write`` may be a function of a native program, ``program.entry("write", vmo)``: its stores
     into the first memory among its arguments are tested (or into ``memory``), of which one that

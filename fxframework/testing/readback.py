@@ -32,7 +32,7 @@ class _Content:
     """What a reader makes of an image."""
 
     records: Counter[bytes]
-    """Records that hold data, as they stand in the image."""
+    """Records that hold data, in the order of the image."""
     generation: int | None = None
     """Of an Inspect VMO: its generation count."""
     tree: tuple[Any, ...] = ()

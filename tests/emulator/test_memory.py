@@ -205,7 +205,7 @@ class TestFiles:
             assert memory.load_u64(0) == 0
 
     @pytest.mark.parametrize(
-        ("content", "message"), [(None, "No such file"), (b"123", "no whole number of words")]
+        ("content", "message"), [(None, "No such file"), (b"123", "not a multiple of 8")]
     )
     def test_a_file_that_is_none(self, tmp_path, content, message):
         path = tmp_path / "f"

@@ -169,8 +169,8 @@ def test_the_same_seed_gives_the_same_bytes(run: Runner) -> None:
         ('{ log = "m", keys = { k = { koid = 3 } } }', ".keys.k", "double, int64, null, string"),
         ('{ log = "m", keys = { k = { string = 3 } } }', ".keys.k", "no value"),
         ('{ datagram = "xyz" }', "", "non-hexadecimal"),
-        ('{ slice = "s" }', "", "which is none of datagram, log, loop, migrate, run"),
-        ('{ loop = 2, body = [{ instant = "i" }] }', ".body[0]", "which is none of"),
+        ('{ slice = "s" }', "", "not one of datagram, log, loop, migrate, run"),
+        ('{ loop = 2, body = [{ instant = "i" }] }', ".body[0]", "not one of"),
     ],
 )
 def test_what_no_action_can_be(faults: Any, action: str, path: str, message: str) -> None:
@@ -182,7 +182,7 @@ def test_what_no_action_can_be(faults: Any, action: str, path: str, message: str
 @pytest.mark.parametrize("text", [thread('{ log = "m" }'), manifest(1, "m")])
 def test_logs_go_to_sockets_only(run: Runner, kind: str, text: str) -> None:
     report = run(f'[device.l]\nkind = "{kind}"\n' + text)
-    assert "device 'l' is no socket" in report.failures[0].message
+    assert "device 'l' is not a socket" in report.failures[0].message
 
 
 # --- Who logs ------------------------------------------------------------------------------------

@@ -131,7 +131,7 @@ def test_what_fails_an_expectation_lets_the_others_be_held(mine: Host, plugin: P
     [
         ("raise", "ValueError: a bug"),
         ("refuse", "no; do something else"),
-        ("nonsense", "TypeError: the step gave 3, which is no Outcome"),
+        ("nonsense", "TypeError: the step returned 3, not an Outcome"),
     ],
 )
 def test_what_raises_ends_the_scenario_and_is_told(mine: Host, word: str, message: str) -> None:

@@ -189,7 +189,7 @@ def test_names_are_not_doubted_where_a_step_could_not_be_read(faults: Faults) ->
 
 @pytest.mark.parametrize("text", ["[scenario", "a = 1\na = 2\n"])
 def test_what_is_no_toml(host: Host, text: str) -> None:
-    with pytest.raises(ScenarioError, match="it is no TOML"):
+    with pytest.raises(ScenarioError, match="not valid TOML"):
         parse(text, host)
 
 

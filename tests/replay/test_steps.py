@@ -222,7 +222,7 @@ def test_every_device_and_its_image(run: Runner) -> None:
     )
     assert len(report.outputs["v"]) == 8192
     assert report.outputs["l"] == b""
-    assert report.failures[0].message.endswith("device 'l' is no trace provider")
+    assert report.failures[0].message.endswith("device 'l' is not a trace provider")
 
 
 def test_a_streaming_buffer_that_is_saved_by_hand(run: Runner) -> None:

@@ -81,10 +81,12 @@ def check_options(options: Iterable[Option]) -> None:
     assert len(set(names)) == len(names), f"two options have one name: {names}"
     for option in options:
         name, default = option.name, option.default
-        assert re.fullmatch(r"[a-z][a-z0-9_]*", name), f"{name!r} is no name for an option"
+        assert re.fullmatch(r"[a-z][a-z0-9_]*", name), f"{name!r} is not a valid name of an option"
         assert option.help, f"option {name} does not say what it does"
         assert option.type in {bool, int, float, str}, f"option {name} is of type {option.type}"
-        assert type(default) is option.type, f"option {name}: {default!r} is no {option.type}"
+        assert type(default) is option.type, (
+            f"option {name}: {default!r} is not of type {option.type}"
+        )
         assert option.parse(str(default)) == default, f"option {name}: its default is refused"
 
 
@@ -101,10 +103,10 @@ def check_cover(places: list[tuple[int, int]], data: bytes) -> None:
 def check_dropped(dropped: Mapping[str, int], what: str) -> None:
     """That what was left out has names and counts."""
     for name, count in dropped.items():
-        assert isinstance(name, str), f"{what}: {name!r} is no name for what was left out"
+        assert isinstance(name, str), f"{what}: {name!r} does not name what was left out"
         assert name, f"{what}: something without a name was left out"
         assert isinstance(count, int), f"{what}: {count!r} of {name} were left out"
-        assert count > 0, f"{what}: {count} of {name} were left out, which is none"
+        assert count > 0, f"{what}: {count} of {name} were left out: give only what was"
 
 
 def check_findings(capture: Capture, rules: Catalogue) -> None:

@@ -97,7 +97,7 @@ class ExporterContract(Contract):
         exporter = self.exporter
         assert re.fullmatch(r"[a-z][a-z0-9]*(-[a-z0-9]+)*", exporter.name)
         assert exporter.title
-        assert not exporter.title.endswith("."), "a title is no sentence"
+        assert not exporter.title.endswith("."), "a title has no full stop"
         assert exporter.accepts, "it accepts nothing"
         for suffix in exporter.suffixes:
             assert re.fullmatch(r"(\.[a-z0-9]+)+", suffix), suffix
@@ -199,7 +199,7 @@ class ExporterContract(Contract):
         assert target.read_bytes() == expected
 
     def test_a_failure_leaves_nothing_behind(self, tmp_path: Path) -> None:
-        """Neither a part of a file, nor harm to one that stood there."""
+        """Neither a part of a file, nor harm to an existing one."""
         sample = next(iter(self.samples()))
         target = tmp_path / "out"
         target.write_bytes(b"before")

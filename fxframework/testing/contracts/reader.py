@@ -84,7 +84,7 @@ class ReaderContract(RoundTrips):
         reader = self.reader
         assert re.fullmatch(r"[a-z][a-z0-9]*(-[a-z0-9]+)*", reader.format)
         assert reader.title
-        assert not reader.title.endswith("."), "a title is no sentence"
+        assert not reader.title.endswith("."), "a title has no full stop"
         for suffix in reader.suffixes:
             assert re.fullmatch(r"(\.[a-z0-9]+)+", suffix), suffix
 
@@ -119,7 +119,7 @@ class ReaderContract(RoundTrips):
                     assert "_" in column.name, f"{name}.{column.name} has no prefix"
 
     def test_rules_are_complete(self) -> None:
-        """Each rule of the catalogue says what it demands and where that stands."""
+        """Each rule of the catalogue says what it demands, and names its section."""
         for code, rule in self.rules.items():
             assert re.fullmatch(r"[A-Z]{3,4}[0-9]{4}", code), code
             assert code not in FRAMEWORK_RULES, f"{code} is the framework's"

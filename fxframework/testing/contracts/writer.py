@@ -149,7 +149,7 @@ class WriterContract(RoundTrips):
         """Records as JSON that a file can hold one behind another, without end.
 
         Here, those of a sample and its last one over and over. Records of a kilobyte or more
-        fill a writer's buffers sooner, and show whether it lets go of what it wrote.
+        fill a writer's buffers sooner, and show whether it frees what it wrote.
         """
         streams = [*self._scratch(), *self._sampled(sound=True)]
         assert streams, "neither records() nor samples() gives anything sound"
@@ -240,11 +240,15 @@ class WriterContract(RoundTrips):
         """Names are ones that a command line can take, and there is something to say."""
         writer = self.writer
         name = r"[a-z][a-z0-9]*(-[a-z0-9]+)*"
-        assert re.fullmatch(name, writer.format), f"{writer.format!r} is no name for a format"
+        assert re.fullmatch(name, writer.format), (
+            f"{writer.format!r} is not a valid name of a format"
+        )
         assert writer.title, "the writer has no title"
-        assert not writer.title.endswith("."), "a title is no sentence"
+        assert not writer.title.endswith("."), "a title has no full stop"
         for suffix in writer.suffixes:
-            assert re.fullmatch(r"(\.[a-z0-9]+)+", suffix), f"{suffix!r} is no suffix, as .abc is"
+            assert re.fullmatch(r"(\.[a-z0-9]+)+", suffix), (
+                f"{suffix!r} is not a suffix such as .abc"
+            )
 
     def test_suffixes_are_the_readers(self) -> None:
         """A file that is written under a suffix is found again by it."""
@@ -280,7 +284,7 @@ class WriterContract(RoundTrips):
             return
         assert writer.accepts, "compose is given, but accepts no table"
         unknown = sorted(writer.accepts - STANDARD_TABLES.keys())
-        assert not unknown, f"accepts names {unknown}, which are no standard tables"
+        assert not unknown, f"accepts names {unknown}, which are not standard tables"
 
     # --- The same bytes --------------------------------------------------------------------
 
@@ -430,7 +434,7 @@ class WriterContract(RoundTrips):
                 )
 
     def test_memory_does_not_grow_with_what_was_written(self) -> None:
-        """What the sink has taken, the writer lets go."""
+        """The writer frees what the sink has taken."""
         sink = Sink(cast("Any", _Nowhere()), name="<nowhere>")
         tracemalloc.start()
         try:
@@ -483,7 +487,7 @@ class WriterContract(RoundTrips):
         for record in NO_RECORDS:
             writer = self._start(Sink.memory(), self._options({}))
             error = _refusal(writer, record)
-            assert error is not None, f"{_short(record)} is no record, but was not refused"
+            assert error is not None, f"{_short(record)} is not a record, but was not refused"
             self._check_refusal(error, record)
 
     def test_wrong_values_are_refused_or_take_effect(self) -> None:
@@ -600,7 +604,7 @@ class WriterContract(RoundTrips):
     def test_salvaged_files_are_sound(self) -> None:
         """The reader loses no data in them, and each loss says what, where and why.
 
-        Where no loss is told of, none there was: the bytes are those of the input.
+        Without a reported loss there was none: the bytes are those of the input.
         """
         self._optional("salvage")
         rules = {**FRAMEWORK_RULES, **self.rules}
@@ -814,7 +818,7 @@ def _places(streams: Sequence[Stream]) -> list[tuple[int, int, tuple[Any, ...]]]
 
 
 def _paths(shown: Any) -> Iterator[tuple[Any, ...]]:
-    """Where a value stands in JSON, each; of lists the first three items."""
+    """The paths of all values in JSON; of lists those of the first three items."""
     inside: Iterable[tuple[Any, Any]] = ()
     if isinstance(shown, Mapping):
         inside = shown.items()
