@@ -1,0 +1,127 @@
+"""Runs the fenced blocks of a page in order, in one folder, and compares what they show.
+
+`sh` blocks are commands; in `console` blocks commands follow ``$``, and what they print follows
+them. A line ``…`` stands for any lines, a ``…`` within a line for any text. A command ends with
+the exit status that its comment names, otherwise 0.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import shlex
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import attrs
+
+from fxframework.testing.cli import run_cli
+
+BLOCK = re.compile(
+    r"^```(?P<language>sh|console|python)\n(?P<code>.*?)^```$", re.MULTILINE | re.DOTALL
+)
+STATUS = re.compile(r"exit status (\d)")
+SHELL = re.compile(r"[|<>&;*$`]")
+INSTALL = re.compile(r"^python3 -m venv \S+ && \S+pip install .*? && ")
+TIMES = (
+    (re.compile(r"ok in [\d.]+ s"), "ok in 0 s"),
+    (re.compile(r" in [\d.]+ ms\b"), " in 0 ms"),
+)
+"""What differs from run to run."""
+
+
+@attrs.frozen
+class Block:
+    """A fenced block and where it begins."""
+
+    language: str
+    code: str
+    line: int
+
+
+@attrs.frozen
+class Step:
+    """A command, what it is to print (None: not said), and its exit status."""
+
+    command: str
+    expected: str | None
+    status: int
+
+
+def blocks(text: str) -> Iterator[Block]:
+    """The blocks of a page that run."""
+    for found in BLOCK.finditer(text):
+        yield Block(found["language"], found["code"], text.count("\n", 0, found.start()) + 1)
+
+
+def steps(block: Block) -> Iterator[Step]:
+    """The commands of a block."""
+    lines = block.code.replace("\\\n", "").splitlines()
+    if block.language == "sh":
+        for line in lines:
+            if line.strip() and not line.startswith("#"):
+                yield _step(line, None)
+        return
+    command: str | None = None
+    output: list[str] = []
+    for line in [*lines, "$ "]:
+        if line.startswith("$ "):
+            if command is not None:
+                yield _step(command, "\n".join(output) + "\n" if output else None)
+            command, output = line[2:], []
+        else:
+            output.append(line)
+
+
+def _step(line: str, expected: str | None) -> Step:
+    command, _, comment = line.partition("  #")
+    named = STATUS.search(comment)
+    return Step(command.strip(), expected, int(named[1]) if named else 0)
+
+
+def run(step: Step) -> tuple[int, str]:
+    """Run a command in the current folder; gives its status and what it printed."""
+    command = INSTALL.sub("", step.command).replace(".venv/bin/", "")
+    if command.startswith("export PATH="):
+        return 0, ""
+    if command.startswith("fxf ") and not SHELL.search(re.sub(r"'[^']*'", "", command)):
+        done = run_cli(*shlex.split(command)[1:])
+        return done.exit_code, done.stderr + done.text
+    here = Path(sys.executable).parent
+    environ = {**os.environ, "PATH": f"{here}{os.pathsep}{os.environ['PATH']}"}
+    shell = subprocess.run(["/bin/sh", "-c", command], env=environ, capture_output=True, text=True,
+                           check=False)  # fmt: skip
+    return shell.returncode, shell.stderr + shell.stdout
+
+
+def matches(expected: str, shown: str) -> bool:
+    """Whether an output is as printed."""
+    for pattern, text in TIMES:
+        expected, shown = pattern.sub(text, expected), pattern.sub(text, shown)
+    lines = [
+        r"(?:[^\n]*\n)*?" if line == "…" else re.escape(line).replace("…", "[^\n]*") + r"[ ]*\n"
+        for line in expected.splitlines()
+    ]
+    return re.fullmatch("".join(lines), shown) is not None
+
+
+def follow(text: str, name: str, *, python: bool = True) -> list[str]:
+    """Run a page; gives what went otherwise than printed."""
+    wrong = []
+    for block in blocks(text):
+        if block.language == "python":
+            if python:
+                with contextlib.redirect_stdout(None):
+                    exec(compile(block.code, f"{name}:{block.line}", "exec"), {"__name__": "x"})
+            continue
+        for step in steps(block):
+            status, shown = run(step)
+            where = f"{name}:{block.line}: {step.command}"
+            if status != step.status:
+                wrong.append(f"{where}\n  exit status {status}, not {step.status}\n{shown[-1500:]}")
+            elif step.expected is not None and not matches(step.expected, shown):
+                wrong.append(f"{where}\n--- printed\n{step.expected}--- shown\n{shown[:3000]}")
+    return wrong
