@@ -331,7 +331,9 @@ class DeviceKind:
     title: str
     open: Callable[..., Any]
     """``open(parameters, run, name)`` gives the device; ``run.target`` is there already, and its
-    ``snapshot(name)`` says what the device holds. One with ``close()`` is closed at the end."""
+    ``snapshot(name)`` gives the bytes that the device holds. A device with a method ``image() ->
+    bytes`` gives them itself, so that `capture.decode` can read `from` it; one with ``close()`` is
+    closed at the end."""
     parameters: Callable[[], type] | None = None
     """Gives the attrs class of its parameters; None where it has none."""
 

@@ -169,13 +169,23 @@ class Run:
         return _look_up(self.outputs, name, "output")
 
     def bytes_of(self, name: str) -> bytes:
-        """An output, or else what the target's device of that name holds; UsageError for none."""
+        """The bytes of an output, or else of a device.
+
+        A device of a plugin gives them with its method ``image() -> bytes``; those of the target
+        are asked through ``target.snapshot(name)``. Raises UsageError where there is neither.
+        """
         if name in self.outputs:
             return self.outputs[name]
-        _look_up({**self.outputs, **self.devices}, name, "output or device")
+        device = _look_up({**self.outputs, **self.devices}, name, "output or device")
+        image = getattr(device, "image", None)
+        if callable(image):
+            return bytes(image())
         snapshot = getattr(self.target, "snapshot", None)
         if snapshot is None:
-            raise UsageError(f"device {name!r} has no bytes to be read")
+            raise UsageError(
+                f"device {name!r} has no bytes to read",
+                remedy="its class needs a method image() that returns them",
+            )
         return bytes(snapshot(name))
 
     def put(self, name: str, data: bytes) -> None:

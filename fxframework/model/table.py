@@ -174,8 +174,8 @@ class Table:
         Codes and texts are strings (None for null), numbers of an enumeration their names where
         they have one, pairs tuples; everything else is a Python number or bool.
         """
-        names = self.schema.column(name).values
         values = self._values(name)
+        names = self.schema.column(name).values
         return [names.get(value, value) for value in values] if names else values
 
     def select(self, rows: slice | NDArray[Any]) -> Table:

@@ -128,7 +128,8 @@ def _run(scenario: Scenario, run: Run, stack: contextlib.ExitStack) -> Report:
                 StepReport(index=-1, do=place, status="failed", message=message, error=error)
             )
             stopped = f"{place} could not be opened"
-            break
+            if device.name == TARGET:
+                break  # the others are parts of it
     # Captures close their sources when the run is over.
     stack.callback(_close, run)
     for step in scenario.steps:

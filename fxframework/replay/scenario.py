@@ -21,6 +21,7 @@ from cattrs.gen import make_dict_structure_fn, override
 from fxframework.errors import FxError, UnreadableError, UsageError, did_you_mean
 from fxframework.kit.steps import Duration, nanoseconds, output_fault, parameter
 from fxframework.registry import DeviceKind, StepKind
+from fxframework.replay.lines import line_of, lines_of
 
 if TYPE_CHECKING:
     from fxframework.host import Host
@@ -43,9 +44,12 @@ class Fault:
     path: str
     """Where, such as ``step[3].args.count``; steps are counted from 0."""
     message: str
+    line: int | None = None
+    """The line of the TOML text, from 1, as far as known."""
 
     def __str__(self) -> str:
-        return f"{self.path}: {self.message}" if self.path else self.message
+        where = "" if self.line is None else f"line {self.line}: "
+        return f"{where}{self.path}: {self.message}" if self.path else f"{where}{self.message}"
 
 
 class ScenarioError(UsageError):
@@ -53,7 +57,7 @@ class ScenarioError(UsageError):
 
     def __init__(self, faults: Sequence[Fault], *, path: str | None = None) -> None:
         self.faults = tuple(faults)
-        several = f"{len(self.faults)} things are wrong with the scenario"
+        several = f"{len(self.faults)} errors in the scenario"
         super().__init__(
             str(self.faults[0]) if len(self.faults) == 1 else several,
             path=path,
@@ -135,7 +139,9 @@ def parse(text: str, host: Host, *, path: Path | None = None) -> Scenario:
     reading = _Reading(host)
     scenario = reading.scenario(document, path)
     if reading.faults or scenario is None:
-        raise ScenarioError(reading.faults, path=where)
+        lines = lines_of(text)
+        faults = [attrs.evolve(one, line=line_of(lines, one.path)) for one in reading.faults]
+        raise ScenarioError(sorted(faults, key=lambda one: one.line or 0), path=where)
     return scenario
 
 

@@ -47,6 +47,7 @@ def test_the_readme_can_be_followed_literally(
     assert (tmp_path / "again.fxt").read_bytes() == (tmp_path / "boot.fxt").read_bytes()
 
 
+@pytest.mark.timeout(120)
 @pytest.mark.parametrize("page", PAGES, ids=lambda path: str(path.relative_to(ROOT)))
 def test_the_commands_of_a_page(
     page: Path, captures: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

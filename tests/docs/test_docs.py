@@ -30,7 +30,6 @@ PYTHON_PAGES = (
     "docs/writing-inspect.md",
     "docs/writing-xray.md",
     "docs/emulator.md",
-    "README.md",
 )
 BLOCK = re.compile(r"^```python\n(?P<code>.*?)^```$", re.MULTILINE | re.DOTALL)
 NEEDED = re.compile(r"^(?:import|from) (?P<package>pyarrow|duckdb|polars|pandas)\b", re.MULTILINE)

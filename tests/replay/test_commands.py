@@ -66,11 +66,12 @@ def test_an_expectation_that_fails(host: Host) -> None:
 def test_a_scenario_that_makes_no_sense_runs_nothing(host: Host, here: Path) -> None:
     done = run_cli("replay", "wrong.toml", host=host)
     assert done.exit_code == 2
-    assert "2 things are wrong with the scenario" in done.stderr
+    assert "2 errors in the scenario" in done.stderr
     assert (
-        "\n  step[1].do: there is no step 'target.rum'; did you mean 'target.run'?" in done.stderr
+        "\n  line 7: step[1].do: there is no step 'target.rum'; did you mean 'target.run'?"
+        in done.stderr
     )
-    assert "\n  step[2].for: a duration is" in done.stderr
+    assert "\n  line 10: step[2].for: a duration is" in done.stderr
     assert not (here / "wrong.replay").exists()
 
 

@@ -174,9 +174,14 @@ def test_all_that_is_wrong_is_told_at_once(host: Host) -> None:
         "step[1].do", "step[2].as",
     }  # fmt: skip
     assert error.exit_code == ExitCode.USAGE
-    assert "7 things are wrong" in error.message
+    assert "7 errors" in error.message
     for fault in error.faults:
-        assert f"\n  {fault.path}: {fault.message}" in str(error)
+        assert f"\n  line {fault.line}: {fault.path}: {fault.message}" in str(error)
+    lines = {fault.path: fault.line for fault in error.faults}
+    assert lines["scenario.seed"] == 3
+    assert lines["target.nodez"] == 6
+    assert lines["step[1].do"] == 13
+    assert lines["step[2].as"] == 14  # where the step begins, which lacks it
 
 
 def test_names_are_not_doubted_where_a_step_could_not_be_read(faults: Faults) -> None:
@@ -198,7 +203,7 @@ def test_files_that_are_no_texts(host: Host, tmp_path: Path) -> None:
         load(tmp_path / "none.toml", host)
     path = tmp_path / "latin.toml"
     path.write_bytes(b"\xff\xfe")
-    with pytest.raises(ScenarioError, match="no UTF-8"):
+    with pytest.raises(ScenarioError, match="not valid UTF-8"):
         load(path, host)
 
 
