@@ -70,7 +70,7 @@ class Calls:
         That is ``id`` (the number of the function), ``name``, ``category`` or another column of
         `slices` that holds numbers or strings; by default the number where the capture has one,
         else the name. Lengths are in ticks where the capture has them so, else in nanoseconds.
-        A call whose caller does not belong to the part is as if called by the nearest one that does.
+        A call counts as called by the nearest enclosing call that belongs to the part.
 
         Raises UsageError where there are no slices or no such column.
         """

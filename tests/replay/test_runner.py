@@ -185,7 +185,7 @@ def test_outputs_and_the_report_are_left_in_the_folder(mine: Host, tmp_path: Pat
 def test_a_folder_that_is_none(mine: Host, tmp_path: Path) -> None:
     file = tmp_path / "file"
     file.touch()
-    with pytest.raises(WriteRefusedError, match="no folder"):
+    with pytest.raises(WriteRefusedError, match="not a folder"):
         ran(mine, "work", out=file, force=True)
     with pytest.raises(WriteRefusedError, match="cannot write"):
         ran(mine, "work", out=file / "below")

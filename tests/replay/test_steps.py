@@ -344,7 +344,7 @@ CAPTURE = APP + MANY + RUN + LAST + DECODE
         ('table = "args"\ncolumns = { number = { max = 48 } }', "no column 'number'"),
         ('table = "nothing"', "no table 'nothing'"),
         ('findings = ["FXT0001"]', "FXT0001 is expected, and was not found"),
-        ('findings = ["FXT9999"]', "no catalogue has the code 'FXT9999'"),
+        ('findings = ["FXT9999"]', "unknown code 'FXT9999'"),
     ],
 )
 def test_what_does_not_hold_is_told(run: Runner, text: str, message: str) -> None:
