@@ -9,6 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from fractions import Fraction
+from typing import TypedDict, Unpack
+
+import attrs
 
 from fx_emulator.clock import VirtualClock
 from fx_emulator.errors import CpuError
@@ -188,6 +191,47 @@ class Cpu:
             raise CpuError(f"CPU {self.number} has no MSR {index:#x}; it has {names}")
 
 
+class ProcessorOptions(TypedDict, total=False):
+    """The keyword arguments of a Processor, which documents them."""
+
+    frequency: int
+    step: int
+    constant: bool
+    nonstop: bool
+    offsets: Sequence[int]
+    nodes: Sequence[int]
+    crystal: int | None
+    rdtscp: bool
+    read_cost_ns: int
+
+
+@attrs.frozen(kw_only=True)
+class _Given:
+    """The options of a processor, with their defaults. Raises CpuError for invalid ones."""
+
+    frequency: int = 2_596_120_000
+    step: int = 26
+    constant: bool = True
+    nonstop: bool = True
+    offsets: Sequence[int] = ()
+    nodes: Sequence[int] = ()
+    crystal: int | None = None
+    rdtscp: bool = True
+    read_cost_ns: int = 0
+
+    def __attrs_post_init__(self) -> None:
+        if self.frequency < 1 or self.step < 1 or self.read_cost_ns < 0:
+            raise CpuError(
+                f"a counter of {self.frequency} Hz in steps of {self.step} ticks that takes "
+                f"{self.read_cost_ns} ns to read: frequency and step are at least 1, the time is "
+                "not negative"
+            )
+        if any(not 0 <= node <= _MASK_32 >> 12 for node in self.nodes):
+            raise CpuError(f"nodes {list(self.nodes)}: TSC_AUX holds 0 to {_MASK_32 >> 12:#x}")
+        if self.crystal is not None:
+            _check_crystal(self.frequency, self.crystal)
+
+
 class Processor:
     """The CPUs of a target, and what they have in common.
 
@@ -204,52 +248,32 @@ class Processor:
         rdtscp: whether the CPUs have RDTSCP.
         read_cost_ns: virtual time that a read of a counter takes.
 
-    Raises CpuError for what no processor is.
+    Raises CpuError for invalid values.
     """
 
     def __init__(
-        self,
-        clock: VirtualClock,
-        cpus: int = 4,
-        *,
-        frequency: int = 2_596_120_000,
-        step: int = 26,
-        constant: bool = True,
-        nonstop: bool = True,
-        offsets: Sequence[int] = (),
-        nodes: Sequence[int] = (),
-        crystal: int | None = None,
-        rdtscp: bool = True,
-        read_cost_ns: int = 0,
+        self, clock: VirtualClock, cpus: int = 4, **options: Unpack[ProcessorOptions]
     ) -> None:
         if not 1 <= cpus <= _CPUS:
             raise CpuError(f"a processor of {cpus} CPUs: it has 1 to {_CPUS}")
-        if frequency < 1 or step < 1 or read_cost_ns < 0:
-            raise CpuError(
-                f"a counter of {frequency} Hz in steps of {step} ticks that takes {read_cost_ns} ns"
-                " to read: frequency and step are at least 1, the time is not negative"
-            )
-        for name, values in (("offsets", offsets), ("nodes", nodes)):
+        given = _Given(**options)
+        for name, values in (("offsets", given.offsets), ("nodes", given.nodes)):
             if values and len(values) != cpus:
                 raise CpuError(f"{len(values)} {name} for {cpus} CPUs: give one for each, or none")
-        if any(not 0 <= node <= _MASK_32 >> 12 for node in nodes):
-            raise CpuError(f"nodes {list(nodes)}: TSC_AUX holds 0 to {_MASK_32 >> 12:#x}")
-        if crystal is not None:
-            _check_crystal(frequency, crystal)
         self.clock = clock
-        self.frequency = frequency
-        self.step = step
-        self.constant = constant
-        self.nonstop = nonstop
-        self.crystal = crystal
-        self.rdtscp = rdtscp
-        self.read_cost_ns = read_cost_ns
+        self.frequency = given.frequency
+        self.step = given.step
+        self.constant = given.constant
+        self.nonstop = given.nonstop
+        self.crystal = given.crystal
+        self.rdtscp = given.rdtscp
+        self.read_cost_ns = given.read_cost_ns
         self.cpus = tuple(
             Cpu(
                 self,
                 number,
-                node=nodes[number] if nodes else 0,
-                offset=offsets[number] if offsets else 0,
+                node=given.nodes[number] if given.nodes else 0,
+                offset=given.offsets[number] if given.offsets else 0,
             )
             for number in range(cpus)
         )

@@ -9,12 +9,12 @@ import contextlib
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import TYPE_CHECKING, Any, Literal, Self, Unpack
 
 import attrs
 
 from fx_emulator.clock import VirtualClock
-from fx_emulator.cpu import Processor, Tsc
+from fx_emulator.cpu import Processor, ProcessorOptions, Tsc
 from fx_emulator.errors import Crash, EmulatorError
 from fx_emulator.kernel import (
     BUDGET,
@@ -59,13 +59,6 @@ class Target:
     Args:
         seed: what the scheduler's choices follow from.
         cpus: how many CPUs there are.
-        frequency: ticks a second of their time-stamp counters.
-        step: counters move by multiples of so many ticks.
-        constant: counters keep their rate in every P-state.
-        nonstop: counters run on in every C-state and in suspend.
-        offsets: for each CPU the ticks that its counter begins with.
-        nodes: for each CPU its NUMA node.
-        read_cost_ns: virtual time that a read of a counter takes.
         ticks_per_second: rate of the system's clock.
         start_ns: monotonic time at the beginning.
         suspended_ns: how far boot time is ahead of it then.
@@ -73,6 +66,7 @@ class Target:
         save_delay_ns: virtual time after which the trace manager saves a half of a streaming
             buffer that filled up; None, only ``traces.save()`` does.
         store_log: whether all memories keep a log of their stores.
+        processor: the options of the Processor: frequency, step, constant, nonstop, offsets, …
 
     A context manager: at its end, what still runs is ended and memories are closed.
     """
@@ -82,36 +76,20 @@ class Target:
         *,
         seed: int = 0,
         cpus: int = 4,
-        frequency: int = 2_596_120_000,
-        step: int = 26,
-        constant: bool = True,
-        nonstop: bool = True,
-        offsets: Sequence[int] = (),
-        nodes: Sequence[int] = (),
-        read_cost_ns: int = 0,
         ticks_per_second: int = 1_000_000_000,
         start_ns: int = 0,
         suspended_ns: int = 0,
         slice_ns: int = SLICE_NS,
         save_delay_ns: int | None = 0,
         store_log: bool = False,
+        **processor: Unpack[ProcessorOptions],
     ) -> None:
         self.seed = seed
         self.store_log = store_log
         self.clock = VirtualClock(
             ticks_per_second=ticks_per_second, start_ns=start_ns, suspended_ns=suspended_ns
         )
-        self.processor = Processor(
-            self.clock,
-            cpus,
-            frequency=frequency,
-            step=step,
-            constant=constant,
-            nonstop=nonstop,
-            offsets=offsets,
-            nodes=nodes,
-            read_cost_ns=read_cost_ns,
-        )
+        self.processor = Processor(self.clock, cpus, **processor)
         self.kernel = Kernel(self.clock, self.processor, seed=seed, slice_ns=slice_ns)
         self.kernel.discarding = self._discarding
         self.traces = TraceManager(self.clock, save_delay_ns=save_delay_ns)

@@ -168,6 +168,7 @@ def _rebuilt(
             if isinstance(claim, int) and claim > sink.room:
                 bad.add(lines.offset, lines.number, f"it claims {claim} bytes; {sink.excess}")
                 continue
+            sink.claimed += claim if isinstance(claim, int) else 0
             try:
                 target.write(record)
             except (PluginError, LimitError, OutputError):
@@ -206,23 +207,27 @@ class _BoundedSink(Sink):
     def __init__(self, spool: SpooledTemporaryFile[bytes], lines: _Lines, limits: Limits) -> None:
         super().__init__(cast("IO[bytes]", spool), name="a temporary file")
         self._lines = lines
-        self._claimed = limits.max_claimed
+        self._bound = limits.max_claimed
+        self.claimed = 0
+        """Bytes of padding that were claimed so far, of which the writer may hold some back."""
 
     @property
     def room(self) -> int:
         """Bytes that may follow."""
-        if not self._claimed:
+        if not self._bound:
             return 1 << 62
-        return self._claimed + EXPANSION * self._lines.end - self.written
+        taken = max(self.written, self.claimed)
+        return self._bound + EXPANSION * self._lines.end - taken
 
     @property
     def excess(self) -> str:
         """What is wrong with more bytes than there is room for."""
-        return f"max_claimed allows {self._claimed} more than {EXPANSION} times the file's size"
+        return f"max_claimed allows {self._bound} more than {EXPANSION} times the file's size"
 
     def write(self, data: bytes | bytearray | memoryview) -> None:
         """Append bytes; LimitError beyond the bound."""
-        if len(data) > self.room:
+        room = self._bound + EXPANSION * self._lines.end - self.written
+        if self._bound and len(data) > room:
             raise LimitError(
                 f"its records stand for too many bytes: {self.excess}",
                 path=self._lines.name,

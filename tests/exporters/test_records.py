@@ -365,10 +365,34 @@ def test_padding_claims_no_more_than_the_limit(format: str, claim: int) -> None:
         assert "max_claimed" in found[0]
 
 
-def test_blocks_claim_no_more_than_the_limit() -> None:
-    line = b'{"record": "block", "type": "FREE", "order": 15, "next_free": 0}'
-    data = text_of("inspect", *[line] * 64)
-    with pytest.raises(LimitError, match="max_claimed"):
-        Host().open(data, format="records", options={"max_claimed": 1 << 20})
-    with Host().open(data, format="records") as capture:
-        assert capture.source.size == 64 << 19
+def test_many_claims_together_are_bounded() -> None:
+    line = b'{"record": "padding", "offset": 0, "nbytes": 1000000}'
+    data = text_of("trace", *[line] * 64)
+    with Host().open(data, format="records", options={"max_claimed": 5_000_000}) as capture:
+        assert 4_000_000 <= capture.source.size <= 5_000_000 + 64 * len(data)
+        assert capture.diagnostics.counts["FXF0103"] > 50
+
+
+class Inflating:
+    """A writer that makes much of little."""
+
+    def __init__(self, sink: Sink, options: Any, diagnostics: Any) -> None:
+        self._sink = sink
+
+    def write(self, record: Any) -> None:
+        self._sink.write(bytes(1 << 20))
+
+    def close(self) -> None:
+        pass
+
+
+def test_a_writer_that_inflates_is_stopped() -> None:
+    host = make_host()
+    real = toy.WRITER.open
+    object.__setattr__(toy.WRITER, "open", Inflating)
+    data = text_of("toy", *[MARK] * 64)
+    try:
+        with pytest.raises(LimitError, match="max_claimed"):
+            host.open(data, format="records", options={"max_claimed": 1 << 22})
+    finally:
+        object.__setattr__(toy.WRITER, "open", real)
