@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from fxframework.analysis.figures import SORTS
+from fxframework.cli import complete
 from fxframework.cli.calls import by_option, finished, length, opened
 from fxframework.cli.filters import place_options
 from fxframework.cli.options import command as _command
@@ -55,7 +56,7 @@ ASCENDING = ("funcid", "func")
 )
 @click.option("--top", type=click.IntRange(min=1), metavar="N", help="Only the first N lines.")
 @click.option("--csv", is_flag=True, help="As comma-separated values, times in seconds.")
-@click.argument("file")
+@click.argument("file", shell_complete=complete.files)
 @place_options
 def command(
     session: Session,

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from fxframework.cli import complete
 from fxframework.cli.filters import part_options
 from fxframework.cli.options import command as _command
 from fxframework.cli.session import Session, require_readable
@@ -20,12 +21,17 @@ if TYPE_CHECKING:
     from fxframework.cli.render import Screen
     from fxframework.io.sink import Sink
     from fxframework.model.capture import Capture
+    from fxframework.model.schema import Column
     from fxframework.model.selection import Selection
     from fxframework.model.table import Table
     from fxframework.registry import Exporter, ExportSession, Option
 
 COLOURS = "color"
 """The option of an exporter of text that can colour its lines, yes or no."""
+PLACES = frozenset({"row", "offset", "ticks", "parent"})
+"""Columns that say where a row is, which a person asks for with -v."""
+THREADS = frozenset({"thread", "prev", "next"})
+"""Columns that hold the id of a thread."""
 LINES = 4096
 """Rows printed at a time."""
 
@@ -44,7 +50,7 @@ LINES = 4096
     is_flag=True,
     help="Print what is appended to FILE, too, until interrupted.",
 )
-@click.argument("file")
+@click.argument("file", shell_complete=complete.files)
 @click.argument("selectors", nargs=-1, metavar="[SELECTOR...]")
 @part_options
 def command(
@@ -202,19 +208,44 @@ def _print_table(session: Session, capture: Capture, name: str) -> None:
         for batch in capture.batches(name):
             _write_lines(screen, _json_rows(screen, batch))
         return
-    rows = _rows(capture, name)
     if screen.out_is_terminal:
-        header = next(rows)
-        numeric = _numeric(capture, name)
-        for at, line in enumerate(aligned(_chain(header, rows), numeric)):
-            screen.print(line if at else screen.paint(line, bold=True))
+        _print_rows(session, capture, name)
         return
+    rows = _rows(capture, name)
     _write_lines(screen, ("\t".join(row).encode() + b"\n" for row in rows))
 
 
-def _chain(header: list[str], rows: Iterator[list[str]]) -> Iterator[list[str]]:
-    yield header
-    yield from rows
+def _print_rows(session: Session, capture: Capture, name: str) -> None:
+    """Print a table for a person: threads by their names, no numbers of rows; lines that fit.
+
+    With -v every column is there, as wide as it is.
+    """
+    from fxframework.exporters.rows import people
+
+    screen, everything = session.screen, bool(session.settings.verbose)
+    schema = capture.schemas.get(name) or _diagnostics_schema()
+    shown = [c for c in schema.all_columns if everything or c.name not in PLACES]
+    labels = {
+        number: f"{who.process or who.pid}/{who.thread or who.tid}"
+        for number, who in (people(capture).items() if not everything else ())
+    }
+
+    def rows() -> Iterator[list[str]]:
+        yield [column.name for column in shown]
+        for batch in capture.batches(name):
+            columns = []
+            for column in shown:
+                values = batch.plain(column.name)
+                if labels and column.name in THREADS:
+                    values = [labels.get(number) for number in values]
+                columns.append([_text(value) for value in values])
+            yield from map(list, zip(*columns, strict=True))
+
+    numeric = [_is_number(column) and column.name not in THREADS for column in shown]
+    for at, line in enumerate(aligned(rows(), numeric)):
+        room = screen.width
+        line = line if everything or len(line) <= room else line[: room - 1] + "…"
+        screen.print(line if at else screen.paint(line, bold=True))
 
 
 def _write_lines(screen: Screen, lines: Iterator[bytes]) -> None:
@@ -243,12 +274,8 @@ def _diagnostics_schema() -> Any:
     return STANDARD_TABLES["diagnostics"]
 
 
-def _numeric(capture: Capture, name: str) -> list[bool]:
-    schema = capture.schemas.get(name) or _diagnostics_schema()
-    return [
-        column.kind[0] in "iuf" and not column.values and column.kind != "text"
-        for column in schema.all_columns
-    ]
+def _is_number(column: Column) -> bool:
+    return column.kind[0] in "iuf" and not column.values
 
 
 def _text(value: Any) -> str:

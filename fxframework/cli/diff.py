@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from fxframework.cli import complete
 from fxframework.cli.options import command as _command
 from fxframework.cli.session import Session, require_readable
 from fxframework.cli.text import aligned, amount, duration, printable
@@ -49,8 +50,8 @@ BY = {
 @click.option(
     "--show", type=click.IntRange(0), default=10, metavar="N", help="Entries of each list; 10."
 )
-@click.argument("first", metavar="A")
-@click.argument("second", metavar="B")
+@click.argument("first", metavar="A", shell_complete=complete.files)
+@click.argument("second", metavar="B", shell_complete=complete.files)
 def command(session: Session, by: str, show: int, first: str, second: str) -> ExitCode:
     """Say what differs between two captures of one format.
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from fxframework.cli import complete
 from fxframework.cli.options import command as _command
 from fxframework.cli.session import Session
 from fxframework.cli.text import printable
@@ -21,7 +22,7 @@ _CODE = re.compile(r"[A-Za-z]{2,}[0-9]+")
 
 
 @_command(name="explain", short_help="Explain a finding's code, or the bytes at an offset.")
-@click.argument("what", metavar="CODE|FILE@OFFSET")
+@click.argument("what", metavar="CODE|FILE@OFFSET", shell_complete=complete.explainable)
 def command(session: Session, what: str) -> ExitCode:
     """Explain a finding's CODE, or the bytes of FILE at OFFSET, field by field.
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from fxframework.analysis.figures import FIGURES
+from fxframework.cli import complete
 from fxframework.cli.calls import by_option, finished, opened, out_options, write_dot
 from fxframework.cli.filters import place_options
 from fxframework.cli.options import command as _command
@@ -48,7 +49,7 @@ def figure_options(
 @by_option
 @figure_options(labels="The figure", vertex="count")
 @out_options
-@click.argument("file")
+@click.argument("file", shell_complete=complete.files)
 @place_options
 def command(
     session: Session, by: str, out: str, force: bool, file: str, names: Selection, **figures: str

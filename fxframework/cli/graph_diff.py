@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from fxframework.cli import complete
 from fxframework.cli.calls import by_option, finished, opened, out_options, write_dot
 from fxframework.cli.filters import place_options
 from fxframework.cli.graph import figure_options
@@ -40,8 +41,8 @@ MEASURES = {"count": "count", "sum": "sum", "self": "self", "median": "med", "ma
 )
 @click.option("--of-b", multiple=True, metavar="KEY=VALUE", help="The same for B.")
 @out_options
-@click.argument("first", metavar="A")
-@click.argument("second", metavar="B")
+@click.argument("first", metavar="A", shell_complete=complete.files)
+@click.argument("second", metavar="B", shell_complete=complete.files)
 @place_options
 def command(
     session: Session,

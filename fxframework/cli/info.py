@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from fxframework.cli import complete
 from fxframework.cli.options import command as _command
 from fxframework.cli.render import severity_of
 from fxframework.cli.session import Session, require_readable
-from fxframework.cli.text import amount, duration, printable, sparkline
+from fxframework.cli.text import amount, duration, printable, sparkline, wrapped
 from fxframework.errors import ExitCode, FxError
 
 if TYPE_CHECKING:
@@ -31,7 +32,7 @@ LABEL = 20
 
 
 @_command(captures=True, name="info", short_help="Say what captures hold.")
-@click.argument("files", nargs=-1, required=True, metavar="FILE...")
+@click.argument("files", nargs=-1, required=True, metavar="FILE...", shell_complete=complete.files)
 def command(session: Session, files: tuple[str, ...]) -> ExitCode:
     """Say what captures hold: records, tables, times, findings.
 
@@ -118,7 +119,8 @@ def _print(session: Session, capture: Capture, summary: Summary, rows: Mapping[s
     width = max(len(label) for label, _ in lines) + 2
     width = max(width, len("findings") + 2)
     for label, text in lines:
-        screen.print(f"  {label.ljust(width)}{printable(text)}")
+        for line in wrapped(label, printable(text), indent=width, columns=screen.width - 2):
+            screen.print(f"  {line}")
     _timeline(screen, summary)
     _findings(screen, capture, width)
 
@@ -188,8 +190,10 @@ def _timeline(screen: Screen, summary: Summary) -> None:
     if not (screen.out_is_terminal and summary.timeline and encoding == "utf8"):
         return
     screen.print("  timeline")
-    names = min(LABEL, max(len(name) for name, _ in summary.timeline))
-    room = max(8, screen.width - names - 8)
+    # A third of the terminal for names, the rest for time.
+    longest = max(len(printable(name)) for name, _ in summary.timeline)
+    names = min(max(LABEL, screen.width // 3), longest)
+    room = max(8, screen.width - names - 7)
     limit = LISTED if not screen.settings.verbose else None
     for name, counts in summary.timeline[:limit]:
         label = printable(name)
@@ -210,5 +214,6 @@ def _findings(screen: Screen, capture: Capture, width: int) -> None:
     for code, count in order:
         severity = severity_of(found, code)
         shown = f"{code} {severity.word}: {found.rule(code).title}, {amount(count, 'time')}"
-        screen.print(f"  {label.ljust(width)}{shown}")
+        for line in wrapped(label, shown, indent=width, columns=screen.width - 2):
+            screen.print(f"  {line}")
         label = ""

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from fxframework.cli import complete
 from fxframework.cli.options import command as _command
 from fxframework.cli.session import Session, require_readable
 from fxframework.cli.text import amount, printable
@@ -60,7 +61,7 @@ findings = {findings}
     help="The scenario; the capture comes beside it. Default: NAME.toml here.",
 )
 @click.option("--force", is_flag=True, help="Replace files that stand there.")
-@click.argument("file", metavar="FILE")
+@click.argument("file", metavar="FILE", shell_complete=complete.files)
 def command(session: Session, out: Path | None, force: bool, file: str) -> ExitCode:
     """Write the scenario that replays a capture byte for byte.
 
@@ -83,7 +84,7 @@ def command(session: Session, out: Path | None, force: bool, file: str) -> ExitC
         with Sink.open(scenario, force=force) as sink:
             sink.write(text.encode())
         nbytes = amount(capture.source.size, "byte")
-        session.screen.detail(f"wrote {scenario}, and {copy} ({nbytes})")
+        session.screen.note(f"wrote {scenario}, and {copy} ({nbytes})")
         if session.settings.json:
             told = {"path": capture.name, "scenario": str(scenario), "capture": str(copy)}
             session.screen.json("record", told)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from fxframework.cli import complete
 from fxframework.cli.options import command as _command
 from fxframework.cli.session import Session, worst
 from fxframework.cli.text import amount, printable
@@ -34,7 +35,7 @@ SUFFIX = ".replay"
 @click.option("--junit", type=click.Path(path_type=Path), metavar="FILE", help="JUnit XML as well.")
 @click.option("--schema", is_flag=True, help="Print what a scenario may hold, as JSON Schema.")
 @click.option("--force", is_flag=True, help="Replace what is in DIR.")
-@click.argument("scenarios", nargs=-1, metavar="SCENARIO...")
+@click.argument("scenarios", nargs=-1, metavar="SCENARIO...", shell_complete=complete.files)
 def command(
     session: Session,
     out: Path | None,

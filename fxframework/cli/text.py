@@ -136,11 +136,18 @@ def wrapped(label: str, text: str, *, indent: int, columns: int) -> list[str]:
 
 
 def fitted(rows: Sequence[Sequence[str]], columns: int, *, gap: int = 2) -> list[str]:
-    """Short rows in aligned columns within a width; the last column continues below itself."""
+    """Short rows in aligned columns within a width; cells that are too wide continue below."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    before = sum(widths[:-1]) + gap * (len(widths) - 1)
+    # The widest column gives way first; a word that does not fit is broken only then.
+    while sum(widths) + gap * (len(widths) - 1) > columns and max(widths) > NARROW:
+        widths[widths.index(max(widths))] -= 1
     lines = []
-    for *cells, last in rows:
-        head = "".join(cell.ljust(width + gap) for cell, width in zip(cells, widths, strict=False))
-        lines += wrapped(head, last, indent=before, columns=columns)
-    return [line.rstrip() for line in lines]
+    for row in rows:
+        cells = [textwrap.wrap(cell, width) for cell, width in zip(row, widths, strict=True)]
+        for number in range(max(map(len, cells), default=0)):
+            line = (
+                (cell[number] if number < len(cell) else "").ljust(width + gap)
+                for cell, width in zip(cells, widths, strict=True)
+            )
+            lines.append("".join(line).rstrip())
+    return lines

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from fxframework.cli import complete
 from fxframework.cli.options import command as _command
 from fxframework.cli.render import severity_of
 from fxframework.cli.session import Session
@@ -19,15 +20,17 @@ if TYPE_CHECKING:
     from fxframework.model.diagnostics import Diagnostic, Diagnostics
 
 UNLISTED = "FXF0104"
+SHOWN = 3
+"""Findings of one code that are shown without -v."""
 
 
 @_command(captures=True, name="verify", short_help="List every departure from the format.")
-@click.argument("files", nargs=-1, required=True, metavar="FILE...")
+@click.argument("files", nargs=-1, required=True, metavar="FILE...", shell_complete=complete.files)
 def command(session: Session, files: tuple[str, ...]) -> ExitCode:
     """List every departure from the format, each with its place, and the bytes there.
 
-    The exit status is 3 if there is a warning or worse. What only is worth knowing (info) is
-    counted; -v lists it too.
+    The first three findings of each code are listed, and what is only worth knowing (info) is
+    counted; -v lists all. The exit status is 3 if there is a warning or worse.
     """
     session.whole("verify")
     shown: list[Mapping[str, Any]] = []
@@ -101,15 +104,21 @@ def _document(capture: Capture, found: list[Diagnostic], records: int) -> dict[s
 
 def _print(session: Session, capture: Capture, found: list[Diagnostic], records: int) -> None:
     screen = session.screen
-    explained: set[str] = set()
+    everything = bool(session.settings.verbose)
+    shown: Counter[str] = Counter()
     for finding in found:
-        informs = finding.severity < Severity.WARNING and finding.code != UNLISTED
-        if informs and not session.settings.verbose:
+        if finding.severity < Severity.WARNING and not everything:
+            continue
+        shown[finding.code] += 1
+        if shown[finding.code] > SHOWN and not everything:
             continue
         rule = capture.diagnostics.rule(finding.code)
-        first = finding.code not in explained
-        explained.add(finding.code)
-        screen.finding(finding, rule, capture.source, explained=first)
+        screen.finding(finding, rule, capture.source, explained=shown[finding.code] == 1)
+    for code, count in sorted(shown.items()):
+        more = capture.diagnostics.counts.get(code, count) - min(count, SHOWN)
+        if more > 0 and not everything:
+            rest = amount(more, "more finding")
+            screen.print(f"{screen.paint(code, bold=True)}: {rest} (-v lists them)")
     counts: Counter[Severity] = Counter()
     for code, count in capture.diagnostics.counts.items():
         counts[severity_of(capture.diagnostics, code)] += count

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from fxframework.cli import complete
 from fxframework.cli.diff import change_line, entry_line
 from fxframework.cli.options import command as _command
 from fxframework.cli.session import Session, worst
@@ -42,7 +43,7 @@ Change = tuple[str, "Entry | None", "Entry | None"]
 @click.option(
     "--count", type=click.IntRange(1), metavar="N", help="Look N times; until interrupted."
 )
-@click.argument("file")
+@click.argument("file", shell_complete=complete.files)
 @click.argument("selectors", nargs=-1, metavar="[SELECTOR...]")
 def command(
     session: Session, interval: float, count: int | None, file: str, selectors: tuple[str, ...]

@@ -66,8 +66,12 @@ def test_cat_table_by_tabs_aligned_or_as_json(host: Host, tmp_path: Path) -> Non
     assert objects[0]["category"] is None
     terminal = run_cli("cat", path, "--table", "instants", "--color", "never", host=host,
                        terminal=True).text.splitlines()  # fmt: skip
-    assert terminal[0].startswith("row  offset  ts")
+    assert terminal[0].startswith("ts")
     assert terminal[1].index("a\\tb") == terminal[0].index("name")
+    assert " 10/main " in f"{terminal[1]} "
+    whole = run_cli("cat", path, "--table", "instants", "--color", "never", "-v", host=host,
+                    terminal=True).text.splitlines()  # fmt: skip
+    assert whole[0].startswith("row  offset  ts")
 
 
 def test_cat_table_of_many_rows_keeps_its_columns(host: Host, tmp_path: Path) -> None:

@@ -21,6 +21,8 @@ from fxframework.testing.cli import run_cli
 
 DAMAGED = toy.toy(toy.mark("m", 1), toy.record(9), bytes(24), toy.record(7), b"odd")
 
+ROOT = Path(__file__).resolve().parents[2]
+
 
 @pytest.fixture
 def damaged(tmp_path: Path) -> Path:
@@ -120,7 +122,7 @@ def test_long_lists_are_cut_without_v(
     assert "1970-01-01 00:00:01.000000005 UTC" in text
     assert "id 29" in run_cli("-v", sample, host=host).text
     drawn = run_cli(sample, host=host, terminal=True).text
-    assert "a row of the long n… ▕" in drawn
+    assert "a row of the long name 0  ▕" in drawn
     assert "… and 8 more" in drawn
     assert drawn.count("▕") == 12
     assert run_cli("-v", sample, host=host, terminal=True).text.count("▕") == 20
@@ -165,9 +167,41 @@ def test_findings_beyond_the_limit_are_counted(host: Host, tmp_path: Path) -> No
     path.write_bytes(toy.toy(*[toy.record(9)] * 1234))
     result = run_cli("verify", path, "-o", "max_findings=2", host=host)
     assert result.text.count("[TOY0001]") == 2
-    assert "info[FXF0104]: 1,232 more findings of TOY0001, not listed" in result.text
+    assert "TOY0001: 1,232 more findings (-v lists them)" in result.text
     assert "findings: 1,234 data loss" in result.text
-    assert "max_findings" in result.text
+    full = run_cli("verify", path, "-v", "-o", "max_findings=2", host=host)
+    assert "info[FXF0104]: 1,232 more findings of TOY0001, not listed" in full.text
+    assert "max_findings" in full.text
+
+
+def test_a_person_sees_the_first_three_of_a_code(host: Host, tmp_path: Path) -> None:
+    path = tmp_path / "a.toy"
+    path.write_bytes(toy.toy(*[toy.record(9)] * 50, toy.record(7)))
+    text = run_cli("verify", path, host=host).text
+    assert text.count("[TOY0001]") == 3
+    assert "TOY0001: 47 more findings (-v lists them)" in text
+    assert text.count("[TOY0002]") == 1
+    assert run_cli("verify", path, "-v", host=host).text.count("[TOY0001]") == 50
+    assert len(run_cli("verify", path, "--json", host=host).json()["captures"][0]["findings"]) == 51
+
+
+@pytest.mark.parametrize("columns", [80, 120])
+def test_what_a_terminal_shows_fits(columns: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No line is longer than the terminal, and none ends within a word."""
+    monkeypatch.setenv("COLUMNS", str(columns))
+    monkeypatch.chdir(ROOT / "examples" / "scenarios")
+    boot, logs = "boot.golden/boot.fxt", "logs.golden/logs.fxlog"
+    commands = [["info", boot], ["info", logs], ["plugins"], ["convert", "--list", boot]]
+    commands += [["cat", boot, "--table", "slices"], ["cat", logs, "--table", "logs"]]
+    for command in commands:
+        text = run_cli("--color", "never", *command, terminal=True).text
+        for line in text.splitlines():
+            assert len(line) <= columns, (command, line)
+    wide = run_cli("--color", "never", "info", boot).text.split()
+    narrow = run_cli("--color", "never", "info", boot, terminal=True).text.partition("timeline")[0]
+    assert set(narrow.split()) <= set(wide)  # no word is broken
+    rows = run_cli("--color", "never", "cat", boot, "--table", "slices", terminal=True).text
+    assert "component_manager/main" in rows
 
 
 def test_verify_as_json(host: Host, damaged: Path) -> None:
@@ -261,7 +295,7 @@ def test_plugins_as_json(host: Host) -> None:
     assert (document["fxframework"], document["version"]) == ("plugins", 1)
     assert [p["name"] for p in document["plugins"]] == ["exporters", "toy", "empty"]
     assert {r["format"] for r in document["readers"]} == {"toy", "records"}
-    text = next(e for e in document["exporters"] if e["name"] == "text")
+    text = next(e for e in document["exporters"] if (e["name"], e["plugin"]) == ("text", "toy"))
     assert (text["accepts"], text["plugin"]) == (["toy"], "toy")
     assert text["options"][0]["name"] == "loud"
     assert document["failures"][0]["distribution"] == "void"
