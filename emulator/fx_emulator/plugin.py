@@ -29,6 +29,10 @@ STEPS = (
     ("fault.full", "Let a trace buffer drop records as if it were full.", "FullFault", "full"),
     ("fault.drop", "Let a socket drop datagrams.", "DropFault", "drop"),
 )
+NATIVE_STEPS = (
+    ("native.run", "Call a function of a native program.", "NativeRun", "native_run"),
+    ("native.thread", "Start a thread of a native program.", "NativeThread", "native_thread"),
+)
 
 
 @hookimpl
@@ -47,13 +51,15 @@ def fx_devices() -> Iterable[DeviceKind]:
 
 @hookimpl
 def fx_step_kinds() -> Iterable[StepKind]:
-    """Time, images, faults."""
+    """Time, images, faults, native programs."""
+    rooms = (("fx_emulator.steps", STEPS), ("fx_emulator.native_steps", NATIVE_STEPS))
     return [
         StepKind(
             name=name,
             title=title,
-            parameters=lazy_type(f"fx_emulator.steps:{parameters}"),
-            run=lazy(f"fx_emulator.steps:{function}"),
+            parameters=lazy_type(f"{room}:{parameters}"),
+            run=lazy(f"{room}:{function}"),
         )
-        for name, title, parameters, function in STEPS
+        for room, steps in rooms
+        for name, title, parameters, function in steps
     ]

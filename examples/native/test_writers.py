@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from ring import check_payload, extract
+from ring_reader import check_payload, extract
 
 from fx_emulator.native import explore
 from fxframework.testing import reads_back

@@ -118,7 +118,8 @@ class ReadsBack:
 
     def _compare_trees(self, then: _Content, now: _Content) -> None:
         """A tree changes only while its generation count is odd."""
-        if then.generation == now.generation and not now.generation % 2 and then.tree != now.tree:
+        writing = now.generation is None or now.generation % 2
+        if then.generation == now.generation and not writing and then.tree != now.tree:
             raise AssertionError(
                 f"the tree changed while the generation count was {now.generation}, which tells "
                 "readers that nobody writes"

@@ -60,7 +60,7 @@ class MappedDevice:
         """Take it out of the address space."""
         self.machine.engine.unhook(self._hook)
         self.machine.space.unmap(self.region)
-        self._bytes = None
+        self._bytes = bytearray()
 
     def image(self) -> bytes:
         """The device's bytes, as other programs see them."""

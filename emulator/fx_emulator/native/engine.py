@@ -314,9 +314,13 @@ class Engine:
 
         Always counted: code that was translated without counting would not stop.
         """
-        self.error = None
+        self.error = None  # a callback sets it
         status: int = self._library.uc_emu_start(self._handle, begin, until, 0, count)
-        if self.error is not None:
-            error, self.error = self.error, None
+        error = self._take_error()
+        if error is not None:
             raise error
         return status
+
+    def _take_error(self) -> BaseException | None:
+        error, self.error = self.error, None
+        return error

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import inspect
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -373,10 +374,14 @@ class Explorer:
 
     # --- running ---
 
+    def _forget_place(self) -> None:
+        """Callbacks say where the engine stops."""
+        self._place = None
+
     def _run_thread(self) -> _Place:
         """Let the current thread run, up to a point or as far as it can."""
         thread = self.threads[self.current]
-        self._place = None
+        self._forget_place()
         while True:
             depth = len(thread.depth)
             self.conflicts.agent = self._agent()
@@ -461,6 +466,8 @@ class Explorer:
 
     def _systematic(self, limit: int) -> Failed | None:
         """What is in conflict grows while threads run; then it all begins anew."""
+        if self.signal is not None:
+            self._meet_signal()
         while True:
             self.conflicts.settle()
             self.conflicts.restarts = True
@@ -479,6 +486,17 @@ class Explorer:
                 return self._failed(error, image=self._image())
             if not self.conflicts.grown:
                 return None
+
+    def _meet_signal(self) -> None:
+        """Let each thread be interrupted once, for what it and the handler have in common."""
+        self._restart()
+        for index, thread in enumerate(self.threads):
+            assert self.signal is not None  # noqa: S101
+            self.current = index
+            self.machine.interrupt(thread, self.signal.address, self.signal_values)
+            with contextlib.suppress(NativeError, _FoundError):
+                # What goes wrong is found again, at a point.
+                self._run_thread()
 
     def _image(self) -> bytes:
         if self.order is not None:

@@ -334,14 +334,13 @@ class Machine:
             size = min(8 - place % 8, len(data) - at)
             part = data[at : at + size]
             region = self.space.find(place)
-            device = region.shared if region is not None else None
-            if region is not None and self.journal is not None:
-                inner = place - region.start
+            if region is None or place - region.start + size > region.limit:
+                raise NativeError(f"store of {size} bytes at {place:#x}: nothing is mapped there")
+            inner = place - region.start
+            if self.journal is not None:
                 self.journal.append((region, inner, bytes(region.view[inner : inner + size])))
-            if device is not None:
-                if place - region.start + size > region.limit:
-                    raise NativeError(f"store of {size} bytes at {place:#x}: beyond the memory")
-                device.land(place - region.start, size, int.from_bytes(part, "little"), self.pc())
+            if region.shared is not None:
+                region.shared.land(inner, size, int.from_bytes(part, "little"), self.pc())
             self.space.write(place, part)
             self.apply_rewrites()
             at += size
@@ -645,7 +644,7 @@ class Machine:
             self.running = False
 
     def _advance(self, thread: NativeThread, count: int) -> Stopped | Finished | Blocked:
-        self._fault = self._interrupt = self._blocked = None
+        self._forget_causes()
         thread.executed += count
         try:
             status = self.engine.run(thread.pc, _EXIT, count)
@@ -676,6 +675,10 @@ class Machine:
             return Stopped()
         thread.finished, thread.result = True, result
         return Finished(result)
+
+    def _forget_causes(self) -> None:
+        """Callbacks say why the engine stops."""
+        self._fault = self._interrupt = self._blocked = None
 
     def _redo(self) -> None:
         """Make the store that a fault changes, and put it right."""

@@ -29,7 +29,6 @@ Argument = int | bytes | str | Memory | Vmo | VmoMapping | DatagramSocket
 
 QUANTUM = 1000
 """Instructions that a thread of the kernel runs at a time, on average."""
-_NS_PER_INSTRUCTION = 1
 
 
 @attrs.frozen
@@ -278,8 +277,8 @@ class NativeProgram:
 
         The kernel may switch to another thread behind every ``quantum`` instructions on average
         (each time 1 to twice as many, drawn from the target's seed; 1: behind every one), which
-        take a nanosecond each. With ``signal``, its function interrupts the thread at some of
-        these points, as a profiler's handler does. An error of the program is raised by
+        take one to two nanoseconds each. With ``signal``, its function interrupts the thread at
+        some of these points, as a profiler's handler does. An error of the program is raised by
         ``target.run()``, and ends its process.
         """
         machine = self.machine
@@ -305,6 +304,7 @@ class NativeProgram:
         """What the kernel runs."""
         machine = self.machine
         order = machine.order
+        result = None
         while True:
             count = 1 + chance.below(2 * quantum - 1) if quantum > 1 else 1
             if signal is not None and not thread.depth and not chance.below(4):
@@ -318,11 +318,11 @@ class NativeProgram:
                     order.drain(thread.number)
             match outcome:
                 case Finished():
-                    yield k.Run(count * _NS_PER_INSTRUCTION)
-                    return
+                    yield k.Run(count + chance.below(count + 1))
+                    return result
                 case Blocked(action="exit"):
                     thread.finished, thread.result = True, outcome.result
-                    return
+                    return result
                 case Blocked(action="sleep"):
                     yield k.Sleep(outcome.ns)
                 case Blocked():
@@ -330,4 +330,4 @@ class NativeProgram:
                 case _:
                     if thread.executed >= thread.budget:
                         raise machine.endless(thread)
-                    yield k.Run(count * _NS_PER_INSTRUCTION)
+                    yield k.Run(count + chance.below(count + 1))

@@ -19,7 +19,7 @@ from .building import BUILDS, EXAMPLES
 from .conftest import Builder
 
 sys.path.insert(0, str(EXAMPLES))
-from ring import check_payload, extract, records
+from ring_reader import check_payload, extract, records
 
 BUILT = pytest.mark.parametrize(("cc", "level"), BUILDS, ids=["-".join(each) for each in BUILDS])
 RING = EXAMPLES / "ring.c"
