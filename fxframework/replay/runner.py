@@ -182,13 +182,9 @@ def _step(step: Step, run: Run) -> StepReport:
             if outcome is None:
                 outcome = Outcome()
             elif not isinstance(outcome, Outcome):
-<<<<<<< HEAD
                 raise TypeError(f"the step returned {outcome!r}, not an Outcome")
-=======
-                raise TypeError(f"the step gave {outcome!r}, which is no Outcome")
         except MissingExtraError:
             raise  # not the scenario's fault: the command ends with the line that installs it
->>>>>>> 907fc30 (Steps, documentation, benchmarks and a Rust writer for native programs)
         except Exception as caught:  # noqa: BLE001 (whatever a step meets is reported)
             error = caught
             outcome = Outcome.failed(_told(caught))
