@@ -43,7 +43,7 @@ def ORDER_SIZE(order: int) -> int:  # noqa: N802 (the name that the project give
 
 
 class BlockType(IntEnum):
-    """Types of blocks (notes §1.1). Of version 0, those up to LINK_VALUE (notes §1.2)."""
+    """Types of blocks. Version 0 has those up to LINK_VALUE."""
 
     FREE = 0
     RESERVED = 1
@@ -79,9 +79,9 @@ VALUES: Final = frozenset(
         BlockType.BOOL_VALUE,
     }
 )
-"""Types that stand in the tree, with a parent and a name. (A tombstone has both, unheeded.)"""
+"""Types of values in the tree, which have a parent and a name (a tombstone's are ignored)."""
 
-# --- Limits (notes §1.4) -------------------------------------------------------------------------
+# --- Limits --------------------------------------------------------------------------------------
 
 MAX_ORDER: Final = 7
 """Of the reference's blocks. The field holds up to 15, and readers take what fits."""
@@ -105,20 +105,20 @@ MAX_REFERENCES: Final = (1 << 24) - 1
 MAX_STRING: Final = (1 << 32) - 1
 MAX_VERSION: Final = 2
 
-# --- The header (notes §1.1) ---------------------------------------------------------------------
+# --- The header ----------------------------------------------------------------------------------
 
 MAGIC: Final = b"INSP"
 SWAPPED_MAGIC: Final = b"PSNI"
-"""What early writers of version 0 in Rust may have left (notes §1.2)."""
+"""What early writers of version 0 in Rust may have written."""
 FROZEN_GENERATION: Final = 0xFFFFFFFFFFFFFFFE
 HEADER_BYTES: Final = 16
 HEADER_BYTES_SIZE: Final = 32
 """Of a header of order 1, which has the VMO's size."""
 SIZE_AT: Final = 16
-"""Byte of a header at which the VMO's size stands, a u32."""
+"""Byte of a header of the VMO's size, a u32."""
 GENERATION_AT: Final = 8
 
-# --- Values (notes §1.1, §1.3) -------------------------------------------------------------------
+# --- Values --------------------------------------------------------------------------------------
 
 ARRAY_FLAT: Final = 0
 ARRAY_LINEAR: Final = 1
@@ -283,24 +283,36 @@ RESERVED_BITS = Bits("reserved", 4, 7, reserved=True)
 """Of the first word of any block of the new layout."""
 
 LAYOUTS: Final[Mapping[str, Mapping[int, BlockLayout]]] = {
-    "v0": _layouts("001; notes §1.2", type_bits=(TYPE_V0,), types=V0_TYPES),
-    "new": _layouts("000; notes §1.1", type_bits=(RESERVED_BITS, TYPE), types=NEW_TYPES),
+    "v0": _layouts(
+        "Inspect VMO heap; docs, Inspect: Two layouts", type_bits=(TYPE_V0,), types=V0_TYPES
+    ),
+    "new": _layouts(
+        "Inspect VMO format; docs, Inspect: What is read",
+        type_bits=(RESERVED_BITS, TYPE),
+        types=NEW_TYPES,
+    ),
 }
 """Of each layout the words of each type that it knows."""
 UNKNOWN: Final[Mapping[str, WordLayout]] = {
-    "v0": WordLayout("block", "001; notes §1.2", (ORDER, TYPE_V0, Bits("unknown", 8, 63))),
+    "v0": WordLayout(
+        "block",
+        "Inspect VMO heap; docs, Inspect: Two layouts",
+        (ORDER, TYPE_V0, Bits("unknown", 8, 63)),
+    ),
     "new": WordLayout(
-        "block", "000; notes §1.1", (ORDER, RESERVED_BITS, TYPE, Bits("unknown", 16, 63))
+        "block",
+        "Inspect VMO format; docs, Inspect: What is read",
+        (ORDER, RESERVED_BITS, TYPE, Bits("unknown", 16, 63)),
     ),
 }
 """The first word of a block of a type that its layout does not know."""
 
 
 def is_legacy(head: bytes) -> bool:
-    """Whether a file that begins so has the layout of version 0 (notes §1.1, last paragraph).
+    """Whether a file that begins so has the layout of version 0 (docs, Inspect: Two layouts).
 
     By the first two bytes, not by the version: a header of the new layout has its type in byte 1,
-    one of version 0 in the upper half of byte 0. Anything that is no header is read as new.
+    one of version 0 in the upper half of byte 0. Anything else is read as new.
     """
     return len(head) >= 2 and head[0] >> 4 == BlockType.HEADER and head[1] == 0
 

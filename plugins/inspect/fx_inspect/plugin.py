@@ -50,7 +50,7 @@ def sniff(probe: Probe) -> Confidence:
 
 
 def _sound(head: bytes) -> bool:
-    """Whether a header is one that writers of version 0, 1 or 2 leave (notes §1.1, §1.2)."""
+    """Whether a header is one that writers of version 0, 1 or 2 write."""
     from fx_inspect import layout
 
     if len(head) < layout.HEADER_BYTES:

@@ -101,7 +101,7 @@ def _free(order: int) -> bytes:
 
 @cache
 def _shared() -> dict[bytes, int]:
-    """Where the shared strings stand, which are 32 bytes each (the last one 64)."""
+    """The units of the shared strings, which have 32 bytes each (the last one 64)."""
     return {text: 2 + 2 * at for at, text in enumerate((*NAMES, STATE))}
 
 
@@ -117,7 +117,7 @@ def _head(nodes: int, size: int) -> bytes:
 
 @cache
 def _group() -> _Shape:
-    """One group, all of its indexes as if it stood at index 0."""
+    """One group, with all indexes as if it began at index 0."""
     words = np.zeros(GROUP // 8, np.uint64)
     weights = np.zeros(GROUP // 8, np.uint64)
     shared = _shared()
@@ -132,7 +132,7 @@ def _group() -> _Shape:
         at += len(data) // 8
         return word
 
-    # Large blocks first, so that each stands where a buddy allocator may place it.
+    # Large blocks first, so that each is where a buddy allocator may place it.
     tail = 2 * (NODES * (512 + 256 + 256) // 16)
     nodes = tuple(tail + 2 * (2 * NODES + node) for node in range(NODES))
     names = tuple(tail + 4 * node for node in range(NODES))

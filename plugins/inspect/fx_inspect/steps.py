@@ -42,7 +42,7 @@ _HOW = "what the linked tree becomes: a child, or inline in the node above"
 
 @attrs.frozen
 class Content:
-    """A value as TOML has it: a number, text or truth value, a list, or ``{ hex = "00ff" }``."""
+    """A value of TOML: a number, text or truth value, a list, or ``{ hex = "00ff" }``."""
 
     value: Any
 
@@ -102,9 +102,9 @@ class Tree:
         above, _, name = path.rpartition("/")
         node = self.value(above)
         if path in self.values:
-            raise UsageError(f"there is {path!r} already", remedy="delete it first")
+            raise UsageError(f"{path!r} exists already", remedy="delete it first")
         if not isinstance(node, Node):
-            raise UsageError(f"{above!r} is no node")
+            raise UsageError(f"{above!r} is not a node")
         if link is not None:
             inline = disposition == "inline"
             make = node.create_lazy_values if inline else node.create_lazy_child
@@ -114,12 +114,12 @@ class Tree:
         else:
             given = content if "histogram" in kind else [content]
             if content is None or not isinstance(given, list):
-                raise UsageError(f"{path!r}: give the value of the {kind}")
+                raise UsageError(f"{path!r}: a value is needed for a {kind}")
             try:
                 self.values[path] = getattr(node, f"create_{kind}")(name, *given)
             except TypeError:
                 raise UsageError(
-                    f"{path!r}: {given!r} does not make a {kind}", remedy=_VALUE
+                    f"{path!r}: {given!r} is not a value of a {kind}", remedy=_VALUE
                 ) from None
 
     def value(self, path: str) -> Any:
@@ -143,8 +143,8 @@ class Tree:
             found(*given)
         except TypeError:
             raise UsageError(
-                f"{path!r} is a {type(value).__name__}: {method} takes other values",
-                remedy="a slot is given for an array, and for nothing else",
+                f"{path!r} is a {type(value).__name__}: {method} needs other arguments",
+                remedy="give a slot for arrays only",
             ) from None
 
     def add(self, path: str, by: float, slot: int | None) -> None:
@@ -155,7 +155,7 @@ class Tree:
     def delete(self, path: str) -> None:
         """Take a value out of the tree, and forget the paths below it, which nobody can see."""
         if not path:
-            raise UsageError("the root stays", remedy="delete what is below it")
+            raise UsageError("the root cannot be deleted", remedy="delete what is below it")
         self.call(path, "delete")
         for below in [each for each in self.values if each.startswith(f"{path}/")]:
             del self.values[below]
@@ -167,9 +167,9 @@ class Tree:
         name = path.rpartition("/")[2]
         new = f"{to}/{name}" if to else name
         if new in self.values:
-            raise UsageError(f"there is {new!r} already", remedy="delete it first")
+            raise UsageError(f"{new!r} exists already", remedy="delete it first")
         if not isinstance(node, Node):
-            raise UsageError(f"{to!r} is no node")
+            raise UsageError(f"{to!r} is not a node")
         value.reparent(node)
         for each in [each for each in self.values if f"{each}/".startswith(f"{path}/")]:
             self.values[new + each[len(path) :]] = self.values.pop(each)
@@ -342,7 +342,7 @@ def start(given: StartParameters, run: Run) -> Outcome:
 
     run.shared(("fx_inspect.read.tree", given.device), make)
     if not began:
-        raise UsageError(f"there is a tree in {given.device!r} already")
+        raise UsageError(f"{given.device!r} has a tree already")
     return Outcome.ok()
 
 

@@ -62,8 +62,12 @@ def test_fields_have_names_values_and_meanings() -> None:
     told = {view.name: (view.value, view.meaning) for view in views(vmo.data, 0)}
     assert told["magic"][1] == "'INSP'"
     assert told["generation"] == (0, "even: at rest")
-    assert {view.section for view in views(vmo.data, 0)} == {"000; notes §1.1"}
-    assert {view.section for view in views(LEGACY, 0)} == {"001; notes §1.2"}
+    assert {view.section for view in views(vmo.data, 0)} == {
+        "Inspect VMO format; docs, Inspect: What is read"
+    }
+    assert {view.section for view in views(LEGACY, 0)} == {
+        "Inspect VMO heap; docs, Inspect: Two layouts"
+    }
 
 
 def test_slots_and_texts_are_told() -> None:
@@ -92,7 +96,7 @@ def test_reserved_bits_and_damage_are_told() -> None:
     assert told[0].name == "damaged"
     assert told[0].meaning.startswith("no block can begin here: ")
     rest = views(BROKEN, len(BROKEN) - 1)[0]
-    assert rest.meaning.startswith("bytes at the end that are no block: ")
+    assert rest.meaning.startswith("bytes after the last block: ")
 
 
 @pytest.mark.parametrize("wanted", [32, 100, 32 + 152, 32 + 160, 32 + 200])

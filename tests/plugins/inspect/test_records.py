@@ -339,7 +339,7 @@ def test_fields_given_from_python_are_checked_too() -> None:
     with pytest.raises(WriteRefusedError, match="no bytes but its raw ones"):
         fx.Damaged(code="FXI0012").pack()
     fields = {"version": 1, "generation": 0}
-    with pytest.raises(WriteRefusedError, match="no header of version 0"):
+    with pytest.raises(WriteRefusedError, match="not those of a version 0 header"):
         fx.Block(type="HEADER", order=0, layout="v0", fields=fields).pack()
     with pytest.raises(WriteRefusedError, match="no block"):
         fx.Block(type="BOOL_VALUE", order=0, layout="v0").pack()

@@ -163,14 +163,14 @@ def test_nobody_reads_within_a_transaction(run: Callable[..., Report]) -> None:
     ("wrong", "message"),
     [
         (step("set", "nod", value=1), "did you mean"),
-        (step("create", "node", value=1), "there is 'node' already"),
-        (step("create", "node/int/x", value=1), "is no node"),
-        (step("create", "x", kind="uint"), "give the value"),
-        (step("create", "x", kind="uint", value="text"), "a uint is a whole number"),
-        (step("create", "x", kind="int_linear_histogram", value=[1]), "does not make"),
+        (step("create", "node", value=1), "'node' exists already"),
+        (step("create", "node/int/x", value=1), "is not a node"),
+        (step("create", "x", kind="uint"), "a value is needed"),
+        (step("create", "x", kind="uint", value="text"), "a uint must be a whole number"),
+        (step("create", "x", kind="int_linear_histogram", value=[1]), "is not a value of"),
         (step("insert", "node/int", value=1), "has no insert_multiple"),
-        (step("set", "node/int", value=1, slot=3), "takes other values"),
-        (step("move", "node", to="node/int"), "is no node"),
+        (step("set", "node/int", value=1, slot=3), "needs other arguments"),
+        (step("move", "node", to="node/int"), "is not a node"),
         (step("end"), "no transaction is open"),
         (step("start"), "already"),
     ],
@@ -202,7 +202,7 @@ def test_the_example(host: Host, tmp_path: Path, seed: int | None) -> None:
 @pytest.mark.parametrize(
     ("step", "why"),
     [
-        ('do = "inspect.delete"\ndevice = "vmo"\npath = ""', "the root stays"),
+        ('do = "inspect.delete"\ndevice = "vmo"\npath = ""', "the root cannot be deleted"),
         ('do = "inspect.move"\ndevice = "vmo"\npath = ""\nto = "a"', "root"),
     ],
 )

@@ -114,7 +114,7 @@ def _row(change: str, path: str, kind: str, value: str) -> str:
 def split_property(path: str) -> tuple[str, str]:
     """The path of a node and the name in it, of the path of a property."""
     at = len(path)
-    while True:  # the last colon that no backslash stands before belongs to us
+    while True:  # the last colon without a backslash before it ends the path
         at = path.rindex(":", 0, at)
         behind = len(path[:at]) - len(path[:at].rstrip("\\"))
         if behind % 2 == 0:

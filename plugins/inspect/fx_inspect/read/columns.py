@@ -26,7 +26,7 @@ NO_LIMIT = 1 << 62
 CODES = 400
 """Numbers of findings are below this."""
 UNKNOWN, PADDING, DAMAGED = 253, 254, 255
-"""Types of records that are no blocks, as the kernels have them."""
+"""The kernels' types of records other than blocks."""
 VERSION_AT = {"v0": 8, "new": 16}
 
 

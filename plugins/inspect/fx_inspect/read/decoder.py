@@ -76,7 +76,7 @@ class _Resume:
     def after(self, at: int) -> int:
         """The next unit behind byte ``at`` from which blocks lead to the end of the file.
 
-        Where there is none, the next one at which a block can stand; or the end of the last unit.
+        If there is none, the next unit at which a block can begin, or the end of the last unit.
         """
         start = at // wire.UNIT + 1
         for mask in (self._leads, self._fits):
@@ -87,7 +87,7 @@ class _Resume:
 
 
 class RecordDecoder:
-    """Reads a VMO block by block, in the layout that its first bytes show (notes §1.1).
+    """Reads a VMO block by block, in the layout that its first bytes show.
 
     Findings go to ``diagnostics``; of ``limits``, ``max_record`` is heeded. No ``options`` of the
     reader change what blocks are. Nothing that the bytes say raises an exception, but for the
@@ -118,7 +118,7 @@ class RecordDecoder:
 
 
 class _Walk:
-    """A walk through a file. Findings about a record stand in ``found`` when it is given."""
+    """A walk through a file. ``found`` has the findings about a record when it is given."""
 
     def __init__(
         self, view: memoryview, found: list[tuple[str, str, int]], max_record: int

@@ -33,7 +33,7 @@ LONG: Final = 256
 
 
 def escaped(name: str) -> str:
-    """A name as a selector has it: with a backslash before each special character."""
+    """A name in the form of selectors: with a backslash before each special character."""
     if any(character in name for character in SPECIAL):
         return "".join(f"\\{each}" if each in SPECIAL else each for each in name)
     return name
@@ -146,7 +146,7 @@ def entries(capture: Capture) -> Iterator[Entry]:
 
 
 def _bounded(name: str) -> str:
-    """A name as it stands in a path."""
+    """A name in the form of paths."""
     data = name.encode()
     if len(data) <= LONGEST_NAME:
         return escaped(name)

@@ -29,9 +29,9 @@ from fxframework.kit.json_fields import double_of
 
 __all__ = ["explain"]
 
-NOTES = "notes §1.1"
+DOCS = "docs, Inspect: What is read"
 _SIZE = WordLayout(
-    "HEADER", NOTES, (Bits("vmo_size", 0, 31, "bytes of the VMO"), Bits("unused", 32, 63))
+    "HEADER", DOCS, (Bits("vmo_size", 0, 31, "bytes of the VMO"), Bits("unused", 32, 63))
 )
 _PAYLOADS = {
     BlockType.EXTENT: "payload",
@@ -73,7 +73,7 @@ class _Explainer(Explainer):
         elif isinstance(record, Damaged):
             yield from self.damaged(at, self.end, RULES[record.code])
         elif isinstance(record, Padding):
-            yield from self.rest(at, "padding", NOTES, "zero bytes")
+            yield from self.rest(at, "padding", DOCS, "zero bytes")
 
     def rest(self, at: int, name: str, section: str, meaning: str | None) -> Iterator[FieldView]:
         """All that is left; bytes are their own meaning where none is given."""
@@ -104,7 +104,7 @@ class _Explainer(Explainer):
                 at += size
         elif block.number in _PAYLOADS:
             name = _PAYLOADS[BlockType(block.number)]
-            # A string's first bytes stand in the word that has its length.
+            # The first bytes of a string are in the word of its length.
             start = block.offset + wire.PAYLOAD_AT[block.number]
             length = block.fields.get("length", block.fields.get("total_length", block.nbytes))
             stop = min(self.end, start + length)

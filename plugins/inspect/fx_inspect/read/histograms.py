@@ -104,7 +104,7 @@ class Histogram:
         return [*before, *self.counts]
 
     def parameters(self) -> dict[str, Bound]:
-        """What stands before the buckets, by the names that JSON has for it."""
+        """The slots before the buckets, by their names in JSON."""
         if self.multiplier is None:
             return {"floor": self.floor, "step": self.step}
         return {

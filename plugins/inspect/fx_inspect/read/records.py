@@ -3,7 +3,7 @@
 This is the decoder for clarity; `kernels.py` is the one for speed, and shares nothing with it but
 the constants of `layout.py`. What blocks mean together, the tree, is in `tree.py`.
 
-Names are Python strings; where the file's bytes are no UTF-8 they hold surrogate escapes, as
+Names are Python strings; bytes that are not UTF-8 become surrogate escapes, as
 `os.fsdecode` makes them, so that nothing is lost. Sizes and offsets are bytes, indexes count 16.
 """
 
@@ -57,7 +57,7 @@ TWO_WORDS = struct.Struct("<QQ")
 _U64 = struct.Struct("<Q")
 _U32 = struct.Struct("<I")
 _NOT_FIELDS = frozenset({"order", "type", "reserved", "unused", "unknown", "inline", "magic"})
-"""Of the words' fields those that are no number of the record."""
+"""Fields of the words that are not numbers of the record."""
 _TYPES = {type.name: int(type) for type in BlockType}
 TYPES_OF = {"new": wire.NEW_TYPES, "v0": wire.V0_TYPES}
 """Types that each layout knows."""
@@ -108,7 +108,7 @@ def _same_fields(fields: Mapping[str, Any]) -> dict[str, Any]:
 
 @attrs.define(kw_only=True)
 class Block(InspectRecord):
-    """A block of a type that its layout knows (notes §1.1, §1.2).
+    """A block of a type that its layout knows.
 
     ``fields`` has, by type (``name`` of a value is an index; so are parent, extent and so on):
 
@@ -130,7 +130,7 @@ class Block(InspectRecord):
     record: ClassVar[str] = "block"
 
     index: int = attrs.field(default=0, eq=False)
-    """Where it stands, in units of 16 bytes."""
+    """Its place in units of 16 bytes."""
     type: str
     """A name of ``BlockType``."""
     order: int
@@ -271,10 +271,10 @@ _KINDS: dict[str, type[InspectRecord]] = {
 
 
 def from_json(given: Any) -> InspectRecord:
-    """The record that a JSON object of CONTRACTS §3 says.
+    """The record of a JSON object (docs, Records).
 
     ``offset``, ``nbytes`` and ``index`` are kept as places, where they are numbers: where a record
-    comes to stand follows from those before it. Padding has its length from ``nbytes``. Raises
+    is written follows from those before it. Padding has its length from ``nbytes``. Raises
     WriteRefusedError: FXI0401 for no such record or type, FXI0402 for a field that is missing or
     unknown, FXI0403 and FXI0404 for a value of the wrong kind or size.
     """
@@ -396,7 +396,7 @@ def _gives(block: Block, data: memoryview) -> bool:
 
 
 def _packed(block: Block) -> bytes:
-    """The bytes of a block (notes §1.1)."""
+    """The bytes of a block."""
     what, fields, type = block.type, block.fields, _TYPES.get(block.type, -1)
     if type not in wire.LAYOUTS.get(block.layout, ()):
         raise refusal("FXI0401", f"no block {what!r} in layout {block.layout!r}")
@@ -414,7 +414,9 @@ def _packed(block: Block) -> bytes:
         used |= {"magic", "vmo_size"}
         if block.layout == "v0" and fields["version"] & 0xFF:
             raise refusal(
-                "FXI0409", f"HEADER: with version {fields['version']} it is no header of version 0"
+                "FXI0409",
+                f"HEADER: with version {fields['version']} "
+                "the bytes are not those of a version 0 header",
             )
         words[0] |= int.from_bytes(_magic(fields), "little") << 32
         size = fields.get("vmo_size")
@@ -482,7 +484,7 @@ def _octets(what: str, name: str, fields: Mapping[str, Any], used: set[str]) -> 
 
 
 def _counted(what: str, name: str, fields: Mapping[str, Any], given: int, room: int) -> None:
-    """Refuse a length or count that is not that of what stands in the block."""
+    """Refuse a length or count that differs from what the block holds."""
     if given != min(fields[name], room) and given <= room:
         raise refusal(
             "FXI0409", f"{what}: {name} is {fields[name]}, but {given} are given of {room} that fit"

@@ -94,7 +94,7 @@ class TreeRows:
         lengths = np.asarray(raw.values.length)[self.rows_of_values].astype(np.int64)
         arrays = self.types >= tables.INT_ARRAY
         self.first_slot = _sums(lengths * arrays)
-        """First slot of each property; of what is no array, that of the next one."""
+        """First slot of each property; a property without slots has that of the next array."""
         self.first_text = _sums(lengths * ~arrays)
         """First byte of each property's value among those of all."""
         self._paths: I32 | None = None

@@ -1,4 +1,4 @@
-"""The scan: the bytes of a VMO to blocks, and to the stretches between them that are none.
+"""The scan: the bytes of a VMO to blocks, and to the stretches between them.
 
 ``decoder.py`` finds the same records for clarity; tests hold the two against each other. Words are
 int64, with their bits as they are in the file.
@@ -123,7 +123,7 @@ class Scan(Kernel):
             self.notes.add(codes.RESERVED_BITS_SET, at, self.count, word)
         number = 0
         if type == codes.NODE:
-            if unit > 0:  # index 0 is the root, whatever stands there
+            if unit > 0:  # index 0 is the root, whatever its block is
                 self.nodes += 1
                 number = self.nodes
         elif type == codes.EXTENT:

@@ -53,16 +53,18 @@ _OPENS: Final = re.compile(r"\[\s*(?:name\s*=|\.\.\.|\])")
 """How a filter of trees begins; any other bracket belongs to a name."""
 _COMMENT: Final = re.compile(r"(?:^|[ \t])//.*$")
 REMEDY: Final = (
-    "a selector is [COMPONENT:]NODE/PATH[:PROPERTY], such as 'root/a/*:count'; a backslash stands "
+    "a selector is [COMPONENT:]NODE/PATH[:PROPERTY], such as 'root/a/*:count'; a backslash goes "
     "before a space, tab, colon, slash, star or backslash that belongs to a name"
 )
 
 
 class SelectorError(UsageError):
-    """A text that is no selector. ``reason`` is stable, ``at`` counts characters from 0."""
+    """Invalid selector. ``reason`` is stable, ``at`` counts characters from 0."""
 
     def __init__(self, text: str, reason: str, message: str, at: int) -> None:
-        super().__init__(f"{text!r} is no selector: {message} (character {at + 1})", remedy=REMEDY)
+        super().__init__(
+            f"invalid selector {text!r}: {message} (character {at + 1})", remedy=REMEDY
+        )
         self.text = text
         self.reason = reason
         self.at = at
@@ -73,9 +75,9 @@ class Pattern:
     """A segment of a path, or a property: a name in which ``*`` stands for any letters."""
 
     source: str
-    """As it stands in the selector."""
+    """As written in the selector."""
     parts: tuple[str, ...]
-    """What stands between the stars."""
+    """The parts between the stars."""
 
     def matches(self, name: str) -> bool:
         """Whether a name fits."""
@@ -151,7 +153,7 @@ def parse_component(text: str) -> tuple[str, ...]:
 
 
 def parse_tree(segments: Sequence[str], last: str | None = None) -> Selector:
-    """A selector of segments and a property (``last``), each as it would stand in one.
+    """A selector of segments and a property (``last``), each as written in a selector.
 
     Raises SelectorError.
     """
@@ -196,7 +198,7 @@ def _is_component(first: str, second: str) -> bool:
 
 
 def _split(text: str, mark: str, *, brackets: bool = False) -> Iterator[tuple[int, str]]:
-    """What stands between marks that no backslash stands before, and where it begins.
+    """The parts between marks without a backslash before them, and where each begins.
 
     With ``brackets`` a mark between brackets is none; they open where a part begins.
     """
@@ -221,7 +223,7 @@ def _split(text: str, mark: str, *, brackets: bool = False) -> Iterator[tuple[in
 
 @attrs.frozen
 class _Reader:
-    """Reads parts of a selector; what is wrong is told with its place in the whole."""
+    """Reads parts of a selector; errors name the place in the whole selector."""
 
     text: str
     blanks: bool = False
@@ -249,7 +251,7 @@ class _Reader:
             found = _FILTER.match(inner, place)
             if found is None:
                 raise self.wrong(
-                    "bad-filter", "between brackets stands name=NAME, or ...", at + 1 + place
+                    "bad-filter", "expected name=NAME or ... between brackets", at + 1 + place
                 )
             names.append(found[1] if found[1] is not None else found[2])
             place = found.end()
@@ -257,7 +259,7 @@ class _Reader:
                 return tuple(names), at + stop + 1, rest
             if inner[place] != ",":
                 raise self.wrong(
-                    "bad-filter", "names of trees stand apart by commas", at + 1 + place
+                    "bad-filter", "names of trees must be separated by commas", at + 1 + place
                 )
             place += 1
 
@@ -284,7 +286,7 @@ class _Reader:
                 parts[-1] += found
             elif star and starred:
                 raise self.wrong(
-                    "recursive", "** stands for nothing in a path or property", at + place - 1
+                    "recursive", "** is not allowed in a path or property", at + place - 1
                 )
             elif star:
                 parts.append("")
@@ -337,7 +339,9 @@ class _Reader:
             recursive = segment == "**" and number == len(segments) - 1
             if "**" in segment and not recursive:
                 raise self.wrong(
-                    "recursive", "** stands at the end of a moniker, by itself", begin + place
+                    "recursive",
+                    "** is only allowed as the last segment of a moniker",
+                    begin + place,
                 )
         return tuple(segment.replace("\\:", ":") for _, segment in segments)
 

@@ -1,7 +1,7 @@
 """Snapshot: a VMO as it was at one moment, copied while its writer goes on.
 
 The generation in the header is odd while the writer is at work, and another one afterwards. A copy
-is good where the generation was even before it and is the same behind it (notes §2, Snapshot).
+is consistent if the generation was even before it and is the same after it.
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ Blocks are looked at one after another, in the order of the file:
    and nothing more is said of it.
 4. What the inspect validator looks at: double use, reference counts, what nothing refers to.
 
-Findings stand at the block that they are about. No step recurses, however deep the tree.
+A finding has the offset of the block that it is about. No step recurses, however deep the tree.
 """
 
 from __future__ import annotations
@@ -191,7 +191,7 @@ class _Builder:
         return -1 if block is None else block.number
 
     def of(self, types: Iterable[int]) -> Iterator[tuple[int, Block]]:
-        """The blocks of some types, in order. Index 0 is the root's, whatever stands there."""
+        """The blocks of some types, in order. Index 0 is the root's, whatever its block is."""
         wanted = frozenset(types)
         return ((i, block) for i, block in self.blocks.items() if i and block.number in wanted)
 
@@ -208,7 +208,7 @@ class _Builder:
     # --- texts ---
 
     def read_texts(self) -> None:
-        """Follow the chains of extents (notes §1.1)."""
+        """Follow the chains of extents."""
         room = self.size
         doubles: set[int] = set()
         for index, block in self.of((BlockType.BUFFER_VALUE, BlockType.STRING_REFERENCE)):
@@ -330,7 +330,7 @@ class _Builder:
         return Property(name, "string", self.texts[target], index, "string_reference")
 
     def array(self, index: int, block: Block, name: str) -> Property:
-        """An array (notes §1.1, §1.3)."""
+        """An array."""
         fields = block.fields
         entry, format, count = fields["entry_type"], fields["format"], fields["count"]
         if entry not in wire.SLOT_BYTES:
@@ -420,7 +420,7 @@ class _Builder:
     # --- what the inspect validator looks at ---
 
     def validate(self) -> None:
-        """Count the uses of texts, and the values of nodes (notes §3)."""
+        """Count the uses of texts, and the values of nodes."""
         children: Counter[int] = Counter()
         uses: Counter[int] = Counter()
         for _, block in self.of(_PARENTED):

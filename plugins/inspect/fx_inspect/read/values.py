@@ -315,7 +315,7 @@ class Values(Kernel):
     def attached(self, record: int, parent: int) -> int:
         """The node that a parent's unit is; NO_NODE for one that was dropped or deleted.
 
-        A record whose parent is no node at all is reported as an orphan.
+        A record whose parent is not a node is reported as an orphan.
         """
         if parent == 0:
             return 0

@@ -64,7 +64,9 @@ def checked_slots(given: int | Iterable[Any], most: int) -> tuple[int, list[Any]
         values = []
         count = uint64(given, "a number of slots")
     if count > most:
-        raise refused(406, f"an array of {count} slots: it has {most}", "make several of it")
+        raise refused(
+            406, f"an array of {count} slots is too large: at most {most}", "make several arrays"
+        )
     return count, values
 
 

@@ -1,11 +1,10 @@
-"""Heap: the buddy allocator of Inspect VMOs, which gives the reference's blocks in its order.
+"""Heap: the buddy allocator of Inspect VMOs, which gives the same blocks as the reference.
 
-What the memory holds is what the reference writer would leave there. Beside it the heap keeps its
-free lists in tables of its own, so that a block is found, split, freed and merged in the same time
-however many there are.
+The memory holds what the reference writer would leave there. The heap also keeps its free lists in
+tables, so that a block is found, split, freed and merged in constant time.
 
-The allocator of version 0 is that of the founding document 001, whose pseudocode does not work as
-it stands. What is done instead (notes §1.6):
+The allocator of version 0 is that of the document "Inspect VMO heap" of 2019, whose pseudocode does
+not work as printed. Here instead:
 
 - A block's header has 8 bytes, not 16, and payloads begin at byte 8 of a block, not at 4 or 1.
 - ``Buddy`` takes the exclusive or of an index and a number of bytes. Here both are indexes.
@@ -65,7 +64,7 @@ class Heap:
 
     ``version`` is that of the VMO: 0 has a layout of its own, 2 a header with the VMO's size. The
     header is block 0, allocated at once, its generation 0 (``header=False`` leaves it out). The
-    magic is stored last: a memory in which it stands holds a whole heap.
+    magic is stored last: a memory with the magic holds a whole heap.
 
     Indexes count 16 bytes. ``growth`` says how it grows; a memory that does not (its ``grow``
     raises) is full at its size.
@@ -102,7 +101,7 @@ class Heap:
         self._sized = False
         if memory.size < PAGE:
             memory.grow(PAGE)
-        self._store(0, 0)  # whatever was there before is no VMO any more
+        self._store(0, 0)  # what was there before is not a VMO any more
         self._extend(PAGE)
         if header:
             self._make_header()
@@ -148,7 +147,10 @@ class Heap:
         return index
 
     def free(self, index: int) -> None:
-        """Take a block back, and merge it with its buddies. Raises ValueError for what is none."""
+        """Free a block, and merge it with its buddies.
+
+        Raises ValueError for an index at which no block was allocated.
+        """
         blocks = self._blocks
         if not 0 <= index < len(blocks) or blocks[index] >= _FREE:
             raise ValueError(f"no block was allocated at index {index}")
@@ -159,7 +161,7 @@ class Heap:
             if buddy >= len(blocks) or blocks[buddy] != _FREE | order:
                 break
             if not first:
-                # As the reference leaves it: the half that is no block any more says its order.
+                # As the reference does: the half that is merged keeps its order in the memory.
                 at = index << 4
                 self._store(at, self._load(at) & ~0xF | order)
             first = False

@@ -19,7 +19,7 @@ Number = TypeVar("Number", int, float)
 
 
 class Histogram(Value, Generic[Number]):
-    """Counts of values in buckets, with one below and one above all of them (notes §1.3).
+    """Counts of values in buckets, with one below and one above all of them.
 
     Bucket ``k`` of a linear one begins at ``floor + k * step``. Of an exponential one the first
     begins at ``floor``, the next at ``floor + initial_step``, and bucket ``k`` at ``floor +

@@ -57,7 +57,7 @@ class Lazy(Value):
             self._remove()
             raise refused(
                 411,
-                f"a link's content would be block {taken.index}; it has 0 to {wire.MAX_LINK_INDEX}",
+                f"a link cannot refer to block {taken.index}: at most {wire.MAX_LINK_INDEX}",
                 "make links before the VMO grows over 16 MiB",
             )
         self._content = taken

@@ -184,11 +184,13 @@ class Node(Container):
 
     def _since(self, what: str, version: int) -> None:
         if self._state.version < version:
-            raise refused(410, f"{what}: version {self._state.version} has none", "write version 2")
+            raise refused(
+                410, f"{what} does not exist in version {self._state.version}", "write version 2"
+            )
 
     def _lazy(self, name: str, callback: Callable[[], LinkedTree], disposition: int) -> Lazy:
         if not callable(callback):
-            raise refused(403, f"a lazy tree is given by a function, not by {callback!r}")
+            raise refused(403, f"expected a function that gives a tree, not {callback!r}")
         state = self._state
         utf8(name, "a name")
         with state.lock:
@@ -241,9 +243,9 @@ class Node(Container):
         count = uint64(buckets, "a number of buckets")
         most = MOST_NUMBERS - len(parameters) - 2
         if not count:
-            raise refused(404, f"a histogram of no buckets: it has 1 to {most}")
+            raise refused(404, f"a histogram needs 1 to {most} buckets")
         if count > most:
-            raise refused(406, f"a histogram of {count} buckets: it has {most}")
+            raise refused(406, f"a histogram of {count} buckets is too large: at most {most}")
         made = array(self._state, self, count + len(parameters) + 2, array_format)
         made._make(name, parameters)
         return made, count

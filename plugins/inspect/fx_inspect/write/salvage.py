@@ -1,8 +1,8 @@
-"""Salvage of Inspect: the sound part of the tree, written anew as a VMO that nothing is wrong with.
+"""Salvage of Inspect: the sound part of the tree, written as a sound VMO.
 
-Blocks lean on each other, so that leaving out the damaged ones would not do: the tree is built
-again, through the writer. Free space, tombstones and what no node refers to do not come along, and
-blocks stand elsewhere; a version stays what it was.
+Blocks refer to each other, so leaving out the damaged ones is not enough: the writer builds the
+tree again. Free space, tombstones and what no node refers to do not come along, and
+blocks are elsewhere; the version stays the same.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from fxframework.model.table import Table
 
 __all__ = ["salvage"]
 
-NOT_UTF8 = "it is not UTF-8; U+FFFD stands in the place of what is not"
+NOT_UTF8 = "not valid UTF-8; U+FFFD replaces the invalid bytes"
 NUMBERS: Mapping[int, type[NumberArray[Any]]] = {
     INT_ARRAY: IntArray,
     UINT_ARRAY: UintArray,
@@ -54,7 +54,7 @@ Found = tuple[bytes, int, int, Any]
 def salvage(capture: Capture, sink: Sink, options: Mapping[str, Any]) -> Iterator[Loss]:
     """Write the sound part of a tree; give each loss as it is met (``registry.Writer``).
 
-    What was kept, but not as it stood, is a loss of no bytes. A file that nothing is wrong with
+    What was changed but kept is a loss of no bytes. A sound file
     comes out as it is.
     """
     del options
@@ -80,7 +80,7 @@ def salvage(capture: Capture, sink: Sink, options: Mapping[str, Any]) -> Iterato
         yield Loss(0, 0, "block", message)
     if not losses:
         found = next(f for f in capture.diagnostics.sorted() if f.severity >= Severity.WARNING)
-        message = f"written anew without what departs from the format: {found.message}"
+        message = f"written again without what departs from the format: {found.message}"
         yield Loss(found.offset or 0, 0, "block", message, found.code)
     sink.write(inspector.copy() or b"")
 
@@ -94,7 +94,7 @@ def _version(capture: Capture) -> int:
 
 
 def _found(capture: Capture) -> Iterator[Loss]:
-    """What the reader could not read: stretches that are no blocks, and findings about others."""
+    """What the reader could not read: damaged stretches, and findings about blocks."""
     stretches: list[tuple[int, int]] = []
     for record in capture.records():
         if getattr(record, "record", "") == "damaged":
@@ -110,7 +110,7 @@ def _found(capture: Capture) -> Iterator[Loss]:
 
 
 def _rebuilt(capture: Capture, root: Node) -> Iterator[Loss]:
-    """Make everything anew below a root."""
+    """Build the tree again below a root."""
     states: Names[str] = Names(capture.strings, str)
     pool = capture.strings
     nodes: list[Node | None] = []
@@ -135,7 +135,7 @@ def _rebuilt(capture: Capture, root: Node) -> Iterator[Loss]:
             if kind in {STRING, STRING_ARRAY} and not _is_utf8(value):
                 yield Loss(offset, 0, "property", f"value of {_shown(name)}: {NOT_UTF8}")
             elif kind in NUMBERS and value[2]:
-                message = f"{_shown(name)} is no whole histogram; kept as an array"
+                message = f"{_shown(name)} has too few slots for a histogram; kept as an array"
                 yield Loss(offset, 0, "property", message, "FXI0214")
         for link in placed.links:
             if states[link.state] != EXPANDED:
@@ -202,7 +202,7 @@ def _linked(capture: Capture, node: Node, link: Link) -> Iterator[Loss]:
 
 
 def _render(capture: Capture) -> Callable[[Table, Slots], list[Found]]:
-    """What makes of each property what it takes to make it anew."""
+    """What gives for each property what is needed to make it again."""
     pool = capture.strings
 
     def data(code: int) -> bytes:

@@ -66,21 +66,21 @@ def uint64(value: Any, what: str = "a uint") -> int:
 
 def _integer(value: Any, what: str, least: int, most: int) -> int:
     if isinstance(value, bool) or not hasattr(value, "__index__"):
-        raise refused(403, f"{what} is a whole number, not {reprlib.repr(value)}")
+        raise refused(403, f"{what} must be a whole number, not {reprlib.repr(value)}")
     number = value.__index__()
     if not least <= number <= most:
-        raise refused(404, f"{what} is {number}; it has {least} to {most}")
+        raise refused(404, f"{what} of {number} is out of range: {least} to {most}")
     return int(number)
 
 
 def double(value: Any, what: str = "a double") -> float:
     """A value that a double can have."""
     if isinstance(value, bool) or not hasattr(value, "__float__"):
-        raise refused(403, f"{what} is a number, not {reprlib.repr(value)}")
+        raise refused(403, f"{what} must be a number, not {reprlib.repr(value)}")
     try:
         return float(value)
     except OverflowError:
-        raise refused(404, f"{what} is {value}, which no double can be") from None
+        raise refused(404, f"{what} of {value} is out of range of a double") from None
 
 
 def double_word(value: float) -> int:
@@ -179,7 +179,7 @@ class State:
         self.link_number = 0
 
     def view(self) -> None:
-        """Take the memory's words anew, which go with its size."""
+        """Take the words of the memory again; they depend on its size."""
         words = getattr(self.memory, "words", None)
         self.words = words if isinstance(words, memoryview) else None
         self.viewed = self.heap.size
@@ -207,7 +207,7 @@ class State:
         try:
             if error is None or isinstance(error, WriteRefusedError):
                 self.end()
-            # Else the tree may be torn: the period never ends, and readers are told so.
+            # Otherwise the tree may be inconsistent: the generation stays odd, which readers see.
         finally:
             self.lock.release()
 
@@ -270,7 +270,8 @@ class State:
         if len(data) > wire.MAX_NAME:
             raise refused(
                 405,
-                f"a name of {len(data)} bytes: in version {self.version} it has {wire.MAX_NAME}",
+                f"a name of {len(data)} bytes is too long for version {self.version}: at most "
+                f"{wire.MAX_NAME}",
                 "shorten it, or write version 2",
             )
         return data
@@ -281,10 +282,14 @@ class State:
         if found is None:
             data = utf8(text, what)
             if len(data) > wire.MAX_STRING:
-                raise refused(405, f"{what} of {len(data)} bytes: it has {wire.MAX_STRING}")
+                raise refused(
+                    405, f"{what} of {len(data)} bytes is too long: at most {wire.MAX_STRING}"
+                )
             return data
         if found.count >= _MAX_REFERENCES:
-            raise refused(404, f"{what} has {found.count} users already, all that can be counted")
+            raise refused(
+                404, f"{what} is in use {found.count} times already, the most that can be counted"
+            )
         return found
 
     def take_name(self, given: bytes | Text, text: str) -> Text | None:
@@ -350,8 +355,8 @@ class State:
 def utf8(text: Any, what: str) -> bytes:
     """A text's bytes."""
     if not isinstance(text, str):
-        raise refused(403, f"{what} is a text, not {reprlib.repr(text)}")
+        raise refused(403, f"{what} must be a string, not {reprlib.repr(text)}")
     try:
         return text.encode()
     except UnicodeEncodeError:
-        raise refused(403, f"{what} is {reprlib.repr(text)}, which has no UTF-8") from None
+        raise refused(403, f"{what} cannot be encoded as UTF-8: {reprlib.repr(text)}") from None

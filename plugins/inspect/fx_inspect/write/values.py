@@ -99,16 +99,16 @@ class Value:
         """
         state = self._state
         if parent._state is not state:
-            raise refused(412, "a value cannot go to a node of another VMO")
+            raise refused(412, "a value cannot be moved to a node of another VMO")
         if self is self._parent:
-            raise refused(412, "the root stays where it is")
+            raise refused(412, "the root cannot be moved")
         if self._text is None or not (parent._at or parent is parent._parent):
             return
         with state:
             above = parent
             while above is not above._parent:
                 if above is self:
-                    raise refused(412, f"{reprlib.repr(self.name)} cannot be a part of itself")
+                    raise refused(412, f"{reprlib.repr(self.name)} cannot be moved below itself")
                 above = above._parent
             old = self._parent
             if parent._at:

@@ -1,9 +1,8 @@
 """Writer: the tree of a program as an Inspect VMO, changed one call at a time; and blocks as bytes.
 
-``Inspector`` is what a program holds: its ``root`` has nodes and properties, which are made, set
-and deleted. Everything is in the memory when the call returns, and whoever looks at the memory
-meanwhile finds an odd generation. ``open_writer`` puts blocks that were read, or their JSON, back
-into bytes.
+A program holds an ``Inspector``; its ``root`` has nodes and properties, which are made, set and
+deleted. Every change is in the memory when the call returns; a reader that looks meanwhile finds
+an odd generation. ``open_writer`` puts blocks that were read, or their JSON, back into bytes.
 """
 
 from __future__ import annotations
@@ -67,7 +66,7 @@ class Transaction:
 class Inspector:
     """A tree in a VMO: what a program tells of itself.
 
-    ``memory`` is any target memory: it begins anew with one page, and grows a page at a time up to
+    ``memory`` is any target memory: it begins with one page, and grows a page at a time up to
     ``max_size`` bytes (rounded up to pages; what the memory has, or else 256 KiB) as long as the
     memory grows. Without one, it is a memory of this process. ``version`` 2 has shared strings and
     a header with the size; 1 names and strings of their own; 0 the layout of 2019, without bools
@@ -87,16 +86,16 @@ class Inspector:
         growth: Growth = "step",
     ) -> None:
         if version not in {0, 1, 2}:
-            raise refused(404, f"version {version!r}: it is 0, 1 or 2")
+            raise refused(404, f"unknown version {version!r}: use 0, 1 or 2")
         if growth not in {"step", "double"}:
-            raise refused(403, f'a heap grows "step" by step or to the "double", not {growth!r}')
+            raise refused(403, f'unknown growth {growth!r}: use "step" or "double"')
         has = 0 if memory is None else memory.size - memory.size % wire.PAGE
         size = max(has, wire.DEFAULT_VMO) if max_size is None else uint64(max_size, "a size")
         size = max(size + -size % wire.PAGE, wire.MIN_VMO)
         if max_size is None:
             size = min(size, wire.MAX_VMO)
         if size > wire.MAX_VMO:
-            raise refused(414, f"a VMO of {size} bytes: it has {wire.MAX_VMO}")
+            raise refused(414, f"a VMO of {size} bytes is too large: at most {wire.MAX_VMO}")
         if memory is None:
             memory = BytesMemory(wire.PAGE)
         self.memory: Memory = memory
