@@ -12,7 +12,7 @@ from fxframework.analysis import kernels
 from fxframework.analysis.calls import NO_THREAD, Calls, Function, thread_names
 from fxframework.kernels.buffers import view
 from fxframework.model.capture import Capture
-from fxframework.model.clock import NS_PER_SECOND
+from fxframework.model.clock import NS_MAX, NS_PER_SECOND
 
 __all__ = ["CallTree", "call_tree", "merged"]
 
@@ -119,11 +119,15 @@ class CallTree:
         ), int(deep.size)
 
     def in_ns(self, times: I64) -> I64:
-        """Times of this tree in nanoseconds, rounded down; as they are where a rate is missing."""
+        """Times of this tree in nanoseconds, rounded down; as they are where a rate is missing.
+
+        What int64 does not hold is its greatest number.
+        """
         rate = self.per_second
         if rate in {0, NS_PER_SECOND}:
             return times
-        return np.array([time * NS_PER_SECOND // rate for time in times.tolist()], np.int64)
+        in_ns = (min(time * NS_PER_SECOND // rate, NS_MAX) for time in times.tolist())
+        return np.fromiter(in_ns, np.int64, times.size)
 
 
 def call_tree(capture: Capture, *, by: str = "", per_thread: bool = False) -> CallTree:

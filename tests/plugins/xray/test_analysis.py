@@ -5,14 +5,18 @@ from __future__ import annotations
 import csv
 import io
 import re
+import time
 from pathlib import Path
 
 import pytest
 
 import fxframework as fxf
+from fx_xray.read import records as fx
 from fxframework.analysis.account import account
 from fxframework.analysis.graph import call_graph, dot
 from fxframework.testing.cli import run_cli
+
+from .traces import buffer, call, header, packed
 
 TRACES = Path(__file__).resolve().parents[2] / "conformance" / "xray"
 SOUND = ("fdr5-single-clang19", "fdr5-deep-clang14", "fdr5-deep-clang16")
@@ -69,3 +73,24 @@ def test_account_counts_the_exits_without_entries() -> None:
     assert {entry.function.id: entry.unmatched for entry in found.entries if entry.unmatched} == {
         9: 2
     }
+
+
+@pytest.mark.parametrize("suffix", ["folded", "pb.gz", "speedscope.json", "dot", "csv", "json"])
+def test_lengths_beyond_64_bits_of_nanoseconds_are_exported(tmp_path: Path, suffix: str) -> None:
+    path = tmp_path / "slow.xray"
+    far = packed(fx.TscWrap(tsc=1 << 62))
+    path.write_bytes(header(cycle_frequency=1) + buffer(call(1), far, call(1, "exit"), tsc=0))
+    done = run_cli("convert", str(path), str(tmp_path / f"out.{suffix}"))
+    assert done.exit_code in {0, 3}, done.stderr
+    assert "FXF0000" not in done.stderr
+
+
+@pytest.mark.parametrize("verb", ["info", "verify", "account", "stack", "graph"])
+def test_calls_that_never_end_take_no_more_than_others(tmp_path: Path, verb: str) -> None:
+    path = tmp_path / "deep.xray"
+    enter = call(1).pack()
+    path.write_bytes(header() + buffer(enter * 300_000))
+    begin = time.process_time()
+    assert run_cli(verb, str(path)).exit_code in {0, 1, 3}
+    # Quadratic, it would take hours.
+    assert time.process_time() - begin < 30

@@ -214,6 +214,13 @@ def bounded(*records: Any, nbytes: int | None = None, version: int = 5) -> bytes
     return header(version) + packed(fx.BufferExtents(bytes=size), version=version) + data
 
 
+def foreign() -> fx.TypedEvent:
+    """A typed event as compiler-rt writes it, with what was in its memory for padding."""
+    typed = event(event_type=1)
+    typed.padding = b"\0\x1a\0\0\0"
+    return typed
+
+
 CASES: dict[str, tuple[bytes, list[tuple[str, int]]]] = {
     "no bytes": (b"", [("FXX0001", 0)]),
     "few bytes": (header()[:31], [("FXX0001", 0)]),
@@ -226,6 +233,8 @@ CASES: dict[str, tuple[bytes, list[tuple[str, int]]]] = {
     "no frequency": (header(cycle_frequency=0) + buffer(call()), [("FXX0007", 8)]),
     "short extents": (header() + buffer(call(), event(event_type=1), short=16)[:-16] + buffer(),
                       [("FXX0101", BEHIND + 8)]),
+    "lost tail": (header() + buffer(call(), foreign(), call(1, "exit")) + buffer(call(), foreign()),
+                  [("FXX0115", BEHIND + 8 + 21), ("FXX0115", BEHIND + 8 + 21 + 8 + 80 + 8)]),
     "end of the file": (bounded(*FOUR, call(), fx.TscWrap(tsc=TSC))[:-1],
                         [("FXX0103", 32), ("FXX0102", BEHIND + 8)]),
     "end of the file between records": (bounded(*FOUR, call(), call())[:-8], [("FXX0103", 32)]),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+import tracemalloc
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, ClassVar
@@ -324,3 +326,31 @@ class TestYamlReader(ReaderContract):
         text = CONFORMANCE / "llvmwriter" / "expected" / "v5-allrecords" / "convert.yaml"
         yield Sample("all.yaml", text.read_bytes())
         yield Sample("no.yaml", b"---\n", confidence=Confidence.NONE, sound=False)
+
+
+MEGABYTE = 1 << 20
+LONG = {
+    "name": f'  - {{ type: 0, func-id: 1, function: "{"a" * MEGABYTE}", cpu: 1, tsc: 1 }}\n',
+    "quotes": f"  - {{ type: 0, func-id: 1, function: {chr(39) * MEGABYTE}, cpu: 1, tsc: 1 }}\n",
+    "nested": "  - " + "[" * MEGABYTE,
+    "braces": "  - " + "{a: " * (MEGABYTE // 4),
+    "times": "  - { type: 0" + ", tsc: 1, data: x" * (MEGABYTE // 16),
+    "closed times": "  - { type: 0" + ", tsc: 1, data: x" * (MEGABYTE // 16) + " }\n",
+    "empty lines": "\n" * MEGABYTE,
+    "empty items": "- \n" * (MEGABYTE // 64),
+    "spaces": "  - { type: 0, " + " " * MEGABYTE,
+}
+
+
+@pytest.mark.parametrize("name", LONG)
+def test_long_texts_take_time_and_memory_in_proportion(name: str) -> None:
+    tracemalloc.start()
+    begin = time.process_time()
+    try:
+        with opened(HEADER + LONG[name]) as capture:
+            capture.summary()
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak < 100 * MEGABYTE
+    assert time.process_time() - begin < 20

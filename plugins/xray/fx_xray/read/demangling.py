@@ -1,20 +1,24 @@
-"""C++ names as their source has them: what the library takes apart, put together as LLVM does it.
+"""C++ and Rust names as their source has them, spelled as LLVM spells them.
 
-The library reads mangled names; what it does not know (local names, lambdas, expressions) stays
-mangled. Its own spelling differs from LLVM's in constructors, in literals of templates and in
-where the qualifiers of a member function stand, so the spelling is ours.
+A library reads mangled C++ names; local names, lambdas and `char8_t` are added to it here, and what
+neither knows (expressions) stays mangled. Its own spelling differs from LLVM's in constructors, in
+literals of templates and in where the qualifiers of a member function are, so the spelling is ours.
 """
 
 from __future__ import annotations
 
+import importlib.util
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, Final
 
+from fx_xray.read.rust_names import demangle_rust
+
 __all__ = ["demangle"]
 
 MANGLED: Final = ("_Z", "__Z")
+RUST: Final = "_R"
 LONGEST_NAME: Final = 1 << 13
 """Characters of a mangled name that is looked at."""
 LONGEST_RESULT: Final = 1 << 16
@@ -66,11 +70,11 @@ class _TooLongError(Exception):
 @lru_cache(maxsize=1 << 14)
 def demangle(name: str) -> str:
     """The name as its source has it; the name itself where it is not mangled, or not understood."""
-    if not name.startswith(MANGLED) or len(name) > LONGEST_NAME:
+    if not name.startswith((*MANGLED, RUST)) or len(name) > LONGEST_NAME:
         return name
     mangled, dot, suffix = name.partition(".")
     try:
-        shown = _within_allowance(mangled)
+        shown = demangle_rust(mangled) if name.startswith(RUST) else _within_allowance(mangled)
     except Exception:  # noqa: BLE001 (the library raises what it likes for names it cannot read)
         return name
     return f"{shown} (.{suffix})" if dot else shown
@@ -100,24 +104,135 @@ def _within_allowance(mangled: str) -> str:
 
 
 def _parse(mangled: str) -> Any:
-    import itanium_demangler
-
     # Not its `parse`, which goes on to put packs of arguments in their places, without `&&`.
     cursor = _cursor()(mangled)
-    tree = itanium_demangler._parse_mangled_name(cursor)  # noqa: SLF001
+    tree = _library()._parse_mangled_name(cursor)  # noqa: SLF001
     if tree is None or not cursor.at_end():
         raise _UnknownFormError
     return tree
 
 
 @lru_cache(maxsize=1)
+def _library() -> Any:
+    """An instance of the library that is ours alone, with what it cannot read added."""
+    spec = importlib.util.find_spec("itanium_demangler")
+    assert spec is not None  # noqa: S101 (it is installed with us)
+    assert spec.loader is not None  # noqa: S101 (as above)
+    library: Any = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(library)
+    parse_name, parse_type = library._parse_name, library._parse_type  # noqa: SLF001
+    parse_encoding = library._parse_encoding  # noqa: SLF001
+    node = library.Node
+
+    def number(cursor: Any) -> str:
+        """What tells closures and unnamed types of one function apart, up to an underscore."""
+        digits = cursor.advance_until("_")
+        if digits is None or not (digits == "" or digits.isdigit()):
+            raise _UnknownFormError
+        return str(digits)
+
+    def name_of(cursor: Any, is_nested: bool = False) -> Any:
+        if cursor.accept("Z"):
+            return local_name(cursor)
+        if cursor.in_lambda and cursor.accept("T"):
+            made = node("auto", number(cursor))
+            cursor.add_subst(made)
+            return made
+        if is_nested:
+            cursor.accept("M")  # what follows initializes the member before
+        if cursor.accept("Ut"):
+            return node("name", f"'unnamed{number(cursor)}'")
+        if cursor.accept("Ul"):
+            types = []
+            cursor.in_lambda += 1
+            while not cursor.accept("E"):
+                types.append(type_of(cursor))
+            cursor.in_lambda -= 1
+            return node("name", f"'lambda{number(cursor)}'({_listed(types)})")
+        return parse_name(cursor, is_nested)
+
+    def type_of(cursor: Any) -> Any:
+        return node("builtin", "char8_t") if cursor.accept("Du") else parse_type(cursor)
+
+    def function(cursor: Any, name: Any) -> Any:
+        """The types of a function, up to an E or to the end of the name."""
+        result, parameters = None, []
+        if _returns(name):
+            result = type_of(cursor)
+        while not (cursor.at_end() or cursor.accept("E")):
+            parameters.append(type_of(cursor))
+        if None in parameters:
+            raise _UnknownFormError
+        made = library.FuncNode("func", name, tuple(parameters), result)
+        return library._expand_template_args(made)  # noqa: SLF001
+
+    def local_name(cursor: Any) -> Any:
+        """What is declared within a function."""
+        known = len(cursor._substs)  # noqa: SLF001
+        around = name_of(cursor)
+        if around is None or cursor.accept("d"):
+            raise _UnknownFormError
+        arguments = _template_arguments(around)
+        if not cursor.accept("E"):
+            around = function(cursor, around)
+        # Its template parameters are others than those of what is around the name.
+        for place in range(known, len(cursor._substs)):  # noqa: SLF001
+            cursor._substs[place] = _with(arguments, cursor._substs[place])  # noqa: SLF001
+        entity = node("name", "string literal") if cursor.accept("s") else name_of(cursor)
+        if cursor.accept("__"):
+            number(cursor)
+        elif cursor.accept("_"):
+            cursor.advance(1)
+        return node("local", (around, entity))
+
+    def encoding(cursor: Any) -> Any:
+        if not cursor.accept("Z"):
+            return parse_encoding(cursor)
+        name = local_name(cursor)
+        return name if cursor.at_end() else function(cursor, name)
+
+    library._parse_name, library._parse_type = name_of, type_of  # noqa: SLF001
+    library._parse_encoding = encoding  # noqa: SLF001
+    return library
+
+
+def _bare(name: Any) -> Any:
+    """A name without what qualifies its object, and without the function that it is local to."""
+    while name.kind in ("cv_qual", "local", *_REFERENCES):
+        name = name.value[1] if name.kind == "local" else name.value
+    return name
+
+
+def _template_arguments(name: Any) -> tuple[Any, ...]:
+    """The arguments of a function's template; none of a function without one."""
+    name = _bare(name)
+    if name.kind != "qual_name" or name.value[-1].kind != "tpl_args":
+        return ()
+    return tuple(_unpacked(name.value[-1].value))
+
+
+def _returns(name: Any) -> bool:
+    """Whether the type that a function returns is part of its mangled name."""
+    name = _bare(name)
+    return (
+        name.kind == "qual_name"
+        and name.value[-1].kind == "tpl_args"
+        and name.value[-2].kind not in ("ctor", "dtor", "oper_cast")
+    )
+
+
+@lru_cache(maxsize=1)
 def _cursor() -> type[Any]:
     """The library's place in a name, with substitutions numbered as the ABI has it (5.1.10)."""
-    from itanium_demangler import Node, _Cursor
+    library = _library()
+    Node, base = library.Node, library._Cursor  # noqa: N806, SLF001
 
     abbreviated = [(Node("name", "std"), Node("name", name)) for name in _ABBREVIATED]
 
-    class Cursor(_Cursor):  # type: ignore[misc]
+    class Cursor(base):  # type: ignore[misc, valid-type]
+        in_lambda = 0
+        """Lambdas whose parameters are being read: a template parameter is `auto` there."""
+
         def add_subst(self, node: Any) -> None:
             if node is not None and node.kind == "qual_name":
                 parts = node.value
@@ -200,6 +315,11 @@ def _name(node: Any) -> str:
         return f"operator {_spell(node.value)}"
     if kind == "func":
         return _function(node)
+    if kind == "auto":
+        return "auto"
+    if kind == "local":
+        around, entity = node.value
+        return f"{_spell(around)}::{_spell(entity)}"
     if kind in _PREFIXED:
         return _PREFIXED[kind] + _spell(node.value)
     # A parameter that nothing stands for, a pointer to a member (behind which the library counts
@@ -237,7 +357,10 @@ def _literal(node: Any) -> str:
 
 def _function(node: Any) -> str:
     """A function with its parameters; what qualifies its object stands behind them."""
-    name, behind = node.name, ""
+    name, behind, around = node.name, "", ""
+    while name.kind == "local":
+        around += f"{_spell(name.value[0])}::"
+        name = name.value[1]
     if name.kind in _REFERENCES:
         behind = " &" if name.kind == "lvalue" else " &&"
         name = name.value
@@ -249,13 +372,15 @@ def _function(node: Any) -> str:
         # The library looks for templates among unqualified functions alone.
         arguments = tuple(_unpacked(name.value[-1].value))
         parameters = [_with(arguments, each) for each in parameters]
-        if name.value[-2].kind not in ("ctor", "dtor", "oper_cast"):
+        if result is not None:
+            result = _with(arguments, result)
+        elif name.value[-2].kind not in ("ctor", "dtor", "oper_cast"):
             result, *parameters = parameters
     left, right = "", ""
     if result is not None:
         left, right = _halves(result)
         left += "" if left.endswith((" ", "(*", "(&")) else " "
-    return f"{left}{_name(name)}({_listed(parameters)}){right}{behind}"
+    return f"{left}{around}{_name(name)}({_listed(parameters)}){right}{behind}"
 
 
 def _with(arguments: Sequence[Any], node: Any) -> Any:

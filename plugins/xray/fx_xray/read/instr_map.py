@@ -150,10 +150,14 @@ class InstrumentationMap:
                 name = f"@({function:x})"
             elif demangled:
                 name = demangle(name)
+            word, note = SledKind(kind).word, ""
+            if kind == SledKind.TYPED_EVENT:
+                # llvm-xray knows no such kind, and refuses the whole file.
+                word, note = SledKind.CUSTOM_EVENT.word, f" # {word}"
             yield (
                 f"- {{ id: {id}, address: 0x{address:X}, function: 0x{function:X}, "
-                f"kind: {SledKind(kind).word}, always-instrument: {'true' if always else 'false'}, "
-                f"function-name: {quoted(name)}, version: {version} }}\n"
+                f"kind: {word}, always-instrument: {'true' if always else 'false'}, "
+                f"function-name: {quoted(name)}, version: {version} }}{note}\n"
             ).encode()
         yield b"...\n"
 

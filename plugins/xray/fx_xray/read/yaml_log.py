@@ -59,7 +59,7 @@ REPLACEMENT: Final = "\ufffd"
 _RECORDS: Final = re.compile(
     rb"^records:[ \t]*(\[[ \t]*\])?[ \t]*(?:#[^\n]*)?(?:\r?\n|\Z)", re.MULTILINE
 )
-_QUOTED: Final = rb"""(?:'((?:[^'\n]|'')*)'|"((?:[^"\\\n]|\\[^\n])*)"|([^'"\s][^\n]*?))"""
+_QUOTED: Final = rb"""(?:'((?:[^'\n]++|'')*+)'|"((?:[^"\\\n]++|\\[^\n])*+)"|([^'"\s][^\n]*?))"""
 _LINE: Final = re.compile(
     rb"([ \t]*- \{ [^\n]*?), tsc: (\d{1,20})(?:, data: ([^\n]*?))? \}[ \t]*(?:\r?\n|\Z)"
 )
@@ -70,10 +70,16 @@ _HEAD: Final = re.compile(
     rb"(?:args: \[ (\d{1,20}(?:, \d{1,20})*) \], )?cpu: (\d{1,5}), (?:thread: (\d{1,10}), )?"
     rb"(?:process: (\d{1,10}), )?kind: ([a-z-]+)"
 )
+_REQUIRED: Final = ("kind", "type", "cpu", "tsc")
+"""Keys that every record has."""
+_CLOSED: Final = re.compile(rb" \}[ \t]*(?:\r?\n|\Z)")
+TAIL: Final = 64
+"""Bytes at the end of a line in which a record is closed."""
 _DATA: Final = re.compile(_QUOTED)
 _ITEM: Final = re.compile(rb"^[ \t]*-[ \t]", re.MULTILINE)
 _END: Final = re.compile(rb"^(?:\.\.\.|---)(?:[ \t\r\n]|\Z)", re.MULTILINE)
-_NOTHING: Final = re.compile(rb"(?:[ \t]*(?:#[^\n]*)?(?:\r?\n|\Z))*")
+_NOTHING: Final = re.compile(rb"(?:[ \t]*+(?:#[^\n]*+)?(?:\r?\n|\Z))*+")
+_REST_OF_LINE: Final = re.compile(rb"[^\n]*+\n?")
 _ESCAPE: Final = re.compile(
     r"\\(?:x([0-9a-fA-F]{2})|u([0-9a-fA-F]{4})|U([0-9a-fA-F]{8})|(.))", re.DOTALL
 )
@@ -195,10 +201,12 @@ class YamlCapture(EventCapture):
             return
         at = self._head.nbytes
         most = self.request.limits.max_record or size
-        line = _LINE.match
+        line, line_end, closes = _LINE.match, _REST_OF_LINE.match, _CLOSED.search
         heads: dict[bytes, _Row | None] = {}
         while at < size:
-            match = line(data, at)
+            # Where the line ends as a record does, one look along it decides.
+            stop = line_end(data, at).end()  # type: ignore[union-attr] (it matches nothing too)
+            match = line(data, at) if closes(data, max(at, stop - TAIL), stop) else None
             stop = match.end() if match else 0
             row = _row(at, stop - at, match, heads) if match and stop - at <= most else None
             if row is not None:
@@ -232,6 +240,10 @@ class YamlCapture(EventCapture):
             item = _ITEM.match(text)
             if item is None:
                 raise OddYamlError("it is no item of a list")
+            # Most of what is no record lacks a key; PyYAML would take long to say so.
+            for key in _REQUIRED:
+                if key.encode() not in text and b"\\" not in text:
+                    raise KeyError(key)
             entry = entry_of(b" " * item.end() + text[item.end() :])
             return _row_of(at, stop - at, entry)
         except (OddYamlError, KeyError, ValueError) as error:

@@ -40,8 +40,12 @@ _ESCAPES: Final[Mapping[int, str]] = {
 }
 
 
+DEEPEST: Final = 32
+"""Lists and mappings within each other, of which two levels mean something."""
+
+
 class OddYamlError(Exception):
-    """A text that is no YAML, or not of the form asked for."""
+    """A text that is not YAML, or not of the form that is needed."""
 
 
 # --- Writing -------------------------------------------------------------------------------------
@@ -98,7 +102,7 @@ def _escaped(char: str) -> str:
 def items(data: bytes) -> Iterator[tuple[int, Entry]]:
     """The mappings of a list at the top of a text: where each begins, about, and what it says.
 
-    Raises OddYamlError where the text is no YAML, or no list.
+    Raises OddYamlError where the text is not YAML, or not a list.
     """
     events = _events(data)
     try:
@@ -106,33 +110,33 @@ def items(data: bytes) -> Iterator[tuple[int, Entry]]:
         if first is None:
             return
         if not _is(first, "SequenceStart"):
-            raise OddYamlError("it is no list")
+            raise OddYamlError("not a list")
         for event in events:
             if _is(event, "SequenceEnd"):
                 return
             yield event.start_mark.index, _mapping(events, event)
     except RecursionError as error:
-        raise OddYamlError("it is nested too deeply") from error
+        raise OddYamlError("nested too deeply") from error
 
 
 def entry_of(data: bytes) -> Entry:
-    """The mapping that a text is. Raises OddYamlError where it is none."""
+    """The mapping that a text is. Raises OddYamlError where it is not one."""
     events = _events(data)
     first = _after_start(events)
     if first is None:
-        raise OddYamlError("there is nothing in it")
+        raise OddYamlError("empty")
     entry = _mapping(events, first)
     if not entry:
-        raise OddYamlError("it is no mapping")
+        raise OddYamlError("not a mapping")
     return entry
 
 
 def sections_of(data: bytes) -> Mapping[str, Entry]:
-    """The flat mappings of a mapping, by their keys. Raises OddYamlError where it is none."""
+    """The flat mappings of a mapping, by their keys. Raises OddYamlError where it is not one."""
     events = _events(data)
     first = _after_start(events)
     if first is None or not _is(first, "MappingStart"):
-        raise OddYamlError("it is no mapping")
+        raise OddYamlError("not a mapping")
     found: dict[str, Entry] = {}
     key: str | None = None
     for event in events:
@@ -144,15 +148,23 @@ def sections_of(data: bytes) -> Mapping[str, Entry]:
         else:
             found[key] = _mapping(events, event)
             key = None
-    raise OddYamlError("it ends in a mapping")
+    raise OddYamlError("a mapping is not closed")
 
 
 def _events(data: bytes) -> Iterator[Any]:
     import yaml
 
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+    depth = 0
     try:
-        yield from yaml.parse(data.decode("utf-8", "replace"), Loader=loader)
+        for event in yaml.parse(data.decode("utf-8", "replace"), Loader=loader):
+            if _is(event, "SequenceStart") or _is(event, "MappingStart"):
+                depth += 1
+                if depth > DEEPEST:
+                    raise OddYamlError(f"nested more than {DEEPEST} levels deep")
+            elif _is(event, "SequenceEnd") or _is(event, "MappingEnd"):
+                depth -= 1
+            yield event
     except (yaml.YAMLError, ValueError) as error:
         raise OddYamlError(str(error).replace("\n", " ")) from error
 
@@ -189,7 +201,7 @@ def _mapping(events: Iterator[Any], first: Any) -> Entry:
             if value is not None:
                 entry[key] = value
             key = None
-    raise OddYamlError("it ends in a mapping")
+    raise OddYamlError("a mapping is not closed")
 
 
 def _value(events: Iterator[Any], first: Any) -> str | Sequence[str] | None:
@@ -206,7 +218,7 @@ def _value(events: Iterator[Any], first: Any) -> str | Sequence[str] | None:
         if _is(event, "Scalar"):
             found.append(str(event.value))
         _skip(events, event)
-    raise OddYamlError("it ends in a list")
+    raise OddYamlError("a list is not closed")
 
 
 def _skip(events: Iterator[Any], first: Any) -> None:
@@ -222,4 +234,4 @@ def _skip(events: Iterator[Any], first: Any) -> None:
             return
         event = next(events, None)
         if event is None:
-            raise OddYamlError("it ends in the middle")
+            raise OddYamlError("it is cut off")
