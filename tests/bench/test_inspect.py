@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 
 import fxframework
+from fx_inspect import shapes
 from fx_inspect.sample import sample
 from fxframework.cli import bench
 from fxframework.host import Host
-from tests.plugins.inspect import shapes
 
 from .yardstick import Say, copied, decode, least
 

@@ -12,12 +12,12 @@ import attrs
 import numpy as np
 import pytest
 
+from fx_inspect import shapes
 from fx_inspect.read import codes
 from fx_inspect.rules import RULES
 from fx_inspect.sample import sample
 from fxframework.testing.kernels import plain_kernels
 
-from . import shapes
 from .trees import image, vectors
 
 

@@ -255,7 +255,7 @@ class Values(Generic[V]):
         """The values of a batch of `properties`."""
         types = batch.array("type")
         out: list[Any] = [None] * len(batch)
-        numbers = np.unique(types).tolist()
+        numbers = np.flatnonzero(np.bincount(types)).tolist()
         for number in numbers:
             rows = np.flatnonzero(types == number)
             if number in ARRAYS or number == STRING_ARRAY:

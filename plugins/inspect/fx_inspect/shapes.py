@@ -1,14 +1,19 @@
-"""VMOs of odd shapes, of any size: cost and memory must not depend on how well-behaved one is."""
+"""VMOs of awkward shapes, of any size: what `fxf bench --shapes` decodes beside the typical one.
+
+A shape repeats one block, or a few, so that it is a matrix of words; only the indexes differ.
+"""
 
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fx_inspect.sample import sample
+
+__all__ = ["SHAPES", "SHARED", "shapes"]
 
 NODE, INT, BUFFER, EXTENT, NAME, TOMBSTONE, ARRAY, LINK, STRING = 3, 4, 7, 8, 9, 10, 11, 12, 14
 MOST_UNITS = 1 << 24
@@ -134,7 +139,7 @@ def no_blocks(nbytes: int) -> bytes:
 
 
 def holes(nbytes: int) -> bytes:
-    """A block, and bytes that are none, in turn."""
+    """A block and bytes without a block, in turn."""
     pair = struct.pack("<QQQQ", RESERVED_WORD, 0, 0xFFFF_FFFF_FFFF_FFFF, 0)
     return _header(nbytes) + pair * (nbytes // 32)
 
@@ -199,9 +204,15 @@ SHAPES: dict[str, Callable[[int], bytes]] = {
     "zeros": zeros,
 }
 """By name, what makes about so many bytes of a shape."""
+_MEASURED_ELSEWHERE = ("typical", "every 100th block damaged", "zeros")
 SHARED: dict[str, Callable[[int], bytes]] = {
     "shared string": shared_string,
     "shared name": shared_name,
     "shared slots": shared_slots,
 }
 """Shapes whose text is far larger than the file."""
+
+
+def shapes() -> Mapping[str, Callable[[int], bytes]]:
+    """What makes about so many bytes of each shape, by name."""
+    return {name: make for name, make in SHAPES.items() if name not in _MEASURED_ELSEWHERE}
