@@ -23,6 +23,7 @@ from fx_log.read import reader, reading
 from fx_log.read.arguments import Argument
 from fx_log.read.decoder import RecordDecoder
 from fx_log.read.entries import Entry, Meaning
+from fx_log.shapes import shapes
 from fxframework.errors import Severity
 from fxframework.io.limits import Limits
 from fxframework.io.source import Source
@@ -283,3 +284,10 @@ def test_batches_are_the_table_wherever_they_break(
             assert got == cells(table, column), (name, column)
     assert findings(streamed) == findings(whole)
     assert streamed.summary().facts == whole.summary().facts
+
+
+@pytest.mark.parametrize("shape", shapes())
+def test_agree_on_awkward_shapes(tools: Tools, shape: str) -> None:
+    data = shapes()[shape](20_000)
+    assert 15_000 < len(data) < 25_000
+    agree(tools, "log", data, {})

@@ -33,11 +33,9 @@ class LineExport(abc.ABC):
 
         Raises WriteRefusedError where there are none.
         """
-        render, lines = self._lines(capture)
         written = False
-        for batch in walk(capture, render, self._dropped):
-            for piece in in_pieces(lines(batch)):
-                self._sink.write("\n".join([*piece, ""]).encode())
+        for piece in self._pieces(capture):
+            self._sink.write(piece)
             written = True
         if not written:
             raise nothing_to_write(capture)
@@ -46,6 +44,13 @@ class LineExport(abc.ABC):
     def close(self) -> Mapping[str, int]:
         """What was left out, by name."""
         return {what: count for what, count in self._dropped.items() if count > 0}
+
+    def _pieces(self, capture: Capture) -> Iterator[bytes]:
+        """All lines, in pieces of bounded size."""
+        render, lines = self._lines(capture)
+        for batch in walk(capture, render, self._dropped):
+            for piece in in_pieces(lines(batch)):
+                yield "\n".join([*piece, ""]).encode()
 
     @abc.abstractmethod
     def _lines(

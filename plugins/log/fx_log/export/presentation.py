@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
-from typing import Any, Final, Generic, NamedTuple, TypeVar
+from typing import Any, Final, Generic, NamedTuple, Protocol, TypeVar
 
 import attrs
 import numpy as np
@@ -46,6 +46,7 @@ __all__ = [
     "special_double",
     "utc_offset",
     "walk",
+    "walk_columns",
     "wall_moments",
     "wall_seconds",
 ]
@@ -237,6 +238,22 @@ def walk(
         )
     else:
         tags = _Joined(pool)
+    for part in _parts(capture, args, tags, dropped):
+        yield _batch(part, tags.of(part), args.of(part))
+
+
+class Complete(Protocol):
+    """Rows that are children of rows of `logs`, read as far as they are asked for."""
+
+    def complete(self, row: int) -> int:
+        """A row behind ``row`` up to which all children are at hand."""
+        ...
+
+
+def _parts(
+    capture: Capture, args: Complete, tags: Complete, dropped: Counter[str]
+) -> Iterator[Table]:
+    """Rows of `logs` in order, of which all children are at hand."""
     for batch in capture.batches("logs", ROWS):
         _count_placeless(batch, dropped)
         rows = batch.array("row")
@@ -244,30 +261,162 @@ def walk(
         while start < len(batch):
             row = int(rows[start])
             stop = int(np.searchsorted(rows, min(args.complete(row), tags.complete(row))))
-            part = batch.select(slice(start, stop))
-            yield Batch(
-                ts=part.array("ts"),
-                heads=_heads(part, tags.of(part)),
-                messages=Messages.of(_text(part, "message")),
-                args=args.of(part),
-                dropped=part.array("dropped").tolist(),
-                rolled_out=_column(part, "log_rolled_out"),
-                verbosity=_column(part, "log_verbosity"),
-            )
+            yield batch.select(slice(start, stop))
             start = stop
+
+
+def _batch(part: Table, tags: list[tuple[bytes, ...]], args: list[Sequence[V]]) -> Batch[V]:
+    return Batch(
+        ts=part.array("ts"),
+        heads=_heads(part, tags),
+        messages=Messages.of(_text(part, "message")),
+        args=args,
+        dropped=part.array("dropped").tolist(),
+        rolled_out=_column(part, "log_rolled_out"),
+        verbosity=_column(part, "log_verbosity"),
+    )
+
+
+@attrs.frozen
+class ColumnBatch:
+    """Some logs with their tags and arguments, as columns."""
+
+    logs: Table
+    tags: ChildColumns
+    args: ChildColumns
+
+    def columns(self) -> dict[str, NDArray[Any]]:
+        """The columns that ``TextLines`` takes."""
+        logs, args = self.logs, self.args.columns
+        message = _text(logs, "message")
+        first, last = int(message.offsets[0]), int(message.offsets[-1])
+        verbosity = np.asarray(_column(logs, "log_verbosity"), np.int64)
+        types = args["type"]
+        unsigned = (_UNSIGNED_MASK >> types) & 1 == 1
+        tag_starts, tag_stops = self.tags.bounds(logs)
+        arg_starts, arg_stops = self.args.bounds(logs)
+        return {
+            "ts": logs.array("ts"),
+            "pid": logs.array("pid").view(np.int64),
+            "tid": logs.array("tid").view(np.int64),
+            "line": logs.array("line").astype(np.int64),
+            "dropped": logs.array("dropped").view(np.int64),
+            "rolled_out": np.asarray(_column(logs, "log_rolled_out"), np.uint64).view(np.int64),
+            "offsets": message.offsets - first,
+            "message": message.data[first:last],
+            "severity": logs.array("severity"),
+            "given": _given(logs),
+            "odd": (verbosity != 0).astype(np.uint8),
+            "component": logs.array("component"),
+            "file": logs.array("file"),
+            "tag_starts": tag_starts,
+            "tag_stops": tag_stops,
+            "tag_names": self.tags.columns["name"],
+            "arg_starts": arg_starts,
+            "arg_stops": arg_stops,
+            "arg_names": args["name"],
+            "arg_types": types,
+            "arg_integers": np.where(unsigned, args["uint"].view(np.int64), args["int"]),
+            "arg_doubles": args["float"],
+            "arg_strings": args["str"],
+        }
+
+    def rows(
+        self, start: int, stop: int, pool: StringPool, render: Callable[[Any], Sequence[V]]
+    ) -> Batch[V]:
+        """Rows ``start`` to ``stop`` as a batch."""
+        part = self.logs.select(slice(start, stop))
+        tags, args = [], []
+        for first, last in zip(*(b.tolist() for b in self.tags.bounds(part)), strict=True):
+            codes = self.tags.columns["name"][first:last].tolist()
+            tags.append(tuple(pool.bytes_of(code) if code >= 0 else b"" for code in codes))
+        for first, last in zip(*(b.tolist() for b in self.args.bounds(part)), strict=True):
+            args.append(render(Slice(self.args.columns, slice(first, last), pool)))
+        return _batch(part, tags, args)
+
+
+def walk_columns(capture: Capture, dropped: Counter[str]) -> Iterator[ColumnBatch]:
+    """The logs of a capture that has `log_tags`, as ``walk`` gives them, but as columns."""
+    args = ChildColumns(capture, "args", ("name", "type", "int", "uint", "float", "str"))
+    tags = ChildColumns(capture, "log_tags", ("name",))
+    for part in _parts(capture, args, tags, dropped):
+        yield ColumnBatch(part, tags, args)
+
+
+@attrs.frozen
+class Slice:
+    """Some rows of columns, which ``shown_values`` takes as it does a Table."""
+
+    columns: Mapping[str, NDArray[Any]]
+    part: slice
+    pool: StringPool
+
+    def array(self, name: str) -> NDArray[Any]:
+        """A column."""
+        return self.columns[name][self.part]
+
+
+class ChildColumns:
+    """Columns of a table whose rows are children of rows of `logs`, in their order."""
+
+    def __init__(self, capture: Capture, name: str, columns: Sequence[str]) -> None:
+        self._batches = capture.batches(name, ROWS)
+        self._parents = np.zeros(0, np.int64)
+        schema = capture.schemas[name]
+        self.columns: dict[str, NDArray[Any]] = {
+            column: np.zeros(0, _DTYPES[schema.column(column).kind]) for column in columns
+        }
+        self._more = True
+
+    def complete(self, row: int) -> int:
+        """A row behind ``row`` up to which all children are at hand; those before are dropped."""
+        while self._more and not (self._parents.size and int(self._parents[-1]) > row):
+            batch = next(self._batches, None)
+            if batch is None:
+                self._more = False
+                break
+            if "table" in batch:
+                mine = batch.array("table") == TABLE_CODES["logs"]
+                batch = batch if mine.all() else batch.select(mine)
+            done = int(np.searchsorted(self._parents, row))
+            self._parents = np.concatenate((self._parents[done:], batch.array("parent")))
+            self.columns = {
+                name: np.concatenate((column[done:], batch.array(name)))
+                for name, column in self.columns.items()
+            }
+        return int(self._parents[-1]) if self._more else ENDLESS
+
+    def bounds(self, logs: Table) -> tuple[I64, I64]:
+        """Of each row the first of its children, and the row behind the last."""
+        rows = logs.array("row")
+        starts = np.searchsorted(self._parents, rows, "left").astype(np.int64)
+        return starts, np.searchsorted(self._parents, rows, "right").astype(np.int64)
+
+
+_DTYPES: Final = {
+    "code": np.int32,
+    "u1": np.uint8,
+    "i8": np.int64,
+    "u8": np.uint64,
+    "f8": np.float64,
+}
+_UNSIGNED_MASK: Final = np.int64(sum(1 << kind for kind in UNSIGNED))
+
+
+def _given(table: Table) -> NDArray[np.uint8]:
+    """Which of message, pid, tid and line rows have: the bits of `log_given`."""
+    if "log_given" in table:
+        return np.asarray(table.array("log_given"), np.uint8)
+    pid, tid, line = (table.array(name) for name in ("pid", "tid", "line"))
+    given = (
+        GIVEN_MESSAGE + GIVEN_PID * (pid != 0) + GIVEN_TID * (tid != 0) + GIVEN_LINE * (line != 0)
+    )
+    return np.asarray(given, np.uint8)
 
 
 def _heads(table: Table, tags: list[tuple[bytes, ...]]) -> list[tuple[Any, ...]]:
     pid, tid, line = (table.array(name) for name in ("pid", "tid", "line"))
-    if "log_given" in table:
-        given = table.array("log_given")
-    else:
-        given = (
-            GIVEN_MESSAGE
-            + GIVEN_PID * (pid != 0)
-            + GIVEN_TID * (tid != 0)
-            + GIVEN_LINE * (line != 0)
-        )
+    given = _given(table)
     return list(
         zip(
             table.array("severity").tolist(),
@@ -368,7 +517,7 @@ class Forms(Generic[V]):
     null: V
 
 
-def shown_values(args: Table, forms: Forms[V]) -> list[V]:
+def shown_values(args: Table | Slice, forms: Forms[V]) -> list[V]:
     """The value of each row of `args`, in a form of the caller's."""
     out: list[V] = []
     string, integer = forms.string, forms.integer

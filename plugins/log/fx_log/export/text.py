@@ -10,26 +10,32 @@ from typing import Any, Final
 import numpy as np
 import orjson
 
+from fx_log.export import text_lines
 from fx_log.export.lines import VERBOSITY, LineExport, Member
 from fx_log.export.presentation import (
     I64,
     NO_OFFSET,
+    PIECE,
     Batch,
     Forms,
     Head,
     Memo,
     Texts,
     choice,
+    in_pieces,
     leaf,
     rust_double,
     shown_values,
     utc_offset,
+    walk_columns,
     wall_moments,
     wall_seconds,
 )
+from fx_log.export.text_lines import TextLines
 from fx_log.read.tables import GIVEN_LINE, GIVEN_MESSAGE, GIVEN_PID, GIVEN_TID
 from fx_log.severity import LEVELS, Level
 from fxframework.io.sink import Sink
+from fxframework.kernels import native
 from fxframework.model.capture import Capture
 from fxframework.model.table import Table
 from fxframework.registry import ExportSession
@@ -45,6 +51,10 @@ NO_MESSAGE: Final = "<missing message>"
 MONIKER: Final = 1000
 """Characters of a moniker that lines show: one long moniker may be that of all logs."""
 LONG_MONIKERS: Final = f"ends of monikers of more than {MONIKER} characters"
+BULK: Final = native.is_compiled(text_lines.__name__)
+"""Whether the kernel writes plain rows: where it is not compiled, it is the slower way."""
+STRETCH: Final = 1 << 10
+"""Rows that are written one by one at most before the kernel is tried again."""
 RESET: Final = "\x1b[0m"
 LOST: Final = "\x1b[33m"
 COLOURS: Final[Mapping[Level, str]] = {
@@ -88,6 +98,41 @@ class _TextExport(LineExport):
         self._zone = WALLS.get(time, choice(options, "tz", TIME_ZONES))
         self._on_wall = time not in CLOCKS
         self._colour = bool(options["color"])
+
+    def _pieces(self, capture: Capture) -> Iterator[bytes]:
+        if BULK and "log_tags" in capture.schemas and not (self._on_wall or self._colour):
+            return self._in_bulk(capture)
+        return super()._pieces(capture)
+
+    def _in_bulk(self, capture: Capture) -> Iterator[bytes]:
+        """All lines: plain rows by the kernel, stretches of other rows one by one."""
+        render, shown = self._lines(capture)
+        lines = TextLines(
+            metadata=bool(self._options["show_metadata"]),
+            full=bool(self._options["show_full_moniker"]),
+            tags=bool(self._options["show_tags"]),
+            file=bool(self._options["show_file"]),
+            most=PIECE,
+        )
+        for batch in walk_columns(capture, self._dropped):
+            lines.load(capture.strings.pool, batch.columns())
+            stretch, resumed = 1, -1
+            while lines.row < lines.rows:
+                lines.run()
+                if lines.out.used >= PIECE:
+                    yield lines.out.take()
+                elif lines.row < lines.rows:
+                    start = lines.row
+                    stretch = min(2 * stretch, STRETCH) if start == resumed else 1
+                    resumed = min(start + stretch, lines.rows)
+                    rows = batch.rows(start, resumed, capture.strings, render)
+                    for piece in in_pieces(shown(rows)):
+                        lines.out.put("\n".join([*piece, ""]).encode())
+                        if lines.out.used >= PIECE:
+                            yield lines.out.take()
+                    lines.row = resumed
+        if lines.out.used:
+            yield lines.out.take()
 
     def _lines(
         self, capture: Capture

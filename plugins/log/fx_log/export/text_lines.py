@@ -1,0 +1,375 @@
+"""Lines of logs in bulk: rows of plain ASCII, straight from their columns.
+
+It writes exactly what `text.py` makes of such rows, on the clock of the capture and without
+colors, and leaves every other row to it. Tests compare the two.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from fx_log.export.presentation import rust_double
+from fx_log.severity import LEVELS, Level
+from fxframework.kernels.buffers import room, view
+from fxframework.kernels.kernel import Kernel
+from fxframework.kernels.output import Output
+
+__all__ = ["TextLines"]
+
+TEXTS = (
+    b"[", b"]", b"][", b"\n", b",", b"(", b")] ", b" [dropped=", b" [rolled=", b" ", b"=", b"true",
+    b"false", b"null", b"<missing message>", b"] ", b".",
+    *(f" {level.name}: ".encode() for level in Level),
+)  # fmt: skip
+OPEN = 0
+CLOSE = 1
+BETWEEN = 2
+NEWLINE = 3
+COMMA = 4
+LINE = 5
+AFTER_LINE = 6
+DROPPED = 7
+ROLLED_OUT = 8
+BLANK = 9
+EQUALS = 10
+TRUE = 11
+FALSE = 12
+NULL_TEXT = 13
+NO_MESSAGE = 14
+AFTER_FILE = 15
+POINT = 16
+FIRST_LEVEL = 17
+
+# Bits of the column `log_given`.
+GIVEN_MESSAGE = 1
+GIVEN_PID = 2
+GIVEN_TID = 4
+GIVEN_LINE = 8
+
+# Types of arguments, those of the trace format included: a bit each for integers.
+NULL = 0
+DOUBLE = 5
+STRING = 6
+BOOL = 9
+SIGNED_TYPES = 0xA
+
+END = 0
+FULL = 1
+NOT_PLAIN = 2
+MOST_ARGUMENTS = 32
+LONGEST_MONIKER = 1000
+FIRST_PRINTABLE = 0x20
+LAST_PRINTABLE = 0x7E
+SLASH = 0x2F
+ZERO = 0x30
+SECOND_DIGITS = 5
+MICRO_DIGITS = 6
+LEVEL_OF = np.array([list(Level).index(level) for level in LEVELS], np.uint8)
+
+
+class TextLines(Kernel):
+    """Writes the lines of the rows that were given to ``load``.
+
+    ``run`` gives END behind the last row, FULL once ``most`` bytes are written, and NOT_PLAIN at a
+    row that is not plain ASCII; ``row`` is the next row.
+    """
+
+    def __init__(self, *, metadata: bool, full: bool, tags: bool, file: bool, most: int) -> None:
+        self.out = Output(TEXTS, memoryview(bytes(8)))
+        self.metadata = int(metadata)
+        self.full = int(full)
+        self.show_tags = int(tags)
+        self.show_file = int(file)
+        self.most = most
+        self.level_of = view(LEVEL_OF, np.uint8)
+        self.order = room(MOST_ARGUMENTS, "i8")
+        self.row = 0
+        self.rows = 0
+        self.moniker_at = 0
+        self.moniker_bytes = 0
+        none = view(np.zeros(0, np.int64), np.int64)
+        codes = view(np.zeros(0, np.int32), np.int32)
+        octets = view(np.zeros(0, np.uint8), np.uint8)
+        self.letters = octets
+        self.starts = none
+        self.lengths = none
+        self.ts = none
+        self.pid = none
+        self.tid = none
+        self.line = none
+        self.dropped = none
+        self.rolled_out = none
+        self.offsets = none
+        self.message = octets
+        self.severity = octets
+        self.given = octets
+        self.odd = octets
+        self.component = codes
+        self.file = codes
+        self.tag_starts = none
+        self.tag_stops = none
+        self.tag_names = codes
+        self.arg_starts = none
+        self.arg_stops = none
+        self.arg_names = codes
+        self.arg_types = octets
+        self.arg_integers = none
+        self.arg_doubles = view(np.zeros(0, np.float64), np.float64)
+        self.arg_strings = codes
+
+    def load(self, pool: Any, columns: Mapping[str, Any]) -> None:
+        """Take columns by the names of the attributes, each of its dtype, and the string pool."""
+        self.letters = view(np.asarray(pool.words).view(np.uint8), np.uint8)
+        self.starts = view(np.asarray(pool.starts), np.int64)
+        self.lengths = view(np.asarray(pool.lengths), np.int64)
+        self.ts = view(columns["ts"], np.int64)
+        self.pid = view(columns["pid"], np.int64)
+        self.tid = view(columns["tid"], np.int64)
+        self.line = view(columns["line"], np.int64)
+        self.dropped = view(columns["dropped"], np.int64)
+        self.rolled_out = view(columns["rolled_out"], np.int64)
+        self.offsets = view(columns["offsets"], np.int64)
+        self.message = view(columns["message"], np.uint8)
+        self.severity = view(columns["severity"], np.uint8)
+        self.given = view(columns["given"], np.uint8)
+        self.odd = view(columns["odd"], np.uint8)
+        self.component = view(columns["component"], np.int32)
+        self.file = view(columns["file"], np.int32)
+        self.tag_starts = view(columns["tag_starts"], np.int64)
+        self.tag_stops = view(columns["tag_stops"], np.int64)
+        self.tag_names = view(columns["tag_names"], np.int32)
+        self.arg_starts = view(columns["arg_starts"], np.int64)
+        self.arg_stops = view(columns["arg_stops"], np.int64)
+        self.arg_names = view(columns["arg_names"], np.int32)
+        self.arg_types = view(columns["arg_types"], np.uint8)
+        self.arg_integers = view(columns["arg_integers"], np.int64)
+        self.arg_doubles = view(columns["arg_doubles"], np.float64)
+        self.arg_strings = view(columns["arg_strings"], np.int32)
+        self.row = 0
+        self.rows = len(columns["ts"])
+
+    def step(self) -> int:
+        """Write lines."""
+        while self.row < self.rows:
+            if self.out.used >= self.most:
+                return FULL
+            before = self.out.used
+            if self.odd[self.row] or not self.write_row(self.row):
+                self.out.used = before
+                return NOT_PLAIN
+            self.row += 1
+        return END
+
+    def write_row(self, row: int) -> int:
+        """Write the line of a row: 1, or 0 where it is not plain."""
+        given = self.given[row]
+        self.time(self.ts[row])
+        if self.metadata:
+            self.out.literal(OPEN)
+            if given & GIVEN_PID:
+                self.out.natural(self.pid[row])
+            self.out.literal(BETWEEN)
+            if given & GIVEN_TID:
+                self.out.natural(self.tid[row])
+            self.out.literal(CLOSE)
+        if not self.moniker(self.component[row]):
+            return 0
+        if self.show_tags and not self.tags(row):
+            return 0
+        self.out.literal(FIRST_LEVEL + self.level_of[self.severity[row]])
+        if self.show_file and self.file[row] >= 0:
+            self.out.literal(OPEN)
+            if not self.text(self.file[row]):
+                return 0
+            if given & GIVEN_LINE:
+                self.out.literal(LINE)
+                self.out.natural(self.line[row])
+                self.out.literal(AFTER_LINE)
+            else:
+                self.out.literal(AFTER_FILE)
+        if not given & GIVEN_MESSAGE:
+            self.out.literal(NO_MESSAGE)
+        if not self.octets(0, self.offsets[row], self.offsets[row + 1]):
+            return 0
+        if not self.arguments(self.arg_starts[row], self.arg_stops[row]):
+            return 0
+        if self.dropped[row]:
+            self.out.literal(DROPPED)
+            self.out.natural(self.dropped[row])
+            self.out.literal(CLOSE)
+        if self.rolled_out[row]:
+            self.out.literal(ROLLED_OUT)
+            self.out.natural(self.rolled_out[row])
+            self.out.literal(CLOSE)
+        self.out.literal(NEWLINE)
+        return 1
+
+    def time(self, ns: int) -> int:
+        """Write a time in seconds, with five digits at least and six behind the point."""
+        micros = ns // 1000 if ns > 0 else 0
+        seconds = micros // 1000000
+        self.out.literal(OPEN)
+        if seconds < 100000:
+            self.padded(seconds, SECOND_DIGITS)
+        else:
+            self.out.natural(seconds)
+        self.out.literal(POINT)
+        self.padded(micros - 1000000 * seconds, MICRO_DIGITS)
+        self.out.literal(CLOSE)
+        return 0
+
+    def padded(self, value: int, width: int) -> int:
+        """Write a number with zeros before it."""
+        if self.out.used + width > self.out.size:
+            self.out.grow(width)
+        at = self.out.used + width
+        self.out.used = at
+        left = value
+        while width > 0:
+            rest = left // 10
+            at -= 1
+            width -= 1
+            self.out.data[at] = ZERO + (left - 10 * rest)
+            left = rest
+        return 0
+
+    def octets(self, pooled: int, start: int, end: int) -> int:
+        """Write bytes of the pool or of messages: 1, or 0 where one is not printable ASCII."""
+        if self.out.used + end - start > self.out.size:
+            self.out.grow(end - start)
+        used = self.out.used
+        at = start
+        while at < end:
+            byte = self.letters[at] if pooled else self.message[at]
+            if byte < FIRST_PRINTABLE or byte > LAST_PRINTABLE:
+                return 0
+            self.out.data[used] = byte
+            used += 1
+            at += 1
+        self.out.used = used
+        return 1
+
+    def text(self, code: int) -> int:
+        """Write a string of the pool: 1, or 0 where it is not plain."""
+        if code < 0:
+            return 1
+        start = 8 * self.starts[code]
+        return self.octets(1, start, start + self.lengths[code])
+
+    def moniker(self, code: int) -> int:
+        """Write the moniker in brackets: 1, or 0 where it is not plain."""
+        self.moniker_at = 0
+        self.moniker_bytes = 0
+        if code >= 0:
+            start = 8 * self.starts[code]
+            end = start + self.lengths[code]
+            if not self.full:
+                at = end
+                while at > start and self.letters[at - 1] != SLASH:
+                    at -= 1
+                start = at
+            self.moniker_at = start
+            self.moniker_bytes = end - start
+        if self.moniker_bytes > LONGEST_MONIKER:
+            return 0
+        self.out.literal(OPEN)
+        if not self.octets(1, self.moniker_at, self.moniker_at + self.moniker_bytes):
+            return 0
+        self.out.literal(CLOSE)
+        return 1
+
+    def is_moniker(self, code: int) -> bool:
+        """Whether a string of the pool is the moniker that was written."""
+        if code < 0 or self.lengths[code] != self.moniker_bytes:
+            return code < 0 and self.moniker_bytes == 0
+        start = 8 * self.starts[code]
+        index = 0
+        while index < self.moniker_bytes:
+            if self.letters[start + index] != self.letters[self.moniker_at + index]:
+                return False
+            index += 1
+        return True
+
+    def tags(self, row: int) -> int:
+        """Write the tags that are not the moniker, in brackets: 1, or 0 where one is not plain."""
+        written = 0
+        at = self.tag_starts[row]
+        while at < self.tag_stops[row]:
+            code = self.tag_names[at]
+            at += 1
+            if self.is_moniker(code):
+                continue
+            self.out.literal(COMMA if written else OPEN)
+            if not self.text(code):
+                return 0
+            written = 1
+        if written:
+            self.out.literal(CLOSE)
+        return 1
+
+    def arguments(self, first: int, stop: int) -> int:
+        """Write arguments in the order of their names: 1, or 0 where one is not plain."""
+        count = stop - first
+        if count > MOST_ARGUMENTS:
+            return 0
+        number = 0
+        while number < count:
+            place = number
+            while place > 0 and self.comes_before(first + number, self.order[place - 1]):
+                self.order[place] = self.order[place - 1]
+                place -= 1
+            self.order[place] = first + number
+            number += 1
+        number = 0
+        while number < count:
+            at = self.order[number]
+            number += 1
+            self.out.literal(BLANK)
+            if not self.text(self.arg_names[at]):
+                return 0
+            self.out.literal(EQUALS)
+            if not self.value(at):
+                return 0
+        return 1
+
+    def comes_before(self, left: int, right: int) -> bool:
+        """Whether the name of an argument sorts before that of another one."""
+        one = self.arg_names[left]
+        other = self.arg_names[right]
+        if one == other or one < 0 or other < 0:
+            return one < 0 <= other
+        start = 8 * self.starts[one]
+        second = 8 * self.starts[other]
+        index = 0
+        while index < self.lengths[one] and index < self.lengths[other]:
+            if self.letters[start + index] != self.letters[second + index]:
+                return self.letters[start + index] < self.letters[second + index]
+            index += 1
+        return self.lengths[one] < self.lengths[other]
+
+    def value(self, at: int) -> int:
+        """Write the value of an argument: 1, or 0 where it is not plain."""
+        kind = self.arg_types[at]
+        if kind == STRING:
+            return self.text(self.arg_strings[at])
+        if kind == DOUBLE:
+            self.real(self.arg_doubles[at])
+        elif kind == BOOL:
+            self.out.literal(TRUE if self.arg_integers[at] else FALSE)
+        elif kind == NULL:
+            self.out.literal(NULL_TEXT)
+        elif kind > BOOL or self.arg_strings[at] >= 0:
+            return 0
+        elif (SIGNED_TYPES >> kind) & 1:
+            self.out.signed(self.arg_integers[at])
+        else:
+            self.out.natural(self.arg_integers[at])
+        return 1
+
+    def real(self, value: float) -> int:
+        """Write a double as ffx prints it."""
+        self.out.put(rust_double(value).encode())
+        return 0
