@@ -61,7 +61,7 @@ def test_fields_have_names_values_and_sections() -> None:
     named = {view.name: view for view in views("log", FILES["log"], 0)}
     assert named["severity"].value == 0x30
     assert named["timestamp"].value == 1000
-    assert named["type"].section.startswith("003")
+    assert named["type"].section.startswith("logs-encoding")
     names = [view for view in views("log", FILES["log"], 0) if view.name == "name"]
     assert names[0].meaning == "'pid\\x00\\x00\\x00\\x00\\x00'"
     values = [view.meaning or view.value for view in views("log", FILES["log"], 0)
