@@ -26,9 +26,9 @@ def test_other_places_are_refused(wrong: int) -> None:
     memory = BytesMemory(bytes(64))
     for use in (memory.load_u64, lambda at: memory.store_u64(at, 1),
                 lambda at: memory.write(at, bytes(8))):  # fmt: skip
-        with pytest.raises(ValueError, match="no words"):
+        with pytest.raises(ValueError, match="are not words"):
             use(wrong)
-    with pytest.raises(ValueError, match="no words"):
+    with pytest.raises(ValueError, match="are not words"):
         memory.read(60, 8)
-    with pytest.raises(ValueError, match="whole number"):
+    with pytest.raises(ValueError, match="must be a multiple of 8"):
         BytesMemory(12)
