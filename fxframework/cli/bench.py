@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import gc
-import subprocess
-import sys
 import tempfile
-import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,151 +11,18 @@ import attrs
 import click
 
 from fxframework.cli import complete
+from fxframework.cli.measures import measure
 from fxframework.cli.options import command as _command
 from fxframework.cli.session import Session
 from fxframework.cli.text import aligned, amount, printable
 from fxframework.errors import ExitCode, UsageError
 
 if TYPE_CHECKING:
-    from fxframework.host import Host
-    from fxframework.model.capture import Capture
-
-__all__ = ["Measure", "best", "copied", "measure", "peak_memory", "touch"]
+    pass
 
 SIZE, RUNS = 16, 3
 """Megabytes of a sample, and runs, where nothing else is asked for."""
 HEADER = ("CAPTURE", "MB", "COPY", "TABLES", "/COPY", "RECORDS/S", "JSON/S", "MEMORY", "BATCHES")
-BUDGET = 2.0
-"""Seconds that one figure of a capture may take, beside its first run."""
-TABLES = ("slices", "args", "instants", "counters", "sched", "logs", "nodes", "properties")
-
-
-@attrs.frozen
-class Measure:
-    """One figure of a benchmark."""
-
-    name: str
-    seconds: float | None
-    ratio: float | None
-    """Seconds, or bytes of memory, against the yardstick of the same run."""
-    rate: str
-    against: str
-
-
-def touch(capture: Capture, tables: tuple[str, ...]) -> int:
-    """Make every column of these tables; gives the rows."""
-    rows = 0
-    for name in tables:
-        table = capture.table(name)
-        rows += len(table)
-        for column in table.columns:
-            len(table[column])  # makes it; a text column is offsets and bytes
-    return rows
-
-
-def best(runs: int, once: Callable[[], Any]) -> float:
-    """The least seconds of some runs, after one that is not counted; fewer if they take long."""
-    once()
-    times: list[float] = []
-    for _ in range(runs):
-        if sum(times) > BUDGET:
-            break
-        gc.collect()
-        begin = time.perf_counter()
-        once()
-        times.append(time.perf_counter() - begin)
-    return min(times)
-
-
-def copied(data: Any, runs: int) -> float:
-    """Seconds that copying the bytes takes, into memory that is there already."""
-    import numpy as np
-
-    room = np.empty_like(data)
-    return best(runs, lambda: np.copyto(room, data))
-
-
-def measure(host: Host, path: str, *, format: str | None, runs: int) -> list[Measure]:
-    """Copy, tables, record JSON and memory, each the best of ``runs`` (memory: one run each)."""
-    with host.open(path, format=format) as capture:
-        data = capture.source.data
-        size = capture.source.size
-        copy_seconds = copied(data, runs)
-        del data
-        summary = capture.summary()
-        tables = tuple(name for name in TABLES if summary.rows.get(name))
-        records = summary.records
-        rows = 0
-
-    def decode() -> None:
-        nonlocal rows
-        with host.open(path, format=format) as capture:
-            rows = touch(capture, tables)
-
-    tables_seconds = best(runs, decode)
-    out = [
-        Measure("copy", copy_seconds, 1.0, f"{size / copy_seconds / 1e9:.1f} GB/s", "copy"),
-        Measure(
-            f"tables {', '.join(tables)}", tables_seconds, tables_seconds / copy_seconds,
-            f"{rows / tables_seconds / 1e6:.1f} M rows/s, {records / tables_seconds / 1e6:.1f} "
-            "M records/s", "copy",
-        ),
-    ]  # fmt: skip
-    pace = _lines_per_second(host, path, format)
-    seconds = records / pace
-    rate = f"{pace / 1e6:.2f} M records/s"
-    out.append(Measure("record JSON", seconds, seconds / copy_seconds, rate, "copy"))
-    for way in ("whole", "batches"):
-        peak = peak_memory(path, format, tables, way)
-        out.append(
-            Measure(f"memory, {way}", None, peak / size, f"{peak / 2**20:.0f} MiB", "file size")
-        )
-    return out
-
-
-def _lines_per_second(host: Host, path: str, format: str | None) -> float:
-    """Lines of record JSON in a second, of the whole capture or of what the budget allows."""
-    lines = 0
-    begin = time.perf_counter()
-    with host.open(path, format=format) as capture:
-        for chunk in capture.records_json():
-            lines += chunk.count(b"\n")
-            if time.perf_counter() - begin > BUDGET:
-                break
-    return max(lines, 1) / (time.perf_counter() - begin)
-
-
-_CHILD = """
-import pathlib, sys
-import fxframework
-path, format, tables, way = sys.argv[1:]
-with fxframework.open(path, format=format or None) as capture:
-    for name in filter(None, tables.split(",")):
-        parts = [capture.table(name)] if way == "whole" else capture.batches(name)
-        for part in parts:
-            for column in part.columns:
-                part[column]
-status = pathlib.Path("/proc/self/status")
-if status.exists():  # on Linux ru_maxrss begins with that of the process that started this one
-    lines = status.read_text().splitlines()
-    print(next(int(x.split()[1]) for x in lines if x.startswith("VmHWM:")) * 1024)
-else:
-    try:
-        import resource
-    except ImportError:
-        sys.exit("this system does not say how much memory a process had")
-    scale = 1 if sys.platform == "darwin" else 1024
-    print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * scale)
-"""
-
-
-def peak_memory(path: str, format: str | None, tables: tuple[str, ...], way: str) -> int:
-    """Peak resident bytes of a process of its own that reads these tables, interpreter included."""
-    given = [path, format or "", ",".join(tables), way]
-    done = subprocess.run(  # noqa: S603 (our own interpreter and our own words)
-        [sys.executable, "-c", _CHILD, *given], check=True, capture_output=True, text=True
-    )
-    return int(done.stdout)
 
 
 @_command(name="bench", short_help="Measure decoding against copying the same bytes.")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from fxframework.cli.bench import TABLES, Measure, best, copied, peak_memory, touch
+from fxframework.cli.measures import TABLES, Measure, best, copied, peak_memory, touch
 from fxframework.cli.session import Session
 from fxframework.cli.text import amount
 from fxframework.errors import ExitCode

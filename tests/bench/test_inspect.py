@@ -13,7 +13,7 @@ import pytest
 import fxframework
 from fx_inspect import shapes
 from fx_inspect.sample import sample
-from fxframework.cli import bench
+from fxframework.cli import measures as bench
 from fxframework.host import Host
 
 from .yardstick import Say, copied, decode, least

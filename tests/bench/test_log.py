@@ -11,7 +11,7 @@ import pytest
 
 import fxframework
 from fx_log.sample import sample
-from fxframework.cli import bench
+from fxframework.cli import measures as bench
 from fxframework.host import Host
 
 from .yardstick import MEGABYTES, Say, copied, decode, least

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from fx_trace.sample import BYTES_PER_EVENT, sample
-from fxframework.cli import bench
+from fxframework.cli import measures as bench
 from fxframework.host import Host
 
 from ..oracle.perfetto import TOOL, web_dist, why_not

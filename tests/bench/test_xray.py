@@ -14,7 +14,7 @@ import pytest
 
 import fxframework
 from fx_xray.sample import sample
-from fxframework.cli import bench
+from fxframework.cli import measures as bench
 from fxframework.host import Host
 
 from .yardstick import MEGABYTES, Say, copied, decode, least

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 import fxframework
-from fxframework.cli import bench
+from fxframework.cli import measures as bench
 
 MEGABYTES = int(os.environ.get("FXF_BENCH_MEGABYTES", "160"))
 """Size of the files that are read."""

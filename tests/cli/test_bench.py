@@ -14,7 +14,8 @@ import pytest
 
 from fx_trace.sample import sample
 from fxframework.cli import main
-from fxframework.cli.bench import HEADER, SIZE, peak_memory
+from fxframework.cli.bench import HEADER, SIZE
+from fxframework.cli.measures import peak_memory
 from fxframework.host import default_host
 
 NAMES = ["copy", "tables slices, args", "record JSON", "memory, whole", "memory, batches"]

@@ -2,20 +2,14 @@
 
 from __future__ import annotations
 
-import functools
 import inspect
 from collections.abc import Callable
-from importlib.metadata import entry_points
 from typing import Any, Literal
 
 import attrs
 
-from fx_emulator.native.errors import LoadError
+__all__ = ["Blocked", "Call"]
 
-__all__ = ["Blocked", "Call", "known_calls"]
-
-GROUP = "fx_emulator.native"
-"""Entry points of this group name dicts of functions, as ``symbols=`` takes them."""
 _MASK = (1 << 64) - 1
 
 
@@ -57,21 +51,3 @@ class Call:
         """Call it; RAX."""
         result = self.function(*arguments) if self.bare else self.function(machine, *arguments)
         return 0 if result is None else int(result) & _MASK
-
-
-@functools.cache
-def known_calls() -> dict[str, Call]:
-    """All functions by name: of libc, of Zircon, and of installed plugins."""
-    from fx_emulator.native.libc import LIBC
-    from fx_emulator.native.zircon import ZIRCON
-
-    found: dict[str, Call] = {}
-    for table in (LIBC, ZIRCON):
-        for name, (count, function) in table.items():
-            found[name] = Call(name, count, function)
-    for point in entry_points(group=GROUP):
-        given = point.load()
-        if not isinstance(given, dict):
-            raise LoadError(f"entry point {point.name!r} of {GROUP} is not a dict of functions")
-        found |= {name: Call.of(name, function) for name, function in given.items()}
-    return found

@@ -13,12 +13,13 @@ from typing import Any, Literal
 
 from fx_emulator.cpu import Cpu
 from fx_emulator.errors import Crash
-from fx_emulator.native.calls import Blocked, Call, known_calls
+from fx_emulator.native.calls import Blocked, Call
 from fx_emulator.native.decode import Decoder
 from fx_emulator.native.devices import MappedDevice
 from fx_emulator.native.elf import Symbol, open_object
 from fx_emulator.native.engine import FAULTS, Engine
 from fx_emulator.native.errors import BudgetError, Frame, LoadError, NativeError
+from fx_emulator.native.known_calls import known_calls
 from fx_emulator.native.lines import Names
 from fx_emulator.native.order import StoreBuffers
 from fx_emulator.native.relocate import Linker

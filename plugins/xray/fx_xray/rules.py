@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from fx_xray.read.numbers import KIND_NAMES, OUT_OF_ORDER
+from fx_xray.numbers import KIND_NAMES, OUT_OF_ORDER
 from fxframework.errors import Catalogue, Rule, Severity
 
 __all__ = ["DETAILS", "RULES", "kind_detail"]

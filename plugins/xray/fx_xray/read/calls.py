@@ -9,10 +9,10 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
+from fx_xray.numbers import ARGUMENT, FINDINGS, SIGN
 from fx_xray.read.columns import array
 from fx_xray.read.log import Log
 from fx_xray.read.match import Args, Instants, Match, Slices
-from fx_xray.read.numbers import ARGUMENT, FINDINGS, SIGN
 from fx_xray.read.timeline import EventBuffer
 from fxframework.io import arena
 from fxframework.io.limits import Limits

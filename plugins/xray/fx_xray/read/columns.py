@@ -8,7 +8,7 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from fx_xray.read.numbers import ARGUMENT, BACK, NS_PER_SECOND
+from fx_xray.numbers import ARGUMENT, BACK, NS_PER_SECOND
 from fx_xray.read.ticks import Nanoseconds
 from fx_xray.read.timeline import EventBuffer
 from fxframework.io import arena

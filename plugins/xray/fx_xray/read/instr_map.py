@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fx_xray.read.demangling import demangle
+from fx_xray.read.elf_stream import Stream
 from fx_xray.read.yaml_text import OddYamlError, items, quoted
 from fxframework.errors import UnreadableError
 from fxframework.io.source import Source
@@ -211,30 +212,6 @@ def read_map(path: str) -> InstrumentationMap:
 
 
 # --- Programs ------------------------------------------------------------------------------------
-
-
-class Stream:
-    """The bytes of a source as pyelftools reads them; reading past the end gives fewer."""
-
-    def __init__(self, data: U1) -> None:
-        self._data = data
-        self._at = 0
-
-    def read(self, nbytes: int = -1) -> bytes:
-        """The next bytes."""
-        stop = self._data.size if nbytes < 0 else self._at + nbytes
-        data = self._data[self._at : stop].tobytes()
-        self._at += len(data)
-        return data
-
-    def seek(self, offset: int, whence: int = 0) -> int:
-        """Go to a place, counted from the start (0), from here (1) or from the end (2)."""
-        self._at = max(0, offset + (0, self._at, self._data.size)[whence])
-        return self._at
-
-    def tell(self) -> int:
-        """The place."""
-        return self._at
 
 
 class _Section(NamedTuple):

@@ -10,9 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fx_xray import layout
-from fx_xray.read.columns import Buffers, Events, array, backward, events_of, fill, merged_order
-from fx_xray.read.normalise import Normalise
-from fx_xray.read.numbers import (
+from fx_xray.numbers import (
     CUT,
     EARLY,
     ENTER,
@@ -27,6 +25,8 @@ from fx_xray.read.numbers import (
     TIMELESS,
     WALLED,
 )
+from fx_xray.read.columns import Buffers, Events, array, backward, events_of, fill, merged_order
+from fx_xray.read.normalise import Normalise
 from fx_xray.read.scan import BasicScan, FdrScan
 from fx_xray.read.timeline import BasicTimeline, EventBuffer, FdrTimeline, Stretches
 from fxframework.io.limits import Limits

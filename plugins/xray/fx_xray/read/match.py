@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fx_xray.read.numbers import (
+from fx_xray.numbers import (
     ARGUMENT,
     BACK,
     DATA,

@@ -17,12 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fx_xray import layout
-from fx_xray.read.calls import Matcher, Rows
-from fx_xray.read.columns import Events, to_ns, to_spans
-from fx_xray.read.decoder import RecordDecoder
-from fx_xray.read.header import header_findings, read_header
-from fx_xray.read.log import BasicLog, FdrLog, GivenLog, Log
-from fx_xray.read.numbers import (
+from fx_xray.numbers import (
     ARGUMENT,
     CUSTOM,
     CUT_RECORD,
@@ -33,6 +28,11 @@ from fx_xray.read.numbers import (
     OUT_OF_ORDER,
     TYPED,
 )
+from fx_xray.read.calls import Matcher, Rows
+from fx_xray.read.columns import Events, to_ns, to_spans
+from fx_xray.read.decoder import RecordDecoder
+from fx_xray.read.header import header_findings, read_header
+from fx_xray.read.log import BasicLog, FdrLog, GivenLog, Log
 from fx_xray.read.records import Dialect, FileHeader
 from fx_xray.read.symbols import Symbols
 from fx_xray.read.tables import CUSTOM_EVENT, SCHEMAS, TYPED_EVENT, UNMATCHED_EXIT

@@ -7,7 +7,7 @@ need not check them. ``decoder.py`` finds the same one record at a time, and sha
 
 from __future__ import annotations
 
-from fx_xray.read.numbers import (
+from fx_xray.numbers import (
     BAD_FUNCTION,
     BAD_KIND,
     BAD_SIZE,

@@ -95,7 +95,7 @@ def _dwarf_of(data: NDArray[np.uint8]) -> Any:
     """The debug information of a program; None where there is none."""
     from elftools.elf.elffile import ELFFile
 
-    from fx_xray.read.instr_map import Stream
+    from fx_xray.read.elf_stream import Stream
 
     elf = ELFFile(Stream(data))
     if not elf.has_dwarf_info(strict=True):

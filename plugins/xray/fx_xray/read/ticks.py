@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fx_xray.read.numbers import LATEST, NS_PER_SECOND, SIGN
+from fx_xray.numbers import LATEST, NS_PER_SECOND, SIGN
 from fx_xray.read.scan import wrapped
 from fxframework.kernels.kernel import Kernel
 

@@ -5,7 +5,7 @@ Threads are merged by time; the events of one thread keep the order in which it 
 
 from __future__ import annotations
 
-from fx_xray.read.numbers import (
+from fx_xray.numbers import (
     ARGUMENT,
     BACK,
     CALL_ARGUMENT,

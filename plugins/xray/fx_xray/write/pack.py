@@ -5,7 +5,7 @@ Every time stamp is kept exactly, whatever records were around it in the file th
 
 from __future__ import annotations
 
-from fx_xray.read.numbers import (
+from fx_xray.numbers import (
     ARGUMENT,
     CUSTOM,
     DONE,

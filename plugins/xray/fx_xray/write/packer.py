@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fx_xray import layout as wire
+from fx_xray.numbers import FLUSH, GROW, LATEST
 from fx_xray.read.columns import Events
-from fx_xray.read.numbers import FLUSH, GROW, LATEST
 from fx_xray.write.pack import DROPPED, BasicPack, EventColumns, FdrPack, Lanes
 from fxframework.io.sink import Sink
 from fxframework.kernels.buffers import view

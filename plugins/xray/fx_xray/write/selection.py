@@ -5,8 +5,8 @@ Calls are matched as the tables match them, so that the number of an entry is th
 
 from __future__ import annotations
 
+from fx_xray.numbers import ARGUMENT, ENTER, ENTER_ARG, EXIT, TAIL_EXIT
 from fx_xray.read.match import OpenCalls
-from fx_xray.read.numbers import ARGUMENT, ENTER, ENTER_ARG, EXIT, TAIL_EXIT
 from fx_xray.read.timeline import EventBuffer
 from fxframework.kernels.buffers import full
 from fxframework.kernels.kernel import Kernel

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fx_xray.read.numbers import LATEST, NOTHING, SIGN
+from fx_xray.numbers import LATEST, NOTHING, SIGN
 from fxframework.kernels.buffers import full
 from fxframework.kernels.kernel import Kernel
 

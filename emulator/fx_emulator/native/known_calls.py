@@ -1,0 +1,31 @@
+"""Known calls: the functions of libc, of Zircon and of installed plugins, by name."""
+
+from __future__ import annotations
+
+import functools
+from importlib.metadata import entry_points
+
+from fx_emulator.native.calls import Call
+from fx_emulator.native.errors import LoadError
+from fx_emulator.native.libc import LIBC
+from fx_emulator.native.zircon import ZIRCON
+
+__all__ = ["known_calls"]
+
+GROUP = "fx_emulator.native"
+"""Entry points of this group name dicts of functions, as ``symbols=`` takes them."""
+
+
+@functools.cache
+def known_calls() -> dict[str, Call]:
+    """All functions by name: of libc, of Zircon, and of installed plugins."""
+    found: dict[str, Call] = {}
+    for table in (LIBC, ZIRCON):
+        for name, (count, function) in table.items():
+            found[name] = Call(name, count, function)
+    for point in entry_points(group=GROUP):
+        given = point.load()
+        if not isinstance(given, dict):
+            raise LoadError(f"entry point {point.name!r} of {GROUP} is not a dict of functions")
+        found |= {name: Call.of(name, function) for name, function in given.items()}
+    return found
