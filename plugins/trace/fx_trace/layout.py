@@ -362,7 +362,14 @@ PROFILER_MMAP = WordLayout(
 PROFILER_BACKTRACE = WordLayout(
     "profiler backtrace header",
     "notes §1.3",
-    (TYPE, SIZE, PROFILER_TYPE, thread_ref("thread", 20), Bits("frame_count", 28, 35, "frames")),
+    (
+        TYPE,
+        SIZE,
+        PROFILER_TYPE,
+        thread_ref("thread", 20),
+        Bits("frame_count", 28, 35, "frames"),
+        Bits("flags", 36, 63, "flags"),
+    ),
 )
 LARGE_BLOB = WordLayout(
     "large blob header",

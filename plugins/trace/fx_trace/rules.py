@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from fxframework.errors import Catalogue, Rule, Severity
 
 INFO, WARNING, DATA_LOSS = Severity.INFO, Severity.WARNING, Severity.DATA_LOSS
@@ -610,3 +612,28 @@ RULES = Catalogue(
         ),
     ]
 )
+
+
+DETAILS: Mapping[int, str] = {
+    2: "{value} words",
+    3: "{value} words",
+    6: "{value} words",
+    7: "type {value}",
+    8: "{value} bytes",
+    101: "0x{word:016x}",
+    103: "{value} words",
+    104: "index {value}",
+    105: "index {value}",
+    106: "index {value}",
+    110: "type {value}",
+    111: "kind {value}",
+    114: "{value} words",
+    115: "scope {value}",
+    116: "{value} bytes",
+    205: "provider {value}",
+    206: "provider {value}",
+    207: "provider {value}",
+    209: "{value} ticks per second",
+    307: "type {value}",
+}
+"""By number of a rule, what a finding of the scan says beside the title of the rule."""

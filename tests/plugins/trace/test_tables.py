@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from fx_trace.read.decoder import RecordEncoder
-from fx_trace.read.reader import OBJECTS, TraceCapture, open_trace
+from fx_trace.read.reader import TraceCapture, open_trace
+from fx_trace.read.tables import OBJECTS
 from fxframework.errors import LimitError, StrictError, UsageError
 from fxframework.io.limits import Limits
 from fxframework.io.source import Source

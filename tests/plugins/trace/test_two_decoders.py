@@ -15,7 +15,6 @@ import pytest
 from hypothesis import strategies as st
 
 from fx_trace import layout
-from fx_trace.read import columns
 from fx_trace.read.reader import TraceCapture, open_trace
 from fxframework.io.source import Source
 from fxframework.model.capture import OpenRequest
@@ -223,7 +222,6 @@ def test_batches_are_the_table_wherever_they_break(data: bytes, events: int) -> 
     streamed = opened(data)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("fx_trace.read.reader.CHUNK_EVENTS", events)
-        patch.setattr(columns, "STEP", 1)
         batches = {name: list(streamed.batches(name, max(events, 2))) for name in streamed.schemas}
     for name in whole.schemas:
         table = whole.table(name)

@@ -59,10 +59,10 @@ def _in_order(capture: Capture, batches: Iterator[Table]) -> Iterator[Table]:
     whole = capture
     while isinstance(whole, Window):
         whole = whole.whole
-    places: Callable[[I64], I64] | None = getattr(whole, "places", None)
+    read_order: Callable[[I64], I64] | None = getattr(whole, "read_order", None)
     for batch in batches:
         offsets = batch.array("offset")
-        ordered = offsets if places is None else places(offsets)
+        ordered = offsets if read_order is None else read_order(offsets)
         if ordered is offsets:
             yield batch
             continue

@@ -155,14 +155,14 @@ def _read_argument(c: Cursor) -> Argument:
     """The next argument."""
     kind = ARGUMENT_KINDS[c.enter_argument()]
     if kind.shown is kind.number:
-        c.find("FXT0110", f"argument type {kind.number}")
+        c.find("FXT0110", f"type {kind.number}")
     if c.header & kind.reserved:
         c.find_once(reserved=True)
     values: dict[str, Any] = {}
     for part in kind.parts:
         part.read(c, values)
     if c.at < c.end:
-        c.find("FXT0114", f"{(c.end - c.at) // WORD} words beyond the value")
+        c.find("FXT0114", f"{(c.end - c.at) // WORD} words")
     argument = Argument(type=kind.shown, refs=c.refs, **values)
     c.leave_argument()
     return argument

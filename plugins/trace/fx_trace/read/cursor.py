@@ -30,7 +30,11 @@ _U64 = struct.Struct("<Q")
 
 
 class OverrunError(Exception):
-    """The contents need more words than the record has."""
+    """The contents pass the end of the record; they go on to byte ``end`` at least."""
+
+    def __init__(self, end: int) -> None:
+        super().__init__(end)
+        self.end = end
 
 
 refusal = RULES.refusal
@@ -75,6 +79,13 @@ class Tables:
         self.default = Provider()
         self.current = self.default
         self.providers = {wire.DEFAULT_PROVIDER: self.default}
+
+    def provider(self, number: int) -> Provider:
+        """A provider, entered where it is new: with the clock that provider 0 has by then."""
+        provider = self.providers.get(number)
+        if provider is None:
+            provider = self.providers[number] = Provider(clock=self.default.clock)
+        return provider
 
     def string(self, index: int) -> str | None:
         """The string registered at an index: the speaker's own, else the default provider's."""
@@ -148,7 +159,7 @@ class Cursor:
         at = self.at
         self.at = at + WORD
         if self.at > self.end:
-            raise OverrunError
+            raise OverrunError(self.at)
         value: int = self.word(self.data, at)[0]
         return value
 
@@ -162,7 +173,7 @@ class Cursor:
         header = self.u64()
         end = spot + (header >> wire.ARG_SIZE.low & wire.ARG_SIZE.limit) * WORD
         if not self.at <= end <= self.end:
-            raise OverrunError
+            raise OverrunError(max(end, self.at))
         self.header, self.end, self.refs, self.spot = header, end, None, spot
         return header & 15
 
@@ -177,7 +188,7 @@ class Cursor:
         stop = at + nbytes
         self.at = stop + (-nbytes % WORD)
         if self.at > self.end:
-            raise OverrunError
+            raise OverrunError(self.at)
         if stop != self.at and any(self.data[stop : self.at]):
             self.find_once(unpadded=True)
         return self.data[at:stop].tobytes()

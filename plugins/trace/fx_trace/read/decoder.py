@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from fx_trace import layout as wire
 from fx_trace.read.cursor import Cursor, Finding, OverrunError, Tables, refusal
-from fx_trace.read.framing import TYPE_NAMES, Framer, frame_message, frames
+from fx_trace.read.framing import Framer, frame_detail, frames, overrun_detail
 from fx_trace.read.records import Damaged, Padding, TraceRecord, class_of, from_json
 from fxframework.errors import WriteRefusedError
 from fxframework.io.limits import Limits
@@ -43,17 +43,16 @@ class _Core:
         try:
             for read in cls._readers:
                 read(c, values)
-        except OverrunError:
-            type = TYPE_NAMES.get(header & 15)
-            message = f"the contents of a record ({type}) need more than its {end - at} bytes"
-            c.findings = [("FXT0004", message, at)]
+        except OverrunError as error:
+            detail = overrun_detail((error.end - at) // WORD, (end - at) // WORD)
+            c.findings = [("FXT0004", detail, at)]
             return Damaged(offset=at, nbytes=end - at, code="FXT0004", raw=view[at:end])
         if c.reserved is not None:
             c.findings.append(("FXT0101", "", c.reserved))
         if c.unpadded is not None:
             c.findings.append(("FXT0102", "", c.unpadded))
         if c.at < end:
-            c.find("FXT0103", f"{(end - c.at) // WORD} words beyond what the record needs")
+            c.find("FXT0103", f"{(end - c.at) // WORD} words")
         record = cls(offset=at, nbytes=end - at, refs=c.refs, **values)
         data = view[at:end].tobytes()
         if not self._gives(record, data):
@@ -143,7 +142,7 @@ class Reading:
         else:
             record = Damaged(offset=at, nbytes=end - at, code=code, raw=view[at:end])
         if code is not None:
-            self._report([(code, frame_message(code, header, end - at), at)], index)
+            self._report([(code, frame_detail(code, header, end - at, len(view)), at)], index)
         return record
 
     def _report(self, findings: list[Finding], index: int) -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from fx_trace import layout as wire
 from fx_trace.layout import RecordType
-from fxframework.io.words import U64_MAX, WORD, view_of
+from fxframework.io.words import U64_MAX, WORD, padding, view_of
 
 if TYPE_CHECKING:
     import numpy as np
@@ -95,21 +95,103 @@ def _zeros_end(view: memoryview, at: int, whole: int) -> int:
 
 
 def _resume(view: memoryview, order: str, at: int, whole: int) -> int:
-    """Where to go on after damage at byte ``at``: the next run of sound records, or the end."""
+    """Where to go on after damage at byte ``at``: at the next sound records, or the last word's end.
+
+    That is before three records of sound sizes, or before one whose contents fill it exactly and
+    that another one or the end follows.
+    """
     word = struct.Struct(f"{order}Q").unpack_from
     start = at + WORD
     nbytes = 64 * WORD
     while start < whole:
         stop = min(start + nbytes, whole)
         for number in _sound_headers(view[start:stop], order, (whole - start) // WORD):
-            end = start + number * WORD
-            for _ in range(wire.SOUND_RUN):
+            first = start + number * WORD
+            end = _sound_end(view, word, first, whole)
+            if fills(view, word, first, end) and (
+                end == whole or _sound_end(view, word, end, whole)
+            ):
+                return first
+            for _ in range(wire.SOUND_RUN - 1):
                 end = _sound_end(view, word, end, whole)
             if end:
-                return start + number * WORD
+                return first
         start = stop
         nbytes = min(2 * nbytes, 1 << 19)  # little to look at where damage is short
-    return len(view)
+    return whole
+
+
+def fills(view: memoryview, word: Callable[..., tuple[int]], at: int, end: int) -> bool:
+    """Whether the contents of a string, thread, event or log fill bytes ``at`` to ``end`` exactly.
+
+    A string has bytes and, as a thread, an index; an event has a name, and arguments of known
+    types; bits that must be zero are.
+    """
+    (header,) = word(view, at)
+    layout = _EXACT.get(header & 15)
+    if layout is None or header & layout.reserved_mask:
+        return False
+    fields = layout.unpack(header)
+    words = (end - at) // WORD
+    if layout is wire.STRING:
+        length = fields["string_length"]
+        return bool(fields["string_index"] and length and words == 1 + _stream_words(length))
+    if layout is wire.THREAD:
+        return bool(fields["thread_index"] and words == 3)
+    inline_thread = 0 if fields["thread"] else 2
+    if layout is wire.LOG:
+        length = fields["message_length"]
+        return bool(length) and words == 2 + inline_thread + _stream_words(length)
+    kind, name = fields["event_type"], fields["name"]
+    if kind not in wire.EVENT_NAMES or not name:
+        return False
+    need = 2 + inline_thread + _inline_words(fields["category"]) + _inline_words(name)
+    for _ in range(fields["arg_count"]):
+        if need >= words:
+            return False
+        (argument,) = word(view, at + need * WORD)
+        size = wire.ARG_SIZE.get(argument)
+        if not size or size != _argument_words(argument):
+            return False
+        need += size
+    need += kind in wire.EVENT_HAS_WORD
+    return need == words or (kind == wire.EventType.INSTANT and need + 1 == words)
+
+
+_EXACT = {
+    int(RecordType.STRING): wire.STRING,
+    int(RecordType.THREAD): wire.THREAD,
+    int(RecordType.EVENT): wire.EVENT,
+    int(RecordType.LOG): wire.LOG,
+}
+_ONE_WORD_VALUES = {
+    wire.ArgType.INT64,
+    wire.ArgType.UINT64,
+    wire.ArgType.DOUBLE,
+    wire.ArgType.POINTER,
+    wire.ArgType.KOID,
+}
+
+
+def _stream_words(nbytes: int) -> int:
+    return (nbytes + padding(nbytes)) // WORD
+
+
+def _inline_words(ref: int) -> int:
+    return _stream_words(ref & wire.STRING_FIELD_BYTES) if ref & wire.INLINE_STRING else 0
+
+
+def _argument_words(header: int) -> int:
+    """Words that an argument needs; 0 where its type is not defined."""
+    kind = wire.ARG_TYPE.get(header)
+    if kind not in wire.ARG_NAMES:
+        return 0
+    words = 1 + _inline_words(wire.ARG_NAME.get(header))
+    if kind == wire.ArgType.STRING:
+        return words + _inline_words(wire.ARG_STRING.unpack(header)["value"])
+    if kind == wire.ArgType.BLOB:
+        return words + _stream_words(wire.ARG_BLOB.unpack(header)["blob_size"])
+    return words + (kind in _ONE_WORD_VALUES)
 
 
 def _sound_headers(view: memoryview, order: str, left: int) -> list[int]:
@@ -136,16 +218,28 @@ def _sound_end(view: memoryview, word: Callable[..., tuple[int]], at: int, whole
     return end if words >= _MINIMUM.get(header & 15, U64_MAX) and end <= whole else 0
 
 
-def frame_message(code: str, header: int, nbytes: int) -> str:
-    """The finding about a stretch, in words."""
+def frame_detail(code: str, header: int, nbytes: int, size: int) -> str:
+    """What the finding about a stretch of ``nbytes`` bytes says, in a file of ``size`` bytes."""
     type = TYPE_NAMES.get(header & 15, f"type {header & 15}")
-    size = words_of(header)
+    words = words_of(header)
     return {
-        "FXT0001": f"a record of size zero (header {header:#018x}); {nbytes} bytes are damaged",
-        "FXT0002": f"a record ({type}) of {size} words passes the end; {nbytes} bytes are damaged",
-        "FXT0003": f"a record ({type}) of {size} words, too few; {nbytes} bytes are damaged",
-        "FXT0005": f"{nbytes} odd bytes at the end",
-        "FXT0006": f"{nbytes // WORD} zero words",
-        "FXT0007": f"record type {header & 15}",
-        "FXT0008": f"a record ({type}) of {nbytes} bytes",
+        "FXT0001": f"header {header:#018x}; {nbytes} bytes are damaged",
+        "FXT0002": f"{type}, {words} words; {nbytes} bytes are damaged",
+        "FXT0003": f"{type}, {words} words; {nbytes} bytes are damaged",
+        "FXT0005": odd_bytes_detail(size),
+        "FXT0006": f"{nbytes // WORD} words",
+        "FXT0007": f"type {header & 15}",
+        "FXT0008": f"{type}, {nbytes} bytes",
     }[code]
+
+
+def odd_bytes_detail(size: int) -> str:
+    """What FXT0005 says of a file of ``size`` bytes."""
+    return f"{size} bytes are not a multiple of 8; the last {size % WORD} are not a whole word"
+
+
+def overrun_detail(need: int, words: int) -> str:
+    """What FXT0004 says of a record of ``words`` words whose contents need ``need`` words."""
+    if need <= words:
+        return f"an argument does not fit its size; the record has {words} words"
+    return f"the contents need at least {need} words, the record has {words}"

@@ -16,11 +16,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fx_trace import layout
+from fx_trace import numbers as n
 from fx_trace.layout import BUFFER_HEADER, BUFFER_HEADER_BYTES, BufferingMode, buffer_field_offset
-from fx_trace.read import scan as k
-from fx_trace.read.columns import Scanner
 from fx_trace.read.cursor import refusal
 from fx_trace.read.decoder import RecordDecoder, RecordEncoder
+from fx_trace.read.first_pass import TracePass
 from fx_trace.read.reader import TraceCapture
 from fx_trace.read.records import (
     Damaged,
@@ -31,6 +31,7 @@ from fx_trace.read.records import (
     TraceRecord,
     from_json,
 )
+from fx_trace.read.scanner import Scanner
 from fx_trace.write.buffer import (
     DAMAGED,
     DROPPED_AT,
@@ -81,18 +82,12 @@ class _Step:
 
 
 class _ImageScanner(Scanner):
-    """Runs ``scan`` over the records of an image, buffer after buffer, in reading order."""
+    """Scans the records of an image, buffer after buffer, in reading order."""
 
     def __init__(
-        self,
-        words: I64,
-        streams: I64,
-        pool: StringPool,
-        limits: Limits,
-        before: Scanner | None,
-        steps: Iterator[_Step],
+        self, words: I64, streams: I64, pool: StringPool, limits: Limits, steps: Iterator[_Step]
     ) -> None:
-        super().__init__(words, streams, pool, limits, before)
+        super().__init__(words, streams, pool, limits)
         self._steps = steps
         self._step_now: _Step | None = None
         self._done = False
@@ -102,37 +97,33 @@ class _ImageScanner(Scanner):
         """A byte that is being read; all of them once everything is read."""
         return self.nbytes if self._done else min(super().position, self.nbytes - 1)
 
-    def _run(self, limit: int) -> int:
+    def _run(self, limit: int) -> bool:
         """Take the next steps, up to word ``limit`` of one that passes it; all with the last word.
 
         So a caller that asks for window after window, whatever the order of reading, has asked
         for everything in the end.
         """
-        total = self.total
+        scan = self.scan
         while True:
-            scalars = self.state.scalars
             step = self._step_now
             if step is None:
                 step = next(self._steps, None)
                 if step is None:
                     self._done = True
-                    return k.DONE
+                    return True
                 if step.counts is not None:
-                    scalars[k.RECORD] += 1
+                    scan.record += 1
                     if step.counts >= 0:
-                        self.state.kinds[step.counts] += 1
+                        scan.kinds[step.counts] += 1
                     continue
-                scalars[k.POS] = step.start
+                # For the scan the file ends where the buffer's records do.
+                scan.jump(step.start, step.end)
                 self._step_now = step
-            until = step.limit if limit >= total else min(step.limit, limit)
-            # For `scan` the file ends where the buffer's records do.
-            self.total = step.end
-            status = super()._run(until)
-            self.total = total
-            if status == k.FULL:
-                return status
-            if int(scalars[k.POS]) < step.limit:
-                return k.DONE
+            whole = limit >= self.nbytes // WORD
+            if not super()._run(step.limit if whole else min(step.limit, limit)):
+                return False
+            if scan.pos < step.limit:
+                return True
             self._step_now = None
 
 
@@ -149,7 +140,7 @@ class BufferCapture(TraceCapture):
     """An image of a trace buffer (notes §3.3): the tables are those of a trace.
 
     Rows stand in reading order; ``offset`` is the place in the image, so that offsets of a buffer
-    that wrapped may go down once (``places`` puts them in order).
+    that wrapped may go down once (``read_order`` puts them in order).
     """
 
     format = "trace-buffer"
@@ -159,7 +150,7 @@ class BufferCapture(TraceCapture):
         super().__init__(source, request)
         # Images are little-endian, whatever archive's magic a file may begin with.
         self.big_endian = False
-        self._words = self._streams
+        self.words = self.streams
         self.image = Image(source.data)
 
     @property
@@ -175,7 +166,7 @@ class BufferCapture(TraceCapture):
             return {}
         return {"image_size": self.source.size}
 
-    def places(self, offsets: I64) -> I64:
+    def read_order(self, offsets: I64) -> I64:
         """For offsets in the image, numbers that are in the order of reading, same shape."""
         starts = sorted((part.start, at) for at, part in enumerate(self.image.stretches))
         first = np.array([start for start, _ in starts], np.int64)
@@ -188,7 +179,7 @@ class BufferCapture(TraceCapture):
 
     def records(self) -> Iterator[Record]:
         """The header and every record in reading order, unused space included."""
-        decoder = self._decoder()
+        decoder = self.decoder()
         if decoder.diagnostics is not None:
             self._report_image()
         reading = decoder.begin(b"")
@@ -242,24 +233,18 @@ class BufferCapture(TraceCapture):
     # --- Tables ---
 
     @property
-    def _framed_bytes(self) -> int:
+    def framed_bytes(self) -> int:
         # The odd bytes of an image that was cut are a stretch of their own.
         return self.source.size // WORD * WORD
 
     def scanner(self) -> Scanner:
         """A scanner at the beginning of the image, over the capture's string pool."""
-        self._scanner = _ImageScanner(
-            self._words,
-            self._streams,
-            self.strings,
-            self.request.limits,
-            self._scanner,
-            self._steps(),
+        return _ImageScanner(
+            self.words, self.streams, self.strings, self.request.limits, self._steps()
         )
-        return self._scanner
 
     def _steps(self) -> Iterator[_Step]:
-        kinds = {PADDING: k.KIND_PADDING, DAMAGED: k.KIND_DAMAGED, HEADER: -1}
+        kinds = {PADDING: n.KIND_PADDING, DAMAGED: n.KIND_DAMAGED, HEADER: -1}
         for part in self.image.stretches:
             if part.kind != RECORDS:
                 yield _Step(counts=kinds[part.kind])
@@ -268,7 +253,7 @@ class BufferCapture(TraceCapture):
             for place in map(int, self._metadata_words.get(part.start, ())):
                 if at < place:
                     yield _Step(at, place, end)
-                word = int(self._words[place])
+                word = int(self.words[place])
                 yield _Step(counts=word >> layout.METADATA_TYPE.low & 15)
                 at = place + (word >> layout.SIZE.low & layout.SIZE.limit)
             if at < end:
@@ -287,7 +272,7 @@ class BufferCapture(TraceCapture):
             walk = metadata_records.for_size(part.end - part.start)
             pieces: list[I64] = []
             while at < end:
-                at = int(walk(self._words, at, end, limit, found))
+                at = int(walk(self.words, at, end, limit, found))
                 pieces.append(found[1 : 1 + int(found[0])].copy())
             places[part.start] = np.concatenate(pieces)
         return places
@@ -308,16 +293,13 @@ class BufferCapture(TraceCapture):
         with spool_file() as spool:
             spool.write(b"".join(record.pack() for record in stage))
             for step in self._steps():
-                spool.write(self._streams[step.start : step.limit].tobytes())
+                spool.write(self.streams[step.start : step.limit].tobytes())
             source = Source.spooled(spool, name=self.name)
         return TraceCapture(source, attrs.evolve(self.request, observer=None, strict=False))
 
-    def _pass(self, *, whole: bool) -> Any:
-        fresh = self._passed is None
-        passed = super()._pass(whole=whole)
-        if fresh:
-            self._report_image()
-        return passed
+    def _report(self, passed: TracePass) -> None:
+        super()._report(passed)
+        self._report_image()
 
     def summary(self) -> Summary:
         """Counts and times, from one pass over the whole capture."""

@@ -116,6 +116,17 @@ class Number(Field):
         b.put(self, getattr(record, self.name))
 
 
+class OptionalNumber(Number):
+    """An unsigned number in the header, which JSON shows where it is not 0."""
+
+    def show(self, record: Any, out: dict[str, Any]) -> None:
+        if getattr(record, self.name):
+            super().show(record, out)
+
+    def parse(self, form: TraceFields, values: dict[str, Any]) -> None:
+        values[self.name] = form.number(self.name) if self.name in form else 0
+
+
 class Signed(Number):
     """A two's-complement number in the header."""
 
@@ -416,9 +427,9 @@ class StringReference(Reference):
         """What an index stands for that the provider never registered."""
         text = c.tables.string(index)
         if text is None:
-            c.find("FXT0104", f"{self.name}: string {index} was never registered")
+            c.find("FXT0104", f"{self.name}, index {index}")
             return string_marker(index)
-        c.find("FXT0106", f"{self.name}: string {index} is registered by provider 0 only")
+        c.find("FXT0106", f"{self.name}, index {index}")
         return text
 
     def skip(self, c: Cursor) -> None:
@@ -472,9 +483,9 @@ class Thread(Reference):
             return thread
         thread = c.tables.thread(index)
         if thread is None:
-            c.find("FXT0105", f"{self.name}: thread {index} was never registered")
+            c.find("FXT0105", f"{self.name}, index {index}")
             return thread_marker(index)
-        c.find("FXT0106", f"{self.name}: thread {index} is registered by provider 0 only")
+        c.find("FXT0106", f"{self.name}, index {index}")
         return thread
 
     def write(self, record: Any, b: RecordBuilder) -> None:

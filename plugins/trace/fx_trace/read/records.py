@@ -32,7 +32,6 @@ from fx_trace.read.cursor import (
     NO_THREADS,
     Cursor,
     Koids,
-    Provider,
     RecordBuilder,
     Tables,
     TraceFields,
@@ -46,6 +45,7 @@ from fx_trace.read.parts import (
     NextHeader,
     Number,
     Opaque,
+    OptionalNumber,
     Part,
     Payload,
     Process,
@@ -285,9 +285,9 @@ class ProviderInfo(TraceRecord):
 
     def apply(self, tables: Tables, find: Callable[[str, str], None]) -> None:
         """Begin with empty tables; earlier ones of an introduced provider are forgotten."""
-        provider = tables.providers.setdefault(self.id, Provider())
+        provider = tables.provider(self.id)
         if provider.introduced:
-            find("FXT0205", f"provider {self.id} again; its strings and threads are forgotten")
+            find("FXT0205", f"provider {self.id}; its strings and threads are forgotten")
             provider.strings = NO_STRINGS
             provider.threads = NO_THREADS
         provider.introduced = True
@@ -306,9 +306,8 @@ class ProviderSection(TraceRecord):
     def apply(self, tables: Tables, find: Callable[[str, str], None]) -> None:
         """Go on with the tables of that provider."""
         if self.id not in tables.providers:
-            find("FXT0206", f"provider {self.id} was never introduced")
-            tables.providers[self.id] = Provider()
-        tables.current = tables.providers[self.id]
+            find("FXT0206", f"provider {self.id}")
+        tables.current = tables.provider(self.id)
 
 
 @_declare(
@@ -325,7 +324,7 @@ class ProviderEvent(TraceRecord):
     def apply(self, tables: Tables, find: Callable[[str, str], None]) -> None:
         """Say what happened to the provider; it changes nothing."""
         if self.event == 0:
-            find("FXT0207", f"the buffer of provider {self.id} was full")
+            find("FXT0207", f"provider {self.id}")
         else:
             find("FXT0111", f"event {self.event} of provider {self.id}")
 
@@ -601,6 +600,7 @@ class ProfilerBacktrace(TraceRecord):
 
     timestamp: int = _field(Word())
     thread: Koids = _field(Thread())
+    flags: int = _field(OptionalNumber(), default=0)
     frames: tuple[int, ...] = _field(Words("frame_count"))
 
 

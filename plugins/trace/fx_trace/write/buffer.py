@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from fx_trace import layout
 from fx_trace.layout import BUFFER_HEADER, BUFFER_HEADER_BYTES, BufferingMode, buffer_field_offset
 from fx_trace.read.cursor import refusal
-from fx_trace.read.scan import minimum, size_of, sound_after
+from fx_trace.read.legacy import minimum, size_of, sound_after
 from fxframework.errors import WriteRefusedError
 from fxframework.io.jit import kernel
 from fxframework.io.words import WORD

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from fx_trace import layout
 from fx_trace.layout import RecordType
-from fx_trace.read import scan as k
+from fx_trace.read import legacy as k
 from fx_trace.read.columns import Chunk, grown_map, new_map
 from fx_trace.read.reader import Raw, Times, TraceCapture
 from fx_trace.read.records import ProviderInfo

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from numpy.typing import NDArray
 
-from fx_trace.read.scan import (
+from fx_trace.read.legacy import (
     NOT_NEGATIVE,
     SIGN,
     Map,

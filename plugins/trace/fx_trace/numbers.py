@@ -1,0 +1,228 @@
+"""The numbers of the format as kernels take them: kinds, bit positions and finding codes by name.
+
+Kinds and positions come from ``layout``, so that they stand once.
+"""
+
+from __future__ import annotations
+
+from fx_trace import layout
+from fx_trace.layout import (
+    ArgType,
+    EventType,
+    LargeBlobFormat,
+    MetadataType,
+    ObjectType,
+    ProfilerType,
+    RecordType,
+    SchedulingType,
+)
+from fxframework.io.words import WordLayout, to_i64
+from fxframework.model.schema import TABLE_CODES
+
+
+def _low(word: WordLayout, name: str) -> int:
+    """The lowest bit of a field."""
+    return next(bits.low for bits in word.fields if bits.name == name)
+
+
+def _unused(word: WordLayout) -> int:
+    """The reserved bits of a word, as int64."""
+    return to_i64(word.reserved_mask)
+
+
+# --- Kinds -------------------------------------------------------------------------------------
+
+RECORD_METADATA = int(RecordType.METADATA)
+RECORD_INITIALIZATION = int(RecordType.INITIALIZATION)
+RECORD_STRING = int(RecordType.STRING)
+RECORD_THREAD = int(RecordType.THREAD)
+RECORD_EVENT = int(RecordType.EVENT)
+RECORD_BLOB = int(RecordType.BLOB)
+RECORD_USERSPACE_OBJECT = int(RecordType.USERSPACE_OBJECT)
+RECORD_KERNEL_OBJECT = int(RecordType.KERNEL_OBJECT)
+RECORD_SCHEDULING = int(RecordType.SCHEDULING)
+RECORD_LOG = int(RecordType.LOG)
+RECORD_PROFILER = int(RecordType.PROFILER)
+RECORD_LARGE = int(RecordType.LARGE)
+
+PROVIDER_INFO = int(MetadataType.PROVIDER_INFO)
+PROVIDER_SECTION = int(MetadataType.PROVIDER_SECTION)
+PROVIDER_EVENT = int(MetadataType.PROVIDER_EVENT)
+TRACE_INFO = int(MetadataType.TRACE_INFO)
+
+EVENT_INSTANT = int(EventType.INSTANT)
+EVENT_COUNTER = int(EventType.COUNTER)
+EVENT_DURATION_BEGIN = int(EventType.DURATION_BEGIN)
+EVENT_DURATION_END = int(EventType.DURATION_END)
+EVENT_DURATION_COMPLETE = int(EventType.DURATION_COMPLETE)
+EVENT_ASYNC_BEGIN = int(EventType.ASYNC_BEGIN)
+EVENT_ASYNC_INSTANT = int(EventType.ASYNC_INSTANT)
+EVENT_ASYNC_END = int(EventType.ASYNC_END)
+EVENT_FLOW_BEGIN = int(EventType.FLOW_BEGIN)
+EVENT_FLOW_END = int(EventType.FLOW_END)
+
+ARG_INT32 = int(ArgType.INT32)
+ARG_UINT32 = int(ArgType.UINT32)
+ARG_INT64 = int(ArgType.INT64)
+ARG_UINT64 = int(ArgType.UINT64)
+ARG_DOUBLE = int(ArgType.DOUBLE)
+ARG_STRING = int(ArgType.STRING)
+ARG_POINTER = int(ArgType.POINTER)
+ARG_KOID = int(ArgType.KOID)
+ARG_BOOL = int(ArgType.BOOL)
+ARG_BLOB = int(ArgType.BLOB)
+
+SCHED_LEGACY_SWITCH = int(SchedulingType.LEGACY_CONTEXT_SWITCH)
+SCHED_SWITCH = int(SchedulingType.CONTEXT_SWITCH)
+SCHED_WAKEUP = int(SchedulingType.THREAD_WAKEUP)
+PROFILER_MODULE = int(ProfilerType.MODULE)
+PROFILER_MMAP = int(ProfilerType.MMAP)
+PROFILER_BACKTRACE = int(ProfilerType.BACKTRACE)
+LARGE_WITH_METADATA = int(LargeBlobFormat.METADATA)
+LARGE_WITHOUT_METADATA = int(LargeBlobFormat.NO_METADATA)
+OBJECT_PROCESS = int(ObjectType.PROCESS)
+OBJECT_THREAD = int(ObjectType.THREAD)
+
+# --- Where fields begin: "word >> EVENT_NAME_AT" -------------------------------------------------
+
+SIZE_AT = layout.SIZE.low
+METADATA_KIND_AT = layout.METADATA_TYPE.low
+PROVIDER_ID_AT = layout.PROVIDER_ID.low
+PROVIDER_NAME_LENGTH_AT = _low(layout.PROVIDER_INFO, "name_length")
+PROVIDER_EVENT_AT = _low(layout.PROVIDER_EVENT, "event_id")
+TRACE_INFO_KIND_AT = _low(layout.TRACE_INFO, "trace_info_type")
+STRING_INDEX_AT = _low(layout.STRING, "string_index")
+STRING_LENGTH_AT = _low(layout.STRING, "string_length")
+THREAD_INDEX_AT = _low(layout.THREAD, "thread_index")
+EVENT_KIND_AT = _low(layout.EVENT, "event_type")
+EVENT_ARGS_AT = _low(layout.EVENT, "arg_count")
+EVENT_THREAD_AT = _low(layout.EVENT, "thread")
+EVENT_CATEGORY_AT = _low(layout.EVENT, "category")
+EVENT_NAME_AT = _low(layout.EVENT, "name")
+BLOB_NAME_AT = _low(layout.BLOB, "name")
+BLOB_LENGTH_AT = _low(layout.BLOB, "blob_size")
+BLOB_KIND_AT = _low(layout.BLOB, "blob_type")
+OBJECT_OWNER_AT = _low(layout.USERSPACE_OBJECT, "process")
+"""Of a userspace object its process, of a kernel object its type."""
+OBJECT_NAME_AT = _low(layout.KERNEL_OBJECT, "name")
+OBJECT_ARGS_AT = _low(layout.KERNEL_OBJECT, "arg_count")
+SCHED_KIND_AT = layout.SCHEDULING_TYPE.low
+SWITCH_ARGS_AT = _low(layout.CONTEXT_SWITCH, "arg_count")
+SWITCH_CPU_AT = _low(layout.CONTEXT_SWITCH, "cpu")
+SWITCH_STATE_AT = _low(layout.CONTEXT_SWITCH, "outgoing_state")
+LEGACY_CPU_AT = _low(layout.LEGACY_CONTEXT_SWITCH, "cpu")
+LEGACY_STATE_AT = _low(layout.LEGACY_CONTEXT_SWITCH, "outgoing_state")
+LEGACY_OUTGOING_AT = _low(layout.LEGACY_CONTEXT_SWITCH, "outgoing")
+LEGACY_INCOMING_AT = _low(layout.LEGACY_CONTEXT_SWITCH, "incoming")
+LEGACY_OUTGOING_PRIORITY_AT = _low(layout.LEGACY_CONTEXT_SWITCH, "outgoing_priority")
+LEGACY_INCOMING_PRIORITY_AT = _low(layout.LEGACY_CONTEXT_SWITCH, "incoming_priority")
+LOG_LENGTH_AT = _low(layout.LOG, "message_length")
+LOG_THREAD_AT = _low(layout.LOG, "thread")
+PROFILER_KIND_AT = layout.PROFILER_TYPE.low
+PROFILER_THREAD_AT = _low(layout.PROFILER, "thread")
+MODULE_ID_AT = _low(layout.PROFILER_MODULE, "module_id")
+MODULE_NAME_LENGTH_AT = _low(layout.PROFILER_MODULE, "name_length")
+MODULE_BUILD_ID_LENGTH_AT = _low(layout.PROFILER_MODULE, "build_id_length")
+MMAP_FLAGS_AT = _low(layout.PROFILER_MMAP, "flags")
+FRAME_COUNT_AT = _low(layout.PROFILER_BACKTRACE, "frame_count")
+BACKTRACE_FLAGS_AT = _low(layout.PROFILER_BACKTRACE, "flags")
+LARGE_KIND_AT = _low(layout.LARGE_BLOB, "large_type")
+LARGE_FORMAT_AT = _low(layout.LARGE_BLOB, "blob_format")
+LARGE_CATEGORY_AT = _low(layout.LARGE_BLOB_METADATA_FORMAT, "category")
+LARGE_NAME_AT = _low(layout.LARGE_BLOB_METADATA_FORMAT, "name")
+LARGE_ARGS_AT = _low(layout.LARGE_BLOB_METADATA_FORMAT, "arg_count")
+LARGE_THREAD_AT = _low(layout.LARGE_BLOB_METADATA_FORMAT, "thread")
+ARG_NAME_AT = layout.ARG_NAME.low
+ARG_VALUE_AT = _low(layout.ARG_32, "value")
+
+# --- Bits that must be zero ----------------------------------------------------------------------
+
+UNUSED_PROVIDER_INFO = _unused(layout.PROVIDER_INFO)
+UNUSED_PROVIDER_SECTION = _unused(layout.PROVIDER_SECTION)
+UNUSED_PROVIDER_EVENT = _unused(layout.PROVIDER_EVENT)
+UNUSED_TRACE_INFO = _unused(layout.TRACE_INFO)
+UNUSED_INITIALIZATION = _unused(layout.INITIALIZATION)
+UNUSED_STRING = _unused(layout.STRING)
+UNUSED_THREAD = _unused(layout.THREAD)
+UNUSED_BLOB = _unused(layout.BLOB)
+UNUSED_OBJECT = _unused(layout.KERNEL_OBJECT)
+UNUSED_SWITCH = _unused(layout.CONTEXT_SWITCH)
+UNUSED_WAKEUP = _unused(layout.THREAD_WAKEUP)
+UNUSED_LOG = _unused(layout.LOG)
+UNUSED_MODULE = _unused(layout.PROFILER_MODULE)
+UNUSED_MMAP = _unused(layout.PROFILER_MMAP)
+UNUSED_BACKTRACE = _unused(layout.PROFILER_BACKTRACE)
+UNUSED_LARGE = _unused(layout.LARGE_BLOB)
+UNUSED_LARGE_WITH = _unused(layout.LARGE_BLOB_METADATA_FORMAT)
+UNUSED_LARGE_WITHOUT = _unused(layout.LARGE_BLOB_FORMAT)
+
+# --- What a scan counts beside 16 * record type + subtype ------------------------------------------
+
+KIND_PADDING = 256
+KIND_UNKNOWN = 257
+KIND_DAMAGED = 258
+KINDS = 260
+KIND_NAMES = {KIND_PADDING: "padding", KIND_UNKNOWN: "unknown", KIND_DAMAGED: "damaged"}
+
+# --- Ends of slices ------------------------------------------------------------------------------
+
+OPEN_END = 0x7FFFFFFFFFFFFFFF
+"""Nothing has closed the slice yet."""
+INVALID_END = -0x7FFFFFFFFFFFFFFF - 1
+"""The complete event ends before it begins; also a time before any other."""
+
+SIGN = INVALID_END
+"""The highest bit, as int64."""
+
+# --- Tables that arguments belong to -------------------------------------------------------------
+
+TABLE_SLICES = TABLE_CODES["slices"]
+TABLE_INSTANTS = TABLE_CODES["instants"]
+TABLE_COUNTERS = TABLE_CODES["counters"]
+TABLE_FLOWS = TABLE_CODES["flows"]
+TABLE_SCHED = TABLE_CODES["sched"]
+TABLE_BLOBS = TABLE_CODES["blobs"]
+TABLE_OBJECTS = 128
+"""Behind the standard tables: trace_objects."""
+
+# --- Findings: the number of a code of ``rules`` ("FXT0104" is 104) -------------------------------
+
+SIZE_ZERO = 1
+PAST_THE_END = 2
+TOO_SHORT = 3
+CONTENTS_OVERRUN = 4
+ODD_BYTES = 5
+ZERO_WORDS = 6
+UNKNOWN_RECORD = 7
+RECORD_OVER_LIMIT = 8
+RESERVED_BITS = 101
+PADDING_NOT_ZERO = 102
+WORDS_LEFT_OVER = 103
+STRING_NOT_REGISTERED = 104
+THREAD_NOT_REGISTERED = 105
+OF_DEFAULT_PROVIDER = 106
+NOT_UTF8 = 107
+OBJECT_NOT_UTF8 = 108
+INDEX_ZERO = 109
+UNKNOWN_ARGUMENT = 110
+UNKNOWN_KIND = 111
+TWO_WORD_PROCESS = 112
+ONE_WORD_THREAD = 113
+ARGUMENT_LEFT_OVER = 114
+UNKNOWN_SCOPE = 115
+STRING_OVER_LIMIT = 116
+NO_RATE = 202
+RATE_ZERO = 203
+BASE_TIME = 204
+PROVIDER_AGAIN = 205
+PROVIDER_NOT_INTRODUCED = 206
+BUFFER_FULL = 207
+RATE_CHANGES = 209
+ENDS_BEFORE_BEGIN = 301
+END_WITHOUT_BEGIN = 302
+ENDS_AFTER_PARENT = 305
+ASYNC_END_WITHOUT_BEGIN = 306
+COUNTER_NOT_NUMERIC = 307
+TOO_DEEP = 308
+CODES = 640
+"""Greater than every number of a finding."""

@@ -1,0 +1,197 @@
+"""The steps that the records of a scan share: references, strings, padding, arguments."""
+
+from __future__ import annotations
+
+from fx_trace.numbers import (  # fmt: skip
+    ARG_BLOB,
+    ARG_DOUBLE,
+    ARG_INT64,
+    ARG_KOID,
+    ARG_NAME_AT,
+    ARG_POINTER,
+    ARG_STRING,
+    ARG_VALUE_AT,
+    RESERVED_BITS,
+    STRING_OVER_LIMIT,
+    WORDS_LEFT_OVER,
+)
+from fx_trace.read.providers import Providers
+from fx_trace.read.record_bounds import RecordBounds
+from fx_trace.read.rows import (
+    ArgRows,
+    BlobRows,
+    CounterRows,
+    EventRows,
+    LogRows,
+    NoteRows,
+    ObjectRows,
+    ProfilerRows,
+    SchedRows,
+)
+from fxframework.kernels.kernel import Kernel
+from fxframework.kernels.notes import Notes
+from fxframework.kernels.pools import Pool
+from fxframework.kernels.utf8 import Utf8
+
+__all__ = ["FieldReader"]
+
+LOW32 = 0xFFFFFFFF
+INLINE = 0x8000
+"""In a string reference: the string follows, and the rest is its length."""
+ENTRY = 32
+"""Where the generation of a cache entry begins (``providers``)."""
+
+
+class FieldReader(Kernel):
+    """Reads the fields of the record from word ``start`` to ``end``, and holds what a scan fills.
+
+    ``words`` are the file's in the machine's byte order, ``streams`` as they are in the file,
+    both int64; ``data`` are its bytes. ``need`` is the word behind the last field looked at,
+    counted from the record's first.
+    """
+
+    def __init__(
+        self, words: memoryview, streams: memoryview, data: memoryview, pool: Pool, notes: Notes
+    ) -> None:
+        self.words = memoryview(words)
+        self.streams = memoryview(streams)
+        self.total = len(words)
+        self.pool = pool
+        self.notes = notes
+        self.utf8 = Utf8(data)
+        self.events = EventRows()
+        self.args = ArgRows()
+        self.sched = SchedRows()
+        self.logs = LogRows()
+        self.blobs = BlobRows()
+        self.objects = ObjectRows()
+        self.profiler = ProfilerRows()
+        self.counters = CounterRows()
+        self.annotations = NoteRows()
+        self.providers = Providers(pool, notes, self.events, self.sched, self.logs, self.profiler)
+        self.bounds = RecordBounds(words)
+        self.max_string = 0
+        self.record = 0
+        self.sched_rows = 0
+        self.log_rows = 0
+        self.blob_rows = 0
+        self.object_rows = 0
+        self.profiler_rows = 0
+        self.large_ticks = False
+        self.last_thread = -1
+        # The record being read.
+        self.start = 0
+        self.end = 0
+        self.at = 0
+        self.need = 0
+        self.subtype = 0
+        self.nargs = 0
+        self.arg_table = -1
+        self.arg_parent = -1
+        self.thread = -1
+        self.name = 0
+        self.dirty = 0
+
+    def note(self, code: int, offset: int, value: int) -> int:
+        """Report a finding."""
+        self.notes.add(code, offset, self.record, value)
+        return 0
+
+    def fits(self, after: int) -> bool:
+        """Whether the record goes on to word ``after``."""
+        self.need = after - self.start
+        return after <= self.end
+
+    def leftover(self, after: int) -> int:
+        """Report words behind what the record needs."""
+        if after < self.end:
+            self.note(WORDS_LEFT_OVER, self.start * 8, self.end - after)
+        return 0
+
+    def unused(self, bits: int) -> int:
+        """Report bits that must be zero."""
+        if bits:
+            self.note(RESERVED_BITS, self.start * 8, self.words[self.start])
+        return 0
+
+    def padded(self, at: int, nbytes: int) -> int:
+        """Look at the padding of a stream of bytes at word ``at``."""
+        if nbytes & 7 and self.streams[at + (nbytes >> 3)] >> (8 * (nbytes & 7)):
+            self.dirty = 1
+        return 0
+
+    def inline_words(self, ref: int) -> int:
+        """Words that a string reference has behind the header."""
+        return ((ref & 0x7FFF) + 7) >> 3 if ref & INLINE else 0
+
+    def text(self, at: int, nbytes: int, offset: int, bad: int) -> int:
+        """Code of the bytes at word ``at``; ``bad`` is the finding where they are not UTF-8."""
+        if self.max_string and nbytes > self.max_string:
+            self.note(STRING_OVER_LIMIT, offset, nbytes)
+            nbytes = self.max_string
+        code = self.pool.intern(at, nbytes)
+        if bad and not self.pool.valid[code]:
+            self.note(bad, offset, code)
+        return code
+
+    def string(self, ref: int, at: int, offset: int, bad: int) -> int:
+        """Code of a string reference, whose bytes are at word ``at`` where it is inline."""
+        if ref & INLINE:
+            self.padded(at, ref & 0x7FFF)
+            return self.text(at, ref & 0x7FFF, offset, bad)
+        entry = self.providers.strings[ref]
+        if entry >> ENTRY == self.providers.generation:
+            return entry & LOW32
+        return self.providers.absent_string(ref, offset)
+
+    def thread_at(self, ref: int, at: int) -> int:
+        """Id of a thread reference, whose koids are at word ``at`` where it is inline."""
+        if ref == 0:
+            return self.inline_thread(self.words[at], self.words[at + 1])
+        entry = self.providers.threads[ref]
+        if entry >> ENTRY == self.providers.generation:
+            return entry & LOW32
+        return self.providers.absent_thread(ref, self.start * 8)
+
+    def inline_thread(self, pid: int, tid: int) -> int:
+        """Id of a thread by its koids; often it is that of the record before."""
+        thread = self.last_thread
+        if (
+            thread < 0
+            or self.providers.known.pid[thread] != pid
+            or self.providers.known.tid[thread] != tid
+        ):
+            thread = self.providers.identity(pid, tid, self.start * 8)
+            self.last_thread = thread
+        return thread
+
+    def time_of(self, ticks: int) -> int:
+        """Make sure that the clock in force is that of the record."""
+        if not self.providers.ready:
+            self.providers.start_clock(self.start * 8)
+        if ticks < 0:
+            self.large_ticks = True
+        return 0
+
+    def args_end(self, at: int, count: int) -> int:
+        """The word after ``count`` arguments at word ``at``; -1 where they overrun the record."""
+        if not self.fits(at):
+            return -1
+        while count > 0:
+            if not self.fits(at + 1):
+                return -1
+            word = self.words[at]
+            size = (word >> 4) & 0xFFF
+            kind = word & 15
+            need = 1 + self.inline_words((word >> ARG_NAME_AT) & 0xFFFF)
+            if kind == ARG_STRING:
+                need += self.inline_words((word >> ARG_VALUE_AT) & 0xFFFF)
+            elif (ARG_INT64 <= kind <= ARG_DOUBLE) or kind == ARG_POINTER or kind == ARG_KOID:
+                need += 1
+            elif kind == ARG_BLOB:
+                need += (((word >> ARG_VALUE_AT) & LOW32) + 7) >> 3
+            if not self.fits(at + max(size, need)) or need > size:
+                return -1
+            at += size
+            count -= 1
+        return at

@@ -1,0 +1,408 @@
+"""The first pass over a trace: how slices nest, which threads there are, what was found."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fx_trace import layout
+from fx_trace import numbers as n
+from fx_trace.read.match import Match
+from fx_trace.read.scanner import Chunk, Events, Scanner
+from fx_trace.read.times import Part
+from fxframework.io import arena
+from fxframework.kernels.notes import Notes
+from fxframework.kernels.sorting import stable_order
+from fxframework.kit.scanned import FirstPass, Timeline, busiest, sketch
+from fxframework.model.clock import NS_MAX, NS_MIN
+
+__all__ = ["TracePass"]
+
+I64 = NDArray[np.int64]
+IN_MEMORY = 256 << 20
+"""Bytes of one column of matching results that stay in memory; a longer one goes to a file."""
+SPANS = {"end": "slices", "parent": "slices", "depth": "slices", "ends": "ends", "flows": "flows"}
+"""Results of matching, and what they have a row for."""
+
+IS_SLICE = np.zeros(256, np.bool_)
+IS_SLICE[[n.EVENT_DURATION_BEGIN, n.EVENT_DURATION_COMPLETE, n.EVENT_ASYNC_BEGIN]] = True
+IS_END = np.zeros(256, np.bool_)
+IS_END[[n.EVENT_DURATION_END, n.EVENT_ASYNC_END]] = True
+IS_FLOW = np.zeros(256, np.bool_)
+IS_FLOW[n.EVENT_FLOW_BEGIN : n.EVENT_FLOW_END + 1] = True
+IS_MATCHED = IS_SLICE | IS_END | IS_FLOW
+
+
+class Findings(NamedTuple):
+    """The findings of kernels, as ``kit.scanned`` takes them."""
+
+    findings: I64
+    counts: I64
+
+    @classmethod
+    def of(cls, notes: Notes) -> Findings:
+        """What a kernel noted."""
+        rows = notes.taken()
+        return cls(rows.reshape(-1), np.concatenate(([len(rows), 0], notes.totals())))
+
+
+class Spans:
+    """What matching finds: per slice row, per end event, per flow row (``match.Match``)."""
+
+    def __init__(self) -> None:
+        self.end = np.empty(0, np.int64)
+        self.parent = np.empty(0, np.int64)
+        self.depth = np.empty(0, np.int32)
+        self.ends = np.empty(0, np.int64)
+        self.flows = np.empty(0, np.int64)
+
+    def make_room(self, rows: Mapping[str, int]) -> dict[str, NDArray[Any]]:
+        """Room for that many rows, of which the earlier ones stay."""
+        for name, table in SPANS.items():
+            setattr(self, name, _spilled(getattr(self, name), rows[table]))
+        return {name: getattr(self, name) for name in SPANS}
+
+
+class Kept(NamedTuple):
+    """What matching needs of the events of a chunk until all of them can be sorted."""
+
+    events: dict[str, NDArray[Any]]
+    refs: I64
+
+
+class TracePass(FirstPass[Part]):
+    """What one pass over the whole file finds."""
+
+    def __init__(self, scanner: Scanner, max_depth: int, *, ordered: bool) -> None:
+        self.scanner = scanner
+        self.ordered = ordered
+        """Whether events are sorted by time before they are matched."""
+        self.spans = Spans()
+        self.out_of_order: int | None = None
+        """Offset of the first event that stands behind a later one."""
+        self.outside: list[tuple[int, int]] = []
+        """Offset of the first, and number, of times that do not fit 63 bits."""
+        self._bounds: tuple[int, int] | None = None
+        self._max_depth = max_depth
+        self._objects: list[tuple[int, int, int, int, int]] = []
+        self._tids: dict[int, int] = {}
+        self._kept: list[Kept] = []
+        self._new_match()
+
+    def _new_match(self) -> None:
+        self._notes = Notes(n.CODES, self.scanner.notes.limit)
+        self._match = Match(self._notes, self._max_depth)
+
+    # --- Adding chunks ---------------------------------------------------------------------------
+
+    def add(self, part: Part, *, keep: bool) -> bool:
+        """Take in a chunk; False where all of them must be taken again in order of time."""
+        chunk, times = part.chunk, part.times
+        self._mention(chunk)
+        if keep:
+            self.whole = part
+        else:
+            self._widen(part)
+        complete = self.scanner.seen(layout.EventType.DURATION_COMPLETE)
+        finish = times.finish() if complete else times.events
+        if not self.ordered:
+            columns = {**chunk.events._asdict(), "time": times.events, "finish": finish}
+            if self._run(columns, np.empty(0, np.int64)) < 0:
+                return True
+            if not keep:
+                return False
+            # All events are here: forget what matching found, and sort.
+            self._new_match()
+            self.ordered = True
+        self._keep(chunk.events, chunk.first, times.events, finish)
+        return True
+
+    def _run(self, columns: dict[str, NDArray[Any]], refs: I64) -> int:
+        known = self.scanner.scan.providers.known
+        match = self._match
+        match.make_room(known.rows, self.spans.make_room(self.scanner.rows))
+        match.take(columns, refs, known.pid, columns["time"].size)
+        return int(match.run())
+
+    def _keep(self, events: Events, first: Mapping[str, int], time: I64, finish: I64) -> None:
+        """Hold what matching needs of a chunk until all of it can be sorted."""
+        kind = events.kind
+        picked = np.flatnonzero(IS_MATCHED[kind])
+        refs = np.zeros(kind.size, np.int64)
+        for rows, base in (
+            (IS_SLICE[kind], first["slices"]),
+            (IS_END[kind], first["ends"]),
+            (IS_FLOW[kind], first["flows"]),
+        ):
+            refs[rows] = base + np.arange(int(np.count_nonzero(rows)))
+        columns = {**events._asdict(), "time": time, "finish": finish}
+        self._kept.append(
+            Kept({name: column[picked] for name, column in columns.items()}, refs[picked])
+        )
+
+    def _match_kept(self) -> None:
+        if not self._kept:
+            return
+        columns = {
+            name: np.concatenate([kept.events[name] for kept in self._kept])
+            for name in self._kept[0].events
+            if name not in {"category", "ticks"}
+        }
+        refs = np.concatenate([kept.refs for kept in self._kept])
+        self._kept.clear()
+        order = stable_order(columns["time"])
+        if order is None:
+            order = np.arange(refs.size)
+        else:
+            backwards = np.flatnonzero(np.diff(order) < 0)
+            self.out_of_order = int(columns["offset"][order[backwards[0]]])
+        longest_first(order, columns)
+        for name in list(columns):
+            columns[name] = columns[name][order]
+        self._run(columns, refs[order])
+
+    # --- Who the capture mentions ----------------------------------------------------------------
+
+    def _mention(self, chunk: Chunk) -> None:
+        objects = chunk.objects
+        kernel = objects.kind == 0
+        self._objects.extend(
+            zip(
+                objects.type[kernel].tolist(),
+                objects.value[kernel].view(np.uint64).tolist(),
+                objects.pid[kernel].view(np.uint64).tolist(),
+                objects.name[kernel].tolist(),
+                objects.offset[kernel].tolist(),
+                strict=True,
+            )
+        )
+        sched = chunk.sched
+        if sched.kind.size:
+            newer = sched.kind != n.SCHED_LEGACY_SWITCH
+            switched = sched.kind == n.SCHED_SWITCH
+            for column, rows in ((sched.prev, switched), (sched.next, newer)):
+                tids, places = np.unique(column[rows].view(np.uint64), return_index=True)
+                offsets = sched.offset[rows][places].tolist()
+                for tid, offset in zip(tids.tolist(), offsets, strict=True):
+                    self._tids[tid] = min(offset, self._tids.get(tid, offset))
+
+    def _widen(self, part: Part, *, report: bool = True) -> None:
+        """Take the times of a chunk into the range, and report those that do not fit."""
+        chunk, times = part.chunk, part.times
+        for ns, offsets in (
+            (times.events, chunk.events.offset),
+            (times.sched(), chunk.sched.offset),
+            (times.logs(), chunk.logs.offset),
+            (times.profiler(), chunk.profiler.offset),
+        ):
+            if not ns.size:
+                continue
+            low, high = int(ns.min()), int(ns.max())
+            if self._bounds is None:
+                self._bounds = low, high
+            self._bounds = min(low, self._bounds[0]), max(high, self._bounds[1])
+            if report and (high == NS_MAX or low == NS_MIN):
+                outside = offsets[(ns == NS_MAX) | (ns == NS_MIN)]
+                self.outside.append((int(outside[0]), int(outside.size)))
+
+    @property
+    def range(self) -> tuple[int | None, int | None]:
+        """The first and the last time of the capture, in ns; None where it has none."""
+        if self.whole is not None and self._bounds is None:
+            self._widen(self.whole, report=False)
+        return (None, None) if self._bounds is None else self._bounds
+
+    # --- The end ---------------------------------------------------------------------------------
+
+    def finish(self, size: int) -> None:
+        """Settle what needs the whole file: sorted matching, threads, names."""
+        self._match_kept()
+        scan = self.scanner.scan
+        if self.whole is not None and self.whole.times.may_be_lost():
+            self._widen(self.whole)
+        if size % 8:
+            self.scanner.notes.add(n.ODD_BYTES, size - size % 8, scan.record, size)
+            scan.kinds[n.KIND_DAMAGED] += 1
+            scan.record += 1
+        known = scan.providers.known.filled()
+        pids: list[int] = known["pid"].view(np.uint64).tolist()
+        tids: list[int] = known["tid"].view(np.uint64).tolist()
+        gone: list[int] = known["gone"].tolist()
+        offsets: list[int] = known["offset"].tolist()
+        names: dict[int, int] = {}
+        homes: dict[int, int] = {}
+        mentioned = dict(self._tids)
+        process_at: dict[int, int] = {}
+        self.process_names: dict[int, int] = {}
+        for kind, koid, pid, name, offset in self._objects:
+            if kind == n.OBJECT_PROCESS:
+                self.process_names[koid] = name
+                process_at.setdefault(koid, offset)
+            elif kind == n.OBJECT_THREAD:
+                names[koid] = name
+                if pid:
+                    homes[koid] = pid
+                mentioned[koid] = min(offset, mentioned.get(koid, offset))
+        self._objects.clear()
+        self.thread_of_tid: dict[int, int] = {}
+        for thread, (tid, index) in enumerate(zip(tids, gone, strict=True)):
+            if not index:
+                self.thread_of_tid.setdefault(tid, thread)
+        for tid, offset in sorted(mentioned.items(), key=lambda item: (item[1], item[0])):
+            if tid not in self.thread_of_tid:
+                self.thread_of_tid[tid] = len(tids)
+                pids.append(homes.get(tid, 0))
+                tids.append(tid)
+                gone.append(0)
+                offsets.append(offset)
+        self.pids = np.array(pids, np.uint64)
+        self.tids = np.array(tids, np.uint64)
+        self.thread_offsets = np.array(offsets, np.int64)
+        self.gone = np.array(gone, np.int64)
+        self.names = np.array(
+            [-1 if index else names.get(tid, -1) for tid, index in zip(tids, gone, strict=True)],
+            np.int32,
+        )
+        for pid, index, offset in zip(pids, gone, offsets, strict=True):
+            if not index:
+                process_at[pid] = min(offset, process_at.get(pid, offset))
+        self.processes = sorted(process_at.items(), key=lambda item: (item[1], item[0]))
+
+    def thread_ids(self, tids: I64, rows: NDArray[np.bool_]) -> NDArray[np.int32]:
+        """Thread ids of a column of tids, where ``rows`` is set; elsewhere -1."""
+        out = np.full(tids.size, -1, np.int32)
+        distinct, inverse = np.unique(tids[rows].view(np.uint64), return_inverse=True)
+        ids = np.array([self.thread_of_tid[tid] for tid in distinct.tolist()], np.int32)
+        if distinct.size:
+            out[rows] = ids[inverse]
+        return out
+
+    def open_slices(self, parts: Iterable[Part], most: int) -> tuple[int, I64]:
+        """How many slices were never closed, and the offsets of the first ``most`` (0 all).
+
+        ``parts`` are the chunks of the capture; only as many of them are read as are needed.
+        """
+        begins = (layout.EventType.DURATION_BEGIN, layout.EventType.ASYNC_BEGIN)
+        if not self.scanner.seen(*begins):
+            return 0, np.zeros(0, np.int64)
+        rows = np.flatnonzero(self.spans.end[: self.scanner.scan.slices] == n.OPEN_END)
+        total = int(rows.size)
+        if most:
+            rows = rows[:most]
+        offsets: list[I64] = []
+        found = 0
+        for part in parts:
+            if found == rows.size:
+                break
+            events, first = part.chunk.events, part.chunk.first["slices"]
+            slices = np.flatnonzero(IS_SLICE[events.kind])
+            last = int(np.searchsorted(rows, first + slices.size))
+            offsets.append(events.offset[slices[rows[found:last] - first]])
+            found = last
+        return total, np.concatenate(offsets) if offsets else np.zeros(0, np.int64)
+
+    # --- What the capture asks for ---------------------------------------------------------------
+
+    @property
+    def notes(self) -> list[Findings]:
+        """The findings of the scan and of matching."""
+        return [Findings.of(self.scanner.notes), Findings.of(self._notes)]
+
+    @property
+    def records(self) -> int:
+        """Records in the file."""
+        return self.scanner.scan.record
+
+    @property
+    def rows(self) -> dict[str, int]:
+        """Rows of each table."""
+        rows = self.scanner.rows
+        del rows["ends"]
+        return {"processes": len(self.processes), "threads": int(self.pids.size), **rows}
+
+    @property
+    def kinds(self) -> dict[str, int]:
+        """Records of each kind, by the names of record JSON."""
+        found: dict[str, int] = {}
+        for number in np.flatnonzero(self.scanner.kinds).tolist():
+            name = n.KIND_NAMES.get(number) or _kind_name(number >> 4, number & 15)
+            found[name] = found.get(name, 0) + int(self.scanner.kinds[number])
+        return found
+
+    @property
+    def timeline(self) -> Timeline:
+        """Events per stretch of time, for the busiest threads."""
+        first, last = self.range
+        if self.whole is None or first is None or last is None:
+            return ()
+        threads = self.whole.chunk.events.thread
+        labels = []
+        for thread in busiest(threads) if threads.size else []:
+            code = int(self.names[thread])
+            index = int(self.gone[thread])
+            label = f"{self.pids[thread]}/{self.tids[thread]}"
+            if index:
+                label = f"<thr#{index - 1}>"
+            elif code >= 0:
+                label = self.scanner.pool[code] or label
+            labels.append((thread, label))
+        return sketch(self.whole.times.events, threads, (first, last), labels)
+
+
+_KIND_NAMES: dict[int, Mapping[int, str]] = {
+    layout.RecordType.METADATA: layout.METADATA_NAMES,
+    layout.RecordType.EVENT: layout.EVENT_NAMES,
+    layout.RecordType.SCHEDULING: layout.SCHEDULING_NAMES,
+    layout.RecordType.PROFILER: layout.PROFILER_NAMES,
+}
+
+
+def _kind_name(kind: int, subtype: int) -> str:
+    name = layout.RecordType(kind).name.lower()
+    subtypes = _KIND_NAMES.get(kind)
+    return name if subtypes is None else f"{name} {subtypes.get(subtype, subtype)}"
+
+
+def longest_first(order: I64, columns: Mapping[str, NDArray[Any]]) -> None:
+    """Put the complete events of a thread that begin at one time longest first, in place.
+
+    ``order`` are events by time, of shape (events,). They stay in the places that complete events
+    of that thread had; equally long ones keep their order.
+    """
+    places = np.flatnonzero((columns["kind"] == n.EVENT_DURATION_COMPLETE)[order])
+    if places.size < 2:
+        return
+    events = order[places]
+    time, thread = columns["time"][events], columns["thread"][events]
+    by_group = np.lexsort((places, thread, time))
+    same = (np.diff(time[by_group]) == 0) & (np.diff(thread[by_group]) == 0)
+    if not same.any():
+        return
+    together = np.zeros(places.size, np.bool_)
+    together[1:] |= same
+    together[:-1] |= same
+    chosen = by_group[together]
+    # Of a greater end the complement is less, however great it is.
+    shorter = ~columns["finish"][events[chosen]]
+    by_length = np.lexsort((places[chosen], shorter, thread[chosen], time[chosen]))
+    order[places[chosen]] = events[chosen][by_length]
+
+
+def _spilled(array: NDArray[Any], size: int) -> NDArray[Any]:
+    """The array, at least ``size`` long: in memory up to a bound, beyond it in a file."""
+    if array.size >= size:
+        return array
+    if not array.size:
+        return arena.empty(size, array.dtype)
+    room = max(size, 3 * array.size // 2)
+    if room * array.itemsize > IN_MEMORY:
+        with tempfile.TemporaryFile() as file:
+            larger: NDArray[Any] = np.memmap(file, array.dtype, "w+", shape=(room,))
+    else:
+        larger = np.empty(room, array.dtype)
+    larger[: array.size] = array
+    return larger

@@ -1,0 +1,304 @@
+"""Slices: which begin an end closes, what encloses what, and how deep it is."""
+
+from __future__ import annotations
+
+from fx_trace.numbers import (
+    ASYNC_END_WITHOUT_BEGIN,
+    END_WITHOUT_BEGIN,
+    ENDS_AFTER_PARENT,
+    ENDS_BEFORE_BEGIN,
+    EVENT_ASYNC_BEGIN,
+    EVENT_ASYNC_END,
+    EVENT_ASYNC_INSTANT,
+    EVENT_DURATION_BEGIN,
+    EVENT_DURATION_COMPLETE,
+    EVENT_DURATION_END,
+    EVENT_FLOW_BEGIN,
+    EVENT_FLOW_END,
+    INVALID_END,
+    OPEN_END,
+    TOO_DEEP,
+)
+from fxframework.kernels.buffers import full, room
+from fxframework.kernels.kernel import Kernel
+from fxframework.kernels.maps import PairMap
+from fxframework.kernels.notes import Notes
+
+__all__ = ["Durations", "Match"]
+
+
+class Match(Kernel):
+    """Nests the slices of events that ``take`` gives it, in file order or in order of time.
+
+    By slice row: ``end`` (ns), ``parent`` (a row, or -1) and ``depth``. By ordinal of an end
+    event: ``ends``, the row of the slice it closes, or -1. By flow row: ``flows``, the row of the
+    slice that encloses it, or -1. The open slices of a thread are the chain of parents from the
+    innermost one, ``top``. The caller has made room in all of them.
+
+    ``run`` gives -1, or the index of the first event that steps back in time: then the events
+    have to be taken in order of time, by a new ``Match``.
+    """
+
+    def __init__(self, notes: Notes, max_depth: int) -> None:
+        self.notes = notes
+        self.max_depth = max_depth
+        self.count = 0
+        self.natural = True
+        self.kind = room(0, "u1")
+        self.thread = room(0, "i4")
+        self.name = room(0, "i4")
+        self.offset = room(0, "i8")
+        self.word = room(0, "i8")
+        self.time = room(0, "i8")
+        self.finish = room(0, "i8")
+        self.refs = room(0, "i8")
+        self.pids = room(0, "i8")
+        self.end = room(0, "i8")
+        self.parent = room(0, "i8")
+        self.depth = room(0, "i4")
+        self.ends = room(0, "i8")
+        self.flows = room(0, "i8")
+        self.threads = 0
+        self.top = room(0, "i8")
+        self.open_slices = room(0, "i8")
+        self.last = room(0, "i8")
+        self.last_end = room(0, "i8")
+        self.open_begins = room(0, "i8")
+        self.operations = PairMap(16)
+        self.open_async = PairMap(16)
+        self.slice_row = 0
+        self.end_row = 0
+        self.flow_row = 0
+        self.last_async = INVALID_END
+
+    def take(self, columns: dict[str, object], refs: object, pids: object, count: int) -> None:
+        """Set the events that ``run`` matches, by columns of ``EventRows``, `time` and `finish`.
+
+        With ``refs``, which has each event's row or ordinal, they are in order of time.
+        """
+        self.kind = memoryview(columns["kind"])
+        self.thread = memoryview(columns["thread"])
+        self.name = memoryview(columns["name"])
+        self.offset = memoryview(columns["offset"])
+        self.word = memoryview(columns["word"])
+        self.time = memoryview(columns["time"])
+        self.finish = memoryview(columns["finish"])
+        self.refs = memoryview(refs)
+        self.pids = memoryview(pids)
+        self.count = count
+        self.natural = len(refs) == 0
+
+    def make_room(self, threads: int, spans: dict[str, object]) -> None:
+        """Take arrays that are long enough for all slices, ends, flows and threads so far."""
+        self.end = memoryview(spans["end"])
+        self.parent = memoryview(spans["parent"])
+        self.depth = memoryview(spans["depth"])
+        self.ends = memoryview(spans["ends"])
+        self.flows = memoryview(spans["flows"])
+        if threads > len(self.top):
+            size = max(threads, 2 * len(self.top))
+            used = self.threads
+            for name, value in (
+                ("top", -1),
+                ("open_slices", 0),
+                ("last", INVALID_END),
+                ("last_end", OPEN_END),
+                ("open_begins", 0),
+            ):
+                longer = full(size, "i8", value)
+                longer[:used] = getattr(self, name)[:used]
+                setattr(self, name, longer)
+        self.threads = threads
+
+    def step(self) -> int:
+        """Match the events; see the class."""
+        index = 0
+        while index < self.count:
+            kind = self.kind[index]
+            if kind == EVENT_DURATION_COMPLETE or kind == EVENT_DURATION_BEGIN:
+                fine = self.begin(index, kind)
+            elif kind == EVENT_DURATION_END:
+                fine = self.finish_slice(index)
+            elif EVENT_ASYNC_BEGIN <= kind <= EVENT_ASYNC_END:
+                fine = kind == EVENT_ASYNC_INSTANT or self.match_async(index, kind)
+            elif EVENT_FLOW_BEGIN <= kind <= EVENT_FLOW_END:
+                fine = self.enclose_flow(index)
+            else:
+                fine = 1
+            if not fine:
+                return index
+            index += 1
+        return -1
+
+    def note(self, code: int, index: int) -> int:
+        """Report a finding about an event."""
+        self.notes.add(code, self.offset[index], -1, 0)
+        return 0
+
+    def begin(self, index: int, kind: int) -> int:
+        """A duration begins. Gives 0 where it steps back in time."""
+        now = self.time[index]
+        thread = self.thread[index]
+        end = OPEN_END
+        if kind == EVENT_DURATION_COMPLETE:
+            end = self.finish[index]
+            if end == OPEN_END:
+                end = OPEN_END - 1
+        if self.natural:
+            last = self.last[thread]
+            if now <= last:
+                if now < last or (kind == EVENT_DURATION_COMPLETE and end > self.last_end[thread]):
+                    return 0
+            else:
+                self.last[thread] = now
+            self.last_end[thread] = end
+            row = self.slice_row
+        else:
+            row = self.refs[index]
+        self.slice_row += 1
+        top = self.top[thread]
+        deep = self.open_slices[thread]
+        while top >= 0 and self.end[top] <= now:
+            top = self.parent[top]
+            deep -= 1
+        if top >= 0 and kind == EVENT_DURATION_COMPLETE and end > self.end[top]:
+            self.note(ENDS_AFTER_PARENT, index)
+        self.parent[row] = top
+        if deep > self.max_depth:
+            self.depth[row] = self.max_depth
+            self.note(TOO_DEEP, index)
+        else:
+            self.depth[row] = deep
+        if end < now:
+            self.note(ENDS_BEFORE_BEGIN, index)
+            self.end[row] = INVALID_END
+        else:
+            self.end[row] = end
+            top = row
+            deep += 1
+            if kind == EVENT_DURATION_BEGIN:
+                self.open_begins[thread] += 1
+        self.top[thread] = top
+        self.open_slices[thread] = deep
+        return 1
+
+    def finish_slice(self, index: int) -> int:
+        """A duration ends. Gives 0 where it steps back in time."""
+        now = self.time[index]
+        thread = self.thread[index]
+        if self.natural:
+            if not self.advance(thread, now):
+                return 0
+            ordinal = self.end_row
+        else:
+            ordinal = self.refs[index]
+        self.end_row += 1
+        if self.open_begins[thread] == 0:
+            self.note(END_WITHOUT_BEGIN, index)
+            self.ends[ordinal] = -1
+            return 1
+        top = self.top[thread]
+        deep = self.open_slices[thread]
+        # What ended by itself, and complete events that go on beyond the end of what encloses
+        # them: those end there.
+        while top >= 0 and self.end[top] != OPEN_END:
+            top = self.parent[top]
+            deep -= 1
+        self.ends[ordinal] = top
+        self.end[top] = now
+        self.top[thread] = self.parent[top]
+        self.open_slices[thread] = deep - 1
+        self.open_begins[thread] -= 1
+        return 1
+
+    def advance(self, thread: int, now: int) -> bool:
+        """Go on in time on a thread; False where that steps back."""
+        if now < self.last[thread]:
+            return False
+        if now > self.last[thread]:
+            self.last[thread] = now
+            self.last_end[thread] = OPEN_END
+        return True
+
+    def enclose_flow(self, index: int) -> int:
+        """A point of a flow belongs to the slice around it. Gives 0 where it steps back in time."""
+        now = self.time[index]
+        thread = self.thread[index]
+        if self.natural:
+            if not self.advance(thread, now):
+                return 0
+            row = self.flow_row
+        else:
+            row = self.refs[index]
+        self.flow_row += 1
+        top = self.top[thread]
+        deep = self.open_slices[thread]
+        while top >= 0 and self.end[top] < now:
+            top = self.parent[top]
+            deep -= 1
+        self.top[thread] = top
+        self.open_slices[thread] = deep
+        self.flows[row] = top
+        return 1
+
+    def match_async(self, index: int, kind: int) -> int:
+        """An asynchronous begin or end. Gives 0 where it steps back in time."""
+        now = self.time[index]
+        if self.natural:
+            if now < self.last_async:
+                return 0
+            self.last_async = now
+            row = self.slice_row if kind == EVENT_ASYNC_BEGIN else self.end_row
+        else:
+            row = self.refs[index]
+        operation = self.operations.number(self.pids[self.thread[index]], self.name[index])
+        number = self.word[index]
+        # 1 + the row of the innermost open slice of the operation; 0 none.
+        outer = self.open_async.get(operation, number) - 1
+        if kind == EVENT_ASYNC_BEGIN:
+            self.slice_row += 1
+            self.parent[row] = -1
+            self.depth[row] = 0
+            if outer >= 0:
+                self.parent[row] = outer
+                self.depth[row] = min(self.depth[outer] + 1, self.max_depth)
+            self.end[row] = OPEN_END
+            self.open_async.put(operation, number, row + 1)
+            return 1
+        self.end_row += 1
+        if outer < 0:
+            self.note(ASYNC_END_WITHOUT_BEGIN, index)
+            self.ends[row] = -1
+            return 1
+        self.ends[row] = outer
+        self.end[outer] = now
+        self.open_async.put(operation, number, self.parent[outer] + 1)
+        return 1
+
+
+class Durations(Kernel):
+    """Lengths of slices in ns: ``end`` less ``time``, -1 where a slice has no end.
+
+    A length that does not fit 63 bits is the greatest that does.
+    """
+
+    def __init__(self, time: object, end: object, out: object) -> None:
+        self.time = memoryview(time)
+        self.end = memoryview(end)
+        self.out = memoryview(out)
+        self.count = len(self.out)
+
+    def step(self) -> int:
+        """Fill ``out``."""
+        row = 0
+        while row < self.count:
+            end = self.end[row]
+            start = self.time[row]
+            if end == OPEN_END or end == INVALID_END:
+                self.out[row] = -1
+            elif start < 0 and end > OPEN_END + start:
+                self.out[row] = OPEN_END
+            else:
+                self.out[row] = end - start
+            row += 1
+        return 0

@@ -1,0 +1,517 @@
+"""The records of a scan beside events: what sets the stage, scheduling, logs, blobs, objects."""
+
+from __future__ import annotations
+
+from fx_trace.numbers import (  # fmt: skip
+    BACKTRACE_FLAGS_AT,
+    BLOB_KIND_AT,
+    BLOB_LENGTH_AT,
+    BLOB_NAME_AT,
+    BUFFER_FULL,
+    FRAME_COUNT_AT,
+    INDEX_ZERO,
+    LARGE_ARGS_AT,
+    LARGE_CATEGORY_AT,
+    LARGE_FORMAT_AT,
+    LARGE_KIND_AT,
+    LARGE_NAME_AT,
+    LARGE_THREAD_AT,
+    LARGE_WITH_METADATA,
+    LARGE_WITHOUT_METADATA,
+    LEGACY_CPU_AT,
+    LEGACY_INCOMING_AT,
+    LEGACY_INCOMING_PRIORITY_AT,
+    LEGACY_OUTGOING_AT,
+    LEGACY_OUTGOING_PRIORITY_AT,
+    LEGACY_STATE_AT,
+    LOG_LENGTH_AT,
+    LOG_THREAD_AT,
+    METADATA_KIND_AT,
+    MMAP_FLAGS_AT,
+    MODULE_BUILD_ID_LENGTH_AT,
+    MODULE_ID_AT,
+    MODULE_NAME_LENGTH_AT,
+    NOT_UTF8,
+    OBJECT_ARGS_AT,
+    OBJECT_NAME_AT,
+    OBJECT_NOT_UTF8,
+    OBJECT_OWNER_AT,
+    ONE_WORD_THREAD,
+    PROFILER_BACKTRACE,
+    PROFILER_KIND_AT,
+    PROFILER_MMAP,
+    PROFILER_MODULE,
+    PROFILER_THREAD_AT,
+    PROVIDER_EVENT,
+    PROVIDER_EVENT_AT,
+    PROVIDER_ID_AT,
+    PROVIDER_INFO,
+    PROVIDER_NAME_LENGTH_AT,
+    PROVIDER_SECTION,
+    SCHED_KIND_AT,
+    SCHED_LEGACY_SWITCH,
+    SCHED_SWITCH,
+    SCHED_WAKEUP,
+    STRING_INDEX_AT,
+    STRING_LENGTH_AT,
+    SWITCH_ARGS_AT,
+    SWITCH_CPU_AT,
+    SWITCH_STATE_AT,
+    TABLE_BLOBS,
+    TABLE_OBJECTS,
+    TABLE_SCHED,
+    THREAD_INDEX_AT,
+    TRACE_INFO,
+    TRACE_INFO_KIND_AT,
+    TWO_WORD_PROCESS,
+    UNKNOWN_KIND,
+    UNUSED_BLOB,
+    UNUSED_INITIALIZATION,
+    UNUSED_LARGE,
+    UNUSED_LARGE_WITH,
+    UNUSED_LARGE_WITHOUT,
+    UNUSED_LOG,
+    UNUSED_MMAP,
+    UNUSED_MODULE,
+    UNUSED_OBJECT,
+    UNUSED_PROVIDER_EVENT,
+    UNUSED_PROVIDER_INFO,
+    UNUSED_PROVIDER_SECTION,
+    UNUSED_STRING,
+    UNUSED_SWITCH,
+    UNUSED_THREAD,
+    UNUSED_TRACE_INFO,
+    UNUSED_WAKEUP,
+)
+from fx_trace.read.fields import FieldReader
+
+__all__ = ["OtherRecords"]
+
+LOW32 = 0xFFFFFFFF
+
+
+class OtherRecords(FieldReader):
+    """Reads a record of each kind into its rows; 0, with nothing done, where it does not fit."""
+
+    # --- Records that set the stage --------------------------------------------------------------
+
+    def metadata(self, word: int) -> int:
+        """A metadata record."""
+        offset = self.start * 8
+        kind = (word >> METADATA_KIND_AT) & 15
+        number = (word >> PROVIDER_ID_AT) & LOW32
+        self.subtype = kind
+        after = self.start + 1
+        if kind == PROVIDER_INFO:
+            length = (word >> PROVIDER_NAME_LENGTH_AT) & 0xFF
+            after += (length + 7) >> 3
+            if not self.fits(after):
+                return 0
+            provider = self.providers.introduce(number, offset)
+            self.unused(word & UNUSED_PROVIDER_INFO)
+            self.padded(self.start + 1, length)
+            name = self.text(self.start + 1, length, offset, NOT_UTF8)
+            self.providers.table.name[provider] = name
+            self.providers.switch(provider)
+        elif kind == PROVIDER_SECTION:
+            self.unused(word & UNUSED_PROVIDER_SECTION)
+            self.providers.enter_section(number, offset)
+        elif kind == PROVIDER_EVENT:
+            self.unused(word & UNUSED_PROVIDER_EVENT)
+            self.provider_event(number, (word >> PROVIDER_EVENT_AT) & 15)
+        elif kind == TRACE_INFO and (word >> TRACE_INFO_KIND_AT) & 15 == 0:
+            self.unused(word & UNUSED_TRACE_INFO)
+        else:
+            if kind == TRACE_INFO:
+                kind = (word >> TRACE_INFO_KIND_AT) & 15
+            self.note(UNKNOWN_KIND, offset, kind)
+            return 1
+        self.leftover(after)
+        return 1
+
+    def provider_event(self, number: int, event: int) -> int:
+        """Something that a provider reports: event 0 says that its buffer was full."""
+        if event:
+            self.note(UNKNOWN_KIND, self.start * 8, event)
+            return 0
+        self.note(BUFFER_FULL, self.start * 8, number)
+        provider = self.providers.numbers.get(number, 0)
+        if provider >= 0:
+            self.providers.table.full[provider] += 1
+        return 0
+
+    def initialization(self, word: int) -> int:
+        """A tick rate, and in files of Jane Street's a base tick and the wall time at it."""
+        size = self.end - self.start
+        self.unused(word & UNUSED_INITIALIZATION)
+        rate = self.words[self.start + 1]
+        if size >= 4:
+            base = self.words[self.start + 2]
+            wall = self.words[self.start + 3]
+            self.providers.initialize(self.start * 8, rate, base, wall, True)
+            self.leftover(self.start + 4)
+        else:
+            self.providers.initialize(self.start * 8, rate, 0, -1, False)
+            self.leftover(self.start + 2)
+        return 1
+
+    def string_record(self, word: int) -> int:
+        """A string is registered at an index."""
+        index = (word >> STRING_INDEX_AT) & 0x7FFF
+        length = (word >> STRING_LENGTH_AT) & 0x7FFF
+        at = self.start + 1
+        after = at + ((length + 7) >> 3)
+        if not self.fits(after):
+            return 0
+        self.unused(word & UNUSED_STRING)
+        self.padded(at, length)
+        self.leftover(after)
+        code = self.text(at, length, self.start * 8, NOT_UTF8)
+        if index:
+            self.providers.register_string(index, code)
+        else:
+            self.note(INDEX_ZERO, self.start * 8, 0)
+        return 1
+
+    def thread_record(self, word: int) -> int:
+        """A thread is registered at an index."""
+        index = (word >> THREAD_INDEX_AT) & 0xFF
+        at = self.start + 1
+        self.unused(word & UNUSED_THREAD)
+        self.leftover(at + 2)
+        if index:
+            thread = self.providers.identity(self.words[at], self.words[at + 1], self.start * 8)
+            self.providers.register_thread(index, thread)
+        else:
+            self.note(INDEX_ZERO, self.start * 8, 0)
+        return 1
+
+    # --- Scheduling and logs ---------------------------------------------------------------------
+
+    def scheduling(self, word: int) -> int:
+        """A context switch or a wakeup."""
+        kind = (word >> SCHED_KIND_AT) & 15
+        self.subtype = kind
+        if kind > SCHED_WAKEUP:
+            self.note(UNKNOWN_KIND, self.start * 8, kind)
+            return 1
+        if self.sched.rows == self.sched.room:
+            self.sched.grow()
+        if kind == SCHED_LEGACY_SWITCH:
+            after = self.legacy_switch(word)
+        else:
+            after = self.switch(word, kind)
+        if after < 0:
+            return 0
+        self.leftover(after)
+        row = self.sched.rows
+        self.time_of(self.words[self.start + 1])
+        self.sched.kind[row] = kind
+        self.sched.offset[row] = self.start * 8
+        self.sched.ticks[row] = self.words[self.start + 1]
+        self.sched.rows = row + 1
+        self.sched_rows += 1
+        return 1
+
+    def legacy_switch(self, word: int) -> int:
+        """A legacy context switch. Gives the word after what it needs; -1 where it does not fit."""
+        outgoing = (word >> LEGACY_OUTGOING_AT) & 0xFF
+        incoming = (word >> LEGACY_INCOMING_AT) & 0xFF
+        outgoing_at = self.start + 2
+        incoming_at = outgoing_at if outgoing else outgoing_at + 2
+        after = incoming_at if incoming else incoming_at + 2
+        if not self.fits(after):
+            return -1
+        row = self.sched.rows
+        self.sched.prev[row] = self.thread_at(outgoing, outgoing_at)
+        self.sched.next[row] = self.thread_at(incoming, incoming_at)
+        self.sched.cpu[row] = (word >> LEGACY_CPU_AT) & 0xFF
+        self.sched.state[row] = (word >> LEGACY_STATE_AT) & 15
+        self.sched.prev_priority[row] = (word >> LEGACY_OUTGOING_PRIORITY_AT) & 0xFF
+        self.sched.next_priority[row] = (word >> LEGACY_INCOMING_PRIORITY_AT) & 0xFF
+        return after
+
+    def switch(self, word: int, kind: int) -> int:
+        """A context switch or wakeup by tids; as ``legacy_switch``."""
+        nargs = (word >> SWITCH_ARGS_AT) & 15
+        at = self.start + 4 if kind == SCHED_SWITCH else self.start + 3
+        after = self.args_end(at, nargs)
+        if after < 0:
+            return -1
+        row = self.sched.rows
+        self.sched.cpu[row] = (word >> SWITCH_CPU_AT) & 0xFFFF
+        self.sched.prev_priority[row] = -1
+        self.sched.next_priority[row] = -1
+        if kind == SCHED_SWITCH:
+            self.unused(word & UNUSED_SWITCH)
+            self.sched.state[row] = (word >> SWITCH_STATE_AT) & 15
+            self.sched.prev[row] = self.words[self.start + 2]
+            self.sched.next[row] = self.words[self.start + 3]
+        else:
+            self.unused(word & UNUSED_WAKEUP)
+            self.sched.state[row] = 255
+            self.sched.prev[row] = -1
+            self.sched.next[row] = self.words[self.start + 2]
+        self.at = at
+        self.nargs = nargs
+        self.arg_table = TABLE_SCHED
+        self.arg_parent = self.sched_rows
+        return after
+
+    def log(self, word: int) -> int:
+        """A line that was logged."""
+        length = (word >> LOG_LENGTH_AT) & 0x7FFF
+        thread_ref = (word >> LOG_THREAD_AT) & 0xFF
+        thread_at = self.start + 2
+        at = thread_at if thread_ref else thread_at + 2
+        after = at + ((length + 7) >> 3)
+        if not self.fits(after):
+            return 0
+        self.unused(word & UNUSED_LOG)
+        self.padded(at, length)
+        self.leftover(after)
+        thread = self.thread_at(thread_ref, thread_at)
+        if not self.utf8.valid(at * 8, length):
+            self.note(NOT_UTF8, self.start * 8, 0)
+        self.time_of(self.words[self.start + 1])
+        if self.logs.rows == self.logs.room:
+            self.logs.grow()
+        row = self.logs.rows
+        self.logs.thread[row] = thread
+        self.logs.offset[row] = self.start * 8
+        self.logs.ticks[row] = self.words[self.start + 1]
+        self.logs.start[row] = at * 8
+        self.logs.length[row] = length
+        self.logs.rows = row + 1
+        self.log_rows += 1
+        return 1
+
+    # --- Blobs and objects -----------------------------------------------------------------------
+
+    def blob(self, word: int) -> int:
+        """Bytes of some other format."""
+        ref = (word >> BLOB_NAME_AT) & 0xFFFF
+        length = (word >> BLOB_LENGTH_AT) & 0x7FFF
+        name_at = self.start + 1
+        at = name_at + self.inline_words(ref)
+        after = at + ((length + 7) >> 3)
+        if not self.fits(after):
+            return 0
+        self.unused(word & UNUSED_BLOB)
+        name = self.string(ref, name_at, self.start * 8, NOT_UTF8)
+        self.padded(at, length)
+        self.leftover(after)
+        self.add_blob((word >> BLOB_KIND_AT) & 0xFF, name, at * 8, length)
+        return 1
+
+    def add_blob(self, kind: int, name: int, start: int, length: int) -> int:
+        """A row of a blob."""
+        if self.blobs.rows == self.blobs.room:
+            self.blobs.grow()
+        row = self.blobs.rows
+        self.blobs.type[row] = kind
+        self.blobs.name[row] = name
+        self.blobs.offset[row] = self.start * 8
+        self.blobs.start[row] = start
+        self.blobs.length[row] = length
+        self.blobs.rows = row + 1
+        self.blob_rows += 1
+        return 0
+
+    def userspace_object(self, word: int) -> int:
+        """What a pointer of a process points to."""
+        process = (word >> OBJECT_OWNER_AT) & 0xFF
+        ref = (word >> OBJECT_NAME_AT) & 0xFFFF
+        nargs = (word >> OBJECT_ARGS_AT) & 15
+        at = self.start + 2
+        name_words = self.inline_words(ref)
+        inline = 0
+        if process:
+            after = self.args_end(at + name_words, nargs)
+        else:
+            # One word by the document, two by the C++ serializer: the record's size tells.
+            inline = 2
+            after = self.args_end(at + 2 + name_words, nargs)
+            if after != self.end:
+                one = self.args_end(at + 1 + name_words, nargs)
+                if one == self.end or after < 0 or one >= 0:
+                    inline = 1
+                    after = one
+        if after < 0:
+            return 0
+        if inline == 2:
+            self.note(TWO_WORD_PROCESS, self.start * 8, 0)
+        if process:
+            pid = self.providers.known.pid[self.thread_at(process, at)]
+        else:
+            pid = self.words[at]
+        self.unused(word & UNUSED_OBJECT)
+        name = self.string(ref, at + inline, self.start * 8, NOT_UTF8)
+        self.leftover(after)
+        self.at = at + inline + name_words
+        self.nargs = nargs
+        self.add_object(1, 0, pid, name)
+        return 1
+
+    def kernel_object(self, word: int) -> int:
+        """What a koid stands for."""
+        ref = (word >> OBJECT_NAME_AT) & 0xFFFF
+        nargs = (word >> OBJECT_ARGS_AT) & 15
+        name_at = self.start + 2
+        at = name_at + self.inline_words(ref)
+        after = self.args_end(at, nargs)
+        if after < 0:
+            return 0
+        self.unused(word & UNUSED_OBJECT)
+        name = self.string(ref, name_at, self.start * 8, OBJECT_NOT_UTF8)
+        self.leftover(after)
+        self.at = at
+        self.nargs = nargs
+        self.add_object(0, (word >> OBJECT_OWNER_AT) & 0xFF, 0, name)
+        return 1
+
+    def add_object(self, kind: int, type: int, pid: int, name: int) -> int:
+        """A row of an object."""
+        if self.objects.rows == self.objects.room:
+            self.objects.grow()
+        row = self.objects.rows
+        self.objects.kind[row] = kind
+        self.objects.type[row] = type
+        self.objects.name[row] = name
+        self.objects.offset[row] = self.start * 8
+        self.objects.value[row] = self.words[self.start + 1]
+        self.objects.pid[row] = pid
+        self.objects.rows = row + 1
+        self.arg_table = TABLE_OBJECTS
+        self.arg_parent = self.object_rows
+        self.object_rows += 1
+        self.name = name
+        return 0
+
+    # --- Profiler --------------------------------------------------------------------------------
+
+    def profiler_record(self, word: int) -> int:
+        """A module, a mapping or a backtrace of the CPU profiler."""
+        kind = (word >> PROFILER_KIND_AT) & 15
+        self.subtype = kind
+        if kind > PROFILER_BACKTRACE:
+            self.note(UNKNOWN_KIND, self.start * 8, kind)
+            return 1
+        ref = (word >> PROFILER_THREAD_AT) & 0xFF
+        name_words = 0
+        if kind == PROFILER_MODULE:
+            name_words = (((word >> MODULE_NAME_LENGTH_AT) & 0xFF) + 7) >> 3
+            more = name_words + ((((word >> MODULE_BUILD_ID_LENGTH_AT) & 0xFF) + 7) >> 3)
+        elif kind == PROFILER_MMAP:
+            more = 3
+        else:
+            more = (word >> FRAME_COUNT_AT) & 0xFF
+        at = self.start + 2
+        inline = 0
+        if ref == 0:
+            # Of a module and a mapping the process alone may be given: the record's size tells.
+            one_word = kind != PROFILER_BACKTRACE and at + 1 + more == self.end
+            inline = 1 if one_word else 2
+        if not self.fits(at + inline + more):
+            return 0
+        ticks = self.words[self.start + 1]
+        self.time_of(ticks)
+        if self.profiler.rows == self.profiler.room:
+            self.profiler.grow()
+        row = self.profiler.rows
+        if inline == 1:
+            self.note(ONE_WORD_THREAD, self.start * 8, 0)
+            self.profiler.thread[row] = -1
+            self.profiler.pid[row] = self.words[at]
+        else:
+            thread = self.thread_at(ref, at)
+            self.profiler.thread[row] = thread
+            self.profiler.pid[row] = self.providers.known.pid[thread]
+        self.profiler.kind[row] = kind
+        self.profiler.offset[row] = self.start * 8
+        self.profiler.ticks[row] = ticks
+        self.profiler_row(row, kind, word, at + inline)
+        self.profiler.rows = row + 1
+        self.profiler_rows += 1
+        self.leftover(at + inline + more)
+        return 1
+
+    def profiler_row(self, row: int, kind: int, word: int, at: int) -> int:
+        """What only one kind of profiler record has; its words begin at ``at``."""
+        self.profiler.module[row] = -1
+        self.profiler.name[row] = -1
+        self.profiler.build_id[row] = -1
+        self.profiler.flags[row] = 0
+        self.profiler.address[row] = 0
+        self.profiler.size[row] = 0
+        self.profiler.vaddr[row] = 0
+        self.profiler.start[row] = at * 8
+        self.profiler.length[row] = 0
+        if kind == PROFILER_BACKTRACE:
+            self.profiler.length[row] = ((word >> FRAME_COUNT_AT) & 0xFF) * 8
+            self.profiler.flags[row] = (word >> BACKTRACE_FLAGS_AT) & 0xFFFFFFF
+            return 0
+        self.profiler.module[row] = (word >> MODULE_ID_AT) & 0xFFFF
+        if kind == PROFILER_MMAP:
+            self.unused(word & UNUSED_MMAP)
+            self.profiler.flags[row] = (word >> MMAP_FLAGS_AT) & 7
+            self.profiler.address[row] = self.words[at]
+            self.profiler.size[row] = self.words[at + 1]
+            self.profiler.vaddr[row] = self.words[at + 2]
+            return 0
+        self.unused(word & UNUSED_MODULE)
+        name_length = (word >> MODULE_NAME_LENGTH_AT) & 0xFF
+        build_length = (word >> MODULE_BUILD_ID_LENGTH_AT) & 0xFF
+        build_at = at + ((name_length + 7) >> 3)
+        self.padded(at, name_length)
+        self.padded(build_at, build_length)
+        self.profiler.name[row] = self.text(at, name_length, self.start * 8, NOT_UTF8)
+        self.profiler.build_id[row] = self.text(build_at, build_length, self.start * 8, 0)
+        return 0
+
+    # --- Large records ---------------------------------------------------------------------------
+
+    def large(self, word: int) -> int:
+        """A large blob, with or without metadata."""
+        form = (word >> LARGE_FORMAT_AT) & 15
+        if (word >> LARGE_KIND_AT) & 15 or form > LARGE_WITHOUT_METADATA:
+            self.note(UNKNOWN_KIND, self.start * 8, (word >> LARGE_KIND_AT) & 0xFF)
+            self.subtype = 15
+            return 1
+        self.subtype = form
+        offset = self.start * 8
+        if not self.fits(self.start + 3):
+            return 0
+        second = self.words[self.start + 1]
+        category_ref = (second >> LARGE_CATEGORY_AT) & 0xFFFF
+        name_ref = (second >> LARGE_NAME_AT) & 0xFFFF
+        category_at = self.start + 2
+        name_at = category_at + self.inline_words(category_ref)
+        at = name_at + self.inline_words(name_ref)
+        thread_at = at + 1
+        thread_ref = (second >> LARGE_THREAD_AT) & 0xFF
+        nargs = 0
+        if form == LARGE_WITH_METADATA:
+            nargs = (second >> LARGE_ARGS_AT) & 15
+            at = thread_at if thread_ref else thread_at + 2
+        after = self.args_end(at, nargs)
+        if after < 0 or not self.fits(after + 1):
+            return 0
+        length = self.words[after]
+        if length < 0 or length > (self.end - after - 1) * 8:
+            self.need = after + 1 - self.start + (length >> 3 if length > 0 else LOW32)
+            return 0
+        unused = UNUSED_LARGE_WITH if form == LARGE_WITH_METADATA else UNUSED_LARGE_WITHOUT
+        self.unused((word & UNUSED_LARGE) | (second & unused))
+        self.string(category_ref, category_at, offset, NOT_UTF8)
+        name = self.string(name_ref, name_at, offset, NOT_UTF8)
+        if form == LARGE_WITH_METADATA:
+            self.thread_at(thread_ref, thread_at)
+        self.padded(after + 1, length)
+        self.leftover(after + 1 + ((length + 7) >> 3))
+        self.at = at
+        self.nargs = nargs
+        self.arg_table = TABLE_BLOBS
+        self.arg_parent = self.blob_rows
+        self.add_blob(0, name, (after + 1) * 8, length)
+        return 1

@@ -1,0 +1,329 @@
+"""Providers: the strings, threads and clock that earlier records put in force, for a scan."""
+
+from __future__ import annotations
+
+from fx_trace.numbers import (
+    BASE_TIME,
+    NO_RATE,
+    OF_DEFAULT_PROVIDER,
+    PROVIDER_AGAIN,
+    PROVIDER_NOT_INTRODUCED,
+    RATE_CHANGES,
+    RATE_ZERO,
+    STRING_NOT_REGISTERED,
+    THREAD_NOT_REGISTERED,
+)
+from fx_trace.read.rows import (
+    ClockRows,
+    EventRows,
+    LogRows,
+    ProfilerRows,
+    ProviderRows,
+    SchedRows,
+    SegmentRows,
+    ThreadRows,
+)
+from fxframework.kernels.buffers import full
+from fxframework.kernels.maps import PairMap
+from fxframework.kernels.notes import Notes
+from fxframework.kernels.pools import Pool
+
+__all__ = ["RATE_GIVEN", "Providers"]
+
+NANOSECONDS = 1_000_000_000
+GENERATION_AT = 32
+"""An entry of a cache is its generation << 32 | a code or a thread id."""
+LOW32 = 0xFFFFFFFF
+LOW31 = 0x7FFFFFFF
+BORROWED = 1 << 31
+"""In an entry of a cache of absent indices: provider 0 has the index."""
+THREAD_GONE = 1 << 16
+"""Keys of threads that were never registered begin here, behind the indices."""
+RATE_GIVEN = 1
+RATE_MISSED = 2
+"""A record with a time came before any rate."""
+RATE_INHERITED = 3
+"""The rate is that of an initialization record before the first provider."""
+STRINGS = 1 << 15
+THREADS = 1 << 8
+
+
+class Providers:
+    """The providers met so far; ``current`` is the row of the one whose records follow.
+
+    ``strings`` and ``threads`` are caches of the tables in force, by index: an entry counts where
+    its upper half is ``generation``. What the caches lack, ``absent_string`` and
+    ``absent_thread`` find, or report. Where ``ready`` is false, ``start_clock`` has to be called
+    before a record with a time. ``wall`` is the first wall time that a record gave, in ns, or -1.
+    """
+
+    def __init__(
+        self,
+        pool: Pool,
+        notes: Notes,
+        events: EventRows,
+        sched: SchedRows,
+        logs: LogRows,
+        profiler: ProfilerRows,
+    ) -> None:
+        self.pool = pool
+        self.notes = notes
+        self.events = events
+        self.sched = sched
+        self.logs = logs
+        self.profiler = profiler
+        self.record = 0
+        self.epoch = 0
+        self.epochs = 0
+        self.generation = 1
+        self.current = 0
+        self.clock = 0
+        self.ready = False
+        self.wall = -1
+        self.strings = full(STRINGS, "i8")
+        self.absent_strings = full(STRINGS, "i8")
+        self.threads = full(THREADS, "i8")
+        self.absent_threads = full(THREADS, "i8")
+        self.string_map = PairMap(64)
+        self.thread_map = PairMap(64)
+        self.identities = PairMap(64)
+        self.markers = PairMap(16)
+        self.numbers = PairMap(16)
+        self.clock_map = PairMap(16)
+        self.known = ThreadRows()
+        self.table = ProviderRows(16)
+        self.clocks = ClockRows(16)
+        self.segments = SegmentRows(16)
+        # Provider 0 and a clock of nanoseconds are there before any record.
+        self.strings[0] = self.generation << GENERATION_AT
+        self.add_provider(0, 0)
+        self.add_clock(NANOSECONDS, 0, -1)
+        self.table.clock[0] = 0
+
+    def note(self, code: int, offset: int, value: int) -> int:
+        """Report a finding about the record being read."""
+        self.notes.add(code, offset, self.record, value)
+        return 0
+
+    # --- Providers -------------------------------------------------------------------------------
+
+    def add_provider(self, number: int, offset: int) -> int:
+        """The row of a provider that was not met before, with the rate of provider 0."""
+        if self.table.rows == self.table.room:
+            self.table.grow()
+        row = self.table.rows
+        self.table.number[row] = number
+        self.table.name[row] = 0
+        self.table.epoch[row] = self.epochs
+        self.table.clock[row] = -1
+        self.table.hertz[row] = NANOSECONDS
+        self.table.base[row] = 0
+        self.table.wall[row] = -1
+        self.table.introduced[row] = 0
+        self.table.rate[row] = 0
+        self.table.full[row] = 0
+        self.table.offset[row] = offset
+        if row and self.table.rate[0] == RATE_GIVEN:
+            self.table.clock[row] = self.table.clock[0]
+            self.table.hertz[row] = self.table.hertz[0]
+            self.table.base[row] = self.table.base[0]
+            self.table.wall[row] = self.table.wall[0]
+            self.table.rate[row] = RATE_INHERITED
+        self.epochs += 1
+        self.table.rows = row + 1
+        self.numbers.put(number, 0, row)
+        return row
+
+    def introduce(self, number: int, offset: int) -> int:
+        """The row of a provider that a record introduces; its tables are empty from here on."""
+        row = self.numbers.get(number, 0)
+        if row < 0:
+            row = self.add_provider(number, offset)
+        elif self.table.introduced[row]:
+            self.note(PROVIDER_AGAIN, offset, number)
+            self.table.epoch[row] = self.epochs
+            self.epochs += 1
+        self.table.introduced[row] = 1
+        self.table.offset[row] = offset
+        return row
+
+    def enter_section(self, number: int, offset: int) -> int:
+        """Put the tables and clock of a provider in force, that of a section record."""
+        row = self.numbers.get(number, 0)
+        if row < 0:
+            row = self.add_provider(number, offset)
+            self.note(PROVIDER_NOT_INTRODUCED, offset, number)
+        self.switch(row)
+        return 0
+
+    def switch(self, row: int) -> int:
+        """Put the tables and clock of a provider in force."""
+        self.current = row
+        self.epoch = self.table.epoch[row]
+        self.generation += 1
+        self.strings[0] = self.generation << GENERATION_AT
+        self.ready = self.table.rate[row] != 0 and self.table.clock[row] == self.clock
+        return 0
+
+    # --- Clocks ----------------------------------------------------------------------------------
+
+    def add_clock(self, rate: int, base: int, wall: int) -> int:
+        """The number of a clock, which is known by its rate and base tick."""
+        clock = self.clock_map.get(rate, base)
+        if clock >= 0:
+            if wall != -1 and self.clocks.wall[clock] == -1:
+                self.clocks.wall[clock] = wall
+            return clock
+        if self.clocks.rows == self.clocks.room:
+            self.clocks.grow()
+        clock = self.clocks.rows
+        self.clocks.rate[clock] = rate
+        self.clocks.base[clock] = base
+        self.clocks.wall[clock] = wall
+        self.clocks.rows = clock + 1
+        self.clock_map.put(rate, base, clock)
+        return clock
+
+    def initialize(self, offset: int, rate: int, base: int, wall: int, based: bool) -> int:
+        """Set the rate of the current provider; ``based`` is whether base and wall were given."""
+        row = self.current
+        if based:
+            self.note(BASE_TIME, offset, 0)
+        if rate == 0:
+            self.note(RATE_ZERO, offset, 0)
+            return 0
+        if self.table.rate[row] == RATE_GIVEN and self.table.hertz[row] != rate:
+            self.note(RATE_CHANGES, offset, rate)
+        if self.wall == -1:
+            self.wall = wall
+        self.table.rate[row] = RATE_GIVEN
+        self.table.hertz[row] = rate
+        self.table.base[row] = base
+        self.table.wall[row] = wall
+        self.table.clock[row] = -1
+        self.ready = False
+        return 0
+
+    def start_clock(self, offset: int) -> int:
+        """Put the clock of the current provider in force, for a record with a time."""
+        row = self.current
+        if self.table.rate[row] == 0:
+            self.table.rate[row] = RATE_MISSED
+            self.note(NO_RATE, offset, 0)
+        if self.table.clock[row] < 0:
+            self.table.clock[row] = self.add_clock(
+                self.table.hertz[row], self.table.base[row], self.table.wall[row]
+            )
+        if self.table.clock[row] != self.clock:
+            self.clock = self.table.clock[row]
+            self.begin_segment()
+        self.ready = True
+        return 0
+
+    def go_on(self) -> int:
+        """Begin the segments of the next chunk with the clock in force."""
+        return self.begin_segment()
+
+    def begin_segment(self) -> int:
+        """Note that the clock in force holds for the rows that follow."""
+        if self.segments.rows == self.segments.room:
+            self.segments.grow()
+        row = self.segments.rows
+        self.segments.clock[row] = self.clock
+        self.segments.events[row] = self.events.rows
+        self.segments.sched[row] = self.sched.rows
+        self.segments.logs[row] = self.logs.rows
+        self.segments.profiler[row] = self.profiler.rows
+        self.segments.rows = row + 1
+        return 0
+
+    # --- Strings ---------------------------------------------------------------------------------
+
+    def register_string(self, index: int, code: int) -> int:
+        """Register a string of the current provider."""
+        self.strings[index] = (self.generation << GENERATION_AT) | code
+        self.string_map.put(self.epoch, index, code)
+        return 0
+
+    def absent_string(self, index: int, offset: int) -> int:
+        """Code of an indexed string that the cache lacks; reported where it is not registered."""
+        entry = self.absent_strings[index]
+        if entry >> GENERATION_AT != self.generation:
+            code = self.string_map.get(self.epoch, index)
+            if code >= 0:
+                self.strings[index] = (self.generation << GENERATION_AT) | code
+                return code
+            if self.current:
+                code = self.string_map.get(self.table.epoch[0], index)
+            if code >= 0:
+                code |= BORROWED
+            else:
+                code = self.markers.get(index, 0)
+                if code < 0:
+                    code = self.marker(index)
+            entry = (self.generation << GENERATION_AT) | code
+            self.absent_strings[index] = entry
+        if entry & BORROWED:
+            self.note(OF_DEFAULT_PROVIDER, offset, index)
+        else:
+            self.note(STRING_NOT_REGISTERED, offset, index)
+        return entry & LOW31
+
+    def marker(self, index: int) -> int:
+        """Code of the text ``<str#N>``, which stands for a string that was never registered."""
+        code = self.pool.enter(b"<str#%d>" % index)
+        self.markers.put(index, 0, code)
+        return code
+
+    # --- Threads ---------------------------------------------------------------------------------
+
+    def register_thread(self, index: int, thread: int) -> int:
+        """Register a thread of the current provider."""
+        self.threads[index] = (self.generation << GENERATION_AT) | thread
+        self.thread_map.put(self.epoch, index, thread)
+        return 0
+
+    def add_thread(self, pid: int, tid: int, offset: int, gone: int) -> int:
+        """The id of a thread that was not mentioned before."""
+        if self.known.rows == self.known.room:
+            self.known.grow()
+        thread = self.known.rows
+        self.known.pid[thread] = pid
+        self.known.tid[thread] = tid
+        self.known.offset[thread] = offset
+        self.known.gone[thread] = gone
+        self.known.rows = thread + 1
+        return thread
+
+    def identity(self, pid: int, tid: int, offset: int) -> int:
+        """Id of a thread by its koids, entered where it is new."""
+        thread = self.identities.get(pid, tid)
+        if thread < 0:
+            thread = self.add_thread(pid, tid, offset, 0)
+            self.identities.put(pid, tid, thread)
+        return thread
+
+    def absent_thread(self, index: int, offset: int) -> int:
+        """Id of an indexed thread that the cache lacks; reported where it is not registered."""
+        entry = self.absent_threads[index]
+        if entry >> GENERATION_AT != self.generation:
+            thread = self.thread_map.get(self.epoch, index)
+            if thread >= 0:
+                self.threads[index] = (self.generation << GENERATION_AT) | thread
+                return thread
+            if self.current:
+                thread = self.thread_map.get(self.table.epoch[0], index)
+            if thread >= 0:
+                thread |= BORROWED
+            else:
+                thread = self.thread_map.get(self.epoch, THREAD_GONE + index)
+                if thread < 0:
+                    thread = self.add_thread(0, 0, offset, index + 1)
+                    self.thread_map.put(self.epoch, THREAD_GONE + index, thread)
+            entry = (self.generation << GENERATION_AT) | thread
+            self.absent_threads[index] = entry
+        if entry & BORROWED:
+            self.note(OF_DEFAULT_PROVIDER, offset, index)
+        else:
+            self.note(THREAD_NOT_REGISTERED, offset, index)
+        return entry & LOW31

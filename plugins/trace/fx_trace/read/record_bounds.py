@@ -1,0 +1,173 @@
+"""Where records begin and end, for scans: sizes, stretches of zero words, and the end of damage."""
+
+from __future__ import annotations
+
+from fx_trace.layout import MINIMUM_WORDS, SOUND_RUN
+from fx_trace.numbers import (
+    ARG_BLOB,
+    ARG_DOUBLE,
+    ARG_INT64,
+    ARG_KOID,
+    ARG_NAME_AT,
+    ARG_POINTER,
+    ARG_STRING,
+    ARG_VALUE_AT,
+    EVENT_ARGS_AT,
+    EVENT_CATEGORY_AT,
+    EVENT_COUNTER,
+    EVENT_DURATION_COMPLETE,
+    EVENT_FLOW_END,
+    EVENT_INSTANT,
+    EVENT_KIND_AT,
+    EVENT_NAME_AT,
+    EVENT_THREAD_AT,
+    LOG_LENGTH_AT,
+    LOG_THREAD_AT,
+    RECORD_EVENT,
+    RECORD_LARGE,
+    RECORD_LOG,
+    RECORD_STRING,
+    RECORD_THREAD,
+    SIZE_AT,
+    STRING_INDEX_AT,
+    STRING_LENGTH_AT,
+    THREAD_INDEX_AT,
+    UNUSED_LOG,
+    UNUSED_STRING,
+    UNUSED_THREAD,
+)
+from fxframework.kernels.buffers import view
+
+__all__ = ["RecordBounds"]
+
+SIZE_BITS = 0xFFF
+LARGE_SIZE_BITS = 0xFFFFFFFF
+INLINE = 0x8000
+RUN = SOUND_RUN
+
+
+class RecordBounds:
+    """The words of a trace (int64) as records; ``least`` has, by record type, their least size.
+
+    ``least`` is 0 for the types that the format does not define.
+    """
+
+    def __init__(self, words: memoryview) -> None:
+        self.words = memoryview(words)
+        self.total = len(words)
+        self.least = view([MINIMUM_WORDS.get(kind, 0) for kind in range(16)], "i8")
+
+    def size_of(self, word: int) -> int:
+        """Words of the record with this header."""
+        if word & 15 == RECORD_LARGE:
+            return (word >> SIZE_AT) & LARGE_SIZE_BITS
+        return (word >> SIZE_AT) & SIZE_BITS
+
+    def zeros_end(self, at: int) -> int:
+        """The word after the zero words that begin at word ``at``."""
+        while at < self.total and self.words[at] == 0:
+            at += 1
+        return at
+
+    def sound_size(self, at: int) -> int:
+        """Words of the record at word ``at``; 0 where there can be none of a defined type."""
+        if at >= self.total:
+            return 0
+        word = self.words[at]
+        size = self.size_of(word)
+        least = self.least[word & 15]
+        if word == 0 or least == 0 or size < least or size > self.total - at:
+            return 0
+        return size
+
+    def resume(self, at: int) -> int:
+        """The first word from ``at`` on where records follow again; the end where none do.
+
+        That is before three records of sound sizes, or before one whose contents fill it exactly
+        and that another sound one or the end follows.
+        """
+        while at < self.total and not self.follows(at):
+            at += 1
+        return at
+
+    def follows(self, at: int) -> bool:
+        """Whether records follow at word ``at``."""
+        size = self.sound_size(at)
+        if size == 0:
+            return False
+        after = at + size
+        if self.is_exact(at, after) and (after == self.total or self.sound_size(after)):
+            return True
+        run = 1
+        while run < RUN and size:
+            size = self.sound_size(after)
+            after += size
+            run += 1
+        return size != 0
+
+    def is_exact(self, at: int, end: int) -> bool:
+        """Whether a string, thread, event or log fills words ``at`` to ``end`` exactly."""
+        word = self.words[at]
+        kind = word & 15
+        if kind == RECORD_STRING:
+            length = (word >> STRING_LENGTH_AT) & 0x7FFF
+            return (
+                (word & UNUSED_STRING) == 0
+                and (word >> STRING_INDEX_AT) & 0x7FFF != 0
+                and length != 0
+                and at + 1 + ((length + 7) >> 3) == end
+            )
+        if kind == RECORD_THREAD:
+            return (
+                (word & UNUSED_THREAD) == 0
+                and (word >> THREAD_INDEX_AT) & 0xFF != 0
+                and at + 3 == end
+            )
+        if kind == RECORD_LOG:
+            length = (word >> LOG_LENGTH_AT) & 0x7FFF
+            inline = 0 if (word >> LOG_THREAD_AT) & 0xFF else 2
+            return (
+                (word & UNUSED_LOG) == 0
+                and length != 0
+                and at + 2 + inline + ((length + 7) >> 3) == end
+            )
+        return kind == RECORD_EVENT and self.is_exact_event(word, at, end)
+
+    def is_exact_event(self, word: int, at: int, end: int) -> bool:
+        """The same of an event, which has to have a name."""
+        kind = (word >> EVENT_KIND_AT) & 15
+        name = (word >> EVENT_NAME_AT) & 0xFFFF
+        if kind > EVENT_FLOW_END or name == 0:
+            return False
+        after = at + 2 + (0 if (word >> EVENT_THREAD_AT) & 0xFF else 2)
+        after += self.inline_words((word >> EVENT_CATEGORY_AT) & 0xFFFF) + self.inline_words(name)
+        count = (word >> EVENT_ARGS_AT) & 15
+        while count > 0:
+            if after >= end:
+                return False
+            size = (self.words[after] >> SIZE_AT) & SIZE_BITS
+            if size == 0 or size != self.argument_words(self.words[after]):
+                return False
+            after += size
+            count -= 1
+        if kind == EVENT_COUNTER or kind >= EVENT_DURATION_COMPLETE:
+            after += 1
+        return after == end or (kind == EVENT_INSTANT and after + 1 == end)
+
+    def inline_words(self, ref: int) -> int:
+        """Words that a string reference has behind the header."""
+        return ((ref & 0x7FFF) + 7) >> 3 if ref & INLINE else 0
+
+    def argument_words(self, word: int) -> int:
+        """Words that an argument with this header needs; 0 for types that are not defined."""
+        kind = word & 15
+        if kind > ARG_BLOB:
+            return 0
+        words = 1 + self.inline_words((word >> ARG_NAME_AT) & 0xFFFF)
+        if kind == ARG_STRING:
+            words += self.inline_words((word >> ARG_VALUE_AT) & 0xFFFF)
+        elif (ARG_INT64 <= kind <= ARG_DOUBLE) or kind == ARG_POINTER or kind == ARG_KOID:
+            words += 1
+        elif kind == ARG_BLOB:
+            words += (((word >> ARG_VALUE_AT) & LARGE_SIZE_BITS) + 7) >> 3
+        return words

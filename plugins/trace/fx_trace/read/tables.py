@@ -1,0 +1,385 @@
+"""The tables of a trace: their schemas, and their columns made of raw rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fx_trace import layout
+from fx_trace import numbers as n
+from fx_trace.read.first_pass import IS_FLOW, IS_SLICE, TracePass
+from fx_trace.read.match import Durations
+from fx_trace.read.times import Part
+from fxframework.io import arena
+from fxframework.kernels.buffers import view
+from fxframework.kit.scanned import Columns, Stretch, value_columns
+from fxframework.model.schema import NAME, STANDARD_TABLES, THREAD, TICKS, TS, Column, TableSchema
+from fxframework.model.strings import StringPool, TextColumn
+
+__all__ = ["SCHEMAS", "STREAMED", "small_columns", "stretch_of"]
+
+I64 = NDArray[np.int64]
+SCOPE_ASYNC = 255
+"""Scope of an asynchronous instant."""
+OBJECTS = TableSchema(
+    "trace_objects",
+    "an annotation of a kernel object or of a userspace object",
+    (
+        Column("kind", "u1", "which kind of object", values={0: "kernel", 1: "userspace"}),
+        Column("type", "u1", "ZX_OBJ_TYPE of a kernel object, else 0"),
+        Column("id", "u8", "koid of a kernel object, pointer of a userspace one"),
+        Column("pid", "u8", "koid of the process it belongs to; 0 not given"),
+        NAME,
+    ),
+)
+PROFILER = TableSchema(
+    "trace_profiler",
+    "a record of the CPU profiler: a module, a mapping of one, or a backtrace",
+    (
+        TS,
+        TICKS,
+        Column("kind", "u1", "what it is", values=layout.PROFILER_NAMES),
+        THREAD,
+        Column("pid", "u8", "koid of the process"),
+        Column("module", "i4", "number of the module; -1 in a backtrace"),
+        NAME,
+        Column("build_id", "code", "build id of a module, in hex"),
+        Column("flags", "u4", "of a mapping 1 readable, 2 writable, 4 executable; of a backtrace"),
+        Column("address", "u8", "first address of a mapping"),
+        Column("size", "u8", "bytes of a mapping"),
+        Column("vaddr", "u8", "address within the module of the mapping's first byte"),
+        Column("frames", "bytes", "a backtrace's code addresses, 8 bytes each"),
+    ),
+)
+ANNOTATION = Column("trace_annotation", "code", "name of the object that a pointer or koid means")
+SCHEMAS: Mapping[str, TableSchema] = {
+    **{
+        name: STANDARD_TABLES[name]
+        for name in (
+            "processes",
+            "threads",
+            "slices",
+            "instants",
+            "counters",
+            "flows",
+            "sched",
+            "logs",
+        )
+    },
+    "args": STANDARD_TABLES["args"].extended(ANNOTATION),
+    "blobs": STANDARD_TABLES["blobs"],
+    "trace_objects": OBJECTS,
+    "trace_profiler": PROFILER,
+}
+STREAMED = frozenset(SCHEMAS) - {"processes", "threads"}
+"""Tables with a row for each record of a kind."""
+
+_SLICE_KINDS = (n.EVENT_DURATION_BEGIN, n.EVENT_DURATION_COMPLETE, n.EVENT_ASYNC_BEGIN)
+_SLICE_KIND = np.zeros(256, np.uint8)
+_SLICE_KIND[list(_SLICE_KINDS)] = (0, 1, 2)
+_INSTANT_KINDS = (n.EVENT_INSTANT, n.EVENT_ASYNC_INSTANT)
+_IS_INSTANT = np.zeros(256, np.bool_)
+_IS_INSTANT[list(_INSTANT_KINDS)] = True
+_FLOW_KINDS = tuple(range(n.EVENT_FLOW_BEGIN, n.EVENT_FLOW_END + 1))
+
+
+class _Picked:
+    """Rows picked by a mask or by indices; all of them are taken as they are, without copying."""
+
+    def __init__(self, rows: NDArray[Any]) -> None:
+        if rows.dtype == np.bool_:
+            self.count = rows.size if rows.strides == (0,) else int(np.count_nonzero(rows))
+            self._index = None if self.count == rows.size else np.flatnonzero(rows)
+        else:
+            self.count = int(rows.size)
+            self._index = rows
+
+    def __call__(self, column: NDArray[Any]) -> NDArray[Any]:
+        return column if self._index is None else column[self._index]
+
+
+class _Maker:
+    """Makes the columns of a part, each when it is asked for. It does not refer to the capture."""
+
+    def __init__(
+        self, passed: TracePass, part: Part, pool: StringPool, data: NDArray[np.uint8]
+    ) -> None:
+        self.passed = passed
+        self.chunk = part.chunk
+        self.times = part.times
+        self.pool = pool
+        self.data = data
+
+    def events_where(self, mask: NDArray[np.bool_], kinds: tuple[int, ...]) -> _Picked:
+        """The rows of events of these types, of which ``mask`` has the same by number."""
+        kind = self.chunk.events.kind
+        seen = self.passed.scanner.seen
+        if not seen(*kinds):
+            return _Picked(np.zeros(0, np.int64))
+        if seen(*kinds) == seen(*range(n.EVENT_FLOW_END + 1)):
+            return _Picked(np.broadcast_to(np.True_, kind.size))
+        return _Picked(mask[kind])
+
+    def common(self, picked: _Picked) -> Columns:
+        """The columns that every event has."""
+        events, times = self.chunk.events, self.times
+        return {
+            "offset": lambda: picked(events.offset),
+            "ts": lambda: picked(times.events),
+            "ticks": lambda: picked(events.ticks).view(np.uint64),
+            "thread": lambda: picked(events.thread),
+            "category": lambda: picked(events.category),
+            "name": lambda: picked(events.name),
+        }
+
+    def slices(self) -> tuple[int, Columns]:
+        """Durations and asynchronous operations."""
+        events, times, spans = self.chunk.events, self.times, self.passed.spans
+        seen = self.passed.scanner.seen
+        picked = self.events_where(IS_SLICE, _SLICE_KINDS)
+        first = self.chunk.first["slices"]
+        mine = slice(first, first + picked.count)
+
+        def ids() -> NDArray[np.uint64]:
+            if not seen(n.EVENT_ASYNC_BEGIN):
+                return np.broadcast_to(np.uint64(0), picked.count)
+            kind = picked(events.kind)
+            return np.where(kind == n.EVENT_ASYNC_BEGIN, picked(events.word), 0).view(np.uint64)
+
+        def kinds() -> NDArray[np.uint8]:
+            for kind in _SLICE_KINDS:
+                if seen(kind) == seen(*_SLICE_KINDS):
+                    return np.broadcast_to(_SLICE_KIND[kind], picked.count)
+            of_each: NDArray[np.uint8] = _SLICE_KIND[picked(events.kind)]
+            return of_each
+
+        def durations() -> I64:
+            out: I64 = arena.empty(picked.count, np.int64)
+            ts = np.ascontiguousarray(picked(times.events))
+            Durations(view(ts, "i8"), view(spans.end[mine], "i8"), out).run()
+            return out
+
+        return picked.count, {
+            **self.common(picked),
+            "dur": durations,
+            "depth": lambda: spans.depth[mine],
+            "parent": lambda: spans.parent[mine],
+            "kind": kinds,
+            "id": ids,
+        }
+
+    def instants(self) -> tuple[int, Columns]:
+        """Points in time."""
+        events = self.chunk.events
+        picked = self.events_where(_IS_INSTANT, _INSTANT_KINDS)
+        kind, word = picked(events.kind), picked(events.word)
+        plain = kind == n.EVENT_INSTANT
+        return picked.count, {
+            **self.common(picked),
+            "scope": lambda: np.where(plain, word, SCOPE_ASYNC).astype(np.uint8),
+            "id": lambda: np.where(plain, 0, word).view(np.uint64),
+        }
+
+    def flows(self) -> tuple[int, Columns]:
+        """Points of flows."""
+        events, spans = self.chunk.events, self.passed.spans
+        picked = self.events_where(IS_FLOW, _FLOW_KINDS)
+        first = self.chunk.first["flows"]
+        return picked.count, {
+            **self.common(picked),
+            "id": lambda: picked(events.word).view(np.uint64),
+            "phase": lambda: (picked(events.kind) - n.EVENT_FLOW_BEGIN).astype(np.uint8),
+            "slice": lambda: spans.flows[first : first + picked.count],
+        }
+
+    def counters(self) -> tuple[int, Columns]:
+        """Values of counters."""
+        counters, events, args = self.chunk.counters, self.chunk.events, self.chunk.args
+        picked = _Picked(counters.event)
+        arg = counters.arg
+        kind, value = args.type[arg], args.value[arg]
+        is_double = kind == n.ARG_DOUBLE
+
+        def values() -> NDArray[np.float64]:
+            unsigned = (kind == n.ARG_UINT64) & (value < 0)
+            out = np.where(unsigned, value.view(np.uint64).astype(np.float64), value)
+            return np.where(is_double, value.view(np.float64), out)
+
+        return picked.count, {
+            **self.common(picked),
+            "id": lambda: picked(events.word).view(np.uint64),
+            "series": lambda: args.name[arg],
+            "value": values,
+            "value_int": lambda: np.where(is_double, 0, value),
+            "is_int": lambda: ~is_double,
+        }
+
+    def sched(self) -> tuple[int, Columns]:
+        """Context switches and wakeups."""
+        sched, passed = self.chunk.sched, self.passed
+        legacy = sched.kind == n.SCHED_LEGACY_SWITCH
+
+        def threads(column: I64, rows: NDArray[np.bool_]) -> NDArray[np.int32]:
+            return np.where(legacy, column, passed.thread_ids(column, rows)).astype(np.int32)
+
+        return int(sched.kind.size), {
+            "offset": sched.offset,
+            "ts": self.times.sched,
+            "ticks": sched.ticks.view(np.uint64),
+            "cpu": lambda: sched.cpu.astype(np.uint16),
+            "kind": sched.kind,
+            "prev": lambda: threads(sched.prev, sched.kind == n.SCHED_SWITCH),
+            "next": lambda: threads(sched.next, ~legacy),
+            "prev_state": sched.state,
+            "prev_priority": sched.prev_priority,
+            "next_priority": sched.next_priority,
+        }
+
+    def logs(self) -> tuple[int, Columns]:
+        """Log records."""
+        logs, passed, data = self.chunk.logs, self.passed, self.data
+        rows = int(logs.thread.size)
+        none = np.broadcast_to(np.int32(-1), rows)
+        return rows, {
+            "offset": logs.offset,
+            "ts": self.times.logs,
+            "ticks": logs.ticks.view(np.uint64),
+            "severity": np.broadcast_to(np.uint8(0), rows),
+            "severity_name": none,
+            "pid": lambda: passed.pids[logs.thread],
+            "tid": lambda: passed.tids[logs.thread],
+            "tags": none,
+            "component": none,
+            "message": lambda: TextColumn.gather(data, logs.start, logs.length),
+            "file": none,
+            "line": np.broadcast_to(np.uint32(0), rows),
+            "dropped": np.broadcast_to(np.uint64(0), rows),
+        }
+
+    def blobs(self) -> tuple[int, Columns]:
+        """Bytes of other formats."""
+        blobs = self.chunk.blobs
+        return int(blobs.type.size), {
+            "offset": blobs.offset,
+            "name": blobs.name,
+            "type": blobs.type,
+            "size": lambda: blobs.length.view(np.uint64),
+            "data": lambda: np.column_stack((blobs.start, blobs.length)),
+        }
+
+    def objects(self) -> tuple[int, Columns]:
+        """Annotations of objects."""
+        objects = self.chunk.objects
+        return int(objects.kind.size), {
+            "offset": objects.offset,
+            "kind": objects.kind,
+            "type": objects.type,
+            "id": objects.value.view(np.uint64),
+            "pid": objects.pid.view(np.uint64),
+            "name": objects.name,
+        }
+
+    def profiler(self) -> tuple[int, Columns]:
+        """Modules, mappings and backtraces."""
+        rows, pool = self.chunk.profiler, self.pool
+
+        def build_ids() -> NDArray[np.int32]:
+            codes, inverse = np.unique(rows.build_id, return_inverse=True)
+            as_hex = [
+                -1 if code < 0 else pool.intern(pool.bytes_of(code).hex().encode())
+                for code in codes.tolist()
+            ]
+            return np.array(as_hex, np.int32)[inverse]
+
+        return int(rows.kind.size), {
+            "offset": rows.offset,
+            "ts": self.times.profiler,
+            "ticks": rows.ticks.view(np.uint64),
+            "kind": rows.kind,
+            "thread": rows.thread,
+            "pid": rows.pid.view(np.uint64),
+            "module": rows.module,
+            "name": rows.name,
+            "build_id": build_ids,
+            "flags": rows.flags.view(np.uint32),
+            "address": rows.address.view(np.uint64),
+            "size": rows.size.view(np.uint64),
+            "vaddr": rows.vaddr.view(np.uint64),
+            "frames": lambda: np.column_stack((rows.start, rows.length)),
+        }
+
+    def args(self) -> tuple[int, Columns]:
+        """Arguments."""
+        args, annotations, passed = self.chunk.args, self.chunk.annotations, self.passed
+        rows = int(args.type.size)
+
+        def parents() -> I64:
+            if not passed.scanner.scan.end_args:
+                return args.parent
+            later = np.flatnonzero(args.parent < -1)
+            parent = args.parent.copy()
+            parent[later] = passed.spans.ends[-2 - parent[later]]
+            return parent
+
+        def annotated() -> NDArray[np.int32]:
+            if not annotations.arg.size:
+                return np.broadcast_to(np.int32(-1), rows)
+            names = np.full(rows, -1, np.int32)
+            names[annotations.arg] = annotations.name
+            return names
+
+        return rows, {
+            "offset": args.offset,
+            "table": args.table,
+            "parent": parents,
+            "name": args.name,
+            "type": args.type,
+            **value_columns(args.type, args.value, passed.scanner.scan.types_seen),
+            "trace_annotation": annotated,
+        }
+
+
+_MAKERS: dict[str, Callable[[_Maker], tuple[int, Columns]]] = {
+    "slices": _Maker.slices,
+    "instants": _Maker.instants,
+    "counters": _Maker.counters,
+    "flows": _Maker.flows,
+    "sched": _Maker.sched,
+    "logs": _Maker.logs,
+    "args": _Maker.args,
+    "blobs": _Maker.blobs,
+    "trace_objects": _Maker.objects,
+    "trace_profiler": _Maker.profiler,
+}
+
+
+def stretch_of(
+    name: str, passed: TracePass, part: Part, pool: StringPool, data: NDArray[np.uint8]
+) -> Stretch:
+    """The rows of a streamed table that a part holds."""
+    rows, columns = _MAKERS[name](_Maker(passed, part, pool, data))
+    return Stretch(part.chunk.first[name], rows, columns)
+
+
+def small_columns(name: str, passed: TracePass, pool: StringPool) -> Columns:
+    """The columns of `threads` or `processes`, but ``row``."""
+    if name == "threads":
+        names = passed.names.copy()
+        for thread in np.flatnonzero(passed.gone).tolist():
+            names[thread] = pool.intern(f"<thr#{int(passed.gone[thread]) - 1}>".encode())
+        return {
+            "offset": passed.thread_offsets,
+            "id": np.arange(passed.pids.size, dtype=np.int32),
+            "pid": passed.pids,
+            "tid": passed.tids,
+            "name": names,
+        }
+    pids = [pid for pid, _ in passed.processes]
+    return {
+        "offset": np.array([offset for _, offset in passed.processes], np.int64),
+        "pid": np.array(pids, np.uint64),
+        "name": np.array([passed.process_names.get(pid, -1) for pid in pids], np.int32),
+    }
