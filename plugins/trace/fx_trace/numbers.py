@@ -156,7 +156,7 @@ UNUSED_LARGE = _unused(layout.LARGE_BLOB)
 UNUSED_LARGE_WITH = _unused(layout.LARGE_BLOB_METADATA_FORMAT)
 UNUSED_LARGE_WITHOUT = _unused(layout.LARGE_BLOB_FORMAT)
 
-# --- What a scan counts beside 16 * record type + subtype ------------------------------------------
+# --- What a scan counts beside 16 * record type + subtype ----------------------------------------
 
 KIND_PADDING = 256
 KIND_UNKNOWN = 257
@@ -173,6 +173,9 @@ INVALID_END = -0x7FFFFFFFFFFFFFFF - 1
 
 SIGN = INVALID_END
 """The highest bit, as int64."""
+
+FLOW_BEGIN_PHASE, FLOW_END_PHASE = 0, 2
+"""Phases of flows, as in the table."""
 
 # --- Tables that arguments belong to -------------------------------------------------------------
 

@@ -95,7 +95,7 @@ def _zeros_end(view: memoryview, at: int, whole: int) -> int:
 
 
 def _resume(view: memoryview, order: str, at: int, whole: int) -> int:
-    """Where to go on after damage at byte ``at``: at the next sound records, or the last word's end.
+    """Where to go on after damage at byte ``at``: at the next sound records, or the end.
 
     That is before three records of sound sizes, or before one whose contents fill it exactly and
     that another one or the end follows.

@@ -22,6 +22,7 @@ from fx_trace.read.cursor import refusal
 from fx_trace.read.decoder import RecordDecoder, RecordEncoder
 from fx_trace.read.first_pass import TracePass
 from fx_trace.read.reader import TraceCapture
+from fx_trace.read.record_bounds import RecordBounds
 from fx_trace.read.records import (
     Damaged,
     Padding,
@@ -35,13 +36,11 @@ from fx_trace.read.scanner import Scanner
 from fx_trace.write.buffer import (
     DAMAGED,
     DROPPED_AT,
-    FOUND,
     HEADER,
     PADDING,
     RECORDS,
     BufferHeader,
     Image,
-    metadata_records,
 )
 from fxframework.io.limits import Limits
 from fxframework.io.sink import Sink
@@ -234,7 +233,7 @@ class BufferCapture(TraceCapture):
 
     @property
     def framed_bytes(self) -> int:
-        # The odd bytes of an image that was cut are a stretch of their own.
+        """Bytes in which records are looked for; the odd ones of a cut image are damage."""
         return self.source.size // WORD * WORD
 
     def scanner(self) -> Scanner:
@@ -262,19 +261,13 @@ class BufferCapture(TraceCapture):
     @functools.cached_property
     def _metadata_words(self) -> dict[int, I64]:
         """By the first byte of a stretch of records: the words where metadata stands in it."""
-        found = np.zeros(FOUND + 1, np.int64)
+        bounds = RecordBounds(self.words)
         limit = self.request.limits.max_record
         places: dict[int, I64] = {}
         for part in self.image.stretches:
-            if part.kind != RECORDS:
-                continue
-            at, end = part.start // WORD, part.end // WORD
-            walk = metadata_records.for_size(part.end - part.start)
-            pieces: list[I64] = []
-            while at < end:
-                at = int(walk(self.words, at, end, limit, found))
-                pieces.append(found[1 : 1 + int(found[0])].copy())
-            places[part.start] = np.concatenate(pieces)
+            if part.kind == RECORDS:
+                found = bounds.metadata_in(part.start // WORD, part.end // WORD, limit)
+                places[part.start] = np.array(found, np.int64)
         return places
 
     def as_archive(self) -> TraceCapture:

@@ -507,6 +507,7 @@ class OtherRecords(FieldReader):
         name = self.string(name_ref, name_at, offset, NOT_UTF8)
         if form == LARGE_WITH_METADATA:
             self.thread_at(thread_ref, thread_at)
+            self.time_of(self.words[thread_at - 1])
         self.padded(after + 1, length)
         self.leftover(after + 1 + ((length + 7) >> 3))
         self.at = at

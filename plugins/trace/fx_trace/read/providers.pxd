@@ -32,7 +32,8 @@ cdef class Providers:
     cdef readonly long long epoch, epochs, generation, current, clock, wall
     cdef readonly bint ready
     cdef long long[::1] strings, absent_strings, threads, absent_threads
-    cdef PairMap string_map, thread_map, identities, markers, numbers, clock_map
+    cdef PairMap string_map, thread_map, markers, numbers
+    cdef readonly PairMap identities, clock_map
     cdef readonly ThreadRows known
     cdef readonly ProviderRows table
     cdef readonly ClockRows clocks

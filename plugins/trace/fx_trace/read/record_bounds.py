@@ -26,6 +26,7 @@ from fx_trace.numbers import (
     RECORD_EVENT,
     RECORD_LARGE,
     RECORD_LOG,
+    RECORD_METADATA,
     RECORD_STRING,
     RECORD_THREAD,
     SIZE_AT,
@@ -153,6 +154,56 @@ class RecordBounds:
         if kind == EVENT_COUNTER or kind >= EVENT_DURATION_COMPLETE:
             after += 1
         return after == end or (kind == EVENT_INSTANT and after + 1 == end)
+
+    def sizes_end(self, at: int, end: int) -> int:
+        """The word at which records end that begin at word ``at``, going by their sizes alone.
+
+        Up to a size of zero, or a record that passes word ``end``; one that fills the rest exactly
+        counts, which the scan of the reference manager loses.
+        """
+        while at < end:
+            size = self.size_of(self.words[at])
+            if size == 0 or size > end - at:
+                break
+            at += size
+        return at
+
+    def metadata_after(self, at: int, end: int, max_record: int) -> int:
+        """The first word from ``at``, where a record begins, with a metadata record; or ``end``.
+
+        Records are framed as a scan of the words before ``end`` does.
+        """
+        total = self.total
+        self.total = end
+        while at < end:
+            word = self.words[at]
+            size = self.sound_size(at)
+            if word and size and word & 15 == RECORD_METADATA:
+                if max_record == 0 or size * 8 <= max_record:
+                    break
+            if word == 0:
+                at += 1
+            elif size or self.is_framed(at):
+                at += self.size_of(word)
+            else:
+                at = self.resume(at + 1)
+        self.total = total
+        return at
+
+    def is_framed(self, at: int) -> bool:
+        """Whether a record of a type that is not defined has a size that fits."""
+        size = self.size_of(self.words[at])
+        return self.least[self.words[at] & 15] == 0 and 0 < size <= self.total - at
+
+    def metadata_in(self, at: int, end: int, max_record: int) -> list[int]:
+        """The words from ``at`` to ``end`` at which metadata records begin."""
+        found = []
+        while at < end:
+            at = self.metadata_after(at, end, max_record)
+            if at < end:
+                found.append(at)
+                at += self.size_of(self.words[at])
+        return found
 
     def inline_words(self, ref: int) -> int:
         """Words that a string reference has behind the header."""

@@ -82,3 +82,13 @@ cdef class ClockRows(Rows):
 @cython.final
 cdef class SegmentRows(Rows):
     cdef public long long[::1] clock, events, sched, logs, profiler
+
+
+@cython.final
+cdef class LinkRows(Rows):
+    cdef public long long[::1] owner, needed
+
+
+@cython.final
+cdef class LargeRows(Rows):
+    cdef public long long[::1] word, start, nbytes

@@ -15,6 +15,8 @@ __all__ = [
     "ClockRows",
     "CounterRows",
     "EventRows",
+    "LargeRows",
+    "LinkRows",
     "LogRows",
     "NoteRows",
     "ObjectRows",
@@ -224,3 +226,15 @@ class SegmentRows(Rows):
         ("logs", "i8"),
         ("profiler", "i8"),
     )
+
+
+class LinkRows(Rows):
+    """An object that may be kept, and a record that it needs: words of the file."""
+
+    COLUMNS = (("owner", "i8"), ("needed", "i8"))
+
+
+class LargeRows(Rows):
+    """Large records that are kept: their word, and the word and length of their category."""
+
+    COLUMNS = (("word", "i8"), ("start", "i8"), ("nbytes", "i8"))

@@ -23,9 +23,8 @@ from numpy.typing import NDArray
 from fx_trace import layout
 from fx_trace.layout import BUFFER_HEADER, BUFFER_HEADER_BYTES, BufferingMode, buffer_field_offset
 from fx_trace.read.cursor import refusal
-from fx_trace.read.legacy import minimum, size_of, sound_after
+from fx_trace.read.record_bounds import RecordBounds
 from fxframework.errors import WriteRefusedError
-from fxframework.io.jit import kernel
 from fxframework.io.words import WORD
 from fxframework.model.target import Memory
 
@@ -322,49 +321,6 @@ def _pair(left: dict[str, Any], key: str) -> tuple[int, int]:
 # --- Where the records are ---------------------------------------------------------------------
 
 
-@kernel
-def written_end(words, start, end):  # type: ignore[no-untyped-def]
-    """The word at which records end that begin at word ``start``, going by their sizes alone.
-
-    Up to a size of zero, or a record that does not fit; one that exactly fits is taken, which the
-    reference manager's scan loses (notes §3.3).
-    """
-    at = start
-    while at < end:
-        size = size_of(words[at])
-        if size == 0 or size > end - at:
-            break
-        at += size
-    return at
-
-
-@kernel
-def metadata_records(words, start, end, max_record, found):  # type: ignore[no-untyped-def]
-    """The words where metadata records begin, in ``found`` from 1 on; ``found[0]`` counts them.
-
-    Frames records as ``scan`` does. Gives where to go on: ``end``, unless ``found`` is full.
-    """
-    at = start
-    count = 0
-    while at < end and count + 1 < len(found):
-        word = words[at]
-        if word == 0:
-            at += 1
-            continue
-        size = size_of(word)
-        least = minimum(word & 15)
-        if size == 0 or size > end - at or size < least:
-            after = sound_after(words, at + 1, end)
-            at = after if after >= 0 else end
-            continue
-        if word & 15 == 0 and (max_record == 0 or size * 8 <= max_record):
-            count += 1
-            found[count] = at
-        at += size
-    found[0] = count
-    return at
-
-
 @attrs.frozen(kw_only=True)
 class Region:
     """One buffer of an image, as it is to be read."""
@@ -403,8 +359,9 @@ def reading_plan(header: BufferHeader, data: U8) -> Iterator[Region]:
         used = min(end, there // WORD * WORD)
         if scanned:
             limit = (offset + there) // WORD
-            walk = written_end.for_size(there)
-            used = WORD * int(walk(words, offset // WORD, limit)) - offset if there else 0
+            used = 0
+            if there:
+                used = WORD * RecordBounds(words).sizes_end(offset // WORD, limit) - offset
         yield Region(
             name=name, offset=offset, used=used, size=there, recorded_end=end, scanned=scanned
         )

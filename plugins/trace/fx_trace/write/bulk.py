@@ -19,8 +19,10 @@ from fx_trace.layout import ArgType, EventType, RecordType
 from fx_trace.read.arguments import Argument
 from fx_trace.read.cursor import refusal
 from fx_trace.read.records import Blob, Initialization, KernelObject
-from fx_trace.write import pack as packing
+from fx_trace.write import items as packing
+from fx_trace.write.pack import CountUses, Pack, Unfold
 from fxframework.io.words import U64_MAX, pad8
+from fxframework.kernels.buffers import view
 from fxframework.model.clock import NS_MAX
 from fxframework.model.schema import TABLE_CODES
 from fxframework.model.strings import StringPool, TextColumn
@@ -186,14 +188,18 @@ class Bulk:
             order = np.lexsort((table.array("depth"), place, time))
         elif not bool(np.all(time[1:] >= time[:-1])):
             order = np.argsort(time, kind="stable")
-        rows, ends = np.empty(2 * count, np.int64), np.empty(2 * count, np.uint8)
-        nearest, below = np.full(count, -1, np.int64), np.full(count, -1, np.int64)
         threads = self._listed(table.array("thread")).astype(np.int64)
-        made = packing.unfold.for_size(32 * count)(
-            order, threads, time, dur, parent, told, nearest, below,
-            np.full(self.pids.size, -1, np.int64), rows, ends,
-        )  # fmt: skip
-        return told, rows[:made], ends[:made]
+        if not order.size:
+            order = np.arange(count)
+        columns = {"thread": threads, "time": time, "dur": dur, "parent": parent}
+        unfold = Unfold(
+            order,
+            {name: view(column, "i8") for name, column in columns.items()},
+            told,
+            self.pids.size,
+        )
+        made = unfold.run()
+        return told, np.asarray(unfold.rows)[:made], np.asarray(unfold.ends)[:made]
 
     def _instants(self, table: Table) -> list[_Block]:
         scope = table.array("scope")
@@ -265,7 +271,7 @@ class Bulk:
         prev, following = (
             self._listed(table.array(name).astype(np.int64)) for name in ("prev", "next")
         )
-        block.rows = packing.Rows(
+        block.rows = packing.RecordRows(
             bits=bits,
             prev=np.where(legacy, prev, self.tids[prev + 1]),
             next=np.where(legacy, following, self.tids[following + 1]),
@@ -318,7 +324,7 @@ class Bulk:
             word=np.arange(rows, dtype=np.int64),
             numbers=table.array("row"),
         )
-        block.rows = packing.Rows(
+        block.rows = packing.RecordRows(
             bits=_NONE, prev=_NONE, next=_NONE, start=starts, length=cut, message=message.data
         )
         return [block]
@@ -347,7 +353,7 @@ class Bulk:
         """The items of all blocks, one block behind the other."""
         at = 0
         rows = 0
-        gathered: list[packing.Rows] = []
+        gathered: list[packing.RecordRows] = []
         for block in self._blocks:
             block.first = at
             block.thread = self._listed(block.thread)
@@ -386,7 +392,8 @@ class Bulk:
         if len(self._blocks) == 1:
             depth = self._blocks[0].depth
             depth = np.broadcast_to(depth, time.size) if depth.size == 1 else depth
-            if packing.in_order.for_size(8 * time.size)(time, np.ascontiguousarray(depth)):
+            later = time[1:] > time[:-1]
+            if bool((later | ((time[1:] == time[:-1]) & (depth[1:] >= depth[:-1]))).all()):
                 return
             self.order = np.lexsort((depth, time))
         else:
@@ -522,13 +529,13 @@ class Bulk:
         items, args = self.items, self.args
         strings = np.zeros(len(pool) + 1, np.int64)
         threads = np.zeros(self.pids.size, np.int64)
-        if not packing.count_uses.for_size(8 * items.time.size)(items, args, strings, threads):
+        if not CountUses(items, args, strings, threads).run():
             msg = "tables refer to strings that the pool does not have"
             raise ValueError(msg)
         strings[:2] = 0  # null and the empty string are references of their own
-        starts = pool.arrays.starts[: len(pool)]
-        lengths = pool.arrays.lengths[: len(pool)]
-        data = pool.arrays.words.view(np.uint8)
+        starts = pool.pool.array("starts")
+        lengths = pool.pool.array("lengths")
+        data = pool.pool.array("words").view(np.uint8)
         written = _cut_lengths(data, 8 * starts, lengths, wire.MAX_STRING_BYTES)
         chosen = _most(strings, wire.MAX_STRING_INDEX)
         refs = np.zeros(strings.size, np.int64)
@@ -545,7 +552,7 @@ class Bulk:
         self._slotted_threads = _most(threads, wire.MAX_THREAD_INDEX)
         indexes[self._slotted_threads] = np.arange(1, self._slotted_threads.size + 1)
         self.slotted = packing.Slotted(
-            refs, pool.arrays.words, starts, lengths, indexes, self.pids, self.tids
+            refs, pool.pool.array("words"), starts, lengths, indexes, self.pids, self.tids
         )
 
     # --- Bytes ---------------------------------------------------------------------------------
@@ -560,19 +567,17 @@ class Bulk:
     def _events(self) -> Iterator[memoryview]:
         shift = self._shift()
         items = self.items
-        carried = np.zeros(2, np.int64)
-        dropped = np.zeros(3, np.int64)
         out = np.empty(BLOCK + packing.RECORD_WORDS + 1, np.int64)
-        pack = packing.pack.for_size(32 * items.time.size)
-        while int(carried[0]) < items.time.size:
-            words = pack(
-                items, self.args, self.rows, self.slotted, self.order, self.first, shift,
-                carried, dropped, out,
-            )  # fmt: skip
+        pack = Pack(items, self.args, self.rows, self.slotted, self.order, self.first, out)
+        pack.shift = shift
+        while pack.done < items.time.size:
+            words = pack.run()
             yield memoryview(out[:words].view(np.uint8))  # type: ignore[arg-type]
-        self._drop("arguments beyond 15 of a record", int(dropped[packing.D_ARGUMENTS]))
-        self._drop("arguments that a record has no room for", int(dropped[packing.D_TOO_LARGE]))
-        self._drop("arguments of unknown types", int(dropped[packing.D_UNKNOWN]))
+        self._drop("arguments beyond 15 of a record", int(pack.dropped[packing.D_ARGUMENTS]))
+        self._drop(
+            "arguments that a record has no room for", int(pack.dropped[packing.D_TOO_LARGE])
+        )
+        self._drop("arguments of unknown types", int(pack.dropped[packing.D_UNKNOWN]))
 
     def _shift(self) -> int:
         """What is added to times, so that none is negative."""
@@ -683,7 +688,7 @@ class _Block:
         """Of a block that may stand alone, what comes first at one time."""
         self.sequence: I64 = np.full(1, LAST, np.int64)
         """What comes first at one time."""
-        self.rows: packing.Rows | None = None
+        self.rows: packing.RecordRows | None = None
         self.extra: list[_Extra] = []
         self.first = 0
 
@@ -785,13 +790,13 @@ def _cut_lengths(data: NDArray[np.uint8], starts: I64, lengths: I64, limit: int)
     return cut
 
 
-def _wide(rows: packing.Rows, size: int) -> packing.Rows:
+def _wide(rows: packing.RecordRows, size: int) -> packing.RecordRows:
     """Rows of which every column has all its elements, but for the message."""
 
     def wide(column: I64) -> I64:
         return np.broadcast_to(column, size) if column.size == 1 else column
 
-    return packing.Rows(
+    return packing.RecordRows(
         bits=wide(rows.bits),
         prev=wide(rows.prev),
         next=wide(rows.next),
@@ -801,7 +806,7 @@ def _wide(rows: packing.Rows, size: int) -> packing.Rows:
     )
 
 
-def _rows_joined(parts: list[packing.Rows]) -> packing.Rows:
+def _rows_joined(parts: list[packing.RecordRows]) -> packing.RecordRows:
     message = np.concatenate([np.zeros(1, np.uint8), *(part.message for part in parts)])
     columns = [
         np.concatenate([np.zeros(0, np.int64), *(part[at] for part in parts)]) for at in range(4)
@@ -816,7 +821,7 @@ def _rows_joined(parts: list[packing.Rows]) -> packing.Rows:
         at += part.message.size
         begin = stop
     bits, prev, following, starts = columns
-    return packing.Rows(bits, prev, following, starts, lengths, message)
+    return packing.RecordRows(bits, prev, following, starts, lengths, message)
 
 
 def _args_joined(parts: list[packing.ArgumentItems]) -> packing.ArgumentItems:

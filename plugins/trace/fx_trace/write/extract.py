@@ -14,15 +14,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fx_trace import layout
+from fx_trace import numbers as n
 from fx_trace.layout import RecordType
-from fx_trace.read import legacy as k
-from fx_trace.read.columns import Chunk, grown_map, new_map
-from fx_trace.read.reader import Raw, Times, TraceCapture
+from fx_trace.read.reader import TraceCapture
 from fx_trace.read.records import ProviderInfo
-from fx_trace.write import selection as marking
+from fx_trace.read.scanner import Chunk
+from fx_trace.read.times import Part, Times
+from fx_trace.write.needs import Needs
+from fx_trace.write.selection import CopyRecords, EventChoice, FollowFlows
 from fxframework.errors import UsageError, did_you_mean
 from fxframework.io.sink import Sink
 from fxframework.io.words import U64_MAX
+from fxframework.kernels.sorting import stable_order
 from fxframework.model.capture import Capture
 from fxframework.model.clock import NS_MAX, NS_MIN, Clock
 from fxframework.model.rows import category_mask, thread_mask
@@ -32,10 +35,13 @@ __all__ = ["OPEN_SLICES", "cut"]
 
 U8 = NDArray[np.uint8]
 I64 = NDArray[np.int64]
-OPEN_SLICES = {"keep": marking.KEEP, "close": marking.CLOSE, "drop": marking.DROP}
+KEEP, CLOSE, DROP = "keep", "close", "drop"
+OPEN_SLICES = (KEEP, CLOSE, DROP)
 """What becomes of slices that begin before the stretch of time or end after it."""
 BLOCK = 1 << 19
 """Words copied at a time."""
+MAYBE = 2
+"""Mark of a sound blob, object or large record, of which ``Needs`` decides."""
 _SIGN = 1 << 63
 _NAMES = {
     RecordType.STRING: "strings",
@@ -86,7 +92,7 @@ def cut(
     return _Cut(capture, selection, open_slices(options)).run(sink)
 
 
-def open_slices(options: Mapping[str, Any]) -> int:
+def open_slices(options: Mapping[str, Any]) -> str:
     """What the option says is to become of open slices; UsageError where it says nothing known."""
     how = str(options.get("open_slices", "keep"))
     if how not in OPEN_SLICES:
@@ -94,7 +100,7 @@ def open_slices(options: Mapping[str, Any]) -> int:
             f"open_slices is {how!r}{did_you_mean(how, OPEN_SLICES)}",
             remedy=f"it is one of {', '.join(OPEN_SLICES)}",
         )
-    return OPEN_SLICES[how]
+    return how
 
 
 def join(
@@ -104,7 +110,7 @@ def join(
     *,
     providers: ProviderIds,
     name: str,
-    how: int = marking.KEEP,
+    how: str = KEEP,
 ) -> Mapping[str, int]:
     """Write the selected part behind others in one archive; gives what was left out.
 
@@ -162,7 +168,7 @@ class _Patch:
 class _Cut:
     """One cut: marks by word of the file, then the copy."""
 
-    def __init__(self, capture: TraceCapture, selection: Selection, how: int) -> None:
+    def __init__(self, capture: TraceCapture, selection: Selection, how: str) -> None:
         if selection.by_logs:
             raise UsageError(
                 "a trace cannot be cut by what its logs say",
@@ -178,18 +184,18 @@ class _Cut:
             )
         self.capture = capture
         self.selection = selection
-        self.raw: Raw = capture.raw()
+        self.passed = passed = capture.first_pass()
+        self.words = capture.words
         # Kernels take 64 bits; no time lies beyond them.
         self.start = NS_MIN if selection.start_ns is None else _clamped(selection.start_ns)
         self.last = NS_MAX if selection.stop_ns is None else _clamped(selection.stop_ns - 1)
         self.how = how
-        self.mark: U8 = np.zeros(self.raw.words.size + 1, np.uint8)
+        self.mark: U8 = np.zeros(self.words.size + 1, np.uint8)
         self.patches: list[_Patch] = []
         self.moved: list[NDArray[np.int64]] = []
         """Of slices made to begin at the start, shape (4, n): word, thread, time, depth."""
         self.running = np.zeros(0, np.int64)
         """Thread koids of the scheduling records that are kept."""
-        passed = self.raw.passed
         self.clocks = passed.scanner.clocks()
         threads = thread_mask(selection, capture)
         categories = category_mask(selection, capture)
@@ -201,12 +207,14 @@ class _Cut:
             if categories is None
             else categories.astype(np.uint8)
         )
-        rows = passed.row_counts()
-        self.chosen = marking.Chosen(
+        rows = passed.rows
+        self.choice = EventChoice(
             self.threads,
             self.categories,
-            np.zeros(max(1, rows["slices"]), np.uint8),
-            np.ones(max(1, rows["flows"]), np.uint8),
+            (rows["slices"], rows["flows"]),
+            self.mark,
+            (self.start, self.last),
+            how == DROP,
         )
 
     def run(self, sink: Sink, providers: _Providers | None = None) -> Mapping[str, int]:
@@ -219,27 +227,28 @@ class _Cut:
 
     def choose(self) -> None:
         """Mark the records of the rows that belong to the part."""
-        passed = self.raw.passed
         flows: list[tuple[NDArray[Any], ...]] = []
-        size = passed.scanner.nbytes
-        by_slice = marking.choose_slices.for_size(size)
-        by_event = marking.choose_events.for_size(size)
-        for chunk, times in self.raw.chunks():
-            by_slice(
-                chunk.events, int(chunk.events.kind.size), times.events, passed.spans.dur,
-                chunk.first["slices"], self.start, self.last, self.how, self.chosen,
-            )  # fmt: skip
-            flows.append(self._flows(chunk, times))
+        for part in self.capture.chunks():
+            self._look(part, marking=False)
+            flows.append(self._flows(part.chunk, part.times))
         self._choose_flows(flows)
-        for chunk, times in self.raw.chunks():
-            first = np.array([chunk.first[name] for name in ("slices", "ends", "flows")], np.int64)
-            by_event(
-                chunk.events, int(chunk.events.kind.size), times.events, passed.spans.ends,
-                first, self.start, self.last, self.chosen, self.mark,
-            )  # fmt: skip
-            self._choose_others(chunk, times)
-            if self.how == marking.CLOSE:
-                self._close(chunk, times)
+        for part in self.capture.chunks():
+            self._look(part, marking=True)
+            self._choose_others(part.chunk, part.times)
+            if self.how == CLOSE:
+                self._close(part.chunk, part.times)
+
+    def _look(self, part: Part, *, marking: bool) -> None:
+        """Choose among the slices of a chunk, or mark its events that are kept."""
+        spans = self.passed.spans
+        self.choice.take(
+            part.chunk.events._asdict(),
+            part.times.events,
+            {"end": spans.end, "ends": spans.ends},
+            part.chunk.first,
+            marking,
+        )
+        self.choice.run()
 
     def _within(self, times: I64) -> NDArray[np.bool_]:
         return np.asarray((times >= self.start) & (times <= self.last))
@@ -261,26 +270,27 @@ class _Cut:
             return
         ids, phases, times, wanted = (np.concatenate(part) for part in zip(*parts, strict=True))
         flow, first = np.empty(ids.size, np.int64), np.empty(ids.size, np.int64)
-        follow = marking.follow_flows.for_size(self.raw.passed.scanner.nbytes)
-        order = np.argsort(times, kind="stable")
-        count = follow(order, ids, phases, new_map(int(ids.size)), flow, first)
+        order = stable_order(times)
+        if order is None:
+            order = np.arange(ids.size)
+        count = FollowFlows(order, ids, phases, flow, first).run()
         within = self._within(times)
         kept = np.ones(count + 1, np.bool_)  # the last one: points that no flow began
         kept[:count] = within[first[:count]]
         kept[flow[(wanted == 0) & within & (flow >= 0)]] = False
-        self.chosen.flows[: flow.size] = kept[flow]
+        np.asarray(self.choice.flows)[: flow.size] = kept[flow]
 
     def _choose_others(self, chunk: Chunk, times: Times) -> None:
         """Scheduling and log rows, which have no category; blobs and objects may be needed."""
         for offsets in (chunk.blobs.offset, chunk.objects.offset):
-            self.mark[offsets >> 3] = marking.MAYBE
+            self.mark[offsets >> 3] = MAYBE
         if self.selection.categories:
             return
         sched = chunk.sched
         if sched.kind.size:
             keep = self._within(times.sched())
             if not self.selection.by_time_alone:
-                woken = self.raw.passed.thread_ids(sched.next, sched.kind == 2)
+                woken = self.passed.thread_ids(sched.next, sched.kind == 2)
                 keep &= (sched.kind != 2) | (self.threads[woken] != 0)
             self.mark[sched.offset[keep] >> 3] = 1
             tids = [sched.prev[keep & (sched.kind == 1)], sched.next[keep & (sched.kind != 0)]]
@@ -302,7 +312,7 @@ class _Cut:
         begins = ((kind == 2) | (kind == 4) | (kind == 5)) & (time < self.start)
         ends = ((kind == 3) | (kind == 7)) & (time > self.last)
         complete = (kind == 4) & (times.finish()[rows] - 1 > self.last)
-        sizes = self.raw.words[word[complete]] >> 4 & layout.SIZE.limit
+        sizes = self.words[word[complete]] >> 4 & layout.SIZE.limit
         self.patches += [
             _Patch(word[begins] + 1, first[begins]),
             _Patch(word[ends] + 1, last[ends]),
@@ -315,7 +325,7 @@ class _Cut:
             np.flatnonzero((events.kind == 2) | (events.kind == 4) | (events.kind == 5)),
             rows[together],
         )
-        depth = self.raw.passed.spans.depth[chunk.first["slices"] + number]
+        depth = self.passed.spans.depth[chunk.first["slices"] + number]
         columns = (word[together], events.thread[rows[together]], time[together], depth)
         self.moved.append(np.array(columns, np.int64))
 
@@ -327,19 +337,7 @@ class _Cut:
 
     def complete(self) -> None:
         """Mark what the marked records need, and the records without rows that are kept."""
-        passed = self.raw.passed
-        total = int(self.raw.words.size)
-        alone = self.selection.by_time_alone
-        policy = np.array(
-            [
-                alone,
-                alone,
-                alone,
-                not self.selection.categories,
-                self.capture.request.limits.max_record or 0,
-            ],
-            np.int64,
-        )
+        passed = self.passed
         bounds = np.array(
             [
                 _signed(bound)
@@ -350,49 +348,23 @@ class _Cut:
             ],
             np.int64,
         )
-        carried = np.zeros(marking.CARRIED, np.int64)
-        registered = marking.Registered(*(new_map(marking.ROOM) for _ in range(5)))
-        k.map_put.plain(registered.providers, 0, marking.EPOCH_OF, 0)
-        registered = registered._replace(people=self._people())
-        recent = marking.Recent(np.full(1 << 15, -1, np.int64), np.full(1 << 8, -1, np.int64))
-        recent.strings[0] = total
-        state = passed.scanner.state
-        large = np.zeros(3 * 64, np.int64)
-        links = np.zeros(4 * marking.ROOM_FOR_LINKS, np.int64)
-        run = marking.needed.for_size(passed.scanner.nbytes)
-        while int(carried[marking.C_POS]) < total:
-            run(
-                self.raw.words, total, self.mark, recent, registered, state.identities,
-                state.clock_map, self.threads, bounds, policy, large, links, carried,
-            )  # fmt: skip
-            if 3 * int(carried[marking.C_LARGE]) + 3 > large.size:
-                large = np.concatenate((large, np.zeros(large.size, np.int64)))
-            if int(links[0]) + marking.ROOM_FOR_LINKS > links.size:
-                links = np.concatenate((links, np.zeros(links.size, np.int64)))
-            larger = {
-                name: grown_map(table, 4 * marking.ROOM, passed.scanner.nbytes)
-                for name, table in registered._asdict().items()
-                if name != "people"
-            }
-            registered = registered._replace(**larger)
-        if self.selection.categories:
-            self._drop_large(large[: 3 * int(carried[marking.C_LARGE])].reshape(-1, 3))
-
-    def _people(self) -> k.Map:
-        """Koids of the wanted threads and of their processes, and who runs."""
-        passed = self.raw.passed
+        needs = Needs(self.words, self.mark, self.threads, bounds)
+        needs.everything = self.selection.by_time_alone
+        needs.profiles = not self.selection.categories
+        needs.max_record = self.capture.request.limits.max_record or 0
+        providers = passed.scanner.scan.providers
+        needs.use(providers.identities, providers.clock_map)
         wanted = self.threads != 0
         koids = np.concatenate((passed.pids[wanted], passed.tids[wanted])).view(np.int64)
-        koids = np.unique(np.concatenate((koids, self.running)))
-        people = new_map(int(koids.size + self.running.size))
-        enter = marking.enter.for_size(8 * int(koids.size + self.running.size))
-        for key, numbers in enumerate((koids, self.running)):
-            enter(people, key, numbers)
-        return people
+        needs.enter(0, np.unique(np.concatenate((koids, self.running))).tolist())
+        needs.enter(1, self.running.tolist())
+        needs.run()
+        if self.selection.categories:
+            self._drop_large(np.column_stack(list(needs.large.filled().values())))
 
     def _drop_large(self, large: I64) -> None:
         """Unmark large records of other categories."""
-        data = self.raw.bytes
+        data = self.capture.streams.view(np.uint8)
         for position, start, nbytes in large.tolist():
             text = data[8 * start : 8 * start + nbytes].tobytes()
             if not Selection.matches(text.decode(errors="replace"), self.selection.categories):
@@ -402,9 +374,8 @@ class _Cut:
 
     def write(self, sink: Sink, providers: _Providers | None = None) -> Mapping[str, int]:
         """Copy what is marked; joined to others, with these providers."""
-        raw = self.raw
         positions = np.flatnonzero(self.mark[:-1].view(np.bool_))
-        headers = raw.words[positions]
+        headers = self.words[positions]
         types = headers & 15
         if providers is not None:
             magic = (types == 0) & ((headers >> 16 & 15) == layout.MetadataType.TRACE_INFO)
@@ -425,9 +396,11 @@ class _Cut:
             self._rename(positions, headers, providers)
             if positions.size and not speaks[~idle][0]:
                 info = ProviderInfo(id=providers.id(0), name=providers.name)
-                sink.write(info.pack(big_endian=raw.big_endian))
+                sink.write(info.pack(big_endian=self.capture.big_endian))
         elif not positions.size or int(headers[0]) != layout.MAGIC_WORD:
-            sink.write(layout.MAGIC_BYTES_BIG_ENDIAN if raw.big_endian else layout.MAGIC_BYTES)
+            sink.write(
+                layout.MAGIC_BYTES_BIG_ENDIAN if self.capture.big_endian else layout.MAGIC_BYTES
+            )
         for block in self._blocks(positions, sizes):
             sink.write(block)
         return self._left_out(types)
@@ -478,7 +451,7 @@ class _Cut:
         """The bytes of the records, in order."""
         ends = np.cumsum(sizes)
         places, values = self._patches(positions, ends - sizes)
-        copy = marking.copy_records.for_size(8 * int(ends[-1]) if ends.size else 0)
+        copy = CopyRecords(self.capture.streams, positions, sizes).copy
         out = np.empty(BLOCK, np.int64)
         first = 0
         while first < positions.size:
@@ -489,7 +462,7 @@ class _Cut:
             words = int(ends[stop - 1]) - begin
             if words > out.size:
                 out = np.empty(words, np.int64)
-            copy(self.raw.streams, positions, first, stop, sizes, out)
+            copy(first, stop, out)
             here = slice(*np.searchsorted(places, (begin, begin + words)).tolist())
             out[places[here] - begin] = values[here]
             yield out[:words].tobytes()
@@ -501,7 +474,7 @@ class _Cut:
             return np.zeros(0, np.int64), np.zeros(0, np.int64)
         words = np.concatenate([patch.words for patch in self.patches])
         values = np.concatenate([patch.values for patch in self.patches])
-        if self.raw.big_endian:
+        if self.capture.big_endian:
             values = values.byteswap()
         by_place = np.argsort(positions, kind="stable")
         record = by_place[np.searchsorted(positions[by_place], words, "right") - 1]
@@ -510,14 +483,14 @@ class _Cut:
         return places[order], values[order].view(np.int64)
 
     def _left_out(self, types: I64) -> dict[str, int]:
-        kinds = self.raw.passed.scanner.state.kinds
+        kinds = self.passed.scanner.kinds
         kept = np.bincount(types, minlength=16)
         out = {}
         for number, name in _NAMES.items():
             missing = int(kinds[16 * number : 16 * number + 16].sum()) - int(kept[number])
             if missing > 0:
                 out[name] = missing
-        for kind, name in ((k.KIND_PADDING, "padding"), (k.KIND_DAMAGED, "damaged stretches")):
+        for kind, name in ((n.KIND_PADDING, "padding"), (n.KIND_DAMAGED, "damaged stretches")):
             if int(kinds[kind]):
                 out[name] = int(kinds[kind])
         return out

@@ -16,9 +16,7 @@ from fx_trace.read.cursor import refusal
 from fx_trace.read.image import BufferCapture
 from fx_trace.read.reader import TraceCapture
 from fx_trace.read.records import ProviderInfo
-from fx_trace.write import selection as marking
-from fx_trace.write.bulk import NAMES, TABLES, Bulk
-from fx_trace.write.extract import ProviderIds, join, open_slices
+from fx_trace.write.extract import KEEP, ProviderIds, join, open_slices
 from fxframework.errors import UsageError
 from fxframework.io.sink import Sink
 from fxframework.kit.omitted import omitted_columns
@@ -36,7 +34,7 @@ class Merger:
     """Writes captures into one archive (``fxframework.registry.ExportSession``)."""
 
     def __init__(
-        self, sink: Sink, *, logs_as_instants: bool = False, open_slices: int = marking.KEEP
+        self, sink: Sink, *, logs_as_instants: bool = False, open_slices: str = KEEP
     ) -> None:
         self._sink = sink
         self._open_slices = open_slices

@@ -1,385 +1,473 @@
-"""The hot loops of bulk writing: columns to the words of records.
-
-Like ``kernels.py``, whose conventions they share: words are int64, the plain-Python body is the
-reference, and all state lies in arrays of the caller.
-"""
+"""Bulk writing: columns to the words of records."""
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
-
-from numpy.typing import NDArray
-
-from fx_trace.read.legacy import (
-    LATEST,
-    NOT_NEGATIVE,
+from fx_trace.numbers import (
+    ARG_BLOB,
+    ARG_BOOL,
+    ARG_DOUBLE,
+    ARG_INT32,
+    ARG_INT64,
+    ARG_KOID,
+    ARG_NAME_AT,
+    ARG_POINTER,
+    ARG_STRING,
+    ARG_UINT32,
+    ARG_UINT64,
+    ARG_VALUE_AT,
+    EVENT_ARGS_AT,
+    EVENT_CATEGORY_AT,
+    EVENT_DURATION_BEGIN,
+    EVENT_DURATION_COMPLETE,
+    EVENT_DURATION_END,
+    EVENT_FLOW_END,
+    EVENT_INSTANT,
+    EVENT_KIND_AT,
+    EVENT_NAME_AT,
+    EVENT_THREAD_AT,
+    LEGACY_INCOMING_AT,
+    LEGACY_OUTGOING_AT,
+    LOG_LENGTH_AT,
+    LOG_THREAD_AT,
+    OPEN_END,
+    RECORD_EVENT,
+    RECORD_LOG,
+    RECORD_SCHEDULING,
+    SCHED_KIND_AT,
+    SCHED_SWITCH,
+    SCHED_WAKEUP,
+    SIZE_AT,
+    SWITCH_ARGS_AT,
 )
-from fxframework.io.jit import kernel
+from fx_trace.write.items import (
+    ALONE,
+    APART,
+    ARGUMENTS,
+    D_ARGUMENTS,
+    D_TOO_LARGE,
+    D_UNKNOWN,
+    LEGACY_SWITCH,
+    LOG,
+    PAIRED,
+    RECORD_WORDS,
+    SWITCH,
+    ArgumentItems,
+    Items,
+    RecordRows,
+    Slotted,
+    column,
+)
+from fxframework.kernels.buffers import full, room
+from fxframework.kernels.kernel import Kernel
 
-I64 = NDArray[Any]
-U8 = NDArray[Any]
+__all__ = ["CountUses", "Pack", "Unfold"]
 
-SWITCH, WAKEUP, LEGACY_SWITCH, LOG = 16, 17, 18, 19
-"""Kinds of items beyond the event types."""
-RECORD_WORDS = 0xFFF
-ARGUMENTS = 15
-INLINE_BYTES = 8000
-"""Bytes of a string that stands inline, because the string table is full; the rest is cut."""
-D_ARGUMENTS, D_TOO_LARGE, D_UNKNOWN = 0, 1, 2
-"""Arguments that are dropped: beyond 15, without room in a record, of types that are not ours."""
-
-
-class Items(NamedTuple):
-    """What is to be written, one record an item. A column of one element holds for all."""
-
-    kind: U8
-    """An event type, or SWITCH and its like."""
-    time: I64
-    thread: I64
-    """Id of the thread; -1 none."""
-    category: I64
-    name: I64
-    word: I64
-    """Of a complete event its length; counter id, correlation id; an instant's scope, 0 none; of
-    other kinds the row of ``Rows``."""
-
-
-class ArgumentItems(NamedTuple):
-    """Arguments by item, in ascending order of ``item``. A column of one element holds for all."""
-
-    item: I64
-    name: I64
-    type: U8
-    whole: I64
-    real: I64
-    """Bits of the double."""
-    text: I64
+LOW64 = 0xFFFFFFFFFFFFFFFF
+LOW32 = 0xFFFFFFFF
+INLINE = 0x8000
+HALF = 0x10000
+LEAST_INT32, MOST_INT32 = -0x80000000, 0x7FFFFFFF
+NEGATIVE_BYTE = 128
 
 
-class Rows(NamedTuple):
-    """What only scheduling and log records have, by row; ``bits`` are those of the header."""
+class CountUses(Kernel):
+    """Counts, by code + 1 and by thread id + 1, how often strings and threads are referred to.
 
-    bits: I64
-    prev: I64
-    next: I64
-    """Koids of threads; of a legacy switch their ids."""
-    start: I64
-    """First byte of a log's message."""
-    length: I64
-    message: U8
-
-
-class Slotted(NamedTuple):
-    """How strings and threads are referred to, and what stands inline."""
-
-    strings: I64
-    """By code + 1: the reference."""
-    words: I64
-    starts: I64
-    lengths: I64
-    """Of the pool, by code; ``words`` holds the bytes."""
-    threads: I64
-    """By thread id + 1: the index, 0 inline."""
-    pids: I64
-    tids: I64
-
-
-@kernel
-def count_uses(items, args, strings, threads):  # type: ignore[no-untyped-def]
-    """Count, by code + 1 and by thread id + 1, how often strings and threads are referred to.
-
-    False where a code is none of the pool's; threads have been looked at.
+    ``run`` gives 0 where a code is not one of the pool's; threads have been looked at.
     """
-    one_kind = len(items.kind) == 1
-    codes = len(strings) - 1
-    for item in range(len(items.time)):
-        kind = items.kind[0 if one_kind else item]
-        if kind <= 10:
-            category = items.category[item]
-            name = items.name[item]
-            if category < -1 or name < -1 or category >= codes or name >= codes:
-                return False
-            strings[(category + 1) & NOT_NEGATIVE] += 1
-            strings[(name + 1) & NOT_NEGATIVE] += 1
-        if kind <= 10 or kind == 19:
-            threads[(items.thread[item] + 1) & NOT_NEGATIVE] += 1
-    one_type = len(args.type) == 1
-    one_text = len(args.text) == 1
-    for row in range(len(args.item)):
-        name = args.name[row]
-        text = args.text[0 if one_text else row]
-        if name < -1 or text < -1 or name >= codes or text >= codes:
+
+    def __init__(self, items: Items, args: ArgumentItems, strings: object, threads: object) -> None:
+        rows = len(items.time)
+        self.count = rows
+        self.kind = column(items.kind, "u1", rows)
+        self.category = column(items.category, "i8", rows)
+        self.name = column(items.name, "i8", rows)
+        self.thread = column(items.thread, "i8", rows)
+        self.args = len(args.item)
+        self.arg_name = column(args.name, "i8", self.args)
+        self.arg_type = column(args.type, "u1", self.args)
+        self.arg_text = column(args.text, "i8", self.args)
+        self.strings = memoryview(strings)
+        self.threads = memoryview(threads)
+        self.codes = len(self.strings) - 1
+
+    def step(self) -> int:
+        """Count."""
+        item = 0
+        while item < self.count:
+            kind = self.kind[item]
+            if kind <= EVENT_FLOW_END:
+                if not self.use(self.category[item]) or not self.use(self.name[item]):
+                    return 0
+            if kind <= EVENT_FLOW_END or kind == LOG:
+                self.threads[self.thread[item] + 1] += 1
+            item += 1
+        row = 0
+        while row < self.args:
+            text = self.arg_text[row]
+            if not self.use(self.arg_name[row]) or text < -1 or text >= self.codes:
+                return 0
+            if self.arg_type[row] == ARG_STRING:
+                self.use(text)
+            row += 1
+        return 1
+
+    def use(self, code: int) -> bool:
+        """Count a string; False where there is none of that code."""
+        if code < -1 or code >= self.codes:
             return False
-        strings[(name + 1) & NOT_NEGATIVE] += 1
-        if args.type[0 if one_type else row] == 6:
-            strings[(text + 1) & NOT_NEGATIVE] += 1
-    return True
+        self.strings[code + 1] += 1
+        return True
 
 
-@kernel
-def in_order(time, depth):  # type: ignore[no-untyped-def]
-    """Whether times do not step back, and at one time what encloses comes before what it does."""
-    for row in range(1, len(time)):
-        if time[row] < time[row - 1] or (
-            time[row] == time[row - 1] and depth[row] < depth[row - 1]
-        ):
-            return False
-    return True
+class Unfold(Kernel):
+    """Writes slices as begins and ends, so that those of no length nest as they did, too.
 
-
-PAIRED, ALONE, APART = 1, 2, 3
-"""How a slice is told: by a begin and an end, by a begin alone (it never ended), or in one event,
-because what never ended within it would take its end; 0 where it is none of these."""
-
-
-@kernel
-def unfold(order, thread, time, dur, parent, told, nearest, below, top, rows, ends):  # type: ignore[no-untyped-def]
-    """Tell slices by begins and ends, so that those of no length nest as they did, too.
-
-    ``order`` are rows by time, empty where they stand so; ``parent`` is the row of the slice that
-    encloses one, or -1; ``told`` says how each is told, and may become APART. ``nearest`` and
-    ``below`` have room for all rows, ``top`` is -1 by thread id + 1. ``rows`` and ``ends`` (1 an
-    end, 0 all else) take the events, in an order that holds within each thread; gives how many.
+    ``order`` are rows by time; ``parent`` is the row of the slice that encloses one, or -1;
+    ``told`` says how each is written (``items.PAIRED``), and may become APART. ``threads`` is the
+    number of threads; thread -1 is one of them. ``rows`` and ``ends`` (1 an end, 0 all else) take
+    the events, in an order that holds within each thread. ``run`` gives how many there are.
     """
-    total = len(time)
-    for row in range(total):
-        if told[row] == ALONE:
-            outer = parent[row]
-            while outer >= 0 and (told[outer] == 0 or told[outer] == PAIRED):
-                told[outer] = APART
-                outer = parent[outer]
-    count = 0
-    for place in range(total):
-        row = order[place] if len(order) else place
+
+    def __init__(
+        self,
+        order: object,
+        columns: dict[str, object],
+        told: object,
+        threads: int,
+    ) -> None:
+        self.order = memoryview(order)
+        self.thread = memoryview(columns["thread"])
+        self.time = memoryview(columns["time"])
+        self.dur = memoryview(columns["dur"])
+        self.parent = memoryview(columns["parent"])
+        self.told = memoryview(told)
+        self.count = len(self.time)
+        self.threads = threads
+        self.nearest = full(self.count, "i8", -1)
+        self.below = full(self.count, "i8", -1)
+        self.top = full(threads, "i8", -1)
+        self.rows = room(2 * self.count, "i8")
+        self.ends = room(2 * self.count, "u1")
+        self.made = 0
+
+    def step(self) -> int:
+        """Write all slices."""
+        row = 0
+        while row < self.count:
+            if self.told[row] == ALONE:
+                self.set_apart(self.parent[row])
+            row += 1
+        place = 0
+        while place < self.count:
+            self.begin(self.order[place])
+            place += 1
+        thread = 0
+        while thread < self.threads:
+            open_slice = self.top[thread]
+            while open_slice >= 0:
+                self.put(open_slice, 1)
+                open_slice = self.below[open_slice]
+            thread += 1
+        return self.made
+
+    def set_apart(self, outer: int) -> int:
+        """What encloses a slice that never ended is written as one event."""
+        while outer >= 0 and (self.told[outer] == 0 or self.told[outer] == PAIRED):
+            self.told[outer] = APART
+            outer = self.parent[outer]
+        return 0
+
+    def begin(self, row: int) -> int:
+        """A slice begins; those end that do not enclose it."""
         # The nearest enclosing slice that awaits an end.
-        outer = parent[row]
-        if outer >= 0 and told[outer] != PAIRED:
-            outer = nearest[outer]
-        nearest[row] = outer
-        who = thread[row] + 1
-        open_slice = top[who]
+        outer = self.parent[row]
+        if outer >= 0 and self.told[outer] != PAIRED:
+            outer = self.nearest[outer]
+        self.nearest[row] = outer
+        thread = self.thread[row] + 1
+        open_slice = self.top[thread]
         # What does not enclose the slice ends before it begins, unless its time says otherwise.
         while (
             open_slice >= 0
             and open_slice != outer
-            and time[open_slice] + dur[open_slice] <= time[row]
+            and self.time[open_slice] + self.dur[open_slice] <= self.time[row]
         ):
-            rows[count] = open_slice
-            ends[count] = 1
-            count += 1
-            open_slice = below[open_slice]
-        rows[count] = row
-        ends[count] = 0
-        count += 1
-        if told[row] == PAIRED:
-            below[row] = open_slice
+            self.put(open_slice, 1)
+            open_slice = self.below[open_slice]
+        self.put(row, 0)
+        if self.told[row] == PAIRED:
+            self.below[row] = open_slice
             open_slice = row
-        top[who] = open_slice
-    for who in range(len(top)):
-        open_slice = top[who]
-        while open_slice >= 0:
-            rows[count] = open_slice
-            ends[count] = 1
-            count += 1
-            open_slice = below[open_slice]
-    return count
+        self.top[thread] = open_slice
+        return 0
+
+    def put(self, row: int, end: int) -> int:
+        """An event of a slice."""
+        self.rows[self.made] = row
+        self.ends[self.made] = end
+        self.made += 1
+        return 0
 
 
-@kernel
-def put_string(words, start, nbytes, out, at):  # type: ignore[no-untyped-def]
-    """Copy the first ``nbytes`` bytes at word ``start``, padded; gives the place behind them."""
-    whole = nbytes >> 3
-    for index in range(whole):
-        out[at + index] = words[start + index]
-    if nbytes & 7:
-        out[at + whole] = words[start + whole] & ((1 << (8 * (nbytes & 7))) - 1)
-        whole += 1
-    return at + whole
-
-
-@kernel
-def put_bytes(data, start, nbytes, out, at):  # type: ignore[no-untyped-def]
-    """Copy ``nbytes`` bytes from ``start``, padded; gives the place behind them."""
-    for first in range(0, nbytes, 8):
-        word = 0
-        for place in range(min(8, nbytes - first)):
-            byte = data[start + first + place] + 0
-            if place == 7 and byte >= 128:
-                word |= (byte - 256) << 56
-            else:
-                word |= byte << (8 * place)
-        out[at] = word
-        at += 1
-    return at
-
-
-@kernel
-def string_words(ref):  # type: ignore[no-untyped-def]
-    """Words that stand inline for a reference."""
-    return ((ref & 0x7FFF) + 7) >> 3 if ref & 0x8000 else 0
-
-
-@kernel
-def pack(items, args, rows, slotted, order, first, shift, carried, dropped, out):  # type: ignore[no-untyped-def]
-    """Write items as records until ``out`` has no room for another; gives the words written.
+class Pack(Kernel):
+    """Writes items as records to ``out``, until that has no room for another.
 
     ``order`` are items in the order of the file, and ``first``, of one element more than there
     are items, the place of each item's first argument; both are empty where the items stand in
-    order. ``shift`` is added to all times. ``carried`` is [items done, arguments done].
+    order. ``shift`` is added to all times. ``run`` gives the words written; ``done`` items are.
     """
-    natural = len(order) == 0
-    total = len(items.time)
-    n_args = len(args.item)
-    kinds = 0 if len(items.kind) == 1 else 1
-    types = 0 if len(args.type) == 1 else 1
-    wholes = 0 if len(args.whole) == 1 else 1
-    reals = 0 if len(args.real) == 1 else 1
-    texts = 0 if len(args.text) == 1 else 1
-    last_words = 0 if len(items.word) == 1 else 1
-    most = len(out) - RECORD_WORDS - 1
-    at = 0
-    done = carried[0]
-    arg = carried[1]
-    while done < total and at <= most:
-        item = done if natural else order[done]
-        item &= NOT_NEGATIVE
-        done += 1
-        kind = items.kind[item * kinds]
-        start = at
-        head = 0
-        counts = 20
-        last = 0
-        has_last = False
-        now = items.time[item] + shift
-        out[at + 1] = now
-        at += 2
-        word = items.word[item * last_words]
-        if kind <= 10:
-            thread = (items.thread[item] + 1) & NOT_NEGATIVE
-            category = slotted.strings[(items.category[item] + 1) & NOT_NEGATIVE]
-            name = slotted.strings[(items.name[item] + 1) & NOT_NEGATIVE]
-            index = slotted.threads[thread]
-            # Bit 63 makes a word negative: the inline bit of the name is taken as its sign.
-            head = 4 | kind << 16 | index << 24 | category << 32
-            head |= (name - 0x10000 if name & 0x8000 else name) << 48
-            if index == 0:
-                out[at] = slotted.pids[thread]
-                out[at + 1] = slotted.tids[thread]
-                at += 2
-            if category & 0x8000:
-                begin = slotted.starts[items.category[item]]
-                at = put_string(slotted.words, begin, category & 0x7FFF, out, at)
-            if name & 0x8000:
-                begin = slotted.starts[items.name[item]]
-                at = put_string(slotted.words, begin, name & 0x7FFF, out, at)
-            if kind == 4:
-                has_last = True
-                last = now + word if now <= LATEST - word else now - LATEST - 1 + word - LATEST - 1
-            elif kind == 0:
-                has_last = word != 0
-                last = word
-            elif kind != 2 and kind != 3:
-                has_last = True
-                last = word
-        elif kind == 19:
-            thread = (items.thread[item] + 1) & NOT_NEGATIVE
-            index = slotted.threads[thread]
-            length = rows.length[word]
-            head = 9 | length << 16 | index << 32
-            if index == 0:
-                out[at] = slotted.pids[thread]
-                out[at + 1] = slotted.tids[thread]
-                at += 2
-            at = put_bytes(rows.message, rows.start[word], length, out, at)
-        elif kind == 18:
-            head = 8 | rows.bits[word]
-            outgoing = slotted.threads[rows.prev[word] + 1]
-            incoming = slotted.threads[rows.next[word] + 1]
-            head |= outgoing << 28 | incoming << 36
-            if outgoing == 0:
-                out[at] = slotted.pids[rows.prev[word] + 1]
-                out[at + 1] = slotted.tids[rows.prev[word] + 1]
-                at += 2
-            if incoming == 0:
-                out[at] = slotted.pids[rows.next[word] + 1]
-                out[at + 1] = slotted.tids[rows.next[word] + 1]
-                at += 2
-        else:
-            counts = 16
-            head = 8 | rows.bits[word]
-            if kind == 16:
-                head |= 1 << 60
-                out[at] = rows.prev[word]
-                at += 1
-            else:
-                head |= 2 << 60
-            out[at] = rows.next[word]
-            at += 1
 
+    def __init__(
+        self,
+        items: Items,
+        args: ArgumentItems,
+        rows: RecordRows,
+        slotted: Slotted,
+        order: object,
+        first: object,
+        out: object,
+    ) -> None:
+        count = len(items.time)
+        self.count = count
+        self.kind = column(items.kind, "u1", count)
+        self.time = column(items.time, "i8", count)
+        self.thread = column(items.thread, "i8", count)
+        self.category = column(items.category, "i8", count)
+        self.name = column(items.name, "i8", count)
+        self.word = column(items.word, "i8", count)
+        self.args = len(args.item)
+        self.arg_item = column(args.item, "i8", self.args)
+        self.arg_name = column(args.name, "i8", self.args)
+        self.arg_type = column(args.type, "u1", self.args)
+        self.arg_whole = column(args.whole, "i8", self.args)
+        self.arg_real = column(args.real, "i8", self.args)
+        self.arg_text = column(args.text, "i8", self.args)
+        self.bits = memoryview(rows.bits)
+        self.prev = memoryview(rows.prev)
+        self.next = memoryview(rows.next)
+        self.starts_of_rows = memoryview(rows.start)
+        self.lengths_of_rows = memoryview(rows.length)
+        self.message = memoryview(rows.message)
+        self.strings = memoryview(slotted.strings)
+        self.words = memoryview(slotted.words)
+        self.starts = memoryview(slotted.starts)
+        self.lengths = memoryview(slotted.lengths)
+        self.threads = memoryview(slotted.threads)
+        self.pids = memoryview(slotted.pids)
+        self.tids = memoryview(slotted.tids)
+        self.order = memoryview(order)
+        self.first = memoryview(first)
+        self.natural = len(self.order) == 0
+        self.out = memoryview(out)
+        self.most = len(self.out) - RECORD_WORDS - 1
+        self.dropped = full(3, "i8")
+        self.shift = 0
+        self.done = 0
+        self.arg = 0
+        self.at = 0
+        self.start = 0
+        self.head = 0
+        self.counts = 0
+        self.last = 0
+        self.has_last = False
+
+    def step(self) -> int:
+        """Write records."""
+        self.at = 0
+        while self.done < self.count and self.at <= self.most:
+            item = self.done if self.natural else self.order[self.done]
+            self.done += 1
+            self.record(item)
+        return self.at
+
+    def record(self, item: int) -> int:
+        """The record of an item."""
+        kind = self.kind[item]
+        self.start = self.at
+        self.counts = EVENT_ARGS_AT
+        self.has_last = False
+        now = self.time[item] + self.shift
+        self.out[self.at + 1] = now
+        self.at += 2
+        if kind <= EVENT_FLOW_END:
+            self.event(item, kind, now)
+        elif kind == LOG:
+            self.log(item)
+        else:
+            self.scheduling(kind, self.word[item])
+        count = self.arguments(item)
+        if self.has_last:
+            self.out[self.at] = self.last
+            self.at += 1
+        size = self.at - self.start
+        self.out[self.start] = self.head | (size << SIZE_AT) | (count << self.counts)
+        return 0
+
+    def put_thread(self, thread: int) -> int:
+        """A thread's index; 0 where its koids are written inline."""
+        index = self.threads[thread]
+        if index == 0:
+            self.out[self.at] = self.pids[thread]
+            self.out[self.at + 1] = self.tids[thread]
+            self.at += 2
+        return index
+
+    def put_string(self, code: int, nbytes: int) -> int:
+        """The first bytes of a string, padded."""
+        source = self.starts[code]
+        whole = nbytes >> 3
+        end = source + whole
+        while source < end:
+            self.out[self.at] = self.words[source]
+            self.at += 1
+            source += 1
+        rest = nbytes & 7
+        if rest:
+            self.out[self.at] = (self.words[source] & LOW64) & (LOW64 >> (64 - 8 * rest))
+            self.at += 1
+        return 0
+
+    def put_inline(self, code: int, ref: int) -> int:
+        """The bytes of a string that is referred to inline."""
+        if ref & INLINE:
+            self.put_string(code, ref & 0x7FFF)
+        return 0
+
+    def event(self, item: int, kind: int, now: int) -> int:
+        """An event but for its arguments."""
+        category = self.strings[self.category[item] + 1]
+        name = self.strings[self.name[item] + 1]
+        word = self.word[item]
+        index = self.put_thread(self.thread[item] + 1)
+        # Bit 63 makes a word negative: the inline bit of the name is taken as its sign.
+        signed = name - HALF if name & INLINE else name
+        self.head = (
+            RECORD_EVENT
+            | (kind << EVENT_KIND_AT)
+            | (index << EVENT_THREAD_AT)
+            | (category << EVENT_CATEGORY_AT)
+            | (signed << EVENT_NAME_AT)
+        )
+        self.put_inline(self.category[item], category)
+        self.put_inline(self.name[item], name)
+        self.last = word
+        if kind == EVENT_DURATION_COMPLETE:
+            self.has_last = True
+            if now <= OPEN_END - word:
+                self.last = now + word
+            else:  # an end from 2^63 on
+                self.last = now - OPEN_END - 1 + word - OPEN_END - 1
+        elif kind == EVENT_INSTANT:
+            self.has_last = word != 0
+        elif kind != EVENT_DURATION_BEGIN and kind != EVENT_DURATION_END:
+            self.has_last = True
+        return 0
+
+    def log(self, item: int) -> int:
+        """A log record."""
+        row = self.word[item]
+        length = self.lengths_of_rows[row]
+        index = self.put_thread(self.thread[item] + 1)
+        self.head = RECORD_LOG | (length << LOG_LENGTH_AT) | (index << LOG_THREAD_AT)
+        source = self.starts_of_rows[row]
+        first = 0
+        while first < length:
+            word = 0
+            place = 0
+            while place < 8 and first + place < length:
+                byte = self.message[source + first + place]
+                if place == 7 and byte >= NEGATIVE_BYTE:
+                    byte -= 256
+                word |= byte << (8 * place)
+                place += 1
+            self.out[self.at] = word
+            self.at += 1
+            first += 8
+        return 0
+
+    def scheduling(self, kind: int, row: int) -> int:
+        """A scheduling record but for its arguments."""
+        self.head = RECORD_SCHEDULING | self.bits[row]
+        if kind == LEGACY_SWITCH:
+            outgoing = self.put_thread(self.prev[row] + 1)
+            incoming = self.put_thread(self.next[row] + 1)
+            self.head |= (outgoing << LEGACY_OUTGOING_AT) | (incoming << LEGACY_INCOMING_AT)
+            return 0
+        self.counts = SWITCH_ARGS_AT
+        number = SCHED_WAKEUP
+        if kind == SWITCH:
+            number = SCHED_SWITCH
+            self.out[self.at] = self.prev[row]
+            self.at += 1
+        self.head |= number << SCHED_KIND_AT
+        self.out[self.at] = self.next[row]
+        self.at += 1
+        return 0
+
+    def arguments(self, item: int) -> int:
+        """The arguments of an item. Gives how many were written."""
         count = 0
-        if not natural:
-            arg = first[item]
-        while arg < n_args and args.item[arg & NOT_NEGATIVE] == item:
-            row = arg & NOT_NEGATIVE
-            arg += 1
-            kind_of_value = args.type[row * types] + 0
-            name = slotted.strings[(args.name[row] + 1) & NOT_NEGATIVE]
-            inline = string_words(name)
-            size = 1 + inline
-            text = 0
-            whole = args.whole[row * wholes]
-            if kind_of_value == 1 and (whole < -0x80000000 or whole > 0x7FFFFFFF):
-                kind_of_value = 3
-            elif kind_of_value == 2 and (whole < 0 or whole > 0xFFFFFFFF):
-                kind_of_value = 4
-            code = 0
-            if kind_of_value == 6 or kind_of_value == 10:
-                code = args.text[row * texts]
-            if kind_of_value == 6:
-                text = slotted.strings[(code + 1) & NOT_NEGATIVE]
-                size += string_words(text)
-            elif kind_of_value == 10:
-                text = slotted.lengths[code] if code >= 0 else 0
-                size += (text + 7) >> 3
-            elif (3 <= kind_of_value <= 5) or kind_of_value == 7 or kind_of_value == 8:
-                size += 1
+        if not self.natural:
+            self.arg = self.first[item]
+        while self.arg < self.args and self.arg_item[self.arg] == item:
+            row = self.arg
+            self.arg += 1
             if count == ARGUMENTS:
-                dropped[D_ARGUMENTS] += 1
+                self.dropped[D_ARGUMENTS] += 1
                 continue
-            if kind_of_value > 10:
-                dropped[D_UNKNOWN] += 1
-                continue
-            if at + size - start >= RECORD_WORDS:
-                dropped[D_TOO_LARGE] += 1
-                continue
-            header = kind_of_value | size << 4 | name << 16
-            place = at + 1
-            if inline:
-                begin = slotted.starts[args.name[row]]
-                place = put_string(slotted.words, begin, name & 0x7FFF, out, place)
-            if kind_of_value == 1 or kind_of_value == 2:
-                header |= (whole - 0x100000000 if whole > 0x7FFFFFFF else whole) << 32
-            elif kind_of_value == 6:
-                header |= text << 32
-                if text & 0x8000:
-                    put_string(slotted.words, slotted.starts[code], text & 0x7FFF, out, place)
-            elif kind_of_value == 10:
-                header |= text << 32
-                if text:
-                    put_string(slotted.words, slotted.starts[code], text, out, place)
-            elif kind_of_value == 5:
-                out[place] = args.real[row * reals]
-            elif kind_of_value == 9:
-                header |= (1 if whole else 0) << 32
-            elif kind_of_value != 0:
-                out[place] = whole
-            out[at] = header
-            at += size
-            count += 1
-        if has_last:
-            out[at] = last
-            at += 1
-        out[start] = head | (at - start) << 4 | count << counts
-    carried[0] = done
-    carried[1] = arg
-    return at
+            count += self.argument(row)
+        return count
+
+    def argument(self, row: int) -> int:
+        """An argument. Gives 1, or 0 where it was dropped."""
+        type = self.arg_type[row]
+        name = self.strings[self.arg_name[row] + 1]
+        whole = self.arg_whole[row]
+        code = -1
+        text = 0
+        if type == ARG_INT32 and (whole < LEAST_INT32 or whole > MOST_INT32):
+            type = ARG_INT64
+        elif type == ARG_UINT32 and (whole < 0 or whole > LOW32):
+            type = ARG_UINT64
+        size = 1 + self.inline_words(name)
+        if type == ARG_STRING:
+            code = self.arg_text[row]
+            text = self.strings[code + 1]
+            size += self.inline_words(text)
+        elif type == ARG_BLOB:
+            code = self.arg_text[row]
+            text = self.lengths[code] if code >= 0 else 0
+            size += (text + 7) >> 3
+        elif (ARG_INT64 <= type <= ARG_DOUBLE) or type == ARG_POINTER or type == ARG_KOID:
+            size += 1
+        if type > ARG_BLOB:
+            self.dropped[D_UNKNOWN] += 1
+            return 0
+        if self.at + size - self.start >= RECORD_WORDS:
+            self.dropped[D_TOO_LARGE] += 1
+            return 0
+        head = self.at
+        value = 0
+        self.at += 1
+        self.put_inline(self.arg_name[row], name)
+        if type == ARG_INT32 or type == ARG_UINT32:
+            value = whole - (LOW32 + 1) if whole > MOST_INT32 else whole
+        elif type == ARG_STRING:
+            value = text
+            self.put_inline(code, text)
+        elif type == ARG_BLOB:
+            value = text
+            if text:
+                self.put_string(code, text)
+        elif type == ARG_BOOL:
+            value = 1 if whole else 0
+        elif type:
+            self.out[self.at] = self.arg_real[row] if type == ARG_DOUBLE else whole
+            self.at += 1
+        self.out[head] = type | (size << SIZE_AT) | (name << ARG_NAME_AT) | (value << ARG_VALUE_AT)
+        return 1
+
+    def inline_words(self, ref: int) -> int:
+        """Words that are written inline for a reference."""
+        return ((ref & 0x7FFF) + 7) >> 3 if ref & INLINE else 0

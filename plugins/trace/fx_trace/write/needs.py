@@ -1,0 +1,539 @@
+"""What the kept records of a part of a trace need: strings, threads, objects, clocks."""
+
+from __future__ import annotations
+
+from fx_trace.numbers import (
+    ARG_KOID,
+    ARG_NAME_AT,
+    ARG_POINTER,
+    ARG_STRING,
+    ARG_VALUE_AT,
+    BLOB_NAME_AT,
+    EVENT_ARGS_AT,
+    EVENT_CATEGORY_AT,
+    EVENT_FLOW_END,
+    EVENT_KIND_AT,
+    EVENT_NAME_AT,
+    EVENT_THREAD_AT,
+    FRAME_COUNT_AT,
+    LARGE_ARGS_AT,
+    LARGE_CATEGORY_AT,
+    LARGE_FORMAT_AT,
+    LARGE_KIND_AT,
+    LARGE_NAME_AT,
+    LARGE_THREAD_AT,
+    LARGE_WITH_METADATA,
+    LARGE_WITHOUT_METADATA,
+    LEGACY_INCOMING_AT,
+    LEGACY_OUTGOING_AT,
+    LOG_THREAD_AT,
+    METADATA_KIND_AT,
+    MODULE_BUILD_ID_LENGTH_AT,
+    MODULE_NAME_LENGTH_AT,
+    OBJECT_ARGS_AT,
+    OBJECT_NAME_AT,
+    OBJECT_OWNER_AT,
+    PROFILER_BACKTRACE,
+    PROFILER_KIND_AT,
+    PROFILER_MMAP,
+    PROFILER_MODULE,
+    PROFILER_THREAD_AT,
+    PROVIDER_ID_AT,
+    PROVIDER_INFO,
+    PROVIDER_NAME_LENGTH_AT,
+    PROVIDER_SECTION,
+    RECORD_BLOB,
+    RECORD_EVENT,
+    RECORD_INITIALIZATION,
+    RECORD_KERNEL_OBJECT,
+    RECORD_LARGE,
+    RECORD_LOG,
+    RECORD_METADATA,
+    RECORD_PROFILER,
+    RECORD_SCHEDULING,
+    RECORD_STRING,
+    RECORD_THREAD,
+    RECORD_USERSPACE_OBJECT,
+    SCHED_KIND_AT,
+    SCHED_LEGACY_SWITCH,
+    SCHED_SWITCH,
+    SCHED_WAKEUP,
+    SIGN,
+    STRING_INDEX_AT,
+    STRING_LENGTH_AT,
+    SWITCH_ARGS_AT,
+    THREAD_INDEX_AT,
+    TRACE_INFO,
+)
+from fx_trace.read.record_bounds import RecordBounds
+from fx_trace.read.rows import LargeRows, LinkRows
+from fxframework.kernels.buffers import full
+from fxframework.kernels.kernel import Kernel
+from fxframework.kernels.maps import PairMap
+
+__all__ = ["Needs"]
+
+LOW32 = 0xFFFFFFFF
+INLINE = 0x8000
+MAYBE = 2
+"""Mark of a sound blob, object or large record, which is kept where it is needed or asked for."""
+GENERATION_AT = 40
+"""An entry of a cache is its generation << 40 | the word at which the record begins."""
+WORD_MASK = 0xFFFFFFFFFF
+EPOCH_OF, INTRODUCED, CLOCK_OF = 0, 1, 2
+"""What ``providers`` knows of a provider id."""
+NAMED, RUNNING = 0, 1
+"""Keys of ``people``: whose names are wanted; threads of scheduling records."""
+
+
+class Needs(Kernel):
+    """Marks what the marked records need, and the records without a row that are to be kept.
+
+    ``mark`` has an element a word of the file and one more, for what needs nothing. ``everything``
+    keeps what has neither thread nor category, ``profiles`` the records of the CPU profiler.
+    ``bounds`` has, by clock, the first tick of the stretch of time and the first one after it,
+    with bit 63 turned so that they compare as signed. ``large`` takes each large record kept: its
+    word, the word of its category's bytes, and their number.
+    """
+
+    def __init__(self, words: object, mark: object, threads: object, bounds: object) -> None:
+        self.words = memoryview(words)
+        self.total = len(self.words)
+        self.mark = memoryview(mark)
+        self.threads = memoryview(threads)
+        self.bounds = memoryview(bounds)
+        self.records = RecordBounds(words)
+        self.everything = False
+        self.profiles = False
+        self.max_record = 0
+        self.identities = PairMap(16)
+        self.clocks = PairMap(16)
+        self.people = PairMap(16)
+        self.strings = PairMap(64)
+        self.string_at = full(1 << 15, "i8", -1)
+        self.thread_map = PairMap(64)
+        self.thread_at = full(1 << 8, "i8", -1)
+        self.objects = PairMap(16)
+        self.providers = PairMap(16)
+        self.large = LargeRows()
+        self.links = LinkRows()
+        self.epoch = 0
+        self.epochs = 0
+        self.generation = 0
+        self.provider = 0
+        self.clock = 0
+        self.start = 0
+        self.end = 0
+        self.providers.put(0, EPOCH_OF, 0)
+        self.string_at[0] = self.total  # the empty string needs nothing
+
+    def enter(self, key: int, numbers: list[int]) -> None:
+        """Put koids into ``people``."""
+        for number in numbers:
+            self.people.put(key, number, 0)
+
+    def use(self, identities: PairMap, clocks: PairMap) -> None:
+        """Take the ids of threads by koids, and of clocks by rate and base, from the scan."""
+        self.identities = identities
+        self.clocks = clocks
+
+    def step(self) -> int:
+        """Walk through the file; then settle what objects need, from the end."""
+        pos = 0
+        while pos < self.total:
+            word = self.words[pos]
+            kind = word & 15
+            size = self.records.size_of(word)
+            least = self.records.least[kind]
+            if word == 0:
+                pos += 1
+                continue
+            if size == 0 or size > self.total - pos or size < least:
+                pos = self.records.resume(pos + 1)
+                continue
+            # Most records are events that are not kept.
+            if (
+                kind != RECORD_EVENT
+                or self.mark[pos]
+                or (self.everything and (word >> EVENT_KIND_AT) & 15 > EVENT_FLOW_END)
+            ):
+                if self.max_record and 8 * size > self.max_record:
+                    self.mark[pos] = 0
+                else:
+                    self.start = pos
+                    self.end = pos + size
+                    self.record(kind, word)
+            pos += size
+        # What an object needs stands before it, so that from the end each is settled in one go.
+        link = self.links.rows - 1
+        while link >= 0:
+            if self.mark[self.links.owner[link]]:
+                self.mark[self.links.needed[link]] = 1
+            link -= 1
+        return 0
+
+    def record(self, kind: int, word: int) -> int:
+        """A record of a sound size."""
+        if kind == RECORD_EVENT:
+            return self.event(word)
+        if kind == RECORD_STRING:
+            return self.string_record(word)
+        if kind == RECORD_THREAD:
+            return self.thread_record(word)
+        if kind == RECORD_METADATA:
+            return self.metadata(word)
+        if kind == RECORD_INITIALIZATION:
+            return self.initialization()
+        if kind == RECORD_SCHEDULING:
+            return self.scheduling(word)
+        if kind == RECORD_LOG:
+            if self.mark[self.start]:
+                self.need_thread((word >> LOG_THREAD_AT) & 0xFF)
+            return 0
+        if kind == RECORD_BLOB:
+            if self.mark[self.start] == MAYBE:
+                self.mark[self.start] = self.everything
+            if self.mark[self.start]:
+                self.need_string((word >> BLOB_NAME_AT) & 0xFFFF)
+            return 0
+        if kind == RECORD_USERSPACE_OBJECT or kind == RECORD_KERNEL_OBJECT:
+            return self.object(kind, word)
+        if kind == RECORD_PROFILER:
+            return self.profiler(word)
+        if kind == RECORD_LARGE:
+            return self.large_record(word)
+        if self.everything:
+            self.mark[self.start] = 1
+        return 0
+
+    # --- What is needed --------------------------------------------------------------------------
+
+    def inline_words(self, ref: int) -> int:
+        """Words that a string reference has behind the header."""
+        return ((ref & 0x7FFF) + 7) >> 3 if ref & INLINE else 0
+
+    def registered(self, table: PairMap, index: int) -> int:
+        """Where an index was registered, by the provider itself or else by provider 0; or -1."""
+        at = table.get(self.epoch, index)
+        if at < 0:
+            at = table.get(self.providers.get(0, EPOCH_OF), index)
+        return at
+
+    def need_string(self, ref: int) -> int:
+        """Mark the record that registered a string; gives its word, or -1."""
+        if ref == 0 or ref & INLINE:
+            return -1
+        entry = self.string_at[ref]
+        at = entry & WORD_MASK
+        if entry >> GENERATION_AT != self.generation:
+            at = self.registered(self.strings, ref)
+        if at >= 0:
+            self.mark[at] = 1
+        return at
+
+    def need_thread(self, index: int) -> int:
+        """Mark the record that registered a thread."""
+        if index:
+            entry = self.thread_at[index]
+            at = entry & WORD_MASK
+            if entry >> GENERATION_AT != self.generation:
+                at = self.registered(self.thread_map, index)
+            if at >= 0:
+                self.mark[at] = 1
+        return 0
+
+    def refer(self, at: int) -> int:
+        """Mark the record at word ``at`` where the one read is marked; else note the need."""
+        if at < 0:
+            return 0
+        if self.mark[self.start]:
+            self.mark[at] = 1
+            return 0
+        if self.links.rows == self.links.room:
+            self.links.grow()
+        row = self.links.rows
+        self.links.owner[row] = self.start
+        self.links.needed[row] = at
+        self.links.rows = row + 1
+        return 0
+
+    def refer_string(self, ref: int) -> int:
+        """Mark or note the string of a reference."""
+        if ref and not ref & INLINE:
+            self.refer(self.registered(self.strings, ref))
+        return 0
+
+    def refer_args(self, at: int, count: int, pid: int) -> int:
+        """Mark or note what arguments need: strings, and the objects of pointers and koids."""
+        while count > 0:
+            word = self.words[at]
+            name = (word >> ARG_NAME_AT) & 0xFFFF
+            kind = word & 15
+            self.refer_string(name)
+            if kind == ARG_STRING:
+                self.refer_string((word >> ARG_VALUE_AT) & 0xFFFF)
+            elif kind == ARG_POINTER or kind == ARG_KOID:
+                value = self.words[at + 1 + self.inline_words(name)]
+                self.refer(self.objects.get(0 if kind == ARG_KOID else pid ^ SIGN, value))
+            at += (word >> 4) & 0xFFF
+            count -= 1
+        return 0
+
+    def args_end(self, at: int, count: int) -> int:
+        """The word after the arguments at word ``at``; -1 where they overrun the record."""
+        if at > self.end:
+            return -1
+        while count > 0:
+            if at >= self.end:
+                return -1
+            word = self.words[at]
+            size = (word >> 4) & 0xFFF
+            need = self.records.argument_words(word)
+            if size == 0 or size > self.end - at or need > size:
+                return -1
+            if need == 0 and 1 + self.inline_words((word >> ARG_NAME_AT) & 0xFFFF) > size:
+                return -1
+            at += size
+            count -= 1
+        return at
+
+    def process_of(self, index: int, at: int) -> int:
+        """Process koid of a thread reference whose inline form is at word ``at``."""
+        if index == 0:
+            return self.words[at]
+        found = self.registered(self.thread_map, index)
+        return self.words[found + 1] if found >= 0 else 0
+
+    def is_wanted(self, index: int, at: int) -> bool:
+        """Whether the thread of a reference, whose inline form is at word ``at``, is wanted."""
+        if index:
+            found = self.registered(self.thread_map, index)
+            if found < 0:
+                known = self.identities.get(0, 0)
+            else:
+                known = self.identities.get(self.words[found + 1], self.words[found + 2])
+        else:
+            known = self.identities.get(self.words[at], self.words[at + 1])
+        return known >= 0 and self.threads[known] != 0
+
+    def is_within(self, at: int) -> bool:
+        """Whether the time at word ``at`` lies in the stretch of time."""
+        now = self.words[at] ^ SIGN
+        return self.bounds[2 * self.clock] <= now < self.bounds[2 * self.clock + 1]
+
+    # --- Records ---------------------------------------------------------------------------------
+
+    def event(self, word: int) -> int:
+        """An event that is kept, or one of a type that the format does not define."""
+        thread = (word >> EVENT_THREAD_AT) & 0xFF
+        category = (word >> EVENT_CATEGORY_AT) & 0xFFFF
+        name = (word >> EVENT_NAME_AT) & 0xFFFF
+        count = (word >> EVENT_ARGS_AT) & 15
+        at = self.start + 2 if thread else self.start + 4
+        at += self.inline_words(category) + self.inline_words(name)
+        if self.args_end(at, count) < 0:
+            self.mark[self.start] = 0  # those of defined types that do not fit have no row
+            return 0
+        self.mark[self.start] = 1
+        self.need_thread(thread)
+        self.need_string(category)
+        self.need_string(name)
+        if count:
+            self.refer_args(at, count, self.process_of(thread, self.start + 2))
+        return 0
+
+    def string_record(self, word: int) -> int:
+        """A string is registered."""
+        index = (word >> STRING_INDEX_AT) & 0x7FFF
+        length = (word >> STRING_LENGTH_AT) & 0x7FFF
+        if index and self.start + 1 + ((length + 7) >> 3) <= self.end:
+            self.strings.put(self.epoch, index, self.start)
+            self.string_at[index] = (self.generation << GENERATION_AT) | self.start
+        return 0
+
+    def thread_record(self, word: int) -> int:
+        """A thread is registered."""
+        index = (word >> THREAD_INDEX_AT) & 0xFF
+        if index:
+            self.thread_map.put(self.epoch, index, self.start)
+            self.thread_at[index] = (self.generation << GENERATION_AT) | self.start
+        if self.people.get(RUNNING, self.words[self.start + 2]) >= 0:
+            self.mark[self.start] = 1
+        return 0
+
+    def metadata(self, word: int) -> int:
+        """Metadata is kept."""
+        kind = (word >> METADATA_KIND_AT) & 15
+        number = (word >> PROVIDER_ID_AT) & LOW32
+        length = (word >> PROVIDER_NAME_LENGTH_AT) & 0xFF
+        if kind == PROVIDER_INFO and self.start + 1 + ((length + 7) >> 3) > self.end:
+            return 0
+        if self.everything or PROVIDER_INFO <= kind <= TRACE_INFO:
+            self.mark[self.start] = 1
+        if kind == PROVIDER_INFO or kind == PROVIDER_SECTION:
+            self.switch(kind, number)
+        return 0
+
+    def switch(self, kind: int, number: int) -> int:
+        """Another provider's tables and clock are in force."""
+        epoch = self.providers.get(number, EPOCH_OF)
+        clock = self.providers.get(number, CLOCK_OF)
+        if epoch < 0 and clock < 0:
+            # It has the clock that provider 0 has by now.
+            clock = self.providers.get(0, CLOCK_OF)
+            if clock >= 0:
+                self.providers.put(number, CLOCK_OF, clock)
+        again = kind == PROVIDER_INFO and self.providers.get(number, INTRODUCED) > 0
+        if epoch < 0 or again:
+            self.epochs += 1
+            epoch = self.epochs
+            self.providers.put(number, EPOCH_OF, epoch)
+        if kind == PROVIDER_INFO:
+            self.providers.put(number, INTRODUCED, 1)
+        self.epoch = epoch
+        self.generation += 1
+        self.provider = number
+        self.clock = max(clock, 0)
+        return 0
+
+    def initialization(self) -> int:
+        """A tick rate is kept; of one that no time follows, the scan knows no clock."""
+        self.mark[self.start] = 1
+        base = self.words[self.start + 2] if self.end - self.start >= 4 else 0
+        clock = self.clocks.get(self.words[self.start + 1], base)
+        if clock >= 0:
+            self.providers.put(self.provider, CLOCK_OF, clock)
+            self.clock = clock
+        return 0
+
+    def scheduling(self, word: int) -> int:
+        """A scheduling record."""
+        kind = (word >> SCHED_KIND_AT) & 15
+        if kind > SCHED_WAKEUP:
+            if self.everything:
+                self.mark[self.start] = 1
+        elif self.mark[self.start]:
+            if kind == SCHED_LEGACY_SWITCH:
+                self.need_thread((word >> LEGACY_OUTGOING_AT) & 0xFF)
+                self.need_thread((word >> LEGACY_INCOMING_AT) & 0xFF)
+            else:
+                at = self.start + 4 if kind == SCHED_SWITCH else self.start + 3
+                self.refer_args(at, (word >> SWITCH_ARGS_AT) & 15, 0)
+        return 0
+
+    def object(self, kind: int, word: int) -> int:
+        """An object, which is kept for who is wanted, or where a kept record means it."""
+        if self.mark[self.start] != MAYBE:
+            return 0  # its contents do not fit it
+        self.mark[self.start] = 0
+        ref = (word >> OBJECT_NAME_AT) & 0xFFFF
+        count = (word >> OBJECT_ARGS_AT) & 15
+        process = (word >> OBJECT_OWNER_AT) & 0xFF
+        at = self.start + 2 + self.inline_words(ref)
+        koid = self.words[self.start + 1]
+        owner = 0
+        pid = 0
+        if kind == RECORD_USERSPACE_OBJECT:
+            pid = self.process_of(process, self.start + 2)
+            owner = pid ^ SIGN
+            if process:
+                self.refer(self.registered(self.thread_map, process))
+            else:
+                # One word or two: the record's size tells.
+                at += 2
+                after = self.args_end(at, count)
+                if after != self.end:
+                    one = self.args_end(at - 1, count)
+                    if one == self.end or after < 0 or one >= 0:
+                        at -= 1
+        # Whether it is kept shows later on, when strings may be gone.
+        self.refer_string(ref)
+        self.refer_args(at, count, pid)
+        self.objects.put(owner, koid, self.start)
+        named = kind == RECORD_KERNEL_OBJECT and self.people.get(NAMED, koid) >= 0
+        if self.everything or named:
+            self.mark[self.start] = 1
+        return 0
+
+    def profiler(self, word: int) -> int:
+        """A profiler record: modules and mappings are kept, backtraces by time and thread."""
+        kind = (word >> PROFILER_KIND_AT) & 15
+        thread = (word >> PROFILER_THREAD_AT) & 0xFF
+        keep = self.profiles and self.profiler_fits(kind, word)
+        if keep and kind == PROFILER_BACKTRACE:
+            keep = self.is_within(self.start + 1) and (
+                self.everything or self.is_wanted(thread, self.start + 2)
+            )
+        if kind > PROFILER_BACKTRACE:
+            keep = self.everything
+        if keep:
+            self.mark[self.start] = 1
+            self.need_thread(thread)
+        return 0
+
+    def profiler_fits(self, kind: int, word: int) -> bool:
+        """Whether the contents of a profiler record fit it."""
+        need = 2
+        if kind == PROFILER_MODULE:
+            need += (((word >> MODULE_NAME_LENGTH_AT) & 0xFF) + 7) >> 3
+            need += (((word >> MODULE_BUILD_ID_LENGTH_AT) & 0xFF) + 7) >> 3
+        elif kind == PROFILER_MMAP:
+            need += 3
+        elif kind == PROFILER_BACKTRACE:
+            need += (word >> FRAME_COUNT_AT) & 0xFF
+        if (word >> PROFILER_THREAD_AT) & 0xFF == 0:
+            need += 2 if kind == PROFILER_BACKTRACE else 1  # of the others one word may do
+        return self.start + need <= self.end
+
+    def large_record(self, word: int) -> int:
+        """A large record."""
+        form = (word >> LARGE_FORMAT_AT) & 15
+        if (
+            (word >> LARGE_KIND_AT) & 15
+            or form > LARGE_WITHOUT_METADATA
+            or self.end - self.start < 2
+        ):
+            if self.everything:
+                self.mark[self.start] = 1
+            return 0
+        second = self.words[self.start + 1]
+        category = (second >> LARGE_CATEGORY_AT) & 0xFFFF
+        name = (second >> LARGE_NAME_AT) & 0xFFFF
+        thread = (second >> LARGE_THREAD_AT) & 0xFF
+        at = self.start + 2 + self.inline_words(category) + self.inline_words(name)
+        keep = self.mark[self.start] == MAYBE
+        self.mark[self.start] = 0
+        if keep and form == LARGE_WITH_METADATA:
+            keep = self.is_within(at) and (self.everything or self.is_wanted(thread, at + 1))
+        elif keep:
+            keep = self.everything
+        if not keep:
+            return 0
+        self.mark[self.start] = 1
+        self.add_large(category, self.need_string(category))
+        self.need_string(name)
+        if form == LARGE_WITH_METADATA:
+            pid = self.process_of(thread, at + 1)
+            self.need_thread(thread)
+            at += 1 if thread else 3
+            count = (second >> LARGE_ARGS_AT) & 15
+            if self.args_end(at, count) >= 0:
+                self.refer_args(at, count, pid)
+        return 0
+
+    def add_large(self, category: int, found: int) -> int:
+        """Note a large record and where its category is; ``found`` is its string's record."""
+        if self.large.rows == self.large.room:
+            self.large.grow()
+        row = self.large.rows
+        self.large.word[row] = self.start
+        self.large.start[row] = 0
+        self.large.nbytes[row] = 0
+        if category & INLINE:
+            self.large.start[row] = self.start + 2
+            self.large.nbytes[row] = category & 0x7FFF
+        elif found >= 0:
+            self.large.start[row] = found + 1
+            self.large.nbytes[row] = (self.words[found] >> STRING_LENGTH_AT) & 0x7FFF
+        self.large.rows = row + 1
+        return 0
