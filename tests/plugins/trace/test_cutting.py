@@ -149,7 +149,7 @@ def test_in_bounded_memory_it_is_the_same(data: bytes, selection: Selection, eve
     at_once = part(data, selection)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(reader, "CHUNK_EVENTS", events)
-        patch.setattr(reader.TraceCapture, "_fits_memory", False)
+        patch.setattr(reader.TraceCapture, "fits_memory", False)
         assert part(data, selection) == at_once
 
 

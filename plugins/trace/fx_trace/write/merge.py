@@ -16,6 +16,7 @@ from fx_trace.read.cursor import refusal
 from fx_trace.read.image import BufferCapture
 from fx_trace.read.reader import TraceCapture
 from fx_trace.read.records import ProviderInfo
+from fx_trace.write.bulk import NAMES, TABLES, Bulk
 from fx_trace.write.extract import KEEP, ProviderIds, join, open_slices
 from fxframework.errors import UsageError
 from fxframework.io.sink import Sink
