@@ -52,7 +52,7 @@ def decoded(data: bytes, *, whole: bool) -> dict[str, Any]:
         for name in capture.schemas:
             tables = [capture.table(name)] if whole else list(capture.batches(name, 1000))
             for table in tables:
-                for column in table:
+                for column in table.columns:
                     kind = table.schema.column(column).kind
                     values = (
                         table.texts(column)

@@ -50,7 +50,7 @@ def outcomes(data: bytes) -> list[Any]:
     from fxframework.io.source import Source
     from fxframework.model.capture import OpenRequest
     from fxframework.model.clock import NS_MAX
-    from fxframework.model.window import Selection
+    from fxframework.model.selection import Selection
 
     def opened() -> TraceCapture:
         return open_trace(Source.open(data), OpenRequest())

@@ -20,11 +20,12 @@ from fx_trace.export.first_pass import (
     KernelNames,
     ThreadNames,
     dropped_records,
+    ends_of,
     refusal,
 )
 from fx_trace.export.json_text import json_string
 from fx_trace.export.time_order import InTime
-from fx_trace.export.windows import Members, by_offset, grouped, last_offset, windows
+from fx_trace.export.windows import Members, by_offset, last_offset, windows
 from fx_trace.layout import ArgType, BlobType
 from fxframework.errors import WriteRefusedError
 from fxframework.io.sink import Sink
@@ -67,6 +68,15 @@ _PHASES = ("s", "t", "f")
 _SCOPE_LETTERS = {0: "t", 1: "p", 2: "g"}
 
 
+CACHED_BYTES = 16 << 20
+"""Characters of strings that are kept."""
+
+
+def _size(item: Item) -> int:
+    """Characters of an event."""
+    return len(item[-1]) + (len(item[-2]) if item[0] == _SLICE else 0)
+
+
 def _us(ns: I64) -> list[str]:
     """Nanoseconds as the text of exact microseconds."""
     if ns.size and int(ns.min()) < 0:
@@ -79,10 +89,11 @@ def _us(ns: I64) -> list[str]:
 
 
 class _Strings:
-    """Texts of a pool as JSON, each made once."""
+    """Texts of a pool as JSON, each made once, as long as they do not take too much memory."""
 
     def __init__(self) -> None:
         self._made: dict[int, str] = {}
+        self._bytes = 0
 
     def of(self, table: Table, name: str) -> list[str]:
         """A code column as JSON strings; null as ``null``."""
@@ -93,6 +104,10 @@ class _Strings:
             text = made.get(code)
             if text is None:
                 text = "null" if code < 0 else json_string(pool[code])
+                self._bytes += len(text)
+                if self._bytes > CACHED_BYTES:
+                    made.clear()
+                    self._bytes = len(text)
                 made[code] = text
             out.append(text)
         return out
@@ -210,7 +225,7 @@ class _JsonExport:
         def emit(ready: list[Item]) -> None:
             self._put(events.placed(ready))
 
-        with InTime(emit, orjson.dumps, orjson.loads) as ordered:
+        with InTime(emit, orjson.dumps, orjson.loads, _size) as ordered:
             for window in windows(capture, (*TIMED, "args")):
                 ordered.add(*events.window(window), survey.earliest_after(last_offset(window)))
         self._put(events.rest())
@@ -308,10 +323,7 @@ class _JsonEvents:
         self._who = {
             thread: f'"pid":{cast.pids[thread]},"tid":{tid}' for thread, tid in cast.tids.items()
         }
-        ends = survey.end_args()
-        self._end_args = (
-            {} if ends is None else grouped(ends.array("parent").tolist(), arguments.render(ends))
-        )
+        self._end_args = survey.end_args()
         self._stacks: dict[int, list[_Open]] = {thread: [] for thread in cast.tids}
         self.dropped: Counter[str] = Counter()
 
@@ -394,6 +406,7 @@ class _JsonEvents:
     def _slices(self, table: Table, members: Members) -> list[Item]:
         ts, dur = table.array("ts"), table.array("dur")
         ends = ts + np.maximum(dur, 0)
+        later_args = ends_of(self._end_args, table, self._arguments.render)
         items: list[Item] = []
         for begin, finish, offset, row, parent, thread, kind, number, length, end in zip(
             self._heads(table, _us(ts)),
@@ -409,7 +422,7 @@ class _JsonEvents:
             strict=True,
         ):
             own = members.get(offset, [])
-            later = self._end_args.get(row, [])
+            later = later_args.get(row, [])
             if kind == ASYNC:
                 text = f'{begin},"ph":"b","id":{number}{_object(own)}}}'
                 if length != NEVER:

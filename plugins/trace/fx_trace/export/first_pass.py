@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import bisect
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fx_trace.export.json_text import json_string
-from fx_trace.export.windows import joined, last_offset, windows
+from fx_trace.export.windows import Members, grouped, joined, last_offset, windows
 from fx_trace.layout import ObjectType
 from fxframework.errors import WriteRefusedError
 from fxframework.model.capture import Capture
@@ -62,7 +62,7 @@ class FirstPass:
     def _look_at_args(self, args: Table, slices: Table | None) -> None:
         owners = args.array("table")
         timed = np.isin(owners, [TABLE_CODES[name] for name in TIMED])
-        if "trace_annotation" in args:
+        if "trace_annotation" in args.columns:
             noted = args.array("trace_annotation") >= 0
             self.annotated += int(np.count_nonzero(noted & timed))
         # The process of a thread object comes out as the thread's process.
@@ -94,6 +94,19 @@ class FirstPass:
         ends = joined(self._ends)
         self._ends = [ends.select(np.argsort(ends.array("parent"), kind="stable"))]
         return self._ends[0]
+
+
+def ends_of(ends: Table | None, slices: Table, render: Callable[[Table], list[Any]]) -> Members:
+    """Rendered arguments of the end events of these slices, by row of the slice.
+
+    ``ends`` is what ``FirstPass.end_args`` gives.
+    """
+    if ends is None or not len(slices):
+        return {}
+    rows, parents = slices.array("row"), ends.array("parent")
+    first, stop = np.searchsorted(parents, rows[[0, -1]] + [0, 1]).tolist()
+    mine = ends.select(slice(first, stop))
+    return grouped(mine.array("parent").tolist(), render(mine))
 
 
 class ThreadNames:

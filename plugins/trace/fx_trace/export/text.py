@@ -15,11 +15,12 @@ from fx_trace.export.first_pass import (
     KernelNames,
     ThreadNames,
     dropped_records,
+    ends_of,
     refusal,
 )
 from fx_trace.export.json_text import json_string
 from fx_trace.export.time_order import InTime
-from fx_trace.export.windows import Members, by_offset, grouped, last_offset, windows
+from fx_trace.export.windows import Members, by_offset, last_offset, windows
 from fx_trace.layout import ArgType
 from fxframework.io.sink import Sink
 from fxframework.model.capture import Capture
@@ -87,10 +88,7 @@ class _TextLines:
         self._texts = _Plain()
         self._who = {thread: self._label(cast, thread) for thread in cast.tids}
         self._cast = cast
-        ends = survey.end_args()
-        self._end_args = (
-            {} if ends is None else grouped(ends.array("parent").tolist(), self._render(ends))
-        )
+        self._end_args = survey.end_args()
 
     def window(self, window: Mapping[str, Table]) -> tuple[I64, list[str]]:
         """Times and lines of a window, in file order."""
@@ -142,6 +140,7 @@ class _TextLines:
 
     def _slices(self, table: Table, shown: Members) -> list[str]:
         lines = []
+        ends = ends_of(self._end_args, table, self._render)
         for who, title, offset, row, kind, number, dur in zip(
             self._on_thread(table),
             self._title(table),
@@ -154,7 +153,7 @@ class _TextLines:
         ):
             what = f"async id={number}" if kind == ASYNC else "slice"
             length = "unclosed" if dur == NEVER else f"dur={_duration(dur)}"
-            parts = [*shown.get(offset, []), *self._end_args.get(row, [])]
+            parts = [*shown.get(offset, []), *ends.get(row, [])]
             lines.append(" ".join([who, what, title, length, *parts]))
         return lines
 
@@ -245,7 +244,7 @@ class _TextLines:
     def _render(self, args: Table) -> list[str]:
         """Per argument: ``name=value``, with the name of the object that it means."""
         notes: list[str | None] = [None] * len(args)
-        if "trace_annotation" in args:
+        if "trace_annotation" in args.columns:
             notes = args.texts("trace_annotation")
         out = []
         for name, kind, signed, unsigned, real, code, note in zip(
@@ -282,11 +281,16 @@ class _TextLines:
         return out
 
 
+CACHED_BYTES = 16 << 20
+"""Characters of strings that are kept."""
+
+
 class _Plain:
-    """Texts of a pool as they stand in a line, each made once."""
+    """Texts of a pool as a line shows them, each made once, within bounded memory."""
 
     def __init__(self) -> None:
         self._made: dict[int, str] = {-1: ""}
+        self._bytes = 0
 
     def of(self, table: Table, name: str) -> list[str]:
         """A code column; null as nothing."""
@@ -295,7 +299,13 @@ class _Plain:
         for code in table.array(name).tolist():
             text = made.get(code)
             if text is None:
-                text = made[code] = _plain(table.pool[code])
+                text = _plain(table.pool[code])
+                self._bytes += len(text)
+                if self._bytes > CACHED_BYTES:
+                    made.clear()
+                    made[-1] = ""
+                    self._bytes = len(text)
+                made[code] = text
             out.append(text)
         return out
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import bisect
 import heapq
-import itertools
 import tempfile
 from collections.abc import Callable, Iterator
 from typing import IO, Any, Self
@@ -16,7 +15,11 @@ from fx_trace.export.windows import ROWS
 
 I64 = NDArray[np.int64]
 WAITING = 1 << 18
-"""Rendered events that wait in memory to be put in order; more go to a temporary file."""
+WAITING_BYTES = 32 << 20
+"""Rendered events, and bytes of them, that wait in memory to be put in order; more go to a
+temporary file."""
+BATCH_BYTES = 4 << 20
+"""Bytes of events given out at a time."""
 PIECE = 1 << 16
 """Bytes of a run of events that are read at a time."""
 
@@ -25,7 +28,8 @@ class InTime:
     """Puts rendered events in order of time, those of one time in the order they came in.
 
     They wait in memory until nothing earlier can come. Too many of them go to a temporary file in
-    sorted runs, which are merged at the end: ``pack`` makes a line of one, ``unpack`` one of that.
+    sorted runs, which are merged at the end: ``pack`` makes a line of one, ``unpack`` one of that,
+    ``size`` tells how many characters it has.
     """
 
     def __init__(
@@ -33,10 +37,13 @@ class InTime:
         emit: Callable[[list[Any]], None],
         pack: Callable[[Any], bytes],
         unpack: Callable[[bytes], Any],
+        size: Callable[[Any], int] = len,
     ) -> None:
         self._emit = emit
         self._pack = pack
         self._unpack = unpack
+        self._size = size
+        self._bytes = 0
         self._times = np.zeros(0, np.int64)
         self._items: list[Any] = []
         self._runs: list[tuple[int, int]] = []
@@ -49,6 +56,7 @@ class InTime:
         """
         self._times = np.concatenate((self._times, times))
         self._items += items
+        self._bytes += sum(map(self._size, items))
         if (self._times[1:] < self._times[:-1]).any():
             order = np.argsort(self._times, kind="stable")
             self._times = self._times[order]
@@ -57,8 +65,9 @@ class InTime:
             ready = self._items[: bisect.bisect_left(self._times, earliest)]
             if ready:
                 self._emit(ready)
+                self._bytes -= sum(map(self._size, ready))
                 self._items, self._times = self._items[len(ready) :], self._times[len(ready) :]
-        if len(self._items) > WAITING:
+        if len(self._items) > WAITING or self._bytes > WAITING_BYTES:
             self._spill()
 
     def __enter__(self) -> Self:
@@ -78,13 +87,22 @@ class InTime:
             self._file.write(b"%d\t%b\n" % (time, self._pack(item)))
         self._runs.append((start, self._file.tell()))
         self._items, self._times = [], self._times[:0]
+        self._bytes = 0
 
     def _finish(self) -> None:
         waiting = zip(self._times.tolist(), self._items, strict=True)
         runs = [self._run(*bounds) for bounds in self._runs]
         # Of one time the earlier run comes first, as it came in first.
         merged = heapq.merge(*runs, waiting, key=lambda pair: pair[0])
-        while batch := [item for _, item in itertools.islice(merged, ROWS)]:
+        batch: list[Any] = []
+        nbytes = 0
+        for _, item in merged:
+            batch.append(item)
+            nbytes += self._size(item)
+            if len(batch) == ROWS or nbytes > BATCH_BYTES:
+                self._emit(batch)
+                batch, nbytes = [], 0
+        if batch:
             self._emit(batch)
 
     def _run(self, start: int, stop: int) -> Iterator[tuple[int, Any]]:

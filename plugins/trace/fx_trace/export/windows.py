@@ -22,6 +22,9 @@ Members = Mapping[int, list[Any]]
 """Rendered arguments by the offset of their record."""
 ROWS = 1 << 16
 """Rows of a batch."""
+TEXT_BYTES = 8 << 20
+"""Bytes of strings that the rows of a window may refer to, but for those of its last record."""
+_TEXTS = ("category", "name", "str")
 
 
 def windows(capture: Capture, names: Iterable[str]) -> Iterator[dict[str, Table]]:
@@ -51,7 +54,42 @@ def windows(capture: Capture, names: Iterable[str]) -> Iterator[dict[str, Table]
                 del held[name]
             else:
                 held[name] = (table, offsets, max(start, stop))
+        yield from _pieces(window)
+
+
+def _pieces(window: dict[str, Table]) -> Iterator[dict[str, Table]]:
+    """The window, in pieces where its rows refer to strings of many bytes, one string or many."""
+    offsets = {name: table.array("offset") for name, table in window.items()}
+    costs = {name: _text_bytes(table) for name, table in window.items()}
+    if sum(int(cost.sum()) for cost in costs.values()) <= TEXT_BYTES:
         yield window
+        return
+    where = np.concatenate(list(offsets.values()))
+    order = np.argsort(where, kind="stable")
+    total = np.cumsum(np.concatenate(list(costs.values()))[order])
+    where = where[order]
+    _, last = np.unique(total // TEXT_BYTES, return_index=True)
+    bounds = [*np.unique(where[last[1:]]).tolist(), int(where[-1]) + 1]
+    starts = dict.fromkeys(window, 0)
+    for bound in bounds:
+        piece = {}
+        for name, table in window.items():
+            start, stop = starts[name], int(np.searchsorted(offsets[name], bound))
+            starts[name] = stop
+            if stop > start:
+                piece[name] = table.select(slice(start, stop))
+        if piece:
+            yield piece
+
+
+def _text_bytes(table: Table) -> I64:
+    """By row, the bytes of the strings that it refers to, int64."""
+    lengths = np.append(table.pool.pool.array("lengths"), 0)
+    bytes_of = np.zeros(len(table), np.int64)
+    for name in _TEXTS:
+        if name in table.columns:
+            bytes_of += lengths[table.array(name)]
+    return bytes_of
 
 
 def _in_order(capture: Capture, batches: Iterator[Table]) -> Iterator[Table]:
@@ -111,7 +149,7 @@ def joined(tables: list[Table]) -> Table:
     return Table(
         first.schema,
         sum(map(len, tables)),
-        {name: column(name) for name in first},
+        {name: column(name) for name in first.columns},
         first.pool,
     )
 

@@ -37,19 +37,6 @@ IS_FLOW[n.EVENT_FLOW_BEGIN : n.EVENT_FLOW_END + 1] = True
 IS_MATCHED = IS_SLICE | IS_END | IS_FLOW
 
 
-class Findings(NamedTuple):
-    """The findings of kernels, as ``kit.scanned`` takes them."""
-
-    findings: I64
-    counts: I64
-
-    @classmethod
-    def of(cls, notes: Notes) -> Findings:
-        """What a kernel noted."""
-        rows = notes.taken()
-        return cls(rows.reshape(-1), np.concatenate(([len(rows), 0], notes.totals())))
-
-
 class Spans:
     """What matching finds: per slice row, per end event, per flow row (``match.Match``)."""
 
@@ -308,9 +295,9 @@ class TracePass(FirstPass[Part]):
     # --- What the capture asks for ---------------------------------------------------------------
 
     @property
-    def notes(self) -> list[Findings]:
+    def notes(self) -> list[Notes]:
         """The findings of the scan and of matching."""
-        return [Findings.of(self.scanner.notes), Findings.of(self._notes)]
+        return [self.scanner.notes, self._notes]
 
     @property
     def records(self) -> int:
