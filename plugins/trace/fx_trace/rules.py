@@ -24,7 +24,8 @@ RULES = Catalogue(
             "Record header",
             "A record is at least one word long, its header.",
             readers="Perfetto and the 2022 C++ reader stop there; the Rust crate goes on.",
-            ours="The words up to the next place where three sound records follow are `damaged`.",
+            ours="The words up to the next place where three sound records follow, or one that "
+            "fills its size exactly, are `damaged`.",
             remedy="`fxf salvage` writes what is sound; `fxf cat --records` shows the bytes.",
         ),
         _rule(
@@ -34,8 +35,8 @@ RULES = Catalogue(
             "Record header",
             "A record's size, in words, ends within the file.",
             readers="Perfetto and the Rust crate drop the record silently; trace2json fails.",
-            ours="The rest, up to the next place where three sound records follow or to the end, "
-            "is `damaged`.",
+            ours="The rest, up to the next place where three sound records follow, or one that fills "
+            "its size exactly, or to the end, is `damaged`.",
             remedy="The writer was cut off, or the file was; all records before it are sound.",
         ),
         _rule(
@@ -45,7 +46,8 @@ RULES = Catalogue(
             "Record header",
             "A record is at least as long as the words that its type always has.",
             readers="Perfetto counts fuchsia_record_read_error and skips it by its size.",
-            ours="The words up to the next place where three sound records follow are `damaged`.",
+            ours="The words up to the next place where three sound records follow, or one that "
+            "fills its size exactly, are `damaged`.",
         ),
         _rule(
             "FXT0004",
@@ -59,11 +61,12 @@ RULES = Catalogue(
         _rule(
             "FXT0005",
             DATA_LOSS,
-            "the file ends within a word",
+            "the size of the file is not a multiple of 8 bytes",
             "Atoms",
             "A file is a whole number of 8-byte words.",
             readers="Perfetto ignores the odd bytes.",
             ours="The odd bytes are `damaged`.",
+            remedy="The file was cut off, or its writer does not pad to whole words.",
         ),
         _rule(
             "FXT0006",
@@ -329,9 +332,11 @@ RULES = Catalogue(
             WARNING,
             "a complete event ends before it begins",
             "Duration complete event",
-            "The end time is not before the time stamp.",
+            "The last word is the time at which the event ends, not its length; it is not before the "
+            "time stamp.",
             readers="Perfetto drops it (fuchsia_timestamp_overflow).",
             ours="Kept with dur -1.",
+            remedy="Write the time of the end as the last word: the time stamp plus the length.",
         ),
         _rule(
             "FXT0302",
@@ -634,6 +639,7 @@ DETAILS: Mapping[int, str] = {
     206: "provider {value}",
     207: "provider {value}",
     209: "{value} ticks per second",
+    301: "the last word is the time of the end, not a length",
     307: "type {value}",
 }
 """By number of a rule, what a finding of the scan says beside the title of the rule."""

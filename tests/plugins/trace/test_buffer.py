@@ -515,7 +515,7 @@ def test_wrapped_images_are_in_order_in_every_view(count: int, stop: bool) -> No
         records = [r for r in capture.records() if r.record == "event"]  # type: ignore[attr-defined]
         assert [r.timestamp for r in records] == ticks  # type: ignore[attr-defined]
         assert instants.array("offset").tolist() == [r.offset for r in records]
-        places = capture.places(instants.array("offset"))
+        places = capture.read_order(instants.array("offset"))
         assert (np.diff(places) > 0).all()
         for parts in (1, 7):
             batches = list(capture.batches("instants", parts))
@@ -554,7 +554,7 @@ def test_small_memory_gives_the_same_rows() -> None:
     data = circular(150)
     limits = attrs.evolve(OpenRequest().limits, max_memory=1)
     with opened(data) as whole, opened(data, limits=limits) as small:
-        assert not small._fits_memory
+        assert not small.fits_memory
         parts = list(small.batches("instants", 5))
         expected = whole.table("instants").array("offset").tolist()
         assert [at for part in parts for at in part.array("offset").tolist()] == expected

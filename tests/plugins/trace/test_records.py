@@ -732,19 +732,48 @@ THREE = instant() + string(1, b"K") + thread(1, 1, 2)  # "K" looks like no recor
         ("FXT0003", 3 | 2 << 4),
     ],
 )
-def test_damage_lasts_until_three_sound_records_follow(code: str, header: int) -> None:
+def test_damage_lasts_until_sound_records_follow(code: str, header: int) -> None:
     bad = pack(header)
     found = [("event", 32), ("damaged", 8), ("event", 32), ("string", 16), ("thread", 24)]
     assert kinds(instant() + bad + THREE) == found
     assert findings(instant() + bad + THREE) == [(code, 32, 1)]
-    # Two are not enough, nor are three of which the last is cut off; odd bytes go along.
-    for rest in (instant() + string(1, b"K"), THREE[:-8], THREE[:-8] + b"odd"):
-        assert kinds(instant() + bad + rest) == [("event", 32), ("damaged", 8 + len(rest))]
-        assert findings(instant() + bad + rest) == [(code, 32, 1)]
+    # Three are not enough of which the last is cut off; odd bytes are damage of their own.
+    rest = instant() + string(0, b"K") + thread(1, 1, 2)[:-8]
+    assert kinds(instant() + bad + rest) == [("event", 32), ("damaged", 8 + len(rest))]
+    assert findings(instant() + bad + rest) == [(code, 32, 1)]
+    assert kinds(instant() + bad + rest + b"odd")[1:] == [("damaged", 72), ("damaged", 3)]
+    assert findings(instant() + bad + rest + b"odd") == [(code, 32, 1), ("FXT0005", 104, 2)]
+    # One is enough that fills its size exactly, whatever follows.
+    rest = instant() + string(1, b"K")
+    assert kinds(instant() + bad + rest) == [("event", 32), ("damaged", 40), ("string", 16)]
     # Zero words and unknown types are no sound records.
     for word in (0, 14 | 1 << 4):
-        rest = instant() + string(1, b"K") + pack(word) + THREE
+        rest = instant() + string(0, b"K") + pack(word) + THREE
         assert kinds(instant() + bad + rest)[:2] == [("event", 32), ("damaged", 8 + 32 + 16 + 8)]
+
+
+NOT_EXACT = {"FXT0004", "FXT0103", "FXT0109", "FXT0110", "FXT0111", "FXT0114"}
+EXACT = [
+    string(3, b"name"),
+    thread(2, 7, 8),
+    instant(name=3),
+    instant(1, name=3),
+    record(EVENT, wire.EVENT, 5, 1, 2, 9, event_type=wire.EventType.FLOW_END, name=3),
+    record(EVENT, wire.EVENT, 5, 6, event_type=wire.EventType.DURATION_COMPLETE, name=1, thread=1),
+    record(EVENT, wire.EVENT, 5, 3 | 2 << 4 | 1 << 16, 77, name=1, thread=1, arg_count=1),
+]
+
+
+def test_two_bugs_are_both_found() -> None:
+    """A writer that gives every second record a size that is too small has another bug, too."""
+    broken = bytearray(instant(name=3))
+    broken[0] = 4 | 1 << 4  # one word
+    odd = record(EVENT, wire.EVENT, 5, 1, 2, 9, 9, event_type=wire.EventType.FLOW_END, name=3)
+    pair = bytes(broken) + instant(name=3)
+    data = pair * 4 + odd + pair * 2
+    found = [code for code, *_ in findings(data)]
+    assert found.count("FXT0003") == 6
+    assert "FXT0103" in found
 
 
 def test_damage_ends_where_the_rule_says() -> None:
@@ -758,8 +787,30 @@ def test_damage_ends_where_the_rule_says() -> None:
         least = {int(known): words for known, words in wire.MINIMUM_WORDS.items()}.get(type)
         return at + size if least and least <= size <= len(words) - at else None
 
+    def exact(words: list[int], at: int, end: int) -> bool:
+        """Whether decoding the record says that it is one, and that nothing is left over."""
+        diagnostics = Diagnostics(RULES)
+        data = render([words[at:end]])  # type: ignore[list-item]
+        (decoded,) = RecordDecoder(diagnostics=diagnostics).records(data)
+        if {found.code for found in diagnostics} & NOT_EXACT:
+            return False
+        if words[at] & type(decoded).layout.reserved_mask:
+            return False
+        if isinstance(decoded, fx.StringRecord):
+            return bool(decoded.index and decoded.value)
+        if isinstance(decoded, fx.ThreadRecord):
+            return bool(decoded.index)
+        if isinstance(decoded, fx.Log):
+            return bool(decoded.message)
+        return isinstance(decoded, fx.Event) and words[at] >> 48 != 0
+
     def resumes(words: list[int]) -> int:
         for start in range(1, len(words)):
+            after = sound_end(words, start)
+            if after is None:
+                continue
+            if exact(words, start, after):
+                return start
             end: int | None = start
             for _ in range(wire.SOUND_RUN):
                 end = None if end is None else sound_end(words, end)
@@ -774,6 +825,10 @@ def test_damage_ends_where_the_rule_says() -> None:
         words = [dice.choice(some[: -1 if dice.randrange(few) else 5]) for _ in range(200)]
         if few == 1:
             words = [dice.randrange(16) | dice.randrange(6) << 4 for _ in range(200)]
+        for _ in range(dice.randrange(3)):
+            record = dice.choice(EXACT)
+            at = dice.randrange(150)
+            words[at : at + len(record) // 8] = struct.unpack(f"<{len(record) // 8}Q", record)
         words[0] = 5 << 20
         for big_endian in (False, True):
             data = render([words], big_endian=big_endian)  # type: ignore[list-item]

@@ -502,7 +502,7 @@ def test_big_endian_files_give_the_same_tables() -> None:
     little, big = over(built(*MIXED)), over(built(*MIXED, big_endian=True))
     assert (little.big_endian, big.big_endian) == (False, True)
     for name in little.schemas:
-        for column in little.table(name):
+        for column in little.table(name).columns:
             left, right = little.table(name), big.table(name)
             if left.schema.column(column).kind == "code":
                 assert left.texts(column) == right.texts(column)

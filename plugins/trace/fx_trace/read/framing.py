@@ -97,8 +97,8 @@ def _zeros_end(view: memoryview, at: int, whole: int) -> int:
 def _resume(view: memoryview, order: str, at: int, whole: int) -> int:
     """Where to go on after damage at byte ``at``: at the next sound records, or the end.
 
-    That is before three records of sound sizes, or before one whose contents fill it exactly and
-    that another one or the end follows.
+    That is before three records of sound sizes, or before one whose contents fill it exactly: so
+    that the second bug of a writer shows, too, where the first one is in every other record.
     """
     word = struct.Struct(f"{order}Q").unpack_from
     start = at + WORD
@@ -108,9 +108,7 @@ def _resume(view: memoryview, order: str, at: int, whole: int) -> int:
         for number in _sound_headers(view[start:stop], order, (whole - start) // WORD):
             first = start + number * WORD
             end = _sound_end(view, word, first, whole)
-            if fills(view, word, first, end) and (
-                end == whole or _sound_end(view, word, end, whole)
-            ):
+            if fills(view, word, first, end):
                 return first
             for _ in range(wire.SOUND_RUN - 1):
                 end = _sound_end(view, word, end, whole)
@@ -235,7 +233,7 @@ def frame_detail(code: str, header: int, nbytes: int, size: int) -> str:
 
 def odd_bytes_detail(size: int) -> str:
     """What FXT0005 says of a file of ``size`` bytes."""
-    return f"{size} bytes are not a multiple of 8; the last {size % WORD} are not a whole word"
+    return f"it has {size} bytes; the last {size % WORD} are not a whole word"
 
 
 def overrun_detail(need: int, words: int) -> str:

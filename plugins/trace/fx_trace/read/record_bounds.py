@@ -84,8 +84,7 @@ class RecordBounds:
     def resume(self, at: int) -> int:
         """The first word from ``at`` on where records follow again; the end where none do.
 
-        That is before three records of sound sizes, or before one whose contents fill it exactly
-        and that another sound one or the end follows.
+        That is before three records of sound sizes, or before one whose contents fill it exactly.
         """
         while at < self.total and not self.follows(at):
             at += 1
@@ -97,7 +96,7 @@ class RecordBounds:
         if size == 0:
             return False
         after = at + size
-        if self.is_exact(at, after) and (after == self.total or self.sound_size(after)):
+        if self.is_exact(at, after):
             return True
         run = 1
         while run < RUN and size:
