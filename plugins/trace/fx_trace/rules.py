@@ -35,8 +35,8 @@ RULES = Catalogue(
             "Record header",
             "A record's size, in words, ends within the file.",
             readers="Perfetto and the Rust crate drop the record silently; trace2json fails.",
-            ours="The rest, up to the next place where three sound records follow, or one that fills "
-            "its size exactly, or to the end, is `damaged`.",
+            ours="The rest, up to the next place where three sound records follow, or one that "
+            "fills its size exactly, or to the end, is `damaged`.",
             remedy="The writer was cut off, or the file was; all records before it are sound.",
         ),
         _rule(
@@ -332,8 +332,8 @@ RULES = Catalogue(
             WARNING,
             "a complete event ends before it begins",
             "Duration complete event",
-            "The last word is the time at which the event ends, not its length; it is not before the "
-            "time stamp.",
+            "The last word is the time at which the event ends, not its length; it is not before "
+            "the time stamp.",
             readers="Perfetto drops it (fuchsia_timestamp_overflow).",
             ours="Kept with dur -1.",
             remedy="Write the time of the end as the last word: the time stamp plus the length.",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from fx_trace.numbers import (  # fmt: skip
     ARG_BLOB,
     ARG_DOUBLE,
@@ -50,12 +52,10 @@ class FieldReader(Kernel):
     counted from the record's first.
     """
 
-    def __init__(
-        self, words: memoryview, streams: memoryview, data: memoryview, pool: Pool, notes: Notes
-    ) -> None:
+    def __init__(self, words: Any, streams: Any, data: Any, pool: Pool, notes: Notes) -> None:
         self.words = memoryview(words)
         self.streams = memoryview(streams)
-        self.total = len(words)
+        self.total = len(self.words)
         self.pool = pool
         self.notes = notes
         self.utf8 = Utf8(data)

@@ -112,7 +112,7 @@ class TracePass(FirstPass[Part]):
         known = self.scanner.scan.providers.known
         match = self._match
         match.make_room(known.rows, self.spans.make_room(self.scanner.rows))
-        match.take(columns, refs, known.pid, columns["time"].size)
+        match.take(columns, refs, known.filled()["pid"], columns["time"].size)
         return int(match.run())
 
     def _keep(self, events: Events, first: Mapping[str, int], time: I64, finish: I64) -> None:

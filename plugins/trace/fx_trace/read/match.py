@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 from fx_trace.numbers import (
     ASYNC_END_WITHOUT_BEGIN,
     END_WITHOUT_BEGIN,
@@ -71,7 +74,7 @@ class Match(Kernel):
         self.flow_row = 0
         self.last_async = INVALID_END
 
-    def take(self, columns: dict[str, object], refs: object, pids: object, count: int) -> None:
+    def take(self, columns: Mapping[str, Any], refs: Any, pids: Any, count: int) -> None:
         """Set the events that ``run`` matches, by columns of ``EventRows``, `time` and `finish`.
 
         With ``refs``, which has each event's row or ordinal, they are in order of time.
@@ -88,7 +91,7 @@ class Match(Kernel):
         self.count = count
         self.natural = len(refs) == 0
 
-    def make_room(self, threads: int, spans: dict[str, object]) -> None:
+    def make_room(self, threads: int, spans: Mapping[str, Any]) -> None:
         """Take arrays that are long enough for all slices, ends, flows and threads so far."""
         self.end = memoryview(spans["end"])
         self.parent = memoryview(spans["parent"])
@@ -282,7 +285,7 @@ class Durations(Kernel):
     A length that does not fit 63 bits is the greatest that does.
     """
 
-    def __init__(self, time: object, end: object, out: object) -> None:
+    def __init__(self, time: Any, end: Any, out: Any) -> None:
         self.time = memoryview(time)
         self.end = memoryview(end)
         self.out = memoryview(out)

@@ -19,6 +19,7 @@ from fx_trace.rules import DETAILS, RULES
 from fxframework.io.source import Source
 from fxframework.kit.scanned import Columns, Note, ScannedCapture, Stretch
 from fxframework.model.capture import OpenRequest, Record
+from fxframework.model.clock import NS_PER_SECOND
 from fxframework.model.schema import TableSchema
 
 if TYPE_CHECKING:
@@ -32,6 +33,8 @@ CHUNK_EVENTS = 1 << 14
 LISTED = 1000
 """Providers and clocks that a summary lists."""
 UNLIMITED_DEPTH = 1 << 30
+RATE_GIVEN = 1
+"""An initialization record gave the provider's rate (``providers``)."""
 
 
 def open_trace(source: Source, request: OpenRequest) -> TraceCapture:
@@ -71,6 +74,22 @@ class TraceCapture(ScannedCapture[TracePass, Part]):
         """As the first initialization record that says it has it (`Initialization record`)."""
         wall = self.first_pass().scanner.scan.providers.wall
         return None if wall == -1 else wall & (1 << 64) - 1
+
+    @property
+    def clocks(self) -> Mapping[str, int]:
+        """The boot clock, which ticks count, and the time of day where a record gives it."""
+        base, rate = self.tick_rate
+        return {**super().clocks, "boot": base * NS_PER_SECOND // rate}
+
+    @property
+    def tick_rate(self) -> tuple[int, int]:
+        """Base tick and ticks per second of the first provider that gives its rate."""
+        table = self.first_pass().scanner.scan.providers.table.filled()
+        given = np.flatnonzero(table["rate"] == RATE_GIVEN)
+        if not given.size:
+            return 0, layout.DEFAULT_TICKS_PER_SECOND
+        first = int(given[0])
+        return int(table["base"].view(np.uint64)[first]), int(table["hertz"].view(np.uint64)[first])
 
     def read_order(self, offsets: I64) -> I64:
         """For offsets of records, numbers that are in the order of reading, same shape."""

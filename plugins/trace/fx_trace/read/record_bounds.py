@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from fx_trace.layout import MINIMUM_WORDS, SOUND_RUN
 from fx_trace.numbers import (
     ARG_BLOB,
@@ -45,6 +47,7 @@ SIZE_BITS = 0xFFF
 LARGE_SIZE_BITS = 0xFFFFFFFF
 INLINE = 0x8000
 RUN = SOUND_RUN
+_LEAST = {int(kind): words for kind, words in MINIMUM_WORDS.items()}
 
 
 class RecordBounds:
@@ -53,10 +56,10 @@ class RecordBounds:
     ``least`` is 0 for the types that the format does not define.
     """
 
-    def __init__(self, words: memoryview) -> None:
+    def __init__(self, words: Any) -> None:
         self.words = memoryview(words)
-        self.total = len(words)
-        self.least = view([MINIMUM_WORDS.get(kind, 0) for kind in range(16)], "i8")
+        self.total = len(self.words)
+        self.least = view([_LEAST.get(kind, 0) for kind in range(16)], "i8")
 
     def size_of(self, word: int) -> int:
         """Words of the record with this header."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,7 +35,7 @@ class Rows:
     A kernel writes to row ``rows`` of each column, having called ``grow`` where there is no room.
     """
 
-    COLUMNS = ()
+    COLUMNS: ClassVar[tuple[tuple[str, str], ...]] = ()
     """Names and dtypes, pair by pair."""
 
     def __init__(self, size: int = 64) -> None:

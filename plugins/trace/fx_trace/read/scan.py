@@ -6,6 +6,8 @@ the format; tests hold the two against each other. Words are int64, their bits a
 
 from __future__ import annotations
 
+from typing import Any
+
 from fx_trace.numbers import (
     ARG_BLOB,
     ARG_BOOL,
@@ -116,9 +118,7 @@ class Scan(OtherRecords):
     table are there.
     """
 
-    def __init__(
-        self, words: memoryview, streams: memoryview, data: memoryview, pool: Pool, notes: Notes
-    ) -> None:
+    def __init__(self, words: Any, streams: Any, data: Any, pool: Pool, notes: Notes) -> None:
         super().__init__(words, streams, data, pool, notes)
         self.object_names = PairMap(64)
         self.kinds = full(KINDS, "i8")

@@ -7,6 +7,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from fxframework.kernels.buffers import view
+
 __all__ = ["ArgumentItems", "Items", "RecordRows", "Slotted", "column"]
 
 I64 = NDArray[Any]
@@ -82,8 +84,8 @@ PAIRED, ALONE, APART = 1, 2, 3
 event, because what never ended within it would take its end; 0 where it is none of these."""
 
 
-def column(values: NDArray[Any], dtype: Any, rows: int) -> memoryview:
+def column(values: Any, dtype: Any, rows: int) -> memoryview:
     """A column as kernels take it: of ``rows`` numbers, also where one number is for all."""
     if values.size == 1 and rows != 1:
         values = np.full(rows, values[0])
-    return memoryview(np.ascontiguousarray(values, dtype))
+    return view(values, dtype)

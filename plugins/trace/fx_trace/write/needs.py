@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from fx_trace.numbers import (
     ARG_KOID,
     ARG_NAME_AT,
@@ -96,7 +98,7 @@ class Needs(Kernel):
     word, the word of its category's bytes, and their number.
     """
 
-    def __init__(self, words: object, mark: object, threads: object, bounds: object) -> None:
+    def __init__(self, words: Any, mark: Any, threads: Any, bounds: Any) -> None:
         self.words = memoryview(words)
         self.total = len(self.words)
         self.mark = memoryview(mark)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 from fx_trace.numbers import (
     ARG_BLOB,
     ARG_BOOL,
@@ -57,7 +60,7 @@ from fx_trace.write.items import (
     Slotted,
     column,
 )
-from fxframework.kernels.buffers import full, room
+from fxframework.kernels.buffers import full, room, view
 from fxframework.kernels.kernel import Kernel
 
 __all__ = ["CountUses", "Pack", "Unfold"]
@@ -76,7 +79,7 @@ class CountUses(Kernel):
     ``run`` gives 0 where a code is not one of the pool's; threads have been looked at.
     """
 
-    def __init__(self, items: Items, args: ArgumentItems, strings: object, threads: object) -> None:
+    def __init__(self, items: Items, args: ArgumentItems, strings: Any, threads: Any) -> None:
         rows = len(items.time)
         self.count = rows
         self.kind = column(items.kind, "u1", rows)
@@ -131,9 +134,9 @@ class Unfold(Kernel):
 
     def __init__(
         self,
-        order: object,
-        columns: dict[str, object],
-        told: object,
+        order: Any,
+        columns: Mapping[str, Any],
+        told: Any,
         threads: int,
     ) -> None:
         self.order = memoryview(order)
@@ -224,9 +227,9 @@ class Pack(Kernel):
         args: ArgumentItems,
         rows: RecordRows,
         slotted: Slotted,
-        order: object,
-        first: object,
-        out: object,
+        order: Any,
+        first: Any,
+        out: Any,
     ) -> None:
         count = len(items.time)
         self.count = count
@@ -243,19 +246,19 @@ class Pack(Kernel):
         self.arg_whole = column(args.whole, "i8", self.args)
         self.arg_real = column(args.real, "i8", self.args)
         self.arg_text = column(args.text, "i8", self.args)
-        self.bits = memoryview(rows.bits)
-        self.prev = memoryview(rows.prev)
-        self.next = memoryview(rows.next)
-        self.starts_of_rows = memoryview(rows.start)
-        self.lengths_of_rows = memoryview(rows.length)
-        self.message = memoryview(rows.message)
-        self.strings = memoryview(slotted.strings)
-        self.words = memoryview(slotted.words)
-        self.starts = memoryview(slotted.starts)
-        self.lengths = memoryview(slotted.lengths)
-        self.threads = memoryview(slotted.threads)
-        self.pids = memoryview(slotted.pids)
-        self.tids = memoryview(slotted.tids)
+        self.bits = view(rows.bits, "i8")
+        self.prev = view(rows.prev, "i8")
+        self.next = view(rows.next, "i8")
+        self.starts_of_rows = view(rows.start, "i8")
+        self.lengths_of_rows = view(rows.length, "i8")
+        self.message = view(rows.message, "u1")
+        self.strings = view(slotted.strings, "i8")
+        self.words = view(slotted.words, "i8")
+        self.starts = view(slotted.starts, "i8")
+        self.lengths = view(slotted.lengths, "i8")
+        self.threads = view(slotted.threads, "i8")
+        self.pids = view(slotted.pids, "i8")
+        self.tids = view(slotted.tids, "i8")
         self.order = memoryview(order)
         self.first = memoryview(first)
         self.natural = len(self.order) == 0

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 from fx_trace.numbers import (
     EVENT_ASYNC_BEGIN,
     EVENT_ASYNC_END,
@@ -33,10 +36,10 @@ class EventChoice(Kernel):
 
     def __init__(
         self,
-        threads: object,
-        categories: object,
+        threads: Any,
+        categories: Any,
         rows: tuple[int, int],
-        mark: object,
+        mark: Any,
         span: tuple[int, int],
         whole: bool,
     ) -> None:
@@ -62,9 +65,9 @@ class EventChoice(Kernel):
 
     def take(
         self,
-        columns: dict[str, object],
-        time: object,
-        spans: dict[str, object],
+        columns: Mapping[str, Any],
+        time: Any,
+        spans: Mapping[str, Any],
         first: dict[str, int],
         marking: bool,
     ) -> None:
@@ -149,9 +152,7 @@ class FollowFlows(Kernel):
     began each flow. ``run`` gives how many there are.
     """
 
-    def __init__(
-        self, order: object, ids: object, phases: object, flow: object, first: object
-    ) -> None:
+    def __init__(self, order: Any, ids: Any, phases: Any, flow: Any, first: Any) -> None:
         self.order = memoryview(order)
         self.ids = memoryview(ids)
         self.phases = memoryview(phases)
@@ -187,7 +188,7 @@ class CopyRecords(Kernel):
     ``run`` copies those from ``first`` to ``stop`` to ``out``, and gives the words copied.
     """
 
-    def __init__(self, streams: object, positions: object, sizes: object) -> None:
+    def __init__(self, streams: Any, positions: Any, sizes: Any) -> None:
         self.streams = memoryview(streams)
         self.positions = memoryview(positions)
         self.sizes = memoryview(sizes)
@@ -195,7 +196,7 @@ class CopyRecords(Kernel):
         self.first = 0
         self.stop = 0
 
-    def copy(self, first: int, stop: int, out: object) -> int:
+    def copy(self, first: int, stop: int, out: Any) -> int:
         """Copy the records from number ``first`` to ``stop`` to ``out`` (int64)."""
         self.first = first
         self.stop = stop
