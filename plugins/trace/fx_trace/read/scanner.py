@@ -13,6 +13,7 @@ from fx_trace import numbers as n
 from fx_trace.read.scan import Scan
 from fxframework.io.limits import Limits
 from fxframework.io.words import U64_MAX
+from fxframework.kernels.buffers import view
 from fxframework.kernels.notes import Notes
 from fxframework.model.clock import Clock
 from fxframework.model.strings import StringPool
@@ -157,7 +158,7 @@ class Scanner:
         self.pool = pool
         self.nbytes = words.nbytes
         self.notes = Notes(n.CODES, limits.max_findings)
-        pool.pool.read_from(streams)
+        pool.pool.read_from(view(streams, "i8"))
         self.scan = Scan(words, streams, streams.view(np.uint8), pool.pool, self.notes)
         self.scan.max_string = limits.max_string
         self.scan.max_record = limits.max_record
