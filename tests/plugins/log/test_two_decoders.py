@@ -24,7 +24,6 @@ from fx_log.read.arguments import Argument
 from fx_log.read.decoder import RecordDecoder
 from fx_log.read.entries import Entry, Meaning
 from fx_log.shapes import shapes
-from fxframework.errors import Severity
 from fxframework.io.limits import Limits
 from fxframework.io.source import Source
 from fxframework.model.capture import Capture, OpenRequest
@@ -185,9 +184,10 @@ def found(capture: Capture) -> dict[str, Any]:
     }
 
 
-def findings(capture: Capture) -> Counter[tuple[str, int | None, int | None, Severity]]:
+def findings(capture: Capture) -> Counter[tuple[Any, ...]]:
     return Counter(
-        (each.code, each.offset, each.record, each.severity) for each in capture.diagnostics
+        (each.code, each.offset, each.record, each.severity, each.message)
+        for each in capture.diagnostics
     )
 
 

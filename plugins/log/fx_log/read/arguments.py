@@ -269,7 +269,7 @@ class ArgumentReader:
             self.find("FXL0113", f"type {number}")
         name = self.string(wire.NAME_REF.get(header))
         if not is_utf8(name):
-            self.find("FXL0107", "a name is not UTF-8")
+            self.find("FXL0107", repr(name))
         if not name and number != ArgType.NULL:
             self.find("FXL0118")
         lossy = False
@@ -284,7 +284,8 @@ class ArgumentReader:
         elif number == ArgType.STRING:
             data = self.string(wire.VALUE_REF.get(header))
             if not is_utf8(data):
-                self.find("FXL0108" if lossy else "FXL0107")
+                code = "FXL0108" if lossy else "FXL0107"
+                self.find(code, "" if name == b"message" else repr(data))
             argument.value = text_of(data)
         elif number in wire.ARG_NAMES:
             if self.at == self.end:
@@ -298,7 +299,7 @@ class ArgumentReader:
             argument.value = self.data[self.at : start + size].tobytes()
             self.at = start + size
         if header and size != self.at - start:
-            self.find("FXL0104", f"{size // WORD} words, and it has {(self.at - start) // WORD}")
+            self.find("FXL0104", f"size_words is {size // WORD}")
         return argument
 
     def number(self, argument: Argument, number: int, word: int) -> None:

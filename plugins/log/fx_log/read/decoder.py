@@ -240,7 +240,7 @@ class Walk:
         )
         if record.tag_bits and not self.tagged:
             self.tagged = True
-            self.find("FXL0105", "", spot)
+            self.find("FXL0105", f"tag bits {record.tag_bits:#x}", spot)
         if record.severity % 0x10 or not 0x10 <= record.severity <= 0x60:
             self.find("FXL0106", f"severity {record.severity:#04x}", spot)
         self.found.extend(reading.findings)
@@ -299,13 +299,13 @@ def _packet(data: memoryview, find: Callable[[str, str], None]) -> LegacyPacket:
     if size < wire.MIN_PACKET:
         raise Damage("FXL0601", f"{size} bytes")
     if data[-1]:
-        raise Damage("FXL0602", f"the last byte is {data[-1]:#04x}")
+        raise Damage("FXL0602", "")
     pid, tid, time, severity, dropped = _PACKET.unpack_from(data)
     tags: list[bytes] = []
     at = wire.PACKET_HEADER
     while True:
         if at >= size:
-            raise Damage("FXL0605", "a tag ends where the packet does")
+            raise Damage("FXL0605", "")
         nbytes = data[at]
         at += 1
         if not nbytes:
@@ -313,14 +313,14 @@ def _packet(data: memoryview, find: Callable[[str, str], None]) -> LegacyPacket:
         if len(tags) == wire.MAX_TAGS:
             raise Damage("FXL0603", "")
         if nbytes > wire.MAX_TAG_BYTES:
-            raise Damage("FXL0604", f"tag {len(tags)} has {nbytes} bytes")
+            raise Damage("FXL0604", "")
         if at + nbytes > size:
-            raise Damage("FXL0605", f"tag {len(tags)} runs past the end")
+            raise Damage("FXL0605", "")
         tags.append(data[at : at + nbytes].tobytes())
         at += nbytes
     message, end, rest = data[at:].tobytes().partition(b"\0")
     if not end:
-        raise Damage("FXL0605", "there is no message")
+        raise Damage("FXL0605", "")
     if size > wire.MAX_PACKET:
         find("FXL0609", f"{size} bytes")
     if severity % 0x10 or not 0x10 <= severity <= 0x60:
@@ -375,11 +375,11 @@ class LogWalk(Walk):
         if header & wire.TYPE.limit != wire.RECORD_TYPE:
             code, message = "FXL0001", f"a word of type {header & wire.TYPE.limit}"
         elif left < 2 * WORD:
-            code, message = "FXL0005", f"{left} bytes"
+            code, message = "FXL0005", ""
         elif size < WORD * wire.MIN_RECORD_WORDS:
             code, message = "FXL0002", f"a record of {size // WORD} words"
         elif size > left:
-            code, message = "FXL0003", f"a record of {size // WORD} words; {left} bytes are left"
+            code, message = "FXL0003", f"a record of {size // WORD} words"
         if code is not None:
             return self.damaged(code, at, _resume(view, at), message)
         if self.max_record and size > self.max_record:
@@ -397,7 +397,7 @@ class LogWalk(Walk):
         middle = start + moniker + padding(moniker)
         end = middle + url + padding(url)
         if end > len(view):
-            self.find("FXL0210", f"{moniker} and {url} bytes; {left} are left", at)
+            self.find("FXL0210", f"it would take {end - at} bytes", at)
             return None
         record = Attribution(
             offset=at,
@@ -435,12 +435,11 @@ class StreamWalk(Walk):
             start = at + wire.STREAM_LENGTH
             left = len(view) - start
             if left < 0:
-                yield self.damaged("FXL0701", at, len(view), f"{len(view) - at} bytes")
+                yield self.damaged("FXL0701", at, len(view))
                 return
             (nbytes,) = _LENGTH.unpack_from(view, at)
             if nbytes > left:
-                message = f"a packet of {nbytes} bytes; {left} are left"
-                yield self.damaged("FXL0701", at, len(view), message)
+                yield self.damaged("FXL0701", at, len(view))
                 return
             yield self.packet(at, start, start + nbytes)
             at = start + nbytes
@@ -466,7 +465,7 @@ class RingWalk(Walk):
         if not len(view):
             return
         if len(view) < wire.RING_PAGE:
-            yield self.damaged("FXL0801", 0, len(view), f"{len(view)} bytes, less than a page")
+            yield self.damaged("FXL0801", 0, len(view), f"{len(view)} bytes")
             return
         capacity = len(view) - wire.RING_PAGE
         head, tail = _TWO.unpack_from(view)
@@ -518,12 +517,12 @@ class RingWalk(Walk):
         """The entry at ``at``; what is left up to the head where there is none."""
         left = used - at
         if left < wire.RING_ENTRY:
-            return self.lost("FXL0802", line[at:used], place(at), f"{left} bytes")
+            return self.lost("FXL0802", line[at:used], place(at), "")
         tag, length = _TWO.unpack_from(line, at)
         start = at + wire.RING_ENTRY
         size = wire.RING_ENTRY + length + padding(length)
         if size > left or size > wire.RING_MAX_ENTRY:
-            message = f"a payload of {length} bytes; {left - wire.RING_ENTRY} are left"
+            message = f"a payload of {length} bytes"
             return self.lost("FXL0803", line[at:used], place(at), message)
         entry = RingEntry(offset=place(at), nbytes=size, tag=tag)
         end = start + length

@@ -90,10 +90,11 @@ class Meaning:
             entry = self._log(record.log, record.tag, find)
         if entry is not None:
             if self._last is not None and entry.ts < self._last:
-                find("FXL0203", f"{self._last - entry.ts} ns", record.offset)
+                before = f"the one before it has the time {self._last}"
+                find("FXL0203", before, record.offset)
             self._last = entry.ts
             if entry.dropped or entry.rolled_out:
-                message = f"{entry.dropped} dropped, {entry.rolled_out} rolled out"
+                message = f"{entry.dropped or entry.rolled_out} before it"
                 find("FXL0206", message, record.offset)
         return entry
 
@@ -213,7 +214,7 @@ class Meaning:
                     find("FXL0207", name, argument.offset)
                 entry.args.append(argument)
             elif argument.type != _TYPES[name]:
-                find("FXL0201", f"{name} is of type {argument.type}", argument.offset)
+                find("FXL0201", name, argument.offset)
                 entry.args.append(argument)
             else:
                 if name in seen:

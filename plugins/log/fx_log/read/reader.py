@@ -348,6 +348,13 @@ class RingCapture(LogCapture):
         self.tail = int.from_bytes(tail, "little")
         """Bytes ever given up, as the image says."""
 
+    def _detail(self, note: Note) -> str:
+        if note.number == 801:
+            if self.source.size < layout.RING_PAGE:
+                return f"{self.source.size} bytes"
+            return f"head {self.head}, tail {self.tail}, a ring of {self._capacity} bytes"
+        return super()._detail(note)
+
     def resume(self) -> tuple[int, bytes] | None:
         """None: a ring does not grow."""
         return None

@@ -1,4 +1,4 @@
-"""Composing: the logs of captures of any format, several of them, as one file, and what it dropped.
+"""Merging: the logs of several captures, of any format, as one file.
 
 Each row of a table `logs` becomes a structured record, or a legacy packet; the records of one
 capture follow those of the one before. Memory is bounded: the tables are walked in batches.
@@ -40,7 +40,7 @@ from fxframework.model.capture import Capture
 from fxframework.model.strings import StringPool
 from fxframework.model.table import Table
 
-__all__ = ["Merger", "PacketComposition", "open_compose", "open_stream_compose"]
+__all__ = ["Merger", "PacketMerger", "open_compose", "open_stream_compose"]
 
 BUFFER: Final = 1 << 20
 CACHED: Final = 1 << 16
@@ -121,8 +121,8 @@ class _Shape(NamedTuple):
     """Moniker and url."""
 
 
-class _Base:
-    """What both compositions do."""
+class _MergerBase:
+    """What both mergers do."""
 
     def __init__(self, sink: Sink, redactor: Redactor | None) -> None:
         self._sink = sink
@@ -208,7 +208,7 @@ def _severity(head: Head) -> int:
 # --- Structured records ---------------------------------------------------------------------------
 
 
-class Merger(_Base):
+class Merger(_MergerBase):
     """Writes logs as structured records (``fxframework.registry.ExportSession``).
 
     ``attribution`` says where they name their component: ``manifest`` (a tag, which a control
@@ -460,7 +460,7 @@ def open_compose(sink: Sink, options: Mapping[str, Any]) -> Merger:
 # --- Legacy packets -------------------------------------------------------------------------------
 
 
-class PacketComposition(_Base):
+class PacketMerger(_MergerBase):
     """Writes logs as our container of legacy packets (``fxframework.registry.ExportSession``).
 
     A packet has no place for file, line and keys: with ``fold`` they go into the message.
@@ -533,15 +533,13 @@ class PacketComposition(_Base):
         return Argument(name=name, type=wire.ARG_NAMES[key.kind], value=key.value)
 
 
-def open_stream_compose(sink: Sink, options: Mapping[str, Any]) -> PacketComposition:
+def open_stream_compose(sink: Sink, options: Mapping[str, Any]) -> PacketMerger:
     """A composition of legacy packets.
 
     ``fold`` puts file, line and keys into the message; ``redact_keys`` and ``redact_pattern`` say
     what is not to be passed on.
     """
-    return PacketComposition(
-        sink, fold=bool(options.get("fold", True)), redactor=Redactor.of(options)
-    )
+    return PacketMerger(sink, fold=bool(options.get("fold", True)), redactor=Redactor.of(options))
 
 
 def _decoded(data: bytes) -> str:
