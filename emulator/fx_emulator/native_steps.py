@@ -56,7 +56,7 @@ class NativeArgument:
             return device.memory
         if isinstance(device, DatagramSocket) or hasattr(device, "load_u64"):
             return device
-        raise EmulatorError(f"device {self.value!r} has no memory, and is no socket")
+        raise EmulatorError(f"device {self.value!r} has no memory, and is not a socket")
 
 
 @attrs.frozen

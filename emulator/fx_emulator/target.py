@@ -31,8 +31,8 @@ from fx_emulator.trace_buffer import Mode, TraceEngine, TraceManager
 from fx_emulator.vmo import Vmo
 
 if TYPE_CHECKING:
-    from fx_emulator.native.linux import LinuxProcess
     from fx_emulator.native.machine import Machine
+    from fx_emulator.native.process import LinuxProcess
     from fx_emulator.native.program import NativeProgram
 
 __all__ = ["Device", "Target"]
@@ -211,7 +211,7 @@ class Target:
         It finds ``files`` by path; what it writes is in the process's ``files``. One thread, and
         the system calls that a libc needs (``native.linux``). Raises what ``load`` raises.
         """
-        from fx_emulator.native.linux import LinuxProcess
+        from fx_emulator.native.process import LinuxProcess
 
         self._check_running()
         process = LinuxProcess(self, os.fspath(path), arguments, environment or {}, files or {})

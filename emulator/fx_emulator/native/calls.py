@@ -1,4 +1,4 @@
-"""Functions that the target gives a native program: how they are called, where they are found."""
+"""Functions that the target gives a native program: how they are called."""
 
 from __future__ import annotations
 

@@ -137,7 +137,7 @@ class MappedDevice:
             if stored != wanted:
                 self.machine.rewrites.append((self, offset, stored))
         if self.machine.rewrites:
-            # The engine drops the store that it is stopped in; the machine makes it anew.
+            # The engine drops the store that it is stopped in; the machine repeats it.
             self.machine.asked.add(self.region.start + place - self.base)
             self.machine.engine.stop()
 

@@ -224,7 +224,7 @@ def _linked_relocations(
 
 
 _RELR = -8
-"""Type of a relative relocation whose addend stands in its place."""
+"""Type of a relative relocation whose addend is stored in its place."""
 
 _TYPES = {
     "STT_FUNC": "func",

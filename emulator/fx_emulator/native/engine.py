@@ -189,7 +189,7 @@ class Engine:
         self._check(status, f"protect {start:#x}")
 
     def forget_code(self) -> None:
-        """Translate all code anew: behind a change of code or of hooks on single instructions."""
+        """Translate all code again: after a change of code or of hooks on single instructions."""
         self._library.uc_ctl(self._handle, ctypes.c_uint32(_CTL_FLUSH_CODE))
 
     # --- hooks ---

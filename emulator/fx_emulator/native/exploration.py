@@ -8,7 +8,7 @@ explored again.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import attrs
@@ -93,8 +93,7 @@ def explore(
     final: Check | None = None,
     signal: NativeEntry | None = None,
     schedule: str | None = None,
-    random: int = 0,
-    seed: int = 0,
+    random: Iterable[int] = (),
     limit: int = 1_000_000,
 ) -> Exploration:
     """Run threads of one program in all orders within a bound, and check the memory in each.
@@ -111,8 +110,8 @@ def explore(
         signal: a function that may interrupt each thread once, at any point; counts as a
             preemption.
         schedule: run only this schedule, as a failure names it.
-        random: run so many random schedules, with switches at any instruction, instead of all.
-        seed: what the random ones follow from.
+        random: seeds; for each of them one random schedule runs, with switches at any
+            instruction, instead of all schedules.
         limit: schedules after which the exploration stops.
 
     The program is as it was when the exploration is over. Raises NativeError where threads are of
@@ -127,7 +126,7 @@ def explore(
         final=final,
         signal=signal,
     )
-    failed = explorer.run(schedule=schedule, random=random, seed=seed, limit=limit)
+    failed = explorer.run(schedule=schedule, random=tuple(random), limit=limit)
     return Exploration(
         schedules=explorer.schedules,
         states=explorer.states,

@@ -58,7 +58,7 @@ class _FoundError(Exception):
 
 @attrs.frozen
 class _Place:
-    """Where an exploration stands: why the current thread stopped, and before what."""
+    """Where an exploration is: why the current thread stopped, and before what."""
 
     why: str
     """``point``, ``finished``, ``blocked``, ``pruned`` or ``final``."""
@@ -148,7 +148,7 @@ class Explorer:
 
     # --- the whole ---
 
-    def run(self, *, schedule: str | None, random: int, seed: int, limit: int) -> Failed | None:
+    def run(self, *, schedule: str | None, random: Sequence[int], limit: int) -> Failed | None:
         """Explore; what was found, or None. The program is as it was before."""
         machine = self.machine
         kept = machine.sink, machine.journal, machine.observer
@@ -168,7 +168,7 @@ class Explorer:
             if schedule is not None:
                 return self._replay(schedule)
             if random:
-                return self._at_random(random, seed)
+                return self._at_random(random)
             return self._systematic(limit)
         finally:
             self.conflicts.stop()
@@ -465,7 +465,7 @@ class Explorer:
     # --- all schedules ---
 
     def _systematic(self, limit: int) -> Failed | None:
-        """What is in conflict grows while threads run; then it all begins anew."""
+        """What is in conflict grows while threads run; then it all begins again."""
         if self.signal is not None:
             self._meet_signal()
         while True:
@@ -569,7 +569,7 @@ class Explorer:
             number = schedule.removeprefix("random:")
             if not number.isdigit():
                 raise NativeError(f"schedule {schedule!r}: a number follows 'random:'")
-            return self._at_random(1, int(number))
+            return self._at_random([int(number)])
         path = read_schedule(schedule, self.base, len(self.threads))
         stops = {each.pc for each in path if isinstance(each, Run) and each.accesses >= 0}
         self.conflicts.hook_points(self._on_replay, stops | self.machine.ordering)
@@ -604,11 +604,11 @@ class Explorer:
                     self._run_thread()
         self.path.append(choice)
 
-    def _at_random(self, runs: int, seed: int) -> Failed | None:
+    def _at_random(self, seeds: Sequence[int]) -> Failed | None:
         """Schedules with switches at any instruction, drawn from seeds."""
         self.conflicts.hook_points(self._on_replay, self.machine.ordering)
         self._stop_at = None
-        for number in range(seed, seed + runs):
+        for number in seeds:
             self._restart()
             self.random_name = f"random:{number}"
             try:

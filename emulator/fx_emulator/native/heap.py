@@ -49,7 +49,7 @@ class Heap:
         return at
 
     def release(self, at: int) -> None:
-        """Give a block back; 0 is none. Raises NativeError for what is no block in use."""
+        """Give a block back; 0 is none. Raises NativeError for what malloc did not give."""
         if not at:
             return
         if at not in self._live:
@@ -61,7 +61,7 @@ class Heap:
     def size(self, at: int) -> int:
         """Bytes of a block in use. Raises NativeError for another address."""
         if at not in self._live:
-            raise NativeError(f"address {at:#x} is no block in use")
+            raise NativeError(f"address {at:#x} is not a block in use")
         return self._sizes[at]
 
     @property

@@ -317,7 +317,7 @@ def errno_location(machine: Any) -> int:
 
 
 def tls_get_addr(machine: Any, index: int) -> int:
-    """Where a variable of the thread is: module and offset stand at ``index``."""
+    """Where a variable of the thread is: module and offset are at ``index``."""
     begin: int = machine.current.thread_pointer - machine.tls_size
     offset: int = machine.space.read_word(index + 8)
     return begin + offset

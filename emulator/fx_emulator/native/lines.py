@@ -113,7 +113,7 @@ class Names:
         state = dict(registers)
         frames = [self.frame(state["rip"])]
         if leaf or not runs(state["rip"]):
-            # Behind a call into nowhere, too, who called stands on the stack.
+            # After a call to an invalid address the caller is on the stack, too.
             back = load(state["rsp"])
             if back is not None and runs(back):
                 state["rip"], state["rsp"] = back, state["rsp"] + 8

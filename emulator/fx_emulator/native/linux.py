@@ -1,25 +1,22 @@
 """The system calls of Linux that a static executable of one thread makes, libc's start included.
 
 Files are a dictionary: what is opened for reading must be in it, what is written is found in it
-afterwards. There are no other processes, no signals that arrive, and no second thread: clone is
+afterwards. One thread runs alone: no other processes, no signals. clone is
 refused with EAGAIN, as by a system that has reached its limit.
 """
 
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
+from collections.abc import Callable
 from typing import Any
 
 from fx_emulator.kernel import Random
 from fx_emulator.native.calls import Blocked
-from fx_emulator.native.errors import BudgetError, NativeError
-from fx_emulator.native.machine import Machine
+from fx_emulator.native.errors import NativeError
 from fx_emulator.native.space import PAGE, READ, RUN, WRITE, round_up
-from fx_emulator.native.threads import Finished
 
-__all__ = ["Linux", "LinuxProcess"]
+__all__ = ["Linux"]
 
 _ENOENT, _EBADF, _EAGAIN, _ENOMEM, _EFAULT, _EINVAL = 2, 9, 11, 12, 14, 22
 _ENOTTY, _ESPIPE, _ENOSYS = 25, 29, 38
@@ -48,7 +45,7 @@ class _File:
 class Linux:
     """The system of one process."""
 
-    def __init__(self, machine: Machine) -> None:
+    def __init__(self, machine: Any) -> None:
         self.machine = machine
         self.files: dict[str, bytearray] = {}
         self.output = bytearray()
@@ -416,83 +413,3 @@ _CALLS: dict[int, Callable[..., int]] = {
     435: _answer(-_EAGAIN),  # clone3
     439: _answer(-_ENOENT),  # faccessat2
 }
-
-
-class LinuxProcess:
-    """A static executable that runs as under Linux; made by ``Target.execute``."""
-
-    def __init__(
-        self,
-        target: Any,
-        path: str | Path,
-        arguments: Sequence[str],
-        environment: Mapping[str, str],
-        files: Mapping[str, bytes],
-    ) -> None:
-        self.path = Path(path)
-        self.machine = Machine(target, path, system="linux", stack=8 << 20)
-        self.system: Linux = self.machine.linux
-        self.system.files = {name: bytearray(data) for name, data in files.items()}
-        self._put_start(arguments, environment)
-
-    @property
-    def files(self) -> dict[str, bytes]:
-        """What it wrote, and what it was given, by path."""
-        return {path: bytes(data) for path, data in self.system.files.items()}
-
-    @property
-    def output(self) -> bytes:
-        """What it printed."""
-        return bytes(self.system.output)
-
-    @property
-    def exit_code(self) -> int | None:
-        """What it ended with; None while it has not."""
-        return self.system.exit_code
-
-    def _put_start(self, arguments: Sequence[str], environment: Mapping[str, str]) -> None:
-        """The stack as the kernel leaves it: arguments, environment, auxiliary vector."""
-        machine = self.machine
-        thread = machine.main
-        machine.start(thread, machine.file.entry)
-        space = machine.space
-        at = thread.top - 64
-
-        def put(text: bytes) -> int:
-            nonlocal at
-            at -= len(text) + 1
-            space.write(at, text + b"\0")
-            return at
-
-        names = (str(self.path), *arguments)
-        pairs = [f"{name}={value}" for name, value in environment.items()]
-        self.system.own = {
-            "/proc/self/cmdline": b"".join(each.encode() + b"\0" for each in names),
-            "/proc/self/environ": b"".join(each.encode() + b"\0" for each in pairs),
-        }
-        texts = [put(each.encode()) for each in names]
-        variables = [put(each.encode()) for each in pairs]
-        chance = put(bytes(range(1, 17)))
-        file = machine.file
-        vector = (
-            (3, file.headers), (4, 56), (5, file.header_count), (6, PAGE), (7, 0),
-            (9, file.entry), (11, 0), (12, 0), (13, 0), (14, 0), (17, 100), (23, 0),
-            (25, chance), (31, texts[0]), (16, 0), (0, 0),
-        )  # fmt: skip
-        words = [len(texts), *texts, 0, *variables, 0, *(each for pair in vector for each in pair)]
-        at = (at - 8 * len(words)) & -16
-        space.write(at, struct.pack(f"<{len(words)}Q", *words))
-        machine.select(thread)
-        machine.engine.set("rsp", at)
-        machine.engine.set("fs_base", 0)
-        machine.select(None)
-
-    def run(self, budget: int = 100_000_000) -> int:
-        """Run it to its end; the exit code. Raises NativeError as calls of functions do."""
-        machine = self.machine
-        match machine.advance(machine.main, budget):
-            case Blocked(action="exit") | Finished():
-                return self.exit_code or 0
-            case _:
-                error = machine.endless(machine.main)
-                raise BudgetError(error.message, frames=error.frames, registers=error.registers)

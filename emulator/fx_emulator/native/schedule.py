@@ -63,7 +63,7 @@ def write_schedule(path: list[Choice], base: int) -> str:
 
 
 def read_schedule(text: str, base: int, threads: int) -> list[Choice]:
-    """The path of a text. Raises NativeError, naming the word, for what is no schedule."""
+    """The path of a text. Raises NativeError, naming the word, for an invalid schedule."""
     path: list[Choice] = []
     for word in text[:_LONGEST].split():
         found = _TOKEN.fullmatch(word)

@@ -15,7 +15,7 @@ import attrs
 import pytest
 
 import fxframework as fxf
-from fx_emulator.native.linux import LinuxProcess
+from fx_emulator.native.process import LinuxProcess
 from fx_emulator.target import Target
 from fx_xray.write.flight_recorder import FdrWriter
 from fxframework.errors import Severity

@@ -25,15 +25,13 @@ def blocks(language: str) -> list[str]:
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """The files that the page tells one to save."""
-    (tmp_path / "log.c").write_text(blocks("c")[0])
-    (tmp_path / "test_log.py").write_text(blocks("python")[0])
-    shutil.copy(EXAMPLES / "inspect_writer.c", tmp_path)
+    """A folder with the examples."""
+    shutil.copytree(EXAMPLES, tmp_path / "examples" / "native")
     return tmp_path
 
 
 def run(command: str, folder: Path) -> subprocess.CompletedProcess[str]:
-    words = shlex.split(command)
+    words = shlex.split(command, comments=True)
     if words[0] == "gcc":
         words[0] = compiler("gcc")
     elif words[0] == "python":
@@ -52,10 +50,13 @@ def test_the_commands_of_the_page(folder: Path) -> None:
     for line in blocks("text")[0].splitlines():
         assert line.strip() in done.stdout, line
     # The two stores swapped.
-    source = (folder / "log.c").read_text()
+    file = folder / "examples" / "native" / "log.c"
+    source = file.read_text()
+    assert source == blocks("c")[0]
+    assert (file.parent / "test_log.py").read_text() == blocks("python")[0]
     first, second = "  log[0] = count + 1;\n", "  log[1 + count] = value;\n"
     assert first + second in source
-    (folder / "log.c").write_text(source.replace(first + second, second + first))
+    file.write_text(source.replace(first + second, second + first))
     assert run(build, folder).returncode == 0
     done = run(test, folder)
     assert done.returncode == 0, done.stdout

@@ -1,0 +1,97 @@
+"""Static Linux executables on the emulated CPU: how they start, and what they leave."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from fx_emulator.native.calls import Blocked
+from fx_emulator.native.errors import BudgetError
+from fx_emulator.native.linux import Linux
+from fx_emulator.native.machine import Machine
+from fx_emulator.native.space import PAGE
+from fx_emulator.native.threads import Finished
+
+__all__ = ["LinuxProcess"]
+
+
+class LinuxProcess:
+    """A static executable that runs as under Linux; made by ``Target.execute``."""
+
+    def __init__(
+        self,
+        target: Any,
+        path: str | Path,
+        arguments: Sequence[str],
+        environment: Mapping[str, str],
+        files: Mapping[str, bytes],
+    ) -> None:
+        self.path = Path(path)
+        self.machine = Machine(target, path, system="linux", stack=8 << 20)
+        self.system: Linux = self.machine.linux
+        self.system.files = {name: bytearray(data) for name, data in files.items()}
+        self._put_start(arguments, environment)
+
+    @property
+    def files(self) -> dict[str, bytes]:
+        """What it wrote, and what it was given, by path."""
+        return {path: bytes(data) for path, data in self.system.files.items()}
+
+    @property
+    def output(self) -> bytes:
+        """What it printed."""
+        return bytes(self.system.output)
+
+    @property
+    def exit_code(self) -> int | None:
+        """What it ended with; None while it has not."""
+        return self.system.exit_code
+
+    def _put_start(self, arguments: Sequence[str], environment: Mapping[str, str]) -> None:
+        """The stack as the kernel leaves it: arguments, environment, auxiliary vector."""
+        machine = self.machine
+        thread = machine.main
+        machine.start(thread, machine.file.entry)
+        space = machine.space
+        at = thread.top - 64
+
+        def put(text: bytes) -> int:
+            nonlocal at
+            at -= len(text) + 1
+            space.write(at, text + b"\0")
+            return at
+
+        names = (str(self.path), *arguments)
+        pairs = [f"{name}={value}" for name, value in environment.items()]
+        self.system.own = {
+            "/proc/self/cmdline": b"".join(each.encode() + b"\0" for each in names),
+            "/proc/self/environ": b"".join(each.encode() + b"\0" for each in pairs),
+        }
+        texts = [put(each.encode()) for each in names]
+        variables = [put(each.encode()) for each in pairs]
+        chance = put(bytes(range(1, 17)))
+        file = machine.file
+        vector = (
+            (3, file.headers), (4, 56), (5, file.header_count), (6, PAGE), (7, 0),
+            (9, file.entry), (11, 0), (12, 0), (13, 0), (14, 0), (17, 100), (23, 0),
+            (25, chance), (31, texts[0]), (16, 0), (0, 0),
+        )  # fmt: skip
+        words = [len(texts), *texts, 0, *variables, 0, *(each for pair in vector for each in pair)]
+        at = (at - 8 * len(words)) & -16
+        space.write(at, struct.pack(f"<{len(words)}Q", *words))
+        machine.select(thread)
+        machine.engine.set("rsp", at)
+        machine.engine.set("fs_base", 0)
+        machine.select(None)
+
+    def run(self, budget: int = 100_000_000) -> int:
+        """Run it to its end; the exit code. Raises NativeError as calls of functions do."""
+        machine = self.machine
+        match machine.advance(machine.main, budget):
+            case Blocked(action="exit") | Finished():
+                return self.exit_code or 0
+            case _:
+                error = machine.endless(machine.main)
+                raise BudgetError(error.message, frames=error.frames, registers=error.registers)
