@@ -340,12 +340,12 @@ class Host:
         known = {exporter.name for exporter in self.exporters}
         if name in known:
             raise UsageError(
-                f"exporter {name!r} does not take a {format} capture",
+                f"exporter {name!r} does not take {format} captures",
                 remedy=f"for this one there are: {for_this}",
             )
         raise UsageError(
             f"no exporter {name!r}{did_you_mean(name, known)}",
-            remedy=f"for a {format} capture there are: {for_this}",
+            remedy=f"for {format} captures there are: {for_this}",
         )
 
     def exporters_for(self, format: str, tables: Iterable[str]) -> list[Exporter]:

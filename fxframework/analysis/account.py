@@ -63,7 +63,7 @@ class Account:
 def account(
     capture: Capture, *, by: str = "", recursion: str = "all", per_thread: bool = False
 ) -> Account:
-    """The account of a capture's calls, told apart by ``by`` (see ``Calls.of``).
+    """The account of a capture's calls, identified by ``by`` (see ``Calls.of``).
 
     ``recursion`` is one of RECURSIONS. Raises UsageError for another one, and where there are no
     slices.

@@ -65,7 +65,7 @@ class Calls:
 
     @classmethod
     def of(cls, capture: Capture, by: str = "") -> Calls:
-        """The calls of a capture, or of a part of one, told apart by what ``by`` says.
+        """The calls of a capture, or of a part of one, identified by what ``by`` says.
 
         That is ``id`` (the number of the function), ``name``, ``category`` or another column of
         `slices` that holds numbers or strings; by default the number where the capture has one,
@@ -76,7 +76,7 @@ class Calls:
         """
         if "slices" not in capture.schemas:
             raise UsageError(
-                f"a {capture.format} capture has no slices",
+                f"{capture.format} captures have no slices",
                 path=capture.name,
                 remedy=f"it has {', '.join(capture.tables)}",
             )
@@ -167,7 +167,7 @@ def _key_column(capture: Capture, by: str) -> Column:
     own = capture.calls
     if by == "id" and own is None:
         raise UsageError(
-            f"the slices of a {capture.format} capture are not calls of numbered functions",
+            f"the slices of {capture.format} captures are not calls of numbered functions",
             path=capture.name,
             remedy="tell them apart by name",
         )
@@ -176,7 +176,7 @@ def _key_column(capture: Capture, by: str) -> Column:
     fit = {column.name: column for column in schema.all_columns if _tells_apart(column)}
     if name not in fit:
         raise UsageError(
-            f"slices cannot be told apart by {name!r}{did_you_mean(name, fit)}",
+            f"slices cannot be grouped by {name!r}{did_you_mean(name, fit)}",
             path=capture.name,
             remedy=f"there are {', '.join(fit)}",
         )

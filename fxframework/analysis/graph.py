@@ -77,7 +77,7 @@ class CallGraph:
 
 
 def call_graph(capture: Capture, *, by: str = "") -> CallGraph:
-    """The call graph of a capture, of functions told apart by ``by`` (see ``Calls.of``).
+    """The call graph of a capture, of functions identified by ``by`` (see ``Calls.of``).
 
     Raises UsageError where there are no slices.
     """

@@ -131,7 +131,7 @@ class CallTree:
 
 
 def call_tree(capture: Capture, *, by: str = "", per_thread: bool = False) -> CallTree:
-    """The call tree of a capture, of functions told apart by ``by`` (see ``Calls.of``).
+    """The call tree of a capture, of functions identified by ``by`` (see ``Calls.of``).
 
     Raises UsageError where there are no slices.
     """
@@ -192,7 +192,7 @@ def call_tree(capture: Capture, *, by: str = "", per_thread: bool = False) -> Ca
 
 
 def merged(trees: Sequence[CallTree]) -> CallTree:
-    """Trees of several captures as one, in nanoseconds, with functions told apart by name."""
+    """Trees of several captures as one, in nanoseconds, with functions identified by name."""
     if len(trees) == 1:
         return trees[0]
     roots: dict[str, int] = {}

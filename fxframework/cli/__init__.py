@@ -15,7 +15,7 @@ def main(arguments: Sequence[str] | None = None, *, host: Host | None = None) ->
     """Run ``fxf`` with these arguments (those of the process if None); gives the exit status.
 
     Never raises for what a command meets: every error becomes a message and a status. ``host``
-    stands in for what is installed.
+    replaces the installed plugins.
     """
     from fxframework.cli.app import run
 

@@ -33,7 +33,7 @@ ASCENDING = ("funcid", "func")
     captures=True,
     times=True,
     name="account",
-    short_help="Say how often functions were called, and for how long.",
+    short_help="Show how often functions were called, and for how long.",
 )
 @by_option
 @click.option("--per-thread", is_flag=True, help="One line a function and thread.")
@@ -71,7 +71,7 @@ def command(
     file: str,
     names: Selection,
 ) -> ExitCode:
-    """Say how often each function was called, and how long its calls took.
+    """Show how often each function was called, and how long its calls took.
 
     A call's time is that from its beginning to its end; self is that without the calls within.
     Calls that never ended are counted as unfinished and have no time, ends without a beginning as

@@ -27,13 +27,13 @@ if TYPE_CHECKING:
 __all__ = ["COMMANDS", "Fxf", "run"]
 
 COMMANDS = {
-    "info": "Say what captures hold.",
+    "info": "Show what captures hold.",
     "cat": "Print a capture: as text, as records, or one of its tables.",
-    "convert": "Put captures into another form.",
+    "convert": "Convert captures into another form.",
     "verify": "List every departure from the format.",
     "sql": "Ask captures in SQL.",
-    "diff": "Say what differs between two captures.",
-    "account": "Say how often functions were called, and for how long.",
+    "diff": "Show what differs between two captures.",
+    "account": "Show how often functions were called, and for how long.",
     "stack": "Show the time by stacks of calls.",
     "graph": "Write who calls whom, for Graphviz.",
     "graph-diff": "Write how who calls whom differs, for Graphviz.",
@@ -120,7 +120,7 @@ class Fxf(WithGlobalOptions, click.Group):
 
 
 def _is_input(text: str) -> bool:
-    """Whether a word that is no command is meant as an input."""
+    """Whether a word that is not a command is meant as an input."""
     return text == "-" or any(mark in text for mark in "./\\:") or Path(text).exists()
 
 

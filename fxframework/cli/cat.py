@@ -84,7 +84,7 @@ def command(
         if table is not None:
             _print_table(session, capture, table)
         elif records or session.settings.json:
-            # Who asks for records is told what the records have; tables have findings of their own.
+            # The findings of records are those of `records()`; tables have findings of their own.
             _export(session, capture, "records")
             return session.status(whole)
         else:
@@ -92,7 +92,7 @@ def command(
             if capture is whole or _has_rows(capture):
                 _export(session, capture, "text")
             else:
-                session.screen.note("nothing of it is in the part that was asked for")
+                session.screen.note("the selected part is empty")
         session.screen.flush()
         whole.scan()
         if table is not None and table != "diagnostics":

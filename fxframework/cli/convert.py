@@ -26,7 +26,9 @@ if TYPE_CHECKING:
     from fxframework.model.timeline import Alignment
 
 
-@_command(captures=True, times=True, name="convert", short_help="Put captures into another form.")
+@_command(
+    captures=True, times=True, name="convert", short_help="Convert captures into another form."
+)
 @click.option(
     "-t",
     "--to",
@@ -55,7 +57,7 @@ def command(
     paths: tuple[str, ...],
     names: Selection,
 ) -> ExitCode:
-    """Put captures into another form, which OUT's suffix or -t names.
+    """Convert captures into another form, which OUT's suffix or -t names.
 
     An OUT whose suffix is that of a format is written in that format; any other suffix names an
     exporter. `fxf convert --list IN` lists both. - is standard input or output. OUT appears whole

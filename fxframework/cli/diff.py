@@ -39,7 +39,7 @@ BY = {
 
 
 @_command(
-    captures=True, times=True, name="diff", short_help="Say what differs between two captures."
+    captures=True, times=True, name="diff", short_help="Show what differs between two captures."
 )
 @click.option(
     "--by",
@@ -53,7 +53,7 @@ BY = {
 @click.argument("first", metavar="A", shell_complete=complete.files)
 @click.argument("second", metavar="B", shell_complete=complete.files)
 def command(session: Session, by: str, show: int, first: str, second: str) -> ExitCode:
-    """Say what differs between two captures of one format.
+    """Show what differs between two captures of one format.
 
     Records are the same where they say the same, wherever they stand and whatever indexes they
     use. Captures of a state, such as a tree of properties, are compared by its entries instead:

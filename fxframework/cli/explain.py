@@ -63,7 +63,7 @@ def _explain_code(session: Session, code: str) -> None:
     screen.print(screen.paint(f"{rule.code}: {rule.title}", bold=True))
     labels = {
         "rule": "the rule",
-        "section": "stands in",
+        "section": "document",
         "readers": "other readers",
         "ours": "what we do",
         "remedy": "what you can do",
@@ -79,7 +79,7 @@ def _explain_bytes(session: Session, file: str, offset_text: str) -> None:
         offset = int(offset_text, 0)
     except ValueError:
         raise UsageError(
-            f"{offset_text!r} is no offset", remedy="give bytes, as 104 or 0x68: FILE@0x68"
+            f"invalid offset {offset_text!r}", remedy="give bytes, as 104 or 0x68: FILE@0x68"
         ) from None
     format, path = session.named(file)
     reader = None if format is None else host.reader(format)

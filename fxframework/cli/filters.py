@@ -56,7 +56,7 @@ def _koid(text: str) -> int:
         number = -1
     if not 0 <= number < _KOIDS:
         raise UsageError(
-            f"{text!r} is no number of a process or a thread", remedy="give a koid, such as 1234"
+            f"invalid koid {text!r}: must be a number below 2^64", remedy="for example --pid 1234"
         )
     return number
 

@@ -28,7 +28,7 @@ POLL = 0.25
 PIECE = 1 << 24
 """Bytes that are read on at a time; twice as many where no whole record is in them."""
 LISTED = 5
-"""Losses that are told of one piece; more are counted."""
+"""Losses of one piece that are listed; more are counted."""
 MISSING, REPLACED, CUT = "is gone", "was replaced", "was cut short"
 """What becomes of a file."""
 
@@ -49,12 +49,12 @@ def follow(
     also: Callable[[Capture], Sequence[Option]],
     wait: Callable[[], None] | None = None,
 ) -> None:
-    """Show what stands in a file, and then what is appended to it, until something is raised.
+    """Show what is in a file, and then what is appended to it, until something is raised.
 
     ``choose`` gives the selection of a whole capture, ``show`` is called with each piece of what
     it selects, ``wait`` between two looks at the file; ``also`` is as in ``Session.open``. A
     record that is not whole yet waits for its rest. A file that was replaced or cut short is
-    told, and shown from its beginning.
+    noted, and shown from its beginning.
 
     Raises UsageError for what cannot be followed, StrictError for a loss with ``--strict``, and
     what opening raises.
@@ -98,7 +98,7 @@ def _path_of(session: Session, text: str) -> Path:
     path = session.named(text)[1]
     if path == "-" or "://" in path or (Path(path).exists() and not Path(path).is_file()):
         raise UsageError(
-            f"--follow reads a file that grows, and {path!r} is none",
+            f"--follow needs a file that grows, and {path!r} is not a plain file",
             remedy="name a file; without --follow, a pipe is read to its end",
         )
     return Path(path)
@@ -178,7 +178,7 @@ class _Reading:
         resumed = capture.resume()
         if resumed is None:
             raise UsageError(
-                f"a {capture.format} capture cannot be followed: what is appended to it cannot be "
+                f"{capture.format} captures cannot be followed: what is appended to it cannot be "
                 "read by itself",
                 path=capture.name,
                 remedy="leave out --follow",

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from fxframework.registry import StepKind
 
 TEMPLATE = """\
-# Drives a capture anew on the emulated target; the same bytes must come of it.
+# Replays a capture on the emulated target; the same bytes must come of it.
 #
 #     fxf replay {scenario}
 
@@ -99,7 +99,7 @@ def _step(session: Session, capture: Capture) -> StepKind:
             return kind
     formats = sorted({format for kind in kinds for format in kind.replays})
     raise UsageError(
-        f"there is no step that replays a {capture.format} capture",
+        f"there is no step that replays {capture.format} captures",
         path=capture.name,
         remedy=f"there are steps for: {', '.join(formats) or 'no format'}",
     )

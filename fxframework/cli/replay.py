@@ -49,7 +49,7 @@ def command(
     """Run scenarios: emulated devices, what is done with them, and what must come of it.
 
     Outputs and a report are left in DIR, the same bytes for the same seed. The exit status is 0
-    if every expectation holds, 1 if one fails, 2 if a scenario makes no sense.
+    if every expectation holds, 1 if one fails, 2 if a scenario is invalid.
     """
     session.whole("replay")
     if schema:

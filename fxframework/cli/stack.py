@@ -64,7 +64,7 @@ def command(
     """Show the time by stacks of calls: a tree of who called whom, with times of all their calls.
 
     Below it, the stacks that took the most time by themselves, and those that were called most
-    often. Several FILEs are added up, with functions told apart by name. With --json all of the
+    often. Several FILEs are added up, with functions identified by name. With --json all of the
     tree is given, whatever its depth: a parent stands before its children.
     """  # fmt: skip
     from fxframework.analysis.tree import call_tree, merged

@@ -91,7 +91,7 @@ class _Watch:
         host = self._session.host
         if path == "-" or "://" in path:
             raise UsageError(
-                f"{path!r} is no file that another program could be writing",
+                f"{path!r} is not a file, so no other program can be writing it",
                 remedy="name the file",
             )
         if format is None:
@@ -102,7 +102,7 @@ class _Watch:
             reader = host.reader(format)
         if reader.snapshot is None:
             raise UsageError(
-                f"a {reader.format} capture is no state that changes",
+                f"{reader.format} captures are not states that change",
                 path=path,
                 remedy="`fxf cat --follow FILE` shows what is appended to a file",
             )
@@ -133,7 +133,7 @@ class _Watch:
                 self.status = worst(self.status, session.status(whole))
 
     def _snapshot(self) -> LiveSnapshot | None:
-        """A consistent copy; None where there is none, which is told."""
+        """A consistent copy; None, with a warning, where there is none."""
         assert self._reader.snapshot is not None  # noqa: S101 (`_found` has asked)
         try:
             return self._reader.snapshot(self._path)

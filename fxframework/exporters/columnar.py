@@ -97,7 +97,7 @@ class _TableExport:
             remedy = f"-o table=NAME chooses one of {', '.join(capture.tables)}"
             if self._table:
                 raise UsageError(
-                    f"a {capture.format} capture has no table {name!r}"
+                    f"{capture.format} captures have no table {name!r}"
                     f"{did_you_mean(name, capture.tables)}",
                     path=capture.name,
                     remedy=remedy,

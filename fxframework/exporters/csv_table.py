@@ -48,7 +48,7 @@ Cells = list[str]
 
 
 def open_export(sink: Sink, options: Mapping[str, Any]) -> ExportSession:
-    """The exporter `csv`. Raises UsageError for a delimiter that is none."""
+    """The exporter `csv`. Raises UsageError for an invalid delimiter."""
     delimiter = "\t" if options["delimiter"] == "tab" else options["delimiter"]
     if len(delimiter) != 1 or delimiter in '"\r\n':
         raise UsageError(

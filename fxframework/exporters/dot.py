@@ -21,7 +21,7 @@ SHOWN = ("edge_label", "vertex_label", "edge_color", "vertex_color")
 
 
 def open_export(sink: Sink, options: Mapping[str, Any]) -> ExportSession:
-    """The exporter `dot`. Raises UsageError for a figure that is none."""
+    """The exporter `dot`. Raises UsageError for an unknown figure."""
     figures = {name: check_figure(options[name], f"-o {name}") for name in SHOWN}
     return _DotExport(sink, options["by"], figures)
 

@@ -24,7 +24,7 @@ CHUNK = 1 << 16
 
 
 def open_export(sink: Sink, options: Mapping[str, Any]) -> ExportSession:
-    """The exporter `folded`. Raises UsageError for a weight that is none."""
+    """The exporter `folded`. Raises UsageError for an unknown weight."""
     weight = options["weight"]
     if weight not in WEIGHTS:
         raise UsageError(

@@ -264,8 +264,8 @@ def fx_exporters() -> Iterable[Exporter]:
             open=lazy("fxframework.exporters.dot:open_export"),
             options=(
                 BY,
-                _figure("edge_label", "stands beside a call", "sum"),
-                _figure("vertex_label", "stands in a function", "count"),
+                _figure("edge_label", "labels a call", "sum"),
+                _figure("vertex_label", "labels a function", "count"),
                 _figure("edge_color", "colours a call, the darker the more", "sum"),
                 _figure("vertex_color", "colours a function", "sum"),
             ),

@@ -226,7 +226,7 @@ def compare(
     """
     if a.format != b.format:
         raise UsageError(
-            f"{a.name} is a {a.format} capture, and {b.name} is a {b.format} one",
+            f"{a.name} has the format {a.format}, and {b.name} the format {b.format}",
             remedy="compare captures of one format",
         )
     if _identical(a, b):
@@ -236,7 +236,7 @@ def compare(
     entries = _compare_entries(pair, show) if "entry" in by else None
     if entries is None and set(by) == {"entry"}:
         raise UsageError(
-            f"a {a.format} capture is a sequence of records, and has no entries",
+            f"{a.format} captures are sequences of records, and have no entries",
             remedy="compare by record",
         )
     return Difference(

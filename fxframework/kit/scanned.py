@@ -251,7 +251,7 @@ class ScannedCapture(Capture, Generic[PassT, PartT]):
         bound = self.request.limits.max_memory
         if bound and self.memory_factor * self.source.size > bound:
             raise LimitError(
-                f"whole tables of a {self.format} capture of {self.source.size} bytes may take "
+                f"whole tables of a capture ({self.format}) of {self.source.size} bytes may take "
                 f"{self.memory_factor * self.source.size} bytes; max_memory is {bound}",
                 path=self.name,
                 remedy="read the table in batches, or raise the limit with -o max_memory=BYTES",

@@ -370,7 +370,7 @@ class Capture(abc.ABC):
     def _check(self, name: str) -> None:
         if name not in self.schemas:
             raise UsageError(
-                f"a {self.format} capture has no table {name!r}{did_you_mean(name, self.tables)}",
+                f"{self.format} captures have no table {name!r}{did_you_mean(name, self.tables)}",
                 remedy=f"it has {', '.join(self.tables)}",
             )
 
@@ -563,7 +563,7 @@ class Window(View):
             return self._records_of_rows()
         if not self.whole.timed_records:
             raise UsageError(
-                f"records of a {self.format} capture cannot be chosen by time",
+                f"records of {self.format} captures cannot be chosen by time",
                 remedy="choose a table, or an exporter of tables; or leave out --since and --until",
             )
         if not self.selection.by_time_alone:

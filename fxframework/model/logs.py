@@ -65,7 +65,7 @@ class LogFilter:
     def __init__(self, selection: Selection, capture: HasTables) -> None:
         if "logs" not in capture.schemas:
             raise UsageError(
-                f"a {capture.format} capture has no logs to choose from",
+                f"{capture.format} captures have no logs to choose from",
                 path=capture.name,
                 remedy=f"it has {', '.join(capture.tables)}; leave out the options for logs",
             )

@@ -89,7 +89,7 @@ def thread_mask(selection: Selection, capture: HasTables) -> Bools | None:
     for name, asked in (("threads", selection.threads), ("processes", selection.processes)):
         if asked and not {name, "threads"} <= capture.schemas.keys():
             raise UsageError(
-                f"a {capture.format} capture has no table of {name}",
+                f"{capture.format} captures have no table of {name}",
                 path=capture.name,
                 remedy="choose its logs by number, with --pid and --tid"
                 if "logs" in capture.schemas
@@ -148,7 +148,7 @@ def function_mask(selection: Selection, capture: HasTables) -> Bools | None:
         return None
     if "slices" not in capture.schemas:
         raise UsageError(
-            f"a {capture.format} capture has no slices, which functions are the names of",
+            f"{capture.format} captures have no slices, which functions are the names of",
             path=capture.name,
             remedy=f"it has {', '.join(capture.tables)}",
         )

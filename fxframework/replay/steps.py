@@ -322,7 +322,7 @@ def _target(host: Host, capture: Capture, to: str, path: str) -> Writer | Export
         raise UsageError(f"{path}: several forms have this suffix", remedy=f"to = {_some(names)}")
     what = f"exporter or format {to!r}" if to else f"form with the suffix of {path!r}"
     raise UsageError(
-        f"there is no {what} for a {capture.format} capture{did_you_mean(to, names)}",
+        f"there is no {what} for {capture.format} captures{did_you_mean(to, names)}",
         remedy=f"there are: {', '.join(names)}",
     )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 import sys
 import types
@@ -335,3 +336,12 @@ def test_arguments_that_are_no_utf8_are_no_bug(host: Host, tmp_path: Path) -> No
     assert b"caf\xe9.toy" in result.stdout
     assert run_cli("info", "--json", path, host=host).json()["captures"][0]["format"] == "toy"
     assert run_cli("verify", path, str(path) + "x", host=host).exit_code == ExitCode.FAILED
+
+
+def test_messages_agree_with_whatever_name_a_format_has() -> None:
+    """No article stands before a format: "a inspect capture" was one."""
+    root = Path(__file__).resolve().parents[2]
+    article = re.compile(r"\b[Aa]n? \{[\w.]*format\}")
+    for folder in ("fxframework", "plugins", "emulator"):
+        for path in root.glob(f"{folder}/**/*.py"):
+            assert not article.search(path.read_text("utf-8")), path

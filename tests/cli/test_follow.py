@@ -238,10 +238,10 @@ def test_what_cannot_be_followed_is_refused(
     lines = tmp_path / "a.jsonl"
     run_cli("convert", path, lines, host=host)
     for arguments, told in (
-        (["-"], "--follow reads a file that grows"),
-        ([tmp_path], "--follow reads a file that grows"),
-        (["toylog:-"], "--follow reads a file that grows"),
-        ([sample], "toy capture cannot be followed"),
+        (["-"], "--follow needs a file that grows"),
+        ([tmp_path], "--follow needs a file that grows"),
+        (["toylog:-"], "--follow needs a file that grows"),
+        ([sample], "toy captures cannot be followed"),
         ([packed], "cannot be followed"),
         ([lines], "cannot be followed"),
         (["--table", "logs", path], "--table"),

@@ -67,7 +67,7 @@ def test_text_of_the_logs_that_are_chosen(
 def test_nothing_chosen_is_nothing_printed(host: Host, logs: Path, sample: Path) -> None:
     shown = run_cli("cat", "--filter", "nowhere", logs, host=host)
     assert (shown.exit_code, shown.stdout) == (ExitCode.OK, b"")
-    assert "nothing of it is in the part" in shown.stderr
+    assert "the selected part is empty" in shown.stderr
     shown = run_cli("cat", "--since", "1s", sample, host=host)
     assert (shown.exit_code, shown.stdout) == (ExitCode.OK, b"")
 
@@ -116,8 +116,8 @@ def test_exporters_take_the_part(host: Host, logs: Path) -> None:
     [
         (["--severity", "wran"], "did you mean 'WARN'"),
         (["--severity", "256"], "0 to 255"),
-        (["--pid", "me"], "no number of a process"),
-        (["--tid", "-1"], "no number of a process or a thread"),
+        (["--pid", "me"], "invalid koid"),
+        (["--tid", "-1"], "invalid koid"),
         (["--thread", "main"], "--pid and --tid"),
         (["--process", "main"], "--pid and --tid"),
         (["--category", "x"], "no category 'x'"),
@@ -146,7 +146,7 @@ def test_a_capture_without_logs(
     ):
         done = run_cli(*command, *arguments, host=host)
         assert done.exit_code == ExitCode.USAGE
-        assert "toy capture has no logs" in done.stderr
+        assert "toy captures have no logs" in done.stderr
 
 
 def test_records_that_have_no_rows_cannot_follow_logs(

@@ -290,7 +290,7 @@ def test_unknown_names_are_refused_with_the_nearest_one(host: Host) -> None:
         host.writer("toyy")
     with pytest.raises(UsageError, match="no exporter 'txt'; did you mean 'text'"):
         host.exporter("txt", format="toy", tables=())
-    with pytest.raises(UsageError, match="does not take a log capture"):
+    with pytest.raises(UsageError, match="does not take log captures"):
         host.exporter("text", format="log", tables=("slices",))
     with pytest.raises(UsageError, match="did you mean 'TOY0001'"):
         host.rule("TOY001")

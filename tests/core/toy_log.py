@@ -236,7 +236,7 @@ def sniff(probe: Probe) -> Confidence:
 READER = Reader(
     format="toylog", title="toy logs", suffixes=(".toylog",), sniff=sniff, open=LogToy,
     options=(
-        Option(name="utc_offset_ns", type=int, default=0, help="the clock's offset"),
+        Option(name="utc_offset_ns", type=int, default=0, help="the clock's offset", portable=True),
         Option(name="suffix", type=bool, default=False, help="nothing"),
     ),
     rules=lambda: RULES,

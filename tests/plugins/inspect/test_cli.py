@@ -343,7 +343,7 @@ def test_what_cannot_be_watched_is_refused(run: Run, tmp_path: Path, file: Path)
     run("convert", file, tmp_path / "x.jsonl")
     result = run("watch", "--count", "1", tmp_path / "x.jsonl")
     assert result.exit_code == ExitCode.USAGE
-    assert "is no state that changes" in result.stderr
+    assert "not states that change" in result.stderr
 
 
 # --- salvage -------------------------------------------------------------------------------------
