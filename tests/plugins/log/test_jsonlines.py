@@ -99,3 +99,16 @@ def test_agree_within_limits(tools: Tools, data: bytes, limit: int) -> None:
 @hypothesis.given(data=log_files(suffixed=True))
 def test_agree_on_suffixes(tools: Tools, data: bytes) -> None:
     agree(tools, data, {"suffix": True})
+
+
+def test_plain_records_are_not_decoded_one_by_one(
+    tools: Tools, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tools.reader, "PIECE", 2000)
+    capture = tools.opened("log", sample(50_000), {})
+
+    def refused(*_: Any) -> None:
+        raise AssertionError("a plain record was decoded by itself")
+
+    monkeypatch.setattr(tools.walk, "record", refused)
+    assert b"".join(capture.records_json()).count(b"\n") == 280

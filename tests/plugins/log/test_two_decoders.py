@@ -6,6 +6,7 @@ rows hold the same values, and they find the same faults in the same places.
 
 from __future__ import annotations
 
+import importlib
 import json
 import struct
 from collections import Counter
@@ -19,14 +20,13 @@ import pytest
 from hypothesis import strategies as st
 
 from fx_log import layout
-from fx_log.read import reader, reading
+from fx_log.read import reader
 from fx_log.read.arguments import Argument
 from fx_log.read.decoder import RecordDecoder
 from fx_log.read.entries import Entry, Meaning
 from fx_log.shapes import shapes
 from fxframework.io.limits import Limits
-from fxframework.io.source import Source
-from fxframework.model.capture import Capture, OpenRequest
+from fxframework.model.capture import Capture
 from fxframework.model.table import Table
 from fxframework.testing.kernels import plain_kernels
 
@@ -38,16 +38,17 @@ class Tools:
     """The modules under test, of one set: with compiled kernels where there are any, or plain."""
 
     def __init__(self) -> None:
-        from fx_log.read import reader
-        from fxframework.io.limits import Limits
-
-        self.reader, self.reading = reader, reading
-        self.limits, self.source, self.request = Limits, Source, OpenRequest
+        self.reader = importlib.import_module("fx_log.read.reader")
+        self.reading = importlib.import_module("fx_log.read.reading")
+        self.walk = importlib.import_module("fx_log.read.decoder").LogWalk
+        self.limits = importlib.import_module("fxframework.io.limits").Limits
+        self.source = importlib.import_module("fxframework.io.source").Source
+        self.request = importlib.import_module("fxframework.model.capture").OpenRequest
         self.open: dict[str, Callable[..., reader.LogCapture]] = {
-            "log": reader.open_log,
-            "log-ring": reader.open_ring,
-            "log-legacy": reader.open_legacy,
-            "log-legacy-stream": reader.open_stream,
+            "log": self.reader.open_log,
+            "log-ring": self.reader.open_ring,
+            "log-legacy": self.reader.open_legacy,
+            "log-legacy-stream": self.reader.open_stream,
         }
 
     def opened(
@@ -291,3 +292,10 @@ def test_agree_on_awkward_shapes(tools: Tools, shape: str) -> None:
     data = shapes()[shape](20_000)
     assert 15_000 < len(data) < 25_000
     agree(tools, "log", data, {})
+
+
+def test_the_sets_of_modules_are_apart() -> None:
+    compiled, plain = TOOLS["compiled"], TOOLS["plain"]
+    for name in ("reader", "reading", "walk", "limits", "source", "request"):
+        assert getattr(compiled, name) is not getattr(plain, name), name
+    assert hasattr(plain.reading.LogScan.step, "__code__")

@@ -488,11 +488,12 @@ def _record_lines(data: U8, request: OpenRequest) -> Iterator[bytes]:
     while True:
         lines.run()
         at = 8 * int(lines.pos)
-        if lines.out.used >= PIECE or (lines.out.used and at >= data.size):
+        full = lines.out.used >= PIECE
+        if full or (lines.out.used and at >= data.size):
             yield lines.out.take()
         if at >= data.size:
             return
-        if lines.out.used >= PIECE:
+        if full:
             continue
         record = walk.record(at)
         walk.found.clear()
