@@ -8,6 +8,7 @@ store.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 from collections import Counter
 from collections.abc import Callable, Collection
@@ -24,6 +25,8 @@ _FURNITURE = frozenset(
     {"BufferExtents", "BufferHeader", "Damaged", "FileHeader", "Padding", "RingHeader"}
 )
 """Records that hold no data: what is in them may change."""
+_PREFIXES = {"trace": "FXT", "log": "FXL", "inspect": "FXI", "xray": "FXX"}
+"""What the codes of a family's findings begin with."""
 _KEPT_IMAGES = 64
 
 
@@ -82,7 +85,7 @@ class ReadsBack:
         if not data or not any(data):
             return None
         try:
-            with fxf.open(data, format=self.format, **self._options) as capture:
+            with self._open(data) as capture:
                 records = list(capture.records())
                 content = self._content_of(capture, data, records)
                 found = [
@@ -100,6 +103,15 @@ class ReadsBack:
                 "findings= if that is allowed"
             )
         return content
+
+    def _open(self, data: bytes) -> Any:
+        """The capture, of what is detected if that is of the family: a trace buffer, for instance."""
+        with contextlib.suppress(FxError):
+            capture = fxf.open(data, **self._options)
+            if capture.code_prefix == _PREFIXES.get(self.format):
+                return capture
+            capture.close()
+        return fxf.open(data, format=self.format, **self._options)
 
     def _content_of(self, capture: Any, data: bytes, records: list[Any]) -> _Content:
         if self.format == "inspect":
@@ -150,7 +162,8 @@ def reads_back(
 ) -> ReadsBack:
     """A check for ``crashtest`` and ``explore``: the image reads, and what was committed stays.
 
-    The image is read with the format's reader. A finding of severity WARNING or worse fails,
+    The image is read with the format's reader, or another one of its family that knows it: of
+    trace buffers, of rings of logs. A finding of severity WARNING or worse fails,
     except those whose codes are in ``findings``. Compared with the image before the last store:
 
     - ``trace``, ``log``, ``xray``: every record that was there is still there, byte by byte. With
