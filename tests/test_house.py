@@ -23,9 +23,6 @@ KNOWN_SIZES = {
     "emulator/fx_emulator/cpu.py",
     "emulator/fx_emulator/target.py",
     "fxframework/cli/account.py",
-    "plugins/trace/fx_trace/read/reader.py",
-    "plugins/trace/fx_trace/read/scan.py",
-    "plugins/trace/fx_trace/write/writer.py",
     "plugins/xray/fx_xray/read/columns.py",
     "plugins/xray/fx_xray/read/scan.py",
 }

@@ -1,1 +1,72 @@
-"""fx_trace: the Fuchsia trace format (FXT), read into records and tables."""
+"""Fuchsia traces (FXT), read and written: archives, trace buffers and their records.
+
+The names below load when they are first used:
+
+- ``TraceWriter`` records what a program does, one call at a time; ``Archive`` is the file that it
+  writes to, ``TraceBuffer`` a ring in memory that a trace manager reads.
+- ``FlightRecorder`` keeps the last records of a program in memory, and saves them as an archive.
+- ``Koid``, ``Pointer``, ``Blob`` and the like say which type an argument is to have.
+- ``RecordDecoder`` and ``RecordEncoder`` turn bytes into records and back, one at a time.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from fx_trace.read.decoder import RecordDecoder, RecordEncoder
+    from fx_trace.write.archive import Archive, FlightRecorder
+    from fx_trace.write.arguments import (
+        Blob,
+        Double,
+        Int32,
+        Int64,
+        Koid,
+        Pointer,
+        String,
+        Uint32,
+        Uint64,
+    )
+    from fx_trace.write.buffer import TraceBuffer
+    from fx_trace.write.writer import TraceWriter
+
+__all__ = [
+    "Archive",
+    "Blob",
+    "Double",
+    "FlightRecorder",
+    "Int32",
+    "Int64",
+    "Koid",
+    "Pointer",
+    "RecordDecoder",
+    "RecordEncoder",
+    "String",
+    "TraceBuffer",
+    "TraceWriter",
+    "Uint32",
+    "Uint64",
+]
+
+_MODULES = {
+    "Archive": "fx_trace.write.archive",
+    "FlightRecorder": "fx_trace.write.archive",
+    "RecordDecoder": "fx_trace.read.decoder",
+    "RecordEncoder": "fx_trace.read.decoder",
+    "TraceBuffer": "fx_trace.write.buffer",
+    "TraceWriter": "fx_trace.write.writer",
+}
+_ARGUMENTS = "fx_trace.write.arguments"
+"""Where the other names are."""
+
+
+def __getattr__(name: str) -> Any:
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from importlib import import_module
+
+    return getattr(import_module(_MODULES.get(name, _ARGUMENTS)), name)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -1,7 +1,7 @@
 """Layout of the Fuchsia trace format: types, words and limits, each declared once.
 
-Sections are the headings of the format's document (002, `Fuchsia trace format`); "notes" are our
-corrections to it, told in docs/formats/trace.md. Sizes are in words of 8 bytes where they do not
+Sections are the headings of the format's document (002, `Fuchsia trace format`); what it lacks
+or gets wrong is in docs/formats/trace.md. Sizes are in words of 8 bytes where they do not
 say bytes.
 """
 
@@ -33,7 +33,7 @@ MAGIC_BYTES_BIG_ENDIAN = MAGIC_WORD.to_bytes(8, "big")
 MAGICS = (MAGIC_BYTES, MAGIC_BYTES_BIG_ENDIAN)
 DEFAULT_TICKS_PER_SECOND = 1_000_000_000
 DEFAULT_PROVIDER = 0
-"""The provider that stands before any provider record."""
+"""The provider of records before any provider record."""
 
 
 def is_big_endian(head: bytes) -> bool:
@@ -111,7 +111,7 @@ class SchedulingType(IntEnum):
 
 
 class ProfilerType(IntEnum):
-    """Profiler record (notes §1.3; the document lacks it)."""
+    """Profiler record (the 2026 edition of the document has it)."""
 
     MODULE = 0
     MMAP = 1
@@ -332,11 +332,11 @@ LOG = WordLayout(
 )
 PROFILER_TYPE = Bits("profiler_type", 16, 19, "profiler record type", values=PROFILER_NAMES)
 PROFILER = WordLayout(
-    "profiler header", "notes §1.3", (TYPE, SIZE, PROFILER_TYPE, thread_ref("thread", 20))
+    "profiler header", "Profiler record", (TYPE, SIZE, PROFILER_TYPE, thread_ref("thread", 20))
 )
 PROFILER_MODULE = WordLayout(
     "profiler module header",
-    "notes §1.3",
+    "Profiler record",
     (
         TYPE,
         SIZE,
@@ -349,7 +349,7 @@ PROFILER_MODULE = WordLayout(
 )
 PROFILER_MMAP = WordLayout(
     "profiler mmap header",
-    "notes §1.3",
+    "Profiler record",
     (
         TYPE,
         SIZE,
@@ -361,7 +361,7 @@ PROFILER_MMAP = WordLayout(
 )
 PROFILER_BACKTRACE = WordLayout(
     "profiler backtrace header",
-    "notes §1.3",
+    "Profiler record",
     (
         TYPE,
         SIZE,
@@ -429,7 +429,7 @@ ARG_LAYOUTS = {
 
 
 class BufferingMode(IntEnum):
-    """What happens when a trace buffer is full (notes §3.3)."""
+    """What happens when a trace buffer is full."""
 
     ONESHOT = 0
     CIRCULAR = 1
@@ -451,18 +451,18 @@ MODE_NAMES = names(BufferingMode)
 
 def _buffer_word(name: str, doc: str) -> WordLayout:
     """A word of the buffer's header that is one number."""
-    return WordLayout(f"{name} word", "notes §3.3", (Bits(name, 0, 63, doc),))
+    return WordLayout(f"{name} word", "Trace buffer", (Bits(name, 0, 63, doc),))
 
 
 BUFFER_HEADER = (
     WordLayout(
         "magic word",
-        "notes §3.3",
+        "Trace buffer",
         (Bits("magic", 0, 63, "magic number", values={BUFFER_MAGIC: "trace buffer"}),),
     ),
     WordLayout(
         "mode word",
-        "notes §3.3",
+        "Trace buffer",
         (
             Bits("version", 0, 15, "version"),
             Bits("buffering_mode", 16, 23, "buffering mode", values=MODE_NAMES),
@@ -477,7 +477,7 @@ BUFFER_HEADER = (
     _buffer_word("rolling_data_end_0", "bytes of records in rolling buffer 0; 0 not recorded"),
     _buffer_word("rolling_data_end_1", "bytes of records in rolling buffer 1; 0 not recorded"),
     _buffer_word("num_records_dropped", "records for which there was no room"),
-    *[WordLayout("reserved word", "notes §3.3", (Bits("reserved", 0, 63, reserved=True),))] * 7,
+    *[WordLayout("reserved word", "Trace buffer", (Bits("reserved", 0, 63, reserved=True),))] * 7,
 )
 """The 16 words of the header, in order; little-endian."""
 

@@ -1,6 +1,6 @@
 """The numbers of the format as kernels take them: kinds, bit positions and finding codes by name.
 
-Kinds and positions come from ``layout``, so that they stand once.
+Kinds and positions come from ``layout``, where they are defined once.
 """
 
 from __future__ import annotations

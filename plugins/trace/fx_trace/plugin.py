@@ -29,7 +29,7 @@ def sniff(probe: Probe) -> Confidence:
     """CERTAIN for the magic number record with a record behind it, in either byte order.
 
     POSSIBLE for a file of that name that is empty or begins with a sound record; the magic alone,
-    with something behind it that is no record, is LIKELY.
+    followed by something that is not a record, is LIKELY.
     """
     from fx_trace.layout import MAGIC_BYTES, MAGIC_BYTES_BIG_ENDIAN
 
@@ -68,7 +68,7 @@ def sniff_buffer(probe: Probe) -> Confidence:
 
 
 def _frames(word: int, available: int | None = None) -> bool:
-    """Whether a word is padding or the header of a record that can stand there."""
+    """Whether a word is padding or the header of a record that fits."""
     from fx_trace.layout import LARGE_SIZE, MINIMUM_WORDS, SIZE, TYPE, RecordType
 
     if not word:
@@ -124,7 +124,7 @@ def fx_writers() -> Iterable[Writer]:
             format="trace",
             title="Fuchsia trace archive (FXT)",
             suffixes=SUFFIXES,
-            open=lazy("fx_trace.write.writer:open_writer"),
+            open=lazy("fx_trace.write.rewriter:open_writer"),
             salvage=lazy("fx_trace.write.salvage:salvage"),
             options=(
                 Option(
@@ -189,10 +189,29 @@ def fx_exporters() -> Iterable[Exporter]:
             lazy("fx_trace.export.chrome_json:open_json"),
         ),
     )
+    blobs = Exporter(
+        name="blobs",
+        title="the bytes of the blobs of one name, joined: Perfetto packets, for one",
+        accepts="trace",
+        suffixes=(".blob",),
+        binary=True,
+        open=lazy("fx_trace.export.blobs:open_blobs"),
+        options=(
+            Option(
+                name="name",
+                type=str,
+                default="",
+                help="name of the blobs; may be left out where all have one name",
+            ),
+        ),
+    )
     return [
-        Exporter(name=name, title=title, accepts=format, suffixes=(suffix,), open=opened)
-        for name, title, suffix, opened in exporters
-        for format in FORMATS
+        *(
+            Exporter(name=name, title=title, accepts=format, suffixes=(suffix,), open=opened)
+            for name, title, suffix, opened in exporters
+            for format in FORMATS
+        ),
+        blobs,
     ]
 
 
@@ -202,7 +221,7 @@ def fx_step_kinds() -> Iterable[StepKind]:
     steps = (
         ("thread", "Start a thread that traces what it does.", "thread", ()),
         ("scheduling", "Trace context switches and wakeups, from here on.", "schedule", ()),
-        ("replay", "Drive the records of a trace anew, at their own times.", "replay", ("trace",)),
+        ("replay", "Replay the records of a trace, at their own times.", "replay", ("trace",)),
     )
     return [
         StepKind(

@@ -1,4 +1,4 @@
-"""Steps of scenarios: threads that trace what they do, the scheduler, and captures driven anew.
+"""Steps of scenarios: threads that trace what they do, the scheduler, and replaying captures.
 
 They drive the writer on whatever target a scenario has (``fxframework.model.target.Target``).
 """
@@ -236,7 +236,7 @@ class Blob:
     hex: str = parameter(help="its bytes, in hex")
 
     def __attrs_post_init__(self) -> None:
-        """Refuse what is no hex."""
+        """Refuse what is not hex."""
         bytes.fromhex(self.hex)
 
     def do(self, stage: ActionContext) -> None:
@@ -302,7 +302,7 @@ def schedule(given: SchedulingParameters, run: Run) -> Outcome:
     return Outcome.ok()
 
 
-# --- A capture, driven anew ----------------------------------------------------------------------
+# --- Replaying a capture -------------------------------------------------------------------------
 
 
 @attrs.frozen
@@ -337,7 +337,7 @@ class _Piece:
 
 
 def replay(given: ReplayParameters, run: Run) -> Outcome:
-    """Drive a capture anew, on the target."""
+    """Replay a capture on the target."""
     path = run.file(given.capture)
     with run.host.open(path, format="trace") as capture:
         if capture.big_endian:

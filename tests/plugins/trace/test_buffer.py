@@ -121,7 +121,7 @@ def held(data: bytes) -> list[bytes]:
     return records
 
 
-# --- A plain model of what the engine keeps (notes §3.3) -----------------------------------------
+# --- A plain model of what the engine keeps  -----------------------------------------
 
 
 @attrs.define
@@ -392,13 +392,13 @@ def test_any_header_comes_out_as_it_was(data: bytes) -> None:
         ({"version": 1}, "unsupported version 1"),
         ({"buffering_mode": 3}, "unknown buffering mode 3"),
         ({"total_size": 8192}, "total size 8192 is not the file's, 4096"),
-        ({"durable_buffer_size": 252}, "durable_buffer_size is no multiple of 8"),
+        ({"durable_buffer_size": 252}, "durable_buffer_size is not a multiple of 8"),
         ({"buffering_mode": 0}, "a oneshot buffer has no durable part"),
         ({"rolling_buffer_size": 2048}, "rolling buffer too large"),
         ({"durable_buffer_size": 1856}, "durable buffer too large"),
         ({"durable_buffer_size": 264}, "buffer sizes don't add up"),
         ({"durable_data_end": 264}, "durable_data_end is beyond its buffer"),
-        ({"rolling_data_end": (0, 4)}, "rolling_data_end_1 is no multiple of 8"),
+        ({"rolling_data_end": (0, 4)}, "rolling_data_end_1 is not a multiple of 8"),
     ],
 )
 def test_every_fault_of_a_header_is_named(change: Mapping[str, Any], message: str) -> None:

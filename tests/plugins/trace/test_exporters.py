@@ -6,6 +6,7 @@ import base64
 import json
 import random
 import struct
+import tracemalloc
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -14,7 +15,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import fxframework as fxf
-from fx_trace.export import chrome_json, text, time_order, windows
+from fx_trace import layout
+from fx_trace.export import blobs, chrome_json, text, time_order, windows
 from fx_trace.read.decoder import RecordEncoder
 from fxframework.errors import WriteRefusedError
 from fxframework.io.sink import Sink
@@ -508,3 +510,74 @@ def test_a_stretch_of_time_is_exported_as_it_is(which: str) -> None:
     ]
     sign = ":" if which == "json" else "="
     assert all(f"{name}{sign}" in text.replace('"', "") for name in "abc")
+
+
+def test_blobs_of_one_name_are_joined() -> None:
+    """Perfetto packets come in chunks, in files that may hold nothing else."""
+    chunks = [b"\n\x05first", b"\n\x06second", b"\n\x05third"]
+    records = [{"record": "metadata", "kind": "trace_info", "info_type": 0, "magic": "0x16547846"}]
+    records += [
+        {"record": "blob", "name": "perfetto", "blob_type": 3, "payload_hex": chunk.hex()}
+        for chunk in chunks
+    ]
+    encoder = RecordEncoder()
+    data = b"".join(encoder.encode(record) for record in records)
+    other = encoder.encode(
+        {"record": "blob", "name": "other", "blob_type": 1, "payload_hex": b"?".hex()}
+    )
+    for options in ({}, {"name": "perfetto"}):
+        sink = Sink.memory()
+        with fxf.open(data, format="trace") as capture:
+            session = blobs.open_blobs(sink, options)
+            session.write(capture)
+            assert session.close() == {}
+        assert sink.getvalue() == b"".join(chunks)
+    sink = Sink.memory()
+    with fxf.open(data + other, format="trace") as capture:
+        with pytest.raises(WriteRefusedError, match="several names: 'perfetto', 'other'"):
+            blobs.open_blobs(sink, {}).write(capture)
+        with pytest.raises(WriteRefusedError, match="no blobs named 'absent'"):
+            blobs.open_blobs(sink, {"name": "absent"}).write(capture)
+        session = blobs.open_blobs(sink, {"name": "perfetto"})
+        session.write(capture)
+        assert session.close() == {"blobs of other names": 1}
+
+
+def test_memory_does_not_grow_with_what_a_text_multiplies() -> None:
+    """One long string, referred to again and again: text, JSON and record JSON are written in
+    pieces of some megabytes."""
+    long = "n" * 30_000
+    encoder = RecordEncoder()
+    data = b"".join(
+        encoder.encode(record)
+        for record in [
+            {"record": "metadata", "kind": "trace_info", "info_type": 0, "magic": "0x16547846"},
+            {"record": "string", "index": 1, "value": long},
+            {"record": "thread", "index": 1, "pid": 1, "tid": 2},
+        ]
+    )
+    event = layout.RecordType.EVENT | 2 << 4 | 1 << 24 | 1 << 32 | 1 << 48
+    for at in range(4000):
+        data += event.to_bytes(8, "little") + at.to_bytes(8, "little")
+
+    class Counting:
+        def __init__(self) -> None:
+            self.total = self.largest = 0
+
+        def write(self, data: Any) -> None:
+            self.total += len(data)
+            self.largest = max(self.largest, len(data))
+
+    for open_one in (text.open_text, chrome_json.open_json):
+        sink = Counting()
+        with fxf.open(data, format="trace") as capture:
+            tracemalloc.start()
+            open_one(sink, {}).write(capture)  # type: ignore[arg-type]
+            _, peak = tracemalloc.get_traced_memory()
+            tracemalloc.stop()
+        assert sink.total > 4000 * 60_000
+        assert sink.largest < 24 << 20
+        assert peak < 120 << 20
+    with fxf.open(data, format="trace") as capture:
+        largest = max(map(len, capture.records_json()))
+    assert largest < 8 << 20

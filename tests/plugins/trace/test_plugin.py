@@ -93,7 +93,7 @@ def test_it_is_registered_whole() -> None:
     assert reader.suffixes == host.writer("trace").suffixes == (".fxt", ".fxt.gz")
     assert reader.rules is not None
     assert "FXT0104" in reader.rules()
-    assert {e.name for e in host.exporters if e.accepts == "trace"} == {"text", "json"}
+    assert {e.name for e in host.exporters if e.accepts == "trace"} == {"text", "json", "blobs"}
     source = host.source(b"garbage!")
     source.name = "a.fxt"
     with pytest.raises(NoReaderError, match="although its suffix is that of trace"):
@@ -103,8 +103,9 @@ def test_it_is_registered_whole() -> None:
 def test_every_lazy_function_is_there() -> None:
     import importlib
 
-    for name in ("read.reader:open_trace", "read.explain:explain", "write.writer:open_writer",
-                 "export.text:open_text", "export.chrome_json:open_json"):  # fmt: skip
+    for name in ("read.reader:open_trace", "read.explain:explain", "write.rewriter:open_writer",
+                 "export.text:open_text", "export.blobs:open_blobs",
+                 "export.chrome_json:open_json"):  # fmt: skip
         module, _, attribute = name.partition(":")
         assert callable(getattr(importlib.import_module(f"fx_trace.{module}"), attribute))
 

@@ -26,7 +26,7 @@ from fx_trace.read import records as fx
 from fx_trace.read.decoder import RecordDecoder, RecordEncoder
 from fx_trace.read.explain import explain
 from fx_trace.rules import RULES
-from fx_trace.write.writer import open_writer
+from fx_trace.write.rewriter import open_writer
 from fxframework.errors import Severity, StrictError, UsageError, WriteRefusedError
 from fxframework.io.limits import Limits
 from fxframework.io.sink import Sink

@@ -169,7 +169,7 @@ def _not_finite(value: float) -> str:
 
 
 def _object(members: Iterable[tuple[str, str] | None]) -> str:
-    """``,"args":{…}``; a name that stands again gets ``#2``, ``#3``, …; nothing for no members."""
+    """``,"args":{…}``; a name that occurs again gets ``#2``, ``#3``, …; nothing for no members."""
     known = [member for member in members if member is not None]
     if not known:
         return ""

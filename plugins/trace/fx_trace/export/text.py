@@ -311,7 +311,7 @@ class _Plain:
 
 
 EMPTY = '""'
-"""How an empty text stands in a line."""
+"""How a line shows an empty text."""
 
 
 def _plain(text: str) -> str:

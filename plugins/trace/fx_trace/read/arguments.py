@@ -190,7 +190,7 @@ class Arguments(Field):
     def skip(self, c: Cursor) -> None:
         for _ in range(c.header >> self.low & self.limit):
             size = c.word(c.data, c.at)[0] >> ARG_SIZE.low & ARG_SIZE.limit if c.at < c.end else 0
-            # An argument that cannot be stepped over is no way to the end.
+            # An argument that cannot be stepped over does not lead to the end.
             c.at = c.at + size * WORD if size else c.end + WORD
 
     def write(self, record: Any, b: RecordBuilder) -> None:

@@ -272,7 +272,7 @@ class RecordBuilder:
         self.chunks.append(pad8(data))
 
     def next_header(self) -> None:
-        """From here on, fields are those of a second header word, which stands here."""
+        """From here on, fields are those of a second header word, which is the next one."""
         self.first = self.header
         self.header = 0
         self.second = len(self.chunks)

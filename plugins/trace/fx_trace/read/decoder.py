@@ -32,7 +32,7 @@ class _Core:
     def read(self, view: memoryview, at: int, end: int, header: int) -> TraceRecord:
         """The sound record at bytes ``at`` to ``end``; Damaged where its contents overrun it.
 
-        What was noticed stands in ``cursor.findings``; the tables are not told.
+        What was noticed is in ``cursor.findings``; the tables stay as they are.
         """
         c = self.cursor
         c.begin(view, at, end, header)
@@ -70,7 +70,7 @@ class _Core:
 class RecordDecoder:
     """Reads a trace record by record, in file order.
 
-    ``big_endian`` says how words stand (``layout.is_big_endian`` tells from the first bytes);
+    ``big_endian`` is the byte order (``layout.is_big_endian`` tells from the first bytes);
     findings go to ``diagnostics``; of ``limits``, ``max_record`` is heeded. Nothing that the bytes
     say raises an exception, but for the StrictError of strict diagnostics.
     """
@@ -99,7 +99,7 @@ class RecordDecoder:
             at += record.nbytes
 
     def begin(self, data: Data) -> Reading:
-        """A reading from the beginning of ``data``, for whoever takes some records themselves."""
+        """A reading from the beginning of ``data``, for callers that read some records."""
         return Reading(self, data)
 
 

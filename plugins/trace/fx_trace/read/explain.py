@@ -128,7 +128,7 @@ class _Explainer(Explainer):
     def part(
         self, part: Part, values: dict[str, Any], section: str, parts: tuple[Part, ...]
     ) -> Iterator[FieldView]:
-        """The words of one part, which the cursor stands at."""
+        """The words of one part, at the cursor."""
         c = self.cursor
         at = c.at
         part.read(c, values)

@@ -70,7 +70,7 @@ class TracePass(FirstPass[Part]):
         """Whether events are sorted by time before they are matched."""
         self.spans = Spans()
         self.out_of_order: int | None = None
-        """Offset of the first event that stands behind a later one."""
+        """Offset of the first event that comes after a later one."""
         self.outside: list[tuple[int, int]] = []
         """Offset of the first, and number, of times that do not fit 63 bits."""
         self._bounds: tuple[int, int] | None = None

@@ -1,7 +1,7 @@
 """Images of trace buffers as files: read into records and tables, and made of records.
 
 ``BufferCapture`` reads an image where it lies, buffer after buffer; ``BufferWriter`` makes one of
-its records (notes §3.3, docs/formats/trace.md).
+its records (docs/formats/trace-buffer.md).
 """
 
 from __future__ import annotations
@@ -136,9 +136,9 @@ def open_buffer(source: Source, request: OpenRequest) -> BufferCapture:
 
 
 class BufferCapture(TraceCapture):
-    """An image of a trace buffer (notes §3.3): the tables are those of a trace.
+    """An image of a trace buffer: the tables are those of a trace.
 
-    Rows stand in reading order; ``offset`` is the place in the image, so that offsets of a buffer
+    Rows are in reading order; ``offset`` is the place in the image, so that offsets of a buffer
     that wrapped may go down once (``read_order`` puts them in order).
     """
 
@@ -260,7 +260,7 @@ class BufferCapture(TraceCapture):
 
     @functools.cached_property
     def _metadata_words(self) -> dict[int, I64]:
-        """By the first byte of a stretch of records: the words where metadata stands in it."""
+        """By the first byte of a stretch of records: the words where metadata begins in it."""
         bounds = RecordBounds(self.words)
         limit = self.request.limits.max_record
         places: dict[int, I64] = {}
@@ -273,7 +273,7 @@ class BufferCapture(TraceCapture):
     def as_archive(self) -> TraceCapture:
         """The same as an archive of one provider: what a trace manager makes of it.
 
-        Records stand in reading order. The provider has the name of the file; where records were
+        Records are in reading order. The provider has the name of the file; where records were
         dropped, an event says so.
         """
         name = PurePath(self.name).name.encode()[:255].decode(errors="ignore")
@@ -378,7 +378,7 @@ class BufferCapture(TraceCapture):
 # --- Writing records as an image ---------------------------------------------------------------
 
 _BEHIND = frozenset({"FXT0005", "FXT0505", "FXT0506"})
-"""Codes of damage that is no record lost, but space behind the records."""
+"""Codes of damage that loses no record: space behind the records."""
 
 
 @attrs.define
@@ -422,7 +422,7 @@ class _Buffer:
 
     @property
     def gap(self) -> int:
-        """Zero bytes that stand between the records and what is behind them."""
+        """Zero bytes between the records and what is behind them."""
         return self.size - len(self.used) - len(self.behind)
 
 
@@ -443,7 +443,7 @@ class BufferWriter:
         self._header: BufferHeader | None = None
         self._buffers: list[_Buffer] = []
         self._loose = bytearray()
-        """What has no header before it, or stands behind the end of the buffer."""
+        """What has no header before it, or is behind the end of the buffer."""
 
     def write(self, record: BufferHeader | TraceRecord | Mapping[str, Any]) -> None:
         """Take a record. Raises WriteRefusedError (FXT0401 to FXT0412), nothing of it taken."""
@@ -548,7 +548,7 @@ def salvage(
 ) -> Iterator[Loss]:
     """Write the sound records of an image, as one of full size; give each loss as it is met.
 
-    Unused space, and what is stale in it, is no loss and stays. Metadata, which has no effect, is
+    Unused space, and what is stale in it, is not lost, and stays. Metadata, which has no effect, is
     left out. References to what was never registered stay too: a buffer may have no room to mend
     them.
     """

@@ -354,7 +354,7 @@ class Rest(ValuePart):
     def write(self, record: Any, b: RecordBuilder) -> None:
         data = getattr(record, self.name)
         if len(data) % WORD:
-            raise refusal("FXT0404", f"{b.what}: {self.name} is no whole number of 8-byte words")
+            raise refusal("FXT0404", f"{b.what}: {self.name} is not a whole number of 8-byte words")
         b.chunks.append(data)
 
     def show(self, record: Any, out: dict[str, Any]) -> None:
@@ -396,7 +396,7 @@ class Text(Stream):
 
 
 class Reference(Field):
-    """A field that is an index into a table, or stands inline."""
+    """A field that is an index into a table, or is inline."""
 
     def holds(self, record: Any, index: int, tables: Tables) -> bool:
         """Whether the index, looked up now, gives what the record shows."""
@@ -404,7 +404,7 @@ class Reference(Field):
 
 
 class StringReference(Reference):
-    """A string reference. ``code`` is the finding where it stands inline and is not UTF-8."""
+    """A string reference. ``code`` is the finding where it is inline and is not UTF-8."""
 
     is_stream = True
 
@@ -668,7 +668,7 @@ class Opaque(Part):
 
 
 class BaseTime(Part):
-    """The base tick, and the wall time at it, of a long initialization record (notes §1.4)."""
+    """The base tick, and the wall time at it, of a long initialization record."""
 
     NAMES = ("base_tick", "base_wall_ns")
 
@@ -701,7 +701,7 @@ class BaseTime(Part):
 
 
 class Tail(Part):
-    """What stands after an event's arguments: by its type, a word of its own, a scope, nothing."""
+    """What follows an event's arguments: by its type, a word of its own, a scope, nothing."""
 
     NAMES: ClassVar = {
         wire.EVENT_NAMES[number]: {
@@ -764,5 +764,7 @@ def parse_refs(form: TraceFields, parts: tuple[Part, ...]) -> dict[str, int] | N
         raise form.wrong("refs", "an object of whole numbers")
     for name in refs:
         if name not in names:
-            raise refusal("FXT0402", f"{form.what}: refs has {name!r}, which is no reference here")
+            raise refusal(
+                "FXT0402", f"{form.what}: refs has {name!r}, which is not a reference here"
+            )
     return dict(refs) or None

@@ -129,7 +129,7 @@ class TraceCapture(ScannedCapture[TracePass, Part]):
         return Scanner(self.words, self.streams, self.strings, self.request.limits)
 
     def _run_pass(self, *, whole: bool) -> TracePass:
-        """Scan and match as the records stand; where times step back, once more, sorted."""
+        """Scan and match in file order; where times step back, once more, sorted."""
         max_depth = self.request.limits.max_depth or UNLIMITED_DEPTH
         passed = TracePass(self.scanner(), max_depth, ordered=False)
         if not all(

@@ -5,7 +5,7 @@ writing, JSON both ways and `fxf explain FILE@OFFSET` all follow from that decla
 the decoder for clarity; `kernels.py` is the one for speed, and shares nothing with it but the bit
 fields of `layout.py`.
 
-Strings are Python strings; where the file's bytes are no UTF-8 they hold surrogate escapes, as
+Strings are Python strings; where the file's bytes are not UTF-8 they hold surrogate escapes, as
 `os.fsdecode` makes them, so that nothing is lost. Times are raw ticks, sizes and offsets bytes.
 """
 
@@ -110,13 +110,13 @@ class TraceRecord:
     """One record of a trace, lossless. Two records are equal where they say the same, wherever.
 
     ``refs`` has the indexes of fields that are references, by field. ``raw`` is the whole record
-    as it stands in the file, where fields and refs alone would not give the same bytes.
+    as it is in the file, where fields and refs alone would not give the same bytes.
     """
 
     record: ClassVar[str] = ""
-    """The kind of record, as JSON has it."""
+    """The kind of record, as in JSON."""
     constants: ClassVar[Mapping[str, str | int]] = {}
-    """What tells this kind from others of the record, as JSON has it."""
+    """What tells this kind from others of the record, as in JSON."""
     layout: ClassVar[WordLayout] = wire.HEADER
     """Its header word."""
     parts: ClassVar[tuple[Part, ...]] = ()
@@ -358,7 +358,7 @@ class UnknownMetadata(TraceRecord):
 @_declare("initialization", RecordType.INITIALIZATION, wire.INITIALIZATION)
 @attrs.define(kw_only=True)
 class Initialization(TraceRecord):
-    """The rate of the provider's clock (Initialization record; notes §1.4 for the base)."""
+    """The rate of the provider's clock (Initialization record)."""
 
     ticks_per_second: int = _field(Word())
     base_tick: int | None = _field(BaseTime(), default=None)
@@ -555,17 +555,17 @@ class Log(TraceRecord):
     message: str = _field(Text("message_length"))
 
 
-# Profiler record (notes §1.3)
+# Profiler record
 
 
 @_declare("profiler", RecordType.PROFILER, wire.PROFILER_MODULE, kind=wire.ProfilerType.MODULE)
 @attrs.define(kw_only=True)
 class ProfilerModule(TraceRecord):
-    """A module that a process has loaded (notes §1.3)."""
+    """A module that a process has loaded (Profiler record)."""
 
     timestamp: int = _field(Word())
     thread: Koids | None = _field(ThreadOrProcess(), default=None)
-    """None where ``process`` stands instead of it."""
+    """None where ``process`` is given instead."""
     module_id: int = _field(Number())
     name: str = _field(Text("name_length"))
     build_id: bytes = _field(Stream("build_id_length"))
@@ -576,11 +576,11 @@ class ProfilerModule(TraceRecord):
 @_declare("profiler", RecordType.PROFILER, wire.PROFILER_MMAP, kind=wire.ProfilerType.MMAP)
 @attrs.define(kw_only=True)
 class ProfilerMmap(TraceRecord):
-    """Where a module is mapped (notes §1.3); addresses and ``range`` in bytes."""
+    """Where a module is mapped (Profiler record); addresses and ``range`` in bytes."""
 
     timestamp: int = _field(Word())
     thread: Koids | None = _field(ThreadOrProcess(), default=None)
-    """None where ``process`` stands instead of it."""
+    """None where ``process`` is given instead."""
     module_id: int = _field(Number())
     flags: int = _field(Number())
     """1 readable, 2 writable, 4 executable."""
@@ -596,7 +596,7 @@ class ProfilerMmap(TraceRecord):
 )
 @attrs.define(kw_only=True)
 class ProfilerBacktrace(TraceRecord):
-    """The call stack of a thread, as code addresses (notes §1.3)."""
+    """The call stack of a thread, as code addresses (Profiler record)."""
 
     timestamp: int = _field(Word())
     thread: Koids = _field(Thread())
@@ -682,7 +682,7 @@ class UnknownLarge(TraceRecord):
     """None where ``large_type`` is not that of a blob."""
 
 
-# Stretches that are no record of ours
+# Stretches that are not records of the format
 
 
 class Skipped(Part):

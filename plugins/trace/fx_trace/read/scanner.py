@@ -24,7 +24,7 @@ I64 = NDArray[np.int64]
 I32 = NDArray[np.int32]
 U8 = NDArray[np.uint8]
 WINDOW_WORDS = 1 << 22
-"""Words after which the file's pages are let go of."""
+"""Words after which the file's pages are released."""
 FIRST_WORDS = 1 << 17
 """Words read before the capacity for a whole file is estimated."""
 FEW = 1 << 10
@@ -214,7 +214,7 @@ class Scanner:
             yield self._take(first)
 
     def whole(self, release: Callable[[int, int], None]) -> Chunk:
-        """Read the whole file into one chunk; ``release`` is told which bytes were done with."""
+        """Read the whole file into one chunk; ``release`` is called with bytes that are done."""
         scan, first = self.scan, self.rows
         total = self.nbytes // 8
         done = min(FIRST_WORDS, total)

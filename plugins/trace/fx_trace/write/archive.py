@@ -147,7 +147,7 @@ class Archive:
                 self._file.write(pending)
 
     def close(self) -> None:
-        """Hand over what is gathered; a file that the archive opened stands under its name."""
+        """Hand over what is gathered; a file that the archive opened gets its name."""
         with self.lock:
             if self._closed:
                 return
@@ -203,7 +203,7 @@ class FlightRecorder(Archive):
         recorder.save("last.fxt")
 
     What later records depend on outlives the records around it: providers, rates, the strings
-    and threads that stand in slots, names of kernel and userspace objects. So the saved archive
+    and threads in slots, names of kernel and userspace objects. So the saved archive
     reads as the end of the whole one. Saving may be repeated, and changes nothing.
     """
 
@@ -215,7 +215,7 @@ class FlightRecorder(Archive):
         super().__init__(_Nowhere(), big_endian=big_endian)
 
     def append(self, section: Section | None, record: bytes) -> None:
-        """Keep a record, and let go of the oldest ones that are too many."""
+        """Keep a record, and drop the oldest ones that are too many."""
         if section is None:
             return  # the magic number
         kept = self._kept
@@ -277,7 +277,7 @@ class _State:
         elif kind == RecordType.KERNEL_OBJECT:
             koid = int.from_bytes(record[8:16], order)  # type: ignore[arg-type]
             key = (kind, koid, wire.KERNEL_OBJECT.unpack(header)["object_type"])
-        elif kind == RecordType.USERSPACE_OBJECT:  # its process stands inline
+        elif kind == RecordType.USERSPACE_OBJECT:  # its process is inline
             pointer, process = (int.from_bytes(record[at : at + 8], order) for at in (8, 16))  # type: ignore[arg-type]
             key = (kind, pointer, process)
         else:

@@ -1,7 +1,8 @@
 """Values: what type an argument gets from a Python value, and the wrappers that say it outright.
 
 A plain int takes the narrowest of int32, uint32, int64 and uint64 that holds it, in that order
-(notes §1.2b); None, bool, float, str and bytes become null, bool, double, string and blob. Numbers
+(docs/writing.md); None, bool, float, str and bytes become null, bool, double, string and blob.
+Numbers
 of numpy keep their width. What must be of a certain type is wrapped: ``Koid(7)``, ``Int64(1)``.
 """
 
@@ -71,7 +72,7 @@ _INTEGERS = (ArgType.INT32, ArgType.UINT32, ArgType.INT64, ArgType.UINT64)
 
 
 def type_of(value: Any) -> tuple[ArgType, Any] | None:
-    """The type that a value gets, and the value as Python has it; None where it gets none."""
+    """The type that a value gets, and the value as a Python object; None where it gets none."""
     if isinstance(value, Blob):
         value = value.value
         return (ArgType.BLOB, bytes(value)) if isinstance(value, _BYTES) else None

@@ -1,7 +1,7 @@
 """Trace buffers: the memory that Fuchsia's trace engine records into.
 
 A buffer is a header of 128 bytes and, without gaps, a durable buffer and two rolling ones; a
-oneshot buffer has one rolling buffer and nothing else (notes §3.3, docs/formats/trace.md). Records
+oneshot buffer has one rolling buffer and nothing else (docs/formats/trace-buffer.md). Records
 are those of an archive, without metadata. ``TraceBuffer`` is the engine's side: it commits records
 into any ``fxframework.model.target.Memory``; ``Image`` says where they are; ``fx_trace.read.image``
 reads and writes files of it.
@@ -70,7 +70,7 @@ class Fault:
 
 @attrs.frozen(kw_only=True)
 class BufferHeader:
-    """The header of a trace buffer (notes §3.3). Sizes and ends are in bytes.
+    """The header of a trace buffer. Sizes and ends are in bytes.
 
     Data ends count from the beginning of their buffer; 0 where the engine did not record them.
     It is the first record of an image as well (``to_json``).
@@ -158,7 +158,7 @@ class BufferHeader:
         return layout.MODE_NAMES.get(self.buffering_mode, str(self.buffering_mode))
 
     def check(self, actual_size: int) -> list[Fault]:
-        """What is wrong with it, for an image of so many bytes, in the order of notes §3.3."""
+        """What is wrong with it, for an image of so many bytes, in the order of the header."""
         faults: list[Fault] = []
         total, durable, rolling = (
             self.total_size,
@@ -176,14 +176,14 @@ class BufferHeader:
         supported = self.version == layout.BUFFER_VERSION
         expect(supported, f"unsupported version {self.version}", "version")
         whole = actual_size % WORD == 0
-        expect(whole, f"{actual_size} bytes are no whole number of words", "total_size")
+        expect(whole, f"{actual_size} bytes are not a whole number of words", "total_size")
         known = self.buffering_mode in layout.MODE_NAMES
         expect(known, f"unknown buffering mode {self.buffering_mode}", "buffering_mode")
         same = total == actual_size
         expect(same, f"total size {total} is not the file's, {actual_size}", "total_size")
         expect(total <= layout.MAX_BUFFER_BYTES, f"total size {total} is too large", "total_size")
         for field in ("durable_buffer_size", "rolling_buffer_size"):
-            expect(getattr(self, field) % WORD == 0, f"{field} is no multiple of 8", field)
+            expect(getattr(self, field) % WORD == 0, f"{field} is not a multiple of 8", field)
         if self.buffering_mode == BufferingMode.ONESHOT:
             expect(not durable, "a oneshot buffer has no durable part", "durable_buffer_size")
             fits = rolling == total - BUFFER_HEADER_BYTES
@@ -200,7 +200,7 @@ class BufferHeader:
         )
         for field, end, size in ends:
             expect(end <= size, f"{field} is beyond its buffer", field)
-            expect(end % WORD == 0, f"{field} is no multiple of 8", field)
+            expect(end % WORD == 0, f"{field} is not a multiple of 8", field)
         return faults
 
     def buffers(self) -> tuple[tuple[str, int, int, int], ...]:
@@ -340,7 +340,7 @@ class Region:
 
 
 def reading_plan(header: BufferHeader, data: U8) -> Iterator[Region]:
-    """The buffers of an image in the order in which their records were made (notes §3.3).
+    """The buffers of an image in the order in which their records were made.
 
     Durable, then the older rolling buffer where they were ever switched, then the current one.
     ``header`` is sound but for the size of the image, ``data`` all bytes of it, shape (size,).
@@ -451,12 +451,12 @@ class Image:
 
 
 class TraceBuffer:
-    """A trace buffer in some memory, as Fuchsia's trace engine keeps it (notes §3.3).
+    """A trace buffer in some memory, as Fuchsia's trace engine keeps it.
 
     ``put`` commits one whole record with a single store, that of its header word, so that an
     image taken, or a crash, between any two stores reads as the records committed so far. A
     buffer of mode ``streaming`` calls ``on_full(wrapped_count, durable_data_end)`` for each half
-    that filled up, and does not write over it before ``saved`` was told of it.
+    that filled up, and does not write over it before ``saved`` was called.
 
     With ``format=False`` the memory holds a buffer already, which is gone on with. Raises
     WriteRefusedError for a memory that can be no trace buffer (FXT0411, FXT0412).
@@ -494,7 +494,7 @@ class TraceBuffer:
 
     @property
     def header(self) -> BufferHeader:
-        """The header as it stands in the memory."""
+        """The header as it is in the memory."""
         return BufferHeader.unpack(self.memory.read(0, BUFFER_HEADER_BYTES))
 
     @property

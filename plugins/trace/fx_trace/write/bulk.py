@@ -35,7 +35,7 @@ TABLES = ("slices", "instants", "counters", "flows", "sched", "logs")
 """Tables that become records, in the order in which they are written where times are equal."""
 NAMES = ("processes", "threads")
 BLOB_NAME = 752
-"""Bytes of a blob's name that stand inline beside a payload of 32,000 bytes."""
+"""Bytes of a blob's name that are inline beside a payload of 32,000 bytes."""
 LAST = 1 << 62
 """Behind everything else of the same time."""
 BLOCK = 1 << 19
@@ -168,7 +168,7 @@ class Bulk:
     def _unfolded(
         self, table: Table, kinds: NDArray[np.uint8]
     ) -> tuple[NDArray[np.uint8], I64, NDArray[np.uint8]]:
-        """How each slice is told, and the rows of begins and ends in an order for each thread."""
+        """How each slice is written; the rows of begins and ends in an order for each thread."""
         count = len(table)
         time, dur = table.array("ts"), table.array("dur")
         parent = table.array("parent")
@@ -181,7 +181,7 @@ class Bulk:
         order = np.zeros(0, np.int64)
         late = np.flatnonzero((parent > np.arange(count)) & (time[parent] == time))
         if late.size:
-            # What encloses others may stand behind them, as complete events do: bring it before.
+            # What encloses others may come after them, as complete events do: bring it before.
             place = np.arange(count)
             for _ in range(int(table.array("depth").max()) + 1):
                 place[late] = place[parent[late]]
@@ -209,7 +209,7 @@ class Bulk:
         return [_Block.of("instants", table, kinds, word)]
 
     def _counters(self, table: Table) -> list[_Block]:
-        """One item for the rows that stand in one record: same place, time, thread, name and id."""
+        """One item for the rows of one record: same place, time, thread, name and id."""
         new = np.ones(len(table), np.bool_)
         new[1:] = False
         for name in ("offset", "ts", "thread", "category", "name", "id"):
@@ -237,7 +237,7 @@ class Bulk:
         return [block]
 
     def _within_slices(self, flows: Table) -> I64:
-        """Where flow points stand that are at the beginning or the end of their slice."""
+        """Where flow points are that are at the beginning or the end of their slice."""
         slices = self._tables["slices"]
         numbers, rows = slices.array("row"), flows.array("slice")
         index = np.minimum(np.searchsorted(numbers, rows), numbers.size - 1)
@@ -591,13 +591,13 @@ class Bulk:
             )
         self.dropped[f"the beginning of time: all times are later by {-least} ns"] = 1
         if -least > NS_MAX:
-            # 2^63 is no int64; added to times that are all negative, it turns their bit 63.
+            # 2^63 is not an int64; added to times that are all negative, it turns their bit 63.
             self.items = self.items._replace(time=time ^ np.int64(least))
             return 0
         return -least
 
     def _stage(self) -> Iterator[bytes]:
-        """Names of processes and threads, then strings and threads that stand in slots."""
+        """Names of processes and threads, then strings and threads in slots."""
         texts: dict[str, list[str | None]] = {}
         for name in NAMES:
             if name in self._tables:

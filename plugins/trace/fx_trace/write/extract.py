@@ -1,7 +1,7 @@
 """Cutting: a part of a trace as a trace of its own, with every record that the part needs.
 
 The events of the part are chosen by their columns; one more walk over the records then marks the
-strings, threads, objects and providers that they need, and what is marked is copied as it stands.
+strings, threads, objects and providers that they need, and what is marked is copied unchanged.
 """
 
 from __future__ import annotations
@@ -65,8 +65,8 @@ def cut(
     An event is kept where its time, thread and category are wanted, a slice where any of it lies
     within the stretch of time. ``options["open_slices"]``: slices that reach beyond the stretch
     are kept whole (``keep``), made to end at its bounds (``close``) or left out (``drop``). Closed
-    ones that now begin together stand outer before inner, but where slots were used anew between
-    them: there they stay as they stood, and Perfetto may refuse to nest them.
+    ones that now begin together are written outer before inner, unless slots were reused between
+    them: there they keep their order, and Perfetto may refuse to nest them.
 
     Of a flow all points within the time are kept, if its beginning is one of them and all are
     wanted; else none: the others would join another flow of that id. Context switches are kept
@@ -85,7 +85,7 @@ def cut(
     big_endian = options.get("big_endian", capture.big_endian)
     if options.get("perfetto_safe") or bool(big_endian) != capture.big_endian:
         raise UsageError(
-            "a part has its records as they stand: perfetto_safe and big_endian change none",
+            "a part copies records unchanged: perfetto_safe and big_endian do not apply",
             path=capture.name,
             remedy="take the part first, and convert it then",
         )
@@ -114,8 +114,8 @@ def join(
 ) -> Mapping[str, int]:
     """Write the selected part behind others in one archive; gives what was left out.
 
-    There is no magic number then, and its providers get ids that are not taken yet, which they
-    are afterwards; records that stand before any provider get one of this ``name``.
+    No magic number is written, and its providers get ids that are not taken yet, which they
+    are afterwards; records before any provider get one of this ``name``.
     """
     return _Cut(capture, selection, how).run(sink, _Providers(providers, name))
 
@@ -159,7 +159,7 @@ class _Providers:
 
 @attrs.define
 class _Patch:
-    """Words that are written other than they stand, by word of the file."""
+    """Words that are changed, by word of the file."""
 
     words: I64
     values: NDArray[np.uint64]
@@ -408,8 +408,8 @@ class _Cut:
     def _outer_first(self, positions: I64, headers: I64, types: I64) -> Any:
         """The order of the records: of slices that now begin at one time, the outer one first.
 
-        Readers nest slices of one time as they stand, and an inner complete event may stand before
-        the outer one. Where slots have been given anew, or another provider has spoken in between,
+        Readers nest slices of one time in file order, and an inner complete event may come before
+        the outer one. Where slots were reused, or another provider has spoken in between,
         moving a record would change what it refers to, and it stays.
         """
         if not self.moved:
@@ -469,7 +469,7 @@ class _Cut:
             first = stop
 
     def _patches(self, positions: I64, starts: I64) -> tuple[I64, I64]:
-        """Words of the output that are other than they stand, in order, and what they are."""
+        """Words of the output that are changed, in order, and what they become."""
         if not self.patches:
             return np.zeros(0, np.int64), np.zeros(0, np.int64)
         words = np.concatenate([patch.words for patch in self.patches])

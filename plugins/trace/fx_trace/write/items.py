@@ -19,7 +19,7 @@ SWITCH, WAKEUP, LEGACY_SWITCH, LOG = 16, 17, 18, 19
 RECORD_WORDS = 0xFFF
 ARGUMENTS = 15
 INLINE_BYTES = 8000
-"""Bytes of a string that stands inline, because the string table is full; the rest is cut."""
+"""Bytes of an inline string, because the string table is full; the rest is cut."""
 D_ARGUMENTS, D_TOO_LARGE, D_UNKNOWN = 0, 1, 2
 """Arguments that are dropped: beyond 15, without room in a record, of types that are not ours."""
 
@@ -65,7 +65,7 @@ class RecordRows(NamedTuple):
 
 
 class Slotted(NamedTuple):
-    """How strings and threads are referred to, and what stands inline."""
+    """How strings and threads are referred to, and what is inline."""
 
     strings: I64
     """By code + 1: the reference."""
@@ -81,7 +81,7 @@ class Slotted(NamedTuple):
 
 PAIRED, ALONE, APART = 1, 2, 3
 """How a slice is written: as a begin and an end, as a begin alone (it never ended), or as one
-event, because what never ended within it would take its end; 0 where it is none of these."""
+event, because what never ended within it would take its end; 0 for any other slice."""
 
 
 def column(values: Any, dtype: Any, rows: int) -> memoryview:

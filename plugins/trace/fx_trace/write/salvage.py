@@ -1,6 +1,7 @@
-"""Salvage of traces: all sound records, made to stand on their own, and what was lost of others.
+"""Salvage of traces: all sound records, made complete on their own, and what was lost of others.
 
-Beside leaving out what is no record, it mends what leans on something that is gone: a reference to
+Beside leaving out what is not a record, it mends what leans on something that is gone: a
+reference to
 a string or thread that was never registered. Everything else keeps its bytes.
 """
 
@@ -24,7 +25,7 @@ from fx_trace.read.records import (
     TraceRecord,
     UserspaceObject,
 )
-from fx_trace.write.writer import open_writer
+from fx_trace.write.rewriter import open_writer
 from fxframework.errors import WriteRefusedError
 from fxframework.io.sink import Sink
 from fxframework.kit.salvage import Loss, lost
@@ -40,7 +41,7 @@ NOBODY = (0, 0)
 def salvage(capture: Capture, sink: Sink, options: Mapping[str, Any]) -> Iterator[Loss]:
     """Write the sound records of a trace; give each loss as it is met (``registry.Writer``).
 
-    A record that was kept, but not as it stood, is a loss of no bytes. What comes out begins with
+    A record that was kept, but not unchanged, is a loss of no bytes. What comes out begins with
     the magic number, and refers to nothing that it does not hold.
     """
     writer = open_writer(sink, options, capture.diagnostics)
@@ -105,7 +106,7 @@ class _Mender:
         """What the records of the input registered so far."""
 
     def write(self, record: TraceRecord) -> Iterator[Loss]:
-        """Write a sound record; give what of it could not be written as it stood."""
+        """Write a sound record; give what of it could not be written unchanged."""
         lack = self._lack(record)
         record.apply(self._tables, _unheard)
         try:

@@ -15,7 +15,7 @@ POLICIES = ("allocate", "reuse", "inline")
 
 
 class Slots(Generic[K]):
-    """Which value stands at which index, 1 to ``limit``.
+    """Which value has which index, 1 to ``limit``.
 
     ``policy`` says where new values go: ``allocate`` gives each a slot while there are free ones
     and none after that, ``reuse`` then takes the slot that was given first (registering an index
@@ -32,7 +32,7 @@ class Slots(Generic[K]):
         self.limit = limit
         self.policy = policy
         self.index: dict[K, int] = {}
-        """Values that stand somewhere now."""
+        """Values that have an index now."""
         self.evictions = 0
         """How often a value lost its slot."""
         self.evicted: K | None = None
@@ -68,7 +68,7 @@ class Slots(Generic[K]):
         return index
 
     def put(self, index: int, value: K) -> None:
-        """Let ``value`` stand at ``index``, whatever stood there before."""
+        """Give ``value`` the index, whatever had it before."""
         old = self._value.get(index)
         was = self.index.get(value)
         loses = old is not None and self.index.get(old) == index
@@ -94,7 +94,7 @@ class Slots(Generic[K]):
         self._undo.append(back)
 
     def at(self, index: int) -> K | None:
-        """What stands at an index now; None where nothing does."""
+        """The value at an index now; None for none."""
         return self._value.get(index)
 
     def close(self) -> None:

@@ -1,21 +1,18 @@
-"""Writer: what happened, one call at a time, as the records of one provider; and records as bytes.
+"""Writer: what happened, one call at a time, as the records of one provider.
 
 ``TraceWriter`` is what a program calls that traces itself, or that makes a trace of something
 else. It refuses what the format cannot hold before anything is written, keeps the string and
 thread tables, and puts whole records into an archive (``fx_trace.write.archive``) or a trace buffer
-(``fx_trace.write.buffer``). ``open_writer`` puts records that were read, or their JSON, back
-into bytes.
+(``fx_trace.write.buffer``). Records that were read, or their
+JSON, go back into bytes by ``fx_trace.write.rewriter``.
 """
 
 from __future__ import annotations
 
 import operator
-import os
 import reprlib
 import struct
-import threading
-import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from types import TracebackType
 from typing import Any, Protocol, Self
 
@@ -25,30 +22,44 @@ from fx_trace import layout as wire
 from fx_trace.layout import ArgType, EventType, RecordType
 from fx_trace.read import records as r
 from fx_trace.read.cursor import refusal
-from fx_trace.read.decoder import RecordEncoder
 from fx_trace.read.parts import Part, Reference, StringReference
 from fx_trace.read.records import TraceRecord
 from fx_trace.write.arguments import RANGES, Koid, Value, type_of
+from fx_trace.write.checks import (
+    _DOUBLE,
+    _LOW32,
+    _WORD,
+    CONTEXT_SWITCH,
+    LAST_WORD,
+    MISTAKES,
+    THREAD_WAKEUP,
+    Arguments,
+    Thread,
+    _check_length,
+    argument_pairs,
+    argument_records,
+    check_record,
+    check_word,
+    current_thread,
+    double_bytes,
+    encoded_text,
+    fitted_bits,
+    inline_record,
+    mistaken,
+    number_bits,
+    payload_bytes,
+    time_of,
+    with_weights,
+    write_all,
+)
+from fx_trace.write.rewriter import blob_records, perfetto_parts
 from fx_trace.write.slots import Policy, Slots
-from fxframework.errors import UsageError, WriteRefusedError
-from fxframework.io.sink import Sink
-from fxframework.io.words import U64_MAX, pad8
-from fxframework.kit.json_fields import CANONICAL_NAN
-from fxframework.model.diagnostics import Diagnostics
+from fxframework.errors import UsageError
+from fxframework.io.words import pad8
 from fxframework.model.target import Clock, TimestampCounter
 
-__all__ = ["Arguments", "Destination", "RecordRewriter", "TraceWriter", "open_writer"]
+__all__ = ["Arguments", "Destination", "TraceWriter"]
 
-Arguments = Mapping[str, Value] | Iterable[tuple[str, Value]]
-"""Names and values; pairs where a name comes more than once."""
-Thread = tuple[int, int]
-"""Koids, or ids, of process and thread."""
-BUFFER = 1 << 20
-"""Bytes gathered before they go to the sink."""
-_LOW32 = 0xFFFFFFFF
-_DOUBLE = struct.Struct("<d").pack
-_OF_DOUBLE = struct.Struct("<d").unpack
-_WORD = struct.Struct("<Q").unpack
 _SCOPES = {name: number for number, name in wire.SCOPES.items()}
 _STATES: dict[str, int | str] = {name: number for number, name in wire.THREAD_STATES.items()}
 
@@ -101,7 +112,7 @@ class TraceWriter:
     ``strings`` and ``threads`` say how slots are used (``fx_trace.write.slots.Policy``).
     ``perfetto_safe`` leaves out what Perfetto mis-sizes: large records become blob records of up
     to 32,000 bytes. ``base_tick`` and ``base_wall_ns`` begin the trace's time at that tick, which
-    was that many nanoseconds after the Unix epoch (notes §1.4). The initialization record is
+    was that many nanoseconds after the Unix epoch. The initialization record is
     written at once, unless ``begin`` is False.
 
     Each method that writes gives True, or False where the destination dropped the record. They
@@ -134,18 +145,18 @@ class TraceWriter:
                 "slots cannot be reused in a buffer whose strings and threads are read first",
                 remedy="allocate them, or write everything inline",
             )
-        self._now, rate = _time_of(clock, ticks_per_second)
+        self._now, rate = time_of(clock, ticks_per_second)
         self._initialization = r.Initialization(
             ticks_per_second=rate, base_tick=base_tick, base_wall_ns=base_wall_ns
         )
         self._packs = [struct.Struct(f"{'>' if big_endian else '<'}{n}Q").pack for n in range(64)]
         self._refs: dict[str, int] = {"": 0}
-        """References to strings, without an inline part: what stands in a slot."""
+        """References to strings, without an inline part: what is in a slot."""
         self._heads: dict[Any, int] = {}
         """Headers, without sizes, of events all of whose references are slots."""
         self._staged: list[tuple[bytes, Slots[Any], Any]] = []
         """Records that register a slot's value, not put yet."""
-        _check(self._initialization)
+        check_record(self._initialization)
         if begin:
             self.begin()
 
@@ -173,21 +184,25 @@ class TraceWriter:
     def kernel_object(self, object_type: int, koid: int, name: str, args: Arguments = ()) -> bool:
         """Say what a koid is (Kernel object record). It holds no references, only inline parts."""
         return self.write(
-            r.KernelObject(object_type=object_type, koid=koid, name=name, args=_records_of(args))
+            r.KernelObject(
+                object_type=object_type, koid=koid, name=name, args=argument_records(args)
+            )
         )
 
     def userspace_object(self, process: int, pointer: int, name: str, args: Arguments = ()) -> bool:
         """Say what a pointer of a process is (Userspace object record)."""
         return self.write(
-            r.UserspaceObject(pointer=pointer, process=process, name=name, args=_records_of(args))
+            r.UserspaceObject(
+                pointer=pointer, process=process, name=name, args=argument_records(args)
+            )
         )
 
     def register_string(self, index: int, value: str) -> bool:
-        """Let a string stand at an index of the caller's choice (String record)."""
+        """Register a string at an index of the caller's choice (String record)."""
         return self.write(r.StringRecord(index=index, value=value))
 
     def register_thread(self, index: int, pid: int, tid: int) -> bool:
-        """Let a thread stand at an index of the caller's choice (Thread record)."""
+        """Register a thread at an index of the caller's choice (Thread record)."""
         return self.write(r.ThreadRecord(index=index, pid=pid, tid=tid))
 
     # --- Events ---------------------------------------------------------------------------------
@@ -304,15 +319,15 @@ class TraceWriter:
         if isinstance(state, str):
             state = _STATES.get(state, state)
         what = "context_switch"
-        head = _CONTEXT_SWITCH | _bits(what, "cpu", cpu, 16) << 20
-        head |= _bits(what, "outgoing_state", state, 4) << 36
+        head = CONTEXT_SWITCH | fitted_bits(what, "cpu", cpu, 16) << 20
+        head |= fitted_bits(what, "outgoing_state", state, 4) << 36
         words = (
-            _check_word(what, "timestamp", self._now() if ticks is None else ticks),
-            _check_word(what, "outgoing_tid", outgoing_tid),
-            _check_word(what, "incoming_tid", incoming_tid),
+            check_word(what, "timestamp", self._now() if ticks is None else ticks),
+            check_word(what, "outgoing_tid", outgoing_tid),
+            check_word(what, "incoming_tid", incoming_tid),
         )
         weights = {"incoming_weight": incoming_priority, "outgoing_weight": outgoing_priority}
-        return self._scheduling(what, head, words, _with_weights(what, weights, args))
+        return self._scheduling(what, head, words, with_weights(what, weights, args))
 
     def wakeup(
         self,
@@ -325,12 +340,12 @@ class TraceWriter:
     ) -> bool:
         """A thread can run again (Thread wakeup record); its priority becomes ``weight``."""
         what = "thread_wakeup"
-        head = _THREAD_WAKEUP | _bits(what, "cpu", cpu, 16) << 20
+        head = THREAD_WAKEUP | fitted_bits(what, "cpu", cpu, 16) << 20
         words = (
-            _check_word(what, "timestamp", self._now() if ticks is None else ticks),
-            _check_word(what, "tid", tid),
+            check_word(what, "timestamp", self._now() if ticks is None else ticks),
+            check_word(what, "tid", tid),
         )
-        return self._scheduling(what, head, words, _with_weights(what, {"weight": priority}, args))
+        return self._scheduling(what, head, words, with_weights(what, {"weight": priority}, args))
 
     # --- Other records --------------------------------------------------------------------------
 
@@ -341,7 +356,7 @@ class TraceWriter:
         return self.write(
             r.Log(
                 timestamp=self._now() if timestamp is None else timestamp,
-                thread=_here() if thread is None else thread,
+                thread=current_thread() if thread is None else thread,
                 message=message,
             )
         )
@@ -351,10 +366,10 @@ class TraceWriter:
 
         Blobs of one name follow each other in order.
         """
-        blobs = list(_blobs(name, _octets("blob", payload), blob_type))
-        _check(blobs[0])
+        blobs = list(blob_records(name, payload_bytes("blob", payload), blob_type))
+        check_record(blobs[0])
         with self._lock:
-            return _all(self._write, blobs)
+            return write_all(self._write, blobs)
 
     def large_blob(
         self,
@@ -371,7 +386,7 @@ class TraceWriter:
 
         For Perfetto: an instant event with the metadata, and blob records.
         """
-        payload = _octets("large", payload)
+        payload = payload_bytes("large", payload)
         if not metadata:
             return self.write(r.LargeBlob(category=category, name=name, payload=payload))
         return self.write(
@@ -379,8 +394,8 @@ class TraceWriter:
                 category=category,
                 name=name,
                 timestamp=self._now() if timestamp is None else timestamp,
-                thread=_here() if thread is None else thread,
-                args=_records_of(args),
+                thread=current_thread() if thread is None else thread,
+                args=argument_records(args),
                 payload=payload,
             )
         )
@@ -392,10 +407,10 @@ class TraceWriter:
         """
         if isinstance(record, Mapping):
             record = r.from_json(record)
-        _check(record)
+        check_record(record)
         with self._lock:
             if self.perfetto_safe and isinstance(record, r.LargeBlob | r.LargeBlobWithMetadata):
-                return _all(self._write, perfetto_parts(record))
+                return write_all(self._write, perfetto_parts(record))
             return self._write(record)
 
     # --- How records are made -------------------------------------------------------------------
@@ -409,8 +424,8 @@ class TraceWriter:
         durable = isinstance(record, r.KernelObject | r.UserspaceObject)
 
         def make() -> bytes:
-            # What outlives other records must not depend on slots that may be given anew.
-            mine = _inline(record) if durable else self._slotted(record)
+            # What outlives other records must not depend on slots that may be reused.
+            mine = inline_record(record) if durable else self._slotted(record)
             data = mine.pack(big_endian=self.big_endian)
             if len(data) > wire.MAX_LARGE_BYTES:
                 raise refusal(
@@ -489,16 +504,16 @@ class TraceWriter:
         timestamp: int | None,
         word: Any,
     ) -> bool:
-        """Write an event; ``word`` stands behind its arguments, ``...`` where none does."""
+        """Write an event; ``word`` follows its arguments, ``...`` where none does."""
         if thread is None:
-            thread = _here()
+            thread = current_thread()
         if timestamp is None:
             timestamp = self._now()
         with self._lock:
             try:
                 head = self._heads.get((kind, category, name, thread))
                 if args and type(args) is not dict:
-                    args = _pairs(args)
+                    args = argument_pairs(args)
                 if head is not None:
                     words = [head, timestamp]
                     if args:
@@ -511,7 +526,7 @@ class TraceWriter:
                     if not self._staged and size < 64:
                         return self._put(self._packs[size](*words))
             except (struct.error, TypeError):
-                pass  # made again below, where what is wrong is told
+                pass  # made again below, where the fault is reported
             except BaseException:
                 self._unstage()
                 raise
@@ -531,9 +546,9 @@ class TraceWriter:
         timestamp: int,
         word: Any,
     ) -> bytes:
-        """An event's record, of which not all parts stand in slots yet, or which is wrong."""
+        """An event's record, of which not all parts are in slots yet, or which is wrong."""
         what = wire.EVENT_NAMES[kind]
-        words = [0, _check_word(what, "timestamp", timestamp)]
+        words = [0, check_word(what, "timestamp", timestamp)]
         thread_ref = self._thread(what, thread)
         if not thread_ref:
             words += map(operator.index, thread)
@@ -543,7 +558,7 @@ class TraceWriter:
         head |= name_ref << 48
         count = self._arguments(words, args) if args else 0
         if word is not ...:
-            words.append(_check_word(what, _LAST_WORD.get(kind, "id"), word))
+            words.append(check_word(what, LAST_WORD.get(kind, "id"), word))
         record = self._packed(what, head | count << 20, words)
         if thread_ref and not (category_ref | name_ref) & wire.INLINE_STRING:
             self._heads[kind, category, name, tuple(thread)] = head
@@ -619,9 +634,9 @@ class TraceWriter:
             )
         kind, value = typed
         if kind in RANGES:
-            header |= _number(what, kind, value, words)
+            header |= number_bits(what, kind, value, words)
         elif kind == ArgType.DOUBLE:
-            words += _WORD(_double(what, value))
+            words += _WORD(double_bytes(what, value))
         elif kind == ArgType.STRING:
             header |= self._string(value, f"{what}: value", words) << 32
         elif kind == ArgType.BOOL:
@@ -639,14 +654,14 @@ class TraceWriter:
     # --- Slots ----------------------------------------------------------------------------------
 
     def _string(self, text: str, what: str, words: list[int] | None = None) -> int:
-        """A reference to a string; where it stands inline, it is appended to ``words``."""
+        """A reference to a string; where it is inline, it is appended to ``words``."""
         try:
             ref = self._refs.get(text, -1)
         except TypeError:
             ref = -1
         if ref >= 0:
             return ref
-        data = _encoded(what, text)
+        data = encoded_text(what, text)
         _check_length(what, "", data, wire.MAX_STRING_BYTES)
         before = self.strings.evictions
         index = self.strings.take(text)
@@ -662,14 +677,14 @@ class TraceWriter:
         return wire.INLINE_STRING | len(data)
 
     def _thread(self, what: str, thread: Thread) -> int:
-        """A reference to a thread; 0 where it stands inline."""
+        """A reference to a thread; 0 where it is inline."""
         try:
             pid, tid = thread
         except (TypeError, ValueError):
             raise refusal(
                 "FXT0403", f"{what}: a thread is (process, thread), not {reprlib.repr(thread)}"
             ) from None
-        thread = _check_word(what, "the thread's process", pid), _check_word(what, "thread", tid)
+        thread = check_word(what, "the thread's process", pid), check_word(what, "thread", tid)
         return self.threads.index.get(thread) or self._new_thread(thread)
 
     def _new_thread(self, thread: Thread) -> int:
@@ -720,8 +735,8 @@ class TraceWriter:
                     again = True
                 elif self._register():
                     return record
-        except _MISTAKES as error:
-            raise _mistaken(error) from error
+        except MISTAKES as error:
+            raise mistaken(error) from error
         finally:
             self.strings.paused = self.threads.paused = False
             self._unstage()
@@ -771,7 +786,7 @@ class _Slice:
 
     def __enter__(self) -> Self:
         if self._thread is None:
-            self._thread = _here()
+            self._thread = current_thread()
         self._begun = self._writer.duration_begin(
             self._category, self._name, self._args, thread=self._thread
         )
@@ -786,308 +801,3 @@ class _Slice:
         # The end of a slice whose beginning was dropped would close another one.
         if self._begun:
             self._writer.duration_end(self._category, self._name, thread=self._thread)
-
-
-# --- Records that are there already ------------------------------------------------------------
-
-
-class RecordRewriter:
-    """Puts one record after the other into a sink (``fxframework.registry.RecordWriter``)."""
-
-    def __init__(
-        self, sink: Sink, *, big_endian: bool = False, perfetto_safe: bool = False
-    ) -> None:
-        self._sink = sink
-        self._encoder = RecordEncoder(big_endian=big_endian)
-        self._perfetto_safe = perfetto_safe
-        self._buffer = bytearray()
-
-    def write(self, record: TraceRecord | Mapping[str, Any]) -> None:
-        """Write a record. Raises WriteRefusedError (FXT0401 to FXT0409), nothing of it written."""
-        if self._perfetto_safe and isinstance(record, Mapping):
-            record = r.from_json(record)
-        if self._perfetto_safe and isinstance(record, r.LargeBlob | r.LargeBlobWithMetadata):
-            self._buffer += b"".join(map(self._encoder.encode, perfetto_parts(record)))
-        else:
-            self._buffer += self._encoder.encode(record)
-        if len(self._buffer) >= BUFFER:
-            self._flush()
-
-    def close(self) -> None:
-        """Put what is still held back into the sink, which stays open."""
-        self._flush()
-
-    def _flush(self) -> None:
-        self._sink.write(self._buffer)
-        self._buffer = bytearray()
-
-
-def open_writer(
-    sink: Sink,
-    options: Mapping[str, Any],
-    diagnostics: Diagnostics,  # noqa: ARG001 (findings are the reader's; this one refuses)
-) -> RecordRewriter:
-    """A writer of trace records.
-
-    Of the options, ``big_endian`` says how words are to stand, ``perfetto_safe`` that large
-    records are to become blob records.
-    """
-    return RecordRewriter(
-        sink,
-        big_endian=bool(options.get("big_endian", False)),
-        perfetto_safe=bool(options.get("perfetto_safe", False)),
-    )
-
-
-def perfetto_parts(record: r.LargeBlob | r.LargeBlobWithMetadata) -> Iterator[TraceRecord]:
-    """A large record as records that Perfetto does not mis-size (notes §2.1).
-
-    Its metadata become an instant event, its payload blob records of its name.
-    """
-    if isinstance(record, r.LargeBlobWithMetadata):
-        refs = {key: ref for key, ref in (record.refs or {}).items() if key != "payload"}
-        yield r.Event(
-            event="instant",
-            timestamp=record.timestamp,
-            thread=record.thread,
-            category=record.category,
-            name=record.name,
-            args=record.args,
-            refs=refs or None,
-        )
-    name = {"name": record.refs["name"]} if record.refs and "name" in record.refs else None
-    yield from _blobs(record.name, record.payload, wire.BlobType.DATA, name)
-
-
-def _blobs(
-    name: str, payload: bytes, blob_type: int, refs: dict[str, int] | None = None
-) -> Iterator[r.Blob]:
-    """Bytes as blob records, one at least; they leave room for a name that stands inline."""
-    room = (wire.MAX_RECORD_WORDS - 1) * 8 - len(pad8(_encoded("blob: name", name)))
-    step = max(8, min(wire.MAX_STRING_BYTES, room))
-    for at in range(0, len(payload) or 1, step):
-        part = payload[at : at + step]
-        yield r.Blob(name=name, blob_type=blob_type, payload=part, refs=refs)
-
-
-# --- Small things ------------------------------------------------------------------------------
-
-_MISTAKES = (TypeError, AttributeError, ValueError, struct.error)
-"""What a value of the wrong kind leads to where nothing has checked it before."""
-
-_METADATA = (
-    r.ProviderInfo, r.ProviderSection, r.ProviderEvent, r.TraceInfo, r.UnknownMetadata,
-    r.Padding, r.Damaged,
-)  # fmt: skip
-_CONVENTIONS = (
-    ("category", wire.MAX_STRING_BYTES),
-    ("name", wire.MAX_STRING_BYTES),
-    ("value", wire.MAX_STRING_BYTES),
-    ("message", wire.MAX_STRING_BYTES),
-)
-"""Fields whose length writers keep below what the format's bits would hold."""
-_CONTEXT_SWITCH = RecordType.SCHEDULING | wire.SchedulingType.CONTEXT_SWITCH << 60
-_THREAD_WAKEUP = RecordType.SCHEDULING | wire.SchedulingType.THREAD_WAKEUP << 60
-_LAST_WORD: dict[int, str] = {
-    EventType.COUNTER: "counter_id",
-    EventType.DURATION_COMPLETE: "end_timestamp",
-}
-
-
-def _time_of(
-    clock: TimestampCounter | Clock | None, rate: int | None
-) -> tuple[Callable[[], int], int]:
-    """What gives the time, and its rate."""
-    if clock is None:
-        if rate is None:
-            return time.monotonic_ns, wire.DEFAULT_TICKS_PER_SECOND
-        return _no_time, rate
-    if isinstance(clock, TimestampCounter):
-        return clock.read_tsc, clock.frequency if rate is None else rate
-    return clock.ticks, clock.ticks_per_second if rate is None else rate
-
-
-def _mistaken(error: Exception) -> WriteRefusedError:
-    return refusal("FXT0403", f"a value of the wrong kind: {error}")
-
-
-def _no_time() -> int:
-    raise UsageError(
-        "there is no clock to take the time from",
-        remedy="give each call its timestamp, or the writer a clock",
-    )
-
-
-def _all(write: Callable[[TraceRecord], bool], records: Iterable[TraceRecord]) -> bool:
-    """Write all of them, whatever becomes of the first; True where none was dropped."""
-    return min([write(record) for record in records])
-
-
-def _here() -> Thread:
-    return os.getpid(), threading.get_native_id()
-
-
-def _inline(record: TraceRecord) -> TraceRecord:
-    """The record without references to slots."""
-    if isinstance(record, r.UserspaceObject) and isinstance(record.process, str):
-        raise refusal("FXT0403", f"process is {record.process!r}, a thread that is not known")
-    arguments = tuple(attrs.evolve(each, refs=None) for each in getattr(record, "args", ()))
-    return attrs.evolve(record, refs=None, raw=None, args=arguments)  # type: ignore[call-arg]
-
-
-def _pairs(args: Arguments) -> list[tuple[str, Value]]:
-    """Arguments as a list, since those of an iterator can be had but once."""
-    if isinstance(args, Mapping):
-        args = args.items()
-    try:
-        pairs = [(name, value) for name, value in args]
-    except (TypeError, ValueError) as error:
-        raise refusal(
-            "FXT0403", f"arguments are names and values, not {reprlib.repr(args)}"
-        ) from error
-    for name, _ in pairs:
-        if not isinstance(name, str):
-            raise refusal("FXT0403", f"an argument's name is a text, not {reprlib.repr(name)}")
-    return pairs
-
-
-def _records_of(args: Arguments) -> tuple[r.Argument, ...]:
-    """Arguments as ``fx_trace.read.records`` has them."""
-    out = []
-    for name, given in _pairs(args):
-        what = f"argument {reprlib.repr(name)}"
-        typed = type_of(given)
-        if typed is None:
-            raise refusal("FXT0403", f"{what}: {reprlib.repr(given)} has no argument type")
-        kind, value = typed
-        if kind in RANGES:
-            _number(what, kind, value, [])
-            value = operator.index(value)
-        elif kind == ArgType.DOUBLE:
-            value = _OF_DOUBLE(_double(what, value))[0]
-        elif kind == ArgType.STRING:
-            _encoded(what, value)
-        bits = None
-        if kind == ArgType.DOUBLE and value != value:  # noqa: PLR0124 (a NaN, with its payload)
-            word = _WORD(_DOUBLE(value))[0]
-            bits = None if word == CANONICAL_NAN else word
-        shown = wire.ARG_NAMES[kind]
-        out.append(r.Argument(name=name, type=shown, value=value, bits=bits))
-    return tuple(out)
-
-
-def _with_weights(
-    what: str, weights: dict[str, int | None], args: Arguments
-) -> list[tuple[str, Value]]:
-    """Priorities that are given, as int32 arguments, before the others."""
-    given: list[tuple[str, Value]] = []
-    for name, weight in weights.items():
-        if weight is not None:
-            _number(f"{what}: {name}", ArgType.INT32, weight, [])
-            given.append((name, weight))
-    return given + _pairs(args)
-
-
-def _bits(what: str, name: str, value: Any, width: int) -> int:
-    """A number that must fit a field of the header."""
-    try:
-        number = operator.index(value)
-    except TypeError:
-        raise refusal(
-            "FXT0403", f"{what}: {name} must be a whole number, not {reprlib.repr(value)}"
-        ) from None
-    most = (1 << width) - 1
-    if not 0 <= number <= most:
-        found = reprlib.repr(number)
-        raise refusal("FXT0404", f"{what}: {name} is {found}, but its field holds 0 to {most}")
-    return number
-
-
-def _check_word(what: str, name: str, value: Any) -> int:
-    """A number that must fit a word."""
-    return _bits(what, name, value, 64)
-
-
-def _number(what: str, kind: ArgType, value: Any, words: list[int]) -> int:
-    """Bits of an argument's header for a whole number; its word is appended where it has one."""
-    try:
-        number = operator.index(value)
-    except TypeError:
-        raise refusal(
-            "FXT0403",
-            f"{what}: a {wire.ARG_NAMES[kind]} is a whole number, not {reprlib.repr(value)}",
-        ) from None
-    least, most = RANGES[kind]
-    if not least <= number <= most:
-        raise refusal(
-            "FXT0404",
-            f"{what}: {reprlib.repr(number)} is no {wire.ARG_NAMES[kind]}, "
-            f"which is {least} to {most}",
-        )
-    if kind in (ArgType.INT32, ArgType.UINT32):
-        return (number & _LOW32) << 32
-    words.append(number & U64_MAX)
-    return 0
-
-
-def _double(what: str, value: Any) -> bytes:
-    try:
-        return _DOUBLE(value)
-    except (struct.error, OverflowError):
-        raise refusal("FXT0403", f"{what}: {reprlib.repr(value)} is no double") from None
-
-
-def _octets(what: str, payload: Any) -> bytes:
-    if not isinstance(payload, bytes | bytearray | memoryview):
-        raise refusal("FXT0403", f"{what}: payload must be bytes, not {reprlib.repr(payload)}")
-    return bytes(payload)
-
-
-def _encoded(what: str, text: Any) -> bytes:
-    if not isinstance(text, str):
-        raise refusal("FXT0403", f"{what} must be a text, not {reprlib.repr(text)}")
-    try:
-        return text.encode(errors="surrogateescape")
-    except UnicodeEncodeError as error:
-        raise refusal("FXT0403", f"{what} holds a lone surrogate: {error}") from None
-
-
-def _check(record: TraceRecord) -> None:
-    """Refuse what a writer must not write, though a reader reads it."""
-    try:
-        _check_record(record)
-    except _MISTAKES as error:
-        raise _mistaken(error) from error
-
-
-def _check_record(record: TraceRecord) -> None:
-    if not isinstance(record, r.TraceRecord):
-        raise refusal("FXT0401", f"a record or its JSON, not {reprlib.repr(record)}")
-    if isinstance(record, _METADATA):
-        raise refusal(
-            "FXT0410", f"{record.record}: a provider's records are written without metadata"
-        )
-    if record.opaque or (isinstance(record, r.Event) and not isinstance(record.event, str)):
-        raise refusal("FXT0408", f"{record.record}: no record that the format defines")
-    if isinstance(record, r.Initialization):
-        record.pack()
-        if not record.ticks_per_second:
-            raise refusal("FXT0404", "initialization: no clock has 0 ticks_per_second")
-    for name, limit in _CONVENTIONS:
-        value = getattr(record, name, None)
-        if isinstance(value, str | bytes):
-            _check_length(record.record, name, value, limit)
-    for argument in getattr(record, "args", ()):
-        what = f"{record.record}, argument {reprlib.repr(argument.name)}"
-        _check_length(what, "name", argument.name, wire.MAX_STRING_BYTES)
-        if not isinstance(argument.type, str):
-            raise refusal("FXT0408", f"{what}: no argument type that the format defines")
-        if isinstance(argument.value, str):
-            _check_length(what, "value", argument.value, wire.MAX_STRING_BYTES)
-
-
-def _check_length(what: str, name: str, value: str | bytes, limit: int) -> None:
-    data = _encoded(what, value) if isinstance(value, str) else value
-    if len(data) > limit:
-        where = f"{what}: {name}" if name else what
-        raise refusal("FXT0405", f"{where} has {len(data)} bytes, writers keep to {limit}")

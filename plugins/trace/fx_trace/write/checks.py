@@ -1,0 +1,258 @@
+"""Checks of what a program gives the writer: numbers, texts, arguments, whole records."""
+
+from __future__ import annotations
+
+import operator
+import os
+import reprlib
+import struct
+import threading
+import time
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+import attrs
+
+from fx_trace import layout as wire
+from fx_trace.layout import ArgType, EventType, RecordType
+from fx_trace.read import records as r
+from fx_trace.read.cursor import refusal
+from fx_trace.read.records import TraceRecord
+from fx_trace.write.arguments import RANGES, Value, type_of
+from fxframework.errors import UsageError, WriteRefusedError
+from fxframework.io.words import U64_MAX
+from fxframework.kit.json_fields import CANONICAL_NAN
+from fxframework.model.target import Clock, TimestampCounter
+
+Arguments = Mapping[str, Value] | Iterable[tuple[str, Value]]
+"""Names and values; pairs where a name comes more than once."""
+Thread = tuple[int, int]
+"""Koids, or ids, of process and thread."""
+_LOW32 = 0xFFFFFFFF
+_DOUBLE = struct.Struct("<d").pack
+_OF_DOUBLE = struct.Struct("<d").unpack
+_WORD = struct.Struct("<Q").unpack
+MISTAKES = (TypeError, AttributeError, ValueError, struct.error)
+"""What a value of the wrong kind leads to where nothing has checked it before."""
+
+_METADATA = (
+    r.ProviderInfo, r.ProviderSection, r.ProviderEvent, r.TraceInfo, r.UnknownMetadata,
+    r.Padding, r.Damaged,
+)  # fmt: skip
+_CONVENTIONS = (
+    ("category", wire.MAX_STRING_BYTES),
+    ("name", wire.MAX_STRING_BYTES),
+    ("value", wire.MAX_STRING_BYTES),
+    ("message", wire.MAX_STRING_BYTES),
+)
+"""Fields whose length writers keep below what the format's bits would hold."""
+CONTEXT_SWITCH = RecordType.SCHEDULING | wire.SchedulingType.CONTEXT_SWITCH << 60
+THREAD_WAKEUP = RecordType.SCHEDULING | wire.SchedulingType.THREAD_WAKEUP << 60
+LAST_WORD: dict[int, str] = {
+    EventType.COUNTER: "counter_id",
+    EventType.DURATION_COMPLETE: "end_timestamp",
+}
+
+
+def time_of(
+    clock: TimestampCounter | Clock | None, rate: int | None
+) -> tuple[Callable[[], int], int]:
+    """What gives the time, and its rate."""
+    if clock is None:
+        if rate is None:
+            return time.monotonic_ns, wire.DEFAULT_TICKS_PER_SECOND
+        return _no_time, rate
+    if isinstance(clock, TimestampCounter):
+        return clock.read_tsc, clock.frequency if rate is None else rate
+    return clock.ticks, clock.ticks_per_second if rate is None else rate
+
+
+def mistaken(error: Exception) -> WriteRefusedError:
+    """The refusal of a value that some operation did not take."""
+    return refusal("FXT0403", f"a value of the wrong kind: {error}")
+
+
+def _no_time() -> int:
+    raise UsageError(
+        "there is no clock to take the time from",
+        remedy="give each call its timestamp, or the writer a clock",
+    )
+
+
+def write_all(write: Callable[[TraceRecord], bool], records: Iterable[TraceRecord]) -> bool:
+    """Write all of them, whatever becomes of the first; True where none was dropped."""
+    return min([write(record) for record in records])
+
+
+def current_thread() -> Thread:
+    """Ids of the process and thread that run this."""
+    return os.getpid(), threading.get_native_id()
+
+
+def inline_record(record: TraceRecord) -> TraceRecord:
+    """The record without references to slots."""
+    if isinstance(record, r.UserspaceObject) and isinstance(record.process, str):
+        raise refusal("FXT0403", f"process is {record.process!r}, a thread that is not known")
+    arguments = tuple(attrs.evolve(each, refs=None) for each in getattr(record, "args", ()))
+    return attrs.evolve(record, refs=None, raw=None, args=arguments)  # type: ignore[call-arg]
+
+
+def argument_pairs(args: Arguments) -> list[tuple[str, Value]]:
+    """Arguments as a list, since those of an iterator can be had but once."""
+    if isinstance(args, Mapping):
+        args = args.items()
+    try:
+        pairs = [(name, value) for name, value in args]
+    except (TypeError, ValueError) as error:
+        raise refusal(
+            "FXT0403", f"arguments are names and values, not {reprlib.repr(args)}"
+        ) from error
+    for name, _ in pairs:
+        if not isinstance(name, str):
+            raise refusal("FXT0403", f"an argument's name is a text, not {reprlib.repr(name)}")
+    return pairs
+
+
+def argument_records(args: Arguments) -> tuple[r.Argument, ...]:
+    """Arguments as ``fx_trace.read.records`` has them."""
+    out = []
+    for name, given in argument_pairs(args):
+        what = f"argument {reprlib.repr(name)}"
+        typed = type_of(given)
+        if typed is None:
+            raise refusal("FXT0403", f"{what}: {reprlib.repr(given)} has no argument type")
+        kind, value = typed
+        if kind in RANGES:
+            number_bits(what, kind, value, [])
+            value = operator.index(value)
+        elif kind == ArgType.DOUBLE:
+            value = _OF_DOUBLE(double_bytes(what, value))[0]
+        elif kind == ArgType.STRING:
+            encoded_text(what, value)
+        bits = None
+        if kind == ArgType.DOUBLE and value != value:  # noqa: PLR0124 (a NaN, with its payload)
+            word = _WORD(_DOUBLE(value))[0]
+            bits = None if word == CANONICAL_NAN else word
+        shown = wire.ARG_NAMES[kind]
+        out.append(r.Argument(name=name, type=shown, value=value, bits=bits))
+    return tuple(out)
+
+
+def with_weights(
+    what: str, weights: dict[str, int | None], args: Arguments
+) -> list[tuple[str, Value]]:
+    """Priorities that are given, as int32 arguments, before the others."""
+    given: list[tuple[str, Value]] = []
+    for name, weight in weights.items():
+        if weight is not None:
+            number_bits(f"{what}: {name}", ArgType.INT32, weight, [])
+            given.append((name, weight))
+    return given + argument_pairs(args)
+
+
+def fitted_bits(what: str, name: str, value: Any, width: int) -> int:
+    """A number that must fit a field of the header."""
+    try:
+        number = operator.index(value)
+    except TypeError:
+        raise refusal(
+            "FXT0403", f"{what}: {name} must be a whole number, not {reprlib.repr(value)}"
+        ) from None
+    most = (1 << width) - 1
+    if not 0 <= number <= most:
+        found = reprlib.repr(number)
+        raise refusal("FXT0404", f"{what}: {name} is {found}, but its field holds 0 to {most}")
+    return number
+
+
+def check_word(what: str, name: str, value: Any) -> int:
+    """A number that must fit a word."""
+    return fitted_bits(what, name, value, 64)
+
+
+def number_bits(what: str, kind: ArgType, value: Any, words: list[int]) -> int:
+    """Bits of an argument's header for a whole number; its word is appended where it has one."""
+    try:
+        number = operator.index(value)
+    except TypeError:
+        raise refusal(
+            "FXT0403",
+            f"{what}: a {wire.ARG_NAMES[kind]} is a whole number, not {reprlib.repr(value)}",
+        ) from None
+    least, most = RANGES[kind]
+    if not least <= number <= most:
+        raise refusal(
+            "FXT0404",
+            f"{what}: {reprlib.repr(number)} is not a valid {wire.ARG_NAMES[kind]}, "
+            f"which is {least} to {most}",
+        )
+    if kind in (ArgType.INT32, ArgType.UINT32):
+        return (number & _LOW32) << 32
+    words.append(number & U64_MAX)
+    return 0
+
+
+def double_bytes(what: str, value: Any) -> bytes:
+    """A number as the bytes of a double."""
+    try:
+        return _DOUBLE(value)
+    except (struct.error, OverflowError):
+        raise refusal("FXT0403", f"{what}: {reprlib.repr(value)} is not a double") from None
+
+
+def payload_bytes(what: str, payload: Any) -> bytes:
+    """A payload, which has to be bytes."""
+    if not isinstance(payload, bytes | bytearray | memoryview):
+        raise refusal("FXT0403", f"{what}: payload must be bytes, not {reprlib.repr(payload)}")
+    return bytes(payload)
+
+
+def encoded_text(what: str, text: Any) -> bytes:
+    """The bytes of a text."""
+    if not isinstance(text, str):
+        raise refusal("FXT0403", f"{what} must be a text, not {reprlib.repr(text)}")
+    try:
+        return text.encode(errors="surrogateescape")
+    except UnicodeEncodeError as error:
+        raise refusal("FXT0403", f"{what} holds a lone surrogate: {error}") from None
+
+
+def check_record(record: TraceRecord) -> None:
+    """Refuse what a writer must not write, though a reader reads it."""
+    try:
+        _check_fields(record)
+    except MISTAKES as error:
+        raise mistaken(error) from error
+
+
+def _check_fields(record: TraceRecord) -> None:
+    if not isinstance(record, r.TraceRecord):
+        raise refusal("FXT0401", f"a record or its JSON, not {reprlib.repr(record)}")
+    if isinstance(record, _METADATA):
+        raise refusal(
+            "FXT0410", f"{record.record}: a provider's records are written without metadata"
+        )
+    if record.opaque or (isinstance(record, r.Event) and not isinstance(record.event, str)):
+        raise refusal("FXT0408", f"{record.record}: no record that the format defines")
+    if isinstance(record, r.Initialization):
+        record.pack()
+        if not record.ticks_per_second:
+            raise refusal("FXT0404", "initialization: no clock has 0 ticks_per_second")
+    for name, limit in _CONVENTIONS:
+        value = getattr(record, name, None)
+        if isinstance(value, str | bytes):
+            _check_length(record.record, name, value, limit)
+    for argument in getattr(record, "args", ()):
+        what = f"{record.record}, argument {reprlib.repr(argument.name)}"
+        _check_length(what, "name", argument.name, wire.MAX_STRING_BYTES)
+        if not isinstance(argument.type, str):
+            raise refusal("FXT0408", f"{what}: no argument type that the format defines")
+        if isinstance(argument.value, str):
+            _check_length(what, "value", argument.value, wire.MAX_STRING_BYTES)
+
+
+def _check_length(what: str, name: str, value: str | bytes, limit: int) -> None:
+    data = encoded_text(what, value) if isinstance(value, str) else value
+    if len(data) > limit:
+        where = f"{what}: {name}" if name else what
+        raise refusal("FXT0405", f"{where} has {len(data)} bytes, writers keep to {limit}")
