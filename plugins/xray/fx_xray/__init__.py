@@ -12,6 +12,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import fxframework  # noqa: F401 (it decides first whether kernels run compiled)
+
 if TYPE_CHECKING:
     from fx_xray.read.decoder import RecordDecoder
     from fx_xray.read.demangling import demangle

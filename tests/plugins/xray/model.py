@@ -91,12 +91,21 @@ def versions(records: list[Any]) -> int:
     return min(max(records[0].version, 1), 5)
 
 
+def says_something(record: Any, version: int) -> bool:
+    """Whether a record says that there is a thread: extents and what makes no sense do not."""
+    if record.record == "damaged":
+        return bool(record.code == "FXX0114")  # an event over a limit
+    if record.record == "end_of_buffer":
+        return version < 2
+    return record.record not in {"buffer_extents", "unknown", "padding"}
+
+
 def fdr_events(records: list[Any], frequency: int) -> dict[tuple[int, int], list[Any]]:
     """By thread, in order of first mention: (time to sort by, event)."""
     version = versions(records)
     by_thread: dict[tuple[int, int], list[Block]] = defaultdict(list)
     for block in blocks_of(records):
-        if any(record.record != "buffer_extents" for record in block.records):
+        if any(says_something(record, version) for record in block.records):
             by_thread[block.key(version)].append(block)
     found: dict[tuple[int, int], list[Any]] = {}
     for key, blocks in by_thread.items():

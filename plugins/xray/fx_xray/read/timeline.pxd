@@ -60,47 +60,61 @@ cdef class FdrTimeline(Kernel):
     cdef readonly EventBuffer events
     cdef Threads threads
     cdef int version
-    cdef bint many
     cdef long long most
     cdef long long[::1] next_of, at_of, stop_of, base_of, function_of, latest_of
     cdef int[::1] cpu_of
-    cdef long long thread, next, at, stop, base, function, latest
-    cdef int cpu
+    cdef long long thread
 
     @cython.locals(place=cython.longlong)
     cdef long long step(self) except? -1 nogil
-    @cython.locals(thread=cython.longlong, state=cython.int)
     @cython.final
+    @cython.locals(
+        count=cython.longlong, most=cython.longlong, used=cython.longlong, thread=cython.longlong,
+        time=cython.longlong, place=cython.longlong, other=cython.longlong, head=cython.longlong,
+        at=cython.longlong, stop=cython.longlong, word=cython.longlong, kind=cython.int,
+        following=cython.longlong, function=cython.longlong,
+    )
+    cdef void merge(self) noexcept nogil
+    @cython.final
+    @cython.locals(thread=cython.longlong, state=cython.int, at=cython.longlong)
     cdef int take(self) noexcept nogil
+    @cython.final
     cdef int pause(self, long long head) noexcept nogil
     @cython.final
+    @cython.locals(thread=cython.longlong)
     cdef void leave_call(self) noexcept nogil
-    @cython.locals(flags=cython.int)
     @cython.final
-    cdef int next_stretch(self) noexcept nogil
-    @cython.locals(low=cython.ulonglong, byte=cython.ulonglong)
-    @cython.final
-    cdef inline long long word(self, long long at) noexcept nogil
     @cython.locals(
-        at=cython.longlong, stop=cython.longlong, base=cython.longlong,
-        function=cython.longlong, bound=cython.longlong, count=cython.longlong,
+        thread=cython.longlong, place=cython.longlong, flags=cython.int, at=cython.longlong,
+        stop=cython.longlong,
+    )
+    cdef int next_stretch(self) noexcept nogil
+    @cython.final
+    @cython.locals(low=cython.ulonglong, byte=cython.ulonglong)
+    cdef inline long long word(self, long long at) noexcept nogil
+    @cython.final
+    @cython.locals(
+        thread=cython.longlong, stop=cython.longlong, base=cython.longlong,
+        function=cython.longlong, cpu=cython.int, bound=cython.longlong, count=cython.longlong,
         most=cython.longlong, state=cython.int, word=cython.longlong, time=cython.longlong,
         kind=cython.int,
     )
+    cdef int calls(self, long long at) noexcept nogil
     @cython.final
-    cdef int calls(self) noexcept nogil
-    @cython.locals(kind=cython.int)
+    @cython.locals(thread=cython.longlong, kind=cython.int)
+    cdef int metadata(self, long long at) noexcept nogil
     @cython.final
-    cdef int metadata(self) noexcept nogil
-    @cython.locals(count=cython.longlong)
-    @cython.final
-    cdef int argument(self) noexcept nogil
     @cython.locals(
-        at=cython.longlong, size=cython.longlong, cpu=cython.int, what=cython.int,
-        time=cython.longlong, order=cython.longlong, count=cython.longlong,
+        thread=cython.longlong, count=cython.longlong, base=cython.longlong,
+        function=cython.longlong,
     )
+    cdef int argument(self, long long at) noexcept nogil
     @cython.final
-    cdef int event(self, int kind) noexcept nogil
+    @cython.locals(
+        thread=cython.longlong, size=cython.longlong, cpu=cython.int, what=cython.int,
+        base=cython.longlong, time=cython.longlong, order=cython.longlong, count=cython.longlong,
+    )
+    cdef int event(self, long long at, int kind) noexcept nogil
 
 
 cdef class BasicTimeline(Kernel):

@@ -207,9 +207,8 @@ class FdrTimeline(Kernel):
         self.events = events
         self.version = version
         self.most = most
-        self.many = threads > 1
         self.threads = Threads(stretches.first, stretches.last)
-        # By thread, while another one is taken:
+        # By thread:
         self.next_of = grown(stretches.first, threads, threads)
         self.at_of = full(threads, "i8")
         self.stop_of = full(threads, "i8")
@@ -217,20 +216,16 @@ class FdrTimeline(Kernel):
         self.cpu_of = full(threads, "i4", NO_CPU)
         self.function_of = full(threads, "i8", NOTHING)
         self.latest_of = full(threads, "i8", SIGN)
-        # Of the thread that is taken:
         self.thread = 0
-        self.next = 0
-        self.at = 0
-        self.stop = 0
-        self.base = SIGN
-        self.cpu = NO_CPU
-        self.function = NOTHING
-        self.latest = SIGN
 
     def step(self) -> int:
         """Fill ``events`` anew; gives how many there are: fewer than fit only at the end."""
         self.events.count = 0
         while self.events.count < self.events.room and self.threads.used:
+            if 1 < self.threads.used <= FEW:
+                self.merge()
+                if self.events.count == self.events.room:
+                    break
             place = self.threads.choose()
             self.thread = self.threads.heap[place]
             if self.take() == DONE:
@@ -239,31 +234,72 @@ class FdrTimeline(Kernel):
                 self.threads.advance()
         return self.events.count
 
+    def merge(self) -> None:
+        """Take function records of few threads in order of time, up to a record of another kind.
+
+        Threads take turns so often that a branch on which one is next would be guessed wrong.
+        """
+        count = self.events.count
+        most = self.events.room
+        used = self.threads.used
+        while count < most:
+            thread = self.threads.heap[0]
+            time = self.threads.head[thread]
+            place = 1
+            while place < used:
+                other = self.threads.heap[place]
+                head = self.threads.head[other]
+                thread = other if head < time else thread
+                time = min(head, time)
+                place += 1
+            at = self.at_of[thread]
+            stop = self.stop_of[thread]
+            if at >= stop:
+                break
+            word = self.word(at)
+            if word & 1:
+                break
+            kind = (word >> 1) & 3
+            self.events.offset[count] = at
+            at += 8
+            head = SIGN
+            if at < stop:
+                following = self.word(at)
+                if following & 1 == 0:
+                    head = time + ((following >> 32) & LOW32)
+                    if not cython.compiled and head > LATEST:
+                        head = wrapped(head)
+                elif kind == ENTER and following & 0xFF == CALL_ARGUMENT << 1 | 1:
+                    kind = ENTER_ARG
+            if self.function_of[thread] < 0 and time < self.latest_of[thread]:
+                kind |= BACK
+            function = (word >> 4) & 0xFFFFFFF
+            self.events.tsc[count] = time ^ SIGN
+            self.events.value[count] = 0
+            self.events.function[count] = function
+            self.events.thread[count] = thread
+            self.events.size[count] = 0
+            self.events.cpu[count] = self.cpu_of[thread]
+            self.threads.head[thread] = head
+            self.at_of[thread] = at
+            self.base_of[thread] = time
+            self.function_of[thread] = function
+            self.events.kind[count] = kind
+            count += 1
+        self.events.count = count
+
     def take(self) -> int:
         """Take the events of the thread up to the bound; PAUSE or DONE."""
         thread = self.thread
-        self.next = self.next_of[thread]
-        self.at = self.at_of[thread]
-        self.stop = self.stop_of[thread]
-        self.base = self.base_of[thread]
-        self.cpu = self.cpu_of[thread]
-        self.function = self.function_of[thread]
-        self.latest = self.latest_of[thread]
         state = GO_ON
         while state == GO_ON:
-            if self.at >= self.stop:
+            at = self.at_of[thread]
+            if at >= self.stop_of[thread]:
                 state = self.next_stretch()
-            elif self.data[self.at] & 1 == 0:
-                state = self.calls()
+            elif self.data[at] & 1 == 0:
+                state = self.calls(at)
             else:
-                state = self.metadata()
-        self.next_of[thread] = self.next
-        self.at_of[thread] = self.at
-        self.stop_of[thread] = self.stop
-        self.base_of[thread] = self.base
-        self.cpu_of[thread] = self.cpu
-        self.function_of[thread] = self.function
-        self.latest_of[thread] = self.latest
+                state = self.metadata(at)
         return state
 
     def pause(self, head: int) -> int:
@@ -273,27 +309,32 @@ class FdrTimeline(Kernel):
 
     def leave_call(self) -> None:
         """Note that no argument can follow."""
-        if self.function >= 0:
-            self.latest = self.base
-            self.function = NOTHING
+        thread = self.thread
+        if self.function_of[thread] >= 0:
+            self.latest_of[thread] = self.base_of[thread]
+            self.function_of[thread] = NOTHING
 
     def next_stretch(self) -> int:
         """Go on with the next stretch of the thread."""
-        if self.next == self.stretches.last[self.thread]:
+        thread = self.thread
+        place = self.next_of[thread]
+        if place == self.stretches.last[thread]:
             return DONE
-        flags = self.stretches.flags[self.next]
-        self.at = self.stretches.start[self.next]
-        self.stop = self.stretches.stop[self.next]
+        flags = self.stretches.flags[place]
+        at = self.stretches.start[place]
+        stop = self.stretches.stop[place]
         self.leave_call()
         if flags & FIRST:
-            self.base = self.stretches.base[self.next]
-            self.cpu = NO_CPU
+            self.base_of[thread] = self.stretches.base[place]
+            self.cpu_of[thread] = NO_CPU
         if flags & CUT:
-            self.base = self.stretches.base[self.next]
-            if self.data[self.at] == NEW_CPU << 1 | 1:
-                self.cpu = self.bytes.number(self.at + 1, 2)
-            self.at = self.stop
-        self.next += 1
+            self.base_of[thread] = self.stretches.base[place]
+            if self.data[at] == NEW_CPU << 1 | 1:
+                self.cpu_of[thread] = self.bytes.number(at + 1, 2)
+            at = stop
+        self.at_of[thread] = at
+        self.stop_of[thread] = stop
+        self.next_of[thread] = place + 1
         return GO_ON
 
     def word(self, at: int) -> int:
@@ -315,12 +356,13 @@ class FdrTimeline(Kernel):
         low |= byte << 56
         return low
 
-    def calls(self) -> int:
+    def calls(self, at: int) -> int:
         """Take function records, one after another."""
-        at = self.at
-        stop = self.stop
-        base = self.base
-        function = self.function
+        thread = self.thread
+        stop = self.stop_of[thread]
+        base = self.base_of[thread]
+        function = self.function_of[thread]
+        cpu = self.cpu_of[thread]
         bound = self.threads.bound
         count = self.events.count
         most = self.events.room
@@ -333,7 +375,8 @@ class FdrTimeline(Kernel):
             if not cython.compiled and time > LATEST:
                 time = wrapped(time)
             if time > bound or count == most:
-                state = self.pause(time)
+                self.threads.head[thread] = time
+                state = PAUSE
                 break
             base = time
             kind = (word >> 1) & 3
@@ -341,78 +384,83 @@ class FdrTimeline(Kernel):
             at += 8
             if kind == ENTER and at < stop and self.data[at] == CALL_ARGUMENT << 1 | 1:
                 kind = ENTER_ARG
-            if function < 0 and time < self.latest:
+            if function < 0 and time < self.latest_of[thread]:
                 kind |= BACK
             function = (word >> 4) & 0xFFFFFFF
-            self.events.kind[count] = kind
-            self.events.function[count] = function
             self.events.tsc[count] = base ^ SIGN
-            self.events.cpu[count] = self.cpu
-            self.events.thread[count] = self.thread
             self.events.value[count] = 0
+            self.events.function[count] = function
+            self.events.thread[count] = thread
             self.events.size[count] = 0
+            self.events.cpu[count] = cpu
+            self.events.kind[count] = kind
             count += 1
         self.events.count = count
-        self.at = at
-        self.base = base
-        self.function = function
+        self.at_of[thread] = at
+        self.base_of[thread] = base
+        self.function_of[thread] = function
         return state
 
-    def metadata(self) -> int:
-        """Take the metadata record."""
-        kind = self.data[self.at] >> 1
+    def metadata(self, at: int) -> int:
+        """Take the metadata record at ``at``."""
+        thread = self.thread
+        kind = self.data[at] >> 1
         if kind == CALL_ARGUMENT:
-            return self.argument()
+            return self.argument(at)
         self.leave_call()
         if kind in (CUSTOM_EVENT, TYPED_EVENT):
-            return self.event(kind)
+            return self.event(at, kind)
         if kind == NEW_CPU:
-            self.cpu = self.bytes.number(self.at + 1, 2)
-            self.base = self.bytes.number(self.at + 3, 8) ^ SIGN
+            self.cpu_of[thread] = self.bytes.number(at + 1, 2)
+            self.base_of[thread] = self.bytes.number(at + 3, 8) ^ SIGN
         elif kind == TSC_WRAP:
-            self.base = self.bytes.number(self.at + 1, 8) ^ SIGN
-        self.at += 16
+            self.base_of[thread] = self.bytes.number(at + 1, 8) ^ SIGN
+        self.at_of[thread] = at + 16
         return GO_ON
 
-    def argument(self) -> int:
+    def argument(self, at: int) -> int:
         """Take an argument of the call before it."""
+        thread = self.thread
         count = self.events.count
-        if self.function < 0 and self.base > self.threads.bound:
-            return self.pause(self.base)
+        base = self.base_of[thread]
+        function = self.function_of[thread]
+        if function < 0 and base > self.threads.bound:
+            return self.pause(base)
         if count == self.events.room:
             # Before any other event, where it belongs to the one before.
-            return self.pause(self.base if self.function < 0 else SIGN)
+            return self.pause(base if function < 0 else SIGN)
         self.events.kind[count] = ARGUMENT
-        self.events.function[count] = max(self.function, 0)
-        self.events.tsc[count] = self.base ^ SIGN
-        self.events.cpu[count] = self.cpu
-        self.events.thread[count] = self.thread
-        self.events.offset[count] = self.at
-        self.events.value[count] = self.bytes.number(self.at + 1, 8)
-        self.events.size[count] = -1 if self.function < 0 else 0
+        self.events.function[count] = max(function, 0)
+        self.events.tsc[count] = base ^ SIGN
+        self.events.cpu[count] = self.cpu_of[thread]
+        self.events.thread[count] = thread
+        self.events.offset[count] = at
+        self.events.value[count] = self.bytes.number(at + 1, 8)
+        self.events.size[count] = -1 if function < 0 else 0
         self.events.count = count + 1
-        self.at += 16
+        self.at_of[thread] = at + 16
         return GO_ON
 
-    def event(self, kind: int) -> int:
+    def event(self, at: int, kind: int) -> int:
         """Take a custom or typed event."""
-        at = self.at
+        thread = self.thread
         size = self.bytes.number(at + 1, 4)
         cpu = NO_CPU
         what = 0
+        base = self.base_of[thread]
         if self.version >= 5:
-            time = self.base + self.bytes.signed32(at + 5)
+            time = base + self.bytes.signed32(at + 5)
             if not cython.compiled:
                 time = wrapped(time)
             order = time
-            cpu = self.cpu
+            cpu = self.cpu_of[thread]
             if kind == TYPED_EVENT:
                 what = self.bytes.number(at + 9, 2)
         else:
             time = self.bytes.number(at + 5, 8) ^ SIGN
             # A time of its own, which may be nonsense, keeps its place in the thread.
-            order = self.base
-            if time >= self.base and (time - self.base) >> NEARBY == 0:
+            order = base
+            if time >= base and (time - base) >> NEARBY == 0:
                 order = time
             if kind == TYPED_EVENT:
                 what = self.bytes.number(at + 13, 2)
@@ -422,15 +470,15 @@ class FdrTimeline(Kernel):
         if order > self.threads.bound or count == self.events.room:
             return self.pause(order)
         if self.version >= 5:
-            self.base = time
-        self.at += 16 + size
+            self.base_of[thread] = time
+        self.at_of[thread] = at + 16 + size
         if self.most and 16 + size > self.most:
             return GO_ON
         self.events.kind[count] = CUSTOM if kind == CUSTOM_EVENT else TYPED
         self.events.function[count] = what
         self.events.tsc[count] = time ^ SIGN
         self.events.cpu[count] = cpu
-        self.events.thread[count] = self.thread
+        self.events.thread[count] = thread
         self.events.offset[count] = at
         self.events.value[count] = at + 16
         self.events.size[count] = size

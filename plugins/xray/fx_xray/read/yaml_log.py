@@ -205,7 +205,8 @@ class YamlCapture(EventCapture):
         heads: dict[bytes, _Row | None] = {}
         while at < size:
             # Where the line ends as a record does, one look along it decides.
-            stop = line_end(data, at).end()  # type: ignore[union-attr] (it matches nothing too)
+            ended = line_end(data, at)
+            stop = ended.end() if ended else at
             match = line(data, at) if closes(data, max(at, stop - TAIL), stop) else None
             stop = match.end() if match else 0
             row = _row(at, stop - at, match, heads) if match and stop - at <= most else None
