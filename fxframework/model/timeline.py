@@ -232,6 +232,10 @@ def _alignment(
         if clock in base and clock in own:
             line = Line(own[clock] - base[clock])
             return Alignment(name=name, line=line, reason=f"both know the {clock} clock")
+    for one, another in (("boot", "monotonic"), ("monotonic", "boot")):
+        if one in base and another in own:
+            reason = f"its {another} clock taken as the {one} clock: right unless it was suspended"
+            return Alignment(name=name, line=Line(own[another] - base[one]), reason=reason)
     known = ", ".join(own) or "none that is known"
     return Alignment(
         name=name,

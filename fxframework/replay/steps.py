@@ -10,7 +10,6 @@ import attrs
 from fxframework.errors import Severity, UsageError, did_you_mean
 from fxframework.io.sink import Sink
 from fxframework.kit.steps import Outcome, Run, parameter
-from fxframework.registry import Exporter, Writer, parse_options
 from fxframework.replay import golden
 
 if TYPE_CHECKING:
@@ -45,14 +44,20 @@ class Decode:
     from_: str = parameter(help="an output, or a device that has an image", refers="input")
     as_: str = parameter(help="the name of the capture", makes="capture")
     format: str = parameter("", help="the format, instead of detecting it")
-    options: dict[str, Any] = parameter(factory=dict, help="options of the reader, and limits")
+    options: dict[str, Any] = parameter(
+        factory=dict, help="options of the reader, and limits; a file is one beside the scenario"
+    )
 
 
 def decode(given: Decode, run: Run) -> Outcome:
     """Open the bytes with the reader that fits, and read all of it."""
-    capture = open_bytes(
-        run.host, run.bytes_of(given.from_), given.from_, given.format, given.options
-    )
+    options = {
+        name: str(run.file(value))
+        if isinstance(value, str) and run.file(value).is_file()
+        else value
+        for name, value in given.options.items()
+    }
+    capture = open_bytes(run.host, run.bytes_of(given.from_), given.from_, given.format, options)
     run.captures[given.as_] = capture
     capture.scan()
     records = capture.summary().records
@@ -254,77 +259,37 @@ def _some(values: list[Any]) -> str:
 
 @attrs.frozen
 class Export:
-    """Put a capture into another form, as `fxf convert` does."""
+    """Put captures into another form, as `fxf convert` does; several on one timeline."""
 
-    capture: str = parameter(help="the capture", refers="capture")
     path: str = parameter(help="the output", makes="output")
+    capture: str = parameter("", help="the capture", refers="capture")
+    captures: list[str] = parameter(
+        factory=list, help="several captures instead, which an exporter of tables takes"
+    )
     to: str = parameter("", help="an exporter or a format, instead of what the suffix names")
     options: dict[str, Any] = parameter(factory=dict, help="options of the exporter or writer")
 
 
 def export(given: Export, run: Run) -> Outcome:
-    """Write a capture with an exporter, or with its format's own writer."""
-    capture = run.capture(given.capture)
-    host = run.host
-    target = _target(host, capture, given.to, given.path)
-    own = isinstance(target, Writer) and target.format == capture.format
-    usual = capture.writer_options if own else {}
-    options = parse_options({**usual, **given.options}, target.options, whose=_name(target))
+    """Write captures with an exporter, or one with its format's own writer."""
+    from fxframework.conversion import plan
+
+    names = [*([given.capture] if given.capture else []), *given.captures]
+    if not names:
+        raise UsageError("no capture is named", remedy='capture = "NAME"')
+    captures = [run.capture(name) for name in names]
     sink = Sink.memory()
-    dropped: Mapping[str, int] = {}
-    if isinstance(target, Writer) and own:
-        from fxframework.model.diagnostics import Diagnostics
-
-        writer = target.open(sink, options, Diagnostics({}, path=given.path))
-        for record in capture.records():
-            writer.write(record)
-        writer.close()
-    else:
-        opened = target.compose if isinstance(target, Writer) else target.open
-        assert opened is not None  # noqa: S101 (`_target` has asked)
-        session = opened(sink, options)
-        session.write(capture)
-        dropped = session.close()
-    data = sink.getvalue()
-    run.put(given.path, data)
-    message = f"{len(data):,} bytes as {_name(target)}"
-    if dropped:
-        message += f", without {_counts(dropped)}"
-    facts = {"bytes": len(data), "to": _name(target), "dropped": dict(dropped)}
+    work = plan(run.host, captures, given.path, to=given.to or None, options=given.options)
+    report = work.run(sink)
+    run.put(given.path, sink.getvalue())
+    message = f"{report.nbytes:,} bytes as {report.to}"
+    if report.dropped:
+        message += f", without {_counts(report.dropped)}"
+    facts = {"bytes": report.nbytes, "to": report.to, "dropped": dict(report.dropped)}
+    assumed = [each.name for each in report.alignments if each.assumed]
+    if assumed:
+        message += f"; not on one clock: {', '.join(assumed)}"
     return Outcome.ok(message, **facts)
-
-
-def _name(target: Writer | Exporter) -> str:
-    return target.format if isinstance(target, Writer) else target.name
-
-
-def _target(host: Host, capture: Capture, to: str, path: str) -> Writer | Exporter:
-    """What writes a capture: what is named, or what the suffix of the output says."""
-    exporters = host.exporters_for(capture.format, capture.tables)
-    writers = [
-        writer
-        for writer in host.writers.values()
-        if writer.format == capture.format or writer.composes(capture.tables)
-    ]
-    fitting: list[Writer | Exporter] = [*exporters, *writers]
-    if to:
-        found = [target for target in fitting if _name(target) == to]
-    else:
-        name = path.lower()
-        found = [each for each in fitting if any(name.endswith(end) for end in each.suffixes)]
-        suffix = name.rpartition(".")[2]
-        own = [each for each in found if _name(each) in {suffix, capture.format}]
-        found = own or found
-    if found and (to or len({_name(each) for each in found}) == 1):
-        return found[0]
-    names = sorted({_name(each) for each in found or fitting})
-    if found:
-        raise UsageError(f"{path}: several forms have this suffix", remedy=f"to = {_some(names)}")
-    what = f"exporter or format {to!r}" if to else f"form with the suffix of {path!r}"
-    raise UsageError(
-        f"there is no {what} for {capture.format} captures{did_you_mean(to, names)}",
-        remedy=f"there are: {', '.join(names)}",
-    )
 
 
 # --- golden ------------------------------------------------------------------------------------

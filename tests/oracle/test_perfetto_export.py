@@ -7,12 +7,13 @@ from collections.abc import Set as AbstractSet
 from pathlib import Path
 from typing import Any
 
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, Phase, given, settings
 
 import fxframework as fxf
 from fxframework.exporters.perfetto.export import open_export
 from fxframework.io.sink import Sink
 from fxframework.model.schema import ARG_TYPES
+from fxframework.testing.cli import run_cli
 
 from . import compare
 from .captures import captures
@@ -22,7 +23,11 @@ CONFORMANCE = Path(__file__).parents[1] / "conformance"
 FILES = CONFORMANCE / "trace" / "files"
 XRAY = sorted((CONFORMANCE / "xray").rglob("*.xray"))
 BAD = "select name, value from stats where value != 0 and severity in ('error', 'data_loss')"
-TRACK_TYPES = {"thread_track_event": "thread_execution"}
+APART = {
+    "wakeups",  # from FXT they are of the state W, from ftrace of the state R
+    "flows",  # of three points out of the order of their slices, Perfetto joins others
+}
+"""What generated captures show differently; the magic trace and the scenario compare flows."""
 
 
 def exported(*inputs: bytes | Path, format: str | None = None) -> bytes:
@@ -85,7 +90,7 @@ def same(perfetto: Perfetto, trace: bytes) -> None:
         seen(perfetto, each, blobs) for each in (trace, exported(trace, format="trace"))
     )
     for name, rows in direct.items():
-        if name != "wakeups":  # of FXT they are of the state W, of ftrace of R: not in one table
+        if name not in APART:
             assert ours[name] == rows, name
 
 
@@ -93,7 +98,61 @@ def test_the_magic_trace_is_the_same(perfetto: Perfetto) -> None:
     same(perfetto, (FILES / "magic_trace_sample.fxt").read_bytes())
 
 
-@settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(
+    max_examples=12,
+    deadline=None,
+    phases=[Phase.explicit, Phase.generate],
+    suppress_health_check=[HealthCheck.too_slow],
+)
 @given(captures())
 def test_generated_captures_are_the_same(perfetto: Perfetto, trace: bytes) -> None:
     same(perfetto, trace)
+
+
+# --- One system in four captures -----------------------------------------------------------------
+
+CHECKOUT = Path(__file__).parents[2] / "examples" / "scenarios" / "checkout.toml"
+WHERE = """
+    select s.name, t.name as thread, p.name as process from slice s
+    join thread_track on s.track_id = thread_track.id
+    join thread t using (utid) left join process p using (upid)"""
+
+
+def test_the_checkout_is_one_timeline(perfetto: Perfetto, tmp_path: Path) -> None:
+    done = run_cli("replay", CHECKOUT, "--out", tmp_path / "out")
+    assert done.exit_code == 0, done.text
+    trace = perfetto(tmp_path / "out" / "checkout.pftrace")
+    assert trace.query(BAD) == []
+    found = {(row["name"], row["thread"], row["process"]) for row in trace.query(WHERE)}
+    assert {
+        ("order", "orders", "frontend"),
+        ("charge", "worker", "payment"),
+        ("wait for a connection", "worker", "payment"),
+        ("query", "connection", "database"),
+        ("backup", "backup", "database"),
+    } <= found
+    # Calls of XRay are on a thread of the same process, with arguments and places in the source.
+    assert ("price_cart", "frontend") in {(name, process) for name, _, process in found}
+    args = {row["key"] for row in trace.query("select distinct key from args")}
+    assert {"source.file_name", "source.line_number", "debug.order"} <= args
+    logs = trace.query("select tag, prio, msg from android_logs order by ts")
+    assert [(row["tag"], row["prio"]) for row in logs] == [
+        ("frontend", 4), ("database", 5), ("frontend", 6), ("database", 4),
+    ]  # fmt: skip
+    # The log of the failure is within the order that failed.
+    within = trace.query(
+        "select s.dur from android_logs l join slice s on l.ts between s.ts and s.ts + s.dur "
+        "where l.prio = 6 and s.name = 'order'"
+    )
+    assert [row["dur"] > 2_500_000 for row in within] == [True]
+    steps = trace.query(
+        "select a.name as out, b.name as into_ from flow f join slice a on a.id = f.slice_out "
+        "join slice b on b.id = f.slice_in"
+    )
+    assert Counter((row["out"], row["into_"]) for row in steps) == {
+        ("order", "charge"): 6,
+        ("charge", "query"): 5,
+    }
+    counters = {row["name"] for row in trace.query("select distinct name from counter_track")}
+    assert {"orders:done:0", "connections:free:0", "root/orders:paid"} <= counters
+    assert trace.query("select count(distinct cpu) as n from sched where utid != 0")[0]["n"] == 3

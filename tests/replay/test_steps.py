@@ -407,7 +407,7 @@ def test_exports(run: Runner, host: Host, path: str, extra: str, to: str) -> Non
 @pytest.mark.parametrize(
     ("path", "extra", "message"),
     [
-        ("a.xyz", "", "no form with the suffix of 'a.xyz'"),
+        ("a.xyz", "", "no target has the suffix '.xyz'"),
         ("a.txt", 'to = "txet"', "did you mean 'text'?"),
         ("a.csv", "options = { tabel = 1 }", "did you mean 'table'?"),
     ],

@@ -81,6 +81,8 @@ class _HtmlExport:
         self._data["logs"] = []
         self._span: list[int] = []
         self._room = MOST["slices"]
+        self._processes: dict[int, str] = {}
+        """Names of processes by id: one capture may know what another does not."""
 
     def write(self, capture: Capture) -> None:
         """Take a capture."""
@@ -115,6 +117,9 @@ class _HtmlExport:
             "length": max(self._span, default=0) - start,
             "names": list(self._names),
         }
+        for track in self._data["tracks"]:
+            pid = track.pop("pid")
+            track["process"] = track["process"] or self._processes.get(pid, f"process {pid}")
         for kind in ("tracks", "counters", "logs", "slowest"):
             for each in self._data[kind]:
                 _move(each, start)
@@ -151,18 +156,19 @@ class _HtmlExport:
         self._dropped["slices that are shown in sum only"] += start.size - drawn.size
         thread = table.array("thread").astype(np.int64)
         track = np.where(table.array("kind") == ASYNC, -2, thread)
-        labels = _thread_labels(capture)
+        labels = self._thread_labels(capture)
         for each in np.unique(track).tolist()[: MOST["tracks"]]:
             mine = np.flatnonzero(track == each) if start.size else drawn
             rows = drawn[track[drawn] == each]
-            label, process = labels.get(each, ("no thread", ""))
+            label, process, pid = labels.get(each, ("no thread", " ", 0))
             levels = depth[rows].tolist()
             if each == -2:
-                label, process = "asynchronous", ""
+                label, process = "asynchronous", " "
                 levels = _lanes(start[rows].tolist(), length[rows].tolist())
             found = {
                 "label": label,
                 "process": process,
+                "pid": pid,
                 "capture": capture.name,
                 "total": int(mine.size),
                 "start": start[rows].tolist(),
@@ -175,18 +181,40 @@ class _HtmlExport:
             self._data["tracks"].append(found)
         self._summed(capture, table, length, labels)
 
+    def _thread_labels(self, capture: Capture) -> dict[int, tuple[str, str, int]]:
+        """Names of threads and their processes, and ids of these, by id of the thread."""
+        if "threads" not in capture.schemas:
+            return {}
+        if "processes" in capture.schemas:
+            table = capture.table("processes")
+            pids = table.array("pid").tolist()
+            for pid, name in zip(pids, table.texts("name"), strict=True):
+                if name:
+                    self._processes[pid] = name[:LONGEST_TEXT]
+        table = capture.table("threads")
+        rows = zip(
+            *(table.array(name).tolist() for name in ("id", "pid", "tid")),
+            table.texts("name"),
+            strict=True,
+        )
+        return {
+            id: ((name or f"thread {tid}")[:LONGEST_TEXT], self._processes.get(pid, ""), pid)
+            for id, pid, tid, name in rows
+        }
+
     def _summed(
         self,
         capture: Capture,
         table: Table,
         length: I64,
-        labels: Mapping[int, tuple[str, str]],
+        labels: Mapping[int, tuple[str, str, int]],
     ) -> None:
         """The slowest slices, times by name, and the flame graph."""
         most = min(MOST["slowest"], length.size)
         slowest = np.argpartition(-length, most - 1)[:most] if most else np.zeros(0, np.int64)
         for row, name in zip(slowest.tolist(), self._codes(table, slowest), strict=True):
-            label, process = labels.get(int(table.array("thread")[row]), ("", ""))
+            label, process, pid = labels.get(int(table.array("thread")[row]), ("", "", 0))
+            process = process or self._processes.get(pid, "")
             self._data["slowest"].append(
                 {
                     "name": name,
@@ -294,30 +322,6 @@ def _move(each: dict[str, Any], start: int) -> None:
             each["busy"]["from"] -= start
     else:
         each["start"] -= start
-
-
-def _thread_labels(capture: Capture) -> dict[int, tuple[str, str]]:
-    """Names of threads and their processes, by id."""
-    if "threads" not in capture.schemas:
-        return {}
-    names: dict[int, str] = {}
-    if "processes" in capture.schemas:
-        table = capture.table("processes")
-        pids = table.array("pid").tolist()
-        names = {pid: name or "" for pid, name in zip(pids, table.texts("name"), strict=True)}
-    table = capture.table("threads")
-    rows = zip(
-        *(table.array(name).tolist() for name in ("id", "pid", "tid")),
-        table.texts("name"),
-        strict=True,
-    )
-    return {
-        id: (
-            (name or f"thread {tid}")[:LONGEST_TEXT],
-            (names.get(pid) or f"process {pid}")[:LONGEST_TEXT],
-        )
-        for id, pid, tid, name in rows
-    }
 
 
 def _lanes(start: list[int], length: list[int]) -> list[int]:

@@ -141,7 +141,7 @@ function drawTrack(pen, wide, top, track, rows) {
   pen.fillStyle = css("--band");
   pen.fillRect(0, top, wide, HEAD);
   pen.fillStyle = css("--ink");
-  pen.fillText(track.process ? `${track.process} / ${track.label}` : track.label, 3, top + HEAD / 2);
+  pen.fillText(track.process.trim() ? `${track.process} / ${track.label}` : track.label, 3, top + HEAD / 2);
   top += HEAD;
   if (track.busy) {
     const { from, width, share } = track.busy;

@@ -18,13 +18,11 @@ from fxframework.exporters.perfetto.arguments import Arguments, Interned, Tails
 from fxframework.exporters.perfetto.nest import OPEN, Nesting
 from fxframework.exporters.perfetto.tracks import Tracks
 from fxframework.exporters.perfetto.wire import (
-    FIXED64,
     Messages,
     integer,
     interleave,
     message,
     string,
-    tag,
 )
 from fxframework.io.sink import Sink
 from fxframework.io.words import U64_MAX
@@ -34,7 +32,6 @@ from fxframework.model.schema import (
     LOG_LEVELS,
     PROPERTY_TYPES,
     SCHED_KINDS,
-    SCOPES,
     SLICE_KINDS,
     TABLE_CODES,
     THREAD_STATES,
@@ -56,11 +53,13 @@ SEQUENCE_FLAGS, ANDROID_LOG = 13, 39
 CLEARED, NEEDED = 1, 2
 """Flags of a sequence: its interned state begins here; a packet needs that state."""
 CATEGORY_IIDS, TYPE, NAME_IID, TRACK_UUID, COUNTER_VALUE = 3, 9, 10, 11, 30
-SOURCE_LOCATION, DOUBLE_COUNTER_VALUE, FLOW_IDS, TERMINATING_FLOW_IDS = 34, 44, 47, 48
+SOURCE_LOCATION, DOUBLE_COUNTER_VALUE, FLOW_IDS = 34, 44, 47
 BEGIN, END, INSTANT, COUNT = 1, 2, 3, 4
 CATEGORIES, NAMES, LOCATIONS = 1, 2, 4
 SCHED_SWITCH, SCHED_WAKING = 4, 20
 REALTIME, MONOTONIC, BOOTTIME = 1, 3, 6
+ASYNC_SCOPE = 255
+"""Scope of an instant of an asynchronous operation."""
 TASK_STATE = {"blocked": 1, "suspended": 4, "dying": 32, "dead": 16}
 """Linux's number for the state in which a thread is switched out; others are runnable."""
 PRIORITIES = {"TRACE": 2, "DEBUG": 3, "INFO": 4, "WARN": 5, "ERROR": 6, "FATAL": 7}
@@ -75,7 +74,7 @@ MOST_LATE = 64
 """Levels of slices that begin together and are looked at, innermost first in the file."""
 BEFORE_ZERO = "rows before time 0"
 CUT_SHORT = "lengths of slices that overlap more than 32 others"
-WITHOUT_SLICE = "flows outside of slices"
+WITHOUT_SLICE = "flows outside of slices, or without a beginning"
 NOT_NUMBERS = "properties that are not numbers"
 RENUMBERED = "ids of processes and threads that are taken, or do not fit 31 bits"
 TABLES = frozenset(
@@ -103,12 +102,9 @@ def _number(values: Mapping[int, str], name: str) -> int:
 _LEVELS = np.array(sorted(LOG_LEVELS.values()))
 _PRIORITIES = np.array([4, *(PRIORITIES[name] for name in LOG_LEVELS)])
 """By level; logs without a severity (of traces) are information."""
-_WAKEUP, _LAST = _number(SCHED_KINDS, "wakeup"), _number(FLOW_PHASES, "end")
-_ASYNC, _PROCESS, _GLOBAL = (
-    _number(SLICE_KINDS, "async"),
-    _number(SCOPES, "process"),
-    _number(SCOPES, "global"),
-)
+_WAKEUP = _number(SCHED_KINDS, "wakeup")
+_FIRST, _LAST = _number(FLOW_PHASES, "begin"), _number(FLOW_PHASES, "end")
+_ASYNC = _number(SLICE_KINDS, "async")
 _INT, _UINT, _DOUBLE = (_number(PROPERTY_TYPES, name) for name in ("int", "uint", "double"))
 _TASK_STATES = np.zeros(256, np.int64)
 for _code, _name in THREAD_STATES.items():
@@ -343,18 +339,11 @@ class _CaptureWriter:
         if "flows" not in self.capture.schemas:
             return taken
         table = self.capture.table("flows")
-        at = table.array("slice")
-        inside = at >= 0
-        count = int(np.count_nonzero(inside))
-        self._dropped[WITHOUT_SLICE] += at.size - count
-        ids, which = np.unique(table.array("id"), return_inverse=True)
-        ends = table.array("phase")[inside] == _LAST
-        body = Messages(count)
-        body.constant(tag(FLOW_IDS, FIXED64), ~ends)
-        body.constant(tag(TERMINATING_FLOW_IDS, FIXED64), ends)
-        body.bytes8((which.reshape(-1)[inside] + taken + 1).astype(np.uint64))
-        tails.add(at[inside], body.data(), body.lengths)
-        return taken + ids.size
+        slices, ids, taken = _flow_ids(table, taken)
+        self._dropped[WITHOUT_SLICE] += len(table) - slices.size
+        body = Messages(slices.size).fixed64(FLOW_IDS, ids)
+        tails.add(slices, body.data(), body.lengths)
+        return taken
 
     def _sources(self, table: Table, rows: I64) -> NDArray[np.uint64] | None:
         """The iid of each call's place in the source, 0 for none; all of them are announced."""
@@ -384,12 +373,7 @@ class _CaptureWriter:
     def _instants(self, table: Table, rows: I64) -> None:
         thread, scope = table.array("thread")[rows], table.array("scope")[rows]
         uuid = self._thread_uuid(thread)
-        process = (scope == _PROCESS) & (self._process_uuid[thread] != 0)
-        uuid = np.where(process, self._process_uuid[thread], uuid)
-        everywhere = scope == _GLOBAL
-        if everywhere.any():
-            uuid = np.where(everywhere, self.tracks.named(0, "global"), uuid)
-        apart = np.flatnonzero(scope > max(SCOPES))
+        apart = np.flatnonzero(scope == ASYNC_SCOPE)
         if apart.size:
             processes = self._process_uuid[thread[apart]].tolist()
             names = table.array("name")[rows[apart]].tolist()
@@ -630,3 +614,28 @@ def _first_rows(table: Table) -> I64:
             break
         first = found
     return first
+
+
+def _flow_ids(table: Table, taken: int) -> tuple[I64, NDArray[np.uint64], int]:
+    """Slices of the points of flows, the id of each point's flow, and the ids taken then.
+
+    An id is free again after its end. A beginning within a flow is ignored, and so is a point
+    outside of any.
+    """
+    order = np.argsort(table.array("ts"), kind="stable")
+    columns = (table.array(name)[order].tolist() for name in ("slice", "id", "phase"))
+    active: dict[int, int] = {}
+    slices: list[int] = []
+    ids: list[int] = []
+    for place, id, phase in zip(*columns, strict=True):
+        flow = active.get(id)
+        if place < 0 or (flow is None) == (phase != _FIRST):
+            continue
+        if flow is None:
+            taken += 1
+            flow = active[id] = taken
+        if phase == _LAST:
+            del active[id]
+        slices.append(place)
+        ids.append(flow)
+    return np.array(slices, np.int64), np.array(ids, np.uint64), taken

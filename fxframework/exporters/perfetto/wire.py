@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["FIXED64", "Messages", "integer", "interleave", "message", "string", "tag", "varint"]
+__all__ = ["Messages", "integer", "interleave", "message", "string", "varint"]
 
 U8 = NDArray[np.uint8]
 VARINT, FIXED64, LENGTH = 0, 1, 2
@@ -84,11 +84,6 @@ class Messages:
         matrix = np.ascontiguousarray(values).view(np.uint8).reshape(self.rows, 8)
         shown = np.ones(self.rows, np.bool_) if present is None else present
         return self._append(matrix, np.broadcast_to(shown[:, None], matrix.shape))
-
-    def bytes8(self, values: NDArray[np.uint64]) -> Messages:
-        """Append eight bytes of each value without a key."""
-        matrix = np.ascontiguousarray(values, "<u8").view(np.uint8).reshape(self.rows, 8)
-        return self._append(matrix, np.ones(matrix.shape, np.bool_))
 
     def padded(self, number: int, matrix: U8, sizes: NDArray[np.int64]) -> Messages:
         """Append a field of bytes: the first ``sizes`` of each row of a (rows, width) matrix.
