@@ -61,7 +61,7 @@ def sniff_buffer(probe: Probe) -> Confidence:
         return Confidence.NONE
     if len(probe.head) < BUFFER_HEADER_BYTES:
         return Confidence.LIKELY
-    from fx_trace.write.buffer import BufferHeader  # loads what will read the file in any case
+    from fx_trace.read.buffer import BufferHeader  # loads what will read the file in any case
 
     faults = BufferHeader.unpack(probe.head).check(probe.size)
     return Confidence.LIKELY if faults else Confidence.CERTAIN

@@ -11,9 +11,10 @@ from hypothesis import strategies as st
 
 from fx_trace import layout
 from fx_trace.read import records as r
+from fx_trace.read.buffer import BufferHeader
 from fx_trace.read.image import open_buffer
 from fx_trace.write.arguments import Koid, Pointer
-from fx_trace.write.buffer import BufferHeader, TraceBuffer
+from fx_trace.write.buffer import TraceBuffer
 from fx_trace.write.writer import TraceWriter
 from fxframework.errors import Severity, WriteRefusedError
 from fxframework.io.memory import BytesMemory

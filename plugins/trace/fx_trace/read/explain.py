@@ -45,7 +45,7 @@ def explain_buffer(source: Source, offset: int) -> list[FieldView]:
     Of the header all fields are given; unused space and damage as ``explain`` gives them.
     """
     from fx_trace.layout import BUFFER_HEADER
-    from fx_trace.write.buffer import HEADER, PADDING, RECORDS, Image
+    from fx_trace.read.buffer import HEADER, PADDING, RECORDS, Image
 
     check_offset(source, offset)
     explainer = _Explainer(source.data, offset, big_endian=False)

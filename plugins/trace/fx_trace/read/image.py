@@ -18,6 +18,15 @@ from numpy.typing import NDArray
 from fx_trace import layout
 from fx_trace import numbers as n
 from fx_trace.layout import BUFFER_HEADER, BUFFER_HEADER_BYTES, BufferingMode, buffer_field_offset
+from fx_trace.read.buffer import (
+    DAMAGED,
+    DROPPED_AT,
+    HEADER,
+    PADDING,
+    RECORDS,
+    BufferHeader,
+    Image,
+)
 from fx_trace.read.cursor import refusal
 from fx_trace.read.decoder import RecordDecoder, RecordEncoder
 from fx_trace.read.first_pass import TracePass
@@ -33,15 +42,6 @@ from fx_trace.read.records import (
     from_json,
 )
 from fx_trace.read.scanner import Scanner
-from fx_trace.write.buffer import (
-    DAMAGED,
-    DROPPED_AT,
-    HEADER,
-    PADDING,
-    RECORDS,
-    BufferHeader,
-    Image,
-)
 from fxframework.io.limits import Limits
 from fxframework.io.sink import Sink
 from fxframework.io.source import CHUNK, Source, spool_file
