@@ -105,10 +105,10 @@ class ReadsBack:
         return content
 
     def _open(self, data: bytes) -> Any:
-        """The capture, of what is detected if that is of the family: a trace buffer, for instance."""
+        """The capture: of a trace buffer, for instance, where that is what is detected."""
         with contextlib.suppress(FxError):
             capture = fxf.open(data, **self._options)
-            if capture.code_prefix == _PREFIXES.get(self.format):
+            if getattr(capture, "code_prefix", "") == _PREFIXES.get(self.format):
                 return capture
             capture.close()
         return fxf.open(data, format=self.format, **self._options)

@@ -43,6 +43,11 @@ class Names:
             frame = self._known[address] = self._frame(address)
         return frame
 
+    def start_of(self, address: int) -> int:
+        """Where the function begins that an address is in; the address itself where none does."""
+        frame = self.frame(address)
+        return address - frame.offset if frame.function else address
+
     def _frame(self, address: int) -> Frame:
         name, offset = "", 0
         at = bisect.bisect_right(self._starts, address) - 1

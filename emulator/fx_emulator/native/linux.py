@@ -81,7 +81,8 @@ class Linux:
     # --- files ---
 
     def _text(self, at: int) -> str:
-        return self.machine.space.read_string(at).decode(errors="replace")
+        text: str = self.machine.space.read_string(at).decode(errors="replace")
+        return text
 
     def _find(self, path: str) -> bytearray | None:
         if path not in self.files:

@@ -127,6 +127,7 @@ class Machine:
         self.pc = self.engine.reader("rip")
         """Address of the instruction that runs."""
         self.order = StoreBuffers(self) if memory_order == "tso" else None
+        self._halts: dict[int, bool] = {}
         self.ordering: set[int] = set()
         """Addresses of locked instructions and fences; only where there are store buffers."""
         self.linux: Any = None
@@ -668,6 +669,8 @@ class Machine:
         if status:
             raise self._faulted(status)
         if thread.pc != _EXIT:
+            if self._halted(thread.pc):
+                raise self.error("HLT, a privileged instruction: what follows is not meant to run")
             return Stopped()
         result = self.engine.get("rax")
         if thread.depth:
@@ -676,6 +679,19 @@ class Machine:
             return Stopped()
         thread.finished, thread.result = True, result
         return Finished(result)
+
+    def _halted(self, pc: int) -> bool:
+        """Whether the engine stopped behind HLT, which it does without saying so."""
+        if self._code(pc - 1, 1) != b"\xf4":
+            return False
+        if pc not in self._halts:
+            at = self.names.start_of(pc - 1)
+            while at < pc - 1:
+                access = self.decoder.access(at)
+                at += access.size if access is not None else pc
+            # Else the byte ends another instruction.
+            self._halts[pc] = at == pc - 1
+        return self._halts[pc]
 
     def _forget_causes(self) -> None:
         """Callbacks say why the engine stops."""

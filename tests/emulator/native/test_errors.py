@@ -44,6 +44,7 @@ def line_of(text: str) -> int:
         ("avx512", "the emulated CPU has no AVX-512; build with -march=x86-64"),
         ("avx2", "the emulated CPU has no AVX; build with -march=x86-64"),
         ("privileged", "the target has no Linux"),
+        ("halt", "HLT, a privileged instruction"),
         ("call_abort", r"abort\(\) was called"),
         ("free_twice", "freed twice"),
     ],
@@ -119,6 +120,41 @@ def test_a_store_beyond_a_memory_is_found(program: NativeProgram, word: int) -> 
         program.call("overrun", memory, 512)
     with pytest.raises(NativeError, match="unmapped"):
         program.call("overrun", memory, -1)
+
+
+def test_code_of_any_bytes_ends_with_an_error_or_a_result(tmp_path: Path) -> None:
+    """In another process: an engine that crashes takes Python with it."""
+    script = tmp_path / "run.py"
+    script.write_text(
+        "import random, struct, subprocess, sys\n"
+        "from pathlib import Path\n"
+        "from fx_emulator.native import NativeError\n"
+        "from fx_emulator.target import Target\n"
+        "data = Path(sys.argv[1]).read_bytes()\n"
+        "mark = b'\\x90' * 64\n"
+        "at = data.index(mark)\n"
+        "ends = set()\n"
+        "for seed in range(400):\n"
+        "    chance = random.Random(seed)\n"
+        "    rare = b'\\x0f\\xf3\\x48\\xc5\\x62\\xcd\\xff'\n"
+        "    code = bytes(chance.choice((*rare, *chance.randbytes(14))) for _ in range(64))\n"
+        "    path = Path(sys.argv[1]).with_name('fuzzed.so')\n"
+        "    path.write_bytes(data[:at] + code + data[at + 64:])\n"
+        "    with Target() as target:\n"
+        "        try:\n"
+        "            target.load(path).call('any', 1, 2, budget=2000)\n"
+        "            ends.add('returned')\n"
+        "        except NativeError as error:\n"
+        "            ends.add(str(error)[13:40])\n"
+        "print(len(ends))\n"
+    )
+    source = tmp_path / "a.c"
+    source.write_text('void any(void) { __asm__ volatile(".fill 64, 1, 0x90"); }\n')
+    path = build(source, tmp_path / "a.so")
+    command = [sys.executable, str(script), str(path)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=200, check=False)
+    assert done.returncode == 0, done.stderr
+    assert int(done.stdout) > 5
 
 
 # --- Faults of the target -----------------------------------------------------------------------

@@ -110,6 +110,34 @@ def test_the_library_of_the_target(program: NativeProgram) -> None:
     assert out.read(0, 6) == b"text\0-"
 
 
+def test_functions_have_lines(program: NativeProgram) -> None:
+    lines = FEATURES.read_text().splitlines()
+    for name, text in (("count", "int count(void)"), ("many", "int many("), ("heap", "long heap(")):
+        frame = program.machine.names.frame(program.symbols[name])
+        wanted = next(number for number, line in enumerate(lines, 1) if text in line)
+        assert (frame.function, frame.file, frame.line) == (name, "features.c", wanted)
+
+
+def test_a_package_gives_functions(
+    tmp_path: Path, target: Target, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from fx_emulator.native import known_calls
+
+    class Point:
+        name = "mine"
+
+        @staticmethod
+        def load() -> dict[str, object]:
+            return {"board_led": lambda number: number * 2}
+
+    known_calls.known_calls.cache_clear()
+    monkeypatch.setattr(known_calls, "entry_points", lambda group: [Point])
+    source = tmp_path / "a.c"
+    source.write_text("int board_led(int); int f(void) { return board_led(21); }\n")
+    assert target.load(build(source, tmp_path / "a.so")).call("f") == 42
+    known_calls.known_calls.cache_clear()
+
+
 # --- What is refused -----------------------------------------------------------------------------
 
 
@@ -159,6 +187,22 @@ def test_all_unresolved_symbols_are_named_at_once(tmp_path: Path, target: Target
     given = {"first": lambda: 1, "zx_frob": lambda: 20, "second": b"\x2c\x01\0\0"}
     program = target.load(path, symbols=given | {"strlem": lambda _at: 4000})
     assert program.call("f") == 4321
+
+
+def test_unknown_relocations_are_named(tmp_path: Path, target: Target) -> None:
+    source = tmp_path / "a.c"
+    source.write_text("extern int x; int f(void) { return x; }\n")
+    path = build(source, tmp_path / "a.o", kind="object")
+    data = bytearray(path.read_bytes())
+    from elftools.elf.elffile import ELFFile
+
+    with path.open("rb") as file:
+        section = ELFFile(file).get_section_by_name(".rela.text")
+        at = section["sh_offset"] + 8
+    data[at : at + 4] = (200).to_bytes(4, "little")
+    path.write_bytes(data)
+    with pytest.raises(LoadError, match="unknown relocations: type 200"):
+        target.load(path, symbols={"x": bytes(4)})
 
 
 def test_symbols_that_nobody_asks_for_are_refused(built: Builder, target: Target) -> None:

@@ -20,6 +20,7 @@ int divide(int a, int b) { return a / b; }
 void avx512(void) { __asm__ volatile(".byte 0x62,0xf1,0x7c,0x48,0x58,0xc0"); }  // vaddps %zmm0, %zmm0, %zmm0
 void avx2(void) { __asm__ volatile(".byte 0xc5,0xfd,0xfe,0xc0"); }              // vpaddd %ymm0, %ymm0, %ymm0
 void privileged(void) { __asm__ volatile("syscall" ::: "rcx", "r11", "memory"); }
+void halt(void) { __asm__ volatile("hlt"); }
 void call_abort(void) { abort(); }
 void fail(int n) { assert(n == 42); }
 void free_twice(void) { char *volatile p = malloc(8); free(p); free(p); __asm__ volatile(""); }
