@@ -14,6 +14,7 @@ from fx_log.sample import TAGS, sample
 from fxframework.errors import LimitError, StrictError, UsageError
 from fxframework.io.limits import Limits
 from fxframework.io.source import Source
+from fxframework.kernels import native
 from fxframework.model.capture import OpenRequest
 
 from .logs import entry, log, manifest, packet, ring, stream, text_log
@@ -325,3 +326,13 @@ def test_damage_does_not_hide_the_sound_records_around_it() -> None:
     sound = [record for record in opened(data).records() if record.record == "log"]
     assert len(sound) == 50
     assert capture.summary().kinds["damaged"] == 50
+
+
+def test_a_fault_in_every_packet_is_counted_and_not_listed() -> None:
+    packets = 500_000 if native.is_compiled("fx_log.read.packets") else 5_000
+    data = stream([]) + bytes(4 * packets)
+    capture = opened(data, OPEN["log-legacy-stream"])
+    summary = capture.summary()
+    assert summary.kinds == {"stream_header": 1, "damaged": packets}
+    assert capture.diagnostics.counts["FXL0601"] == packets
+    assert sum(each.code == "FXL0601" for each in capture.diagnostics) == 1000
