@@ -251,13 +251,9 @@ class TreeRows:
 
         def places() -> SlotPlaces:
             if not made:
-                made.append(SlotPlaces(starts, first, (at, stop)))
+                made.append(SlotPlaces(units.data, starts, first, (at, stop)))
                 made[0].run()
             return made[0]
-
-        def offsets() -> I64:
-            bounds = np.clip(self.first_slot[first : last + 1], at, stop)
-            return np.repeat(layout.UNIT * units.astype(np.int64), bounds[1:] - bounds[:-1])
 
         def numbers(wanted: int) -> I64:
             if not seen >> wanted & 1:
@@ -276,7 +272,7 @@ class TreeRows:
             return np.asarray(slots.values)
 
         return {
-            "offset": offsets,
+            "offset": lambda: np.asarray(places().offset),
             "parent": lambda: np.asarray(places().parent),
             "slot": lambda: np.asarray(places().slot),
             "int": lambda: numbers(tables.INT_ARRAY),

@@ -38,10 +38,12 @@ cdef class SlotStrings(Kernel):
     cdef long long string(self, long long begin, long long slot) noexcept nogil
 
 cdef class SlotPlaces(Kernel):
+    cdef const int[::1] units
     cdef const long long[::1] starts
     cdef long long rows, row, first, stop
     cdef readonly long long[::1] parent
     cdef readonly int[::1] slot
+    cdef readonly long long[::1] offset
 
     cdef long long step(self) except? -1 nogil
     @cython.final

@@ -118,12 +118,17 @@ class SlotStrings(Kernel):
 
 
 class SlotPlaces(Kernel):
-    """The row of the array (int64) of each slot, and which of its slots it is (int32).
+    """Of each slot: the row of its array (int64), which of the array's slots it is (int32), and the
+    byte offset of the array's block (int64).
 
-    ``starts`` (int64) has the first slot of each row from ``row`` on.
+    ``starts`` (int64) has the first slot of each row from ``row`` on, ``units`` (int32) the units
+    of the rows' blocks.
     """
 
-    def __init__(self, starts: memoryview, row: int, bounds: tuple[int, int]) -> None:
+    def __init__(
+        self, units: memoryview, starts: memoryview, row: int, bounds: tuple[int, int]
+    ) -> None:
+        self.units = memoryview(units)
         self.starts = memoryview(starts)
         self.rows = len(starts) - 1
         self.row = row
@@ -131,9 +136,10 @@ class SlotPlaces(Kernel):
         self.stop = bounds[1]
         self.parent = room(bounds[1] - bounds[0], "i8")
         self.slot = room(bounds[1] - bounds[0], "i4")
+        self.offset = room(bounds[1] - bounds[0], "i8")
 
     def step(self) -> int:
-        """Fill both columns."""
+        """Fill the columns."""
         row = 0
         while row < self.rows:
             self.array(row)
@@ -141,7 +147,7 @@ class SlotPlaces(Kernel):
         return 0
 
     def array(self, row: int) -> int:
-        """Fill both columns with the slots of a row."""
+        """Fill the columns with the slots of a row."""
         at = max(self.starts[row], self.first)
         slot = at - self.starts[row]
         size = min(self.starts[row + 1], self.stop) - at
@@ -150,6 +156,11 @@ class SlotPlaces(Kernel):
         index = 0
         while index < size:
             self.parent[to + index] = number
+            index += 1
+        number = 16 * self.units[row]
+        index = 0
+        while index < size:
+            self.offset[to + index] = number
             index += 1
         index = 0
         while index < size:

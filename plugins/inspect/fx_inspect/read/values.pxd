@@ -37,7 +37,7 @@ cdef class Values(Kernel):
     @cython.final
     @cython.locals(
         payload=cython.longlong, target=cython.longlong, disposition=cython.longlong,
-        content=cython.longlong,
+        content=cython.longlong, fault=cython.int,
     )
     cdef int read_link(self, long long record, long long unit) except -1 nogil
     @cython.final
@@ -72,6 +72,7 @@ cdef class Values(Kernel):
     @cython.locals(start=cython.int, string=cython.longlong)
     cdef long long find_name(self, long long unit) noexcept nogil
     @cython.final
+    @cython.locals(start=cython.int, string=cython.longlong)
     cdef long long find_string(self, long long unit) noexcept nogil
     @cython.final
     @cython.locals(start=cython.int)

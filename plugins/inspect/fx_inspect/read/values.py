@@ -103,8 +103,8 @@ class Values(Kernel):
         if self.parent < self.scan.units:
             self.children[self.parent] += 1
         target = (word >> self.scan.name_at) & self.scan.index_mask
-        self.refer(target)
         if type == codes.TOMBSTONE:
+            self.refer(target)
             children = self.words[2 * unit + 1]
             self.notes.add(codes.DELETED_WITH_VALUES, UNIT * unit, record, children)
             return 0
@@ -143,12 +143,13 @@ class Values(Kernel):
         payload = self.words[2 * unit + 1]
         target = payload & LOW20
         disposition = (payload >> 60) & 15
-        self.refer(target)
-        if self.fault == 0:
-            content = self.find_name(target)
-            if self.fault != 0:
-                self.fault = codes.NO_CONTENT
-                self.about = target
+        fault = self.fault
+        content = self.find_name(target)
+        if fault != 0:
+            self.fault = fault
+        elif content < 0:
+            self.fault = codes.NO_CONTENT
+            self.about = target
         if self.fault != 0:
             return self.drop(record, unit)
         if disposition > codes.INLINE:
@@ -177,7 +178,6 @@ class Values(Kernel):
                 self.about = format
             return self.drop(record, unit)
         target = (payload >> 32) & LOW28
-        self.refer(target)
         string = self.find_string(target)
         if string < 0:
             if self.fault == 0:
@@ -231,9 +231,8 @@ class Values(Kernel):
         slot = 0
         while slot < count:
             target = (self.words[2 * unit + 2 + (slot >> 1)] >> (32 * (slot & 1))) & LOW32
-            self.refer(target)
+            string = self.find_string(target)
             if target != 0:
-                string = self.find_string(target)
                 if string < 0:
                     if wrong < 0:
                         wrong = slot
@@ -270,23 +269,37 @@ class Values(Kernel):
     # --- Strings ----------------------------------------------------------------------------------
 
     def find_name(self, unit: int) -> int:
-        """The string that is the name at a unit; -1 if there is none, and ``fault`` says why."""
+        """The string that is the name at a unit, counted as a reference to it.
+
+        -1 if there is none; ``fault`` says why.
+        """
         start = self.scan.starts[unit] if unit < self.scan.units else 0
-        if start == codes.NAME + 1:
+        if start == codes.STRING + 1 or start == codes.NAME + 1:
             string = self.scan.numbers[unit]
-            if self.string_length[string] >= 0:
+            self.refs[string] += 1
+            if start == codes.NAME + 1:
+                if self.string_length[string] >= 0:
+                    return string
+                self.fault = codes.NAME_PAST_ITS_BLOCK
+            elif unit > 0:
                 return string
-            self.fault = codes.NAME_PAST_ITS_BLOCK
-        elif start == codes.STRING + 1 and unit > 0:
-            return self.scan.numbers[unit]
+            else:
+                self.fault = codes.NAME_OF_ANOTHER_TYPE
         else:
             self.fault = codes.NAME_NOWHERE if start == 0 else codes.NAME_OF_ANOTHER_TYPE
         return -1
 
     def find_string(self, unit: int) -> int:
-        """The STRING_REFERENCE at a unit; -1 if there is none. Unit 0 has none."""
-        if unit > 0 and unit < self.scan.units and self.scan.starts[unit] == codes.STRING + 1:
-            return self.scan.numbers[unit]
+        """The STRING_REFERENCE at a unit; -1 if there is none. Unit 0 has none.
+
+        The string there, a NAME too, is counted as referred to.
+        """
+        start = self.scan.starts[unit] if unit < self.scan.units else 0
+        if start == codes.STRING + 1 or start == codes.NAME + 1:
+            string = self.scan.numbers[unit]
+            self.refs[string] += 1
+            if unit > 0 and start == codes.STRING + 1:
+                return string
         return -1
 
     def refer(self, unit: int) -> int:
