@@ -118,9 +118,9 @@ class SlotStrings(Kernel):
 
 
 class SlotPlaces(Kernel):
-    """Of each slot: the row of its array (int64), which of the array's slots it is (int32), and the
-    byte offset of the array's block (int64).
+    """Where slots are: their array, their place in it, and the byte offset of its block.
 
+    ``parent`` (int64) is the row of the array, ``slot`` (int32) counts from 0, ``offset`` is int64.
     ``starts`` (int64) has the first slot of each row from ``row`` on, ``units`` (int32) the units
     of the rows' blocks.
     """
