@@ -298,7 +298,7 @@ def _json_rows(screen: Screen, batch: Table) -> Iterator[bytes]:
 
 
 def _exact(batch: Table, name: str) -> list[Any]:
-    """A column's values; doubles that JSON cannot hold as CONTRACTS §3 writes them."""
+    """A column's values; doubles that JSON cannot hold as record JSON writes them."""
     values = batch.plain(name)
     if batch.schema.column(name).kind[0] != "f":
         return values

@@ -55,7 +55,7 @@ BY = {
 def command(session: Session, by: str, show: int, first: str, second: str) -> ExitCode:
     """Show what differs between two captures of one format.
 
-    Records are the same where they say the same, wherever they stand and whatever indexes they
+    Records are the same if their contents are, whatever their place and whatever indexes they
     use. Captures of a state, such as a tree of properties, are compared by its entries instead:
     by what they say of each path. By name, rows of the tables are counted, slices and counters
     also measured, and processes and threads compared. The exit status is 0 where all is the same,

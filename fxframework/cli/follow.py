@@ -73,7 +73,7 @@ def follow(
         with file:
             reading = _Reading(session, file, str(path), show)
             with session.open(text, also=also, strict=False) as whole:
-                # A new file is of the same format, however little of it stands there yet.
+                # A new file is of the same format, however little of it is there yet.
                 text = f"{whole.format}:{path}"
                 reading.begin(whole, choose(whole))
             session.screen.flush()
@@ -94,7 +94,7 @@ def follow(
 
 
 def _path_of(session: Session, text: str) -> Path:
-    """The path of what is to be followed; UsageError where it is no plain file."""
+    """The path of the file to follow. Raises UsageError for what is not a plain file."""
     path = session.named(text)[1]
     if path == "-" or "://" in path or (Path(path).exists() and not Path(path).is_file()):
         raise UsageError(
@@ -119,7 +119,7 @@ class _Reading:
         self._at = 0
         """Offset in the file up to which there are whole records, which were shown."""
         self._before = b""
-        """What must stand before what follows there."""
+        """The bytes that must precede what follows."""
         self._tried = 0
         """Size of the file when it was last read."""
         self._piece = PIECE
@@ -134,7 +134,7 @@ class _Reading:
                 remedy="follow the file that its writer writes",
             )
         reader = session.host.reader(whole.format)
-        # A record that is not whole yet is no loss, so that losses are looked at here.
+        # An incomplete record is not a loss yet, so losses are checked here.
         request = attrs.evolve(whole.request, strict=False)
         self._open = lambda source: reader.open(source, request)
         self._selection = selection
@@ -219,7 +219,7 @@ class _Reading:
 class Appended(View):
     """The rows and records of a stretch of a capture's bytes, with the offsets of the file.
 
-    Those from byte ``first`` up to ``stop`` of the capture, which stand ``shift`` bytes further
+    Those from byte ``first`` up to ``stop`` of the capture, which are ``shift`` bytes further
     in the file.
     """
 

@@ -24,7 +24,7 @@ TIMES = frozenset({"since", "until"})
 
 
 def _store(ctx: click.Context, param: click.Parameter, value: Any) -> None:
-    """Keep an option with the session: it may stand before or after the command's name."""
+    """Keep an option with the session: it may come before or after the command's name."""
     settings = ctx.ensure_object(Session).settings
     if param.name == "option":
         settings.options.update(map(key_value, value))

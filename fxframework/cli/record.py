@@ -60,7 +60,7 @@ findings = {findings}
     metavar="SCENARIO",
     help="The scenario; the capture comes beside it. Default: NAME.toml here.",
 )
-@click.option("--force", is_flag=True, help="Replace files that stand there.")
+@click.option("--force", is_flag=True, help="Replace existing files.")
 @click.argument("file", metavar="FILE", shell_complete=complete.files)
 def command(session: Session, out: Path | None, force: bool, file: str) -> ExitCode:
     """Write the scenario that replays a capture byte for byte.

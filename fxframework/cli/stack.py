@@ -65,7 +65,7 @@ def command(
 
     Below it, the stacks that took the most time by themselves, and those that were called most
     often. Several FILEs are added up, with functions identified by name. With --json all of the
-    tree is given, whatever its depth: a parent stands before its children.
+    tree is given, whatever its depth: a parent precedes its children.
     """  # fmt: skip
     from fxframework.analysis.tree import call_tree, merged
 

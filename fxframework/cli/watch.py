@@ -150,7 +150,7 @@ class _Watch:
         from fxframework.io.source import Source
 
         settings = self._session.settings
-        # Not Source.open: these bytes are no gzip.
+        # Not Source.open: these bytes are not gzip.
         source = Source(np.frombuffer(snapshot.data, np.uint8), name=str(self._path))
         return self._session.host.read(
             source, self._reader, strict=settings.strict, options=settings.options

@@ -153,7 +153,7 @@ class _File:
         """Nothing is held back here."""
 
     def close(self) -> None:
-        """The sink is committed by whoever opened it."""
+        """The sink is committed by the code that opened it."""
 
     def tell(self) -> int:
         """Bytes written so far."""

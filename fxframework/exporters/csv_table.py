@@ -52,7 +52,7 @@ def open_export(sink: Sink, options: Mapping[str, Any]) -> ExportSession:
     delimiter = "\t" if options["delimiter"] == "tab" else options["delimiter"]
     if len(delimiter) != 1 or delimiter in '"\r\n':
         raise UsageError(
-            f"{delimiter!r} cannot stand between fields",
+            f"{delimiter!r} cannot separate fields",
             remedy="-o delimiter takes one character, or `tab`",
         )
     return _CsvExport(sink, delimiter, options)

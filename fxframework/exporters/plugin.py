@@ -150,7 +150,7 @@ def fx_exporters() -> Iterable[Exporter]:
                     name="delimiter",
                     type=str,
                     default=",",
-                    help="what stands between two fields: one character, or `tab`",
+                    help="separator of fields: one character, or `tab`",
                 ),
                 Option(
                     name="threads",

@@ -358,7 +358,7 @@ class OpaqueRecord:
 
 
 class OpaqueCapture(Capture):
-    """What `-f records` gives for bytes that are no records file: one damaged record."""
+    """What `-f records` gives for bytes that are not a records file: one damaged record."""
 
     format = "records"
 

@@ -66,7 +66,7 @@ class _SpeedscopeExport:
         self._dropped[ASYNCHRONOUS] += calls.asynchronous
         self._dropped[UNFINISHED] += int((length < 0).sum())
         names = thread_names(capture)
-        # Of calls that begin at one time, one stands behind the call that it is made by.
+        # Of calls that begin at one time, one follows its caller.
         order = np.lexsort((chosen, table.array("depth")[chosen], start, calls.thread))
         threads = calls.thread[order]
         for some in np.split(order, np.flatnonzero(np.diff(threads)) + 1):

@@ -602,7 +602,7 @@ def _parents(table: Table) -> I64:
 def _first_rows(table: Table) -> I64:
     """For each row of `slices`, the least row of it and of those within it that begin with it.
 
-    Complete events may stand in the file before the one around them, which begins first.
+    Complete events may precede the enclosing one in the file, which begins first.
     """
     first: I64 = table.array("row").astype(np.int64)
     parents, start = _parents(table), table.array("ts")

@@ -88,7 +88,7 @@ class Messages:
     def padded(self, number: int, matrix: U8, sizes: NDArray[np.int64]) -> Messages:
         """Append a field of bytes: the first ``sizes`` of each row of a (rows, width) matrix.
 
-        Where that is none of them, there is no field.
+        If it is not one of them, there is no field.
         """
         self.constant(tag(number, LENGTH), sizes > 0)
         self._raw_varints(sizes, sizes > 0)

@@ -607,7 +607,7 @@ class Scan(OtherRecords):
         return 0
 
     def priority(self, name: int, value: int) -> int:
-        """The weights of a scheduling record stand among its arguments."""
+        """The weights of a scheduling record are among its arguments."""
         row = self.sched.rows - 1
         if self.subtype == SCHED_SWITCH:
             if name == self.incoming_weight:

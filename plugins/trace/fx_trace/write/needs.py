@@ -166,7 +166,7 @@ class Needs(Kernel):
                     self.end = pos + size
                     self.record(kind, word)
             pos += size
-        # What an object needs stands before it, so that from the end each is settled in one go.
+        # What an object needs precedes it, so that from the end each is settled in one go.
         link = self.links.rows - 1
         while link >= 0:
             if self.mark[self.links.owner[link]]:
