@@ -61,10 +61,12 @@ def options(ctx: click.Context, _param: click.Parameter, incomplete: str) -> Ite
     from fxframework.registry import LIMIT_OPTIONS
 
     host = _host(ctx)
-    readers, writers = host.readers.values(), host.writers.values()
-    known = [*LIMIT_OPTIONS]
-    for options in (one.options for one in (*readers, *writers, *host.exporters)):
-        known += options
+    known = [
+        *LIMIT_OPTIONS,
+        *(option for reader in host.readers.values() for option in reader.options),
+        *(option for writer in host.writers.values() for option in writer.options),
+        *(option for exporter in host.exporters for option in exporter.options),
+    ]
     return _matching(((f"{option.name}=", option.help) for option in known), incomplete)
 
 

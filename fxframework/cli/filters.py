@@ -38,9 +38,10 @@ def _with(command: Callable[..., Any], options: Sequence[Choice]) -> Callable[..
         fields = {field: given.pop(field) for field, _ in options}
         return command(*arguments, **given, names=Selection(**fields))
 
+    made: Callable[..., Any] = with_names
     for _, option in reversed(options):
-        with_names = option(with_names)
-    return with_names
+        made = option(made)
+    return made
 
 
 def _severity(text: str) -> int:

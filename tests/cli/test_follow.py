@@ -246,7 +246,7 @@ def test_what_cannot_be_followed_is_refused(
         ([lines], "cannot be followed"),
         (["--table", "logs", path], "--table"),
         (["--json", path], "--json"),
-        (["--severity", "no", path], "no severity"),
+        (["--severity", "no", path], "unknown severity"),
         (["--thread", "main", path], "--pid"),
     ):
         done = run_cli("cat", "-F", *arguments, host=host)
