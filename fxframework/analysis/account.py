@@ -131,7 +131,7 @@ def _unmatched(capture: Capture, *, per_thread: bool) -> Counter[tuple[str, str 
         if category < 0 or not mine.any():
             continue
         codes = batch.array("name")[mine].tolist()
-        texts = capture.strings.texts()
+        texts = capture.strings
         threads = batch.array("thread")[mine].tolist()
         for code, thread in zip(codes, threads, strict=True):
             if code >= 0:

@@ -231,7 +231,7 @@ def _functions(capture: Capture, column: Column, distinct: NDArray[Any]) -> list
     if own is not None and column.name == own.function:
         return _numbered(capture.table(own.functions), numbers)
     if column.kind == "code":
-        texts = capture.strings.texts()
+        texts = capture.strings
         return [Function(texts[code] if code >= 0 else NAMELESS) for code in numbers]
     names: Mapping[int, str] = thread_names(capture) if column.name == "thread" else column.values
     return [Function(names.get(number) or str(number)) for number in numbers]

@@ -116,7 +116,7 @@ def _arguments(table: Table, args: Table) -> dict[str, Any]:
             f"are more than {CELLS:,} values",
             remedy="join the table `args` yourself, or select fewer rows first",
         )
-    texts = table.pool.texts()
+    texts = table.pool
     columns: dict[str, Any] = {}
     bounds = [*starts.tolist(), names.size]
     for code, start, stop in zip(distinct.tolist(), bounds, bounds[1:], strict=False):
@@ -170,7 +170,7 @@ class _Values:
 
     def _texts(self, pool: StringPool) -> pa.Array:
         """Values of several types, as strings."""
-        texts = pool.texts()
+        texts = pool
         out: list[str | None] = [None] * self._count
         values = zip(
             self._to.tolist(),

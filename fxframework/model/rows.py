@@ -128,7 +128,7 @@ def category_mask(selection: Selection, capture: HasTables) -> Bools | None:
         if any(column.name == "category" for column in schema.columns):
             for batch in capture.batches(name):
                 used.update(np.unique(batch.array("category")).tolist())
-    texts = capture.strings.texts()
+    texts = capture.strings
     known = sorted({texts[code] for code in used if code >= 0})
     for pattern in selection.categories:
         if not hidden and not any(name_fits(text, pattern) for text in known):
@@ -163,7 +163,7 @@ def function_mask(selection: Selection, capture: HasTables) -> Bools | None:
             used = grown
         if name == "slices":
             known = np.flatnonzero(used).tolist()
-    texts = capture.strings.texts()
+    texts = capture.strings
     for pattern in selection.functions:
         if not any(name_fits(texts[code], pattern) for code in known):
             raise _nothing("function", pattern, sorted(texts[code] for code in known))

@@ -165,8 +165,7 @@ class Table:
         column = self[name]
         if isinstance(column, TextColumn):
             return list(column)
-        pool: list[str | None] = [*self.pool.texts(), None]
-        return [pool[code] for code in column.tolist()]
+        return self.pool.take(column)
 
     def plain(self, name: str) -> list[Any]:
         """A column as people and text formats read it, as plain Python values.

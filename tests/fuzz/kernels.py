@@ -1,16 +1,17 @@
-"""Fuzz the compiled decoders: ``python tests/fuzz/kernels.py --seconds 600 trace log inspect xray``.
+"""Fuzz the compiled decoders: ``python tests/fuzz/kernels.py --seconds 600 trace log``.
 
 Meant for kernels built with sanitizers: ``.ci/sanitized PYTHON tests/fuzz/kernels.py …`` in an
-environment whose wheel was built with ``FXF_SANITIZE=address,undefined``. Inputs are real and typical
-captures of a few hundred bytes to some kilobytes, with bytes flipped, words replaced, stretches cut
-out, doubled and exchanged. Each is decoded by kernels whole: the first pass, every table, and each
-hundredth time in batches and as a part. Anything but a result or an FxError ends it, and the input
-is kept. It prints how many inputs were decoded.
+environment whose wheel was built with ``FXF_SANITIZE=address,undefined``. Inputs are real and
+typical captures of a few hundred bytes to some kilobytes, with bytes flipped, words replaced,
+stretches cut out, doubled and exchanged. The kernels read each of them whole, for one in eight all tables are
+made, for one in a hundred all batches. Anything but a result or an FxError ends it; the file of
+``--keep`` has the input, after its length in 8 bytes. It prints how many inputs were decoded.
 """
 
 from __future__ import annotations
 
 import argparse
+import mmap
 import random
 import sys
 import time
@@ -28,6 +29,7 @@ from fxframework.registry import Reader, parse_options
 CONFORMANCE = Path(__file__).parents[1] / "conformance"
 LARGEST = 4096
 """Bytes of a seed; larger captures are cut off there."""
+TABLES_EVERY, BATCHES_EVERY = 8, 101
 LIMITS = Limits(max_unpacked=1 << 20)
 WORDS = (0, 1, 0x7F, 0x80, 0xFF, 0xFFF, 0x7FFF, 0x8000, 0xFFFF, 0x7FFFFFFF, 0x80000000, 0xFFFFFFFF,
          1 << 62, (1 << 63) - 1, 1 << 63, (1 << 64) - 1)  # fmt: skip
@@ -41,10 +43,11 @@ FORMATS = {
 
 def seeds(host: Host, name: str) -> list[bytes]:
     """Real captures of a format's family, small ones whole, and typical ones."""
-    found = []
-    for path in sorted((CONFORMANCE / name).rglob("*")):
-        if path.is_file() and path.suffix not in {".json", ".py", ".md", ".txt", ".yaml", ".csv"}:
-            found.append(path.read_bytes()[:LARGEST])
+    found = [
+        path.read_bytes()[:LARGEST]
+        for path in sorted((CONFORMANCE / name).rglob("*"))
+        if path.is_file() and path.suffix not in {".json", ".py", ".md", ".txt", ".yaml", ".csv"}
+    ]
     for format in FORMATS[name]:
         sample = host.reader(format).sample
         if sample is not None:
@@ -93,12 +96,12 @@ def decoder(reader: Reader) -> Callable[[bytes, int], None]:
 
     def decode(data: bytes, number: int) -> None:
         with reader.open(Source.open(data, limits=LIMITS), request) as capture:
-            capture.summary()
-            for name in capture.schemas:
+            capture.scan()
+            for name in capture.schemas if number % TABLES_EVERY == 0 else ():
                 table = capture.table(name)
                 for column in table.columns:
                     len(table[column])
-        if number % 100 == 0:
+        if number % BATCHES_EVERY == 0:
             with reader.open(Source.open(data, limits=LIMITS), request) as capture:
                 for name in capture.schemas:
                     for batch in capture.batches(name, rows=7):
@@ -106,6 +109,13 @@ def decoder(reader: Reader) -> Callable[[bytes, int], None]:
                             len(batch[column])
 
     return decode
+
+
+def kept_in(path: Path) -> mmap.mmap:
+    """Memory for an input and its length before it, which outlives this process as a file."""
+    path.write_bytes(bytes(1 << 16))
+    with path.open("r+b") as file:
+        return mmap.mmap(file.fileno(), 0)
 
 
 def fuzz(name: str, seconds: float, seed: int, keep: Path) -> int:
@@ -116,11 +126,12 @@ def fuzz(name: str, seconds: float, seed: int, keep: Path) -> int:
     decoders = [decoder(host.reader(format)) for format in FORMATS[name]]
     end = time.monotonic() + seconds
     number = 0
+    kept = kept_in(keep)
     while time.monotonic() < end:
         data = mutated(chance, chance.choice(corpus), corpus)
         for decode in decoders:
             # Before, not after: a sanitizer ends the process.
-            keep.write_bytes(data)
+            kept[: 8 + len(data)] = len(data).to_bytes(8, "little") + data
             try:
                 decode(data, number)
             except FxError:

@@ -120,7 +120,7 @@ class Arguments:
         places = {row: place for place, row in enumerate(table.array("row").tolist())}
         columns = ("parent", "name", "type", "int", "uint", "float", "str")
         found: dict[int, list[str]] = {}
-        pool = self._capture.strings.texts()
+        pool = self._capture.strings
         for parent, name, kind, signed, unsigned, number, text in zip(
             *(self._table.array(column)[rows].tolist() for column in columns), strict=True
         ):
