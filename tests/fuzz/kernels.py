@@ -3,9 +3,9 @@
 Meant for kernels built with sanitizers: ``.ci/sanitized PYTHON tests/fuzz/kernels.py …`` in an
 environment whose wheel was built with ``FXF_SANITIZE=address,undefined``. Inputs are real and
 typical captures of a few hundred bytes to some kilobytes, with bytes flipped, words replaced,
-stretches cut out, doubled and exchanged. The kernels read each of them whole, for one in eight all tables are
-made, for one in a hundred all batches. Anything but a result or an FxError ends it; the file of
-``--keep`` has the input, after its length in 8 bytes. It prints how many inputs were decoded.
+stretches cut out, doubled and exchanged. The kernels read each of them whole; for one in eight all
+tables are made, for one in a hundred all batches. Anything but a result or an FxError ends it; the
+file of ``--keep`` has the input, after its length in 8 bytes. It prints how many were decoded.
 """
 
 from __future__ import annotations
