@@ -49,7 +49,7 @@ def test_help_loads_nothing_heavy() -> None:
         "import sys\n"
         "from fxframework.cli import main\n"
         "assert main(['--help']) == 0\n"
-        "heavy = {'numpy', 'numba', 'rich', 'orjson', 'cattrs', 'fx_trace.layout',"
+        "heavy = {'numpy', 'rich', 'orjson', 'cattrs', 'fx_trace.layout',"
         " 'fxframework.cli.info', 'fxframework.cli.doctor', 'fxframework.model.capture'}\n"
         "print(sorted(heavy & sys.modules.keys()), file=sys.stderr)\n"
     )
@@ -64,7 +64,7 @@ def test_other_light_commands_load_no_numpy(arguments: tuple[str, ...]) -> None:
         "import sys\n"
         "from fxframework.cli import main\n"
         f"assert main({list(arguments)!r}) == 0\n"
-        "sys.exit(bool({'numpy', 'numba'} & sys.modules.keys()))\n"
+        "sys.exit(bool({'numpy'} & sys.modules.keys()))\n"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=False)
     assert done.returncode == 0, done.stderr.decode()

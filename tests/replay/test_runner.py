@@ -366,7 +366,7 @@ def test_processes_and_hash_seeds_make_no_difference(tmp_path: Path) -> None:
     for seed in ("0", "1", "random"):
         done = subprocess.run(
             [sys.executable, "-c", code, str(Path(__file__).parent), str(boot)],
-            env={**os.environ, "PYTHONHASHSEED": seed, "FXF_NO_NUMBA": "1"},
+            env={**os.environ, "PYTHONHASHSEED": seed},
             capture_output=True, text=True, check=True,
         )  # fmt: skip
         found.add(done.stdout)

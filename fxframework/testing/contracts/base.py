@@ -28,7 +28,7 @@ from fxframework.testing.strategies import bit_flips, byte_strings, truncations
 __all__ = ["BATCH_SIZES", "Contract", "RoundTrips", "Sample", "open_bytes"]
 
 BATCH_SIZES = (1, 2, 3, 7, 64, 65536)
-HEAVY = ("numpy", "numba", "pyarrow", "orjson", "click", "rich")
+HEAVY = ("numpy", "pyarrow", "orjson", "click", "rich")
 """What a plugin's module must not import: `fxf --help` loads every one of them."""
 
 
