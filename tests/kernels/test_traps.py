@@ -18,6 +18,10 @@ KERNELS = sorted(
     if header.with_suffix(".py").exists()
 )
 LARGE = 1 << 31
+WIDE = re.compile(
+    r"^cdef (?:const )?(?:unsigned )?(?:long long|u?int64_t) (\w+(?:, \w+)*)$", re.MULTILINE
+)
+"""Names of module constants of 64 bits."""
 ATTRIBUTE = re.compile(
     r"^    cdef (?!.*\()(?:readonly |public )?(?:const )?[\w ]*?(?:\[::1\] )?(\w+(?:, \w+)*)$",
     re.MULTILINE,
@@ -35,6 +39,15 @@ def traps(source: str, header: str) -> Iterator[str]:
                         yield f"{node.lineno}: shifts a literal, which has the width of C's long"
                 case ast.Constant(int(value)) if abs(value) >= LARGE and value is not True:
                     yield f"{node.lineno}: {value:#x} is a Python object: name it in the header"
+    wide = {name.strip() for names in WIDE.findall(header) for name in names.split(",")}
+    # What __init__ alone uses may stay a number of Python.
+    used = {
+        part.id
+        for function in ast.walk(tree)
+        if isinstance(function, ast.FunctionDef) and function.name != "__init__"
+        for part in ast.walk(function)
+        if isinstance(part, ast.Name)
+    }
     for node in tree.body:
         if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
             large = [
@@ -43,8 +56,7 @@ def traps(source: str, header: str) -> Iterator[str]:
                 and abs(part.value) >= LARGE
             ]  # fmt: skip
             name = node.targets[0].id
-            typed = rf"^cdef (?:const )?(?:unsigned )?(?:long long|int64_t|uint64_t) {name}$"
-            if large and not re.search(typed, header, re.MULTILINE):
+            if large and name not in wide and name in used:
                 yield f"{node.lineno}: {name} has no type of 64 bits in the header"
     if re.search(r"\b(?<!long )long(?! long)\b(?!\w)", re.sub(r"cython\.\w+", "", header)):
         yield "0: the header has a C long, of 32 bits on Windows"
@@ -65,6 +77,11 @@ def class_traps(node: ast.ClassDef, declared: str) -> Iterator[str]:
         for part in (ast.walk(start) if start is not None else ())
         if isinstance(part, ast.Attribute) and isinstance(part.ctx, ast.Store)
     }
+    # Columns that a base class makes room for, by the names that the class lists.
+    for listed in (one for one in node.body if isinstance(one, ast.Assign)):
+        first |= {
+            str(part.value) for part in ast.walk(listed.value) if isinstance(part, ast.Constant)
+        }
     for names in ATTRIBUTE.findall(declared):
         for attribute in names.split(", "):
             if attribute not in first:
@@ -90,7 +107,10 @@ def test_no_kernel_has_a_trap(header: Path) -> None:
 BROKEN = {
     "shifts a literal": ("def f(n):\n    return 1 << n\n", ""),
     "0x80000000 is a Python object": ("def f(n):\n    return n & 0x80000000\n", ""),
-    "MASK has no type": ("MASK = 0xFFFFFFFF\n", "cdef int MASK\n"),
+    "MASK has no type": (
+        "MASK = 0xFFFFFFFF\ndef f(n):\n    return n & MASK\n",
+        "cdef int MASK\n",
+    ),
     "C long": ("", "cdef unsigned long x\n"),
     "A.b is not set": (
         "class A:\n    def __init__(self):\n        self.a = 1\n",
