@@ -274,6 +274,11 @@ def _enter(
 # --- Relocatable files -------------------------------------------------------------------------
 
 
+_DEBUG_SIZES = {1: 8, 2: 4, 10: 4, 11: 4, 17: 8, 21: 4, 24: 8}
+"""Bytes that a relocation of DWARF sections fills, by its type."""
+_RELATIVE_TYPES = {2, 24}
+
+
 class _Relocatable:
     """Lays out the sections of an object file, as a linker would."""
 
@@ -348,7 +353,7 @@ class _Relocatable:
             initialisers=initialisers,
             headers=0,
             header_count=0,
-            debug=self.patched(raw, table),
+            debug=self.patched(raw, every),
         )
 
     def lay_out(self) -> tuple[list[Chunk], int]:
@@ -395,16 +400,30 @@ class _Relocatable:
             symbol.address += self.placed.get(where, 0)
         return symbol
 
-    def patched(self, raw: list[Any], table: Any) -> Any:
-        """The file with its symbols and sections at their addresses, for DWARF."""
+    def patched(self, raw: list[Any], every: list[Symbol]) -> Any:
+        """The file with its sections at their addresses, and DWARF relocated."""
         header = self.file.header
         for number, address in self.placed.items():
             at = header["e_shoff"] + number * header["e_shentsize"] + 16
             self.data[at : at + 8] = address.to_bytes(8, "little")
-        for number, each in enumerate(raw):
-            where = each["st_shndx"]
-            if isinstance(where, int) and where in self.placed:
-                at = table["sh_offset"] + number * table["sh_entsize"] + 8
-                value = each["st_value"] + self.placed[where]
-                self.data[at : at + 8] = value.to_bytes(8, "little")
+        sections = list(self.file.iter_sections())
+        for section in sections:
+            if not isinstance(section, RelocationSection):
+                continue
+            number = section["sh_info"]
+            target = sections[number]
+            if not target.name.startswith((".debug_", ".eh_frame")):
+                continue
+            base = self.placed.get(number, 0)
+            for each in section.iter_relocations():
+                size = _DEBUG_SIZES.get(each["r_info_type"])
+                offset = each["r_offset"]
+                if size is None or offset + size > target["sh_size"]:
+                    continue
+                symbol = each["r_info_sym"]
+                value = (every[symbol].address if symbol < len(raw) else 0) + each["r_addend"]
+                if each["r_info_type"] in _RELATIVE_TYPES:
+                    value -= base + offset
+                at = target["sh_offset"] + offset
+                self.data[at : at + size] = (value & (1 << 8 * size) - 1).to_bytes(size, "little")
         return ELFFile(io.BytesIO(bytes(self.data)))

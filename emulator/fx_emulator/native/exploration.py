@@ -114,7 +114,8 @@ def explore(
             instruction, instead of all schedules.
         limit: schedules after which the exploration stops.
 
-    The program is as it was when the exploration is over. Raises NativeError where threads are of
+    When the exploration is over the program is as it was, but for objects that its threads made by
+    calls of Zircon. Raises NativeError where threads are of
     different programs or no memory is given.
     """
     explorer = Explorer(

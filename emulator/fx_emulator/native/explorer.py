@@ -14,6 +14,7 @@ from fx_emulator.native.calls import Blocked
 from fx_emulator.native.conflicts import Conflicts, GrownError
 from fx_emulator.native.devices import MappedDevice
 from fx_emulator.native.errors import NativeError
+from fx_emulator.native.heap import Heap
 from fx_emulator.native.machine import Machine
 from fx_emulator.native.program import NativeEntry, Store
 from fx_emulator.native.schedule import Choice, Drain, Run, Signal, read_schedule, write_schedule
@@ -113,11 +114,9 @@ class Explorer:
         self.check, self.final, self.crash = check, final, crash
         self.before = _takes_before(check)
         self.budget = max(each.budget for each in entries)
-        owner = self.program.target.process(self.program.path.name)
-        self.threads: list[NativeThread] = [
-            self.machine.new_thread(f"thread {number}", owner.koid)
-            for number, _ in enumerate(entries)
-        ]
+        # Blocks that threads allocate are watched from the beginning.
+        Heap.of(self.machine)
+        self.threads = self._pool(len(entries))
         self.values = [self.program.convert(each.arguments) for each in entries]
         self.signal_values = self.program.convert(signal.arguments) if signal is not None else []
         self.conflicts = Conflicts(self.machine)
@@ -133,6 +132,14 @@ class Explorer:
         self._stop_at: tuple[int, int] | None = None
         self._quiet = False
         self._forget_run()
+
+    def _pool(self, count: int) -> list[NativeThread]:
+        """Threads, the same for each exploration of a program: so are their koids."""
+        pool: list[NativeThread] = self.machine.state.setdefault("explored threads", [])
+        owner = self.program.target.process(self.program.path.name)
+        for number in range(len(pool), count):
+            pool.append(self.machine.new_thread(f"thread {number}", owner.koid))
+        return pool[:count]
 
     def _forget_run(self) -> None:
         self._skip = -1

@@ -77,7 +77,7 @@ class Names:
         file = self._file.debug
         if not file.has_dwarf_info():
             return []
-        dwarf = file.get_dwarf_info()
+        dwarf = file.get_dwarf_info(relocate_dwarf_sections=False)
         bias = self._file.base if self._file.kind == "shared" else 0
         found: dict[int, tuple[str, int]] = {}
         for unit in dwarf.iter_CUs():
@@ -181,7 +181,7 @@ class Names:
         file = self._file.debug
         if not file.has_dwarf_info():
             return []
-        dwarf = file.get_dwarf_info()
+        dwarf = file.get_dwarf_info(relocate_dwarf_sections=False)
         entries: list[Any] = []
         if dwarf.has_EH_CFI():
             entries += dwarf.EH_CFI_entries()

@@ -141,6 +141,27 @@ def test_explore_tries_the_signal_everywhere(program: NativeProgram) -> None:
     assert run("careless", schedule=found.schedule).failure.image == found.image
 
 
+def test_explorations_leave_no_trace(program: NativeProgram) -> None:
+    memory = program.target.vmo("out", 4096)
+    found: list[set[tuple[int, ...]]] = []
+
+    for _ in range(3):
+        images: set[tuple[int, ...]] = set()
+        threads = [program.entry("allocates", memory, me) for me in (0, 1)]
+        report = explore(
+            threads,
+            lambda image, images=images: images.add(struct.unpack_from("<3Q", image)),
+            crash=False,
+        )
+        assert report.ok, report
+        found.append(images)
+    # One of them may have lost the other's count; thread koids are the same every time.
+    assert {each[0] for each in found[0]} == {1, 2}
+    assert found[0] == found[1] == found[2]
+    assert memory.read(0, 24) == bytes(24)
+    assert program.machine.state["heap"].live == 0
+
+
 # --- Scenarios ----------------------------------------------------------------------------------
 
 SCENARIO = """

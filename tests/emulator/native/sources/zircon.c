@@ -95,6 +95,21 @@ void racer(volatile uint64_t *out, int me, int times) {
   out[me] = shared;
 }
 
+void *malloc(uint64_t);
+void free(void *);
+handle zx_thread_self(void);
+void allocates(volatile uint64_t *out, int me) {
+  uint64_t info[4];
+  volatile uint64_t *block = malloc(64);
+  block[0] = shared + 1;
+  block[7] = block[0];
+  shared = block[7];
+  zx_object_get_info(zx_thread_self(), 2, info, sizeof info, 0, 0);
+  out[1 + me] = info[0];
+  out[0] = shared;
+  free((void *)block);
+}
+
 static volatile int busy;
 void careful(volatile uint64_t *out) {
   if (busy) { out[3]++; return; }
