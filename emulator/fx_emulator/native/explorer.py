@@ -137,8 +137,10 @@ class Explorer:
         """Threads, the same for each exploration of a program: so are their koids."""
         pool: list[NativeThread] = self.machine.state.setdefault("explored threads", [])
         owner = self.program.target.process(self.program.path.name)
-        for number in range(len(pool), count):
-            pool.append(self.machine.new_thread(f"thread {number}", owner.koid))
+        pool.extend(
+            self.machine.new_thread(f"thread {number}", owner.koid)
+            for number in range(len(pool), count)
+        )
         return pool[:count]
 
     def _forget_run(self) -> None:
