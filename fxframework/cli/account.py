@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
 import click
 
@@ -27,6 +27,14 @@ CSV_HEADER = (
 UNKNOWN = "(unknown)"
 ASCENDING = ("funcid", "func")
 """What is sorted from the least on where nothing else is said."""
+
+
+class Order(TypedDict):
+    """The options that say which lines come first, and how many are shown."""
+
+    sort: str | None
+    sort_order: str | None
+    top: int | None
 
 
 @_command(
@@ -64,12 +72,10 @@ def command(
     per_thread: bool,
     recursive_calls_only: bool,
     no_recursion: bool,
-    sort: str | None,
-    sort_order: str | None,
-    top: int | None,
     csv: bool,
     file: str,
     names: Selection,
+    **order: Unpack[Order],
 ) -> ExitCode:
     """Show how often each function was called, and how long its calls took.
 
@@ -90,9 +96,10 @@ def command(
     with opened(session, file, names) as (whole, part):
         with session.screen.working(f"analysing {whole.name}"):
             found = account(part, by=by, recursion=recursion, per_thread=per_thread)
-        sort = sort or ("funcid" if csv else "sum")
-        descending = (sort_order or ("asc" if sort in ASCENDING else "dsc")) == "dsc"
-        entries = found.sorted(sort, descending=descending, top=top)
+        sort = order["sort"] or ("funcid" if csv else "sum")
+        usual = "asc" if sort in ASCENDING else "dsc"
+        descending = (order["sort_order"] or usual) == "dsc"
+        entries = found.sorted(sort, descending=descending, top=order["top"])
         if session.settings.json:
             session.screen.json("account", {
                 "path": whole.name,

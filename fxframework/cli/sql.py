@@ -77,7 +77,7 @@ def command(
 
 
 def _split(session: Session, words: Sequence[str]) -> tuple[list[str], str | None]:
-    """The files, and the query where the last word is one: text with a space that does not name a file."""
+    """The files, and the query, if the last word is one: it has a space and names no file."""
     from pathlib import Path
 
     last = words[-1]

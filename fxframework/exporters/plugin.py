@@ -105,169 +105,172 @@ def fx_writers() -> Iterable[Writer]:
     ]
 
 
+EXPORTERS = (
+    Exporter(
+        name="records",
+        title="every record, lossless, one JSON object per line",
+        accepts=EVERY_CAPTURE,
+        suffixes=(SUFFIX, f"{SUFFIX}.gz"),
+        open=lazy("fxframework.exporters.records:open_export"),
+        options=(
+            Option(
+                name="header",
+                type=bool,
+                default=True,
+                help="begin with the header line that a records file needs to be read again",
+            ),
+        ),
+    ),
+    Exporter(
+        name="text",
+        title="a line a row of every table, by time",
+        accepts=frozenset(STANDARD_TABLES),
+        suffixes=(".txt",),
+        open=lazy("fxframework.exporters.text:open_export"),
+    ),
+    Exporter(
+        name="json",
+        title="Chrome JSON (Trace Event Format)",
+        accepts=frozenset({"slices", "instants", "counters"}),
+        suffixes=(".json",),
+        open=lazy("fxframework.exporters.chrome:open_export"),
+    ),
+    Exporter(
+        name="csv",
+        title="one table as comma-separated values (RFC 4180)",
+        accepts=frozenset(STANDARD_TABLES),
+        suffixes=(".csv", ".csv.gz"),
+        open=lazy("fxframework.exporters.csv_table:open_export"),
+        options=(
+            TABLE,
+            Option(
+                name="delimiter",
+                type=str,
+                default=",",
+                help="separator of fields: one character, or `tab`",
+            ),
+            Option(
+                name="threads",
+                type=bool,
+                default=True,
+                help="add pid, tid and the names of process and thread to rows of a thread",
+            ),
+            Option(
+                name="args",
+                type=bool,
+                default=True,
+                help="add a row's arguments, as a JSON object",
+            ),
+        ),
+    ),
+    Exporter(
+        name="arrow",
+        title="one table as an Arrow IPC file",
+        accepts=frozenset(STANDARD_TABLES),
+        suffixes=(".arrow", ".feather"),
+        open=lazy("fxframework.exporters.columnar:open_arrow"),
+        options=(TABLE,),
+        binary=True,
+    ),
+    Exporter(
+        name="parquet",
+        title="one table as a Parquet file",
+        accepts=frozenset(STANDARD_TABLES),
+        suffixes=(".parquet",),
+        open=lazy("fxframework.exporters.columnar:open_parquet"),
+        options=(TABLE,),
+        binary=True,
+    ),
+    Exporter(
+        name="duckdb",
+        title="every table in a duckdb database file",
+        accepts=frozenset(STANDARD_TABLES),
+        suffixes=(".duckdb", ".db"),
+        open=lazy("fxframework.exporters.columnar:open_duckdb"),
+        binary=True,
+    ),
+    Exporter(
+        name="folded",
+        title="stacks and the time they took by themselves, as flamegraph.pl reads them",
+        accepts=CALLS,
+        suffixes=(".folded", ".folded.gz"),
+        open=lazy("fxframework.exporters.folded:open_export"),
+        options=(
+            Option(
+                name="weight",
+                type=str,
+                default="ns",
+                help="what the numbers are: ns, count (calls), or ticks (the capture's own units)",
+            ),
+            Option(
+                name="thread",
+                type=bool,
+                default=True,
+                help="begin each stack with its thread; no adds threads up",
+            ),
+            BY,
+            DEPTH,
+        ),
+    ),
+    Exporter(
+        name="speedscope",
+        title="calls as they began and ended, a profile a thread, for speedscope",
+        accepts=CALLS,
+        suffixes=(".speedscope.json", ".speedscope.json.gz"),
+        open=lazy("fxframework.exporters.speedscope:open_export"),
+        options=(BY,),
+    ),
+    Exporter(
+        name="perfetto",
+        title="a timeline for Perfetto: slices, counters, flows, switches, logs",
+        accepts=frozenset({"slices", "instants", "counters", "sched", "logs", "properties"}),
+        suffixes=(".pftrace", ".pftrace.gz", ".perfetto-trace"),
+        open=lazy("fxframework.exporters.perfetto.export:open_export"),
+        binary=True,
+    ),
+    Exporter(
+        name="html",
+        title="a report as one page: timeline, slowest slices, flame graph, logs, findings",
+        accepts=frozenset({"slices", "instants", "counters", "logs", "properties"}),
+        suffixes=(".html", ".htm"),
+        open=lazy("fxframework.exporters.html.export:open_export"),
+        options=(
+            Option(
+                name="title",
+                type=str,
+                default="",
+                help="heading of the report; the names of the captures if not given",
+            ),
+        ),
+    ),
+    Exporter(
+        name="pprof",
+        title="a profile of stacks, for pprof",
+        accepts=CALLS,
+        suffixes=(".pb", ".pb.gz"),
+        open=lazy("fxframework.exporters.pprof:open_export"),
+        options=(BY, DEPTH),
+        binary=True,
+    ),
+    Exporter(
+        name="dot",
+        title="who calls whom, for Graphviz",
+        accepts=CALLS,
+        suffixes=(".dot", ".gv"),
+        open=lazy("fxframework.exporters.dot:open_export"),
+        options=(
+            BY,
+            _figure("edge_label", "labels a call", "sum"),
+            _figure("vertex_label", "labels a function", "count"),
+            _figure("edge_color", "colours a call, the darker the more", "sum"),
+            _figure("vertex_color", "colours a function", "sum"),
+        ),
+    ),
+)
+"""The exporters of every capture, and of captures with some tables."""
+
+
 @hookimpl
 def fx_exporters() -> Iterable[Exporter]:
-    """Records as JSON lines, and CSV."""
-    return [
-        Exporter(
-            name="records",
-            title="every record, lossless, one JSON object per line",
-            accepts=EVERY_CAPTURE,
-            suffixes=(SUFFIX, f"{SUFFIX}.gz"),
-            open=lazy("fxframework.exporters.records:open_export"),
-            options=(
-                Option(
-                    name="header",
-                    type=bool,
-                    default=True,
-                    help="begin with the header line that a records file needs to be read again",
-                ),
-            ),
-        ),
-        Exporter(
-            name="text",
-            title="a line a row of every table, by time",
-            accepts=frozenset(STANDARD_TABLES),
-            suffixes=(".txt",),
-            open=lazy("fxframework.exporters.text:open_export"),
-        ),
-        Exporter(
-            name="json",
-            title="Chrome JSON (Trace Event Format)",
-            accepts=frozenset({"slices", "instants", "counters"}),
-            suffixes=(".json",),
-            open=lazy("fxframework.exporters.chrome:open_export"),
-        ),
-        Exporter(
-            name="csv",
-            title="one table as comma-separated values (RFC 4180)",
-            accepts=frozenset(STANDARD_TABLES),
-            suffixes=(".csv", ".csv.gz"),
-            open=lazy("fxframework.exporters.csv_table:open_export"),
-            options=(
-                TABLE,
-                Option(
-                    name="delimiter",
-                    type=str,
-                    default=",",
-                    help="separator of fields: one character, or `tab`",
-                ),
-                Option(
-                    name="threads",
-                    type=bool,
-                    default=True,
-                    help="add pid, tid and the names of process and thread to rows of a thread",
-                ),
-                Option(
-                    name="args",
-                    type=bool,
-                    default=True,
-                    help="add a row's arguments, as a JSON object",
-                ),
-            ),
-        ),
-        Exporter(
-            name="arrow",
-            title="one table as an Arrow IPC file",
-            accepts=frozenset(STANDARD_TABLES),
-            suffixes=(".arrow", ".feather"),
-            open=lazy("fxframework.exporters.columnar:open_arrow"),
-            options=(TABLE,),
-            binary=True,
-        ),
-        Exporter(
-            name="parquet",
-            title="one table as a Parquet file",
-            accepts=frozenset(STANDARD_TABLES),
-            suffixes=(".parquet",),
-            open=lazy("fxframework.exporters.columnar:open_parquet"),
-            options=(TABLE,),
-            binary=True,
-        ),
-        Exporter(
-            name="duckdb",
-            title="every table in a duckdb database file",
-            accepts=frozenset(STANDARD_TABLES),
-            suffixes=(".duckdb", ".db"),
-            open=lazy("fxframework.exporters.columnar:open_duckdb"),
-            binary=True,
-        ),
-        Exporter(
-            name="folded",
-            title="stacks and the time they took by themselves, as flamegraph.pl reads them",
-            accepts=CALLS,
-            suffixes=(".folded", ".folded.gz"),
-            open=lazy("fxframework.exporters.folded:open_export"),
-            options=(
-                Option(
-                    name="weight",
-                    type=str,
-                    default="ns",
-                    help="what the numbers are: ns, count (calls), or ticks (the capture's own "
-                    "units)",
-                ),
-                Option(
-                    name="thread",
-                    type=bool,
-                    default=True,
-                    help="begin each stack with its thread; no adds threads up",
-                ),
-                BY,
-                DEPTH,
-            ),
-        ),
-        Exporter(
-            name="speedscope",
-            title="calls as they began and ended, a profile a thread, for speedscope",
-            accepts=CALLS,
-            suffixes=(".speedscope.json", ".speedscope.json.gz"),
-            open=lazy("fxframework.exporters.speedscope:open_export"),
-            options=(BY,),
-        ),
-        Exporter(
-            name="perfetto",
-            title="a timeline for Perfetto: slices, counters, flows, switches, logs",
-            accepts=frozenset({"slices", "instants", "counters", "sched", "logs", "properties"}),
-            suffixes=(".pftrace", ".pftrace.gz", ".perfetto-trace"),
-            open=lazy("fxframework.exporters.perfetto.export:open_export"),
-            binary=True,
-        ),
-        Exporter(
-            name="html",
-            title="a report as one page: timeline, slowest slices, flame graph, logs, findings",
-            accepts=frozenset({"slices", "instants", "counters", "logs", "properties"}),
-            suffixes=(".html", ".htm"),
-            open=lazy("fxframework.exporters.html.export:open_export"),
-            options=(
-                Option(
-                    name="title",
-                    type=str,
-                    default="",
-                    help="heading of the report; the names of the captures if not given",
-                ),
-            ),
-        ),
-        Exporter(
-            name="pprof",
-            title="a profile of stacks, for pprof",
-            accepts=CALLS,
-            suffixes=(".pb", ".pb.gz"),
-            open=lazy("fxframework.exporters.pprof:open_export"),
-            options=(BY, DEPTH),
-            binary=True,
-        ),
-        Exporter(
-            name="dot",
-            title="who calls whom, for Graphviz",
-            accepts=CALLS,
-            suffixes=(".dot", ".gv"),
-            open=lazy("fxframework.exporters.dot:open_export"),
-            options=(
-                BY,
-                _figure("edge_label", "labels a call", "sum"),
-                _figure("vertex_label", "labels a function", "count"),
-                _figure("edge_color", "colours a call, the darker the more", "sum"),
-                _figure("vertex_color", "colours a function", "sum"),
-            ),
-        ),
-    ]
+    """Exporters that need no format: of records, tables, calls and reports."""
+    return EXPORTERS
