@@ -134,7 +134,7 @@ class _HtmlExport:
     def _codes(self, table: Table, rows: I64) -> list[int]:
         """Numbers of the names of some rows."""
         codes = table.array("name")[rows]
-        texts = table.pool.texts()  # behind the column, which may add to it
+        texts = table.pool  # behind the column, which may add to it
         distinct, which = np.unique(codes, return_inverse=True)
         numbers = [self._name(texts[code] if code >= 0 else "") for code in distinct.tolist()]
         taken: list[int] = np.array(numbers, np.int64)[which.reshape(-1)].tolist()
@@ -229,7 +229,7 @@ class _HtmlExport:
         count, total = np.bincount(which), np.bincount(which, length.astype("f8"))
         longest = np.zeros(codes.size, np.int64)
         np.maximum.at(longest, which, length)
-        texts = table.pool.texts()
+        texts = table.pool
         for place in np.argsort(-total, kind="stable")[: MOST["names"]].tolist():
             text = texts[codes[place]] if codes[place] >= 0 else ""
             figures = int(count[place]), int(total[place]), int(longest[place])
@@ -268,7 +268,7 @@ class _HtmlExport:
         )
         distinct, which = np.unique(key, axis=0, return_inverse=True)
         which = which.reshape(-1)
-        texts = table.pool.texts()
+        texts = table.pool
         times, values = table.array("ts"), table.array("value")
         self._span += [int(times.min()), int(times.max())]
         self._dropped["counters beyond the first"] += max(len(distinct) - MOST["counters"], 0)

@@ -200,7 +200,7 @@ class TraceCapture(ScannedCapture[TracePass, Part]):
 
     def _facts(self, passed: TracePass) -> dict[str, Any]:
         """Byte order, providers and clocks."""
-        texts = self.strings.texts()
+        texts = self.strings
         rows = passed.scanner.scan.providers.table.filled()
         count = rows["number"].size
         listed = [
