@@ -78,6 +78,10 @@ _CELLS = {
     "environ": bytes(8),
     "__dso_handle": bytes(8),
     "__stack_chk_guard": _GUARD_WORD.to_bytes(8, "little"),
+    # What type_info refers to; nobody looks into them without dynamic_cast and exceptions.
+    "_ZTVN10__cxxabiv117__class_type_infoE": bytes(64),
+    "_ZTVN10__cxxabiv120__si_class_type_infoE": bytes(64),
+    "_ZTVN10__cxxabiv121__vmi_class_type_infoE": bytes(64),
 }
 """Variables that the target gives, with what they hold."""
 
