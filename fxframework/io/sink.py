@@ -178,5 +178,8 @@ class Sink:
 def _refuse_existing(target: Path, *, force: bool) -> None:
     if not force and target.exists():
         raise WriteRefusedError(
-            "it exists already", path=str(target), remedy="choose another name or give --force"
+            "it exists already",
+            path=str(target),
+            remedy="choose another name, or replace it: --force on the command line, force=True in "
+            "Python",
         )

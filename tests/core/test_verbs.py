@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 import fxframework as fxf
+from fx_trace.write.archive import Archive
 from fxframework.conversion import Action, plan, targets_for
 from fxframework.errors import ExitCode, FxError, UnreadableError, UsageError, WriteRefusedError
 from fxframework.testing.cli import run_cli
@@ -102,8 +103,12 @@ def test_a_selected_part_is_extracted_with_what_it_needs(tmp_path: Path) -> None
 def test_what_is_there_stays_without_force(tmp_path: Path) -> None:
     out = tmp_path / "a.csv"
     out.write_text("mine")
-    with pytest.raises(WriteRefusedError, match="exists"):
+    with pytest.raises(WriteRefusedError, match="exists") as refused:
         fxf.convert(BOOT, out)
+    assert "force=True" in refused.value.remedy
+    with pytest.raises(WriteRefusedError) as refused:
+        Archive(out)
+    assert "force=True" in refused.value.remedy
     assert out.read_text() == "mine"
     fxf.convert(BOOT, out, force=True)
     assert out.read_text() != "mine"
