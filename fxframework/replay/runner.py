@@ -91,7 +91,8 @@ def prepare(out: Path, *, force: bool = False) -> Path:
             raise WriteRefusedError(
                 "the folder holds something already",
                 path=str(out),
-                remedy="name another one with --out, or replace what is in it: --force on the command line, force=True in Python",
+                remedy="name another one with --out, or replace what is in it: --force on the "
+                "command line, force=True in Python",
             )
         out.mkdir(parents=True, exist_ok=True)
     except OSError as error:
