@@ -77,7 +77,7 @@ _TABLE = (
         name="async-category",
         perfetto="an asynchronous end must have the category of its begin",
         ours="name, process and id must match",
-        reason="the category is no part of the identity of an operation",
+        reason="the category does not belong to the identity of an operation",
         normalised=OUT,
     ),
     Divergence(
@@ -179,7 +179,7 @@ _TABLE = (
     ),
     Divergence(
         name="weight-type",
-        perfetto="drops a context switch whose weight is no int32",
+        perfetto="drops a context switch whose weight is not an int32",
         ours="kept, priority -1; the argument stands in `args`",
         reason="nothing that was recorded is left out",
         normalised=OUT,
@@ -248,7 +248,7 @@ _TABLE = (
     Divergence(
         name="other-records",
         perfetto="has no place for logs, userspace objects, profiler records, large blobs, blobs "
-        "that are not its own, and kernel objects that are no process or thread",
+        "that are not its own, and kernel objects other than processes and threads",
         ours="tables `logs`, `blobs`, `trace_objects`; profiler records are in the records",
         reason="nothing that was recorded is left out",
         normalised="only what both have is compared",

@@ -217,7 +217,7 @@ class Pack(Kernel):
     """Writes items as records to ``out``, until that has no room for another.
 
     ``order`` are items in the order of the file, and ``first``, of one element more than there
-    are items, the place of each item's first argument; both are empty where the items stand in
+    are items, the place of each item's first argument; both are empty where the items are in
     order. ``shift`` is added to all times. ``run`` gives the words written; ``done`` items are.
     """
 
