@@ -21,4 +21,9 @@ cdef class PairMap:
     cpdef int put(self, long long first, long long second, long long value) except? -1 nogil
     @cython.locals(slot=cython.longlong, found=cython.longlong)
     cpdef int64_t number(self, long long first, long long second) except? -1 nogil
+    @cython.locals(before=cython.longlong)
     cdef int grow(self) except -1 with gil
+    @cython.locals(old=cython.longlong, slot=cython.longlong)
+    cdef int enter_again(
+        self, long long[::1] first, long long[::1] second, long long[::1] value, long long mask
+    ) noexcept nogil

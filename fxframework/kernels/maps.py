@@ -69,15 +69,29 @@ class PairMap:
 
     def grow(self) -> int:
         """Make room for twice as many keys."""
-        kept = list(self)
-        slots = 2 * (self.mask + 1)
+        first = self.first
+        second = self.second
+        value = self.value
+        before = self.mask
+        slots = 2 * (before + 1)
         self.mask = slots - 1
-        self.used = 0
         self.first = room(slots, "i8")
         self.second = room(slots, "i8")
         self.value = full(slots, "i8", -1)
-        for first, second, value in kept:
-            self.put(first, second, value)
+        return self.enter_again(first, second, value, before)
+
+    def enter_again(
+        self, first: memoryview, second: memoryview, value: memoryview, mask: int
+    ) -> int:
+        """Enter the keys of a smaller table into the (empty) table."""
+        old = 0
+        while old <= mask:
+            if value[old] >= 0:
+                slot = self.find(first[old], second[old])
+                self.first[slot] = first[old]
+                self.second[slot] = second[old]
+                self.value[slot] = value[old]
+            old += 1
         return 0
 
     def clear(self) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -108,6 +108,9 @@ class TracePass(FirstPass[Part]):
         self._keep(chunk.events, chunk.first, times.events, finish)
         return True
 
+    def _seen(self, *kinds: int) -> int:
+        return self.scanner.seen(*kinds)
+
     def _run(self, columns: dict[str, NDArray[Any]], refs: I64) -> int:
         known = self.scanner.scan.providers.known
         match = self._match
@@ -118,39 +121,64 @@ class TracePass(FirstPass[Part]):
     def _keep(self, events: Events, first: Mapping[str, int], time: I64, finish: I64) -> None:
         """Hold what matching needs of a chunk until all of it can be sorted."""
         kind = events.kind
-        picked = np.flatnonzero(IS_MATCHED[kind])
         refs = np.zeros(kind.size, np.int64)
-        for rows, base in (
-            (IS_SLICE[kind], first["slices"]),
-            (IS_END[kind], first["ends"]),
-            (IS_FLOW[kind], first["flows"]),
+        for mask, base in (
+            (IS_SLICE, first["slices"]),
+            (IS_END, first["ends"]),
+            (IS_FLOW, first["flows"]),
         ):
-            refs[rows] = base + np.arange(int(np.count_nonzero(rows)))
-        columns = {**events._asdict(), "time": time, "finish": finish}
-        self._kept.append(
-            Kept({name: column[picked] for name, column in columns.items()}, refs[picked])
-        )
+            rows = np.flatnonzero(mask[kind])
+            refs[rows] = np.arange(base, base + rows.size)
+        columns: dict[str, NDArray[Any]] = {
+            "kind": kind,
+            "thread": events.thread,
+            "offset": events.offset,
+            "time": time,
+        }
+        # What no event so far has needs no column of its own.
+        columns["finish"] = finish if self._seen(n.EVENT_DURATION_COMPLETE) else time
+        asynchronous = self._seen(n.EVENT_ASYNC_BEGIN, n.EVENT_ASYNC_END)
+        columns["name"] = events.name if asynchronous else events.thread
+        columns["word"] = events.word if asynchronous else time
+        matched = IS_MATCHED[kind]
+        if not matched.all():
+            picked = np.flatnonzero(matched)
+            columns = _shared(columns, lambda column: column[picked])
+            refs = refs[picked]
+        self._kept.append(Kept(columns, refs))
 
     def _match_kept(self) -> None:
         if not self._kept:
             return
-        columns = {
-            name: np.concatenate([kept.events[name] for kept in self._kept])
-            for name in self._kept[0].events
-            if name not in {"category", "ticks"}
-        }
-        refs = np.concatenate([kept.refs for kept in self._kept])
+        needs = ["kind", "thread", "offset"]
+        if self._seen(n.EVENT_DURATION_COMPLETE):
+            needs.append("finish")
+        if self._seen(n.EVENT_ASYNC_BEGIN, n.EVENT_ASYNC_END):
+            needs += ["name", "word"]
+        # Column by column, so that no two copies of all of them are there at once.
+        columns, refs = self._kept[0]
+        if len(self._kept) > 1:
+            refs = np.concatenate([kept.refs for kept in self._kept])
+            columns = {
+                name: np.concatenate([kept.events.pop(name) for kept in self._kept])
+                for name in (*needs, "time")
+            }
         self._kept.clear()
-        order = stable_order(columns["time"])
+        time = columns["time"]
+        order = stable_order(time)
         if order is None:
             order = np.arange(refs.size)
         else:
-            backwards = np.flatnonzero(np.diff(order) < 0)
-            self.out_of_order = int(columns["offset"][order[backwards[0]]])
-        longest_first(order, columns)
-        for name in list(columns):
-            columns[name] = columns[name][order]
-        self._run(columns, refs[order])
+            back = int(np.argmax(order[1:] < order[:-1]))
+            self.out_of_order = int(columns["offset"][order[back]])
+            time = time[order]
+        columns["finish"] = columns.get("finish", columns["time"])
+        longest_first(order, time, columns)
+        found = {"time": time, "finish": time, "word": time}
+        for name in needs:
+            found[name] = columns.pop(name)[order]
+        found["name"] = found.get("name", found["thread"])
+        self._run(found, refs[order])
 
     # --- Who the capture mentions ----------------------------------------------------------------
 
@@ -216,10 +244,6 @@ class TracePass(FirstPass[Part]):
             scan.kinds[n.KIND_DAMAGED] += 1
             scan.record += 1
         known = scan.providers.known.filled()
-        pids: list[int] = known["pid"].view(np.uint64).tolist()
-        tids: list[int] = known["tid"].view(np.uint64).tolist()
-        gone: list[int] = known["gone"].tolist()
-        offsets: list[int] = known["offset"].tolist()
         names: dict[int, int] = {}
         homes: dict[int, int] = {}
         mentioned = dict(self._tids)
@@ -235,29 +259,44 @@ class TracePass(FirstPass[Part]):
                     homes[koid] = pid
                 mentioned[koid] = min(offset, mentioned.get(koid, offset))
         self._objects.clear()
+        tids = known["tid"].view(np.uint64)
+        added = self._number_tids(tids, known["gone"], mentioned)
+        more = [mentioned[tid] for tid in added]
+        self.pids = np.append(
+            known["pid"].view(np.uint64), np.array([homes.get(tid, 0) for tid in added], np.uint64)
+        )
+        self.tids = np.append(tids, np.array(added, np.uint64))
+        self.thread_offsets = np.append(known["offset"], np.array(more, np.int64))
+        self.gone = np.append(known["gone"], np.zeros(len(added), np.int64))
+        self.names = np.full(self.tids.size, -1, np.int32)
+        if names:
+            self.names[:] = [names.get(tid, -1) for tid in self.tids.tolist()]
+            self.names[self.gone > 0] = -1
+        there = self.gone == 0
+        pids, inverse = np.unique(self.pids[there], return_inverse=True)
+        first = np.full(pids.size, np.iinfo(np.int64).max)
+        np.minimum.at(first, inverse, self.thread_offsets[there])
+        for pid, offset in zip(pids.tolist(), first.tolist(), strict=True):
+            process_at[pid] = min(offset, process_at.get(pid, offset))
+        self.processes = sorted(process_at.items(), key=lambda item: (item[1], item[0]))
+
+    def _number_tids(
+        self, tids: NDArray[np.uint64], gone: I64, mentioned: Mapping[int, int]
+    ) -> list[int]:
+        """Give tids that records mention without a process their threads; gives the new ones."""
         self.thread_of_tid: dict[int, int] = {}
-        for thread, (tid, index) in enumerate(zip(tids, gone, strict=True)):
+        if not mentioned:
+            return []
+        for thread, (tid, index) in enumerate(zip(tids.tolist(), gone.tolist(), strict=True)):
             if not index:
                 self.thread_of_tid.setdefault(tid, thread)
-        for tid, offset in sorted(mentioned.items(), key=lambda item: (item[1], item[0])):
-            if tid not in self.thread_of_tid:
-                self.thread_of_tid[tid] = len(tids)
-                pids.append(homes.get(tid, 0))
-                tids.append(tid)
-                gone.append(0)
-                offsets.append(offset)
-        self.pids = np.array(pids, np.uint64)
-        self.tids = np.array(tids, np.uint64)
-        self.thread_offsets = np.array(offsets, np.int64)
-        self.gone = np.array(gone, np.int64)
-        self.names = np.array(
-            [-1 if index else names.get(tid, -1) for tid, index in zip(tids, gone, strict=True)],
-            np.int32,
+        new = sorted(
+            (tid for tid in mentioned if tid not in self.thread_of_tid),
+            key=lambda tid: (mentioned[tid], tid),
         )
-        for pid, index, offset in zip(pids, gone, offsets, strict=True):
-            if not index:
-                process_at[pid] = min(offset, process_at.get(pid, offset))
-        self.processes = sorted(process_at.items(), key=lambda item: (item[1], item[0]))
+        for thread, tid in enumerate(new, tids.size):
+            self.thread_of_tid[tid] = thread
+        return new
 
     def thread_ids(self, tids: I64, rows: NDArray[np.bool_]) -> NDArray[np.int32]:
         """Thread ids of a column of tids, where ``rows`` is set; elsewhere -1."""
@@ -354,17 +393,35 @@ def _kind_name(kind: int, subtype: int) -> str:
     return name if subtypes is None else f"{name} {subtypes.get(subtype, subtype)}"
 
 
-def longest_first(order: I64, columns: Mapping[str, NDArray[Any]]) -> None:
+def _shared(
+    columns: Mapping[str, NDArray[Any]], change: Callable[[NDArray[Any]], NDArray[Any]]
+) -> dict[str, NDArray[Any]]:
+    """The columns changed; one that is used for several is changed once."""
+    changed = {id(column): column for column in columns.values()}
+    for key, column in changed.items():
+        changed[key] = change(column)
+    return {name: changed[id(column)] for name, column in columns.items()}
+
+
+def longest_first(order: I64, time: I64, columns: Mapping[str, NDArray[Any]]) -> None:
     """Put the complete events of a thread that begin at one time longest first, in place.
 
-    ``order`` are events by time, of shape (events,). They stay in the places that complete events
-    of that thread had; equally long ones keep their order.
+    ``order`` are events by time, and ``time`` are their times in that order, both of shape
+    (events,). They stay in the places that complete events of that thread had; equally long ones
+    keep their order.
     """
-    places = np.flatnonzero((columns["kind"] == n.EVENT_DURATION_COMPLETE)[order])
+    same = time[1:] == time[:-1]
+    if not same.any():
+        return
+    tied = np.zeros(order.size, np.bool_)
+    tied[1:] = same
+    tied[:-1] |= same
+    places = np.flatnonzero(tied)
+    places = places[columns["kind"][order[places]] == n.EVENT_DURATION_COMPLETE]
     if places.size < 2:
         return
     events = order[places]
-    time, thread = columns["time"][events], columns["thread"][events]
+    time, thread = time[places], columns["thread"][events]
     by_group = np.lexsort((places, thread, time))
     same = (np.diff(time[by_group]) == 0) & (np.diff(thread[by_group]) == 0)
     if not same.any():
