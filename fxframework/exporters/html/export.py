@@ -342,18 +342,18 @@ def _busy(start: I64, length: I64, depth: NDArray[Any]) -> dict[str, Any]:
     first, last = int(begin.min()), int(end.max())
     width = max((last - first) / BUCKETS, 1.0)
     # Coverage as the difference of two sums: of what has begun, and of what has ended, by then.
-    edges = first + width * np.arange(BUCKETS + 1)
+    edges = first + width * np.arange(BUCKETS + 1, dtype=np.float64)
     filled = _sum_before(begin, edges) - _sum_before(end, edges)
     share = np.clip(np.diff(filled) / width * 100, 0, 100).astype(np.int64)
     return {"from": first, "width": width, "share": share.tolist()}
 
 
-def _sum_before(times: I64, edges: NDArray[np.float64]) -> NDArray[np.float64]:
+def _sum_before(times: I64, edges: NDArray[Any]) -> NDArray[Any]:
     """For each edge, the time since each earlier moment, summed up."""
     order = np.sort(times).astype(np.float64)
     count = np.searchsorted(order, edges)
     total = np.concatenate(([0.0], np.cumsum(order - order[0])))
-    found: NDArray[np.float64] = count * (edges - order[0]) - total[count]
+    found: NDArray[Any] = count * (edges - order[0]) - total[count]
     return found
 
 

@@ -239,7 +239,7 @@ class _CaptureWriter:
 
     def _thread_uuid(self, thread: NDArray[Any]) -> I64:
         """Uuids of the tracks of threads; rows without one share a track of their own."""
-        uuid = self._uuid[thread]
+        uuid: I64 = self._uuid[thread]
         if not uuid.all():
             uuid = np.where(uuid == 0, self.tracks.named(0, "no thread"), uuid)
         return uuid
@@ -329,7 +329,8 @@ class _CaptureWriter:
                 process, name, id = self._async_keys[on - threads].tolist()
                 uuid = self._async_track(process, _text(self.capture.strings, name), id, extra)
             uuids[number] = uuid
-        return uuids[which.reshape(-1)]
+        found: I64 = uuids[which.reshape(-1)]
+        return found
 
     def _async_track(self, process: int, name: str, id: int, lane: int) -> int:
         return self.tracks.named(process, name, "async", self._sequence, id, lane)
