@@ -1,7 +1,7 @@
 """Headers, records and limits of XRay traces, each with the section that declares it.
 
-"004" is the founding document, which covers version 1 of the flight data recorder alone; "notes"
-is what corrects it: later versions, basic mode, what writers and readers really do. Offsets and
+LLVM's document of the FDR format covers version 1 of the flight data recorder alone; later
+versions, basic mode and what differs follow LLVM's lib/XRay and compiler-rt's lib/xray. Offsets and
 sizes are bytes. A record's fields are declared once and serve the decoder, the encoder and
 `fxf explain`.
 """
@@ -47,7 +47,7 @@ class Field:
         return self.offset + self.nbytes
 
 
-# --- File header (004, Header; notes §1.1) --------------------------------------------------------
+# --- File header (XRay FDR format, Header) --------------------------------------------------------
 
 HEADER_BYTES: Final = 32
 BASIC: Final = 0
@@ -72,13 +72,13 @@ EMULATED_FREQUENCY: Final = 1_000_000_000
 FREQUENCIES: Final = range(10**6, 10**12)
 """Ticks per second that a counter may have, where nothing else tells a header."""
 
-# --- Function records (004, Function Records; notes §1.2) -----------------------------------------
+# --- Function records (XRay FDR format, Function Records) -----------------------------------------
 
 FUNCTION_BYTES: Final = 8
 MAX_FUNCTION_ID: Final = (1 << 28) - 1
 MAX_DELTA: Final = (1 << 32) - 1
 OBJECT_SHIFT: Final = 24
-"""From here on the bits of an id number the object, with -fxray-shared (LLVM 20; notes §1.2). Of
+"""From here on the bits of an id number the object, with -fxray-shared (LLVM 20). Of
 its eight bits the flight data recorder keeps four."""
 
 
@@ -93,7 +93,7 @@ class FunctionKind(IntEnum):
 
 FUNCTION_NAMES: Final[Mapping[int, str]] = {int(kind): kind.name.lower() for kind in FunctionKind}
 
-# --- Metadata records (004, Metadata Records; notes §1.3) -----------------------------------------
+# --- Metadata records (XRay FDR format, Metadata Records) -----------------------------------------
 
 METADATA_BYTES: Final = 16
 """A byte ``kind << 1 | 1``, and 15 bytes of fields and padding."""
@@ -137,7 +137,7 @@ _SIZE = Field("size", 1, 4, "bytes of the payload that follows", signed=True)
 _ABSOLUTE = Field("tsc", 5, 8, "absolute time stamp")
 _DELTA = Field("delta", 5, 4, "ticks since the record before", signed=True)
 EVENT_DELTA_VERSION: Final = 5
-"""From this version on events have deltas (notes §1.3)."""
+"""From this version on events have deltas ."""
 EVENT_CPU_VERSION: Final = 4
 """The version in which a custom event has a CPU."""
 _EVENTS: Final[Mapping[tuple[MetadataKind, int], tuple[Field, ...]]] = {
@@ -149,7 +149,7 @@ _EVENTS: Final[Mapping[tuple[MetadataKind, int], tuple[Field, ...]]] = {
     (MetadataKind.TYPED_EVENT, 5): (_SIZE, _DELTA, Field("event_type", 9, 2, "type of event")),
 }
 EXTENTS_VERSION: Final = 2
-"""From this version on buffers have extents, and no end record (notes §1.4)."""
+"""From this version on buffers have extents, and no end record ."""
 PID_VERSION: Final = 3
 """From this version on buffers have a process id, and there are typed events."""
 
@@ -161,13 +161,13 @@ def metadata_fields(kind: MetadataKind, version: int) -> tuple[Field, ...]:
     return _EVENTS[kind, max(version, 3)]
 
 
-# --- Plausibility (notes §0.7, §8) ----------------------------------------------------------------
+# --- Plausibility  ----------------------------------------------------------------
 
 CUT_RECORD_JUMP: Final = 1 << 40
 """Ticks. A NewCPUId or TSCWrap that leads farther away may be one of which compiler-rt's rewinding
-overwrote the second half (notes §0.7): the low bits of its time are then still sound."""
+overwrote the second half: the low bits of its time are then still sound."""
 
-# --- Basic mode (notes §1.5) ----------------------------------------------------------------------
+# --- Basic mode  ----------------------------------------------------------------------
 
 BASIC_BYTES: Final = 32
 BASIC_FUNCTION: Final = 0
@@ -197,7 +197,7 @@ BASIC_MAX_CPU: Final = 255
 NO_CPU: Final = 0xFFFF
 """In tables: the record does not say on which CPU."""
 
-# --- The recorder of compiler-rt (notes §2.3) -----------------------------------------------------
+# --- The recorder of compiler-rt  -----------------------------------------------------
 
 BUFFER_BYTES: Final = 16384
 """Of one buffer, where nothing else is said."""
@@ -217,10 +217,10 @@ TSCWrap comes first."""
 # --- Reading on behind damage ---------------------------------------------------------------------
 
 GARBAGE_RUN: Final = 8
-"""Records in a row that make no sense, after which they are taken for no records at all."""
+"""Records in a row that are invalid, after which they are taken for no records at all."""
 LEAST_BUFFER: Final = 64
 """Bytes under which a header's size of buffers is not believed."""
 BYTE_ORDERS: Final = ("little", "big", "big-lsb")
-"""How numbers and bit fields stand in a file: all little-endian; as a big-endian machine writes
+"""How numbers and bit fields are in a file: all little-endian; as a big-endian machine writes
 them, bit fields from the most significant bit on; or big-endian numbers with bit fields from the
-least significant bit on, as llvm-xray takes them (notes §1.6). Basic mode has no bit fields."""
+least significant bit on, as llvm-xray takes them . Basic mode has no bit fields."""

@@ -35,8 +35,8 @@ _ORDERS: tuple[ByteOrder, ...] = ("little", "big")
 def sniff(probe: Probe) -> Confidence:
     """LIKELY for a header of the flight data recorder with a plausible first record, or alone.
 
-    POSSIBLE for such a header, or for an empty or short file, of that name. Never CERTAIN: there
-    is no magic number.
+    POSSIBLE for such a header, or for an empty or short file, of that name. Never CERTAIN: the
+    format has no magic number.
     """
     from fx_xray import layout
 
@@ -101,7 +101,7 @@ def _header(probe: Probe, type: int, versions: int) -> tuple[int, ByteOrder] | N
 
 
 def _named(probe: Probe) -> Confidence:
-    """POSSIBLE for a file of that name which is no trace of basic mode either."""
+    """POSSIBLE for a file of that name which is not a trace of basic mode either."""
     from fx_xray import layout
 
     if not probe.has_suffix(SUFFIXES) or _header(probe, layout.BASIC, len(layout.BASIC_VERSIONS)):
@@ -145,7 +145,7 @@ BYTE_ORDER = Option(
     portable=True,
     type=str,
     default="",
-    help="how numbers stand in the file: little, big (as a big-endian machine writes them) or "
+    help="how numbers are in the file: little, big (as a big-endian machine writes them) or "
     "big-lsb (big-endian, bit fields from the least significant bit); empty: found out",
 )
 RECORDING = (
@@ -153,13 +153,13 @@ RECORDING = (
         name="version",
         type=int,
         default=0,
-        help="version of what is written anew: 1 to 5; 0 is that of the trace, else 5",
+        help="version of what is written again: 1 to 5; 0 is that of the trace, else 5",
     ),
     Option(
         name="buffer_size",
         type=int,
         default=0,
-        help="bytes of a buffer of a thread in what is written anew; 0 is what the trace says, "
+        help="bytes of a buffer of a thread in what is written again; 0 is what the trace says, "
         "else 16384",
     ),
 )
@@ -167,7 +167,7 @@ BASIC_VERSION = Option(
     name="version",
     type=int,
     default=0,
-    help="version of what is written anew: 1 to 3; 0 is that of the trace, else 3",
+    help="version of what is written again: 1 to 3; 0 is that of the trace, else 3",
 )
 NAMES = Option(
     name="names",
@@ -201,7 +201,7 @@ TEXT_OPTIONS = (
         name="metadata",
         type=bool,
         default=False,
-        help="show the records that are no events too, each beside the event that it stands beside",
+        help="show the records that are not events too, each beside the event it belongs to",
     ),
 )
 JSON_OPTIONS = (
@@ -348,7 +348,7 @@ def fx_exporters() -> Iterable[Exporter]:
 
 @hookimpl
 def fx_step_kinds() -> Iterable[StepKind]:
-    """The flight recorder of the emulated target, threads that it records, and captures anew."""
+    """The flight recorder of the emulated target, threads that it records, replays of traces."""
     return [
         StepKind(
             name="xray.start",

@@ -29,7 +29,7 @@ _PAYLOAD = b"a custom event!\n"
 _EXTENTS = layout.METADATA_BYTES
 _BUFFER = layout.BUFFER_BYTES
 _THREAD_AT, _SECONDS_AT, _MICROS_AT, _CPU_AT, _TSC_AT = 17, 33, 41, 65, 67
-"""Bytes of a buffer, with its extents, at which its own numbers stand."""
+"""Bytes of a buffer, with its extents, at which its own numbers are."""
 
 
 def sample(nbytes: int) -> bytes:

@@ -1,4 +1,4 @@
-"""Steps of scenarios: recorders, threads whose calls are recorded, and captures driven anew.
+"""Steps of scenarios: recorders, threads whose calls are recorded, and captures driven again.
 
 They drive the flight recorder on whatever target a scenario has
 (``fxframework.model.target.Target``).
@@ -88,7 +88,7 @@ def _writer(run: Run, given: StartParameters) -> FdrWriter:
     memory = run.device(given.recorder)
     if not isinstance(memory, Memory):
         raise UsageError(
-            f"device {given.recorder!r} is no memory", remedy="record into a device of kind vmo"
+            f"device {given.recorder!r} is not a memory", remedy="record into a device of kind vmo"
         )
     target = workload.target_of(run)
     return FdrWriter(
@@ -221,7 +221,7 @@ class Custom:
     hex: bool = parameter(False, help=_HEX)
 
     def __attrs_post_init__(self) -> None:
-        """Refuse what is no hex."""
+        """Refuse what is not hexadecimal."""
         if self.hex:
             bytes.fromhex(self.custom_event)
 
@@ -239,7 +239,7 @@ class Typed:
     hex: bool = parameter(False, help=_HEX)
 
     def __attrs_post_init__(self) -> None:
-        """Refuse what is no hex."""
+        """Refuse what is not hexadecimal."""
         if self.hex:
             bytes.fromhex(self.data)
 
@@ -282,7 +282,7 @@ def thread(given: ThreadParameters, run: Run) -> Outcome:
     return Outcome.ok(pid=pid, tid=tid)
 
 
-# --- A capture, driven anew ----------------------------------------------------------------------
+# --- A capture, driven again ----------------------------------------------------------------------
 
 
 @attrs.frozen
@@ -305,7 +305,7 @@ class ReplayParameters:
 
 @attrs.define
 class _Piece:
-    """A record: where it stands, when it was written, and its bytes."""
+    """A record: where it is, when it was written, and its bytes."""
 
     offset: int
     ns: int | None
@@ -314,7 +314,7 @@ class _Piece:
 
 
 def replay(given: ReplayParameters, run: Run) -> Outcome:
-    """Drive a capture anew, on the target."""
+    """Drive a capture again, on the target."""
     path = run.file(given.capture)
     with path.open("rb") as file:
         basic = file.read(4)[2:] == wire.BASIC.to_bytes(2, "little")
@@ -356,7 +356,7 @@ def _in_time(records: Iterable[XrayRecord], form: str) -> list[_Piece]:
 
 
 def _as_trace(name: str, pieces: list[_Piece], run: Run) -> Outcome:
-    """Store all records into one memory, each where it stands in the file."""
+    """Store all records into one memory, each where it is in the file."""
     target = workload.target_of(run)
     size = sum(len(piece.data) for piece in pieces)
     memory: Memory = target.trace_buffer(size).memory
@@ -382,7 +382,7 @@ def _store(memory: Memory, offset: int, data: bytes) -> None:
 
 
 _Told = Function | BasicFunction | CustomEvent | TypedEvent
-"""What a recorder is told."""
+"""What a recorder is given."""
 
 
 class _Counter:

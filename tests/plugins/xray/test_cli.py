@@ -64,7 +64,8 @@ def test_odd_entries_are_said(run: Run, tmp_path: Path) -> None:
     path.write_bytes(Program(maps=[sleds], symbols=[Symbol(1, 8, "f")]).pack())
     result = run("instr-map", path)
     assert result.exit_code == ExitCode.OK
-    assert b"kind: typed-event" in result.stdout
+    assert b"kind: custom-event" in result.stdout
+    assert b"# typed-event" in result.stdout
     assert "FXX0603" in result.stderr
     assert "a sled of kind 9" in result.stderr
 

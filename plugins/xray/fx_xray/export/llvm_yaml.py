@@ -30,7 +30,7 @@ from fxframework.registry import ExportSession
 
 
 def open_yaml(sink: Sink, options: Mapping[str, Any]) -> ExportSession:
-    """The exporter `llvm-yaml`. Raises UsageError for an option that is none of its words."""
+    """The exporter `llvm-yaml`. Raises UsageError for an option that is not one of its words."""
     return _YamlExport(sink, options)
 
 

@@ -66,7 +66,7 @@ NAMES_NOT_UTF8: Final = "names of functions that are not UTF-8, in part"
 class Batch(NamedTuple):
     """Some events, in columns of equal length, and what only some of them have, by their index.
 
-    An argument is no event here: it is with the call that it belongs to.
+    An argument is not an event here: it is with the call that it belongs to.
     """
 
     kind: NDArray[np.uint8]
@@ -196,7 +196,7 @@ def _give_arguments(
 def _give(value: int, thread: int, place: int, batches: Sequence[Batch | None]) -> bool:
     """Give an argument to the last call of its thread up to a place; whether there is one.
 
-    Nearly always it is the event before; another thread's of the same time may stand between.
+    Nearly always it is the event before; another thread's of the same time may be between.
     """
     for batch in batches:
         if batch is None:
@@ -439,7 +439,7 @@ def clock_of(capture: Capture) -> Clock:
 
 
 def choice(options: Mapping[str, Any], name: str, known: Sequence[str]) -> str:
-    """The value of an option that is one of some words; UsageError where it is none of them."""
+    """The value of an option that is one of some words; UsageError where it is not one of them."""
     value = str(options[name])
     if value not in known:
         raise UsageError(
@@ -459,7 +459,7 @@ def nothing_to_write(capture: Capture) -> WriteRefusedError:
 
 
 def left_out(capture: Capture) -> Counter[str]:
-    """What of a capture is no event, by name."""
+    """What of a capture is not an event, by name."""
     kinds = whole_of(capture).summary().kinds
     return Counter(
         {

@@ -34,7 +34,7 @@ from fxframework.registry import ExportSession
 
 
 def open_text(sink: Sink, options: Mapping[str, Any]) -> ExportSession:
-    """The exporter `text`. Raises UsageError for an option that is none of its words."""
+    """The exporter `text`. Raises UsageError for an option that is not one of its words."""
     return _TextExport(sink, options)
 
 
@@ -266,11 +266,11 @@ HIDDEN: Final = frozenset({"record", "offset", "nbytes", "padding_hex", "raw"})
 
 
 class _Metadata:
-    """Lines of the records that are no events, each with the event that it stands beside."""
+    """Lines of the records that are not events, each with the event it belongs to."""
 
     def __init__(self, capture: Capture) -> None:
         self.head: list[str] = []
-        """Lines of what stands before anything else: the header."""
+        """Lines of what comes before anything else: the header."""
         self._before: dict[int, list[str]] = {}
         self._behind: dict[int, list[str]] = {}
         self._whole = whole_of(capture) is capture
@@ -296,7 +296,7 @@ class _Metadata:
             self._before[-1] = waiting
 
     def among(self, batch: Batch, lines: Sequence[str | None]) -> list[str]:
-        """The lines of a batch with those that stand before and behind them."""
+        """The lines of a batch with those that come before and behind them."""
         out: list[str] = []
         for offset, line in zip(batch.offset.tolist(), lines, strict=True):
             before, behind = self._before.pop(offset, ()), self._behind.pop(offset, ())

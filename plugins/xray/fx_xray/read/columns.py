@@ -32,7 +32,7 @@ I64 = NDArray[np.int64]
 class Events(NamedTuple):
     """Events in order of time: columns of shape (n,).
 
-    Threads are merged by time; those of one thread stand in the order of its records.
+    Threads are merged by time; those of one thread are in the order of its records.
     """
 
     kind: NDArray[np.uint8]

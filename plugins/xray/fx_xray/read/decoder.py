@@ -57,7 +57,7 @@ class RecordDecoder:
     ``form`` is xray or xray-basic. Findings go to ``diagnostics``; of ``limits``, ``max_record`` is
     heeded. ``options`` are the reader's: ``byte_order`` and ``cycle_frequency``. Nothing that the
     bytes say raises an exception, but for the StrictError of strict diagnostics; an option that
-    makes no sense does (UsageError).
+    is invalid does (UsageError).
     """
 
     def __init__(
@@ -75,14 +75,14 @@ class RecordDecoder:
         self.cycle_frequency = asked_frequency(options)
 
     def records(self, data: Data) -> Iterator[XrayRecord]:
-        """Every record in file order, as it stands; their ``nbytes`` add up to ``len(data)``."""
+        """Every record in file order, as it is; their ``nbytes`` add up to ``len(data)``."""
         return self._noted(data, mend=False)
 
     def mended(self, data: Data) -> Iterator[XrayRecord]:
         """The same with records that a recorder cut in half made good, as tables have them.
 
-        Such a record has 8 bytes and the time that it had, and the one that stands in its second
-        half is there too (notes §0.7).
+        Such a record has 8 bytes and the time that it had, and the one that is in its second
+        half is there too.
         """
         return self._noted(data, mend=True)
 
@@ -175,7 +175,7 @@ class _Walk:
 
 
 class _BasicWalk(_Walk):
-    """Records of 32 bytes, one after another (notes §1.5)."""
+    """Records of 32 bytes, one after another."""
 
     call: BasicFunction | None = None
     """The function record before, as far as arguments may follow."""
@@ -233,7 +233,7 @@ class _BasicWalk(_Walk):
         """Find the call of an argument."""
         call, record.row_offset = self.call, record.offset
         if call is None:
-            self.find("FXX0404", "no call stands before it", record.offset)
+            self.find("FXX0404", "no call comes before it", record.offset)
         elif (
             (call.function_id, call.thread) != (record.function_id, record.thread)
             or (self.version >= wire.BASIC_PID_VERSION and call.process != record.process)
@@ -264,7 +264,7 @@ _FOLLOWERS: Final[Mapping[str, frozenset[str]]] = {
     "function": _CALL,
     "call_argument": _CALL,
 }
-"""What may follow what in a block (notes §2.1)."""
+"""What may follow what in a block."""
 _PREAMBLE: Final = frozenset({"new_buffer", "wall_time", "pid"})
 """What no block ends with."""
 _NEWER_KINDS: Final[Mapping[int, int]] = {
@@ -311,7 +311,7 @@ class _Block:
 
 
 class _FdrWalk(_Walk):
-    """Buffers of records of 8 and 16 bytes (notes §1.4).
+    """Buffers of records of 8 and 16 bytes.
 
     ``limit`` is where the buffer ends: by its extents, or in version 1 by the size of buffers; the
     end of the file where nothing says it.
@@ -332,7 +332,7 @@ class _FdrWalk(_Walk):
         """The walk that finds what there is to find, once records are read as they were spoilt."""
         self.block: _Block | None = None
         self.garbage = 0
-        """Records in a row that make no sense."""
+        """Records in a row that are invalid."""
         self.metadata_bit = self.dialect.metadata_bit
         self.function = function_struct(self.order)
         self.new_buffer = self.dialect.first_byte(MetadataKind.NEW_BUFFER)
@@ -408,7 +408,7 @@ class _FdrWalk(_Walk):
     # --- Where buffers end ---
 
     def begins(self, at: int, *firsts: int) -> bool:
-        """Whether a record with one of these first bytes may stand at ``at``."""
+        """Whether a record with one of these first bytes may be at ``at``."""
         return at < self.size and self.view[at] in firsts
 
     def unbound(self) -> None:
@@ -452,7 +452,7 @@ class _FdrWalk(_Walk):
         return None
 
     def sound_extents(self, at: int) -> bool:
-        """Whether extents stand at ``at`` that do not run past the end of the file."""
+        """Whether extents are at ``at`` that do not run past the end of the file."""
         end = at + wire.METADATA_BYTES
         return self.begins(at, self.extents) and end <= self.size and self.extent(at) <= self.size
 
@@ -463,7 +463,7 @@ class _FdrWalk(_Walk):
         return at + wire.METADATA_BYTES + int(nbytes)
 
     def next_extents(self, at: int) -> int:
-        """Where the next buffer begins that makes sense; the end of the file where none does."""
+        """Where the next buffer begins that is valid; the end of the file where none does."""
         for start in _places(self.view, self.extents, at):
             behind = start + wire.METADATA_BYTES
             if self.sound_extents(start) and (
@@ -473,7 +473,7 @@ class _FdrWalk(_Walk):
         return self.size
 
     def lost(self, code: str, at: int, end: int, message: str) -> Damaged:
-        """A stretch that is no record, behind which something new begins."""
+        """A stretch that is not a record, behind which something new begins."""
         self.garbage = 0
         if self.block is not None and code in {"FXX0101", "FXX0102"}:
             self.block.cut = True
@@ -529,7 +529,7 @@ class _FdrWalk(_Walk):
             self.block.call = None
 
     def process_of(self, block: _Block) -> int:
-        """The process of a block's thread (notes §1.4)."""
+        """The process of a block's thread."""
         if block.process is not None:
             return block.process
         return block.thread or 0 if self.version == wire.EXTENTS_VERSION else 0
@@ -543,7 +543,7 @@ class _FdrWalk(_Walk):
     # --- Records ---
 
     def called(self, at: int) -> XrayRecord:
-        """The function record at ``at`` (notes §1.2)."""
+        """The function record at ``at``."""
         word, delta = self.function.unpack_from(self.view, at)
         if self.dialect.byte_order == "big":
             kind, number = word >> 28 & 7, word & wire.MAX_FUNCTION_ID
@@ -576,7 +576,7 @@ class _FdrWalk(_Walk):
         return record
 
     def later(self, block: _Block, delta: int, at: int) -> int | None:
-        """The time ``delta`` ticks after the record before (notes §2.2)."""
+        """The time ``delta`` ticks after the record before."""
         if block.base is None:
             if not block.timeless:
                 block.timeless = True
@@ -585,7 +585,7 @@ class _FdrWalk(_Walk):
         return block.base + delta & U64_MAX
 
     def metadata(self, at: int, kind: MetadataKind) -> XrayRecord:
-        """The metadata record of a known kind at ``at`` (notes §1.3)."""
+        """The metadata record of a known kind at ``at``."""
         if kind in EVENTS:
             return self.event(at, kind)
         self.garbage = 0
@@ -704,10 +704,10 @@ class _FdrWalk(_Walk):
         self.twin = twin
 
     def cut_time(self, record: NewCpu | TscWrap, base: int) -> int | None:
-        """The time of a record whose second half was overwritten (notes §0.7).
+        """The time of a record whose second half was overwritten.
 
         None where it was not: where the bits that are left lead to no time soon after ``base``,
-        or no record stands in the second half. Seen on little-endian machines alone.
+        or no record is in the second half. Seen on little-endian machines alone.
         """
         if self.order != "little":
             return None
@@ -727,7 +727,7 @@ class _FdrWalk(_Walk):
         return mended if sound else None
 
     def event(self, at: int, kind: MetadataKind) -> XrayRecord:
-        """The event at ``at``, whose first 16 bytes are there, and its payload (notes §1.3)."""
+        """The event at ``at``, whose first 16 bytes are there, and its payload."""
         start = at + wire.METADATA_BYTES
         codec = metadata_codec(kind, self.version, self.order)
         values = {
@@ -779,7 +779,7 @@ class _FdrWalk(_Walk):
 
 
 def _places(view: memoryview, value: int, at: int) -> Iterator[int]:
-    """Where bytes of this value stand from ``at`` on, a piece of the file at a time."""
+    """Where bytes of this value are from ``at`` on, a piece of the file at a time."""
     piece = 1 << 12
     while at < len(view):
         chunk = view[at : at + piece].tobytes()

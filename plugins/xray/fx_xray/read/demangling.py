@@ -69,7 +69,7 @@ class _TooLongError(Exception):
 
 @lru_cache(maxsize=1 << 14)
 def demangle(name: str) -> str:
-    """The name as its source has it; the name itself where it is not mangled, or not understood."""
+    """The name as in its source; the name itself where it is not mangled, or not understood."""
     if not name.startswith((*MANGLED, RUST)) or len(name) > LONGEST_NAME:
         return name
     mangled, dot, suffix = name.partition(".")
@@ -223,7 +223,7 @@ def _returns(name: Any) -> bool:
 
 @lru_cache(maxsize=1)
 def _cursor() -> type[Any]:
-    """The library's place in a name, with substitutions numbered as the ABI has it (5.1.10)."""
+    """The library's place in a name, with substitutions numbered as in the ABI (5.1.10)."""
     library = _library()
     Node, base = library.Node, library._Cursor  # noqa: N806, SLF001
 
@@ -246,7 +246,7 @@ def _cursor() -> type[Any]:
             super().add_subst(node)
 
         def _is_function_of_std(self, parts: Sequence[Any]) -> bool:
-            """Whether it is the template of a function with its arguments, which is no type."""
+            """Whether it is the template of a function with its arguments, which is not a type."""
             return bool(
                 self._raw.startswith("_ZSt")
                 and parts[-1].kind == "tpl_args"
@@ -269,7 +269,7 @@ def _spell(node: Any) -> str:
 
 
 def _halves(node: Any) -> tuple[str, str]:
-    """What of a type stands before the name that it declares, and what behind it."""
+    """What of a type comes before the name that it declares, and what behind it."""
     kind = node.kind
     if kind in ("pointer", *_REFERENCES):
         target, mark = node.value, {"pointer": "*", "lvalue": "&", "rvalue": "&&"}[kind]
@@ -356,7 +356,7 @@ def _literal(node: Any) -> str:
 
 
 def _function(node: Any) -> str:
-    """A function with its parameters; what qualifies its object stands behind them."""
+    """A function with its parameters; what qualifies its object comes behind them."""
     name, behind, around = node.name, "", ""
     while name.kind == "local":
         around += f"{_spell(name.value[0])}::"

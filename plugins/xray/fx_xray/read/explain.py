@@ -34,17 +34,17 @@ from fxframework.kit.explain import Explainer, check_offset
 
 __all__ = ["explain_basic", "explain_fdr"]
 
-HEADER = "004, Header; notes §1.1"
-FUNCTIONS = "004, Function Records; notes §1.2"
-METADATA = "004, Metadata Records; notes §1.3"
-BUFFERS = "004, Buffer; notes §1.4"
-BASIC = "notes §1.5"
+HEADER = "XRay FDR format of LLVM, Header"
+FUNCTIONS = "XRay FDR format of LLVM, Function Records"
+METADATA = "XRay FDR format of LLVM, Metadata Records"
+BUFFERS = "XRay FDR format of LLVM, Buffer"
+BASIC = "compiler-rt lib/xray, basic mode"
 
 
 def explain_fdr(source: Source, offset: int) -> list[FieldView]:
     """The record that holds byte ``offset``, field by field in the order of the file.
 
-    Bits are numbered from the least significant one of the number that stands there. Of long
+    Bits are numbered from the least significant one of the number that is there. Of long
     stretches (payloads, padding, damage) the words around the byte are given. Raises UsageError
     where the file has no such byte.
     """

@@ -27,7 +27,7 @@ def asked_order(options: Mapping[str, Any] | None, name: str = "byte_order") -> 
     """The byte order that options ask for by a name, empty where it is to be found out.
 
     A writer's option has another name than a reader's: both may be given at once. Raises UsageError
-    for an order that there is not.
+    for an order that is not defined.
     """
     order = str((options or {}).get(name) or "")
     if order and order not in wire.BYTE_ORDERS:
@@ -53,7 +53,7 @@ def asked_frequency(options: Mapping[str, Any] | None) -> int:
 
 
 def _found_order(view: memoryview, form: str) -> str:
-    """The byte order of a file with a header, from what stands in it."""
+    """The byte order of a file with a header, from what is in it."""
     versions = Dialect(form).versions
 
     def plausible(order: Literal["big", "little"]) -> bool:

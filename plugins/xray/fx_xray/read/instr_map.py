@@ -1,7 +1,7 @@
 """Instrumentation maps: which function has which id, from a program, from YAML or from CSV.
 
 A program that clang instrumented has the section `xray_instr_map`, with an entry for each place
-that can be patched (a sled). Functions are numbered from 1 in the order of the map (notes §1.2).
+that can be patched (a sled). Functions are numbered from 1 in the order of the map.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ __all__ = ["Fault", "Functions", "InstrumentationMap", "SledKind", "Sleds", "rea
 SECTION: Final = "xray_instr_map"
 ELF_MAGIC: Final = b"\x7fELF"
 RELATIVE_VERSION: Final = 2
-"""From this version of an entry on, its addresses are relative to where they stand."""
+"""From this version of an entry on, its addresses are relative to where they are."""
 REMEDY: Final = (
     "give the program that clang -fxray-instrument built, the YAML of "
     "`llvm-xray extract --symbolize`, or CSV with the columns function_id and name"
 )
 CSV_COLUMNS: Final = ("function_id", "name", "linkage_name", "address", "source")
 FAULTS: Final = 1000
-"""Entries that make no sense, listed for one map."""
+"""Entries that are invalid, listed for one map."""
 LEAST_SECTION: Final = {32: 40, 64: 64}
 """Bytes of a section's header, by the class of the file."""
 
@@ -48,7 +48,7 @@ _ENTRIES: Final = {
     32: [("address", "u4"), ("function", "u4"), ("kind", "u1"), ("always", "u1"), ("version", "u1"),
          ("padding", "u1", 5)],
 }  # fmt: skip
-"""An entry of the map (notes §3), by the class of the file."""
+"""An entry of the map, by the class of the file."""
 _SYMBOLS: Final = {
     64: [("name", "u4"), ("info", "u1"), ("other", "u1"), ("section", "u2"), ("value", "u8"),
          ("size", "u8")],
@@ -81,7 +81,7 @@ class SledKind(IntEnum):
 
 @attrs.frozen
 class Fault:
-    """An entry of a map that makes no sense (FXX0603): what, and at which byte of the file."""
+    """An entry of a map that is invalid (FXX0603): what, and at which byte of the file."""
 
     path: str
     offset: int
@@ -116,10 +116,10 @@ class Functions(abc.ABC):
 
     @abc.abstractmethod
     def name(self, id: int) -> str | None:
-        """The name as the map has it: from a program, as its linker has it."""
+        """The name as in the map: from a program, as in its linker."""
 
     def linkage_name(self, id: int) -> str | None:
-        """The name as the linker has it."""
+        """The name as in the linker."""
         name = self.name(id)
         return name if name is not None and demangle(name) != name else None
 
@@ -208,7 +208,7 @@ def read_map(path: str) -> InstrumentationMap:
         return _from_yaml(source.data.tobytes(), path)
     if b"function_id" in text.partition(b"\n")[0]:
         return _from_csv(source.data.tobytes(), path)
-    raise UnreadableError("it is no instrumentation map", path=path, remedy=REMEDY)
+    raise UnreadableError("it is not an instrumentation map", path=path, remedy=REMEDY)
 
 
 # --- Programs ------------------------------------------------------------------------------------
@@ -242,9 +242,9 @@ class _Elf:
         except UnreadableError:
             raise
         except Exception as error:
-            # pyelftools raises what it likes where bytes make no sense.
+            # pyelftools raises what it likes where bytes are invalid.
             raise UnreadableError(
-                f"its ELF structure makes no sense: {type(error).__name__}: {error}",
+                f"its ELF structure is invalid: {type(error).__name__}: {error}",
                 path=self._path,
                 remedy=REMEDY,
             ) from error
@@ -330,7 +330,7 @@ class _Elf:
             value = rows[name].astype(np.uint64)
             value = np.where(relative, value + base + np.uint64(at), value) & mask
             for row, (target, place) in self._relocated(section, rows, name, at).items():
-                # In a linked program those of version 2 are right as they stand.
+                # In a linked program those of version 2 are right as they are.
                 if self._relocatable or not relative[row]:
                     value[row] = target & int(mask)
                     places[row] = place
@@ -542,7 +542,7 @@ class _ListedFunctions(Functions):
 def number(text: object, bound: int = 1 << 64) -> int:
     """A number as YAML and CSV have it: decimal, or hexadecimal behind 0x.
 
-    Raises ValueError for what is none, or is not below the bound.
+    Raises ValueError for what is not one, or is not below the bound.
     """
     if not isinstance(text, str) or len(text) > 40:
         raise ValueError("no number")
@@ -574,7 +574,7 @@ def _from_yaml(data: bytes, path: str) -> InstrumentationMap:
                 )
             except (KeyError, ValueError, TypeError, AttributeError):
                 if len(faults) < FAULTS:
-                    faults.append(Fault(path, offset, "an entry that is no sled"))
+                    faults.append(Fault(path, offset, "an entry that is not a sled"))
                 continue
             rows.append(row)
             name = entry.get("function-name")
@@ -582,9 +582,7 @@ def _from_yaml(data: bytes, path: str) -> InstrumentationMap:
                 name = None
             functions.setdefault(id, _Function(name=name, address=function))
     except OddYamlError as error:
-        raise UnreadableError(
-            f"its YAML makes no sense: {error}", path=path, remedy=REMEDY
-        ) from error
+        raise UnreadableError(f"its YAML is invalid: {error}", path=path, remedy=REMEDY) from error
     if not rows and faults:
         raise UnreadableError("it has no sleds", path=path, remedy=REMEDY)
     columns = list(zip(*rows, strict=True)) if rows else [()] * 6
@@ -624,9 +622,7 @@ def _from_csv(data: bytes, path: str) -> InstrumentationMap:
                 ),
             )
     except csv.Error as error:
-        raise UnreadableError(
-            f"its CSV makes no sense: {error}", path=path, remedy=REMEDY
-        ) from error
+        raise UnreadableError(f"its CSV is invalid: {error}", path=path, remedy=REMEDY) from error
     return InstrumentationMap(path, _ListedFunctions(functions), None, tuple(faults))
 
 

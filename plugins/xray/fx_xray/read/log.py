@@ -38,7 +38,7 @@ __all__ = ["AT_ONCE", "BasicLog", "FdrLog", "GivenLog", "Log"]
 I64 = NDArray[np.int64]
 U8 = NDArray[np.uint8]
 WINDOW = 64 << 20
-"""Bytes of a file that are scanned before they are let go of."""
+"""Bytes of a file that are scanned before they are released."""
 AT_ONCE = 1 << 13
 """Events that are made at once."""
 
@@ -72,7 +72,7 @@ class Log(abc.ABC):
     def chunks(self, room: int = 0) -> Iterator[EventBuffer]:
         """All events, up to ``room`` (0: some thousands) at once.
 
-        They are in one buffer, which is filled anew each time.
+        They are in one buffer, which is filled again each time.
         """
 
     def events(self, room: int = 1 << 15) -> Iterator[Events]:
@@ -180,7 +180,7 @@ class _FileLog(Log):
     def chunks(self, room: int = 0) -> Iterator[EventBuffer]:
         """All events, up to ``room`` (0: some thousands) at once.
 
-        They are in one buffer, which is filled anew each time.
+        They are in one buffer, which is filled again each time.
         """
         events = EventBuffer(max(1, min(room or AT_ONCE, self.nbytes // 8)))
         timeline = self._timeline(events)
@@ -197,7 +197,7 @@ class _FileLog(Log):
 class FdrLog(_FileLog):
     """A trace of the flight data recorder.
 
-    ``release`` is told which bytes are done with for now. ``frequency`` places buffers whose time
+    ``release`` is given which bytes are done with for now. ``frequency`` places buffers whose time
     is only known by the wall clock.
     """
 

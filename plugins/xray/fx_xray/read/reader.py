@@ -215,10 +215,10 @@ class EventCapture(ScannedCapture[CallPass, Rows]):
 
     @abc.abstractmethod
     def _scanned_log(self) -> Log:
-        """The trace, scanned anew."""
+        """The trace, scanned again."""
 
     def _heading(self) -> list[tuple[str, str, int]]:
-        """Findings about what is no event: code, detail and byte offset."""
+        """Findings about what is not an event: code, detail and byte offset."""
         return []
 
     @property
@@ -431,7 +431,7 @@ class FileCapture(EventCapture):
     """A trace as the runtime writes it, of either mode."""
 
     def __init__(self, source: Source, request: OpenRequest) -> None:
-        # Options that make no sense are refused here.
+        # Options that are invalid are refused here.
         self._decoder = RecordDecoder(self.format, limits=request.limits, options=request.options)
         super().__init__(source, request)
         self.header: FileHeader | None = read_header(

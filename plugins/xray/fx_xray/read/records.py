@@ -1,8 +1,8 @@
 """Records of XRay traces: lossless objects, their fields and their JSON.
 
 Times are ticks of the time-stamp counter (``tsc``), and nanoseconds where they are called ``ns``;
-sizes and offsets are bytes. Records are literal: what a recorder is known to have spoilt (notes
-§0.7) is shown as it stands. `RecordDecoder.mended` gives them as the tables have them.
+sizes and offsets are bytes. Records are literal: what a recorder is known to have spoilt is shown
+as it is. `RecordDecoder.mended` gives them as the tables have them.
 """
 
 from __future__ import annotations
@@ -41,12 +41,12 @@ def _check(what: str, name: str, value: int, least: int, most: int) -> int:
     return value
 
 
-# --- How records stand as bytes -------------------------------------------------------------------
+# --- How records are stored as bytes --------------------------------------------------------------
 
 
 @attrs.frozen
 class Dialect:
-    """The version of a file and its byte order: what tells how a record stands as bytes.
+    """The version of a file and its byte order: what says how a record is stored as bytes.
 
     ``version`` may be one that nobody has defined; ``defined`` is the one it is read as.
     """
@@ -102,7 +102,7 @@ class Codec:
 
     @classmethod
     def of(cls, fields: tuple[Field, ...], start: int, nbytes: int, order: str) -> Codec:
-        """The codec of a record of ``nbytes``, whose fields stand from byte ``start`` on."""
+        """The codec of a record of ``nbytes``, whose fields are from byte ``start`` on."""
         at, form, holes = start, "<" if order == "little" else ">", []
         form += f"{start}x"
         for field in fields:
@@ -191,7 +191,7 @@ class XrayRecord(LosslessRecord):
 
 @attrs.define(kw_only=True)
 class FileHeader(XrayRecord):
-    """The header of a file (004, Header; notes §1.1)."""
+    """The header of a file (XRay FDR format of LLVM, Header)."""
 
     record: ClassVar[str] = "file_header"
 
@@ -254,7 +254,7 @@ class PlacedRecord(XrayRecord):
     """
 
     tsc: int | None = attrs.field(default=None, eq=False)
-    """Ticks, reconstructed (notes §2.2); None where there was no NewCPUId."""
+    """Ticks, reconstructed; None where there was no NewCPUId."""
     cpu: int | None = attrs.field(default=None, eq=False)
     """None where it is not known."""
     thread: int = attrs.field(default=0, eq=False)
@@ -288,13 +288,13 @@ class PlacedRecord(XrayRecord):
 
 @attrs.define(kw_only=True)
 class Function(PlacedRecord):
-    """A function was entered or left (004, Function Records; notes §1.2)."""
+    """A function was entered or left (XRay FDR format of LLVM, Function Records)."""
 
     record: ClassVar[str] = "function"
 
     kind: str
     """enter, exit, tail_exit or enter_arg, as written: before version 4, calls with arguments
-    are plain ``enter`` (notes §1.4)."""
+    are plain ``enter``."""
     function_id: int
     delta: int
     """Ticks since the record before."""
@@ -342,7 +342,7 @@ def _kind_name(form: JsonFields) -> str:
 
 @attrs.define(kw_only=True)
 class Metadata(PlacedRecord):
-    """A record of 16 bytes that begins with its kind (004, Metadata Records; notes §1.3).
+    """A record of 16 bytes that begins with its kind (XRay FDR format of LLVM, Metadata Records).
 
     Fields are those that `layout` declares for the kind.
     """
@@ -452,7 +452,7 @@ class Pid(Metadata):
 
 @attrs.define(kw_only=True)
 class CallArgument(Metadata):
-    """An argument of the call whose record stands before it.
+    """An argument of the call whose record comes before it.
 
     Has the time and the thread of the call, which JSON does not show.
     """
@@ -538,7 +538,7 @@ class CustomEvent(_Event):
 
 @attrs.define(kw_only=True)
 class TypedEvent(_Event):
-    """The same with a number that says what the payload is (notes §1.3)."""
+    """The same with a number that says what the payload is."""
 
     record: ClassVar[str] = "typed_event"
     kind: ClassVar[MetadataKind] = MetadataKind.TYPED_EVENT
@@ -622,14 +622,14 @@ class Damaged(DamagedRecord, XrayRecord):
 
 @attrs.define(kw_only=True)
 class _Basic(PlacedRecord):
-    """A record of basic mode (notes §1.5): all of its fields stand in it."""
+    """A record of basic mode: all of its fields are in it."""
 
     type: ClassVar[int]
 
     function_id: int
     thread: int
     process: int = 0
-    """Up to version 2 what stands in the place is not set."""
+    """Up to version 2 what is in the place is not set."""
     padding: bytes = b""
     """The bytes without a field, in their order; none where all are zero."""
 
@@ -690,7 +690,7 @@ class BasicFunction(_Basic):
 
 @attrs.define(kw_only=True)
 class BasicArgument(_Basic):
-    """An argument of the call whose record stands before it, of which it has the time."""
+    """An argument of the call whose record comes before it, of which it has the time."""
 
     record: ClassVar[str] = "call_argument"
     type: ClassVar[int] = wire.BASIC_ARGUMENT
@@ -746,7 +746,7 @@ KINDS: Final[Mapping[str, Mapping[str, type[XrayRecord]]]] = {
 
 
 def from_json(given: Any, form: str = "xray") -> XrayRecord:
-    """The record of a format that a JSON object of CONTRACTS §3 says.
+    """The record of a format that a JSON object of the record JSON (docs, Records) says.
 
     ``offset`` and ``nbytes`` are kept as places, where they are numbers; padding has its length
     from ``nbytes``. Raises WriteRefusedError: FXX0501 for no such record, FXX0502 for a field that

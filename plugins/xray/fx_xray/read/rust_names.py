@@ -28,7 +28,7 @@ class _UnknownFormError(Exception):
 
 
 def demangle_rust(mangled: str) -> str:
-    """The name as its source has it. Raises ValueError for one that is not understood."""
+    """The name as in its source. Raises ValueError for one that is not understood."""
     if not mangled.startswith("_R") or not mangled.isascii():
         raise ValueError("not a Rust name of version 0")
     try:

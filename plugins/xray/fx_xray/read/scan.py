@@ -86,7 +86,7 @@ __all__ = ["BasicScan", "FdrScan"]
 HEADER_BYTES = 32
 BASIC_BYTES = 32
 GARBAGE_RUN = 8
-"""Records in a row that make no sense, after which bytes are no longer taken for records."""
+"""Records in a row that are invalid, after which bytes are no longer taken for records."""
 FAR = 1 << 40
 """Ticks between two times after which the later one is not believed."""
 ONE = 1
@@ -264,7 +264,7 @@ class FdrScan(Kernel):
             self.turn_page(HEADER_BYTES)
 
     def literally(self) -> None:
-        """Count records as they stand in the file, also those that were cut in half."""
+        """Count records as they are in the file, also those that were cut in half."""
         self.mend = False
 
     def finish(self) -> None:
@@ -311,7 +311,7 @@ class FdrScan(Kernel):
         return 0 <= nbytes <= left
 
     def next_extents(self, at: int) -> int:
-        """Where the next buffer begins that makes sense; the end of the file if none does."""
+        """Where the next buffer begins that is valid; the end of the file if none does."""
         start = at
         while start < self.size:
             if self.sound_extents(start):
@@ -322,7 +322,7 @@ class FdrScan(Kernel):
         return self.size
 
     def skip_garbage(self) -> int:
-        """Give up the rest of a buffer where too many records make no sense; 0: nothing is left."""
+        """Give up the rest of a buffer where too many records are invalid; 0: nothing is left."""
         self.garbage = 0
         end = self.limit if self.bounded else self.next_extents(self.at)
         if end <= self.at:
@@ -433,7 +433,7 @@ class FdrScan(Kernel):
         return 0
 
     def unsound(self, code: int, end: int, value: int, kind: int) -> int:
-        """Step over a record that makes no sense, of which the size is known."""
+        """Step over a record that is invalid, of which the size is known."""
         self.notes.add(code, self.at, self.record, value)
         self.end_stretch(self.at)
         self.garbage += 1
@@ -824,7 +824,7 @@ class BasicScan(Kernel):
         return 0
 
     def unsound(self, code: int, value: int) -> int:
-        """Step over a record that makes no sense."""
+        """Step over a record that is invalid."""
         self.notes.add(code, self.at, self.record, value)
         self.end_run(self.at)
         self.called = False

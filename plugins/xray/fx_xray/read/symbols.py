@@ -1,7 +1,7 @@
 """Names of functions: from the maps that the reader's options name, by the ids of a trace.
 
 With -fxray-shared (LLVM 20) an id has the number of its object in the upper bits, so each object
-has a map of its own; the flight data recorder keeps four bits of that number (notes §1.2).
+has a map of its own; the flight data recorder keeps four bits of that number.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class Symbols:
     """By number of object, in the order in which they were named; 0 is the program itself."""
     demangled: bool = True
     given: Mapping[int, str] = attrs.field(factory=dict)
-    """Names that the trace itself has, by id; they stand in for what no map says."""
+    """Names that the trace itself has, by id; they are used for what no map says."""
 
     @classmethod
     def of(cls, options: Mapping[str, Any], given: Mapping[int, str] | None = None) -> Self:
@@ -53,11 +53,11 @@ class Symbols:
 
     @property
     def faults(self) -> tuple[Fault, ...]:
-        """Entries of the maps that make no sense (FXX0603)."""
+        """Entries of the maps that are invalid (FXX0603)."""
         return tuple(fault for each in self.maps.values() for fault in each.faults)
 
     def object(self, id: int) -> int:
-        """Number of the object that a function is in, as its id has it."""
+        """Number of the object that a function is in, as in its id."""
         number, _ = self._places(id)[0]
         return number
 
@@ -70,7 +70,7 @@ class Symbols:
         return demangle(name) if name is not None and self.demangled else name
 
     def linkage_name(self, id: int) -> str | None:
-        """The name of a function as the linker has it; None: not known."""
+        """The name of a function as in the linker; None: not known."""
         found, own = self._found(id)
         return None if found is None else found.functions.linkage_name(own)
 

@@ -54,7 +54,7 @@ FUNCTIONS: Final = TableSchema(
         Column("id", "u4", "its id: what `xray_function` holds"),
         Column("object", "u1", "number of its object, with -fxray-shared; else 0"),
         Column("name", "code", "name, demangled where asked; its number where it has none"),
-        Column("linkage_name", "code", "name as the linker has it"),
+        Column("linkage_name", "code", "name as in the linker"),
         Column("source", "code", "file:line:column where it is declared"),
         Column("address", "u8", "address in its object; 0 not known", "bytes"),
         Column("calls", "i8", "entries in the trace"),

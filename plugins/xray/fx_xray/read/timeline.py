@@ -219,7 +219,7 @@ class FdrTimeline(Kernel):
         self.thread = 0
 
     def step(self) -> int:
-        """Fill ``events`` anew; gives how many there are: fewer than fit only at the end."""
+        """Fill ``events`` again; gives how many there are: fewer than fit only at the end."""
         self.events.count = 0
         while self.events.count < self.events.room and self.threads.used:
             if 1 < self.threads.used <= FEW:
@@ -515,7 +515,7 @@ class BasicTimeline(Kernel):
         self.function = NOTHING
 
     def step(self) -> int:
-        """Fill ``events`` anew; gives how many there are: fewer than fit only at the end."""
+        """Fill ``events`` again; gives how many there are: fewer than fit only at the end."""
         self.events.count = 0
         while self.events.count < self.events.room and self.threads.used:
             place = self.threads.choose()

@@ -1,7 +1,7 @@
 """The reader of the YAML that `llvm-xray convert -f yaml` writes: a header, and a record a line.
 
-Lines as llvm-xray writes them are taken apart as they stand; others go through PyYAML, each by
-itself, so that one that makes no sense leaves the rest alone (notes §3).
+Lines as llvm-xray writes them are taken apart as they are; others go through PyYAML, each by
+itself, so that one that is invalid leaves the rest alone.
 """
 
 from __future__ import annotations
@@ -116,7 +116,7 @@ class _Row(NamedTuple):
 
 
 class _Stretch(NamedTuple):
-    """What is no record of a call or an event."""
+    """What is not a record of a call or an event."""
 
     offset: int
     nbytes: int
@@ -140,7 +140,7 @@ class _Head:
 
 @attrs.frozen
 class YamlRecord:
-    """A record of the YAML, or a stretch of it that is none (CONTRACTS §3)."""
+    """A record of the YAML, or a stretch of it that is not one (docs, Records)."""
 
     offset: int
     nbytes: int
@@ -187,7 +187,7 @@ class YamlCapture(EventCapture):
                 nbytes=found.end(),
             )
         except (OddYamlError, KeyError, ValueError) as error:
-            self._fault = f"the header makes no sense: {error}"
+            self._fault = f"the header is invalid: {error}"
             return None
 
     # --- The text --------------------------------------------------------------------------------
@@ -240,8 +240,8 @@ class YamlCapture(EventCapture):
         try:
             item = _ITEM.match(text)
             if item is None:
-                raise OddYamlError("it is no item of a list")
-            # Most of what is no record lacks a key; PyYAML would take long to say so.
+                raise OddYamlError("it is not an item of a list")
+            # Most of what is not a record lacks a key; PyYAML would take long to say so.
             for key in _REQUIRED:
                 if key.encode() not in text and b"\\" not in text:
                     raise KeyError(key)
@@ -469,7 +469,7 @@ def _head(begins: bytes) -> _Row | None:
 
 
 def _row_of(at: int, nbytes: int, entry: Entry) -> _Row:
-    """The record that a mapping is. Raises KeyError and ValueError where it is none."""
+    """The record that a mapping is. Raises KeyError and ValueError where it is not one."""
 
     def integer(name: str, default: str | None = None) -> int:
         text = entry[name] if default is None else entry.get(name, default)
@@ -481,7 +481,7 @@ def _row_of(at: int, nbytes: int, entry: Entry) -> _Row:
         raise ValueError(f"kind {entry['kind']!r}")
     args, data = entry.get("args", ()), entry.get("data", "")
     if isinstance(args, str) or not isinstance(data, str):
-        raise ValueError("args is no list, or data no text")  # noqa: TRY004 (of the YAML)
+        raise ValueError("args is not a list, or data no text")  # noqa: TRY004 (of the YAML)
     id = integer("func-id", "0")
     name = entry.get("function")
     payload, cut = _payload(data) if kind >= CUSTOM else (b"", False)

@@ -15,7 +15,7 @@ Entry = Mapping[str, "str | Sequence[str]"]
 """A flat mapping: values are the text of scalars, or of the scalars of a list."""
 
 SAFE: Final = frozenset("_-^. \t")
-"""What, beside letters and digits, may stand in a scalar that is not quoted."""
+"""What, beside letters and digits, may be in a scalar that is not quoted."""
 INDICATORS: Final = "-?:\\,[]{}#&*!|>'\"%@`"
 """What such a scalar may not begin with."""
 _WORDS: Final = frozenset(

@@ -1,7 +1,7 @@
 """The recorder of basic mode: a record of 32 bytes for each entry, exit and argument.
 
 ``BasicWriter`` has the file, ``BasicThread`` what a thread records. Like compiler-rt, it gathers
-the records of a thread, and puts them into the file when there are 1,024 of them (notes §2.3).
+the records of a thread, and puts them into the file when there are 1,024 of them.
 """
 
 from __future__ import annotations

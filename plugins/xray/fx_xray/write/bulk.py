@@ -244,7 +244,7 @@ def _outer_first(slices: Table) -> I64:
     place = np.arange(count)
     late = np.flatnonzero((parent > place) & (ts[parent] == ts))
     if late.size:
-        # What encloses others may stand behind them, as complete events do: bring it before.
+        # What encloses others may be behind them, as complete events do: bring it before.
         for _ in range(int(slices.array("depth").max()) + 1):
             place[late] = place[parent[late]]
         return np.lexsort((slices.array("depth"), place, ts))

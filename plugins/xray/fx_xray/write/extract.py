@@ -35,7 +35,7 @@ MENDED: Final = ("FXX00", "FXX01", "FXX02", "FXX04")
 """Findings of the file, of its records and of their order, by how their codes begin."""
 NAMES_REFUSED: Final = "names are for captures of other formats"
 KEPT: Final = frozenset({"FXX0007", "FXX0107", "FXX0405"})
-"""Findings that a trace has which is written anew, too."""
+"""Findings that a trace has which is written again, too."""
 
 
 def cut(
@@ -46,7 +46,7 @@ def cut(
     A call that reaches into the stretch of time is kept whole, with its arguments; those that
     were never entered, or never left, stay so. Time stamps, CPUs and kinds are those of the
     trace, and so is the header, but for a ``version`` and a ``buffer_size`` that the options give.
-    Buffers are made anew, where not everything was chosen. Gives the rows that were left out, by
+    Buffers are made again, where not everything was chosen. Gives the rows that were left out, by
     table (a ``Omitted``, of which ``dropped`` is what the version has no place for).
     """
     _check_names(options)
@@ -71,7 +71,7 @@ def cut(
 def salvage(capture: Capture, sink: Sink, options: Mapping[str, Any]) -> Iterator[Loss]:
     """Write what is sound; give each loss (``fxframework.registry.Writer``).
 
-    A trace in which everything is sound keeps its bytes. Any other is written anew from its
+    A trace in which everything is sound keeps its bytes. Any other is written again from its
     events, so that extents, preambles and times are right; what had to be made up for is a loss of
     no bytes.
     """
@@ -108,7 +108,7 @@ def _check_names(options: Mapping[str, Any]) -> None:
 
 
 def _to_be_mended(capture: Capture) -> list[Diagnostic]:
-    """What a trace has that one written anew has not."""
+    """What a trace has that one written again has not."""
     capture.scan()
     return [
         finding

@@ -6,9 +6,9 @@ are, and is stored last, so that whatever stops the program leaves a sound log: 
 it from the memory, as ``writer.log()`` does. The second word is twice the number of the buffer, in
 the order in which they were taken, and 1 more while a thread is using it.
 
-What differs from compiler-rt (notes §0, §2.3): a tail exit that is not kept takes its own entry
+What differs from compiler-rt: a tail exit that is not kept takes its own entry
 with it and nothing else; extents count the headers of typed events; an event that no buffer has
-room for is refused; buffers stand in the file in the order in which they were taken, which decides
+room for is refused; buffers are in the file in the order in which they were taken, which decides
 between those of one microsecond.
 """
 
@@ -113,7 +113,7 @@ def log_of(
 ) -> bytes:
     """The file that the memory of an ``FdrWriter`` holds, after a crash too.
 
-    The arguments are those of the writer and its counter. Buffers stand in the order in which they
+    The arguments are those of the writer and its counter. Buffers are in the order in which they
     were taken, and empty ones are left out. From version 2 on each has its extents; in version 1
     it ends with EndOfBuffer, and padding up to its whole size.
     """
@@ -296,7 +296,7 @@ class FdrWriter:
             slot = self._free.popleft()
             self._taken += 1
             number = self._taken
-        # What stood in it goes first: its bytes are not to be taken for those of this buffer.
+        # What was in it goes first: its bytes are not to be taken for those of this buffer.
         self.memory.store_u64(slot, 0)
         self.memory.store_u64(slot + WORD, number << 1 | 1)
         preamble = _NEW_BUFFER(tid) + _WALL_TIME(*self._wall())

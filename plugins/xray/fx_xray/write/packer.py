@@ -124,7 +124,7 @@ class RecorderPacker:
     def write(self, events: Events, payloads: U8) -> None:
         """Add events, whose ``thread`` is the number of one that was added.
 
-        Each thread's stand in the order of its program, arguments behind their calls.
+        Each thread's are in the order of its program, arguments behind their calls.
         """
         pack = self._pack
         pack.events, pack.row = _columns(events, payloads), 0
@@ -226,7 +226,7 @@ class BasicPacker:
     def write(self, events: Events, payloads: U8) -> None:
         """Add events, whose ``thread`` is the number of one that was added.
 
-        Each thread's stand in the order of its program, arguments behind their calls.
+        Each thread's are in the order of its program, arguments behind their calls.
         """
         self._pack.events, self._pack.row = _columns(events, payloads), 0
         while self._pack.run():

@@ -30,13 +30,13 @@ __all__ = [
 ]
 
 CPU_MASK: Final = 0xFFF
-"""Bits of TSC_AUX that number the CPU; those above number its node (notes §6)."""
+"""Bits of TSC_AUX that number the CPU; those above number its node."""
 
 
 class ClockCounter:
     """This machine's monotonic clock as a counter: nanoseconds, of CPU 0.
 
-    What compiler-rt does where a machine has no counter to be trusted (notes §6).
+    What compiler-rt does where a machine has no counter to be trusted.
     """
 
     frequency = EMULATED_FREQUENCY

@@ -27,7 +27,7 @@ def open_writer(
 
     Of the options, ``write_byte_order`` counts, where it is not empty, instead of what the header
     says.
-    Raises UsageError for one that there is not, and for options that are not for records.
+    Raises UsageError for one that is not defined, and for options that are not for records.
     """
     return _open(sink, "xray", options)
 
@@ -46,7 +46,7 @@ def _open(sink: Sink, form: str, options: Mapping[str, Any]) -> RecordRewriter:
         if options.get(name):
             raise UsageError(
                 f"{name} does not act where records are written as they are",
-                remedy="write the trace anew: `fxf convert IN OUT --since 0`"
+                remedy="write the trace again: `fxf convert IN OUT --since 0`"
                 if name != "names"
                 else "it is for captures of other formats",
             )
