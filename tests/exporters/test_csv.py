@@ -215,7 +215,7 @@ def test_other_delimiters(
 
 @pytest.mark.parametrize("given", ["", "ab", '"', "\n"])
 def test_what_cannot_be_a_delimiter(host: Host, given: str) -> None:
-    with pytest.raises(UsageError, match="between fields"):
+    with pytest.raises(UsageError, match="cannot separate fields"):
         export(host, host.open(toy.SAMPLE), delimiter=given)
 
 
