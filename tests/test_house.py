@@ -25,7 +25,7 @@ PHRASES = {
     r"\bstand(s|ing)?\b(?! for\b| alone)|\bstood\b": "use 'is', 'is stored', 'remains'",
     r"\banew\b": "use 'again', 'new'",
     r"\bmakes? no sense\b": "use 'invalid', and say why",
-    r"(?<![Tt]here )\b(is|are|was|were) no (?!longer|more|less|such)[a-z]": "use 'is not a'",
+    r"(?<![Tt]here )\b(is|are|was|were) no (?!longer|more|less|such)\w": "use 'is not a'",
     r"\bas (the |a |it |they |its )?[\w`]+ (has|have) it\b": "use 'as in', 'as given by'",
     r"\blet(s|ting)? go\b": "use 'release', 'free'",
     r"\b[Ww]hoever\b": "name who it is",

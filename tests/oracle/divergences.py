@@ -180,7 +180,7 @@ _TABLE = (
     Divergence(
         name="weight-type",
         perfetto="drops a context switch whose weight is not an int32",
-        ours="kept, priority -1; the argument stands in `args`",
+        ours="kept, priority -1; the argument is in `args`",
         reason="nothing that was recorded is left out",
         normalised=OUT,
     ),
