@@ -237,7 +237,7 @@ def test_too_many_arguments_are_refused(monkeypatch: pytest.MonkeyPatch) -> None
 
 
 def test_a_table_that_is_not_there(capture: Capture) -> None:
-    with pytest.raises(UsageError, match="has no table 'nothing'"):
+    with pytest.raises(UsageError, match="have no table 'nothing'"):
         capture.frame("nothing")
 
 
