@@ -571,3 +571,111 @@ def test_a_switch_beyond_all_nanoseconds_is_told_whoever_asks() -> None:
         assert whole.table("sched")["ts"].tolist() == [NS_MAX]
         assert len(list(batches.batches("sched", 1))) == 1
         assert whole.diagnostics.counts == batches.diagnostics.counts == {"FXT0208": 1}
+
+
+RATE = {"record": "initialization"}
+
+
+@pytest.mark.parametrize("introduced", ["provider_info", "provider_section"])
+@pytest.mark.parametrize(
+    ("before", "own", "after", "expected"),
+    [
+        (10**6, None, None, 5000),  # for all that follows
+        (10**6, 10**3, None, 5_000_000),  # but for a provider that says its own
+        (None, None, 10**6, 5),  # what provider 0 says later does not reach back
+        (None, None, None, 5),
+    ],
+)
+def test_a_rate_before_the_first_provider(
+    introduced: str, before: int | None, own: int | None, after: int | None, expected: int
+) -> None:
+    provider = {"record": "metadata", "kind": introduced, "id": 7}
+    if introduced == "provider_info":
+        provider["name"] = "p"
+    records = [
+        *([{**RATE, "ticks_per_second": before}] if before else []),
+        provider,
+        *([{**RATE, "ticks_per_second": own}] if own else []),
+        event("instant", 5),
+        *(
+            [
+                {"record": "metadata", "kind": "provider_section", "id": 0},
+                {**RATE, "ticks_per_second": after},
+            ]
+            if after
+            else []
+        ),
+    ]
+    capture = opened(*records)
+    assert rows(capture, "instants", "ts") == [(expected,)]
+    decoded = [record for record in opened(*records).records() if record.to_json().get("event")]
+    assert [record.ns for record in decoded] == [expected]
+    codes = {found.code for found in capture.diagnostics}
+    assert ("FXT0202" in codes) == (before is None and own is None)
+    assert "FXT0209" not in codes
+
+
+def test_profiler_records_have_a_table() -> None:
+    head = {"record": "profiler", "timestamp": 4}
+    module = {**head, "kind": "module", "module_id": 3, "name": "libc.so", "build_id": "beef"}
+    mmap = {**head, "kind": "mmap", "module_id": 3, "flags": 5, "start_address": 1 << 63}
+    capture = opened(
+        {**RATE, "ticks_per_second": 10**6},
+        {**module, "thread": [1, 2]},
+        {**mmap, "process": 9, "range": 4096, "vaddr": 64},
+        {**head, "kind": "backtrace", "thread": [1, 3], "flags": 1 << 20, "frames": [10, 11, 12]},
+        {**head, "kind": "backtrace", "thread": [1, 3], "frames": []},
+    )
+    columns = ("kind", "ts", "pid", "module", "name", "build_id", "flags", "address", "size")
+    assert rows(capture, "trace_profiler", *columns) == [
+        (0, 4000, 1, 3, "libc.so", "beef", 0, 0, 0),
+        (1, 4000, 9, 3, None, None, 5, 1 << 63, 4096),
+        (2, 4000, 1, -1, None, None, 1 << 20, 0, 0),
+        (2, 4000, 1, -1, None, None, 0, 0, 0),
+    ]
+    table = capture.table("trace_profiler")
+    data = capture.source.data
+    frames = [
+        data[start : start + length].view("<u8").tolist()
+        for start, length in table.array("frames").tolist()
+    ]
+    assert frames == [[], [], [10, 11, 12], []]
+    tids = capture.table("threads").array("tid")
+    threads = table.array("thread")
+    assert [int(tids[thread]) if thread >= 0 else None for thread in threads] == [2, None, 3, 3]
+    shown = [record.to_json() for record in capture.records()]
+    assert [record.get("flags") for record in shown[3:]] == [5, 1 << 20, None]
+    assert capture.diagnostics.counts == {"FXT0113": 1}
+
+
+@pytest.mark.parametrize(
+    ("data", "code", "words"),
+    [
+        # An event of 3 words that claims an argument behind its thread and time.
+        ((4 | 3 << 4 | 1 << 20, 5, 1), "FXT0004", "at least 4 words, the record has 3"),
+        ((2 | 1 << 4 | 1 << 16 | 9 << 32,), "FXT0004", "at least 3 words, the record has 1"),
+        ((4 | 3 << 4 | 4 << 16 | 1 << 24, 5, 3), "FXT0301", "the time of the end, not a length"),
+    ],
+)
+def test_findings_say_what_is_wrong(data: tuple[int, ...], code: str, words: str) -> None:
+    thread = (3 | 3 << 4 | 1 << 16, 1, 2)
+    whole = built() + b"".join(word.to_bytes(8, "little") for word in (*thread, *data))
+    by_tables = over(whole)
+    by_tables.scan()
+    found = {found.code: found.message for found in by_tables.diagnostics}
+    assert words in found[code]
+    if code == "FXT0004":
+        by_records = over(whole)
+        list(by_records.records())
+        assert found[code] in {found.message for found in by_records.diagnostics}
+
+
+def test_odd_bytes_are_reported_behind_damage_too() -> None:
+    whole = built(event("instant", 1))
+    for data in (whole + b"odd", whole[:-3], whole + (4 | 99 << 4).to_bytes(8, "little") + b"odd"):
+        by_tables, by_records = over(data), over(data)
+        by_tables.scan()
+        list(by_records.records())
+        for capture in (by_tables, by_records):
+            (found,) = [found for found in capture.diagnostics if found.code == "FXT0005"]
+            assert f"{len(data)} bytes" in found.message
