@@ -48,6 +48,11 @@ def shapes() -> Mapping[str, Callable[[int], bytes]]:
         "15 arguments": lambda nbytes: _made(nbytes, 33, _arguments),
         "many providers": lambda nbytes: _providers() + _made(nbytes, 6, _sections)[8:],
         "dangling references": lambda nbytes: _made(nbytes, 2, _dangling),
+        "equal starts": lambda nbytes: _made(nbytes, 3, _equal),
+        "every 100th record damaged": lambda nbytes: _made(nbytes, 3, _damaged),
+        "every record damaged": lambda nbytes: _made(nbytes, 3, _overrun),
+        "rates only": lambda nbytes: _made(nbytes, 2, _rates),
+        "all zero": lambda nbytes: prologue() + bytes(nbytes // 8 * 8),
     }
 
 
@@ -193,3 +198,26 @@ def _dangling(number: I64) -> Row:
         name=300 + number % 999,
     )  # fmt: skip
     return [header, TICKS * number]
+
+
+def _equal(number: I64) -> Row:
+    """All begin at one time, each longer than the one before."""
+    header = _header(EventType.DURATION_COMPLETE, 3, number, thread=1)
+    return [header, np.int64(TICKS), TICKS + number]
+
+
+def _damaged(number: I64) -> Row:
+    """A record of size zero now and then."""
+    header, *rest = _flat(number)
+    return [np.where(number % 100 == 99, int(RecordType.EVENT), header), *rest]
+
+
+def _overrun(number: I64) -> Row:
+    """Each record claims an argument that it has no room for."""
+    header = _header(EventType.DURATION_COMPLETE, 3, number, arguments=1)
+    return [header, TICKS * number, TICKS * number + 20]
+
+
+def _rates(number: I64) -> Row:
+    """Initialization records, each of another rate."""
+    return [np.int64(RecordType.INITIALIZATION | 2 << 4), 1000 + number]

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from fx_trace.sample import sample
+from fx_trace.shapes import shapes
 from fxframework.testing.kernels import plain_kernels
 
 FILES = Path(__file__).parents[2] / "conformance" / "trace" / "files"
@@ -69,6 +70,15 @@ def decoded(data: bytes, *, whole: bool) -> dict[str, Any]:
             (found.code, found.offset, found.record, found.message) for found in capture.diagnostics
         ]
         return out
+
+
+@pytest.mark.parametrize("name", shapes())
+def test_they_agree_on_awkward_shapes(name: str) -> None:
+    data = shapes()[name](8000)
+    compiled = decoded(data, whole=True)
+    assert compiled["summary"][0] > 100 or name == "all zero"
+    with plain_kernels():
+        assert decoded(data, whole=True) == compiled
 
 
 @pytest.mark.parametrize("whole", [True, False], ids=["whole", "batches"])
