@@ -23,7 +23,9 @@ cdef class EventChoice(Kernel):
     @cython.final
     cdef bint is_wanted(self, long long event) noexcept nogil
     @cython.final
-    @cython.locals(now=cython.longlong, end=cython.longlong, inside=cython.bint)
+    @cython.locals(
+        now=cython.longlong, end=cython.longlong, inside=cython.bint, is_open=cython.bint
+    )
     cdef bint reaches(self, long long event) noexcept nogil
     @cython.final
     @cython.locals(kind=cython.int, row=cython.longlong, keep=cython.bint)

@@ -118,11 +118,12 @@ class EventChoice(Kernel):
         """Whether a slice lies in the stretch of time."""
         now = self.time[event]
         end = self.slice_ends[self.slice_row]
+        is_open = end == OPEN_END
         if end == INVALID_END:
             end = now  # it ends before it begins: a moment
         inside = self.start <= now <= self.last
         if self.whole:
-            return inside and end != OPEN_END and (end == now or end - 1 <= self.last)
+            return inside and not is_open and (end == now or end - 1 <= self.last)
         return inside or (now < self.start and end > self.start)
 
     def is_kept(self, event: int) -> bool:
