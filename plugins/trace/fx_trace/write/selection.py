@@ -124,7 +124,7 @@ class EventChoice(Kernel):
         inside = self.start <= now <= self.last
         if self.whole:
             return inside and not is_open and (end == now or end - 1 <= self.last)
-        return inside or (now < self.start and end > self.start)
+        return inside or (now < self.start and (is_open or end > self.start))
 
     def is_kept(self, event: int) -> bool:
         """Whether an event is kept, now that it is known which slices and flows are."""
