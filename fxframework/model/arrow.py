@@ -77,7 +77,8 @@ def code_column(codes: NDArray[Any], pool: StringPool) -> pa.Array:
     place = np.full(len(pool) + 1, -1, np.int32)
     place[used] = np.arange(used.size, dtype=np.int32)
     values = text_column(pool.column(used), small=True)
-    indices = pa.array(place[codes], mask=codes < 0)
+    # A null has the index 0: polars checks the indexes of nulls, too.
+    indices = pa.array(np.maximum(place[codes], 0), mask=codes < 0)
     if pa.types.is_binary(values.type) or pa.types.is_large_binary(values.type):
         return values.take(indices)
     return pa.DictionaryArray.from_arrays(indices, values)

@@ -1,0 +1,85 @@
+"""Arrow, Parquet and duckdb files hold what the tables do, as other tools read them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import polars as pl
+import pyarrow as pa
+import pytest
+from pyarrow import parquet
+
+import fxframework as fxf
+from fxframework.errors import UsageError, WriteRefusedError
+
+CONFORMANCE = Path(__file__).parents[1] / "conformance"
+SAMPLES = [
+    CONFORMANCE / "trace" / "files" / "magic_trace_sample.fxt",
+    *sorted(CONFORMANCE.rglob("*.xray"))[:3],
+    *sorted(CONFORMANCE.rglob("*.fxlog"))[:2],
+    *sorted(CONFORMANCE.rglob("*.inspect"))[:2],
+]
+
+
+def plain(table: Any) -> dict[str, list[Any]]:
+    """Columns as lists: whatever encodes a name, the name counts."""
+    found: dict[str, list[Any]] = table.to_pydict()
+    return found
+
+
+@pytest.mark.parametrize("sample", SAMPLES, ids=lambda path: path.name)
+@pytest.mark.parametrize("suffix", [".arrow", ".parquet"])
+def test_every_table_comes_back(sample: Path, suffix: str, tmp_path: Path) -> None:
+    with fxf.open(sample) as capture:
+        for name in capture.schemas:
+            table = capture.table(name).to_arrow()
+            out = tmp_path / f"{name}{suffix}"
+            fxf.convert(capture, out, table=name)
+            if suffix == ".arrow":
+                back = pa.ipc.open_file(out).read_all()
+                other = pl.read_ipc(out)
+            else:
+                back = parquet.read_table(out)
+                other = pl.read_parquet(out)
+            assert plain(back) == plain(table), name
+            assert other.columns == table.column_names
+            assert other.height == table.num_rows
+            about = back.schema.metadata or {}
+            assert about[b"fxframework.table"] == name.encode()
+            for column in capture.schemas[name].all_columns:
+                told = back.schema.field(column.name).metadata or {}
+                assert told.get(b"unit", b"") == column.unit.encode()
+
+
+@pytest.mark.parametrize("sample", SAMPLES, ids=lambda path: path.name)
+def test_a_database_holds_every_table(sample: Path, tmp_path: Path) -> None:
+    out = tmp_path / "capture.duckdb"
+    with fxf.open(sample) as capture:
+        fxf.convert(capture, out)
+        with duckdb.connect(str(out), read_only=True) as database:
+            for name in capture.tables:
+                table = capture.table(name).to_arrow()
+                back = database.table(name).to_arrow_table().drop_columns("capture")
+                assert plain(back) == plain(table), name
+
+
+def test_captures_follow_each_other_in_one_file(tmp_path: Path) -> None:
+    out, database = tmp_path / "both.parquet", tmp_path / "both.duckdb"
+    with fxf.open(SAMPLES[0]) as one, fxf.open(SAMPLES[0]) as other:
+        rows = len(one.table("slices"))
+        report = fxf.convert([one, other], out)
+        assert report.dropped
+        assert parquet.read_table(out).num_rows == 2 * rows
+        fxf.convert([one, other], database)
+    with duckdb.connect(str(database), read_only=True) as connection:
+        assert connection.sql("select count(*) from slices").fetchall() == [(2 * rows,)]
+
+
+def test_a_table_that_is_not_there_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="slices"):
+        fxf.convert(SAMPLES[0], tmp_path / "x.parquet", table="slice")
+    with pytest.raises((WriteRefusedError, UsageError)):
+        fxf.convert(SAMPLES[0], tmp_path / "x.parquet", table="counters2")
+    assert not list(tmp_path.iterdir())
