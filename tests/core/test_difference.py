@@ -354,5 +354,5 @@ def test_windows_are_compared_even_of_one_file() -> None:
 def test_captures_of_two_formats_are_refused() -> None:
     other = opened()
     other.format = "other"  # type: ignore[misc]
-    with pytest.raises(UsageError, match="toy capture"):
+    with pytest.raises(UsageError, match="has the format toy"):
         compare(opened(), other)

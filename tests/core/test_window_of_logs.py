@@ -171,7 +171,7 @@ def test_other_tables_with_times_have_no_rows_then(host: Host, monkeypatch: Any)
 
 
 def test_what_cannot_be_chosen_is_refused(host: Host, capture: Capture) -> None:
-    with pytest.raises(UsageError, match="toy capture has no logs"):
+    with pytest.raises(UsageError, match="toy captures have no logs"):
         host.open(toy.SAMPLE).select(Selection(kernel=True))
     for names in ({"threads": ("main",)}, {"processes": ("main",)}):
         with pytest.raises(UsageError) as caught:

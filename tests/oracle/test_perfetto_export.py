@@ -23,6 +23,8 @@ CONFORMANCE = Path(__file__).parents[1] / "conformance"
 FILES = CONFORMANCE / "trace" / "files"
 XRAY = sorted((CONFORMANCE / "xray").rglob("*.xray"))
 BAD = "select name, value from stats where value != 0 and severity in ('error', 'data_loss')"
+ADDED = "legacy_event_passthrough_utid"
+"""An argument that Perfetto itself adds to slices on tracks of a process."""
 APART = {
     "wakeups",  # from FXT they are of the state W, from ftrace of the state R
     "flows",  # of three points out of the order of their slices, Perfetto joins others
@@ -66,7 +68,7 @@ def _args(args: Any, blobs: AbstractSet[str]) -> Any:
     names = (
         (key.removeprefix("debug.").replace(".", "_"), {"uint": "int"}.get(kind, kind), value)
         for key, kind, value in args
-        if key.removeprefix("debug.") not in blobs
+        if key.removeprefix("debug.") not in blobs and key != ADDED
     )
     return tuple(sorted(names, key=repr))
 
