@@ -145,6 +145,6 @@ def peak_memory(path: str, format: str | None, tables: tuple[str, ...], way: str
     """Peak resident bytes of a process of its own that reads these tables, interpreter included."""
     given = [path, format or "", ",".join(tables), way]
     done = subprocess.run(  # noqa: S603 (our own interpreter and our own words)
-        [sys.executable, "-c", _CHILD, *given], check=True, capture_output=True, text=True
+        [sys.executable, "-P", "-c", _CHILD, *given], check=True, capture_output=True, text=True
     )
     return int(done.stdout)

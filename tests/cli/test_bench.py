@@ -40,6 +40,17 @@ def test_ratios_for_people() -> None:
     assert last.startswith("best of 1 run; ")
 
 
+def test_it_measures_what_is_installed_not_what_is_in_the_folder(tmp_path: Path) -> None:
+    (tmp_path / "fxframework").mkdir()
+    (tmp_path / "fxframework" / "__init__.py").write_text("raise SystemExit(9)")
+    program = "import sys; from fxframework.cli import main; sys.exit(main())"
+    done = subprocess.run(
+        [sys.executable, "-P", "-c", program, "bench", "--size", "1", "--runs", "1", "-f", "trace"],
+        cwd=tmp_path, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert (done.returncode, done.stderr) == (0, "")
+
+
 def test_without_arguments_it_ends_soon_and_says_what_it_does() -> None:
     """Within two minutes on two slow cores; a quarter of the usual size shows it."""
     begin = time.monotonic()
