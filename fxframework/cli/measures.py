@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from fxframework.host import Host
     from fxframework.model.capture import Capture
 
-__all__ = ["TABLES", "Measure", "best", "copied", "measure", "peak_memory", "touch"]
+__all__ = ["TABLES", "Measure", "best", "copied", "measure", "peak_memory", "peak_of", "touch"]
 
 BUDGET = 2.0
 """Seconds that one figure of a capture may take, beside its first run."""
@@ -117,8 +117,8 @@ def _lines_per_second(host: Host, path: str, format: str | None) -> float:
     return max(lines, 1) / (time.perf_counter() - begin)
 
 
-_CHILD = """
-import pathlib, sys
+_READ = """
+import sys
 import fxframework
 path, format, tables, way = sys.argv[1:]
 with fxframework.open(path, format=format or None) as capture:
@@ -127,6 +127,9 @@ with fxframework.open(path, format=format or None) as capture:
         for part in parts:
             for column in part.columns:
                 part[column]
+"""
+_PEAK = """
+import pathlib, sys
 status = pathlib.Path("/proc/self/status")
 if status.exists():  # on Linux ru_maxrss begins with that of the process that started this one
     lines = status.read_text().splitlines()
@@ -141,10 +144,20 @@ else:
 """
 
 
-def peak_memory(path: str, format: str | None, tables: tuple[str, ...], way: str) -> int:
-    """Peak resident bytes of a process of its own that reads these tables, interpreter included."""
-    given = [path, format or "", ",".join(tables), way]
+def peak_of(code: str, *given: str) -> int:
+    """Peak resident bytes of a process of its own that runs this Python code, interpreter included.
+
+    ``given`` is ``sys.argv[1:]`` there. The memory of the process that asks is no part of it.
+    """
     done = subprocess.run(  # noqa: S603 (our own interpreter and our own words)
-        [sys.executable, "-P", "-c", _CHILD, *given], check=True, capture_output=True, text=True
+        [sys.executable, "-P", "-c", code + _PEAK, *given],
+        check=True,
+        capture_output=True,
+        text=True,
     )
     return int(done.stdout)
+
+
+def peak_memory(path: str, format: str | None, tables: tuple[str, ...], way: str) -> int:
+    """Peak resident bytes of a process of its own that reads these tables, interpreter included."""
+    return peak_of(_READ, path, format or "", ",".join(tables), way)

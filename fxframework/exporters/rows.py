@@ -106,6 +106,9 @@ class Arguments:
     def _value(self, at: int) -> str:
         columns = self._columns
         kind = self._types.get(int(columns["type"][at]), "")
+        code = int(columns["str"][at])
+        if code >= 0:  # bytes, whatever the number of their type means in other formats
+            return self._text(code) if kind == "string" else f'"{self._bytes(code).hex()}"'
         if kind in INTEGERS:
             return str(int(columns["int"][at]))
         if kind in BITS:
@@ -114,9 +117,4 @@ class Arguments:
             return "true" if columns["int"][at] else "false"
         if kind == "double":
             return json_double(float(columns["float"][at]))
-        code = int(columns["str"][at])
-        if code < 0:
-            return "null"
-        if kind == "blob":
-            return f'"{self._bytes(code).hex()}"'
-        return self._text(code)
+        return "null"

@@ -174,6 +174,15 @@ def test_arguments_of_every_type(host: Host, make: Callable[..., Capture]) -> No
     }
 
 
+@pytest.mark.parametrize("number", [1, 2, 7, 9, 12, 255])
+def test_bytes_of_any_type_but_string_are_hexadecimal(
+    host: Host, make: Callable[..., Capture], number: int
+) -> None:
+    args = {"table": [3], "parent": [0], "name": [b"a"], "type": [number], "str": [b"\x00\xff"]}
+    data, _ = export(host, make(instants={"ts": [5]}, args=args))
+    assert json.loads(rows(data)[0]["args"]) == {"a": "00ff"}
+
+
 def test_a_number_without_a_name_and_a_pair(host: Host, make: Callable[..., Capture]) -> None:
     data, _ = export(host, make(slices={"kind": [1, 77]}))
     assert [row["kind"] for row in rows(data)] == ["complete", "77"]

@@ -113,7 +113,10 @@ class Arguments:
         return every.data(), every.lengths
 
     def texts(self, code: int, table: Table) -> Mapping[int, str]:
-        """Arguments of a table's rows as text, ``name=value``, by the place of the row there."""
+        """Arguments of a table's rows as text, ``name=value``, by the place of the row there.
+
+        Bytes, of a blob or of a type that no document defines, are hexadecimal digits.
+        """
         rows = self._rows(code)
         if self._table is None or not rows.size:
             return {}
@@ -132,9 +135,9 @@ class Arguments:
                 "int64": signed,
                 "bool": "true" if unsigned else "false",
                 "null": "null",
-            }.get(ARG_TYPES[kind], unsigned)
+            }.get(ARG_TYPES.get(kind, ""), unsigned)
             if text >= 0:
-                value = pool[text]
+                value = pool[text] if kind == _TYPE["string"] else pool.bytes_of(text).hex()
             label = pool[name] if name >= 0 else ""
             found.setdefault(places[parent], []).append(f"{label}={value}")
         return {place: " ".join(parts) for place, parts in found.items()}
