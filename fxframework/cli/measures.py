@@ -147,7 +147,7 @@ else:
 def peak_of(code: str, *given: str) -> int:
     """Peak resident bytes of a process of its own that runs this Python code, interpreter included.
 
-    ``given`` is ``sys.argv[1:]`` there. The memory of the process that asks is no part of it.
+    ``given`` is ``sys.argv[1:]`` there. It does not count the memory of the calling process.
     """
     done = subprocess.run(  # noqa: S603 (our own interpreter and our own words)
         [sys.executable, "-P", "-c", code + _PEAK, *given],
