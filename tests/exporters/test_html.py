@@ -96,6 +96,20 @@ def test_what_is_too_much_is_summed_up(monkeypatch: pytest.MonkeyPatch) -> None:
         assert max(track["busy"]["share"]) > 0
 
 
+def test_sums_of_times_may_have_more_than_64_bits(tmp_path: Path) -> None:
+    from fx_trace.write.archive import Archive
+
+    with Archive(tmp_path / "long.fxt") as archive:
+        app = archive.provider(1, "app")
+        for start in range(3):
+            app.duration_complete("c", "long", start, (1 << 63) - 1)
+    with fxf.open(tmp_path / "long.fxt") as capture:
+        (row,) = data_of(page_of(capture))["byname"]
+        wanted = sum(capture.table("slices").array("dur").tolist())
+    assert wanted > 1 << 64
+    assert row[2] == pytest.approx(wanted)
+
+
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 FLAGS = (
     "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Mapping
 from importlib.resources import files
 from typing import Any
 
 import numpy as np
-import orjson
 from numpy.typing import NDArray
 
 from fxframework.analysis.tree import call_tree
@@ -59,7 +59,9 @@ def report_page(data: Mapping[str, Any]) -> bytes:
         files("fxframework.exporters.html").joinpath(name).read_text("utf-8") for name in TEMPLATE
     )
     # Nothing in a script may end it: `<` is written as an escape of JSON.
-    text = orjson.dumps(_clean(data)).decode().replace("<", "\\u003c")
+    # Sums of times may have more than 64 bits, which orjson refuses.
+    text = json.dumps(_clean(data), ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    text = text.replace("<", "\\u003c")
     parts = {"{style}": style, "{script}": script, "{data}": text}
     for mark, part in parts.items():
         before, _, after = page.partition(mark)

@@ -98,6 +98,39 @@ def test_a_call_takes_its_arguments_into_the_next_buffer() -> None:
     assert tail[-3]["delta"] == 0
 
 
+HALF_MOVED = [number << 40 for number in (0x10, 0x1F7, 0x101, 0x113, 0x90)]
+"""Times whose NewCPUId could be one cut in half: its second half could be a record."""
+HALF_WRAPPED = [number << 56 for number in (0x10, 0x77, 0x01, 0x13, 0x90)]
+"""The same of a TSCWrap."""
+
+
+@pytest.mark.parametrize("version", range(1, 6))
+@pytest.mark.parametrize("typed", [False, True])
+@pytest.mark.parametrize(
+    ("cpu", "far"),
+    [(1, far) for far in HALF_MOVED] + [(0, far) for far in HALF_WRAPPED],
+)
+def test_no_record_looks_cut_in_half(version: int, cpu: int, far: int, *, typed: bool) -> None:
+    middle = 6 if typed and version >= 3 else 0
+    times = [100, 200, far + 300, far + 301, 400, far + 500]
+    events = _calls(
+        kind=[0, middle, 0, 1, 0, 1], tsc=times, cpu=[0, 0, cpu, cpu, 0, cpu],
+        size=[0, 3 if middle else 0, 0, 0, 0, 0],
+    )  # fmt: skip
+    payloads = np.frombuffer(b"abc", np.uint8)
+    data, _ = packed_events(events, payloads, version)
+    capture = opened(data)
+    found = by_thread(capture.events(), capture.payloads, capture.event_threads()[1])
+    wanted = by_thread([events], payloads, TIDS)
+    assert found == {tid: _as_held(rows, version) for tid, rows in wanted.items()}
+    capture.scan()
+    # A time beyond the nanoseconds of int64 is that of the events themselves.
+    worse = [f for f in capture.diagnostics if f.severity >= Severity.WARNING]
+    assert {f.code for f in worse} <= {"FXX0305"}
+    with plain_kernels():
+        assert packed_events(events, payloads, version)[0] == data
+
+
 def test_what_does_not_fit_is_counted() -> None:
     events = _calls(kind=[4, 0, 4], tsc=[5, 6, 6], function=[1, 1 << 28, 1 << 28])
     data, dropped = packed_events(events, np.zeros(0, np.uint8), 5)

@@ -2,12 +2,12 @@ cimport cython
 from fxframework.kernels.kernel cimport Kernel
 
 cdef int ARGUMENT, CUSTOM, ENTER_ARG, EXIT, NO_CPU, NOTHING, TAIL_EXIT, TYPED
-cdef int DONE, GROW, FLUSH, HEADROOM
+cdef int DONE, GROW, FLUSH, HEADROOM, REACH
 cdef int NEW_BUFFER, END_OF_BUFFER, NEW_CPU, TSC_WRAP, WALL_TIME, CUSTOM_EVENT, CALL_ARGUMENT
 cdef int EXTENTS, TYPED_EVENT, PID
 cdef int D_FUNCTION, D_ARGUMENT, D_TYPED, D_CUSTOM, D_LARGE
 cdef int D_EVENT_CPU, D_NO_CPU, D_CPU, D_TAIL_EXIT, D_MANY
-cdef long long LOW32, LOW48, SIGN, MAX_FUNCTION, MAX_BASIC_FUNCTION
+cdef long long LOW32, LOW40, LOW48, LOW56, SIGN, LATEST, FAR, MAX_FUNCTION, MAX_BASIC_FUNCTION
 
 
 @cython.final
@@ -24,6 +24,7 @@ cdef class EventColumns:
 cdef class Lanes:
     cdef const long long[::1] process, number
     cdef readonly long long[::1] start, room, fill, base, cpu, call, wall, rank
+    cdef readonly unsigned char[::1] skewed
 
 
 cdef class FdrPack(Kernel):
@@ -69,10 +70,17 @@ cdef class FdrPack(Kernel):
         row=cython.longlong, kind=cython.int, thread=cython.longlong,
         nbytes=cython.longlong, fill=cython.longlong, tsc=cython.longlong, cpu=cython.longlong,
         absolute=cython.bint, no_cpu=cython.bint, base=cython.longlong, near=cython.bint,
-        own=cython.bint, moved=cython.bint, wraps=cython.bint,
+        own=cython.bint, moved=cython.bint, wraps=cython.bint, clocked=cython.bint,
+        ends=cython.bint,
     )
     @cython.final
     cdef int event(self) noexcept nogil
+    @cython.locals(
+        time=cython.longlong, before=cython.longlong, apart=cython.longlong, half=cython.longlong,
+        mask=cython.longlong, ahead=cython.longlong, sound=cython.bint,
+    )
+    @cython.final
+    cdef bint looks_cut(self, long long base, long long tsc, bint moved) noexcept nogil
     @cython.locals(why=cython.int, nbytes=cython.longlong)
     @cython.final
     cdef long long needs(self, long long row, int kind, long long thread) noexcept nogil

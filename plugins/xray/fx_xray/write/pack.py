@@ -13,6 +13,7 @@ from fx_xray.numbers import (
     EXIT,
     FLUSH,
     GROW,
+    LATEST,
     LOW32,
     NO_CPU,
     NOTHING,
@@ -25,7 +26,13 @@ from fxframework.kernels.kernel import Kernel
 
 __all__ = ["DROPPED", "BasicPack", "EventColumns", "FdrPack", "Lanes"]
 
+LOW40 = 0xFFFFFFFFFF
 LOW48 = 0xFFFFFFFFFFFF
+LOW56 = 0xFFFFFFFFFFFFFF
+FAR = 1 << 40
+"""Ticks between two times, above which a reader checks whether the record was cut in half."""
+REACH = 36
+"""Bits of the ticks by which a reader lets the time of such a record be ahead."""
 MAX_FUNCTION = (1 << 28) - 1
 MAX_BASIC_FUNCTION = 0x7FFFFFFF
 """Basic mode's ids are signed."""
@@ -93,6 +100,8 @@ class Lanes:
         """Bytes in use; 0 where there is no buffer."""
         self.base = full(threads, "i8")
         """The time stamp that deltas count from."""
+        self.skewed = full(threads, "u1")
+        """Whether llvm-xray counts from another one, until a record says the time."""
         self.cpu = full(threads, "i8")
         self.call = full(threads, "i8", NOTHING)
         """Where in the buffer the call is to which arguments belong; -1 none."""
@@ -199,6 +208,7 @@ class FdrPack(Kernel):
         self.put_cpu(at, cpu, tsc)
         self.lanes.fill[thread] = self.head + self.preamble
         self.lanes.base[thread] = tsc
+        self.lanes.skewed[thread] = 0
         self.lanes.cpu[thread] = cpu
         self.lanes.call[thread] = NOTHING
         if (tsc ^ SIGN) > (self.lanes.wall[thread] ^ SIGN):
@@ -293,10 +303,13 @@ class FdrPack(Kernel):
         # A time stamp on the other side of the sign is as good as far away.
         base = self.lanes.base[thread]
         near = (tsc < 0) == (base < 0) and tsc >= base and tsc - base <= self.wrap
+        near = near and not self.lanes.skewed[thread]
         own = kind == ARGUMENT or absolute
         moved = not own and cpu != self.lanes.cpu[thread]
         wraps = not own and not near
-        if fill and fill - self.head + nbytes + (16 if moved or wraps else 0) > self.limit:
+        clocked = moved or wraps
+        ends = fill - self.head + nbytes + (16 if clocked else 0) > self.limit
+        if fill and (ends or (clocked and self.looks_cut(base, tsc, moved))):
             if kind == ARGUMENT:
                 if self.carry_call(thread) == FLUSH:
                     return FLUSH
@@ -315,15 +328,38 @@ class FdrPack(Kernel):
             self.put_cpu(self.lanes.start[thread] + fill, cpu, tsc)
             self.lanes.cpu[thread] = cpu
             self.lanes.base[thread] = tsc
+            self.lanes.skewed[thread] = 0
             self.lanes.fill[thread] = fill + 16
         elif wraps:
             self.put_metadata(self.lanes.start[thread] + fill, TSC_WRAP, tsc, 0)
             self.lanes.base[thread] = tsc
+            self.lanes.skewed[thread] = 0
             self.lanes.fill[thread] = fill + 16
         self.put_event(row, kind, thread, cpu, no_cpu)
         self.lanes.fill[thread] += nbytes
         self.row = row + 1
         return DONE
+
+    def looks_cut(self, base: int, tsc: int, moved: int) -> bool:
+        """Whether a reader takes a record of this time, behind ``base``, for one cut in half.
+
+        A reader does so where the time is far from the one before, its low bits are near it, and
+        the second half of the record could be a record itself. The first record of a buffer is
+        safe: no time is before it.
+        """
+        time = tsc ^ SIGN
+        before = base ^ SIGN
+        apart = time - before if time >= before else before - time
+        if 0 <= apart <= FAR:
+            return False
+        half = (tsc >> 40) & 0xFFFFFF if moved else (tsc >> 56) & 0xFF
+        if half & 1:
+            sound = half & 0xFF <= PID
+        else:
+            sound = half & 8 == 0 and half >> 4 != 0
+        mask = LOW40 if moved else LOW56
+        ahead = ((tsc & mask) - (base & mask)) & mask
+        return sound and ahead >> REACH == 0 and before <= LATEST - ahead
 
     def needs(self, row: int, kind: int, thread: int) -> int:
         """The bytes of an event; -1 of one that this version cannot hold, which is counted."""
@@ -352,7 +388,7 @@ class FdrPack(Kernel):
         """Pack calls of one thread, up to where something has to come between; gives how many."""
         fill = self.lanes.fill[thread]
         at = self.lanes.start[thread] + fill
-        if at & 3:
+        if at & 3 or self.lanes.skewed[thread]:
             return 0
         cpu = self.lanes.cpu[thread]
         base = self.lanes.base[thread]
@@ -431,7 +467,7 @@ class FdrPack(Kernel):
             high = (tsc >> 32) & LOW32 | high << 32
             if kind == TYPED:
                 # llvm-xray takes half of the time for a delta: let a TSCWrap set it right.
-                self.lanes.base[thread] = tsc ^ SIGN
+                self.lanes.skewed[thread] = 1
         self.put_metadata(at, TYPED_EVENT if kind == TYPED else CUSTOM_EVENT, low, high)
         begin = self.events.value[row]
         size = self.events.size[row]
