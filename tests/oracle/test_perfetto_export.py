@@ -23,7 +23,7 @@ CONFORMANCE = Path(__file__).parents[1] / "conformance"
 FILES = CONFORMANCE / "trace" / "files"
 XRAY = sorted((CONFORMANCE / "xray").rglob("*.xray"))
 BAD = "select name, value from stats where value != 0 and severity in ('error', 'data_loss')"
-ADDED = "legacy_event_passthrough_utid"
+ADDED = "legacy_event.passthrough_utid"
 """An argument that Perfetto itself adds to slices on tracks of a process."""
 APART = {
     "wakeups",  # from FXT they are of the state W, from ftrace of the state R
