@@ -88,7 +88,10 @@ def test_every_fixture(tmp_path: Path) -> None:
     assert "step[1] golden.compare" in said
 
 
-def test_a_run_that_does_not_use_it_imports_nothing(tmp_path: Path) -> None:
+def test_a_run_that_does_not_use_it_imports_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("FXF_NATIVE", raising=False)  # where it is set, it is looked at first
     test = """
         import sys
 
