@@ -17,6 +17,7 @@ from fxframework.analysis.calls import ASYNC, Calls, thread_names
 from fxframework.errors import WriteRefusedError
 from fxframework.exporters.stacks import ASYNCHRONOUS, UNFINISHED, left_out
 from fxframework.io.sink import Sink
+from fxframework.kit.json_fields import encodable
 from fxframework.model.capture import Capture
 from fxframework.model.clock import NS_MAX
 from fxframework.registry import ExportSession
@@ -83,7 +84,7 @@ class _SpeedscopeExport:
                 "endValue": last}  # fmt: skip
         opening = b'{"profiles":[\n' if not self._profiles else b",\n"
         self._profiles += 1
-        self._sink.write(opening + orjson.dumps(_clean(head))[:-1] + b',"events":[\n')
+        self._sink.write(opening + orjson.dumps(encodable(head))[:-1] + b',"events":[\n')
 
     def _events(self, events: Iterator[Event]) -> None:
         lines: list[str] = []
@@ -104,7 +105,7 @@ class _SpeedscopeExport:
             frames = [_frame(name, source) for name, source in self._frames]
             rest = {"$schema": SCHEMA, "name": self._name, "activeProfileIndex": 0,
                     "exporter": "fxframework", "shared": {"frames": frames}}  # fmt: skip
-            self._sink.write(b"],\n" + orjson.dumps(_clean(rest))[1:] + b"\n")
+            self._sink.write(b"],\n" + orjson.dumps(encodable(rest))[1:] + b"\n")
         return {name: count for name, count in self._dropped.items() if count}
 
 
@@ -121,15 +122,6 @@ def _frame(name: str, source: str | None) -> dict[str, Any]:
         if column.isdecimal():
             frame["col"] = int(column)
     return frame
-
-
-def _clean(value: Any) -> Any:
-    """JSON values with every string encodable."""
-    if isinstance(value, str):
-        return value.encode("utf-8", "replace").decode("utf-8", "replace")
-    if isinstance(value, dict):
-        return {key: _clean(entry) for key, entry in value.items()}
-    return [_clean(entry) for entry in value] if isinstance(value, list) else value
 
 
 def _paired(

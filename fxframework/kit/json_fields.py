@@ -21,6 +21,7 @@ __all__ = [
     "Refuse",
     "bits_of",
     "double_of",
+    "encodable",
     "exactly",
     "show_double",
     "show_text",
@@ -216,3 +217,16 @@ class JsonFields:
             if key not in self.used:
                 hint = did_you_mean(key, self.used)
                 raise self.refuse("0402", f"{self.what} has no field {key!r}{hint}")
+
+
+def encodable(value: Any) -> Any:
+    """JSON values with every string encodable: a lone surrogate becomes a question mark."""
+    if isinstance(value, str):
+        return value.encode("utf-8", "replace").decode("utf-8", "replace")
+    if isinstance(value, Mapping):
+        return {key: encodable(entry) for key, entry in value.items()}
+    if isinstance(value, (list, tuple)):
+        if value and isinstance(value[0], (int, float)):
+            return value  # a long column of numbers
+        return [encodable(entry) for entry in value]
+    return value

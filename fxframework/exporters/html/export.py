@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from fxframework.analysis.tree import call_tree
 from fxframework.io.sink import Sink
+from fxframework.kit.json_fields import encodable
 from fxframework.model.capture import Capture
 from fxframework.model.clock import NS_MAX, NS_MIN
 from fxframework.model.schema import LOG_LEVELS, SLICE_KINDS
@@ -60,7 +61,7 @@ def report_page(data: Mapping[str, Any]) -> bytes:
     )
     # Nothing in a script may end it: `<` is written as an escape of JSON.
     # Sums of times may have more than 64 bits, which orjson refuses.
-    text = json.dumps(_clean(data), ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    text = json.dumps(encodable(data), ensure_ascii=False, separators=(",", ":"), allow_nan=False)
     text = text.replace("<", "\\u003c")
     parts = {"{style}": style, "{script}": script, "{data}": text}
     for mark, part in parts.items():
@@ -380,16 +381,3 @@ def _findings(capture: Capture) -> dict[str, Any]:
 def _number(value: float) -> float | None:
     """A value that JSON can hold."""
     return value if np.isfinite(value) else None
-
-
-def _clean(value: Any) -> Any:
-    """Values with every string encodable."""
-    if isinstance(value, str):
-        return value.encode("utf-8", "replace").decode("utf-8", "replace")
-    if isinstance(value, Mapping):
-        return {key: _clean(entry) for key, entry in value.items()}
-    if isinstance(value, (list, tuple)):
-        if value and isinstance(value[0], (int, float)):
-            return value
-        return [_clean(entry) for entry in value]
-    return value

@@ -14,13 +14,14 @@ from fxframework.model.schema import ARG_TYPES
 from fxframework.model.strings import TextColumn
 from fxframework.model.table import Table
 
-__all__ = ["Arguments", "Interned", "Tails"]
+__all__ = ["INTERNED", "NEEDED", "SEQUENCE_FLAGS", "Arguments", "Interned", "Tails"]
 
 I64 = NDArray[np.int64]
 U8 = NDArray[np.uint8]
 CHUNK = 1 << 15
 """Arguments that are encoded at a time."""
 SEQUENCE_FLAGS, INTERNED, NEEDED = 13, 12, 2
+"""Fields of TracePacket, and the flag of a packet that needs the interned state."""
 DEBUG_ANNOTATIONS = 4
 ARGUMENT_NAMES, STRINGS = 3, 29
 """Fields of InternedData."""

@@ -14,7 +14,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fxframework.exporters.perfetto.arguments import Arguments, Interned, Tails
+from fxframework.exporters.perfetto.arguments import (
+    INTERNED,
+    NEEDED,
+    SEQUENCE_FLAGS,
+    Arguments,
+    Interned,
+    Tails,
+)
 from fxframework.exporters.perfetto.nest import OPEN, Nesting
 from fxframework.exporters.perfetto.tracks import Tracks
 from fxframework.exporters.perfetto.wire import (
@@ -48,10 +55,9 @@ Comms = tuple[NDArray[np.uint8], I64]
 """Names of threads by id: a matrix of bytes, and how many of each row are used."""
 
 # --- Fields and numbers of perfetto_trace.proto ------------------------------------------------
-FTRACE_EVENTS, CLOCK_SNAPSHOT, TIMESTAMP, SEQUENCE, TRACK_EVENT, INTERNED = 1, 6, 8, 10, 11, 12
-SEQUENCE_FLAGS, ANDROID_LOG = 13, 39
-CLEARED, NEEDED = 1, 2
-"""Flags of a sequence: its interned state begins here; a packet needs that state."""
+FTRACE_EVENTS, CLOCK_SNAPSHOT, TIMESTAMP, SEQUENCE, TRACK_EVENT, ANDROID_LOG = 1, 6, 8, 10, 11, 39
+CLEARED = 1
+"""Flag of a packet sequence: its interned state begins here."""
 CATEGORY_IIDS, TYPE, NAME_IID, TRACK_UUID, COUNTER_VALUE = 3, 9, 10, 11, 30
 SOURCE_LOCATION, DOUBLE_COUNTER_VALUE, FLOW_IDS = 34, 44, 47
 BEGIN, END, INSTANT, COUNT = 1, 2, 3, 4
