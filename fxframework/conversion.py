@@ -25,6 +25,7 @@ from fxframework.errors import (
     WriteRefusedError,
     did_you_mean,
 )
+from fxframework.io.packing import bare_name
 from fxframework.registry import (
     EVERY_CAPTURE,
     LIMIT_OPTIONS,
@@ -158,7 +159,7 @@ def _names(targets: Iterable[Target]) -> str:
 
 def _suffix_in(name: str, target: Target) -> str:
     """The longest suffix of a target that a file name has; empty where it has none."""
-    bare = name.lower().removesuffix(".gz")
+    bare = bare_name(name.lower())
     fitting = (s for s in target.suffixes if name.lower().endswith(s) or bare.endswith(s))
     return max(fitting, key=len, default="")
 

@@ -449,7 +449,7 @@ class Host:
         options: Mapping[str, Any] | None = None,
         progress: Progress | None = None,
     ) -> Source:
-        """The bytes of an input; plugins are asked first for a name with ``://``.
+        """The bytes of an input; of a name with ``://``, a plugin is asked first, then fsspec.
 
         Only the limits among ``options`` are used. Raises UnreadableError and LimitError.
         """
@@ -462,11 +462,9 @@ class Host:
             if found is not None:
                 return found
             if not Path(what).exists():
-                raise UnreadableError(
-                    "no plugin opens this kind of address",
-                    path=what,
-                    remedy="`fxf plugins` lists what is installed",
-                )
+                from fxframework.io.remote import open_source
+
+                return open_source(what, limits=_limits(options or {}), progress=progress)
         return Source.open(what, limits=_limits(options or {}), progress=progress)
 
     def _open_uri(self, uri: str) -> Source | None:
@@ -485,7 +483,7 @@ class Host:
         return found
 
     def sink(self, where: str | os.PathLike[str], *, force: bool = False) -> Sink:
-        """Where output goes; plugins are asked first for a name with ``://``.
+        """Where output goes; of a name with ``://``, a plugin is asked first, then fsspec.
 
         Raises WriteRefusedError where the folder cannot be written, or the file exists.
         """
@@ -503,6 +501,9 @@ class Host:
                 return found
             if found is not None:
                 raise WriteRefusedError(f"a plugin returned {found!r}, not a Sink", path=where)
+            from fxframework.io.remote import open_sink
+
+            return open_sink(where, force=force)
         return Sink.open(where, force=force)
 
     def detect(self, source: Source) -> Reader:

@@ -61,7 +61,7 @@ def command(
 
     An OUT whose suffix is that of a format is written in that format; any other suffix names an
     exporter. `fxf convert --list IN` lists both. - is standard input or output. OUT appears whole
-    or not at all, compressed where it ends in .gz, and never over an existing file without
+    or not at all, compressed where it ends in .gz or .zst, and never over an existing file without
     --force.
 
     --since, --until and the options under Parts and Log options take a part of each capture; in

@@ -32,7 +32,7 @@ class Limits:
     max_memory: int = _limit(
         0, "bytes that the columns of whole tables may take; batches need less"
     )
-    max_unpacked: int = _limit(1 << 36, "bytes that a gzip or piped input may unpack to")
+    max_unpacked: int = _limit(1 << 36, "bytes that a compressed, piped or remote input may have")
     max_claimed: int = _limit(
         1 << 28,
         "bytes that a records file may stand for, beyond 64 times its own size: padding is only "

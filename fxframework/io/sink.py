@@ -3,27 +3,24 @@
 from __future__ import annotations
 
 import contextlib
-import gzip
 import os
 import sys
 import tempfile
 from pathlib import Path
 from types import TracebackType
-from typing import IO, Self, cast
+from typing import IO, Self
 
 from fxframework.errors import OutputError, WriteRefusedError
+from fxframework.io.packing import packing_of_name
 
 __all__ = ["Sink"]
-
-PACKING = 6
-"""Level of compression: the default of gzip(1)."""
 
 
 class Sink:
     """An output, used as a context manager: committed on success, gone on an exception.
 
     Over a path, bytes go to a hidden file beside it that takes its name at the end, compressed
-    where that ends in ``.gz``; over standard output they pass straight through;
+    where that ends in ``.gz`` or ``.zst``; over standard output they pass straight through;
     ``Sink.memory()`` keeps them (``getvalue()``).
     """
 
@@ -54,6 +51,9 @@ class Sink:
         if target.exists() and not target.is_file():  # /dev/null, a FIFO: nothing to replace
             return cls(target.open("wb"), name=str(target), target=None, force=force)
         _refuse_existing(target, force=force)
+        packing = packing_of_name(target.name)
+        if packing is not None:
+            packing.check()
         try:
             handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
         except OSError as error:
@@ -63,10 +63,7 @@ class Sink:
                 remedy="check that the folder exists and can be written",
             ) from error
         file: IO[bytes] = os.fdopen(handle, "wb")
-        packed: IO[bytes] | None = None
-        if target.name.lower().endswith(".gz"):
-            # Without name and time in the header, so that the same bytes give the same file.
-            packed = cast("IO[bytes]", gzip.GzipFile("", "wb", PACKING, file, mtime=0))
+        packed = None if packing is None else packing.packer(file)
         sink = cls(packed or file, name=str(target), target=target, force=force)
         sink._under = file if packed else None
         sink._temporary = Path(temporary)

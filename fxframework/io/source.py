@@ -1,4 +1,4 @@
-"""Source: the bytes of an input: a file, a pipe or bytes in memory, gzipped or not."""
+"""Source: the bytes of an input: a file, a pipe or bytes in memory, compressed or not."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import os
 import stat
 import sys
 import tempfile
-import zlib
 from collections.abc import Callable
 from pathlib import Path
 from typing import IO
@@ -18,13 +17,14 @@ from numpy.typing import NDArray
 
 from fxframework.errors import LimitError, UnreadableError
 from fxframework.io.limits import Limits
+from fxframework.io.packing import PACKINGS, Packing, bare_name, packing_of_bytes
 
 __all__ = ["Progress", "Source", "SourceFault", "spool_file"]
 
 CHUNK = 1 << 20
 IN_MEMORY = 16 << 20
 """A spooled input up to this size stays in memory; a larger one goes to an unlinked file."""
-GZIP_MAGIC = b"\x1f\x8b\x08"
+MAGIC = max(len(packing.magic) for packing in PACKINGS)
 
 Progress = Callable[[int], None]
 
@@ -60,7 +60,7 @@ class Source:
         self.path = path
         self.faults = faults
         self.unpacked = unpacked
-        """True if the input was gzip: offsets are those of the unpacked bytes."""
+        """True if the input was compressed: offsets are those of the unpacked bytes."""
         self.rebuilt = False
         """True if a writer made these bytes from records: writing these again gives the same."""
         self._mapping = mapping
@@ -72,9 +72,9 @@ class Source:
 
     @property
     def suffix_name(self) -> str:
-        """The file name that suffixes are looked up by: without ``.gz`` where it was gzip."""
+        """The file name that suffixes are looked up by: without that of a compression it had."""
         name = os.path.basename(self.name)  # noqa: PTH119 (a name, not always a path)
-        return name[:-3] if self.unpacked and name.lower().endswith(".gz") else name
+        return bare_name(name) if self.unpacked else name
 
     def words(self) -> NDArray[np.uint64]:
         """The whole words as little-endian uint64, shape (size // 8,), without copying."""
@@ -120,7 +120,7 @@ class Source:
         limits: Limits | None = None,
         progress: Progress | None = None,
     ) -> Source:
-        """Open a path, ``-`` (standard input) or bytes; gzip is unpacked.
+        """Open a path, ``-`` (standard input) or bytes; gzip and zstd are unpacked.
 
         ``progress`` is called with the bytes fetched so far where fetching takes time. Raises
         UnreadableError for what cannot be opened, LimitError beyond ``max_unpacked``.
@@ -134,9 +134,30 @@ class Source:
             raw = _spool(_pieces(sys.stdin.buffer), "<stdin>", limits, progress)
         else:
             raw = _from_path(Path(what), limits, progress)
-        if raw.data[:3].tobytes() == GZIP_MAGIC:
-            return _unpacked(raw, limits, progress)
-        return raw
+        return raw.unpack(limits, progress)
+
+    def unpack(self, limits: Limits, progress: Progress | None = None) -> Source:
+        """This source, or one of the unpacked bytes where it is compressed.
+
+        Raises LimitError beyond ``max_unpacked``, MissingExtraError for zstd without its package.
+        """
+        packing = packing_of_bytes(self.data[:MAGIC].tobytes())
+        return self if packing is None else _unpacked(self, packing, limits, progress)
+
+    @classmethod
+    def gather(
+        cls,
+        piece: Callable[[], bytes],
+        *,
+        name: str,
+        limits: Limits | None = None,
+        progress: Progress | None = None,
+    ) -> Source:
+        """A source of the bytes that a function gives piece by piece, until it gives none.
+
+        Raises LimitError beyond ``max_unpacked``.
+        """
+        return _spool(piece, name, limits or Limits(), progress)
 
 
 def spool_file() -> tempfile.SpooledTemporaryFile[bytes]:
@@ -187,53 +208,61 @@ def _spool(
         return Source.spooled(spool, name=name)
 
 
-def _unpacked(raw: Source, limits: Limits, progress: Progress | None) -> Source:
+def _unpacked(raw: Source, packing: Packing, limits: Limits, progress: Progress | None) -> Source:
     """Unpack all members; keep the bytes before any damage, and record its offset."""
-    faults: list[SourceFault] = []
-    produced = 0
-
-    def members() -> Callable[[], bytes]:
-        at = 0
-        inflater = zlib.decompressobj(wbits=31)
-
-        def piece() -> bytes:
-            nonlocal at, inflater, produced
-            while not faults:
-                if inflater.eof:
-                    at -= len(inflater.unused_data)
-                    rest = raw.read(at, len(GZIP_MAGIC))
-                    if not rest.strip(b"\0"):
-                        return b""
-                    if rest != GZIP_MAGIC:
-                        faults.append(
-                            SourceFault(
-                                "FXF0101", produced, f"it ends at byte {at}, other bytes follow"
-                            )
-                        )
-                        return b""
-                    inflater = zlib.decompressobj(wbits=31)
-                feed = inflater.unconsumed_tail or raw.read(at, CHUNK)
-                if not inflater.unconsumed_tail:
-                    at += len(feed)
-                if not feed:
-                    faults.append(SourceFault("FXF0101", produced, "it ends too early"))
-                    return b""
-                try:
-                    out = inflater.decompress(feed, CHUNK)
-                except zlib.error as error:
-                    faults.append(SourceFault("FXF0101", produced, str(error)))
-                    return b""
-                produced += len(out)
-                if out:
-                    return out
-            return b""
-
-        return piece
-
-    source = _spool(members(), raw.name, limits, progress)
-    if not source.size and faults:
-        return raw  # not gzip, only bytes that begin like it
+    members = _Members(raw, packing)
+    source = _spool(members.piece, raw.name, limits, progress)
+    if not source.size and members.faults:
+        return raw  # not compressed, only bytes that begin like it
     source.path = raw.path
-    source.faults = tuple(faults)
+    source.faults = tuple(members.faults)
     source.unpacked = True
     return source
+
+
+class _Members:
+    """The members of a compressed source, unpacked one after the other."""
+
+    def __init__(self, raw: Source, packing: Packing) -> None:
+        self.faults: list[SourceFault] = []
+        self._raw = raw
+        self._packing = packing
+        self._damage = packing.errors()
+        self._unpacker = packing.unpacker()
+        self._at = 0
+        self._produced = 0
+
+    def piece(self) -> bytes:
+        """The next bytes; none at the end, and at the first damage."""
+        while not self.faults:
+            if self._unpacker.eof and not self._next_member():
+                return b""
+            feed = self._raw.read(self._at, CHUNK) if self._unpacker.needs_input else b""
+            ended = self._unpacker.needs_input and not feed
+            self._at += len(feed)
+            try:
+                out = self._unpacker.decompress(feed, CHUNK)
+            except self._damage as error:
+                return self._fault(str(error))
+            if out:
+                self._produced += len(out)
+                return out
+            if ended and not self._unpacker.eof:
+                return self._fault("it ends too early")
+        return b""
+
+    def _next_member(self) -> bool:
+        """Begin the member that follows; False where none does."""
+        self._at -= len(self._unpacker.unused_data)
+        rest = self._raw.read(self._at, MAGIC)
+        if not rest.strip(b"\0"):
+            return False
+        if not self._packing.continues(rest):
+            self._fault(f"it ends at byte {self._at}, other bytes follow")
+            return False
+        self._unpacker = self._packing.unpacker()
+        return True
+
+    def _fault(self, message: str) -> bytes:
+        self.faults.append(SourceFault("FXF0101", self._produced, message))
+        return b""

@@ -1,0 +1,145 @@
+"""Packing: the compressions of inputs and outputs, found by their first bytes and their suffix."""
+
+from __future__ import annotations
+
+import gzip
+import zlib
+from collections.abc import Callable
+from typing import IO, Any, Protocol, cast
+
+import attrs
+
+from fxframework.errors import MissingExtraError
+
+__all__ = ["PACKINGS", "Packing", "Unpacker", "bare_name", "packing_of_bytes", "packing_of_name"]
+
+LEVEL = {"gzip": 6, "zstd": 3}
+"""Level of each compression: the defaults of gzip(1) and zstd(1)."""
+
+
+class Unpacker(Protocol):
+    """One compressed member, unpacked a bounded piece at a time."""
+
+    @property
+    def eof(self) -> bool:
+        """Whether the member is complete."""
+        ...
+
+    @property
+    def needs_input(self) -> bool:
+        """Whether nothing more can be given without further bytes."""
+        ...
+
+    @property
+    def unused_data(self) -> bytes:
+        """Bytes behind the member."""
+        ...
+
+    def decompress(self, data: bytes, max_length: int) -> bytes:
+        """At most ``max_length`` bytes; what is left of ``data`` is kept for the next call."""
+        ...
+
+
+@attrs.frozen(kw_only=True)
+class Packing:
+    """A compression: how it begins, how files of it are called, how it is read and written."""
+
+    name: str
+    suffix: str
+    magic: bytes
+    errors: Callable[[], tuple[type[Exception], ...]]
+    """What unpacking raises for damaged bytes."""
+    unpacker: Callable[[], Unpacker]
+    packer: Callable[[IO[bytes]], IO[bytes]]
+    """A file that compresses into another one, which it does not close."""
+
+    def check(self) -> None:
+        """Raises MissingExtraError where the package that it needs is missing."""
+        self.errors()
+
+    def continues(self, head: bytes) -> bool:
+        """Whether bytes behind one member begin another one."""
+        skippable = self.name == "zstd" and head[1:4] == b"*M\x18" and head[0] >> 4 == 5
+        return head.startswith(self.magic) or skippable
+
+
+class _Gzip:
+    """A member of gzip, with the interface of the other decompressors."""
+
+    def __init__(self) -> None:
+        self._inner = zlib.decompressobj(wbits=31)
+
+    @property
+    def eof(self) -> bool:
+        return self._inner.eof
+
+    @property
+    def needs_input(self) -> bool:
+        return not (self._inner.unconsumed_tail or self._inner.eof)
+
+    @property
+    def unused_data(self) -> bytes:
+        return self._inner.unused_data
+
+    def decompress(self, data: bytes, max_length: int) -> bytes:
+        return self._inner.decompress(self._inner.unconsumed_tail + data, max_length)
+
+
+def _gzip_packer(file: IO[bytes]) -> IO[bytes]:
+    # Without name and time in the header, so that the same bytes give the same file.
+    return cast("IO[bytes]", gzip.GzipFile("", "wb", LEVEL["gzip"], file, mtime=0))
+
+
+def _zstd() -> Any:
+    """The module ``compression.zstd``, or its backport. Raises MissingExtraError without both."""
+    try:
+        from compression import zstd  # type: ignore[import-not-found, unused-ignore]
+    except ImportError:
+        try:
+            from backports import zstd
+        except ImportError:
+            raise MissingExtraError("backports.zstd", "zstd", purpose="a .zst file") from None
+    return zstd
+
+
+def _zstd_packer(file: IO[bytes]) -> IO[bytes]:
+    zstd = _zstd()
+    parameter = zstd.CompressionParameter
+    options = {parameter.compression_level: LEVEL["zstd"], parameter.checksum_flag: 1}
+    return cast("IO[bytes]", zstd.ZstdFile(file, "wb", options=options))
+
+
+PACKINGS = (
+    Packing(
+        name="gzip",
+        suffix=".gz",
+        magic=b"\x1f\x8b\x08",
+        errors=lambda: (zlib.error,),
+        unpacker=_Gzip,
+        packer=_gzip_packer,
+    ),
+    Packing(
+        name="zstd",
+        suffix=".zst",
+        magic=b"\x28\xb5\x2f\xfd",
+        errors=lambda: (_zstd().ZstdError,),
+        unpacker=lambda: cast("Unpacker", _zstd().ZstdDecompressor()),
+        packer=_zstd_packer,
+    ),
+)
+
+
+def packing_of_bytes(head: bytes) -> Packing | None:
+    """The compression that an input of these first bytes has; None for a plain one."""
+    return next((each for each in PACKINGS if head.startswith(each.magic)), None)
+
+
+def packing_of_name(name: str) -> Packing | None:
+    """The compression that the suffix of a file name asks for; None for none."""
+    return next((each for each in PACKINGS if name.lower().endswith(each.suffix)), None)
+
+
+def bare_name(name: str) -> str:
+    """A file name without the suffix of a compression."""
+    packing = packing_of_name(name)
+    return name if packing is None else name[: -len(packing.suffix)]
