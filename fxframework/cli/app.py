@@ -32,6 +32,7 @@ COMMANDS = {
     "convert": "Convert captures into another form.",
     "verify": "List every departure from the format.",
     "sql": "Ask captures in SQL.",
+    "view": "Show captures in the Perfetto UI.",
     "diff": "Show what differs between two captures.",
     "account": "Show how often functions were called, and for how long.",
     "stack": "Show the time by stacks of calls.",

@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from fxframework.conversion import Conversion, ConversionReport
     from fxframework.model.diagnostics import Diagnostic
     from fxframework.model.selection import Selection
-    from fxframework.model.timeline import Alignment
 
 
 @_command(
@@ -91,31 +90,33 @@ def command(
             strict=session.settings.strict,
             alignments=parse_alignments(align),
         )
-        for alignment in conversion.alignments:
-            _show_alignment(session, alignment)
+        tell_alignments(session, conversion)
         if out == "-" and conversion.binary and session.screen.out_is_terminal and not force:
             raise UsageError(
                 f"{target_name(conversion.target)} is binary, and standard output is a terminal",
                 remedy="send it to a file or a pipe, or give --force",
             )
-        report = _run(session, conversion, out, force=force)
+        report = carry_out(session, conversion, out, force=force)
         _show(session, report)
         tell_findings(session, report.findings)
         written = ExitCode.FINDINGS if _lost(report.findings) else ExitCode.OK
         return worst(*(session.status(capture) for capture in captures), written)
 
 
-def _show_alignment(session: Session, alignment: Alignment) -> None:
-    """Say how a capture comes onto the clock of the first one."""
-    line = alignment.line
-    shift = f"{line.start - line.origin:+,} ns" if line.rate == 1 else f"a rate of {line.rate}"
-    if alignment.assumed:
-        session.screen.warn("FXF0106", f"{printable(alignment.name)}: {alignment.reason}")
-    elif not line.is_identity:
-        session.screen.note(f"{printable(alignment.name)}: {shift} ({alignment.reason})")
+def tell_alignments(session: Session, conversion: Conversion) -> None:
+    """Say how each capture comes onto the clock of the first one."""
+    for alignment in conversion.alignments:
+        line = alignment.line
+        shift = f"{line.start - line.origin:+,} ns" if line.rate == 1 else f"a rate of {line.rate}"
+        if alignment.assumed:
+            session.screen.warn("FXF0106", f"{printable(alignment.name)}: {alignment.reason}")
+        elif not line.is_identity:
+            session.screen.note(f"{printable(alignment.name)}: {shift} ({alignment.reason})")
 
 
-def _run(session: Session, conversion: Conversion, out: str, *, force: bool) -> ConversionReport:
+def carry_out(
+    session: Session, conversion: Conversion, out: str, *, force: bool
+) -> ConversionReport:
     """Carry the plan out, with progress, and commit the output."""
     captures = conversion.captures
     label = f"converting {', '.join(capture.name for capture in captures)}"

@@ -1,0 +1,178 @@
+"""``fxf view``: captures in the Perfetto UI, in a browser on this machine."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from fxframework.cli.convert import carry_out, tell_alignments, tell_dropped
+from fxframework.cli.filters import part_options
+from fxframework.cli.options import command as _command
+from fxframework.cli.session import Session, worst
+from fxframework.conversion import plan
+from fxframework.errors import ExitCode, NoReaderError, UsageError
+from fxframework.model.timeline import parse_alignments
+
+if TYPE_CHECKING:
+    from fxframework.model.selection import Selection
+    from fxframework.viewer import Viewer
+
+LOOK = 0.1
+"""Seconds between two looks at whether the UI has loaded."""
+NAME = 60
+"""Characters of the inputs' names that the UI shows."""
+START = 4096
+"""Bytes at the start of a file in which Chrome JSON is recognised."""
+PACKET = 0x0A
+"""The tag of each packet of a Perfetto trace."""
+
+
+@_command(captures=True, times=True, name="view", short_help="Show captures in the Perfetto UI.")
+@click.option(
+    "--align",
+    multiple=True,
+    metavar="NAME:HOW",
+    help="Relate an input's clock, as for convert; repeatable.",
+)
+@click.option("--port", type=click.IntRange(0, 65535), default=0, metavar="PORT",
+              help="Listen on this port; on a free one if not given.")  # fmt: skip
+@click.option("--no-open", is_flag=True, help="Print the URL, and open no browser.")
+@click.option("--keep", is_flag=True, help="Serve until interrupted, not only until it is loaded.")
+@click.argument("files", nargs=-1, required=True, metavar="FILE...")
+@part_options
+def command(
+    session: Session,
+    align: tuple[str, ...],
+    port: int,
+    no_open: bool,
+    keep: bool,
+    files: tuple[str, ...],
+    names: Selection,
+) -> ExitCode:
+    """Show captures on one timeline in the Perfetto UI.
+
+    FILEs become one Perfetto trace, as `fxf convert FILE... OUT.pftrace` makes it. A trace that
+    is Perfetto's already is shown as it is. The UI is served to this machine alone, at a URL
+    that cannot be guessed, until it has loaded or Ctrl-C is pressed.
+    """
+    from fxframework.viewer import Viewer, find_ui
+
+    ui = find_ui()
+    with tempfile.TemporaryDirectory(prefix="fxf-view-") as folder:
+        trace = Path(folder) / "trace"
+        status = _make(session, files, align, names, trace)
+        stems = dict.fromkeys(Path(text).name.partition(".")[0] or "capture" for text in files)
+        with Viewer(ui, trace, f"{'-'.join(stems)[:NAME]}.pftrace", port=port) as viewer:
+            _show(session, viewer, trace.stat().st_size, opens=not no_open)
+            with contextlib.suppress(KeyboardInterrupt):
+                while keep or not viewer.loaded():
+                    time.sleep(LOOK)
+                session.screen.note("the UI has the trace; to serve it again: --keep")
+    return status
+
+
+def _make(
+    session: Session,
+    files: tuple[str, ...],
+    align: tuple[str, ...],
+    names: Selection,
+    trace: Path,
+) -> ExitCode:
+    """Write the trace that the UI is to show."""
+    with contextlib.ExitStack() as stack:
+        captures = []
+        for text in files:
+            try:
+                captures.append(stack.enter_context(session.open(text, also=None)))
+            except NoReaderError:
+                if not _pass_on(session, text, trace):
+                    raise
+                if len(files) > 1:
+                    raise UsageError(
+                        "a trace of Perfetto cannot be merged with captures",
+                        path=text,
+                        remedy="show it alone",
+                    ) from None
+                return ExitCode.OK
+        conversion = plan(
+            session.host,
+            captures,
+            trace,
+            to="perfetto",
+            parts=[session.selection(capture, names) for capture in captures],
+            options=session.settings.options,
+            strict=session.settings.strict,
+            alignments=parse_alignments(align),
+        )
+        tell_alignments(session, conversion)
+        report = carry_out(session, conversion, str(trace), force=False)
+        tell_dropped(session, report.to, report.dropped)
+        return worst(*(session.status(capture) for capture in captures))
+
+
+def _pass_on(session: Session, text: str, trace: Path) -> bool:
+    """Copy a file that Perfetto reads itself; False for any other."""
+    format, path = session.named(text)
+    if format is not None:
+        return False
+    source = session.host.source(path, options=session.settings.options)
+    with contextlib.closing(source):
+        if not (_is_packets(source.read(0, 16), source.size) or _is_chrome(source.read(0, START))):
+            return False
+        from fxframework.io.source import CHUNK
+
+        with trace.open("wb") as file:
+            for at in range(0, source.size, CHUNK):
+                file.write(source.read(at, CHUNK))
+    return True
+
+
+def _is_packets(start: bytes, size: int) -> bool:
+    """Whether bytes begin with a packet of a Perfetto trace: field 1, of a length that fits."""
+    length, shift = 0, 0
+    for at, byte in enumerate(start[1:11], 2):
+        length |= (byte & 0x7F) << shift
+        shift += 7
+        if byte < 0x80:
+            return start[0] == PACKET and 0 < length <= size - at
+    return False
+
+
+def _is_chrome(start: bytes) -> bool:
+    """Whether bytes begin as Chrome JSON does."""
+    text = start.lstrip()
+    return text.startswith((b"{", b"[")) and (b'"traceEvents"' in text or b'"ph"' in text)
+
+
+def _show(session: Session, viewer: Viewer, nbytes: int, *, opens: bool) -> None:
+    """Print where the UI is, and open a browser there if one can be found."""
+    screen = session.screen
+    if session.settings.json:
+        screen.json("view", {"url": viewer.url, "bytes": nbytes})
+    else:
+        screen.print(viewer.url)
+    screen.flush()
+    if opens and not open_browser(viewer.url):
+        screen.note("no browser was found; open the URL in one on this machine")
+
+
+def open_browser(url: str) -> bool:
+    """Open a URL in a browser with a window; whether there is one."""
+    shows = sys.platform in {"darwin", "win32"} or any(
+        os.environ.get(name) for name in ("BROWSER", "DISPLAY", "WAYLAND_DISPLAY")
+    )
+    if not shows:  # a browser within this terminal could not run the UI
+        return False
+    import webbrowser
+
+    try:
+        return webbrowser.open(url)
+    except (webbrowser.Error, OSError):
+        return False
