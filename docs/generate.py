@@ -210,10 +210,16 @@ def option_table(host: Host) -> str:
     return table(("of", "option", "type", "default", "meaning"), rows)
 
 
+def _default(value: float | None) -> str:
+    """The default of a limit; one that depends on the input is in its help."""
+    return "" if value is None else f"{value:,g}" if isinstance(value, float) else f"{value:,}"
+
+
 def limit_table() -> str:
     """The limits, which every reader has."""
     rows = [
-        (f"`{option.name}`", f"{option.default:,}", cell(option.help)) for option in LIMIT_OPTIONS
+        (f"`{option.name}`", _default(option.default), cell(option.help))
+        for option in LIMIT_OPTIONS
     ]
     return table(("limit", "default", "meaning"), rows)
 

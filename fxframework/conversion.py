@@ -25,6 +25,7 @@ from fxframework.errors import (
     WriteRefusedError,
     did_you_mean,
 )
+from fxframework.io.budget import Budget
 from fxframework.io.packing import bare_name
 from fxframework.registry import (
     EVERY_CAPTURE,
@@ -514,6 +515,7 @@ class Conversion:
         outside: Mapping[str, int] = {}
         dropped: Mapping[str, int] = {}
         findings: tuple[Diagnostic, ...] = ()
+        sink.budget = Budget.joint(capture.request.budget for capture in self.captures)
         if self.action is Action.REWRITE:
             findings = self._rewrite(sink)
         elif self.action is Action.EXTRACT:
@@ -567,7 +569,7 @@ class Conversion:
 
     def _write_records(self, capture: Capture, sink: Sink) -> tuple[Diagnostic, ...]:
         target = _RecordTarget(self, capture, sink)
-        for record in capture.records():
+        for record in capture.checked_records():
             target.write(record)
         return target.close()
 
@@ -764,6 +766,7 @@ class Salvage:
         ``keep`` limits how many losses the report lists; all are counted.
         """
         capture = self.capture
+        sink.budget = capture.request.budget
         report = SalvageReport(
             path=capture.name,
             format=capture.format,

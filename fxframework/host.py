@@ -37,6 +37,7 @@ from fxframework.errors import (
     did_you_mean,
 )
 from fxframework.hookspecs import PROJECT
+from fxframework.io.budget import Budget
 from fxframework.io.limits import Limits
 from fxframework.registry import (
     HEAD,
@@ -58,7 +59,7 @@ if TYPE_CHECKING:
     from fxframework.model.capture import Capture
     from fxframework.model.diagnostics import Diagnostic
 
-__all__ = ["Host", "Input", "Plugin", "PluginFailure", "default_host", "open"]
+__all__ = ["Host", "Input", "Plugin", "PluginFailure", "default_host", "limits_of", "open"]
 
 GROUP = PROJECT
 """The entry-point group."""
@@ -464,8 +465,8 @@ class Host:
             if not Path(what).exists():
                 from fxframework.io.remote import open_source
 
-                return open_source(what, limits=_limits(options or {}), progress=progress)
-        return Source.open(what, limits=_limits(options or {}), progress=progress)
+                return open_source(what, limits=limits_of(options or {}), progress=progress)
+        return Source.open(what, limits=limits_of(options or {}), progress=progress)
 
     def _open_uri(self, uri: str) -> Source | None:
         from fxframework.io.source import Source
@@ -524,10 +525,12 @@ class Host:
         *,
         strict: bool = False,
         options: Mapping[str, Any] | None = None,
+        budget: Budget | None = None,
     ) -> Capture:
         """Open a source with a given reader.
 
-        Raises UsageError for unknown options, and what the reader raises.
+        ``budget`` is what the work may take; by default one that begins here, of the limits among
+        ``options``. Raises UsageError for unknown options, and what the reader raises.
         """
         from fxframework.model.capture import OpenRequest
 
@@ -535,8 +538,12 @@ class Host:
         values = parse_options(
             given, (*reader.options, *LIMIT_OPTIONS), whose=f"the reader of {reader.format}"
         )
+        limits = limits_of(given)
+        budget = budget or Budget(limits)
+        budget.size += source.size
         request = OpenRequest(
-            limits=_limits(given),
+            limits=limits,
+            budget=budget,
             strict=strict,
             options={option.name: values[option.name] for option in reader.options},
             observer=self._diagnostic_observer(),
@@ -689,12 +696,12 @@ def _look_up(known: Mapping[str, T], name: str, noun: str) -> T:
         ) from None
 
 
-def _limits(given: Mapping[str, Any]) -> Limits:
-    """The limits among some options."""
+def limits_of(given: Mapping[str, Any]) -> Limits:
+    """The limits among some options. Raises UsageError for an invalid value."""
     own = {name: given[name] for name in Limits.names() if name in given}
     values = parse_options(own, LIMIT_OPTIONS, whose="a reader")
     try:
         return Limits(**values)
     except ValueError as error:
-        name = next(name for name, value in values.items() if value < 0)
+        name = next(name for name, value in values.items() if value is not None and value < 0)
         raise UsageError(f"option {name} cannot be negative", remedy="0 means no limit") from error

@@ -101,7 +101,7 @@ class Option:
             if self.type is bool:
                 return _BOOLEANS[text.lower()]
             if self.type is int:
-                return int(text, 0)
+                return _integer(text)
             return self.type(text)
         except (ValueError, KeyError):
             raise self._refuse(text) from None
@@ -110,6 +110,8 @@ class Option:
         """A value given from Python, or that of a text. Raises UsageError for an invalid one."""
         if isinstance(value, str):
             return self.parse(value)
+        if value is None and self.default is None:
+            return None
         if self.type is float and isinstance(value, int) and not isinstance(value, bool):
             return float(value)
         if type(value) is not self.type:
@@ -124,7 +126,12 @@ class Option:
 
 
 LIMIT_OPTIONS = tuple(
-    Option(name=field.name, type=int, default=field.default, help=field.metadata["help"])
+    Option(
+        name=field.name,
+        type=field.metadata["type"],
+        default=field.default,
+        help=field.metadata["help"],
+    )
     for field in attrs.fields(Limits)
 )
 """The limits as options: every reader has them."""
@@ -132,6 +139,23 @@ LIMIT_OPTIONS = tuple(
 _BOOLEANS = {"1": True, "true": True, "yes": True, "on": True}
 _BOOLEANS |= {"0": False, "false": False, "no": False, "off": False}
 _KINDS = {bool: "yes or no", int: "an integer", float: "a number", str: "a string"}
+
+
+_UNITS = {
+    letter + tail: base**power
+    for power, letter in enumerate("kmgt", 1)
+    for tail, base in (("", 1000), ("b", 1000), ("i", 1024), ("ib", 1024))
+}
+
+
+def _integer(text: str) -> int:
+    """The integer of a text, in any base, or with a unit: ``64M``, ``2GB``, ``1GiB``.
+
+    Raises ValueError.
+    """
+    digits = text.rstrip("kmgtibKMGTIB")
+    unit = text[len(digits) :].lower()
+    return int(digits) * _UNITS[unit] if unit in _UNITS and digits.isdigit() else int(text, 0)
 
 
 def parse_options(

@@ -16,7 +16,7 @@ import click
 from click.shell_completion import CompletionItem
 
 from fxframework.cli import complete
-from fxframework.cli.options import WithGlobalOptions, add_global_options
+from fxframework.cli.options import WithGlobalOptions, add_global_options, guarded
 from fxframework.cli.render import Screen
 from fxframework.cli.session import Session
 from fxframework.errors import ExitCode, FxError, OutputError, UsageError, did_you_mean
@@ -79,6 +79,8 @@ class Fxf(WithGlobalOptions, click.Group):
             for command in self.commands.values():
                 if not isinstance(command, WithGlobalOptions):
                     add_global_options(command, times=False)
+                    if command.callback is not None:
+                        command.callback = guarded(command.callback)
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
@@ -143,7 +145,7 @@ def run(arguments: Sequence[str] | None, *, host: Host | None) -> int:
     args = list(sys.argv[1:] if arguments is None else arguments)
     _replace_closed_streams()
     screen = Screen()
-    session = Session(screen, host)
+    session = Session(screen, host, owns_process=arguments is None)
     group = Fxf(name="fxf", help=HELP, epilog=EPILOG, subcommand_metavar="[COMMAND] FILE...",
                 context_settings={"help_option_names": ["-h", "--help"]})  # fmt: skip
     if "_FXF_COMPLETE" in os.environ:

@@ -130,6 +130,7 @@ def _export(session: Session, capture: Capture, name: str) -> None:
     """Send a capture through an exporter to stdout."""
     exporter, options = _exporter(session, capture, name)
     with _stdout(session.screen, options) as sink:
+        sink.budget = session.budget
         export = exporter.open(sink, options)
         export.write(capture)
         export.close()

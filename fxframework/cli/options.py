@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import functools
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -9,14 +11,21 @@ import click
 
 from fxframework import __version__
 from fxframework.cli import complete
-from fxframework.cli.session import Session
+from fxframework.cli.session import BUDGETED, Session
 from fxframework.cli.settings import Moment, key_value
 
 if TYPE_CHECKING:
     from fxframework.host import Host
     from fxframework.registry import Option
 
-__all__ = ["Command", "GroupedOption", "WithGlobalOptions", "add_global_options", "command"]
+__all__ = [
+    "Command",
+    "GroupedOption",
+    "WithGlobalOptions",
+    "add_global_options",
+    "command",
+    "guarded",
+]
 
 EVERYWHERE = "Everywhere"
 TIMES = frozenset({"since", "until"})
@@ -28,6 +37,9 @@ def _store(ctx: click.Context, param: click.Parameter, value: Any) -> None:
     settings = ctx.ensure_object(Session).settings
     if param.name == "option":
         settings.options.update(map(key_value, value))
+    elif param.name in BUDGETED:
+        if value is not None:
+            settings.options[str(param.name)] = value
     elif param.name in {"since", "until"}:
         if value is not None:
             setattr(settings, param.name, Moment.parse(value))
@@ -67,6 +79,11 @@ def _global_options() -> list[GroupedOption]:
         option("--since", metavar="TIME",
                help="From here on: 2s, 1.5ms, 300us, 20ns after the start, or @NS of its clock."),
         option("--until", metavar="TIME", help="Up to here, this excluded."),
+        option("--max-time", metavar="SECONDS", help="Stop after this time; no limit."),
+        option("--max-memory", metavar="BYTES",
+               help="Stop where more memory is needed, such as 500M; 2 GB and 16 times the input."),
+        option("--max-output", metavar="BYTES",
+               help="Stop a longer output; 256 MiB and 256 times the input."),
         option("--json", is_flag=True, help="Results as JSON, with a version."),
         option("--strict", is_flag=True, help="Stop at the first loss."),
         option("-v", "--verbose", count=True, help="Show more."),
@@ -156,6 +173,18 @@ def _setter(option: Option) -> Callable[[click.Context, click.Parameter, Any], N
     return store
 
 
+def guarded(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Make a command's function end where it exceeds the budget of the session."""
+
+    @functools.wraps(function)
+    def run(*arguments: Any, **options: Any) -> Any:
+        session = click.get_current_context().find_object(Session)
+        with contextlib.nullcontext() if session is None else session.guard():
+            return function(*arguments, **options)
+
+    return run
+
+
 def command(
     *, captures: bool = False, times: bool = False, **settings: Any
 ) -> Callable[[Callable[..., Any]], Command]:
@@ -167,6 +196,6 @@ def command(
     make = click.command(cls=CaptureCommand if captures else Command, times=times, **settings)
 
     def decorate(function: Callable[..., Any]) -> Command:
-        return make(click.pass_obj(function))
+        return make(click.pass_obj(guarded(function)))
 
     return decorate

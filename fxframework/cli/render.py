@@ -28,6 +28,7 @@ from fxframework.errors import (
 
 if TYPE_CHECKING:
     from fxframework.host import Host
+    from fxframework.io.budget import Budget
     from fxframework.io.source import Source
     from fxframework.model.capture import Capture
     from fxframework.model.diagnostics import Diagnostic, Diagnostics
@@ -65,6 +66,9 @@ class Screen:
         self.settings = Settings()
         self.out_is_terminal = sys.stdout.isatty()
         self.err_is_terminal = sys.stderr.isatty()
+        self.budget: Budget | None = None
+        """What the command may take; its output counts."""
+        self._written = 0
         self._warned: set[tuple[str, str]] = set()
 
     @property
@@ -75,7 +79,10 @@ class Screen:
     # --- stdout ---
 
     def write(self, data: bytes) -> None:
-        """Put bytes to stdout."""
+        """Put bytes to stdout. Raises LimitError beyond the budget."""
+        self._written += len(data)
+        if self.budget is not None:
+            self.budget.check_output(self._written, path=STDOUT)
         with _stdout_errors():
             sys.stdout.buffer.write(data)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,9 +15,11 @@ from fxframework.errors import ExitCode, FxError, Severity, UsageError
 from fxframework.registry import LIMIT_OPTIONS, Option
 
 if TYPE_CHECKING:
+    from fxframework.cli.guard import Guard
     from fxframework.cli.render import Screen
     from fxframework.cli.settings import Settings
     from fxframework.host import Host
+    from fxframework.io.budget import Budget
     from fxframework.model.capture import Capture
     from fxframework.model.selection import Selection
     from fxframework.registry import Reader
@@ -32,6 +35,8 @@ ORDER = (
     ExitCode.USAGE,
 )
 """From the best to the worst, for several inputs."""
+BUDGETED = frozenset({"max_time", "max_memory", "max_output"})
+"""Limits of the work as a whole, which every command has options for."""
 
 
 def worst(*statuses: ExitCode) -> ExitCode:
@@ -47,8 +52,12 @@ def no_options(_capture: Capture) -> Sequence[Option]:
 class Session:
     """What a command works with: the settings, the host and the screen."""
 
-    def __init__(self, screen: Screen, host: Host | None = None) -> None:
+    def __init__(
+        self, screen: Screen, host: Host | None = None, *, owns_process: bool = False
+    ) -> None:
         self.screen = screen
+        self.owns_process = owns_process
+        """Whether the process may be ended where a command cannot be interrupted."""
         self.lists_failures = False
         """Whether the command itself lists plugins that failed."""
         self._host = host
@@ -66,6 +75,24 @@ class Session:
 
             self._host = default_host()
         return self._host
+
+    @functools.cached_property
+    def budget(self) -> Budget:
+        """What the command may take. Raises UsageError for an invalid limit."""
+        from fxframework.host import limits_of
+        from fxframework.io.budget import MEMORY_FACTOR, Budget
+
+        given = self.settings.options
+        budget = Budget(limits_of({name: given[name] for name in BUDGETED & given.keys()}))
+        budget.memory_factor = MEMORY_FACTOR
+        return budget
+
+    def guard(self) -> Guard:
+        """Stops the command where it exceeds its budget; a context manager."""
+        from fxframework.cli.guard import Guard
+
+        self.screen.budget = self.budget
+        return Guard(self.budget, self.screen, owns_process=self.owns_process)
 
     @property
     def known_host(self) -> Host | None:
@@ -117,7 +144,7 @@ class Session:
             own = {option.name for option in (*reader.options, *LIMIT_OPTIONS)}
             mine = {name: value for name, value in given.items() if name in own}
             strict = self.settings.strict if strict is None else strict
-            capture = host.read(source, reader, strict=strict, options=mine)
+            capture = host.read(source, reader, strict=strict, options=mine, budget=self.budget)
         except BaseException:
             source.close()
             raise

@@ -9,8 +9,9 @@ import attrs
 __all__ = ["Limits"]
 
 
-def _limit(default: int, doc: str) -> Any:
-    return attrs.field(default=default, metadata={"help": doc}, validator=attrs.validators.ge(0))
+def _limit(default: float | None, doc: str, *, type: type = int) -> Any:
+    bound = attrs.validators.optional(attrs.validators.ge(0))
+    return attrs.field(default=default, metadata={"help": doc, "type": type}, validator=bound)
 
 
 @attrs.frozen(kw_only=True)
@@ -30,7 +31,15 @@ class Limits:
     )
     max_depth: int = _limit(1 << 16, "greatest nesting depth; deeper slices are kept at this depth")
     max_memory: int = _limit(
-        0, "bytes that the columns of whole tables may take; batches need less"
+        0,
+        "bytes that whole tables, and the work as a whole, may take beyond 64 MB; on the command "
+        "line 0 stands for 2 GB and 16 times the input",
+    )
+    max_time: float = _limit(
+        0.0, "seconds that the work may take, from when the input is opened", type=float
+    )
+    max_output: int | None = _limit(
+        None, "bytes of output; by default 256 MiB and 256 times the input"
     )
     max_unpacked: int = _limit(1 << 36, "bytes that a compressed, piped or remote input may have")
     max_claimed: int = _limit(

@@ -11,6 +11,7 @@ from types import TracebackType
 from typing import IO, Self
 
 from fxframework.errors import OutputError, WriteRefusedError
+from fxframework.io.budget import Budget
 from fxframework.io.packing import packing_of_name
 
 __all__ = ["Sink"]
@@ -33,6 +34,8 @@ class Sink:
         self._force = force
         self._written = 0
         self._open = True
+        self.budget: Budget | None = None
+        """What the work may take whose output this is."""
 
     @classmethod
     def open(cls, where: str | os.PathLike[str], *, force: bool = False) -> Self:
@@ -86,14 +89,21 @@ class Sink:
         return self._written
 
     def write(self, data: bytes | bytearray | memoryview) -> None:
-        """Append bytes. Raises OutputError where that fails, for example on a full disk."""
+        """Append bytes.
+
+        Raises OutputError where that fails, for example on a full disk; LimitError beyond the
+        ``budget``.
+        """
+        nbytes = len(data) if not isinstance(data, memoryview) else data.nbytes
+        if self.budget is not None:
+            self.budget.check_output(self._written + nbytes, path=self.name)
         try:
             self._file.write(data)
         except BrokenPipeError:
             raise
         except OSError as error:
             raise OutputError(error, path=self.name) from error
-        self._written += len(data) if not isinstance(data, memoryview) else data.nbytes
+        self._written += nbytes
 
     def getvalue(self) -> bytes:
         """All bytes of a memory sink."""

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fxframework.errors import Rule, UsageError, did_you_mean
+from fxframework.io.budget import Budget
 from fxframework.io.limits import Limits
 from fxframework.io.source import Source
 from fxframework.model.clock import NS_MAX, NS_MIN
@@ -111,6 +112,10 @@ class OpenRequest:
     """How to read a capture: what `fxf` and `fxframework.open` pass to a reader."""
 
     limits: Limits = attrs.field(factory=Limits)
+    budget: Budget = attrs.field(
+        default=attrs.Factory(lambda request: Budget(request.limits), takes_self=True), eq=False
+    )
+    """What the work may take; ``Capture.check_budget`` checks it."""
     strict: bool = False
     options: Mapping[str, Any] = attrs.field(factory=dict)
     """The reader's own options, already of their types."""
@@ -283,7 +288,7 @@ class Capture(abc.ABC):
 
         This one counts the records, and takes the times from the tables that have a ``ts``.
         """
-        kinds: Counter[str] = Counter(kind_of(record) for record in self.records())
+        kinds: Counter[str] = Counter(kind_of(record) for record in self.checked_records())
         times = [
             batch.array("ts")
             for name in self.schemas
@@ -306,7 +311,7 @@ class Capture(abc.ABC):
         if not self._scanned:
             self._scanned = True
             self.diagnostics.forget(self.rules)
-            for _ in self.records():
+            for _ in self.checked_records():
                 pass
 
     _scanned = False
@@ -342,7 +347,22 @@ class Capture(abc.ABC):
         for batch in batches:
             if len(batch) and "offset" in batch:
                 self.position = int(batch.array("offset")[-1])
+            self.check_budget()
             yield batch
+
+    def check_budget(self) -> None:
+        """Stop where reading took longer than ``max_time``, or more than ``max_memory``.
+
+        A reader calls it between the stretches of a long pass. Raises LimitError.
+        """
+        self.request.budget.check(path=self.name)
+
+    def checked_records(self) -> Iterator[Record]:
+        """``records()``, with a look at the budget after some of them. Raises LimitError."""
+        for number, record in enumerate(self.records()):
+            if not number % RECORDS:
+                self.check_budget()
+            yield record
 
     def frame(self, name: str, *, args: bool = False) -> pa.Table:
         """A table with what its rows refer to, as an Arrow table.

@@ -58,7 +58,8 @@ INPUTS = {
 """Options that need another input."""
 VALUES = {
     "--format": None, "--option": "max_findings=20", "--since": "1us", "--until": "30ms",
-    "--color": "never", "--thread": "*", "--process": "*", "--category": "*", "--function": "*",
+    "--color": "never", "--max-time": "600", "--max-memory": "20G", "--max-output": "20G",
+    "--thread": "*", "--process": "*", "--category": "*", "--function": "*",
     "--severity": "info", "--tag": "net", "--exclude-tags": "net", "--component": "core",
     "--filter": "a", "--exclude": "zzz", "--pid": "1", "--tid": "1", "--to": "json",
     "--table": "counters", "--instr-map": "spellcheck.csv", "--by": None, "--sort": "sum",
@@ -77,6 +78,8 @@ OWN = {
     ("graph", "--by"): "name", ("graph-diff", "--by"): "name",
     ("instr-map", "--format"): "csv", ("sql", "--option"): "out.csv", ("replay", "--format"): "log",
 }  # fmt: skip
+WITH = {"--max-memory", "--max-output"}
+"""Options that are given together with `--max-time`."""
 FOREVER = {"--follow"}
 """Options that never end by themselves; they have tests of their own."""
 
@@ -108,7 +111,7 @@ CASES = [
     (name, max(option.opts, key=len))
     for name, command in commands().items()
     for option in listed(command)
-    if option.opts[-1] not in {"--help", "--version"} and not FOREVER & set(option.opts)
+    if option.opts[-1] not in {"--help", "--version"} and not (FOREVER | WITH) & set(option.opts)
 ]
 
 
@@ -146,6 +149,8 @@ def test_every_listed_option_works(
                 given = capture.format
         assert given is not None, f"give a value for {flag} of {name}"
         value = [given]
+    if flag == "--max-time":
+        value += [word for other in sorted(WITH) for word in (other, VALUES[other] or "")]
     if name == "sql":
         pytest.importorskip("duckdb", reason="duckdb is not installed")
     force = ["--force"] if name in {"convert", "salvage", "replay", "record", "sql"} else []

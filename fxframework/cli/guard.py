@@ -1,0 +1,76 @@
+"""Guard: stops a command that runs out of time or memory, whatever it is doing."""
+
+from __future__ import annotations
+
+import _thread
+import contextlib
+import os
+import sys
+import threading
+from types import TracebackType
+from typing import TYPE_CHECKING, Self
+
+from fxframework.errors import ExitCode, LimitError
+
+if TYPE_CHECKING:
+    from fxframework.cli.render import Screen
+    from fxframework.io.budget import Budget
+
+__all__ = ["Guard"]
+
+INTERVAL = 0.05
+"""Seconds between two looks at time and memory."""
+GRACE = 2.0
+"""Seconds in which the command has to stop before its process is ended."""
+
+
+class Guard:
+    """Looks at a budget from another thread while a command runs, as a context manager.
+
+    Once it is exceeded the command is interrupted, and ends with a LimitError. Code that cannot be
+    interrupted, such as a long sort, gets ``GRACE`` seconds; then the process ends, with the same
+    message and status, if it is ours (``owns_process``).
+    """
+
+    def __init__(self, budget: Budget, screen: Screen, *, owns_process: bool) -> None:
+        self._budget = budget
+        self._screen = screen
+        self._owns_process = owns_process
+        self._done = threading.Event()
+        self._error: LimitError | None = None
+        self._thread: threading.Thread | None = None
+
+    def __enter__(self) -> Self:
+        if threading.current_thread() is threading.main_thread():
+            self._thread = threading.Thread(target=self._watch, name="fxf guard", daemon=True)
+            self._thread.start()
+        return self
+
+    def _watch(self) -> None:
+        while not self._done.wait(INTERVAL):
+            self._error = self._budget.exceeded()
+            if self._error is not None:
+                _thread.interrupt_main()
+                if not self._done.wait(GRACE) and self._owns_process:
+                    self._end_process(self._error)
+                return
+
+    def _end_process(self, error: LimitError) -> None:
+        with contextlib.suppress(Exception):  # nothing may keep the process
+            self._screen.error(error)
+            sys.stderr.flush()
+        os._exit(ExitCode.FAILED)
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        # The interruption may come as late as here.
+        with contextlib.suppress(KeyboardInterrupt):
+            self._done.set()
+            if self._thread is not None:
+                self._thread.join()
+        if self._error is not None and (kind is None or kind is KeyboardInterrupt):
+            raise self._error from None

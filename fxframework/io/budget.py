@@ -1,0 +1,165 @@
+"""Budget: the time, memory and output that a piece of work may take, checked while it goes on."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+import time
+from collections.abc import Iterable
+
+from fxframework.errors import LimitError
+from fxframework.io.limits import Limits
+
+__all__ = ["MEMORY_FACTOR", "Budget", "memory_in_use"]
+
+OUTPUT_FACTOR = 256
+"""Bytes of output for a byte of input, where no ``max_output`` is given."""
+OUTPUT_FLOOR = 256 << 20
+"""Bytes of output that any input may have."""
+MEMORY_FACTOR = 16
+"""Bytes of memory for a byte of input, on the command line."""
+MEMORY_FLOOR = 2 << 30
+"""Bytes of memory that any input may need, on the command line."""
+WORKING = 64 << 20
+"""Bytes that a program needs whatever it reads: modules, and buffers of a fixed size."""
+INTERVAL = 0.02
+"""Seconds between two looks at the memory."""
+STATUS = "/proc/self/statm"
+
+
+class Budget:
+    """What a piece of work may take, counted from when this is made.
+
+    ``check()`` is called between batches, records and writes.
+    """
+
+    def __init__(self, limits: Limits, *, size: int = 0) -> None:
+        self.limits = limits
+        self.size = size
+        """Bytes of input, which the default of ``max_output`` is in proportion to."""
+        self.memory_factor = 0
+        """Bytes of memory for a byte of input, where no ``max_memory`` is given; 0: no limit."""
+        self.started = time.monotonic()
+        self._before = memory_in_use()
+        self._next_look = 0.0
+
+    @classmethod
+    def joint(cls, budgets: Iterable[Budget]) -> Budget:
+        """The budget of work on several inputs: the limits of the first, the sizes of all."""
+        several = list(dict.fromkeys(budgets))
+        if len(several) == 1:
+            return several[0]
+        return cls(several[0].limits, size=sum(budget.size for budget in several))
+
+    @property
+    def memory(self) -> int:
+        """Bytes that the process may grow by, beyond ``WORKING``; 0: no limit."""
+        if self.limits.max_memory or not self.memory_factor:
+            return self.limits.max_memory
+        return self.memory_factor * self.size + MEMORY_FLOOR
+
+    @property
+    def elapsed(self) -> float:
+        """Seconds since this was made."""
+        return time.monotonic() - self.started
+
+    @property
+    def grown(self) -> int:
+        """Bytes by which the memory of the process has grown since this was made."""
+        return memory_in_use() - self._before
+
+    @property
+    def most_output(self) -> int:
+        """Bytes of output that may be written; 0: no limit."""
+        given = self.limits.max_output
+        return OUTPUT_FACTOR * self.size + OUTPUT_FLOOR if given is None else given
+
+    def check(self, *, path: str | None = None) -> None:
+        """Stop the work where it has taken too long, or too much memory. Raises LimitError."""
+        error = self.exceeded(path=path)
+        if error is not None:
+            raise error
+
+    def exceeded(self, *, path: str | None = None) -> LimitError | None:
+        """The error that ``check`` raises; None where all is within the limits."""
+        most = self.limits.max_time
+        memory = self.memory
+        if not most and not memory:
+            return None
+        now = time.monotonic()
+        if most and now - self.started > most:
+            return LimitError(
+                f"the work took longer than max_time={most:g} seconds",
+                path=path,
+                remedy="raise it with --max-time SECONDS (max_time= in Python); 0 means no limit",
+            )
+        if memory and now >= self._next_look:
+            self._next_look = now + INTERVAL
+            if self.grown > memory + WORKING and self._still_grown() > memory + WORKING:
+                return LimitError(
+                    f"the work needs more than {_amount(memory)} of memory (max_memory)",
+                    path=path,
+                    remedy="raise it with --max-memory BYTES (max_memory= in Python; 0 means no "
+                    "limit), or choose a part with --since and --until",
+                )
+        return None
+
+    def _still_grown(self) -> int:
+        """The growth without blocks that are only kept to be used again."""
+        from fxframework.io import arena
+
+        arena.release()
+        return self.grown
+
+    def check_output(self, written: int, *, path: str | None = None) -> None:
+        """Stop where the output is too long. Raises LimitError, as ``check`` does."""
+        most = self.most_output
+        if most and written > most:
+            why = (
+                ""
+                if self.limits.max_output is not None
+                else f", for an input of {_amount(self.size)}"
+            )
+            raise LimitError(
+                f"the output is longer than {_amount(most)} (max_output{why}); the rest is left "
+                "out",
+                path=path,
+                remedy="raise it with --max-output BYTES (max_output= in Python; 0 means no "
+                "limit), choose a part, or a form that keeps each string once: parquet, perfetto",
+            )
+        self.check(path=path)
+
+
+def memory_in_use() -> int:
+    """Bytes of memory that the process has of its own; 0 where the system does not say.
+
+    Pages of mapped files do not count: the system can drop them.
+    """
+    try:
+        handle = os.open(STATUS, os.O_RDONLY)
+    except OSError:
+        return _peak()
+    try:
+        fields = os.read(handle, 128).split()
+    finally:
+        os.close(handle)
+    return (int(fields[1]) - int(fields[2])) * _PAGE
+
+
+def _peak() -> int:
+    """The most memory that the process has had, on systems without /proc."""
+    with contextlib.suppress(ImportError):
+        import resource
+
+        unit = 1 if sys.platform == "darwin" else 1024
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
+    return 0
+
+
+_PAGE = os.sysconf("SC_PAGE_SIZE") if hasattr(os, "sysconf") else 4096
+
+
+def _amount(nbytes: int) -> str:
+    """Bytes for a message: exact below a million, else in MB."""
+    return f"{nbytes:,} bytes" if nbytes < 10**6 else f"{nbytes / 10**6:,.0f} MB"
