@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,6 +15,7 @@ from fxframework.cli.options import command as _command
 from fxframework.cli.session import Session
 from fxframework.cli.text import aligned, amount, printable
 from fxframework.errors import ExitCode, UsageError
+from fxframework.io.pending import scratch_folder
 
 if TYPE_CHECKING:
     pass
@@ -47,8 +47,8 @@ def command(
         return bench_shapes(session, size=size, runs=runs)
     screen = session.screen
     shown = []
-    with tempfile.TemporaryDirectory() as folder:
-        jobs = [session.named(text) for text in files] or _samples(session, Path(folder), size)
+    with scratch_folder("bench") as folder:
+        jobs = [session.named(text) for text in files] or _samples(session, folder, size)
         if not jobs:
             raise UsageError("no format here makes samples", remedy="name a FILE to measure")
         for number, (format, path) in enumerate(jobs, 1):

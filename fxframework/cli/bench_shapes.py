@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -14,6 +13,7 @@ from fxframework.cli.measures import TABLES, Measure, best, copied, peak_memory,
 from fxframework.cli.session import Session
 from fxframework.cli.text import amount
 from fxframework.errors import ExitCode
+from fxframework.io.pending import scratch_folder
 
 if TYPE_CHECKING:
     from fxframework.host import Host
@@ -90,8 +90,8 @@ def bench_shapes(session: Session, *, size: int, runs: int) -> ExitCode:
         if wanted not in {None, reader.format}:
             continue
         for name, make in shapes_of(reader).items():
-            with tempfile.TemporaryDirectory() as folder:
-                path = Path(folder) / f"shape{reader.suffixes[0]}"
+            with scratch_folder("bench") as folder:
+                path = folder / f"shape{reader.suffixes[0]}"
                 path.write_bytes(make(size * 1_000_000))
                 with session.screen.working(f"measuring {reader.format}, {name}"):
                     measures = measure_shape(

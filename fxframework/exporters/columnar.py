@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import os
-import tempfile
 from collections.abc import Callable, Iterator, Mapping
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fxframework.errors import MissingExtraError, UsageError, WriteRefusedError, did_you_mean
+from fxframework.io.pending import scratch_folder
 from fxframework.io.sink import Sink
 from fxframework.model.capture import Capture
 from fxframework.model.schema import Column
@@ -226,8 +225,7 @@ class _DatabaseExport:
         self._duckdb = duckdb
         self._sink = sink
         self._stack = contextlib.ExitStack()
-        folder = self._stack.enter_context(tempfile.TemporaryDirectory(prefix="fxf-duckdb-"))
-        self._path = Path(folder) / "capture.duckdb"
+        self._path = self._stack.enter_context(scratch_folder("duckdb")) / "capture.duckdb"
         self._connection = duckdb.connect(str(self._path))
         self._known: set[str] = set()
         self._captures = 0

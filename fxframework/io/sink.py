@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import os
 import sys
-import tempfile
 from pathlib import Path
 from types import TracebackType
 from typing import IO, Self
@@ -13,6 +12,7 @@ from typing import IO, Self
 from fxframework.errors import OutputError, WriteRefusedError
 from fxframework.io.budget import Budget
 from fxframework.io.packing import packing_of_name
+from fxframework.io.pending import PendingFile
 
 __all__ = ["Sink"]
 
@@ -20,17 +20,14 @@ __all__ = ["Sink"]
 class Sink:
     """An output, used as a context manager: committed on success, gone on an exception.
 
-    Over a path, bytes go to a hidden file beside it that takes its name at the end, compressed
-    where that ends in ``.gz`` or ``.zst``; over standard output they pass straight through;
+    Over a path, bytes go to a file that gets its name at the end (``fxframework.io.pending``),
+    compressed where that ends in ``.gz`` or ``.zst``; over standard output they pass straight through;
     ``Sink.memory()`` keeps them (``getvalue()``).
     """
 
-    def __init__(
-        self, file: IO[bytes], *, name: str, target: Path | None = None, force: bool = False
-    ) -> None:
+    def __init__(self, file: IO[bytes], *, name: str, force: bool = False) -> None:
         self._file = file
         self.name = name
-        self._target = target
         self._force = force
         self._written = 0
         self._open = True
@@ -47,29 +44,28 @@ class Sink:
         if os.fspath(where) == "-":
             if sys.stdout is None:
                 raise WriteRefusedError("standard output is closed", path="<stdout>")
-            return cls(sys.stdout.buffer, name="<stdout>", target=None, force=force)
+            return cls(sys.stdout.buffer, name="<stdout>", force=force)
         target = Path(where)
         if target.is_dir():
             raise WriteRefusedError("it is a folder", path=str(target), remedy="name a file in it")
         if target.exists() and not target.is_file():  # /dev/null, a FIFO: nothing to replace
-            return cls(target.open("wb"), name=str(target), target=None, force=force)
+            return cls(target.open("wb"), name=str(target), force=force)
         _refuse_existing(target, force=force)
         packing = packing_of_name(target.name)
         if packing is not None:
             packing.check()
         try:
-            handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
+            pending = PendingFile(target)
         except OSError as error:
             raise WriteRefusedError(
                 f"cannot write there: {error.strerror or error}",
                 path=str(target),
                 remedy="check that the folder exists and can be written",
             ) from error
-        file: IO[bytes] = os.fdopen(handle, "wb")
+        file = pending.file
         packed = None if packing is None else packing.packer(file)
-        sink = cls(packed or file, name=str(target), target=target, force=force)
-        sink._under = file if packed else None
-        sink._temporary = Path(temporary)
+        sink = cls(packed or file, name=str(target), force=force)
+        sink._pending = pending
         return sink
 
     @classmethod
@@ -77,11 +73,9 @@ class Sink:
         """A sink that keeps its bytes; ``getvalue()`` gives them."""
         import io
 
-        return cls(io.BytesIO(), name="<memory>", target=None, force=True)
+        return cls(io.BytesIO(), name="<memory>", force=True)
 
-    _temporary: Path | None = None
-    _under: IO[bytes] | None = None
-    """The file below the compressor, which the compressor does not close."""
+    _pending: PendingFile | None = None
 
     @property
     def written(self) -> int:
@@ -133,25 +127,26 @@ class Sink:
         return self.name not in {"<stdout>", "<memory>"}
 
     def _discard(self) -> None:
-        """Close the file, whatever became of it, and remove the temporary one."""
+        """Close the file, whatever became of it, and remove it where it has no name yet."""
         if self._is_file:
             with contextlib.suppress(OSError):  # a full disk: the buffers cannot be written either
-                self._close()
-        if self._temporary is not None:
-            self._temporary.unlink(missing_ok=True)
+                self._file.close()
+        if self._pending is not None:
+            self._pending.discard()
 
     def _finish(self) -> None:
         self._file.flush()
-        if self._temporary is None or self._target is None:
+        if self._pending is None:
             if self._is_file:
                 self._file.close()
             return
-        self._close()
-        mask = os.umask(0)
-        os.umask(mask)
-        self._temporary.chmod(0o666 & ~mask)
-        _refuse_existing(self._target, force=self._force)
-        self._temporary.replace(self._target)
+        if self._file is not self._pending.file:
+            self._file.close()  # the end of what is packed
+        try:
+            self._pending.settle(replace=self._force)
+        except FileExistsError:
+            _refuse_existing(self._pending.target, force=False)
+            raise
 
     def abort(self) -> None:
         """Discard what was written; an existing file stays as it is."""
@@ -159,13 +154,6 @@ class Sink:
             return
         self._open = False
         self._discard()
-
-    def _close(self) -> None:
-        try:
-            self._file.close()
-        finally:
-            if self._under is not None:
-                self._under.close()
 
     def __enter__(self) -> Self:
         return self
