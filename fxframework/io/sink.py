@@ -21,8 +21,8 @@ class Sink:
     """An output, used as a context manager: committed on success, gone on an exception.
 
     Over a path, bytes go to a file that gets its name at the end (``fxframework.io.pending``),
-    compressed where that ends in ``.gz`` or ``.zst``; over standard output they pass straight through;
-    ``Sink.memory()`` keeps them (``getvalue()``).
+    compressed where that ends in ``.gz`` or ``.zst``; over standard output they pass straight
+    through; ``Sink.memory()`` keeps them (``getvalue()``).
     """
 
     def __init__(self, file: IO[bytes], *, name: str, force: bool = False) -> None:
