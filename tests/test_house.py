@@ -81,7 +81,7 @@ def test_sizes(name: str) -> None:
 
 @functools.cache
 def shipped() -> dict[str, str]:
-    paths = files(".py", ".pyi", ".pxd", ".md", ".toml", ".html", under=SHIPPED)
+    paths = files(".py", ".pyi", ".pxd", ".md", ".toml", ".html", ".in", under=SHIPPED)
     return {path.relative_to(ROOT).as_posix(): path.read_text("utf-8") for path in paths}
 
 

@@ -45,6 +45,7 @@ COMMANDS = {
     "record": "Write the scenario that replays a capture.",
     "bench": "Measure decoding against copying the same bytes.",
     "plugins": "List what is installed, and what failed.",
+    "new-plugin": "Write the repository that a new plugin begins with.",
     "doctor": "Check this installation.",
 }
 """Our commands and their short help, so that ``fxf --help`` loads none of them."""

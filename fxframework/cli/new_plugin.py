@@ -1,0 +1,69 @@
+"""``fxf new-plugin``: the repository that a plugin begins with."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from fxframework.cli.options import command as _command
+from fxframework.cli.session import Session
+from fxframework.errors import ExitCode, UsageError
+from fxframework.templates.repository import KINDS, Name, render, write
+
+if TYPE_CHECKING:
+    from fxframework.host import Host
+    from fxframework.registry import Exporter, Reader
+
+OURS = "fxframework"
+
+
+@_command(name="new-plugin", short_help="Write the repository that a new plugin begins with.")
+@click.option(
+    "--into",
+    type=click.Path(path_type=Path),
+    default=Path(),
+    metavar="DIR",
+    help="The folder in which it comes; default: here.",
+)
+@click.argument("kind", type=click.Choice(list(KINDS)))
+@click.argument("name", metavar="NAME")
+def command(session: Session, into: Path, kind: str, name: str) -> ExitCode:
+    """Write the repository of a new plugin: a small one that works, to be changed.
+
+    KIND is `format` (a reader and a writer), `exporter`, or `kernel` (a format that is read by
+    compiled code). The repository is the folder fx-NAME; it has tests that pass, and a README that
+    says how to run them.
+    """
+    session.whole("new-plugin")
+    named = Name.parse(name)
+    _check(session, named)
+    target = into / named.distribution
+    files = render(kind, named)
+    write(files, target)
+    if session.settings.json:
+        told = {"kind": kind, "path": str(target), **named.words, "files": list(files)}
+        session.screen.json("new-plugin", told)
+        return ExitCode.OK
+    for path in files:
+        session.screen.print(str(target / path))
+    session.screen.note(f"next: pip install -e '{target}[test]' && pytest {target}")
+    return ExitCode.OK
+
+
+def _check(session: Session, name: Name) -> None:
+    """Refuse the names of what this distribution brings."""
+    host = session.host
+    taken = {plugin.name for plugin in host.plugins() if plugin.distribution == OURS}
+    taken |= {each.format for each in host.readers.values() if _is_ours(host, each)}
+    taken |= {each.name for each in host.exporters if _is_ours(host, each)}
+    if name.slug in taken:
+        raise UsageError(
+            f"{name.slug!r} is the name of a plugin, format or exporter of fxframework",
+            remedy="choose another name; `fxf plugins` lists those that are taken",
+        )
+
+
+def _is_ours(host: Host, item: Reader | Exporter) -> bool:
+    return host.owner(item).distribution == OURS

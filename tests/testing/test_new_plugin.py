@@ -1,0 +1,142 @@
+"""`fxf new-plugin`: names, files, refusals. tests/docs installs what it writes, and runs it."""
+
+from __future__ import annotations
+
+import ast
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from fxframework.errors import ExitCode, UsageError, WriteRefusedError
+from fxframework.templates import repository
+from fxframework.templates.repository import KINDS, Name, render, write
+from fxframework.testing.cli import run_cli
+
+NAMES = ("beats", "heart-beats", "x", "a" * repository.MOST)
+
+
+@pytest.mark.parametrize(
+    ("text", "slug", "package"),
+    [
+        ("beats", "beats", "fx_beats"),
+        ("Beats", "beats", "fx_beats"),
+        ("fx-beats", "beats", "fx_beats"),
+        ("fx_beats", "beats", "fx_beats"),
+        ("heart_beats", "heart-beats", "fx_heart_beats"),
+        ("heart.-_beats", "heart-beats", "fx_heart_beats"),
+        ("class", "class", "fx_class"),
+        ("b2", "b2", "fx_b2"),
+    ],
+)
+def test_names_are_normalized(text: str, slug: str, package: str) -> None:
+    name = Name.parse(text)
+    assert (name.slug, name.package, name.distribution) == (slug, package, f"fx-{slug}")
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "-", "2b", "beats-", "-beats", "fx-", "b/c", "../b", "b c", "bé", "$b", "b\n",
+     "a" * (repository.MOST + 1)],
+)  # fmt: skip
+def test_invalid_names_are_refused(text: str) -> None:
+    with pytest.raises(UsageError, match="cannot be the name") as refused:
+        Name.parse(text)
+    assert "letter" in refused.value.remedy
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("kind", KINDS)
+def test_files_are_whole(kind: str, name: str) -> None:
+    named = Name.parse(name)
+    files = render(kind, named)
+    assert {".gitignore", ".github/workflows/ci.yml", "LICENSE", "README.md", "pyproject.toml",
+            f"{named.package}/plugin.py", "tests/test_contracts.py"} <= files.keys()  # fmt: skip
+    project = tomllib.loads(files["pyproject.toml"])["project"]
+    assert project["name"] == named.distribution
+    assert project["entry-points"]["fxframework"] == {named.slug: f"{named.package}.plugin"}
+    for path, text in files.items():
+        assert text.endswith("\n"), path
+        assert not path.startswith("/")
+        assert "PACKAGE" not in path
+        assert "dot-" not in path
+        if path.endswith(".py"):
+            assert ast.get_docstring(ast.parse(text, path)), path
+            longest = max(map(len, text.splitlines()))
+            assert longest <= 100 or len(named.slug) > 12, path
+    for path in files:
+        if path.startswith(f"{named.package}/") and path.endswith(".py") and "/" in path[:-3]:
+            folder = path.rpartition("/")[0]
+            assert f"{folder}/__init__.py" in files, folder
+
+
+def test_two_names_share_nothing() -> None:
+    """Plugins of two names can be installed beside each other: codes, suffixes, magic differ."""
+    one, other = render("format", Name.parse("beats")), render("format", Name.parse("pulse"))
+    for path in one.keys() & other.keys():
+        if path.endswith(("plugin.py", "rules.py", "layout.py")):
+            assert one[path] != other[path], path
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_command_writes_what_it_lists(kind: str, tmp_path: Path) -> None:
+    done = run_cli("new-plugin", kind, "Heart_Beats", "--into", tmp_path)
+    assert done.exit_code == ExitCode.OK, done.stderr
+    target = tmp_path / "fx-heart-beats"
+    listed = [Path(line) for line in done.text.splitlines()]
+    assert listed == sorted(path for path in target.rglob("*") if path.is_file())
+    assert f"pip install -e '{target}[test]'" in done.stderr
+    assert [path.name for path in tmp_path.iterdir()] == [target.name], "nothing else is left"
+
+
+def test_the_command_answers_in_json(tmp_path: Path) -> None:
+    told = run_cli("new-plugin", "exporter", "beats", "--into", tmp_path, "--json").json()
+    assert (told["kind"], told["distribution"]) == ("exporter", "fx-beats")
+    assert all((tmp_path / "fx-beats" / path).is_file() for path in told["files"])
+
+
+@pytest.mark.parametrize("name", ["trace", "fx-log", "log-ring", "csv", "replay"])
+def test_names_of_ours_are_refused(name: str, tmp_path: Path) -> None:
+    done = run_cli("new-plugin", "format", name, "--into", tmp_path)
+    assert done.exit_code == ExitCode.USAGE
+    assert "is the name of a plugin, format or exporter" in done.stderr
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status"),
+    [
+        (("new-plugin", "reader", "beats"), ExitCode.USAGE),
+        (("new-plugin", "format"), ExitCode.USAGE),
+        (("new-plugin", "format", "2b"), ExitCode.USAGE),
+        (("new-plugin", "format", "beats", "--into", "gone"), ExitCode.FAILED),
+        (("new-plugin", "format", "beats", "--since", "1s"), ExitCode.USAGE),
+    ],
+)
+def test_the_command_refuses(
+    arguments: tuple[str, ...], status: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    done = run_cli(*arguments)
+    assert done.exit_code == status, done.stderr
+    assert done.stderr
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("make", ["mkdir", "touch", "symlink"])
+def test_nothing_is_overwritten(make: str, tmp_path: Path) -> None:
+    target = tmp_path / "fx-beats"
+    if make == "symlink":
+        target.symlink_to(tmp_path / "nowhere")
+    else:
+        getattr(target, make)()
+    with pytest.raises(WriteRefusedError, match="exists already"):
+        write({"a": "b\n"}, target)
+    assert list(tmp_path.iterdir()) == [target]
+
+
+def test_it_is_written_whole_or_not_at_all(tmp_path: Path) -> None:
+    """The last file cannot be written: a folder of its name is needed for the first."""
+    with pytest.raises(OSError):
+        write({"a/b": "first\n", "a": "second\n"}, tmp_path / "fx-beats")
+    assert not list(tmp_path.iterdir())
