@@ -101,7 +101,7 @@ def test_check_finds_a_stale_part() -> None:
 
 
 def test_every_hook_has_its_exact_arguments() -> None:
-    text = page("docs/plugins.md")
+    text = page("docs/plugins/hooks.md")
     for name, hook in generate().hooks().items():
         assert f"def {generate().signature(hook)}: ..." in section(text, f"`{name}`")
 
@@ -213,7 +213,7 @@ def test_the_plugin_of_the_page_keeps_the_contracts(tmp_path: Path) -> None:
     package = tmp_path / "fx_beats"
     package.mkdir()
     (package / "__init__.py").write_text('"""Beats."""\n')
-    for code in blocks("docs/plugins.md"):
+    for code in blocks("docs/plugins/by-hand.md"):
         first = code.partition("\n")[0]
         if first.startswith("# ") and first.endswith(".py"):
             (tmp_path / first.removeprefix("# ")).write_text(code)
