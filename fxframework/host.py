@@ -188,6 +188,11 @@ class Host:
             if plugin is not None
         }
 
+    def implementation(self, name: str) -> object | None:
+        """The module or object of a plugin's hooks; None where it was left out."""
+        found: object | None = self._manager.get_plugin(name)
+        return found
+
     def _admit(self, plugin: Plugin) -> bool:
         """Enter a plugin, unless its name is taken."""
         first = self._plugins.get(plugin.name)

@@ -342,6 +342,8 @@ class StepKind:
     replays: frozenset[str] = frozenset()
     """Formats whose captures it replays: its parameters are then ``capture``, a file, and ``as``,
     the output."""
+    sample: Callable[[], str] | None = None
+    """Gives a scenario, as TOML, with such a step: what `fxf plugins --check` runs."""
 
 
 @attrs.frozen(kw_only=True)
@@ -360,6 +362,8 @@ class DeviceKind:
     closed at the end."""
     parameters: Callable[[], type] | None = None
     """Gives the attrs class of its parameters; None where it has none."""
+    sample: Callable[[], str] | None = None
+    """Gives a scenario, as TOML, with such a device: what `fxf plugins --check` runs."""
 
 
 def lazy(target: str) -> Callable[..., Any]:

@@ -44,6 +44,7 @@ def fx_devices() -> Iterable[DeviceKind]:
             title=title,
             open=lazy(f"fx_emulator.steps:{function}"),
             parameters=lazy_type(f"fx_emulator.steps:{parameters}"),
+            sample=lazy("fx_emulator.sample:scenario"),
         )
         for name, title, parameters, function in DEVICES
     ]
@@ -59,6 +60,7 @@ def fx_step_kinds() -> Iterable[StepKind]:
             title=title,
             parameters=lazy_type(f"{room}:{parameters}"),
             run=lazy(f"{room}:{function}"),
+            sample=None if steps is NATIVE_STEPS else lazy("fx_emulator.sample:scenario"),
         )
         for room, steps in rooms
         for name, title, parameters, function in steps

@@ -548,7 +548,7 @@ def archive(given: Archive, run: Run) -> Outcome:
 class CrashFault:
     """The program that stores into a device stops between two stores."""
 
-    device: str = parameter(help="the device", refers="device")
+    device: str = parameter(help="the device", refers="device:trace_provider,vmo")
     stores: int = parameter(help="stores from here on that are still made", least=0)
 
 
@@ -561,7 +561,7 @@ def crash(given: CrashFault, run: Run) -> Outcome:
 class TornFault:
     """The program that stores into a device stops within a store."""
 
-    device: str = parameter(help="the device", refers="device")
+    device: str = parameter(help="the device", refers="device:trace_provider,vmo")
     store: int = parameter(help="the store, from here on and from 0", least=0)
     nbytes: int = parameter(4, help="its low bytes that land, 1 to 7", least=1, most=7)
 
@@ -577,7 +577,7 @@ def torn_write(given: TornFault, run: Run) -> Outcome:
 class FlipFault:
     """A bit arrives wrong."""
 
-    device: str = parameter(help="the device", refers="device")
+    device: str = parameter(help="the device", refers="device:trace_provider,vmo")
     bit: int = parameter(help="the bit, 0 to 63", least=0, most=63)
     store: int | None = parameter(None, help="of this store, from here on and from 0", least=0)
     offset: int | None = parameter(None, help="of each store to this byte", least=0)
@@ -611,7 +611,7 @@ def _arm_memory(run: Run, name: str, make: Callable[[int], Any]) -> Outcome:
 class FullFault:
     """A trace buffer acts as if it were full."""
 
-    device: str = parameter(help="the trace provider", refers="device")
+    device: str = parameter(help="the trace provider", refers="device:trace_provider")
     record: int = parameter(help="the first record dropped, from here on and from 0", least=0)
     count: int = parameter(1, help="how many", least=0)
 
@@ -630,7 +630,7 @@ def full(given: FullFault, run: Run) -> Outcome:
 class DropFault:
     """A socket drops datagrams."""
 
-    device: str = parameter(help="the socket", refers="device")
+    device: str = parameter(help="the socket", refers="device:log_socket")
     datagram: int = parameter(help="the first one, from here on and from 0", least=0)
     count: int = parameter(1, help="how many", least=0)
 

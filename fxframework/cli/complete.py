@@ -11,7 +11,7 @@ from click.shell_completion import CompletionItem
 if TYPE_CHECKING:
     from fxframework.host import Host
 
-__all__ = ["explainable", "files", "formats", "options", "targets"]
+__all__ = ["explainable", "files", "formats", "options", "plugins", "targets"]
 
 Items = list[CompletionItem]
 
@@ -46,6 +46,12 @@ def formats(ctx: click.Context, _param: click.Parameter, incomplete: str) -> Ite
     """Formats that can be read."""
     readers = _host(ctx).readers.values()
     return _matching(((reader.format, reader.title) for reader in readers), incomplete)
+
+
+def plugins(ctx: click.Context, _param: click.Parameter, incomplete: str) -> Items:
+    """Installed plugins."""
+    known = _host(ctx).plugins()
+    return _matching(((plugin.name, plugin.distribution) for plugin in known), incomplete)
 
 
 def targets(ctx: click.Context, _param: click.Parameter, incomplete: str) -> Items:

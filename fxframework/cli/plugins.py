@@ -1,13 +1,20 @@
-"""``fxf plugins``: what is installed, and what failed."""
+"""``fxf plugins``: what is installed, what failed, and whether a plugin keeps its contracts."""
 
 from __future__ import annotations
 
+import importlib
+import itertools
+from collections import Counter
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+import attrs
+import click
+
+from fxframework.cli import complete
 from fxframework.cli.options import command as _command
 from fxframework.cli.session import Session
-from fxframework.errors import ExitCode
+from fxframework.errors import ExitCode, MissingExtraError
 from fxframework.registry import LIMIT_OPTIONS, Exporter, Option, Reader, Writer
 
 if TYPE_CHECKING:
@@ -15,15 +22,64 @@ if TYPE_CHECKING:
 
 
 @_command(name="plugins", short_help="List what is installed, and what failed.")
-def command(session: Session) -> ExitCode:
+@click.option(
+    "--check",
+    metavar="NAME",
+    shell_complete=complete.plugins,
+    help="Run the contracts of an installed plugin: exit 0 where all hold, 3 where one does not.",
+)
+def command(session: Session, check: str | None) -> ExitCode:
     """List plugins, the formats and exporters they bring, and what failed; -v adds options."""
     session.whole("plugins")
     session.lists_failures = True
+    if check is not None:
+        return _check(session, check)
     if session.settings.json:
         session.screen.json("plugins", _document(session.host))
     else:
         _print(session, session.host)
     return ExitCode.OK
+
+
+def _check(session: Session, plugin: str) -> ExitCode:
+    """Run the contracts of a plugin; a line for each descriptor, and one for each fault."""
+    try:
+        # By its name: nothing else of the host knows the test kit.
+        kit = importlib.import_module("fxframework.testing.checkup")
+    except ModuleNotFoundError as error:
+        package = str(error.name).partition(".")[0]
+        purpose = "checking the contracts of a plugin"
+        raise MissingExtraError(package, "testing", purpose=purpose) from error
+    results = list(kit.checkup(session.host, plugin))
+    failed = [result for result in results if result.status == "failed"]
+    if session.settings.json:
+        document = {
+            "plugin": plugin,
+            "ok": not failed,
+            "tests": [attrs.asdict(result) for result in results],
+        }
+        session.screen.json("plugins-check", document)
+    else:
+        _print_results(session, plugin, results)
+    return ExitCode.FINDINGS if failed else ExitCode.OK
+
+
+def _print_results(session: Session, plugin: str, results: Sequence[Any]) -> None:
+    screen = session.screen
+    for (noun, item), group in itertools.groupby(results, lambda one: (one.contract, one.item)):
+        tests = list(group)
+        count = Counter(one.status for one in tests)
+        reasons = {one.message for one in tests if one.status == "skipped"}
+        told = ", ".join(f"{n} {status}" for status, n in sorted(count.items(), reverse=True))
+        lost = f": {reasons.pop()}" if len(reasons) == 1 and not count["failed"] else ""
+        screen.print(f"{noun} {item}: {told}{lost}")
+        for one in tests:
+            if one.status == "failed" or (session.settings.verbose and one.status == "skipped"):
+                screen.print(f"  {one.status} {one.test}: {one.fault}")
+    failed = sum(one.status == "failed" for one in results)
+    tried = sum(one.status != "skipped" for one in results)
+    verdict = f"{failed} of {tried} tests failed" if failed else f"{tried} tests passed"
+    screen.print(f"plugin {plugin}: {verdict}")
 
 
 def _accepts(exporter: Exporter) -> list[str]:

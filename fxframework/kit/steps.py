@@ -16,16 +16,25 @@ from typing import Any, Literal, NewType, TypeVar
 
 import attrs
 
-from fxframework.errors import UsageError, did_you_mean
+from fxframework.errors import BadCallError, UsageError, did_you_mean
 
-__all__ = ["Duration", "Outcome", "Run", "Status", "nanoseconds", "output_fault", "parameter"]
+__all__ = [
+    "Duration",
+    "Outcome",
+    "Run",
+    "Status",
+    "nanoseconds",
+    "output_fault",
+    "parameter",
+    "referred",
+]
 
 T = TypeVar("T")
 Duration = NewType("Duration", int)
 """Nanoseconds; in a scenario a whole number of them, or a text such as ``"1.5ms"``."""
 Status = Literal["ok", "failed", "skipped"]
-Names = Literal["device", "capture", "output", "input", "file"]
-"""What a text names: a device, a capture, an output, an output or device, a file there is."""
+NAMES = ("device", "capture", "output", "input", "file")
+"""What a text can name: a device, a capture, an output, an output or device, a file there is."""
 UNITS = {"ns": 1, "us": 1_000, "µs": 1_000, "ms": 1_000_000, "s": 1_000_000_000}
 
 
@@ -61,7 +70,7 @@ def parameter(
     *,
     help: str,  # noqa: A002 (the name that options have)
     factory: Callable[[], Any] | None = None,
-    refers: Names | None = None,
+    refers: str | None = None,
     makes: Literal["capture", "output"] | None = None,
     least: int | None = None,
     most: int | None = None,
@@ -70,8 +79,14 @@ def parameter(
     """A field of a parameter class; in a scenario its name has no trailing ``_``.
 
     ``refers`` and ``makes`` say what the text names, so that a scenario is checked before it
-    runs. ``least`` and ``most`` bound a number, ``choices`` a text.
+    runs: ``refers`` is ``device``, ``device:KIND`` (of one of these kinds, separated by commas),
+    ``capture``, ``output``, ``input`` (an output or a device) or ``file`` (one beside the
+    scenario). ``least`` and ``most`` bound a number, ``choices`` a text.
+
+    Raises BadCallError where ``refers`` is something else.
     """
+    if refers is not None:
+        referred(refers)
     told: dict[str, Any] = {
         "help": help,
         "refers": refers,
@@ -84,6 +99,21 @@ def parameter(
     if factory is not None:
         return attrs.field(factory=factory, kw_only=True, metadata=metadata)
     return attrs.field(default=default, kw_only=True, metadata=metadata)
+
+
+def referred(refers: str) -> tuple[str, tuple[str, ...]]:
+    """What ``refers`` of a parameter names, and the kinds of device that it demands; () for any.
+
+    Raises BadCallError for what names nothing.
+    """
+    noun, colon, kinds = refers.partition(":")
+    wanted = tuple(kind.strip() for kind in kinds.split(",")) if colon else ()
+    if noun not in NAMES or (colon and (noun != "device" or not all(wanted))):
+        raise BadCallError(
+            f"a parameter cannot refer to {refers!r}",
+            remedy=f"it can be {', '.join(NAMES)}, or device:KIND,KIND",
+        )
+    return noun, wanted
 
 
 @attrs.frozen

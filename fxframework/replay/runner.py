@@ -17,7 +17,7 @@ from fxframework.replay.scenario import TARGET, Device, Scenario, Step, load
 if TYPE_CHECKING:
     from fxframework.host import Host
 
-__all__ = ["GOLDEN", "prepare", "replay"]
+__all__ = ["GOLDEN", "open_device", "prepare", "replay"]
 
 GOLDEN = ".golden"
 """Suffix of the folder of golden files beside a scenario."""
@@ -121,7 +121,7 @@ def _run(scenario: Scenario, run: Run, stack: contextlib.ExitStack) -> Report:
     reports: list[StepReport] = []
     stopped = ""
     for device in scenario.devices:
-        error = _open(device, run, stack)
+        error = open_device(device, run, stack)
         if error is not None:
             place = TARGET if device.name == TARGET else f"device.{device.name}"
             message = _told(error)
@@ -155,8 +155,8 @@ def _run(scenario: Scenario, run: Run, stack: contextlib.ExitStack) -> Report:
     )
 
 
-def _open(device: Device, run: Run, stack: contextlib.ExitStack) -> Exception | None:
-    """Open a device; gives what went wrong."""
+def open_device(device: Device, run: Run, stack: contextlib.ExitStack) -> Exception | None:
+    """Open a device, which ``stack`` closes; gives what went wrong, None where nothing did."""
     try:
         opened = device.kind.open(device.parameters, run, device.name)
     except Exception as error:  # noqa: BLE001 (a plugin's; it is reported)

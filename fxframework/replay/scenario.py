@@ -19,14 +19,24 @@ import cattrs
 from cattrs.gen import make_dict_structure_fn, override
 
 from fxframework.errors import FxError, UnreadableError, UsageError, did_you_mean
-from fxframework.kit.steps import Duration, nanoseconds, output_fault, parameter
+from fxframework.kit.steps import Duration, nanoseconds, output_fault, parameter, referred
 from fxframework.registry import DeviceKind, StepKind
 from fxframework.replay.lines import line_of, lines_of
 
 if TYPE_CHECKING:
     from fxframework.host import Host
 
-__all__ = ["Device", "Fault", "Scenario", "ScenarioError", "Step", "json_schema", "load", "parse"]
+__all__ = [
+    "Device",
+    "Fault",
+    "Scenario",
+    "ScenarioError",
+    "Step",
+    "json_schema",
+    "load",
+    "parse",
+    "parse_document",
+]
 
 SCHEMA = "https://json-schema.org/draft/2020-12/schema"
 TARGET = "target"
@@ -136,12 +146,20 @@ def parse(text: str, host: Host, *, path: Path | None = None) -> Scenario:
         document = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise ScenarioError([Fault("", f"not valid TOML: {error}")], path=where) from None
+    try:
+        return parse_document(document, host, path=path)
+    except ScenarioError as error:
+        lines = lines_of(text)
+        faults = [attrs.evolve(one, line=line_of(lines, one.path)) for one in error.faults]
+        raise ScenarioError(sorted(faults, key=lambda one: one.line or 0), path=where) from None
+
+
+def parse_document(document: dict[str, Any], host: Host, *, path: Path | None = None) -> Scenario:
+    """The scenario in a TOML document that was loaded. Raises ScenarioError, without lines."""
     reading = _Reading(host)
     scenario = reading.scenario(document, path)
     if reading.faults or scenario is None:
-        lines = lines_of(text)
-        faults = [attrs.evolve(one, line=line_of(lines, one.path)) for one in reading.faults]
-        raise ScenarioError(sorted(faults, key=lambda one: one.line or 0), path=where)
+        raise ScenarioError(reading.faults, path=None if path is None else str(path))
     return scenario
 
 
@@ -151,6 +169,8 @@ class _Reading:
     def __init__(self, host: Host) -> None:
         self.host = host
         self.faults: list[Fault] = []
+        self.kinds: dict[str, str] = {}
+        """The kind of each declared device by its name."""
 
     def fault(self, path: str, message: str) -> None:
         self.faults.append(Fault(path, message))
@@ -251,6 +271,7 @@ class _Reading:
     def references(self, devices: list[Device], steps: list[Step], folder: Path | None) -> None:
         """Check that names are there before they are used, and each is made once."""
         known: dict[str, set[str]] = {"device": set(), "capture": set(), "output": set()}
+        self.kinds = {device.name: device.kind.name for device in devices}
         for device in devices:
             path = device.name if device.name == TARGET else f"device.{device.name}"
             self.check_names(device.parameters, path, known, folder)
@@ -259,6 +280,16 @@ class _Reading:
         sure = len(self.faults) == 0
         for step in steps:
             self.check_names(step.parameters, step.path, known, folder, sure=sure)
+
+    def named(self, refers: str, known: dict[str, set[str]]) -> tuple[str, set[str]]:
+        """What a parameter refers to in a few words, and the names that fit."""
+        noun, kinds = referred(refers)
+        if noun == "input":
+            return "output or device", known["output"] | known["device"]
+        if kinds:
+            fitting = {name for name in known["device"] if self.kinds.get(name) in kinds}
+            return f"device of kind {' or '.join(kinds)}", fitting
+        return noun, known[noun]
 
     def check_names(
         self,
@@ -278,9 +309,11 @@ class _Reading:
                 if not file.is_file():
                     self.fault(place, f"there is no file {value!r} beside the scenario")
             elif refers is not None and sure:
-                there = known["output"] | known["device"] if refers == "input" else known[refers]
-                noun = "output or device" if refers == "input" else refers
-                if value not in there:
+                noun, there = self.named(refers, known)
+                if value in known["device"] - there and refers != "output":
+                    own = self.kinds.get(value)
+                    self.fault(place, f"{value!r} is a device of kind {own}, not a {noun}")
+                elif value not in there:
                     hint = did_you_mean(value, there)
                     hint = hint or f"; there are: {', '.join(sorted(there)) or 'none so far'}"
                     self.fault(place, f"there is no {noun} {value!r} at this step{hint}")
@@ -620,6 +653,13 @@ def _schema(wanted: Any, definitions: dict[str, Any]) -> dict[str, Any]:
     return {}
 
 
+def described(field: attrs.Attribute[Any]) -> str:
+    """The help of a parameter, with what its text may name."""
+    told: str = field.metadata.get("help", "")
+    _, kinds = referred(field.metadata.get("refers", "device"))
+    return f"{told} (a device of kind {' or '.join(kinds)})" if kinds else told
+
+
 def _table_schema(wanted: Any, definitions: dict[str, Any]) -> dict[str, Any]:
     attrs.resolve_types(wanted)
     properties, required = {}, []
@@ -627,7 +667,7 @@ def _table_schema(wanted: Any, definitions: dict[str, Any]) -> dict[str, Any]:
         made = _schema(field.type, definitions)
         notes: Collection[str] = field.metadata
         if "help" in notes:
-            made["description"] = field.metadata["help"]
+            made["description"] = described(field)
         if "least" in notes:
             made["minimum"] = field.metadata["least"]
         if "most" in notes:

@@ -1,10 +1,11 @@
 """The public test kit. Needs pytest; contracts and strategies need hypothesis as well.
 
-Subclass ``ReaderContract``, ``WriterContract`` or ``ExporterContract`` in a test module of yours,
-give samples, and pytest collects the tests that every bundled plugin passes too. ``strategies``
-makes the damaged and made-up inputs that they use, for tests of your own. ``crashtest`` crashes
-your writer after every single store; ``pytest_plugin`` has it as a fixture, with an emulated
-target and the replaying of scenarios beside it.
+Subclass ``ReaderContract``, ``WriterContract``, ``ExporterContract``, ``StepContract`` or
+``DeviceContract`` in a test module of yours, give samples, and pytest collects the tests that
+every bundled plugin passes too. ``checkup`` runs them without pytest, as `fxf plugins --check`
+does. ``strategies`` makes the damaged and made-up inputs that they use, for tests of your own.
+``crashtest`` crashes your writer after every single store; ``pytest_plugin`` has it as a fixture,
+with an emulated target and the replaying of scenarios beside it.
 """
 
 from __future__ import annotations
@@ -16,9 +17,11 @@ if TYPE_CHECKING:
     from fxframework.testing.contracts import (
         FOREIGN,
         Contract,
+        DeviceContract,
         ExporterContract,
         ReaderContract,
         Sample,
+        StepContract,
         WriterContract,
         open_bytes,
     )
@@ -30,11 +33,13 @@ _HOMES = {
     "FOREIGN": "contracts",
     "Contract": "contracts",
     "CrashReport": "crashtest",
+    "DeviceContract": "contracts",
     "ExporterContract": "contracts",
     "ReaderContract": "contracts",
     "ReadsBack": "readback",
     "RecordedMemory": "crashtest",
     "Sample": "contracts",
+    "StepContract": "contracts",
     "WriterContract": "contracts",
     "open_bytes": "contracts",
     "reads_back": "readback",
@@ -44,11 +49,13 @@ __all__ = [
     "FOREIGN",
     "Contract",
     "CrashReport",
+    "DeviceContract",
     "ExporterContract",
     "ReaderContract",
     "ReadsBack",
     "RecordedMemory",
     "Sample",
+    "StepContract",
     "WriterContract",
     "open_bytes",
     "reads_back",

@@ -180,9 +180,11 @@ def test_what_no_action_can_be(faults: Any, action: str, path: str, message: str
 
 @pytest.mark.parametrize("kind", ["vmo", "trace_provider"])
 @pytest.mark.parametrize("text", [thread('{ log = "m" }'), manifest(1, "m")])
-def test_logs_go_to_sockets_only(run: Runner, kind: str, text: str) -> None:
-    report = run(f'[device.l]\nkind = "{kind}"\n' + text)
-    assert "device 'l' is not a socket" in report.failures[0].message
+def test_logs_go_to_sockets_only(faults: Any, kind: str, text: str) -> None:
+    found = faults(f'[device.l]\nkind = "{kind}"\n' + text)
+    assert found == {
+        "step[0].socket": f"'l' is a device of kind {kind}, not a device of kind log_socket"
+    }
 
 
 # --- Who logs ------------------------------------------------------------------------------------

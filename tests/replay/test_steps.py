@@ -13,10 +13,13 @@ import fxframework as fxf
 from fx_trace.sample import sample
 from fx_trace.write.archive import Archive
 from fx_trace.write.writer import TraceWriter
+from fxframework.errors import BadCallError
 from fxframework.host import Host
 from fxframework.io.sink import Sink
-from fxframework.replay import Report
+from fxframework.kit.steps import parameter
+from fxframework.replay import Report, json_schema
 
+Faults = Callable[..., dict[str, str]]
 Runner = Callable[..., Report]
 APP = '[device.app]\nkind = "trace_provider"\n'
 RUN = '[[step]]\ndo = "target.run"\n'
@@ -218,11 +221,39 @@ def test_every_device_and_its_image(run: Runner) -> None:
         '[[step]]\ndo = "target.snapshot"\ndevice = "v"\nas = "v"\n'
         '[[step]]\ndo = "target.snapshot"\ndevice = "l"\nas = "l"\n'
         '[[step]]\ndo = "fault.drop"\ndevice = "l"\ndatagram = 0\n'
-        '[[step]]\ndo = "fault.full"\ndevice = "l"\nrecord = 0\n'
     )
     assert len(report.outputs["v"]) == 8192
     assert report.outputs["l"] == b""
-    assert report.failures[0].message.endswith("device 'l' is not a trace provider")
+
+
+def test_a_step_names_the_kinds_of_devices_that_it_takes(faults: Faults, host: Host) -> None:
+    found = faults(
+        '[device.v]\nkind = "vmo"\n[device.l]\nkind = "log_socket"\n'
+        '[[step]]\ndo = "fault.full"\ndevice = "l"\nrecord = 0\n'
+        '[[step]]\ndo = "fault.crash"\ndevice = "l"\nstores = 0\n'
+        '[[step]]\ndo = "fault.crash"\ndevice = "w"\nstores = 0\n'
+        '[[step]]\ndo = "fault.crash"\ndevice = "v"\nstores = 0\n'
+    )
+    wrong = "'l' is a device of kind log_socket, not a device of kind trace_provider"
+    assert found == {
+        "step[0].device": wrong,
+        "step[1].device": f"{wrong} or vmo",
+        "step[2].device": "there is no device of kind trace_provider or vmo 'w' at this step; "
+        "there are: v",
+    }
+    full = next(
+        each
+        for each in json_schema(host)["properties"]["step"]["items"]["oneOf"]
+        if each["properties"]["do"] == {"const": "fault.full"}
+    )
+    described = full["properties"]["device"]["description"]
+    assert described == "the trace provider (a device of kind trace_provider)"
+
+
+@pytest.mark.parametrize("refers", ["devices", "device:", "output:vmo", "device:vmo,", ""])
+def test_a_parameter_refers_to_what_there_is(refers: str) -> None:
+    with pytest.raises(BadCallError, match="cannot refer to"):
+        parameter(help="h", refers=refers)
 
 
 def test_a_streaming_buffer_that_is_saved_by_hand(run: Runner) -> None:

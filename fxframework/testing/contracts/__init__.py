@@ -1,4 +1,4 @@
-"""Contracts: what every reader, writer and exporter must keep, as tests to be subclassed.
+"""Contracts: what readers, writers, exporters, steps and devices must keep, as tests to subclass.
 
     class TestMyReader(ReaderContract):
         plugin = "fx_mine.plugin"
@@ -14,16 +14,20 @@ Nothing here knows a format, and nothing needs the plugin to be installed: its m
 from __future__ import annotations
 
 from fxframework.testing.contracts.base import Contract, Sample, open_bytes
+from fxframework.testing.contracts.device import DeviceContract
 from fxframework.testing.contracts.exporter import ExporterContract
 from fxframework.testing.contracts.reader import FOREIGN, ReaderContract
+from fxframework.testing.contracts.step import StepContract
 from fxframework.testing.contracts.writer import WriterContract
 
 __all__ = [
     "FOREIGN",
     "Contract",
+    "DeviceContract",
     "ExporterContract",
     "ReaderContract",
     "Sample",
+    "StepContract",
     "WriterContract",
     "open_bytes",
 ]

@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, ClassVar
 
 import attrs
-import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -22,12 +21,13 @@ from fxframework.io.source import Source
 from fxframework.model.capture import Capture
 from fxframework.model.diagnostics import Diagnostics
 from fxframework.registry import Confidence, Reader, Writer, parse_options
-from fxframework.testing.contracts.checks import check_same
+from fxframework.testing.contracts.checks import check_same, skip
 from fxframework.testing.strategies import bit_flips, byte_strings, truncations
 
 __all__ = ["BATCH_SIZES", "Contract", "RoundTrips", "Sample", "open_bytes"]
 
 BATCH_SIZES = (1, 2, 3, 7, 64, 65536)
+REGISTRATION = ("fx_readers", "fx_writers", "fx_exporters", "fx_step_kinds", "fx_devices")
 HEAVY = ("numpy", "pyarrow", "orjson", "click", "rich")
 """What a plugin's module must not import: `fxf --help` loads every one of them."""
 
@@ -65,8 +65,8 @@ def open_bytes(
 class Contract:
     """What all contracts share: the plugin, its samples, and how hard they are tried."""
 
-    plugin: ClassVar[str]
-    """The module of the hooks, such as ``fx_trace.plugin``."""
+    plugin: ClassVar[Any]
+    """The module of the hooks: its name, such as ``fx_trace.plugin``, or the module itself."""
     examples: ClassVar[int] = 100
     """Inputs that each property is tried with."""
     seconds: ClassVar[float] = 5.0
@@ -78,15 +78,29 @@ class Contract:
 
     # --- What is under test ------------------------------------------------------------------
 
+    def _module(self) -> Any:
+        """The module of the hooks, or the object that has them."""
+        return self._imported(self.plugin)
+
+    @staticmethod
+    def _imported(plugin: Any) -> Any:
+        return importlib.import_module(plugin) if isinstance(plugin, str) else plugin
+
+    @property
+    def _plugin_name(self) -> str:
+        if isinstance(self.plugin, str):
+            return self.plugin
+        name: str = getattr(self.plugin, "__name__", type(self.plugin).__module__)
+        return name
+
     def _descriptors(self, hook: str) -> list[Any]:
-        module = importlib.import_module(self.plugin)
-        give = getattr(module, hook, None)
+        give = getattr(self._module(), hook, None)
         return [] if give is None else list(give())
 
     def _reader(self, format: str) -> Reader:
         readers: list[Reader] = self._descriptors("fx_readers")
         found = [reader for reader in readers if reader.format == format]
-        assert len(found) == 1, f"{self.plugin} registers {len(found)} readers of {format!r}"
+        assert len(found) == 1, f"{self._plugin_name} registers {len(found)} readers of {format!r}"
         return found[0]
 
     def _small(self, most: int = 4096) -> list[Sample]:
@@ -121,17 +135,17 @@ class Contract:
     def test_host_takes_the_plugin(self) -> None:
         """Every hook that it implements exists, and all that it registers is what it should be."""
         host = Host(discover=False)
-        module = importlib.import_module(self.plugin)
-        known = host.register(module, name=self.plugin, distribution="under test")
-        assert known.status == "loaded", host.failures
+        known = host.register(self._module(), name=self._plugin_name, distribution="under test")
+        faults = "; ".join(failure.error for failure in host.failures)
+        assert known.status == "loaded", f"the host does not take all of the plugin: {faults}"
 
     def test_plugin_is_light_to_import(self) -> None:
         """Importing it and asking for its descriptors loads nothing that takes long."""
         code = (
             "import importlib, sys\n"
             f"sys.path[:0] = {sys.path!r}\n"
-            f"module = importlib.import_module({self.plugin!r})\n"
-            "for hook in ('fx_readers', 'fx_writers', 'fx_exporters', 'fx_step_kinds'):\n"
+            f"module = importlib.import_module({self._plugin_name!r})\n"
+            f"for hook in {REGISTRATION!r}:\n"
             "    list(getattr(module, hook, list)())\n"
             f"print(sorted({set(HEAVY)!r} & sys.modules.keys()))\n"
         )
@@ -139,13 +153,13 @@ class Contract:
             [sys.executable, "-c", code], capture_output=True, text=True, check=False
         )
         assert done.returncode == 0, done.stderr
-        assert ast.literal_eval(done.stdout) == [], f"{self.plugin} imports {done.stdout}"
+        assert ast.literal_eval(done.stdout) == [], f"{self._plugin_name} imports {done.stdout}"
 
     def test_plugin_has_docstrings(self) -> None:
         """The module says what it is, and so does its package."""
-        module = importlib.import_module(self.plugin)
-        assert module.__doc__, f"{self.plugin} has no docstring"
-        package = importlib.import_module(self.plugin.partition(".")[0])
+        module = self._module()
+        assert module.__doc__, f"{self._plugin_name} has no docstring"
+        package = importlib.import_module(self._plugin_name.partition(".")[0])
         assert package.__doc__, f"{package.__name__} has no docstring"
 
 
@@ -181,7 +195,7 @@ class RoundTrips(Contract):
     def test_records_round_trip(self) -> None:
         """Written again, as they are and by way of JSON text, they are the same bytes."""
         if self.writer is None:
-            pytest.skip(f"{self.plugin} does not write {self.format}")
+            skip(f"{self._plugin_name} does not write {self.format}")
         self._need_reader()
         for sample in self.samples():
             for as_json in (False, True):
@@ -192,7 +206,7 @@ class RoundTrips(Contract):
     def test_damaged_records_round_trip(self) -> None:
         """So are those of inputs that nobody meant to write."""
         if self.writer is None:
-            pytest.skip(f"{self.plugin} does not write {self.format}")
+            skip(f"{self._plugin_name} does not write {self.format}")
         self._need_reader()
 
         def check(data: bytes) -> None:

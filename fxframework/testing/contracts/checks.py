@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
+import importlib
 import re
-from collections.abc import Callable, Iterable, Mapping
-from typing import Any
+import unittest
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -24,12 +27,56 @@ __all__ = [
     "check_same",
     "check_table",
     "contents_of",
+    "deliberate",
+    "lacking",
     "only",
     "or_fx_error",
     "put_together",
+    "raising",
     "rows_of",
+    "schema_fault",
+    "skip",
     "tolerating",
 ]
+
+
+def skip(reason: str) -> NoReturn:
+    """End a test that has nothing to try; pytest and unittest both list it as skipped."""
+    raise unittest.SkipTest(reason)
+
+
+@contextlib.contextmanager
+def raising(wanted: type[FxError], what: str) -> Iterator[list[FxError]]:
+    """That an error of a type is raised, which the list then holds; ``what`` asks for it."""
+    caught: list[FxError] = []
+    try:
+        yield caught
+    except wanted as error:
+        caught.append(error)
+    except Exception as error:
+        raise AssertionError(
+            f"{what} raises {type(error).__name__}, not {wanted.__name__}: {error}"
+        ) from error
+    else:
+        raise AssertionError(f"{what} is not refused with {wanted.__name__}")
+
+
+def deliberate(error: BaseException) -> bool:
+    """Whether an error was raised on purpose: a coded one, or one of the plugin's own class."""
+    return isinstance(error, FxError) or type(error).__module__ != "builtins"
+
+
+def lacking(function: Any) -> tuple[Any, str]:
+    """What a ``lazy`` function calls, or the function itself; and what of it is missing."""
+    module, colon, attribute = getattr(function, "__qualname__", "").partition(":")
+    if not colon:
+        return function, ""
+    try:
+        home = importlib.import_module(module)
+    except ModuleNotFoundError as error:
+        return None, f"there is no module {error.name}"
+    found = getattr(home, attribute, None)
+    return found, "" if found is not None else f"{module} has no {attribute}"
 
 
 def only(value: object) -> None:
@@ -201,6 +248,72 @@ def _check_rows(rows: Any, count: int, where: str) -> None:
     if rows.size:
         assert rows.min() >= -1, where
         assert rows.max() < count, where
+
+
+# --- JSON Schema -------------------------------------------------------------------------------
+
+_JSON_TYPES: Mapping[str, tuple[type, ...]] = {
+    "object": (dict,), "array": (list,), "string": (str,), "integer": (int,),
+    "number": (int, float), "boolean": (bool,),
+}  # fmt: skip
+
+
+def schema_fault(value: Any, schema: Mapping[str, Any], whole: Mapping[str, Any]) -> str | None:
+    """Why a schema refuses a JSON value; None where it takes it.
+
+    ``whole`` holds the definitions that ``$ref`` names. What `fxf replay --schema` uses is known.
+    """
+    if "$ref" in schema:
+        name = schema["$ref"].rpartition("/")[2]
+        return schema_fault(value, whole["$defs"][name], whole)
+    for key, fits in (("oneOf", lambda n: n == 1), ("anyOf", lambda n: n >= 1)):
+        if key in schema:
+            faults = [schema_fault(value, each, whole) for each in schema[key]]
+            if not fits(faults.count(None)):
+                return f"{value!r} fits {faults.count(None)} of {key}: {faults[:3]}"
+    if "const" in schema and value != schema["const"]:
+        return f"{value!r} is not {schema['const']!r}"
+    if "enum" in schema and value not in schema["enum"]:
+        return f"{value!r} is not one of {schema['enum']}"
+    types = schema.get("type", ())
+    types = [types] if isinstance(types, str) else types
+    if types and not any(_is_json(value, name) for name in types):
+        return f"{value!r} is not of type {' or '.join(types)}"
+    if isinstance(value, int | float) and not (
+        schema.get("minimum", value) <= value <= schema.get("maximum", value)
+    ):
+        return f"{value!r} is beyond its bounds"
+    if isinstance(value, list) and "items" in schema:
+        return _first(schema_fault(each, schema["items"], whole) for each in value)
+    if isinstance(value, dict) and ("properties" in schema or "additionalProperties" in schema):
+        return _object_fault(value, schema, whole)
+    return None
+
+
+def _object_fault(
+    value: Mapping[str, Any], schema: Mapping[str, Any], whole: Mapping[str, Any]
+) -> str | None:
+    known, more = schema.get("properties", {}), schema.get("additionalProperties", {})
+    absent = [key for key in schema.get("required", ()) if key not in value]
+    if absent:
+        return f"{', '.join(absent)} is missing"
+    extra = [key for key in value if key not in known]
+    if extra and more is False:
+        return f"there is no {', '.join(extra)}"
+    return _first(
+        fault and f"{key}: {fault}"
+        for key, each in value.items()
+        for fault in [schema_fault(each, known.get(key, more or {}), whole)]
+    )
+
+
+def _is_json(value: Any, name: str) -> bool:
+    fits = isinstance(value, _JSON_TYPES[name])
+    return fits and (name == "boolean" or not isinstance(value, bool))
+
+
+def _first(faults: Iterable[str | None]) -> str | None:
+    return next((fault for fault in faults if fault), None)
 
 
 # --- Tables as plain values --------------------------------------------------------------------

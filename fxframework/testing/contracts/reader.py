@@ -12,8 +12,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, ClassVar
 
-import pytest
-
 from fxframework.errors import (
     FRAMEWORK_RULES,
     FxError,
@@ -36,7 +34,9 @@ from fxframework.testing.contracts.checks import (
     only,
     or_fx_error,
     put_together,
+    raising,
     rows_of,
+    skip,
 )
 from fxframework.testing.strategies import bit_flips, byte_strings, every_truncation
 
@@ -234,11 +234,11 @@ class ReaderContract(RoundTrips):
         """A table that there is not, a batch of no rows: UsageError, with what there is."""
         with self._open(self._small()[0].data) as capture:
             for ask in (capture.table, capture.batches):
-                with pytest.raises(UsageError) as refused:
+                with raising(UsageError, f"{ask.__name__}('no-such-table')") as refused:
                     ask("no-such-table")
-                assert capture.tables[0] in refused.value.remedy
+                assert capture.tables[0] in refused[0].remedy, "it does not say which tables it has"
             for rows in (0, -1):
-                with pytest.raises(UsageError):
+                with raising(UsageError, f"batches of {rows} rows"):
                     capture.batches(capture.tables[0], rows)
 
     # --- Findings and summary --------------------------------------------------------------
@@ -294,7 +294,8 @@ class ReaderContract(RoundTrips):
                         capture.scan()
                     continue
                 lost += 1
-                with pytest.raises(StrictError), self._open(data, strict=True) as capture:
+                what = f"a loss at strict reading ({len(data)} bytes of {sample.name})"
+                with raising(StrictError, what), self._open(data, strict=True) as capture:
                     capture.scan()
         assert lost, "no truncation of any small sample loses data?"
 
@@ -317,7 +318,7 @@ class ReaderContract(RoundTrips):
         """The fields at any offset lie in the record there, and say their section."""
         explain = self.reader.explain
         if explain is None:
-            pytest.skip(f"the reader of {self.format} explains no bytes")
+            skip(f"the reader of {self.format} explains no bytes")
         sample = self._small()[0]
         with self._open(sample.data) as capture:
             for record in capture.records():

@@ -17,7 +17,6 @@ from typing import Any, ClassVar, cast
 
 import attrs
 import numpy as np
-import pytest
 from hypothesis import strategies as st
 
 from fxframework.errors import (
@@ -44,6 +43,7 @@ from fxframework.testing.contracts.checks import (
     check_same,
     contents_of,
     or_fx_error,
+    skip,
     tolerating,
 )
 
@@ -127,7 +127,7 @@ class WriterContract(RoundTrips):
     where there is none at all, give ``records()`` and ``rules``, and no samples.
     """
 
-    reader_plugin: ClassVar[str | None] = None
+    reader_plugin: ClassVar[Any] = None
     derived: ClassVar[frozenset[str]] = frozenset({"offset", "nbytes", "refs", "raw"})
     """Keys of record JSON that follow from others or from the place: not compared."""
     held: ClassVar[int] = 2 << 20
@@ -165,7 +165,9 @@ class WriterContract(RoundTrips):
         """The writer under test."""
         writers: list[Writer] = self._descriptors("fx_writers")
         found = [writer for writer in writers if writer.format == self.format]
-        assert len(found) == 1, f"{self.plugin} registers {len(found)} writers of {self.format!r}"
+        assert len(found) == 1, (
+            f"{self._plugin_name} registers {len(found)} writers of {self.format!r}"
+        )
         return found[0]
 
     @property
@@ -173,11 +175,11 @@ class WriterContract(RoundTrips):
         """The reader of the format; what needs one is skipped where there is none."""
         reader = self._reader_if_any()
         if reader is None:
-            pytest.skip(f"nothing is known to read {self.format}")
+            skip(f"nothing is known to read {self.format}")
         return reader
 
     def _reader_if_any(self) -> Reader | None:
-        module = importlib.import_module(self.reader_plugin or self.plugin)
+        module = self._imported(self.reader_plugin or self.plugin)
         readers: Iterable[Reader] = getattr(module, "fx_readers", tuple)()
         return next((reader for reader in readers if reader.format == self.format), None)
 
@@ -336,7 +338,7 @@ class WriterContract(RoundTrips):
         self._need_reader()
         stream = next(self._scratch(), None)
         if stream is None:
-            pytest.skip("records() gives none")
+            skip("records() gives none")
         output = self._write(stream.shown, stream.options)
         with self._open(output) as capture:
             found = [_through_json(record.to_json()) for record in capture.records()]
@@ -463,7 +465,7 @@ class WriterContract(RoundTrips):
         """WriteRefusedError with the code that refused() gives, and with what can be done."""
         refused = list(self.refused())
         if not refused:
-            pytest.skip("refused() gives none")
+            skip("refused() gives none")
         for record, code in refused:
             writer = self._start(Sink.memory(), self._options({}))
             error = _refusal(writer, record)
@@ -577,7 +579,7 @@ class WriterContract(RoundTrips):
         self._need_reader()
         function: Callable[..., Any] | None = getattr(self.writer, name)
         if function is None:
-            pytest.skip(f"the writer of {self.format} has no {name} of its own")
+            skip(f"the writer of {self.format} has no {name} of its own")
         return function
 
     def _sound(self) -> list[Sample]:

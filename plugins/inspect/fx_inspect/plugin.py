@@ -272,7 +272,13 @@ def fx_step_kinds() -> Iterable[StepKind]:
         ),
     )  # fmt: skip
     return [
-        StepKind(name=f"inspect.{name}", title=title, parameters=parameters, run=run)
+        StepKind(
+            name=f"inspect.{name}",
+            title=title,
+            parameters=parameters,
+            run=run,
+            sample=lazy("fx_inspect.sample:scenario"),
+        )
         for name, title, parameters, run in steps
     ]
 

@@ -9,7 +9,7 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["NODES", "PROPERTIES", "sample"]
+__all__ = ["NODES", "PROPERTIES", "sample", "scenario"]
 
 GROUP = 4096
 """Bytes of a group: nodes with their properties, names, strings and arrays."""
@@ -178,3 +178,122 @@ def _group() -> _Shape:
             order -= 1
         put(_free(order))
     return _Shape(words, weights, nodes, names, urls, tuple(numbers))
+
+
+def scenario() -> str:
+    """A scenario, as TOML, with the steps of Inspect: what `fxf plugins --check` runs."""
+    return SCENARIO
+
+
+SCENARIO = """
+[scenario]
+name = "inspect"
+
+[target]
+cpus = 1
+
+[device.tree]
+kind = "vmo"
+size = 4096
+
+[device.sockets]
+kind = "vmo"
+size = 4096
+
+[[step]]
+do = "inspect.start"
+device = "tree"
+
+[[step]]
+do = "inspect.begin"
+device = "tree"
+
+[[step]]
+do = "inspect.create"
+device = "tree"
+path = "state"
+value = "starting"
+
+[[step]]
+do = "inspect.create"
+device = "tree"
+path = "interfaces"
+
+[[step]]
+do = "inspect.create"
+device = "tree"
+path = "sent"
+kind = "uint"
+value = 0
+
+[[step]]
+do = "inspect.create"
+device = "tree"
+path = "latency"
+kind = "int_linear_histogram"
+value = [0, 10, 4]
+
+[[step]]
+do = "inspect.end"
+device = "tree"
+
+[[step]]
+do = "inspect.create"
+device = "tree"
+path = "sockets"
+link = "sockets"
+
+[[step]]
+do = "inspect.set"
+device = "tree"
+path = "state"
+value = "running"
+
+[[step]]
+do = "inspect.add"
+device = "tree"
+path = "sent"
+by = 2
+
+[[step]]
+do = "inspect.insert"
+device = "tree"
+path = "latency"
+value = 12
+
+[[step]]
+do = "inspect.move"
+device = "tree"
+path = "sent"
+to = "interfaces"
+
+[[step]]
+do = "inspect.delete"
+device = "tree"
+path = "state"
+
+[[step]]
+do = "inspect.snapshot"
+device = "tree"
+as = "tree.inspect"
+
+[[step]]
+do = "inspect.freeze"
+device = "tree"
+as = "frozen.inspect"
+
+[[step]]
+do = "inspect.trees"
+device = "tree"
+as = "trees"
+
+[[step]]
+do = "inspect.thread"
+device = "tree"
+process = "netstack"
+thread = "main"
+script = [{ sleep = "1ms" }, { add = "interfaces/sent", by = 1 }]
+
+[[step]]
+do = "target.run"
+"""

@@ -316,7 +316,7 @@ Action = Create | Set | Add | Insert | Delete | Move | InTransaction | CommonAct
 class ThreadParameters(workload.ThreadParameters):
     """A thread that tells in a VMO what it does."""
 
-    device: str = parameter(help=_DEVICE, refers="device")
+    device: str = parameter(help=_DEVICE, refers="device:vmo")
     script: list[Action] = parameter(help="what it does")
 
 
@@ -334,7 +334,7 @@ def thread(given: ThreadParameters, run: Run) -> Outcome:
 class StartParameters:
     """How the Inspector of a VMO begins."""
 
-    device: str = parameter(help=_DEVICE, refers="device")
+    device: str = parameter(help=_DEVICE, refers="device:vmo")
     version: int = parameter(2, help="of the format: 0, 1 or 2", least=0)
     max_size: int | None = parameter(
         None, help="bytes that it may grow to, where the VMO does", least=0
@@ -365,11 +365,11 @@ def start(given: StartParameters, run: Run) -> Outcome:
 class CreateParameters:
     """Make a value."""
 
-    device: str = parameter(help=_DEVICE, refers="device")
+    device: str = parameter(help=_DEVICE, refers="device:vmo")
     path: str = parameter(help=_NEW)
     value: Content | None = parameter(None, help=_VALUE)
     kind: str = parameter("", help=_KIND, choices=("", *KINDS))
-    link: str = parameter("", help=_LINK, refers="device")
+    link: str = parameter("", help=_LINK, refers="device:vmo")
     disposition: str = parameter("child", help=_HOW, choices=LINKS)
 
 
@@ -394,7 +394,7 @@ def _create(tree: Tree, path: str, kind: str, content: Content | None) -> None:
 class SetParameters:
     """Set a value."""
 
-    device: str = parameter(help=_DEVICE, refers="device")
+    device: str = parameter(help=_DEVICE, refers="device:vmo")
     path: str = parameter(help=_PATH)
     value: Content = parameter(help="what to")
     slot: int | None = parameter(None, help=_SLOT, least=0)
@@ -410,7 +410,7 @@ def set_value(given: SetParameters, run: Run) -> None:
 class AddParameters:
     """Change a number."""
 
-    device: str = parameter(help=_DEVICE, refers="device")
+    device: str = parameter(help=_DEVICE, refers="device:vmo")
     path: str = parameter(help=_PATH)
     by: int | float = parameter(1, help="how much; less than 0 subtracts")
     slot: int | None = parameter(None, help=_SLOT, least=0)
@@ -425,7 +425,7 @@ def add(given: AddParameters, run: Run) -> None:
 class InsertParameters:
     """Let a histogram count a value."""
 
-    device: str = parameter(help=_DEVICE, refers="device")
+    device: str = parameter(help=_DEVICE, refers="device:vmo")
     path: str = parameter(help=_PATH)
     value: int | float = parameter(help="the value")
     count: int = parameter(1, help="how often", least=0)
@@ -441,7 +441,7 @@ def insert(given: InsertParameters, run: Run) -> None:
 class DeleteParameters:
     """Take a value out of the tree."""
 
-    device: str = parameter(help=_DEVICE, refers="device")
+    device: str = parameter(help=_DEVICE, refers="device:vmo")
     path: str = parameter(help=_PATH)
 
 
@@ -454,7 +454,7 @@ def delete(given: DeleteParameters, run: Run) -> None:
 class MoveParameters:
     """Make a value a child of another node."""
 
-    device: str = parameter(help=_DEVICE, refers="device")
+    device: str = parameter(help=_DEVICE, refers="device:vmo")
     path: str = parameter(help=_PATH)
     to: str = parameter(help="path of the node; the empty one is the root")
 
@@ -468,7 +468,7 @@ def move(given: MoveParameters, run: Run) -> None:
 class TransactionParameters:
     """Begin or end a transaction."""
 
-    device: str = parameter(help=_DEVICE, refers="device")
+    device: str = parameter(help=_DEVICE, refers="device:vmo")
 
 
 def begin(given: TransactionParameters, run: Run) -> None:
@@ -485,7 +485,7 @@ def end(given: TransactionParameters, run: Run) -> None:
 class KeepParameters:
     """Keep what is in a VMO, as a reader gets it."""
 
-    device: str = parameter(help=_DEVICE, refers="device")
+    device: str = parameter(help=_DEVICE, refers="device:vmo")
     as_: str = parameter(help="the output", makes="output")
 
 
@@ -512,7 +512,7 @@ def freeze(given: KeepParameters, run: Run) -> Outcome:
 class TreesParameters:
     """Keep the trees of links, each as the output that its link names."""
 
-    device: str = parameter(help=_DEVICE, refers="device")
+    device: str = parameter(help=_DEVICE, refers="device:vmo")
     as_: str = parameter(help="the folder of outputs", makes="output")
 
 

@@ -460,12 +460,14 @@ def fx_step_kinds() -> Iterable[StepKind]:
             title="Start a thread that logs what it does.",
             parameters=lazy_type("fx_log.steps:ThreadParameters"),
             run=lazy("fx_log.steps:thread"),
+            sample=lazy("fx_log.sample:scenario"),
         ),
         StepKind(
             name="log.manifest",
             title="Name the component whose records have a tag.",
             parameters=lazy_type("fx_log.steps:ManifestParameters"),
             run=lazy("fx_log.steps:manifest"),
+            sample=lazy("fx_log.sample:scenario"),
         ),
         StepKind(
             name="log.replay",

@@ -12,7 +12,7 @@ from fx_log.layout import ArgType
 from fx_log.severity import Level
 from fxframework.io.words import pad8
 
-__all__ = ["SHAPES", "TAGS", "sample"]
+__all__ = ["SHAPES", "TAGS", "sample", "scenario"]
 
 TAGS = tuple(("net", "wlan", "sysmem", "driver_manager", "bt")[n % 5] + str(n) for n in range(20))
 SHAPES = 140
@@ -85,3 +85,44 @@ def _number(name: str, value: int, kind: ArgType = ArgType.UINT64) -> bytes:
 
 def _string(name: str, value: str) -> bytes:
     return _argument(name, pad8(value.encode()), ArgType.STRING, layout.INLINE | len(value))
+
+
+def scenario() -> str:
+    """A scenario, as TOML, with the steps of logs: what `fxf plugins --check` runs."""
+    return SCENARIO
+
+
+SCENARIO = """
+[scenario]
+name = "log"
+
+[target]
+cpus = 1
+
+[device.syslog]
+kind = "log_socket"
+capacity = 4096
+
+[[step]]
+do = "log.manifest"
+socket = "syslog"
+tag = 1
+moniker = "core/network/netstack"
+url = "fuchsia-pkg://fuchsia.com/network#meta/netstack.cm"
+
+[[step]]
+do = "log.thread"
+socket = "syslog"
+process = "netstack"
+thread = "main"
+tag = 1
+script = [{ log = "starting", severity = "DEBUG" }, { sleep = "1ms" }, { log = "started" }]
+
+[[step]]
+do = "target.run"
+
+[[step]]
+do = "target.snapshot"
+device = "syslog"
+as = "logs.fxlog"
+"""

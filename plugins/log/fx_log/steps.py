@@ -128,7 +128,7 @@ Action = Log | Datagram | CommonAction | Loop
 class ThreadParameters(workload.ThreadParameters):
     """A thread that logs what it does."""
 
-    socket: str = parameter(help=_SOCKET, refers="device")
+    socket: str = parameter(help=_SOCKET, refers="device:log_socket")
     script: list[Action] = parameter(help="what it does")
     tag: int = parameter(0, help=_TAG, least=0, most=wire.CONTROL - 1)
     tags: list[str] = parameter(factory=list, help="tags of all its records")
@@ -163,7 +163,7 @@ def thread(given: ThreadParameters, run: Run) -> Outcome:
 class ManifestParameters:
     """Who logs with a tag, from here on."""
 
-    socket: str = parameter(help="the log socket that it is said in", refers="device")
+    socket: str = parameter(help="the log socket that it is said in", refers="device:log_socket")
     tag: int = parameter(help="the tag", least=0, most=wire.CONTROL - 1)
     moniker: str = parameter(help="the component's moniker, such as core/network/netstack")
     url: str = parameter(help="its url")
@@ -200,7 +200,7 @@ class ReplayParameters:
         "",
         help="a log socket that all records go to, instead of an output; the one behind records "
         "that it drops tells how many they were",
-        refers="device",
+        refers="device:log_socket",
     )
 
     def __attrs_post_init__(self) -> None:

@@ -230,6 +230,7 @@ def fx_step_kinds() -> Iterable[StepKind]:
             parameters=lazy_type(f"fx_trace.steps:{name.capitalize()}Parameters"),
             run=lazy(f"fx_trace.steps:{run}"),
             replays=frozenset(replays),
+            sample=None if replays else lazy("fx_trace.sample:scenario"),
         )
         for name, title, run, replays in steps
     ]

@@ -7,7 +7,7 @@ import numpy as np
 from fx_trace import layout
 from fx_trace.layout import ArgType, EventType, RecordType
 
-__all__ = ["prologue", "sample"]
+__all__ = ["prologue", "sample", "scenario"]
 
 THREADS = 8
 CATEGORIES = 9
@@ -82,3 +82,47 @@ def _events(count: int) -> np.ndarray:
         words[argument] = ArgType.INT64 | 2 << 4 | name << 16
         words[argument + 1] = number[some]
     return words
+
+
+def scenario() -> str:
+    """A scenario, as TOML, with the steps of traces: what `fxf plugins --check` runs."""
+    return SCENARIO
+
+
+SCENARIO = """
+[scenario]
+name = "trace"
+
+[target]
+cpus = 2
+
+[device.ring]
+kind = "trace_provider"
+size = 8192
+
+[[step]]
+do = "trace.scheduling"
+provider = "ring"
+
+[[step]]
+do = "trace.thread"
+provider = "ring"
+process = "app"
+thread = "main"
+script = [
+    { slice = "work", category = "app", args = { item = 1 }, body = [{ run = "5us" }] },
+    { counter = "queue", category = "app", series = { items = 3 } },
+    { instant = "done", category = "app" },
+]
+
+[[step]]
+do = "target.run"
+
+[[step]]
+do = "target.stop"
+
+[[step]]
+do = "target.snapshot"
+device = "ring"
+as = "ring.tbuf"
+"""

@@ -264,7 +264,10 @@ Action = (
 class ThreadParameters(workload.ThreadParameters):
     """A thread that traces what it does."""
 
-    provider: str = parameter(help="the trace provider that it writes to", refers="device")
+    provider: str = parameter(
+        help="the trace provider that it writes to",
+        refers="device:trace_provider",
+    )
     script: list[Action] = parameter(help="what it does")
 
 
@@ -293,7 +296,10 @@ def thread(given: ThreadParameters, run: Run) -> Outcome:
 class SchedulingParameters:
     """Context switches and wakeups, from here on."""
 
-    provider: str = parameter(help="the trace provider that they are written to", refers="device")
+    provider: str = parameter(
+        help="the trace provider that they are written to",
+        refers="device:trace_provider",
+    )
 
 
 def schedule(given: SchedulingParameters, run: Run) -> Outcome:
@@ -316,7 +322,7 @@ class ReplayParameters:
     provider: str = parameter(
         "",
         help="a trace provider that all records go to, with slots of its own, instead of an output",
-        refers="device",
+        refers="device:trace_provider",
     )
 
     def __attrs_post_init__(self) -> None:

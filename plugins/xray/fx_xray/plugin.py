@@ -355,18 +355,21 @@ def fx_step_kinds() -> Iterable[StepKind]:
             title="Start recording calls in a memory.",
             parameters=lazy_type("fx_xray.steps:StartParameters"),
             run=lazy("fx_xray.steps:start"),
+            sample=lazy("fx_xray.sample:scenario"),
         ),
         StepKind(
             name="xray.thread",
             title="Start a thread whose calls are recorded.",
             parameters=lazy_type("fx_xray.steps:ThreadParameters"),
             run=lazy("fx_xray.steps:thread"),
+            sample=lazy("fx_xray.sample:scenario"),
         ),
         StepKind(
             name="xray.log",
             title="Save what a recorder's memory holds as a trace.",
             parameters=lazy_type("fx_xray.steps:LogParameters"),
             run=lazy("fx_xray.steps:keep_log"),
+            sample=lazy("fx_xray.sample:scenario"),
         ),
         StepKind(
             name="xray.replay",

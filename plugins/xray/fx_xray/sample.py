@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from fx_xray import layout
 from fx_xray.layout import FunctionKind, MetadataKind
 
-__all__ = ["FREQUENCY", "FUNCTIONS", "THREADS", "sample"]
+__all__ = ["FREQUENCY", "FUNCTIONS", "THREADS", "sample", "scenario"]
 
 FREQUENCY = 2_596_120_000
 THREADS = 4
@@ -114,3 +114,42 @@ def _shape(chance: random.Random) -> tuple[bytes, int]:
 
 def _metadata(kind: MetadataKind, fields: bytes) -> bytes:
     return (bytes([kind << 1 | 1]) + fields).ljust(layout.METADATA_BYTES, b"\0")
+
+
+def scenario() -> str:
+    """A scenario, as TOML, with the steps of XRay: what `fxf plugins --check` runs."""
+    return SCENARIO
+
+
+SCENARIO = """
+[scenario]
+name = "xray"
+
+[target]
+cpus = 2
+
+[device.recorder]
+kind = "vmo"
+size = 65_536
+
+[[step]]
+do = "xray.start"
+recorder = "recorder"
+buffer_size = 4096
+threshold_us = 0
+
+[[step]]
+do = "xray.thread"
+recorder = "recorder"
+process = "loader"
+thread = "main"
+script = [{ call = 1, body = [{ call = 2, args = [7], body = [{ run = "5us" }] }] }]
+
+[[step]]
+do = "target.run"
+
+[[step]]
+do = "xray.log"
+recorder = "recorder"
+as = "calls.xray"
+"""

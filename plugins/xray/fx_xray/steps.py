@@ -49,7 +49,7 @@ _HEX = "whether the payload is in hex"
 class StartParameters:
     """How the recorder of a memory works."""
 
-    recorder: str = parameter(help=_RECORDER, refers="device")
+    recorder: str = parameter(help=_RECORDER, refers="device:vmo")
     version: int = parameter(
         wire.FDR_VERSIONS[-1],
         help="version of what is written",
@@ -114,7 +114,7 @@ def writer_of(run: Run, recorder: str) -> FdrWriter:
 class LogParameters:
     """Keep what is recorded."""
 
-    recorder: str = parameter(help=_RECORDER, refers="device")
+    recorder: str = parameter(help=_RECORDER, refers="device:vmo")
     as_: str = parameter(help="the output: the trace", makes="output")
 
 
@@ -270,7 +270,7 @@ class _Release:
 class ThreadParameters(workload.ThreadParameters):
     """A thread whose calls are recorded."""
 
-    recorder: str = parameter(help=_RECORDER, refers="device")
+    recorder: str = parameter(help=_RECORDER, refers="device:vmo")
     script: list[Action] = parameter(help="what it does")
 
 
@@ -294,7 +294,7 @@ class ReplayParameters:
     recorder: str = parameter(
         "",
         help="a recorder that all calls and events go to, instead of an output",
-        refers="device",
+        refers="device:vmo",
     )
 
     def __attrs_post_init__(self) -> None:

@@ -199,13 +199,11 @@ def test_scenarios_that_make_no_sense_are_refused(run: Runner, host: Host) -> No
         run(wrong)
     with pytest.raises(ScenarioError):
         run(step("xray.replay", f'capture = "{EXAMPLE}"'))
-    for parts, head in (
-        ((start(), start()), TARGET + MEMORY),
-        ((start(),), TARGET + '[device.r]\nkind = "log_socket"\n'),
-        ((thread("{ exit = 1 }"), RUN), TARGET + MEMORY),
-    ):
+    with pytest.raises(ScenarioError, match="not a device of kind vmo"):
+        run(start(), head=TARGET + '[device.r]\nkind = "log_socket"\n')
+    for parts in ((start(), start()), (thread("{ exit = 1 }"), RUN)):
         with pytest.raises(AssertionError, match="FAILED"):
-            run(*parts, head=head)
+            run(*parts, head=TARGET + MEMORY)
 
 
 # --- Traces, driven anew -------------------------------------------------------------------------

@@ -1,0 +1,239 @@
+"""Checkup: the contracts of what a plugin registers, run in this process, without pytest.
+
+    for result in checkup(default_host(), "beats"):
+        print(result.contract, result.item, result.test, result.status, result.message)
+
+Samples are what the descriptors give: the ``sample`` of a reader, of a step and of a device. An
+exporter is tried with those of all installed readers that it takes captures of.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import inspect
+import io
+import itertools
+import tempfile
+import unittest
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any, Literal
+
+import attrs
+
+from fxframework.errors import FxError, UsageError, did_you_mean
+from fxframework.host import Host
+from fxframework.registry import Exporter, Reader
+from fxframework.testing.contracts import (
+    Contract,
+    DeviceContract,
+    ExporterContract,
+    ReaderContract,
+    Sample,
+    StepContract,
+    WriterContract,
+    open_bytes,
+)
+
+__all__ = ["Result", "checkup", "contracts_of", "run_contract"]
+
+SIZES = (256, 2048)
+"""Bytes, about, of the samples that readers make."""
+EXAMPLES = 15
+"""Inputs that each property is tried with."""
+SKIPPED: tuple[type[BaseException], ...] = (unittest.SkipTest,)
+
+
+@attrs.frozen
+class Result:
+    """What came of one test."""
+
+    contract: str
+    """``reader``, ``writer``, ``exporter``, ``step`` or ``device``."""
+    item: str
+    """The name of the descriptor."""
+    test: str
+    """The name of the test, without ``test_``."""
+    status: Literal["ok", "failed", "skipped"]
+    message: str = ""
+    """What is wrong, or why it was skipped; the first line names it."""
+
+    @property
+    def fault(self) -> str:
+        """The first line of the message."""
+        return self.message.partition("\n")[0]
+
+
+def checkup(host: Host, plugin: str, *, examples: int = EXAMPLES) -> Iterator[Result]:
+    """Run the contracts of all that an installed plugin registers; a result for each test.
+
+    Raises UsageError for a plugin that is not installed, and for one that registers nothing.
+    """
+    for contract in contracts_of(host, plugin, examples=examples):
+        yield from run_contract(contract)
+
+
+def run_contract(
+    contract: type[Contract], *, only: Iterable[str] = (), without: Iterable[str] = ()
+) -> Iterator[Result]:
+    """Run the tests of a contract one after another: all, or those of ``only``.
+
+    ``without`` names tests to be left out. Whatever a test raises is its result.
+    """
+    kind = contract_noun(contract)
+    item = str(getattr(contract, "name", getattr(contract, "format", "")))
+    chosen = list(only) or [name for name in dir(contract) if name.startswith("test_")]
+    for name in chosen:
+        if name not in without:
+            status, message = _outcome(contract, name)
+            yield Result(kind, item, name.removeprefix("test_"), status, message)
+
+
+def contract_noun(contract: type[Contract]) -> str:
+    """What a contract is for, in one word."""
+    kinds = {
+        ReaderContract: "reader",
+        WriterContract: "writer",
+        ExporterContract: "exporter",
+        StepContract: "step",
+        DeviceContract: "device",
+    }
+    return next((noun for kind, noun in kinds.items() if issubclass(contract, kind)), "plugin")
+
+
+def _outcome(contract: type[Contract], name: str) -> tuple[Literal["ok", "failed", "skipped"], str]:
+    test = getattr(contract(), name)
+    said = io.StringIO()
+    try:
+        with contextlib.redirect_stdout(said), tempfile.TemporaryDirectory() as folder:
+            wants = "tmp_path" in inspect.signature(test).parameters
+            test(**({"tmp_path": Path(folder).resolve()} if wants else {}))
+    except SKIPPED as reason:
+        return "skipped", str(reason)
+    except AssertionError as error:
+        return "failed", str(error) or f"{name} failed without a message"
+    except FxError as error:
+        return "failed", f"{type(error).__name__}: {error} ({error.code})"
+    except (Exception, SystemExit) as error:  # noqa: BLE001 (a plugin's; it is the result)
+        return "failed", f"{type(error).__name__}: {error}{_place(error)}"
+    return "ok", ""
+
+
+def _place(error: BaseException) -> str:
+    """Module and line where an exception was raised."""
+    trace = error.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    if trace is None:
+        return ""
+    return f" (in {trace.tb_frame.f_globals.get('__name__', '?')}, line {trace.tb_lineno})"
+
+
+# --- Contracts of what is installed ------------------------------------------------------------
+
+
+def contracts_of(host: Host, plugin: str, *, examples: int = EXAMPLES) -> list[type[Contract]]:
+    """The contracts of all that an installed plugin registers, with samples of its descriptors.
+
+    Raises UsageError for a plugin that is not installed, was left out, or registers nothing.
+    """
+    known = next((each for each in host.plugins() if each.name == plugin), None)
+    if known is None:
+        names = [each.name for each in host.plugins()]
+        raise UsageError(
+            f"no plugin {plugin!r} is installed{did_you_mean(plugin, names)}",
+            remedy=f"there are: {', '.join(names) or 'none'}",
+        )
+    own = host.implementation(plugin)
+    if own is None:
+        reasons = "; ".join(f.error for f in host.failures if f.plugin == plugin)
+        raise UsageError(
+            f"plugin {plugin!r} is {known.status}: {reasons or 'it was left out'}",
+            remedy="`fxf plugins` lists what happened",
+        )
+    base = {"plugin": own, "examples": examples}
+    readers = [host.readers[name] for name in known.registers.get("readers", ())]
+    made = [
+        _contract(ReaderContract, base, format=reader.format, samples=_samples_of(reader))
+        for reader in readers
+    ]
+    for name in known.registers.get("writers", ()):
+        reader = host.readers.get(name)
+        home = None if reader is None else host.implementation(host.owner(reader).name)
+        made.append(
+            _contract(WriterContract, base, format=name, reader_plugin=home,
+                      samples=_samples_of(reader))
+        )  # fmt: skip
+    for exporter in host.exporters:
+        if host.owner(exporter).name == plugin:
+            made += _of_exporter(host, exporter, base)
+    made += [
+        _contract(kind, base, name=name)
+        for kind, plural in ((StepContract, "steps"), (DeviceContract, "devices"))
+        for name in known.registers.get(plural, ())
+    ]
+    if not made:
+        raise UsageError(
+            f"plugin {plugin!r} registers nothing that has a contract",
+            remedy="contracts are for readers, writers, exporters, steps and devices",
+        )
+    return made
+
+
+def _contract(kind: type[Contract], base: dict[str, Any], **more: Any) -> type[Contract]:
+    return type(kind.__name__, (kind,), {**base, **more})
+
+
+def _samples_of(reader: Reader | None) -> Any:
+    def samples(_self: Any) -> Iterator[Sample]:
+        if reader is None or reader.sample is None:
+            name = "the format" if reader is None else reader.format
+            raise unittest.SkipTest(
+                f"the reader of {name} has no `sample`, a function that makes a file of about so "
+                "many bytes: nothing to try"
+            )
+        yield from _made(reader)
+
+    return samples
+
+
+def _made(reader: Reader) -> Iterator[Sample]:
+    assert reader.sample is not None
+    suffix = reader.suffixes[0] if reader.suffixes else ""
+    seen: set[bytes] = set()
+    for size in SIZES:
+        data = reader.sample(size)
+        if data not in seen:
+            seen.add(data)
+            yield Sample(f"sample{len(seen)}{suffix}", data)
+
+
+def _of_exporter(host: Host, exporter: Exporter, base: dict[str, Any]) -> list[type[Contract]]:
+    """The contract of an exporter, with the first format that it takes captures of."""
+    for reader in host.readers.values():
+        if reader.sample is None:
+            continue
+        data = reader.sample(SIZES[-1])
+        with open_bytes(reader, data) as capture:
+            if exporter.takes(capture.format, capture.tables) and _rows(exporter, capture):
+                own = host.implementation(host.owner(reader).name)
+                return [
+                    _contract(
+                        ExporterContract, base, name=exporter.name, accepts=exporter.accepts,
+                        format=reader.format, reader_plugin=own, samples=_samples_of(reader),
+                    )
+                ]  # fmt: skip
+    return [
+        _contract(
+            ExporterContract, base, name=exporter.name, accepts=exporter.accepts, format="",
+            samples=_samples_of(None),
+        )
+    ]  # fmt: skip
+
+
+def _rows(exporter: Exporter, capture: Any) -> int:
+    """Rows that an exporter would find; 1 for one that takes a format whatever its tables."""
+    if isinstance(exporter.accepts, str) or "diagnostics" in exporter.accepts:
+        return 1
+    names = exporter.accepts & set(capture.schemas)
+    return sum(len(batch) for name in names for batch in itertools.islice(capture.batches(name), 1))

@@ -1,0 +1,177 @@
+"""The contract of devices."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from typing import Any, ClassVar, Literal
+
+from fxframework.kit.steps import Run
+from fxframework.testing.contracts.checks import check_same, deliberate, skip
+from fxframework.testing.contracts.scenario import Place, ScenarioContract
+
+__all__ = ["DeviceContract"]
+
+
+class DeviceContract(ScenarioContract):
+    """What every device keeps. Give ``plugin``, ``name`` and ``scenarios()``.
+
+    A scenario is a TOML text that declares such a device, and in which all steps succeed. Give
+    ``use()``, too, where the scenario's steps do not fill the device.
+    """
+
+    noun: ClassVar[Literal["step", "device"]] = "device"
+    hook: ClassVar[str] = "fx_devices"
+    pattern: ClassVar[str] = r"[a-z][a-z0-9_]*"
+    has_image: ClassVar[bool | None] = None
+    """Whether its bytes can be read; None where the contract finds out by itself."""
+
+    def use(self, device: Any, run: Run) -> None:
+        """Make an open device hold something, as its users do; here, the scenario's steps."""
+
+    @contextlib.contextmanager
+    def _opened(
+        self, place: Place, *, steps: bool = True, fault: Any = None
+    ) -> Iterator[tuple[Run, Any, str]]:
+        """The run, the device and its name; used as the scenario does, with ``steps``."""
+        scenario = self._parse(place.scenario)
+        name = str(place.keys[-1])
+        with self._running(scenario) as run:
+            device = run.devices[name]
+            if fault is not None:
+                _memory(run, name).faults.append(fault)
+            if steps:
+                for step in scenario.steps:
+                    step.kind.run(step.parameters, run)
+                self.use(device, run)
+            yield run, device, name
+
+    def _image(self, run: Run, name: str) -> bytes | None:
+        """The bytes of a device; None where it has none."""
+        try:
+            return run.bytes_of(name)
+        except Exception as error:
+            if self.has_image or not deliberate(error):
+                raise AssertionError(f"{self.name} gives no image: {error}") from error
+            return None
+
+    def test_image_is_bytes_and_stays(self) -> None:
+        """Reading the device gives bytes, and changes nothing."""
+        for place in self._places():
+            with self._opened(place) as (run, device, name):
+                own = getattr(device, "image", None)
+                if callable(own):
+                    given = own()
+                    assert isinstance(given, bytes | bytearray | memoryview), (
+                        f"image() of {self.name} gives {type(given).__name__}, not bytes"
+                    )
+                first = self._image(run, name)
+                if first is None:
+                    skip(f"{self.name} has no image")
+                again = self._image(run, name)
+                assert again is not None, f"{self.name} gives an image once only"
+                check_same(again, first, f"{self.name}, its image read again")
+
+    def test_image_is_the_same_again(self) -> None:
+        """Opened and used again with the same seed, it holds the same bytes."""
+        for place in self._places():
+            images = []
+            for _ in range(2):
+                with self._opened(place) as (run, _, name):
+                    images.append(self._image(run, name))
+            if images[0] is None:
+                skip(f"{self.name} has no image")
+            assert images[1] is not None, f"{self.name} gives an image once only"
+            check_same(images[1], images[0], f"{self.name}, opened and used again")
+
+    def test_devices_share_nothing(self) -> None:
+        """A device that is used leaves another of its kind, in another run, as it was."""
+        for place in self._places():
+            with self._opened(place, steps=False) as (run, _, name):
+                before = self._image(run, name)
+                with self._opened(place) as (other, _, _):
+                    used = self._image(other, name)
+                if before is None or used is None:
+                    skip(f"{self.name} has no image")
+                after = self._image(run, name)
+                assert after is not None, f"{self.name} gives an image once only"
+                check_same(after, before, f"{self.name}, while another one was used")
+
+    def test_it_is_not_given_away(self) -> None:
+        """Its image is a copy: to change what was read changes nothing in the device."""
+        for place in self._places():
+            with self._opened(place) as (run, device, name):
+                own = getattr(device, "image", None)
+                if not callable(own):
+                    skip(f"{self.name} has no image() of its own")
+                given = own()
+                before = bytes(given)
+                if isinstance(given, bytearray | memoryview) and len(given):
+                    if isinstance(given, memoryview) and given.readonly:
+                        continue
+                    given[0] ^= 0xFF
+                found = self._image(run, name)
+                assert found is not None, f"{self.name} gives an image once only"
+                check_same(found, before, f"{self.name}, after its image was changed")
+
+    def test_close_may_be_called_again(self) -> None:
+        """And at once, of a device that was never used."""
+        place = self._places()[0]
+        with self._opened(place, steps=False) as (_, device, _):
+            close = getattr(device, "close", None)
+            if close is None:
+                skip(f"{self.name} has no close()")
+            for times in ("once", "twice"):
+                try:
+                    close()
+                except Exception as error:
+                    raise AssertionError(
+                        f"{self.name} cannot be closed {times}: {type(error).__name__}: {error}"
+                    ) from error
+
+    def test_faults_reach_its_memory(self) -> None:
+        """A bit that a fault turns in a store shows in the image."""
+        place = self._places()[0]
+        with self._opened(place, steps=False) as (run, _, name):
+            memory = _memory(run, name)
+            if memory is None:
+                skip(f"{self.name} has no memory of the emulated machine")
+        with self._opened(place) as (run, _, name):
+            sound, stores = self._image(run, name), _memory(run, name).stores
+        if not stores:
+            skip(f"{self.name} stores nothing in its scenario; give use()")
+        for bit in (0, 5):
+            turned = _Turned(bit)
+            with (
+                contextlib.suppress(Exception),  # of what meets a wrong word
+                self._opened(place, fault=turned) as (run, _, name),
+            ):
+                if turned.turned and self._image(run, name) != sound:
+                    return
+        raise AssertionError(
+            f"faults do not reach {self.name}: of {stores} stores each arrived with a wrong bit, "
+            "and the image is the same"
+        )
+
+
+class _Turned:
+    """A fault that turns a bit of every store."""
+
+    def __init__(self, bit: int) -> None:
+        self.bit, self.turned = bit, 0
+
+    def __call__(self, offset: int, value: int, number: int) -> int:  # noqa: ARG002
+        """The word that arrives."""
+        self.turned += 1
+        return value ^ 1 << self.bit
+
+
+def _memory(run: Run, name: str) -> Any:
+    """The emulated memory behind a device; None where it has none."""
+    of = getattr(run.target, "memory_of", None)
+    if of is None:
+        return None
+    try:
+        return of(name)
+    except Exception:  # noqa: BLE001 (the target's, for a device without memory)
+        return None

@@ -1,0 +1,410 @@
+"""What the contracts of steps and devices share: scenarios that use them, run and made wrong."""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+import datetime as dt
+import inspect
+import json
+import os
+import random
+import re
+import tempfile
+import tomllib
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, ClassVar, Literal
+
+import attrs
+
+from fxframework.host import Host, default_host
+from fxframework.kit.steps import Run
+from fxframework.registry import DeviceKind, StepKind
+from fxframework.replay.report import Report
+from fxframework.replay.runner import open_device, replay
+from fxframework.replay.scenario import (
+    Scenario,
+    ScenarioError,
+    json_schema,
+    parse,
+    parse_document,
+)
+from fxframework.testing.contracts.base import Contract
+from fxframework.testing.contracts.checks import deliberate, lacking, schema_fault, skip
+
+__all__ = ["Place", "ScenarioContract", "key_of"]
+
+MISFIT = dt.date(1970, 1, 1)
+"""A TOML value that fits no type of parameters."""
+UNKNOWN = "no_such_parameter"
+
+
+@attrs.frozen
+class Place:
+    """Where a scenario uses what is under test."""
+
+    scenario: str
+    """The TOML text."""
+    path: str
+    """Such as ``step[2]`` or ``device.ring``."""
+    keys: tuple[Any, ...]
+    """The keys that lead to its table in the document."""
+
+    def table(self, document: dict[str, Any]) -> dict[str, Any]:
+        """Its table in a document, to be edited."""
+        found: Any = document
+        for key in self.keys:
+            found = found[key]
+        assert isinstance(found, dict), f"{self.path} is not a table"
+        return found
+
+
+def key_of(field: attrs.Attribute[Any]) -> str:
+    """The key of a parameter in a scenario."""
+    return field.name.rstrip("_")
+
+
+class ScenarioContract(Contract):
+    """What steps and devices keep alike. Give ``plugin``, ``name`` and ``scenarios()``."""
+
+    name: ClassVar[str]
+    """The kind of step or device, as a scenario names it."""
+    plugins: ClassVar[tuple[str, ...]] = ()
+    """Modules of other plugins that the scenarios need, beside those that are installed."""
+    noun: ClassVar[Literal["step", "device"]]
+    hook: ClassVar[str]
+    pattern: ClassVar[str]
+
+    def scenarios(self) -> Iterable[str]:
+        """Scenarios as TOML that use it, and in which all steps succeed.
+
+        Here, the ``sample`` of the descriptor.
+        """
+        sample = self.kind.sample
+        if sample is None:
+            skip(
+                f"{self.noun} {self.name} has no scenario to be tried in: give its descriptor a "
+                "`sample`, or the contract `scenarios()`"
+            )
+        yield sample()
+
+    def refused(self) -> Iterable[tuple[Mapping[str, Any], str]]:
+        """Parameters that must be refused before anything runs, each with a word of the message.
+
+        They replace those of the first scenario.
+        """
+        return ()
+
+    # --- What is under test ------------------------------------------------------------------
+
+    @property
+    def kind(self) -> Any:
+        """The descriptor under test: a StepKind or a DeviceKind."""
+        kinds: list[StepKind | DeviceKind] = self._descriptors(self.hook)
+        found = [kind for kind in kinds if kind.name == self.name]
+        assert len(found) == 1, (
+            f"{self._plugin_name} registers {len(found)} {self.noun} kinds {self.name!r}"
+        )
+        return found[0]
+
+    def _host(self) -> Host:
+        """The plugin under test first, then ``plugins``, then what is installed."""
+        host = Host(discover=False)
+        own = self._module()
+        host.register(own, name=self._plugin_name, distribution="under test")
+        mine = {self._plugin_name, getattr(own, "__name__", "")}
+        others = dict.fromkeys([*self.plugins, *default_host().modules().values()])
+        for module in others:
+            if module not in mine:
+                host.register(self._imported(module), name=module, distribution="installed")
+        return host
+
+    def _fields(self) -> dict[str, attrs.Attribute[Any]]:
+        """The parameters by their keys."""
+        if self.kind.parameters is None:
+            return {}
+        wanted = self.kind.parameters()
+        assert attrs.has(wanted), f"the parameters of {self.name} are not an attrs class: {wanted}"
+        return {key_of(field): field for field in attrs.fields(attrs.resolve_types(wanted))}
+
+    def _places(self) -> list[Place]:
+        """Each use in each scenario; at least one in each."""
+        places: list[Place] = []
+        for text in self.scenarios():
+            mine = list(self._uses(text))
+            assert mine, f"a scenario of {self.name} has no {self.noun} of this kind:\n{text}"
+            places += mine
+        assert places, "scenarios() gives none"
+        return places
+
+    def _uses(self, text: str) -> Iterator[Place]:
+        try:
+            document = tomllib.loads(text)
+        except tomllib.TOMLDecodeError as error:
+            raise AssertionError(f"a scenario of {self.name} is not valid TOML: {error}") from None
+        if self.noun == "step":
+            for index, step in enumerate(document.get("step", ())):
+                if step.get("do") == self.name:
+                    yield Place(text, f"step[{index}]", ("step", index))
+            return
+        if self.name == "target":
+            if "target" in document:
+                yield Place(text, "target", ("target",))
+            return
+        for name, device in document.get("device", {}).items():
+            if device.get("kind") == self.name:
+                yield Place(text, f"device.{name}", ("device", name))
+
+    def _parse(self, text: str) -> Scenario:
+        try:
+            return parse(text, self._host())
+        except ScenarioError as error:
+            raise AssertionError(f"a scenario of {self.name} is refused: {error}") from error
+
+    def _run(self, text: str) -> Report:
+        scenario = self._parse(text)
+        with _empty_folder() as folder:
+            report = replay(scenario, host=self._host())
+            left = sorted(path.name for path in folder.iterdir())
+        assert not left, f"{self.name} writes files of its own: {', '.join(left)}; use run.put()"
+        return report
+
+    @contextlib.contextmanager
+    def _running(self, scenario: Scenario) -> Iterator[Run]:
+        """A run whose devices are open, and of which no step was made."""
+        run = Run(name=scenario.name, host=self._host(), seed=scenario.seed)
+        with contextlib.ExitStack() as stack:
+            for device in scenario.devices:
+                error = open_device(device, run, stack)
+                if error is not None:
+                    raise AssertionError(f"device {device.name} cannot be opened: {error}")
+            yield run
+            for capture in run.captures.values():
+                capture.close()
+
+    def _edited(self, place: Place, changes: Mapping[str, Any]) -> dict[str, Any]:
+        """The document of a scenario with other parameters; MISFIT removes none."""
+        document = tomllib.loads(place.scenario)
+        place.table(document).update(copy.deepcopy(dict(changes)))
+        return document
+
+    def _faults(self, document: dict[str, Any]) -> dict[str, str]:
+        """Messages by paths of what is wrong with a scenario; none where it is taken."""
+        try:
+            parse_document(document, self._host())
+        except ScenarioError as error:
+            return {fault.path: fault.message for fault in error.faults}
+        except Exception as error:
+            raise AssertionError(
+                f"parameters of {self.name} end in {type(error).__name__}, not in a ScenarioError: "
+                f"{error}"
+            ) from error
+        return {}
+
+    # --- The descriptor ----------------------------------------------------------------------
+
+    def test_descriptor_is_complete(self) -> None:
+        """Its name is one that a scenario can hold, and there is something to say."""
+        kind = self.kind
+        assert re.fullmatch(self.pattern, kind.name), (
+            f"{kind.name!r} is not a valid name of a {self.noun} kind ({self.pattern})"
+        )
+        assert kind.title, f"{self.noun} {kind.name} has no title"
+
+    def test_functions_are_there_and_documented(self) -> None:
+        """What the descriptor names exists, also what is imported at the first use only."""
+        functions = ["run" if self.noun == "step" else "open", "parameters"]
+        for name in functions:
+            function = getattr(self.kind, name)
+            if function is None:
+                continue
+            found, missing = lacking(function)
+            assert not missing, f"{name} of {self.noun} {self.name}: {missing}"
+            what = found() if name == "parameters" and not isinstance(found, type) else found
+            assert inspect.getdoc(what), f"{name} of {self.noun} {self.name} has no docstring"
+
+    def test_parameters_are_documented(self) -> None:
+        """Each says what it is for; its bounds and choices fit its default."""
+        for key, field in self._fields().items():
+            notes = field.metadata
+            assert notes.get("help"), (
+                f"parameter {key} of {self.name} does not say what it is for: "
+                "make it with fxframework.kit.steps.parameter(help=…)"
+            )
+            default, least, most = field.default, notes.get("least"), notes.get("most")
+            if isinstance(default, int | float) and not isinstance(default, bool):
+                assert least is None or default >= least, (
+                    f"parameter {key} of {self.name}: its default {default} is below {least}"
+                )
+                assert most is None or default <= most, (
+                    f"parameter {key} of {self.name}: its default {default} is above {most}"
+                )
+            choices = notes.get("choices")
+            if choices and isinstance(default, str):
+                assert default in choices, (
+                    f"parameter {key} of {self.name}: its default {default!r} is not a choice"
+                )
+
+    def test_schema_is_valid(self) -> None:
+        """The JSON Schema for editors can be made, and takes the scenarios."""
+        try:
+            schema = json_schema(self._host())
+            json.dumps(schema, allow_nan=False)
+        except Exception as error:
+            raise AssertionError(
+                f"no JSON Schema can be made of the parameters of {self.name}: "
+                f"{type(error).__name__}: {error}"
+            ) from error
+        for key, field in self._fields().items():
+            assert field.type is not None, f"parameter {key} of {self.name} has no type"
+        for place in self._places():
+            document = json.loads(json.dumps(tomllib.loads(place.scenario), default=str))
+            fault = schema_fault(document, schema, schema)
+            assert fault is None, f"the JSON Schema refuses a scenario of {self.name}: {fault}"
+
+    # --- Running -----------------------------------------------------------------------------
+
+    def test_scenarios_run(self) -> None:
+        """All steps of all scenarios succeed, and nothing but outputs is written."""
+        for place in self._places():
+            report = self._run(place.scenario)
+            for step in report.steps:
+                assert step.status == "ok", (
+                    f"a scenario of {self.name}: {step.name} {step.status}: {step.message}"
+                )
+
+    def test_same_bytes_twice(self) -> None:
+        """The same seed gives the same outputs, messages and facts, whatever ran before."""
+        for place in self._places():
+            state = random.getstate()
+            try:
+                random.seed(1)
+                first = self._run(place.scenario)
+                random.seed(2)
+                second = self._run(place.scenario)
+            finally:
+                random.setstate(state)
+            for name, data in first.outputs.items():
+                assert second.outputs.get(name) == data, (
+                    f"{self.name}: the output {name!r} differs when the scenario runs again with "
+                    "the same seed; take chance from run.rng() and time from the target"
+                )
+            one, other = first.to_json(timing=False), second.to_json(timing=False)
+            for mine, again in zip(one["steps"], other["steps"], strict=True):
+                assert mine == again, (
+                    f"{self.name}: {mine['do']} reports something else when the scenario runs "
+                    f"again with the same seed: {mine} and {again}"
+                )
+
+    # --- Parameters --------------------------------------------------------------------------
+
+    def test_wrong_parameters_are_refused_at_once(self) -> None:
+        """A value of a wrong type for each, and one too many: one error names all of them."""
+        for place in self._places():
+            wrong = {key: MISFIT for key, field in self._fields().items() if _typed(field)}
+            faults = self._faults(self._edited(place, {**wrong, UNKNOWN: 1}))
+            for key in (*wrong, UNKNOWN):
+                path = f"{place.path}.{key}"
+                found = [message for at, message in faults.items() if f"{at}.".startswith(path)]
+                assert found, (
+                    f"parameter {key} of {self.name}: {'a date' if key in wrong else 'unknown, it'}"
+                    f" is not refused together with the others; refused were {sorted(faults)}"
+                )
+                for message in found:
+                    assert not re.match(r"[A-Z]\w*Error: |KeyError|AttributeError", message), (
+                        f"parameter {key} of {self.name} is refused by {message!r}: raise "
+                        "ValueError with a message for the user"
+                    )
+
+    def test_missing_parameters_are_refused(self) -> None:
+        """Each that has no default, all in one error."""
+        place = self._places()[0]
+        required = [k for k, field in self._fields().items() if field.default is attrs.NOTHING]
+        if not required:
+            skip(f"{self.name} has no parameter that must be given")
+        document = tomllib.loads(place.scenario)
+        for key in required:
+            place.table(document).pop(key, None)
+        faults = self._faults(document)
+        for key in required:
+            assert f"{place.path}.{key}" in faults, (
+                f"parameter {key} of {self.name} may be left out, although it has no default"
+            )
+
+    def test_bounds_and_choices_are_kept(self) -> None:
+        """Numbers beyond their bounds and texts that are not a choice, all in one error."""
+        place = self._places()[0]
+        beyond: dict[str, Any] = {}
+        for key, field in self._fields().items():
+            if "least" in field.metadata:
+                beyond[key] = field.metadata["least"] - 1
+            elif "most" in field.metadata:
+                beyond[key] = field.metadata["most"] + 1
+            elif "choices" in field.metadata:
+                beyond[key] = "no such choice"
+        if not beyond:
+            skip(f"{self.name} has no parameter with bounds or choices")
+        faults = self._faults(self._edited(place, beyond))
+        for key, value in beyond.items():
+            assert {place.path, f"{place.path}.{key}"} & faults.keys(), (
+                f"parameter {key} of {self.name} may be {value!r}, beyond what it says of itself"
+            )
+
+    def test_refused_parameters_say_why(self) -> None:
+        """Those of refused(), before anything runs."""
+        refused = list(self.refused())
+        if not refused:
+            skip("refused() gives none")
+        place = self._places()[0]
+        for changes, word in refused:
+            faults = self._faults(self._edited(place, changes))
+            assert faults, f"{self.name} takes {dict(changes)}, which refused() gives"
+            assert any(word in message for message in faults.values()), (
+                f"{self.name} refuses {dict(changes)} without {word!r}: {faults}"
+            )
+
+    def test_odd_values_end_in_coded_errors(self) -> None:
+        """Values at the ends of what is allowed give an outcome or a coded error."""
+        for place in self._places()[:1]:
+            for key, value in self._odd():
+                document = self._edited(place, {key: value})
+                try:
+                    scenario = parse_document(document, self._host())
+                except ScenarioError:
+                    continue
+                report = replay(scenario, host=self._host())
+                for step in report.steps:
+                    assert step.error is None or deliberate(step.error), (
+                        f"{self.name} with {key} = {value!r} ends in {step.message}: raise a coded "
+                        "error, or refuse the parameter"
+                    )
+
+    def _odd(self) -> Iterator[tuple[str, Any]]:
+        for key, field in self._fields().items():
+            notes = field.metadata
+            if {"refers", "makes", "choices"} & notes.keys():
+                continue
+            if field.type is int:
+                yield key, notes.get("least", -1)
+                if "most" in notes:
+                    yield key, notes["most"]
+            elif field.type is str:
+                yield key, ""
+
+
+def _typed(field: attrs.Attribute[Any]) -> bool:
+    """Whether a parameter does not take just anything."""
+    return field.type is not Any
+
+
+@contextlib.contextmanager
+def _empty_folder() -> Iterator[Path]:
+    """Work in a folder of its own."""
+    before = Path.cwd()
+    with tempfile.TemporaryDirectory() as folder:
+        os.chdir(folder)
+        try:
+            yield Path(folder)
+        finally:
+            os.chdir(before)

@@ -1,0 +1,29 @@
+"""Every bundled step and device keeps its contract, in the scenario that its descriptor gives."""
+
+from __future__ import annotations
+
+import pytest
+
+from fxframework.host import default_host
+from fxframework.testing.checkup import contracts_of, run_contract
+
+WITHOUT = {
+    "capture.decode", "capture.expect", "capture.export", "golden.compare",
+    "native.run", "native.thread", "inspect.replay",
+    "trace.replay", "log.replay", "xray.replay",
+}  # fmt: skip
+"""Steps that need a file or a build: their own tests try them."""
+CONTRACTS = [
+    contract
+    for plugin in ("emulator", "inspect", "log", "trace", "xray", "replay")
+    for contract in contracts_of(default_host(), plugin)
+    if hasattr(contract, "scenarios")
+]
+
+
+@pytest.mark.parametrize("contract", CONTRACTS, ids=lambda contract: contract.name)
+def test_contract_is_kept(contract) -> None:
+    results = list(run_contract(contract))
+    assert not [f"{one.test}: {one.message}" for one in results if one.status == "failed"]
+    tried = {one.test for one in results if one.status == "ok"}
+    assert ("same_bytes_twice" in tried) is (contract.name not in WITHOUT)
