@@ -32,9 +32,9 @@ OURS = "fxframework"
 def command(session: Session, into: Path, kind: str, name: str) -> ExitCode:
     """Write the repository of a new plugin: a small one that works, to be changed.
 
-    KIND is `format` (a reader and a writer), `exporter`, or `kernel` (a format that is read by
-    compiled code). The repository is the folder fx-NAME; it has tests that pass, and a README that
-    says how to run them.
+    KIND is `format` (a reader and a writer), `exporter`, `step` or `device` (of scenarios), or
+    `kernel` (a format that is read by compiled code). The repository is the folder fx-NAME; it has
+    tests that pass, and a README that says how to run them.
     """
     session.whole("new-plugin")
     named = Name.parse(name)

@@ -25,6 +25,8 @@ __all__ = ["KINDS", "Name", "render", "write"]
 KINDS: Mapping[str, tuple[str, ...]] = {
     "format": ("common", "format"),
     "exporter": ("common", "exporter"),
+    "step": ("common", "step"),
+    "device": ("common", "device"),
     "kernel": ("common", "format", "kernel"),
 }
 """The folders of templates of each kind of plugin."""

@@ -78,7 +78,7 @@ class WatchedSink(Sink):
     """Keeps its bytes, and remembers what it was asked for beside taking more."""
 
     def __init__(self) -> None:
-        super().__init__(io.BytesIO(), name="<memory>", target=None, force=True)
+        super().__init__(io.BytesIO(), name="<memory>", force=True)
         self.asked: list[str] = []
 
     def commit(self) -> None:
