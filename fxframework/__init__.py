@@ -20,11 +20,12 @@ if TYPE_CHECKING:
     from fxframework.model.capture import Capture, Summary
     from fxframework.model.clock import Clock
     from fxframework.model.diagnostics import Diagnostic
+    from fxframework.model.prediction import Prediction
     from fxframework.model.selection import Selection
     from fxframework.model.table import Table
     from fxframework.query import sql
-    from fxframework.registry import Confidence, Exporter, Option, Probe, Reader, Writer
-    from fxframework.verbs import convert, diff, salvage, verify
+    from fxframework.registry import Confidence, Exporter, Option, Probe, Reader, Reference, Writer
+    from fxframework.verbs import convert, diff, predict, salvage, verify
 
 __version__ = "0.1.0"
 
@@ -45,8 +46,10 @@ _HOMES = {
     "Host": "fxframework.host",
     "Limits": "fxframework.io.limits",
     "Option": "fxframework.registry",
+    "Prediction": "fxframework.model.prediction",
     "Probe": "fxframework.registry",
     "Reader": "fxframework.registry",
+    "Reference": "fxframework.registry",
     "SalvageReport": "fxframework.conversion",
     "Selection": "fxframework.model.selection",
     "Severity": "fxframework.errors",
@@ -56,6 +59,7 @@ _HOMES = {
     "convert": "fxframework.verbs",
     "diff": "fxframework.verbs",
     "open": "fxframework.host",
+    "predict": "fxframework.verbs",
     "salvage": "fxframework.verbs",
     "sql": "fxframework.query",
     "verify": "fxframework.verbs",
@@ -72,8 +76,10 @@ __all__ = [
     "Host",
     "Limits",
     "Option",
+    "Prediction",
     "Probe",
     "Reader",
+    "Reference",
     "SalvageReport",
     "Selection",
     "Severity",
@@ -85,6 +91,7 @@ __all__ = [
     "diff",
     "hookimpl",
     "open",
+    "predict",
     "salvage",
     "sql",
     "verify",

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from fxframework.kit.salvage import Loss
     from fxframework.model.capture import Capture, OpenRequest
     from fxframework.model.diagnostics import Diagnostics
+    from fxframework.model.prediction import Prediction, Quirk
     from fxframework.model.selection import Selection
 
 __all__ = [
@@ -39,6 +40,7 @@ __all__ = [
     "Probe",
     "Reader",
     "RecordWriter",
+    "Reference",
     "StepKind",
     "Writer",
     "lazy",
@@ -236,6 +238,20 @@ def _suffixed(field: str) -> Any:
 
 
 @attrs.frozen(kw_only=True)
+class Reference:
+    """Another reader of a format: what it makes of a file can be predicted without it."""
+
+    name: str
+    """Its name for ``fxf verify --as``."""
+    title: str
+    """Which program it is, and of which version."""
+    quirks: Callable[[], tuple[Quirk, ...]]
+    """The table of all that it refuses, drops or misreads."""
+    predict: Callable[[Capture, Prediction], None]
+    """Adds to an empty prediction what it makes of a capture, of which it takes the bytes."""
+
+
+@attrs.frozen(kw_only=True)
 class Reader:
     """A format that can be read."""
 
@@ -261,6 +277,8 @@ class Reader:
     snapshot: Callable[[Path], LiveSnapshot] | None = None
     """Copies a file that another program is writing, of a format whose captures are states
     (``Capture.entries``): what `fxf watch` looks at. Raises FxError where no copy is consistent."""
+    references: tuple[Reference, ...] = ()
+    """Other readers of the format, of which `fxf verify --as` predicts what they lose."""
 
     @sniff.default
     def _sniff_magic(self) -> Callable[[Probe], Confidence]:

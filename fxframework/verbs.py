@@ -1,4 +1,4 @@
-"""Verbs: what the command line does, as functions: convert, salvage, verify, diff."""
+"""Verbs: what the command line does, as functions: convert, salvage, verify, predict, diff."""
 
 from __future__ import annotations
 
@@ -8,19 +8,20 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from fxframework.conversion import check_options, plan, plan_salvage
-from fxframework.errors import UsageError
+from fxframework.errors import UsageError, did_you_mean
 from fxframework.host import Host, Input, default_host
 from fxframework.model.capture import Capture, Window
 from fxframework.model.selection import Selection
-from fxframework.registry import LIMIT_OPTIONS
+from fxframework.registry import LIMIT_OPTIONS, Reference
 
 if TYPE_CHECKING:
     from fxframework.conversion import ConversionReport, SalvageReport
     from fxframework.kit.difference import Difference
     from fxframework.model.diagnostics import Diagnostic
+    from fxframework.model.prediction import Prediction
     from fxframework.model.timeline import Line
 
-__all__ = ["convert", "diff", "salvage", "verify"]
+__all__ = ["convert", "diff", "predict", "reference_of", "salvage", "verify"]
 
 SINGLE = (str, os.PathLike, bytes, bytearray, memoryview, Capture)
 """Types of one input, as against several."""
@@ -124,6 +125,46 @@ def verify(
             check_options(_host(capture), options, [capture])
         capture.scan()
         return capture.diagnostics.sorted()
+
+
+def predict(
+    input: Input | Capture, reader: str, *, format: str | None = None, **options: Any
+) -> Prediction:
+    """What another reader of the format refuses, drops or misreads of a capture.
+
+    ``reader`` is the name of a reference reader of the capture's format, such as ``perfetto``; it
+    is modelled, and need not be installed. ``options`` are those of our reader and the limits.
+    Raises UsageError for a name that the format does not have, and what ``fxframework.open``
+    raises.
+    """
+    from fxframework.model.prediction import Prediction
+
+    with contextlib.ExitStack() as stack:
+        if isinstance(input, Capture):
+            capture = input
+        else:
+            capture = stack.enter_context(_open(input, format, False, options))
+            check_options(_host(capture), options, [capture])
+        reference = reference_of(_host(capture), capture, reader)
+        found = Prediction(reference.quirks(), reader=reference.name, title=reference.title)
+        reference.predict(capture, found)
+        return found
+
+
+def reference_of(host: Host, capture: Capture, name: str) -> Reference:
+    """The reference reader of this name. Raises UsageError where the format has none of it."""
+    known = {one.name: one for one in host.reader(capture.format).references}
+    if name in known:
+        return known[name]
+    if not known:
+        raise UsageError(
+            f"format {capture.format} has no reference reader to predict",
+            remedy="omit --as; `fxf plugins -v` lists the reference readers of each format",
+        )
+    raise UsageError(
+        f"format {capture.format} has no reference reader {name!r}{did_you_mean(name, known)}",
+        remedy=f"reference readers of {capture.format}: {', '.join(known)}",
+    )
 
 
 def diff(

@@ -123,6 +123,10 @@ def _document(host: Host) -> dict[str, Any]:
         "exporters": [
             {"name": e.name, "accepts": _accepts(e), **described(e)} for e in host.exporters
         ],
+        "references": [
+            {"name": name, "format": format, "title": title}
+            for name, format, title in _references(host)
+        ],
         "limits": [
             {"name": limit.name, "default": limit.default, "help": limit.help}
             for limit in LIMIT_OPTIONS
@@ -168,6 +172,7 @@ def _print(session: Session, host: Host) -> None:
         [(e.name, _takes(e), " ".join(e.suffixes) or "–", e.title) for e in host.exporters],
     )
     if session.settings.verbose:
+        section("Reference readers", ("NAME", "FORMAT", "WHAT IT IS"), _references(host))
         section("Options", ("OF", "NAME", "DEFAULT", "WHAT IT IS"), _all_options(host))
     section(
         "Failures",
@@ -204,6 +209,15 @@ def _format(host: Host, name: str) -> Sequence[str]:
     )
     title = "" if item is None else item.title
     return (name, ", ".join(can), " ".join(suffixes) or "–", title)
+
+
+def _references(host: Host) -> list[Sequence[str]]:
+    """Other readers, of which `fxf verify --as` predicts what they lose."""
+    return [
+        (one.name, reader.format, one.title)
+        for reader in host.readers.values()
+        for one in reader.references
+    ]
 
 
 def _takes(exporter: Exporter) -> str:

@@ -24,6 +24,8 @@ class Divergence:
     """Why we do it otherwise."""
     normalised: str
     """How the comparison of whole captures deals with it."""
+    quirk: str = ""
+    """Its key for `fxf verify --as perfetto`; empty where nothing is lost, but shown otherwise."""
 
 
 OUT = "kept out of the generated captures"
@@ -36,6 +38,7 @@ _TABLE = (
         ours="both are kept; the later one is nested in the earlier one",
         reason="nothing that was recorded is left out (FXT0305)",
         normalised=OUT,
+        quirk="overlap",
     ),
     Divergence(
         name="same-start",
@@ -43,6 +46,7 @@ _TABLE = (
         ours="the shorter one is nested in the longer one",
         reason="writers that write an event when it is over write the inner one first",
         normalised=OUT,
+        quirk="overlap",
     ),
     Divergence(
         name="complete-backwards",
@@ -50,6 +54,7 @@ _TABLE = (
         ours="kept with dur -1",
         reason="nothing that was recorded is left out (FXT0301)",
         normalised=OUT,
+        quirk="backwards",
     ),
     Divergence(
         name="begin-in-complete",
@@ -57,6 +62,7 @@ _TABLE = (
         ours="its own end event ends it, later; without one it has dur -1",
         reason="the length is what was recorded",
         normalised=OUT,
+        quirk="truncated",
     ),
     Divergence(
         name="instants",
@@ -64,6 +70,7 @@ _TABLE = (
         ours="instants have a table of their own, with the scope",
         reason="a moment is not a span of time",
         normalised="our instants are compared as slices of no length, without depth",
+        quirk="scope",
     ),
     # --- asynchronous operations and flows ---
     Divergence(
@@ -79,6 +86,7 @@ _TABLE = (
         ours="name, process and id must match",
         reason="the category does not belong to the identity of an operation",
         normalised=OUT,
+        quirk="end-stray",
     ),
     Divergence(
         name="async-stray-end",
@@ -86,6 +94,7 @@ _TABLE = (
         ours="an end with an id that was not begun ends nothing (FXT0306)",
         reason="a bug of that version",
         normalised=OUT,
+        quirk="end-stray",
     ),
     Divergence(
         name="flow-topmost",
@@ -102,6 +111,7 @@ _TABLE = (
         ours="all are kept",
         reason="nothing that was recorded is left out",
         normalised="of ours only the last one is compared",
+        quirk="repeated",
     ),
     Divergence(
         name="arg-null-blob",
@@ -109,6 +119,7 @@ _TABLE = (
         ours="null and blob are types; a blob has its bytes",
         reason="nothing that was recorded is left out",
         normalised="ours are compared by those words",
+        quirk="arg-value",
     ),
     Divergence(
         name="arg-unsigned",
@@ -116,6 +127,7 @@ _TABLE = (
         ours="`uint` has the value, `int` the same bits signed",
         reason="the format has unsigned integers",
         normalised="the column `int` is compared",
+        quirk="signed",
     ),
     # --- references and providers ---
     Divergence(
@@ -124,6 +136,7 @@ _TABLE = (
         ours="kept; the string is `<str#N>` (FXT0104)",
         reason="all else in the record is sound",
         normalised=OUT,
+        quirk="string-ref",
     ),
     Divergence(
         name="unregistered-thread",
@@ -131,6 +144,7 @@ _TABLE = (
         ours="a thread of its own, `<thr#N>` (FXT0105)",
         reason="several unknown threads are not one",
         normalised=OUT,
+        quirk="thread-ref",
     ),
     Divergence(
         name="default-provider",
@@ -138,6 +152,7 @@ _TABLE = (
         ours="what it lacks is looked up in those of provider 0 (FXT0106)",
         reason="ocaml-trace registers before it introduces its provider",
         normalised=OUT,
+        quirk="string-ref",
     ),
     Divergence(
         name="unknown-section",
@@ -145,6 +160,7 @@ _TABLE = (
         ours="the provider is registered with an empty name (FXT0206)",
         reason="the records are sound",
         normalised=OUT,
+        quirk="provider",
     ),
     Divergence(
         name="koid-32",
@@ -152,6 +168,7 @@ _TABLE = (
         ours="64 bits",
         reason="artificial koids have bit 63 set, and must not run together",
         normalised=OUT,
+        quirk="koid",
     ),
     Divergence(
         name="thread-of-switch",
@@ -183,6 +200,7 @@ _TABLE = (
         ours="kept, priority -1; the argument is in `args`",
         reason="nothing that was recorded is left out",
         normalised=OUT,
+        quirk="arg-type",
     ),
     # --- time ---
     Divergence(
@@ -191,6 +209,7 @@ _TABLE = (
         ours="subtracts it (FXT0204)",
         reason="Jane Street's extension says so; the raw time is in `ticks`",
         normalised=OUT,
+        quirk="base-tick",
     ),
     Divergence(
         name="rate-zero",
@@ -198,6 +217,7 @@ _TABLE = (
         ours="the previous rate stays (FXT0203)",
         reason="trace2json does so, and the records are sound",
         normalised=OUT,
+        quirk="time",
     ),
     Divergence(
         name="ticks-rounding",
@@ -213,6 +233,7 @@ _TABLE = (
         ours="kept with the greatest time (FXT0208)",
         reason="nothing that was recorded is left out",
         normalised=OUT,
+        quirk="time",
     ),
     # --- framing ---
     Divergence(
@@ -221,6 +242,7 @@ _TABLE = (
         ours="zero words are padding (FXT0006), another size of zero is damage (FXT0001)",
         reason="a gap in a circular buffer must not cost the rest",
         normalised=OUT,
+        quirk="size-zero",
     ),
     Divergence(
         name="large-size",
@@ -229,6 +251,7 @@ _TABLE = (
         ours="32 bits",
         reason="the format's document says so",
         normalised=OUT,
+        quirk="large",
     ),
     Divergence(
         name="no-magic",
@@ -236,6 +259,7 @@ _TABLE = (
         ours="read with `-f trace`, or by its name (FXT0201)",
         reason="a part of a trace is still a trace",
         normalised=OUT,
+        quirk="no-magic",
     ),
     Divergence(
         name="big-endian",
@@ -243,6 +267,7 @@ _TABLE = (
         ours="the magic number tells",
         reason="the format's document says: the byte order of the writer",
         normalised=OUT,
+        quirk="no-magic",
     ),
     # --- what has no place there ---
     Divergence(
@@ -252,6 +277,7 @@ _TABLE = (
         ours="tables `logs`, `blobs`, `trace_objects`; profiler records are in the records",
         reason="nothing that was recorded is left out",
         normalised="only what both have is compared",
+        quirk="record-type",
     ),
     Divergence(
         name="made-up-threads",

@@ -11,6 +11,7 @@ import fxframework as fxf
 
 from . import fxt
 from .divergences import DIVERGENCES
+from .foretold import assert_foretold
 from .perfetto import Perfetto, PerfettoError
 
 T, U, V = (11, 12), (11, 13), (21, 22)
@@ -275,12 +276,16 @@ def test_every_difference_has_a_case() -> None:
 def test_difference(name: str, perfetto: Perfetto) -> None:
     case = CASES[name]
     trace = WHOLE.get(name, fxt.MAGIC + case.trace)
+    loaded = perfetto(trace)
     if isinstance(case.theirs, str):
         with pytest.raises(PerfettoError, match=case.theirs):
-            perfetto(trace).query(case.sql)
+            loaded.query(case.sql)
     else:
-        rows = perfetto(trace).query(case.sql)
+        rows = loaded.query(case.sql)
         assert [tuple(row.values()) for row in rows] == case.theirs
+    foretold = assert_foretold(loaded, trace)
+    quirk = DIVERGENCES[name].quirk
+    assert foretold.count(quirk) if quirk else foretold.clean
     with fxf.open(trace, format="trace") as capture:
         table = capture.table(case.table)
         columns = [table.plain(column) for column in case.columns.split()]

@@ -13,6 +13,7 @@ from fxframework.registry import (
     Option,
     Probe,
     Reader,
+    Reference,
     StepKind,
     Writer,
     lazy,
@@ -23,6 +24,9 @@ SUFFIXES = (".fxt", ".fxt.gz")
 BUFFER_SUFFIXES = (".tbuf",)
 FORMATS = ("trace", "trace-buffer")
 """Formats whose captures have the tables of a trace."""
+
+REFERENCES = (("perfetto", "Perfetto's trace processor, v52", "perfetto"),)
+"""Other readers of traces: the name, the program, and the module that models it."""
 
 
 def sniff(probe: Probe) -> Confidence:
@@ -102,6 +106,15 @@ def fx_readers() -> Iterable[Reader]:
             explain=lazy("fx_trace.read.explain:explain"),
             sample=lazy("fx_trace.sample:sample"),
             shapes=lazy("fx_trace.shapes:shapes"),
+            references=tuple(
+                Reference(
+                    name=name,
+                    title=title,
+                    quirks=lazy(f"fx_trace.references.{module}:quirks"),
+                    predict=lazy(f"fx_trace.references.{module}:predict"),
+                )
+                for name, title, module in REFERENCES
+            ),
         ),
         Reader(
             format="trace-buffer",

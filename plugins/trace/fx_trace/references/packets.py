@@ -1,0 +1,107 @@
+"""Packets: whether a stream of Perfetto's own packets, in blobs, is well-formed for Perfetto.
+
+The stream is a protobuf message whose field 1 repeats (Perfetto's `trace.proto`, `Trace`).
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+__all__ = ["PacketStream"]
+
+PACKET: Final = 0x0A
+"""The tag of a packet: field 1, with a length."""
+VARINT, FIXED64, LENGTH, FIXED32 = 0, 1, 2, 5
+FIXED: Final = {FIXED64: 8, FIXED32: 4}
+HEADER: Final = 20
+"""Bytes that a tag and a length have at most."""
+VARINT_BYTES: Final = 10
+
+
+def varint(data: bytes | bytearray, at: int, end: int) -> tuple[int, int]:
+    """A number and the byte behind it; the same byte where none ends there."""
+    value = 0
+    for index in range(at, min(at + VARINT_BYTES, end)):
+        byte = data[index]
+        value |= (byte & 0x7F) << 7 * (index - at)
+        if byte < 0x80:
+            return value, index + 1
+    return 0, at
+
+
+def well_formed(data: bytes | bytearray, at: int, end: int) -> bool:
+    """Whether the bytes of a packet are fields up to their end."""
+    while at < end:
+        tag, behind = varint(data, at, end)
+        kind = tag & 7
+        if behind == at or not tag >> 3 & 0xFFFFFFFF or behind >= end:
+            return False
+        at = behind
+        if kind == VARINT:
+            _, behind = varint(data, at, end)
+            if behind == at:
+                return False
+            at = behind
+        elif kind == LENGTH:
+            size, behind = varint(data, at, end)
+            if behind == at:
+                return False
+            at = behind + size
+        elif kind in FIXED:
+            at += FIXED[kind]
+        else:
+            return False
+    return at == end
+
+
+class PacketStream:
+    """The packets of all blobs, one after the other; it holds the one that is not complete."""
+
+    def __init__(self) -> None:
+        self._held = bytearray()
+
+    def add(self, data: bytes) -> str:
+        """Take the packets of a blob; what Perfetto says of the first one that it refuses."""
+        held = self._held
+        held += data
+        at = 0
+        while len(held) - at >= 2:
+            behind, why = self._field(at)
+            if why or behind == at:
+                del held[:at]
+                return why
+            at = behind
+        del held[:at]
+        return ""
+
+    def _field(self, at: int) -> tuple[int, str]:
+        """The byte behind a field, or the same byte where the field is not complete."""
+        held = self._held
+        available = len(held)
+        end = min(at + HEADER, available)
+        whole = end - at == HEADER
+
+        def waits(why: str) -> tuple[int, str]:
+            return at, why if whole else ""
+
+        tag, cursor = varint(held, at, end)
+        if cursor == at:
+            return waits("Failed to parse tag")
+        kind = tag & 7
+        if kind in FIXED:
+            cursor += FIXED[kind]
+            return (cursor if cursor <= available else at), ""
+        if kind not in {VARINT, LENGTH}:
+            return at, "Unknown field type"
+        value, behind = varint(held, cursor, end)
+        if behind == cursor:
+            if kind == VARINT:
+                return waits("Failed to skip varint")
+            return waits("Failed to parse TracePacket size")
+        if kind == VARINT:
+            return behind, ""
+        if behind + value > available:
+            return at, ""
+        if tag == PACKET and not well_formed(held, behind, behind + value):
+            return at, "Failed to parse proto packet fully; the trace is probably corrupt."
+        return behind + value, ""
