@@ -28,6 +28,7 @@ from fxframework.cli.session import Session
 from fxframework.errors import FRAMEWORK_RULES, Catalogue
 from fxframework.host import GROUP, Host
 from fxframework.io.sink import Sink
+from fxframework.registry import Reference
 from fxframework.model.diagnostics import Diagnostics
 from fxframework.model.schema import STANDARD_TABLES, Column, TableSchema
 from fxframework.registry import LIMIT_OPTIONS, Option, parse_options
@@ -493,6 +494,23 @@ def divergence_table() -> str:
     return table(("name", "Perfetto", "ours", "why"), rows)
 
 
+# --- Reference readers ---------------------------------------------------------------------------
+
+
+def quirk_table(reference: Reference) -> str:
+    """All that a reference reader refuses, drops or misreads."""
+    rows = [
+        (
+            f"`{one.key}`",
+            one.effect.value,
+            cell(one.title),
+            f"`{one.counter}`" if one.counter else "–",
+        )
+        for one in reference.quirks()
+    ]
+    return table(("key", "effect", "what it does", "its counter"), rows)
+
+
 # --- Pages ---------------------------------------------------------------------------------------
 
 
@@ -519,6 +537,9 @@ def parts() -> dict[str, Callable[[], str]]:
             if other == format
             else f"The catalogue is that of [`{other}`]({other}.md#findings).\n"
         )
+    for reader in host.readers.values():
+        for one in reader.references:
+            made[f"quirks {reader.format} {one.name}"] = lambda one=one: quirk_table(one)  # type: ignore[misc]
     for format in host.readers:
         made[f"tables {format}"] = lambda format=format: tables_of(  # type: ignore[misc]
             schemas(host, format)
