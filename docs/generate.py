@@ -28,10 +28,9 @@ from fxframework.cli.session import Session
 from fxframework.errors import FRAMEWORK_RULES, Catalogue
 from fxframework.host import GROUP, Host
 from fxframework.io.sink import Sink
-from fxframework.registry import Reference
 from fxframework.model.diagnostics import Diagnostics
 from fxframework.model.schema import STANDARD_TABLES, Column, TableSchema
-from fxframework.registry import LIMIT_OPTIONS, Option, parse_options
+from fxframework.registry import LIMIT_OPTIONS, Option, Reference, parse_options
 
 __all__ = ["DOCS", "bundled", "commands", "filled", "hooks", "main", "pages", "parts"]
 
