@@ -30,6 +30,7 @@ JSON_QUERIES = {
         join process p using (upid)""",
     "processes": compare.QUERIES["processes"],
     "threads": compare.QUERIES["threads"],
+    "sched": compare.QUERIES["sched"],
 }
 
 generated = settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -62,6 +63,7 @@ def seen(perfetto: Perfetto, trace: bytes) -> dict[str, Counter[Any]]:
         "paths": Counter(),
         "instants": Counter(),
         "async": Counter(),
+        "sched": Counter(),
     }
     for row in rows["slices"]:
         what = (row["ts"], row["dur"], row["name"], row["category"] or "")
@@ -79,7 +81,17 @@ def seen(perfetto: Perfetto, trace: bytes) -> dict[str, Counter[Any]]:
         (row["pid"], row["ts"], f"{float(row['value']):.12g}") for row in rows["counters"]
     )
     view["processes"] = Counter(row["pid"] for row in rows["processes"])
-    view["threads"] = Counter(row["tid"] for row in rows["threads"])
+    view["threads"] = Counter(
+        row["tid"]
+        for row in rows["threads"]
+        if row["name"] not in {"swapper", f"Thread\N{NO-BREAK SPACE}{row['tid']}"}
+    )
+    for row in rows["sched"]:
+        if row["tid"]:  # a CPU that idles runs a thread 0 in ftrace alone
+            ended = row["end_state"] or "R"
+            view["sched"][
+                row["cpu"], row["ts"], row["dur"], row["tid"], row["priority"], ended
+            ] += 1
     return view
 
 

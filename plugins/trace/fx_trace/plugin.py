@@ -194,12 +194,21 @@ def fx_writers() -> Iterable[Writer]:
 def fx_exporters() -> Iterable[Exporter]:
     """Text for people, and Chrome JSON, of everything that has the tables of a trace."""
     exporters = (
-        ("text", "one line per record", ".txt", lazy("fx_trace.export.text:open_text")),
+        ("text", "one line per record", ".txt", lazy("fx_trace.export.text:open_text"), ()),
         (
             "json",
             "Chrome JSON, as trace2json writes it",
             ".json",
             lazy("fx_trace.export.chrome_json:open_json"),
+            (
+                Option(
+                    name="sched",
+                    type=str,
+                    default="both",
+                    help="context switches for whom: fuchsia (an object, as trace2json has it), "
+                    "ftrace (lines that Perfetto reads), or both",
+                ),
+            ),
         ),
     )
     blobs = Exporter(
@@ -220,8 +229,15 @@ def fx_exporters() -> Iterable[Exporter]:
     )
     return [
         *(
-            Exporter(name=name, title=title, accepts=format, suffixes=(suffix,), open=opened)
-            for name, title, suffix, opened in exporters
+            Exporter(
+                name=name,
+                title=title,
+                accepts=format,
+                suffixes=(suffix,),
+                open=opened,
+                options=options,
+            )
+            for name, title, suffix, opened, options in exporters
             for format in FORMATS
         ),
         blobs,

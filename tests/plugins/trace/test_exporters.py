@@ -18,7 +18,7 @@ import fxframework as fxf
 from fx_trace import layout
 from fx_trace.export import blobs, chrome_json, text, time_order, windows
 from fx_trace.read.decoder import RecordEncoder
-from fxframework.errors import WriteRefusedError
+from fxframework.errors import UsageError, WriteRefusedError
 from fxframework.io.sink import Sink
 from fxframework.model.capture import Capture
 
@@ -581,3 +581,64 @@ def test_memory_does_not_grow_with_what_a_text_multiplies() -> None:
     with fxf.open(data, format="trace") as capture:
         largest = max(map(len, capture.records_json()))
     assert largest < 8 << 20
+
+
+# --- Context switches in Chrome JSON -------------------------------------------------------------
+
+
+def switches() -> bytes:
+    """A switch from a named thread to one without a name, and a wakeup."""
+    name = "a b=\n\tc"
+    return trace(
+        {"record": "kernel_object", "object_type": 2, "koid": 1001, "name": name,
+         "args": [{"name": "process", "type": "koid", "value": 1000}]},
+        {"record": "scheduling", "kind": "context_switch", "cpu": 5, "timestamp": 1_000_000_007,
+         "outgoing_state": 3, "outgoing_tid": 1001, "incoming_tid": 1002, "args": []},
+        {"record": "scheduling", "kind": "thread_wakeup", "cpu": 5, "timestamp": 1_000_000_009,
+         "waking_tid": 1001, "args": []},
+    )  # fmt: skip
+
+
+def as_json(form: str) -> tuple[bytes, Mapping[str, int]]:
+    sink = Sink.memory()
+    with fxf.open(switches(), format="trace") as capture:
+        session = chrome_json.open_json(sink, {"sched": form})
+        session.write(capture)
+        return sink.getvalue(), session.close()
+
+
+def test_switches_for_perfetto_are_lines_of_ftrace() -> None:
+    document = json.loads(as_json("ftrace")[0])
+    name = "a b=\n\tc".replace("=", "_")
+    for blank in " \n\t":
+        name = name.replace(blank, "\N{NO-BREAK SPACE}")
+    other = "Thread\N{NO-BREAK SPACE}1002"
+    head, switch, wakeup = document["systemTraceEvents"].splitlines()
+    assert head == "# tracer: nop"
+    assert switch == (
+        f"{name}-1001 (1000) [005] .... 1.000000007: sched_switch: prev_comm={name} "
+        f"prev_pid=1001 prev_prio=0 prev_state=S ==> next_comm={other} next_pid=1002 next_prio=0"
+    )
+    assert wakeup == (
+        f"<...>-0 (-----) [005] .... 1.000000009: sched_waking: comm={name} pid=1001 prio=0 "
+        "target_cpu=005"
+    )
+
+
+def test_switches_for_both_keep_what_other_parsers_take() -> None:
+    both, fuchsia = (json.loads(as_json(form)[0]) for form in ("both", "fuchsia"))
+    assert both == fuchsia
+    assert [each["ph"] for each in both["systemTraceEvents"]["events"]] == ["t", "k", "w"]
+    assert b"# tracer" in as_json("both")[0]
+    assert b"# tracer" not in as_json("fuchsia")[0]
+
+
+def test_a_capture_without_switches_has_one_member_of_that_name() -> None:
+    output, _ = export("json", trace(event("instant", 1, "a")))
+    assert b'"systemTraceEvents"' not in output
+    assert json.loads(output)["systemTraceEvents"] == {"type": "fuchsia", "events": []}
+
+
+def test_an_unknown_form_of_switches_is_refused() -> None:
+    with pytest.raises(UsageError, match="did you mean 'ftrace'"):
+        as_json("ftrase")

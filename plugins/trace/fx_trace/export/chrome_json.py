@@ -24,10 +24,11 @@ from fx_trace.export.first_pass import (
     refusal,
 )
 from fx_trace.export.json_text import json_string
+from fx_trace.export.sched_text import HEADER, SchedText
 from fx_trace.export.time_order import InTime
 from fx_trace.export.windows import Members, by_offset, last_offset, windows
 from fx_trace.layout import ArgType, BlobType
-from fxframework.errors import WriteRefusedError
+from fxframework.errors import UsageError, WriteRefusedError, did_you_mean
 from fxframework.io.sink import Sink
 from fxframework.model.capture import Capture
 from fxframework.model.schema import TABLE_CODES
@@ -53,17 +54,28 @@ FIDL_CATEGORY = "fidl:blob"
 
 
 def open_json(sink: Sink, options: Mapping[str, Any]) -> ExportSession:
-    """Open the exporter `json`."""
-    del options
-    return _JsonExport(sink)
+    """Open the exporter `json`. Raises UsageError for an unknown form of ``sched``."""
+    form = options.get("sched", SCHED_FORMS[0])
+    if form not in SCHED_FORMS:
+        raise UsageError(
+            f"unknown form of context switches: sched={form!r}{did_you_mean(form, SCHED_FORMS)}",
+            remedy=f"use one of {', '.join(SCHED_FORMS)}",
+        )
+    return _JsonExport(sink, form)
+
+
+SCHED_FORMS = ("both", "fuchsia", "ftrace")
+"""Who can read the context switches: Fuchsia's tools, Perfetto, or both."""
 
 
 SYSTEM_KEY = r"systemTrac\u0065Events"
 """``systemTraceEvents``, as every JSON parser reads it.
 
-Perfetto looks for the plain spelling, expects a string behind it, and refuses the whole file for
-the object that Fuchsia's tools write and read. Spelled with an escape it passes over it.
+Perfetto looks for the plain spelling, expects lines of ftrace in a string behind it, and refuses
+the whole file for the object that Fuchsia's tools write and read. It passes over a spelling with an
+escape. Of the two members, which then have one name, other parsers take the last: the object.
 """
+FTRACE_KEY = "systemTraceEvents"
 _PHASES = ("s", "t", "f")
 _SCOPE_LETTERS = {0: "t", 1: "p", 2: "g"}
 
@@ -191,8 +203,9 @@ class _JsonExport:
     that is not in its slice, so that a reader who sorts by time, stably, nests as the tables do.
     """
 
-    def __init__(self, sink: Sink) -> None:
+    def __init__(self, sink: Sink, sched: str) -> None:
         self._sink = sink
+        self._sched = sched
         self._used = False
         self._comma = ""
         self._dropped: Counter[str] = Counter()
@@ -230,13 +243,11 @@ class _JsonExport:
                 ordered.add(*events.window(window), survey.earliest_after(last_offset(window)))
         self._put(events.rest())
         self._put(self._fidl_blobs(capture))
-        self._sink.write(b'],"' + SYSTEM_KEY.encode() + b'":{"type":"fuchsia","events":[')
-        self._comma = ""
-        self._put(names.system())
-        for window in windows(capture, ("sched", "args")):
-            if "sched" in window:
-                self._put(_sched_json(window["sched"], window.get("args"), cast, arguments))
-        self._sink.write(b"]}")
+        self._sink.write(b"]")
+        if self._sched != "fuchsia":
+            self._put_ftrace(capture, SchedText(cast, names))
+        if self._sched != "ftrace":
+            self._put_system(capture, cast, names, arguments)
         branches = self._last_branches(capture)
         if branches:
             self._sink.write(b',"lastBranch":' + orjson.dumps({"records": branches}))
@@ -252,6 +263,29 @@ class _JsonExport:
         if items:
             self._sink.write((self._comma + ",\n".join(items)).encode())
             self._comma = ",\n"
+
+    def _put_ftrace(self, capture: Capture, text: SchedText) -> None:
+        """Context switches for Perfetto, where there are any."""
+        head = f',"{FTRACE_KEY}":"{json_string(HEADER)[1:-1]}'
+        for batch in capture.batches("sched"):
+            lines = json_string("".join(text.lines(batch)))[1:-1]
+            self._sink.write((head + lines).encode())
+            head = ""
+        if not head:
+            self._sink.write(b'"')
+        self._dropped["context switches before time 0, for Perfetto"] = text.left_out
+
+    def _put_system(
+        self, capture: Capture, cast: ThreadNames, names: KernelNames, arguments: _JsonArgs
+    ) -> None:
+        """Names and context switches for Fuchsia's tools."""
+        self._sink.write(b',"' + SYSTEM_KEY.encode() + b'":{"type":"fuchsia","events":[')
+        self._comma = ""
+        self._put(names.system())
+        for window in windows(capture, ("sched", "args")):
+            if "sched" in window:
+                self._put(_sched_json(window["sched"], window.get("args"), cast, arguments))
+        self._sink.write(b"]}")
 
     def _fidl_blobs(self, capture: Capture) -> list[str]:
         """Large blobs that carry FIDL messages: the only ones that trace2json writes."""

@@ -1,0 +1,72 @@
+"""Context switches and wakeups as lines of ftrace, which Perfetto reads within Chrome JSON."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+import numpy as np
+
+from fx_trace.export.first_pass import KernelNames, ThreadNames
+from fx_trace.layout import SchedulingType
+from fxframework.model.table import Table
+
+__all__ = ["HEADER", "SchedText"]
+
+HEADER = "# tracer: nop\n"
+"""The first line, by which Perfetto recognises the text."""
+STATES = {2: "T", 3: "S", 4: "Z", 5: "X"}
+"""ftrace's letters for the states of a thread that is switched out; others are runnable."""
+RUNNABLE = "R"
+SECOND = 1_000_000_000
+UNFIT = re.compile(r"[\s\x00-\x1f\x7f]")
+"""Characters that would end a name within a line."""
+SPACE = "\N{NO-BREAK SPACE}"
+TID_BITS = 0xFFFF_FFFF
+"""Of an id, what Perfetto keeps."""
+
+
+class SchedText:
+    """Lines of ftrace of the rows of ``sched``; ``left_out`` counts those without a line."""
+
+    def __init__(self, cast: ThreadNames, names: KernelNames) -> None:
+        self.left_out = 0
+        """Rows before time 0, which ftrace cannot express."""
+        self._tids = {thread: tid & TID_BITS for thread, tid in cast.tids.items()}
+        self._pids = {thread: pid & TID_BITS for thread, pid in cast.pids.items()}
+        self._comms = {
+            thread: _comm(names.threads.get((cast.pids[thread], tid)) or cast.thread_names[thread],
+                          tid)
+            for thread, tid in cast.tids.items()
+        }  # fmt: skip
+
+    def lines(self, sched: Table) -> Iterable[str]:
+        """A line for each switch and wakeup, with its end."""
+        columns = ("ts", "cpu", "kind", "prev", "next", "prev_state", "prev_priority",
+                   "next_priority")  # fmt: skip
+        sound = sched.array("ts") >= 0
+        self.left_out += int(np.count_nonzero(~sound))
+        rows = zip(*(sched.array(name)[sound].tolist() for name in columns), strict=True)
+        comms, tids, pids = self._comms, self._tids, self._pids
+        for ts, cpu, kind, before, after, state, left, entered in rows:
+            when = f"[{cpu:03d}] .... {ts // SECOND}.{ts % SECOND:09d}"
+            rank = max(entered, 0)
+            if kind == SchedulingType.THREAD_WAKEUP:
+                # Who wakes it is not recorded.
+                yield (
+                    f"<...>-0 (-----) {when}: sched_waking: comm={comms[after]} "
+                    f"pid={tids[after]} prio={rank} target_cpu={cpu:03d}\n"
+                )
+            else:
+                yield (
+                    f"{comms[before]}-{tids[before]} ({pids[before] or '-----'}) {when}: "
+                    f"sched_switch: prev_comm={comms[before]} prev_pid={tids[before]} "
+                    f"prev_prio={max(left, 0)} prev_state={STATES.get(state, RUNNABLE)} ==> "
+                    f"next_comm={comms[after]} next_pid={tids[after]} next_prio={rank}\n"
+                )
+
+
+def _comm(name: str | None, tid: int) -> str:
+    """A name as ftrace's lines can have it: without blanks and equal signs, and not empty."""
+    text = UNFIT.sub(SPACE, name or ("swapper" if not tid else f"Thread {tid}"))
+    return text.replace("=", "_")
