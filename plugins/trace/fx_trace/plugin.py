@@ -205,7 +205,7 @@ def fx_exporters() -> Iterable[Exporter]:
                     name="sched",
                     type=str,
                     default="both",
-                    help="context switches for whom: fuchsia (an object, as trace2json has it), "
+                    help="context switches for whom: fuchsia (an object, as in trace2json), "
                     "ftrace (lines that Perfetto reads), or both",
                 ),
             ),
