@@ -1,0 +1,1 @@
+"""Chrome trace JSON as an input format of fxframework."""

@@ -1,0 +1,1 @@
+"""Reading: bytes of JSON to records and tables."""

@@ -1,0 +1,240 @@
+"""First pass: what one reading of the whole file finds, and the same stretches once more."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any
+
+import attrs
+import numpy as np
+from numpy.typing import NDArray
+
+from fx_chrome_json.read.match import enclose, next_slices, pair
+from fx_chrome_json.read.parse import parse
+from fx_chrome_json.read.rows import ASYNC, COMPLETE, Interpreter, Raw
+from fx_chrome_json.read.scan import Chunk, Part, Scanner
+from fx_chrome_json.read.tables import SCHEMAS
+from fxframework.io.limits import Limits
+from fxframework.io.source import Source
+from fxframework.kit.scanned import FirstPass
+from fxframework.model.clock import NS_MAX
+from fxframework.model.strings import StringPool
+
+__all__ = ["ChromePass", "Stage"]
+
+I64 = NDArray[np.int64]
+MATCHED = {
+    "slices": ("offset", "ts", "dur", "thread", "kind", "name", "id"),
+    "ends": ("offset", "ts", "thread", "kind", "name", "id"),
+    "flows": ("ts", "thread", "next"),
+}
+"""Columns that are kept of the whole file to find what belongs to what."""
+SHOWN = 1 << 10
+"""Bytes of a member of the document that the summary shows."""
+RELEASED = 1 << 24
+"""Bytes that are read before their pages are released."""
+
+
+@attrs.frozen
+class Stage:
+    """The rows of some chunks that follow each other."""
+
+    first: dict[str, int]
+    """Number of the first row of each table."""
+    tables: dict[str, Raw]
+    chunks: list[tuple[Chunk, dict[str, int]]]
+    """The chunks, each with the number of its first row of each table."""
+
+
+class ChromePass(FirstPass[Stage]):
+    """Counts, threads, findings, and what belongs to what."""
+
+    def __init__(self, source: Source, strings: StringPool, limits: Limits, *, whole: bool) -> None:
+        self._source = source
+        self._limits = limits
+        self._kinds: Counter[str] = Counter()
+        self._rows: Counter[str] = Counter(dict.fromkeys((*SCHEMAS, "ends"), 0))
+        self._times: tuple[int, int] | None = None
+        self.found: list[tuple[str, str, int]] = []
+        """Findings that are listed: code, detail, offset."""
+        self.counts: Counter[str] = Counter()
+        """Findings by code, listed or not."""
+        self.members: dict[str, Any] = {}
+        """Small members of the document beside the events, by key."""
+        self.interpreter = Interpreter(strings, limits.max_string, self._note)
+        stages = []
+        for stage in self._read(count=True):
+            kept = MATCHED if not whole else {name: tuple(raw) for name, raw in stage.tables.items()}
+            raws = {name: {key: stage.tables[name][key] for key in kept[name]} for name in kept}
+            stages.append((raws, stage.chunks))
+        tables = {
+            name: {
+                key: np.concatenate([raws[name][key] for raws, _ in stages])
+                for key in stages[0][0][name]
+            }
+            for name in (stages[0][0] if stages else ())
+        }
+        chunks = [chunk for _, each in stages for chunk in each]
+        stages.clear()
+        self._match(tables)
+        self._rows["processes"] = len(self.interpreter.people.processes)
+        self._rows["threads"] = len(self.interpreter.people.pids)
+        self.interpreter.report = _ignore
+        if whole:
+            self.whole = Stage(dict.fromkeys(self._rows, 0), tables, chunks)
+
+    def stages(self) -> Iterator[Stage]:
+        """The file once more, a chunk at a time."""
+        return self._read(count=False)
+
+    def arguments(self, stage: Stage) -> Raw:
+        """The raw columns of the arguments in a stage."""
+        made = []
+        data = memoryview(self._source.data)
+        for chunk, first in stage.chunks:
+            parsed = parse(data, chunk, _ignore)
+            args = self.interpreter.arguments(
+                parsed, data, first, self.begins, system=chunk.system
+            )
+            made.append(args)
+        if not made:
+            return {}
+        return {name: np.concatenate([raw[name] for raw in made]) for name in made[0]}
+
+    def _read(self, *, count: bool) -> Iterator[Stage]:
+        data = memoryview(self._source.data)
+        scanner = Scanner(self._source.data, self._limits.max_record)
+        report = self._note if count else _ignore
+        first: Counter[str] = Counter(dict.fromkeys((*SCHEMAS, "ends"), 0))
+        released = 0
+        for piece in scanner.pieces():
+            if isinstance(piece, Part):
+                if count:
+                    self._part(piece, data)
+                continue
+            parsed = parse(data, piece, report)
+            rows = self.interpreter.rows(parsed, data, system=piece.system)
+            if count:
+                self._kinds += rows.kinds
+                if parsed.tiles is not None:
+                    self._kinds["damaged"] += sum(event is None for *_, event in parsed.tiles)
+                self._stretch_times(rows.tables)
+            here = dict(first)
+            yield Stage(here, rows.tables, [(piece, here)])
+            for name, raw in rows.tables.items():
+                first[name] += raw["offset"].size
+            first["args"] += rows.args
+            if piece.stop - released > RELEASED:
+                self._source.release(released, piece.stop)
+                released = piece.stop
+        if count:
+            self._rows.update(first)
+            if scanner.unclosed:
+                report("CHJ0108", "", self._source.size)
+
+    def _part(self, part: Part, data: memoryview) -> None:
+        self._kinds[part.kind] += 1
+        if part.code:
+            self._note(part.code, "", part.start)
+        start, stop = part.value
+        if stop - start > SHOWN:
+            self.members[part.key] = f"{stop - start} bytes"
+        elif stop > start:
+            try:
+                self.members[part.key] = json.loads(bytes(data[start:stop]), parse_constant=str)
+            except (ValueError, RecursionError):
+                self._note("CHJ0102", f"the member {part.key!a:.40} is not JSON", part.start)
+
+    def _stretch_times(self, tables: dict[str, Raw]) -> None:
+        for name, raw in tables.items():
+            if name != "ends" and raw["ts"].size:
+                low, high = self._times or (NS_MAX, -NS_MAX - 1)
+                self._times = min(low, int(raw["ts"].min())), max(high, int(raw["ts"].max()))
+
+    def _note(self, code: str, detail: str, offset: int) -> None:
+        self.counts[code] += 1
+        if not self._limits.max_findings or self.counts[code] <= self._limits.max_findings:
+            self.found.append((code, detail, offset))
+
+    # --- What belongs to what --------------------------------------------------------------------
+
+    def _match(self, tables: dict[str, Raw]) -> None:
+        """Pair begins and ends, nest slices, and find the slices of flows."""
+        none = {key: np.zeros(0, np.int64) for key in ("offset", "ts", "dur", "kind", "id")}
+        none |= {key: np.zeros(0, np.int32) for key in ("thread", "name", "next")}
+        slices, ends, flows = (tables.get(name, none) for name in ("slices", "ends", "flows"))
+        count = slices["ts"].size
+        groups = self._groups(slices, ends)
+        self.dur: I64 = slices["dur"].copy()
+        """Length of each slice, -1 where it has no end."""
+        self.begins: I64 = np.full(ends["ts"].size, -1, np.int64)
+        """The slice that each end closes, -1 for none."""
+        begun = np.flatnonzero(slices["kind"] != COMPLETE)
+        if begun.size or self.begins.size:
+            offsets = np.concatenate((slices["offset"][begun], ends["offset"]))
+            order = np.argsort(offsets)
+            number = np.concatenate((begun, np.arange(self.begins.size) + count))[order]
+            both = {
+                key: np.concatenate((slices[key][begun], ends[key]))[order]
+                for key in ("ts", "name")
+            }
+            partner = pair(groups[number], both["ts"], number < count, both["name"])
+            closed = np.flatnonzero((number < count) & (partner >= 0))
+            length = both["ts"][partner[closed]] - both["ts"][closed]
+            self.dur[number[closed]] = np.maximum(length, 0)
+            self.begins[number[partner[closed]] - count] = number[closed]
+        self.open_offsets: I64 = slices["offset"][(self.dur < 0) & (slices["kind"] != COMPLETE)]
+        """Offsets of begins without an end."""
+        self.lone_offsets: I64 = ends["offset"][self.begins < 0]
+        """Offsets of ends without a begin."""
+        until = np.where(self.dur < 0, NS_MAX, slices["ts"] + np.maximum(self.dur, 0))
+        until[(self.dur < 0) & (slices["kind"] == COMPLETE)] = slices["ts"][
+            (self.dur < 0) & (slices["kind"] == COMPLETE)
+        ]
+        threads = flows["thread"].astype(np.int64)
+        where = (groups[:count], slices["ts"], until, threads, flows["ts"])
+        self.depth, self.parent, self.flow_slices = enclose(*where)
+        later = np.flatnonzero(flows["next"])
+        if later.size:
+            self.flow_slices[later] = next_slices(*where[:3], threads[later], flows["ts"][later])
+        if self._limits.max_depth:
+            np.minimum(self.depth, self._limits.max_depth, out=self.depth)
+
+    @staticmethod
+    def _groups(slices: Raw, ends: Raw) -> I64:
+        """What nests together: slices of a thread, or asynchronous ones of an id."""
+        groups = np.concatenate((slices["thread"], ends["thread"])).astype(np.int64)
+        kinds = np.concatenate((slices["kind"], ends["kind"]))
+        chosen = np.flatnonzero(kinds == ASYNC)
+        if chosen.size:
+            ids = np.concatenate((slices["id"], ends["id"]))[chosen]
+            groups[chosen] = -1 - np.unique(ids, return_inverse=True)[1].reshape(-1)
+        return groups
+
+    # --- What every first pass says --------------------------------------------------------------
+
+    @property
+    def records(self) -> int:
+        """Records in the file."""
+        return self._kinds.total()
+
+    @property
+    def kinds(self) -> dict[str, int]:
+        """Records of each kind."""
+        return {kind: count for kind, count in self._kinds.items() if count}
+
+    @property
+    def rows(self) -> dict[str, int]:
+        """Rows of each table."""
+        return {name: self._rows[name] for name in SCHEMAS}
+
+    @property
+    def range(self) -> tuple[int | None, int | None]:
+        """The first and the last time."""
+        return self._times or (None, None)
+
+
+def _ignore(code: str, detail: str, offset: int) -> None:
+    """Findings of a second reading, which the first one reported."""

@@ -1,0 +1,166 @@
+"""Reader: a trace of JSON as a capture."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from fx_chrome_json.layout import KINDS
+from fx_chrome_json.read.arguments import argument_columns
+from fx_chrome_json.read.first_pass import ChromePass, Stage
+from fx_chrome_json.read.parse import Event, parse
+from fx_chrome_json.read.records import TraceRecord
+from fx_chrome_json.read.scan import Part, Scanner
+from fx_chrome_json.read.tables import SCHEMAS, STREAMED
+from fx_chrome_json.rules import RULES
+from fxframework.io.source import Source
+from fxframework.kit.scanned import Columns, ScannedCapture, Stretch
+from fxframework.model.capture import OpenRequest
+from fxframework.model.table import Table
+
+__all__ = ["ChromeCapture", "open_chrome"]
+
+KEPT_WHOLE = 1 << 26
+"""Files up to this many bytes are kept as columns, larger ones are read again for each table."""
+BASE_TIME = "baseTimeNanoseconds"
+"""Member of the document: nanoseconds from the Unix epoch to time 0."""
+
+
+def open_chrome(source: Source, request: OpenRequest) -> ChromeCapture:
+    """Open a trace of JSON. Nothing is read yet."""
+    return ChromeCapture(source, request)
+
+
+class ChromeCapture(ScannedCapture[ChromePass, Stage]):
+    """A trace in the Trace Event Format: an array of events, or an object that has one."""
+
+    format = "chrome-json"
+    rules = RULES
+    schemas = SCHEMAS
+    streamed = STREAMED
+    code_prefix = "CHJ"
+
+    @property
+    def fits_memory(self) -> bool:
+        """Whether the columns are kept where nobody asked for whole tables."""
+        return self.source.size <= KEPT_WHOLE and super().fits_memory
+
+    @property
+    def utc_offset_ns(self) -> int | None:
+        """What the document says of its time 0."""
+        base = self.first_pass(whole=False).members.get(BASE_TIME)
+        return base if type(base) is int else None
+
+    def records(self) -> Iterator[TraceRecord]:
+        """Every event with the separator behind it, and what is between and around them."""
+        found = self.record_diagnostics
+
+        def report(code: str, detail: str, offset: int) -> None:
+            if found is not None:
+                found.add(code, detail, offset=offset)
+
+        data = memoryview(self.source.data)
+        for piece in Scanner(self.source.data, self.request.limits.max_record).pieces():
+            if isinstance(piece, Part):
+                if piece.code:
+                    report(piece.code, "", piece.start)
+                yield TraceRecord(piece.kind, piece.start, bytes(data[piece.start : piece.stop]))
+                continue
+            parsed = parse(data, piece, report)
+            tiles = parsed.tiles
+            if tiles is None:
+                begins = piece.starts.tolist()
+                tiles = list(zip(begins, [*begins[1:], piece.stop], parsed.events, strict=True))
+            for start, stop, event in tiles:
+                yield TraceRecord(_kind(event), start, bytes(data[start:stop]))
+
+    # --- What a scanned capture asks for -----------------------------------------------------------
+
+    def _run_pass(self, *, whole: bool) -> ChromePass:
+        return ChromePass(self.source, self.strings, self.request.limits, whole=whole)
+
+    def _parts(self, passed: ChromePass) -> Iterator[Stage]:
+        return passed.stages()
+
+    def _report(self, passed: ChromePass) -> None:
+        listed: dict[str, int] = {}
+        for code, detail, offset in passed.found:
+            listed[code] = listed.get(code, 0) + 1
+            self.diagnostics.add(code, detail, offset=offset)
+        for code, count in passed.counts.items():
+            self.report_more(code, count, listed.get(code, 0))
+        self.report_offsets("CHJ0201", passed.lone_offsets)
+        self.report_offsets("CHJ0202", passed.open_offsets)
+
+    def _batches(self, name: str, rows: int) -> Iterator[Table]:
+        """As any scanned capture's, but a chunk without rows of the table gives no batch."""
+        return (batch for batch in super()._batches(name, rows) if len(batch))
+
+    def _stretch(self, name: str, passed: ChromePass, part: Stage) -> Stretch:
+        first = part.first[name]
+        if name == "args":
+            raw = passed.arguments(part)
+            if not raw:
+                return Stretch(first, 0, self._no_columns(name))
+            return Stretch(first, raw["offset"].size, argument_columns(raw))
+        if name not in part.tables:
+            return Stretch(first, 0, self._no_columns(name))
+        columns: Columns = dict(part.tables[name])
+        count = part.tables[name]["offset"].size
+        mine = slice(first, first + count)
+        if name != "chrome_events":
+            columns["ticks"] = part.tables[name]["ts"].view(np.uint64)
+        if name == "slices":
+            columns |= {
+                "dur": passed.dur[mine],
+                "depth": passed.depth[mine],
+                "parent": passed.parent[mine],
+            }
+        elif name == "flows":
+            del columns["next"]
+            columns["slice"] = passed.flow_slices[mine]
+        elif name == "sched":
+            for column in ("thread", "category", "name"):
+                del columns[column]
+        return Stretch(first, count, columns)
+
+    def _no_columns(self, name: str) -> Columns:
+        empty = Table.of(self.schemas[name], self.strings)
+        return {column: empty[column] for column in empty.columns if column != "row"}
+
+    def _small(self, name: str, passed: ChromePass) -> Columns:
+        people = passed.interpreter.people
+        if name == "threads":
+            ids = range(len(people.pids))
+            return {
+                "offset": np.array(people.offsets, np.int64),
+                "id": np.arange(len(ids), dtype=np.int32),
+                "pid": np.array(people.pids, np.uint64),
+                "tid": np.array(people.tids, np.uint64),
+                "name": np.array([people.names.get(id, -1) for id in ids], np.int32),
+                "chrome_sort_index": np.array(
+                    [people.sort_index.get(id, 0) for id in ids], np.int32
+                ),
+            }
+        known = list(people.processes.values())
+        return {
+            "pid": np.array(list(people.processes), np.uint64),
+            "offset": np.array([each[0] for each in known], np.int64),
+            "name": np.array([each[1] for each in known], np.int32),
+            "chrome_sort_index": np.array([each[2] for each in known], np.int32),
+            "chrome_labels": np.array([each[3] for each in known], np.int32),
+        }
+
+    def _facts(self, passed: ChromePass) -> dict[str, Any]:
+        """The members of the document beside its events."""
+        return {"document": passed.members} if passed.members else {}
+
+
+def _kind(event: Event | None) -> str:
+    """The kind of the record of an event, None of what is damaged."""
+    if event is None:
+        return "damaged"
+    letter = event.get("ph")
+    return KINDS.get(letter, "event") if isinstance(letter, str) else "event"

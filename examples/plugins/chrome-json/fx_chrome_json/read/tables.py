@@ -1,0 +1,44 @@
+"""Tables: the schemas of a trace of JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from fxframework.model.schema import (
+    CATEGORY,
+    NAME,
+    STANDARD_TABLES,
+    THREAD,
+    TS,
+    Column,
+    TableSchema,
+)
+
+__all__ = ["SCHEMAS", "STREAMED"]
+
+EVENTS = TableSchema(
+    "chrome_events",
+    "an event whose phase has no standard table, such as a snapshot of an object",
+    (
+        TS,
+        THREAD,
+        CATEGORY,
+        NAME,
+        Column("phase", "code", "the phase, a letter"),
+        Column("id", "u8", "id of the object; 0 not given"),
+        Column("text", "bytes", "place of the event's JSON in the source"),
+    ),
+)
+SORT = Column("chrome_sort_index", "i4", "where a viewer shows it; 0 not given")
+LABELS = Column("chrome_labels", "code", "labels")
+SCHEMAS: Mapping[str, TableSchema] = {
+    "processes": STANDARD_TABLES["processes"].extended(SORT, LABELS),
+    "threads": STANDARD_TABLES["threads"].extended(SORT),
+    **{
+        name: STANDARD_TABLES[name]
+        for name in ("slices", "instants", "counters", "flows", "sched", "args")
+    },
+    "chrome_events": EVENTS,
+}
+STREAMED = frozenset(SCHEMAS) - {"processes", "threads"}
+"""Tables with a row for each event of a kind."""

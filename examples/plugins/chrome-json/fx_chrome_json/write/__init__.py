@@ -1,0 +1,1 @@
+"""Writing: records to the bytes that they came from."""
