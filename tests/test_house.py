@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
-CODE = ("fxframework", "plugins", "emulator")
+CODE = ("fxframework", "plugins", "emulator", "examples/plugins")
 SHIPPED = (*CODE, "docs", "examples", "README.md", "CONTRIBUTING.md")
 KERNELS = {"kernels", "match", "pack", "scan", "selection"}
 MODULE_LINES, FUNCTION_LINES, PARAMETERS = 900, 130, 10

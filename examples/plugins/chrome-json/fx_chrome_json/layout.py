@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["ASYNC_INSTANT", "KINDS", "NUMBERS", "STRUCTURE", "Phase"]
+__all__ = ["ASYNC_INSTANT", "KINDS", "NUMBERS", "Phase"]
 
 import enum
 
@@ -65,5 +65,3 @@ NUMBERS: dict[str, int] = {letter: int(phase) for letter, (phase, _) in _LETTERS
 """Phases by their letter. `k` and `w` are only known within ``systemTraceEvents``."""
 KINDS: dict[str, str] = {letter: kind for letter, (_, kind) in _LETTERS.items()}
 """Kinds of records by the letter of the phase."""
-STRUCTURE = ("header", "member", "close", "event", "damaged")
-"""Kinds of records that are no event, and of events of unknown phases."""

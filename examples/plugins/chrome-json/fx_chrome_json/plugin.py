@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from fxframework import hookimpl
 from fxframework.errors import Catalogue
-from fxframework.registry import Confidence, Probe, Reader, Writer, lazy
+from fxframework.registry import Confidence, Probe, Reader, lazy
 
 
 def _rules() -> Catalogue:
@@ -28,22 +28,9 @@ def fx_readers() -> Iterable[Reader]:
         Reader(
             format="chrome-json",
             title="Chrome trace JSON (Trace Event Format)",
-            suffixes=(".json", ".chrome.json", ".trace.json"),
+            suffixes=(".json",),
             sniff=_sniff,
             open=lazy("fx_chrome_json.read.reader:open_chrome"),
             rules=_rules,
-        )
-    ]
-
-
-@hookimpl
-def fx_writers() -> Iterable[Writer]:
-    """Records of traces of JSON, as they were."""
-    return [
-        Writer(
-            format="chrome-json",
-            title="Chrome trace JSON, record by record",
-            suffixes=(".chrome.json",),
-            open=lazy("fx_chrome_json.write.writer:RecordsWriter"),
         )
     ]

@@ -11,7 +11,13 @@ _LOSS, _WARNING, _INFO = Severity.DATA_LOSS, Severity.WARNING, Severity.INFO
 
 
 def _rule(
-    number: str, severity: Severity, title: str, rule: str, section: str, ours: str, remedy: str = ""
+    number: str,
+    severity: Severity,
+    title: str,
+    rule: str,
+    section: str,
+    ours: str,
+    remedy: str = "",
 ) -> Rule:
     return Rule(
         code=f"CHJ{number}",
@@ -103,12 +109,6 @@ RULES = Catalogue(
         _rule(
             "0202", _INFO, "a begin has no end",
             "Each begin is closed.", "Duration Events", "The length of the slice is -1.",
-        ),
-        _rule(
-            "0301", Severity.ERROR, "this cannot be written",
-            "A record of JSON has its text, or its bytes.", "JSON Format",
-            "Refused; nothing of it is written.",
-            "Compare with a record that `fxf cat --records` shows.",
         ),
     ]
 )  # fmt: skip

@@ -41,6 +41,11 @@ LAST = 1 << 62
 BLOCK = 1 << 19
 """Words made at a time."""
 _NONE = np.zeros(1, np.int64)
+_NUMERIC = np.isin(
+    np.arange(256),
+    [ArgType.INT32, ArgType.UINT32, ArgType.INT64, ArgType.UINT64, ArgType.DOUBLE],
+)
+"""Types of arguments that a counter may have."""
 COMPLETE, ASYNC = 1, 2
 """Kinds of slices (`model.schema.SLICE_KINDS`); the others nest by begins and ends."""
 
@@ -232,18 +237,23 @@ class Bulk:
     def _flows(self, table: Table) -> list[_Block]:
         kinds = (EventType.FLOW_BEGIN + table.array("phase")).astype(np.uint8)
         block = _Block.of("flows", table, kinds, table.array("id").view(np.int64))
-        if self._begin_end.size:
-            block.sequence = self._within_slices(table)
-        return [block]
-
-    def _within_slices(self, flows: Table) -> I64:
-        """Where flow points are that are at the beginning or the end of their slice."""
-        slices = self._tables["slices"]
-        numbers, rows = slices.array("row"), flows.array("slice")
+        slices = self._tables.get("slices")
+        if slices is None or not len(slices):
+            return [block]
+        numbers, rows = slices.array("row"), table.array("slice")
         index = np.minimum(np.searchsorted(numbers, rows), numbers.size - 1)
         known = (rows >= 0) & (numbers[index] == rows)
+        # A point of a slice that begins later is written at its beginning.
+        block.time = np.where(known, np.maximum(block.time, slices.array("ts")[index]), block.time)
+        if self._begin_end.size:
+            block.sequence = self._within_slices(slices, block.time, index, known)
+        return [block]
+
+    def _within_slices(
+        self, slices: Table, time: I64, index: NDArray[Any], known: NDArray[np.bool_]
+    ) -> I64:
+        """Where flow points are that are at the beginning or the end of their slice."""
         begin, end = self._begin_end[:, index]
-        time = flows.array("ts")
         starts = slices.array("ts")[index]
         at_end = known & (end >= 0) & (time == starts + slices.array("dur")[index])
         sequence = np.where(at_end, end - 1, LAST)
@@ -459,6 +469,13 @@ class Bulk:
                 picked = np.flatnonzero(mine)
                 if valid is not None:
                     picked, item = picked[valid], item[valid]
+            if block.name == "counters":
+                numeric = _NUMERIC[np.broadcast_to(columns[1], len(table))[picked]]
+                if not numeric.all():
+                    taken += int(numeric.size - numeric.sum())
+                    self._drop("arguments of counters that are not numbers", int((~numeric).sum()))
+                    picked = np.arange(len(table))[picked][numeric]
+                    item = item[numeric]
             taken += int(item.size)
             found.append(
                 packing.ArgumentItems(

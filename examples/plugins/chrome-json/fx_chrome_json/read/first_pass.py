@@ -11,7 +11,7 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from fx_chrome_json.read.match import enclose, next_slices, pair
+from fx_chrome_json.read.match import enclose, next_slices, pair, ranks
 from fx_chrome_json.read.parse import parse
 from fx_chrome_json.read.rows import ASYNC, COMPLETE, Interpreter, Raw
 from fx_chrome_json.read.scan import Chunk, Part, Scanner
@@ -66,7 +66,9 @@ class ChromePass(FirstPass[Stage]):
         self.interpreter = Interpreter(strings, limits.max_string, self._note)
         stages = []
         for stage in self._read(count=True):
-            kept = MATCHED if not whole else {name: tuple(raw) for name, raw in stage.tables.items()}
+            kept = (
+                MATCHED if not whole else {name: tuple(raw) for name, raw in stage.tables.items()}
+            )
             raws = {name: {key: stage.tables[name][key] for key in kept[name]} for name in kept}
             stages.append((raws, stage.chunks))
         tables = {
@@ -95,9 +97,7 @@ class ChromePass(FirstPass[Stage]):
         data = memoryview(self._source.data)
         for chunk, first in stage.chunks:
             parsed = parse(data, chunk, _ignore)
-            args = self.interpreter.arguments(
-                parsed, data, first, self.begins, system=chunk.system
-            )
+            args = self.interpreter.arguments(parsed, data, first, self.begins, system=chunk.system)
             made.append(args)
         if not made:
             return {}
@@ -171,6 +171,7 @@ class ChromePass(FirstPass[Stage]):
         """Length of each slice, -1 where it has no end."""
         self.begins: I64 = np.full(ends["ts"].size, -1, np.int64)
         """The slice that each end closes, -1 for none."""
+        last = np.full(count, -1, np.int64)
         begun = np.flatnonzero(slices["kind"] != COMPLETE)
         if begun.size or self.begins.size:
             offsets = np.concatenate((slices["offset"][begun], ends["offset"]))
@@ -184,7 +185,10 @@ class ChromePass(FirstPass[Stage]):
             closed = np.flatnonzero((number < count) & (partner >= 0))
             length = both["ts"][partner[closed]] - both["ts"][closed]
             self.dur[number[closed]] = np.maximum(length, 0)
-            self.begins[number[partner[closed]] - count] = number[closed]
+            ended = number[partner[closed]] - count
+            self.begins[ended] = number[closed]
+            last[begun] = NS_MAX
+            last[number[closed]] = ends["offset"][ended]
         self.open_offsets: I64 = slices["offset"][(self.dur < 0) & (slices["kind"] != COMPLETE)]
         """Offsets of begins without an end."""
         self.lone_offsets: I64 = ends["offset"][self.begins < 0]
@@ -194,11 +198,18 @@ class ChromePass(FirstPass[Stage]):
             (self.dur < 0) & (slices["kind"] == COMPLETE)
         ]
         threads = flows["thread"].astype(np.int64)
-        where = (groups[:count], slices["ts"], until, threads, flows["ts"])
-        self.depth, self.parent, self.flow_slices = enclose(*where)
+        begin, end, points = slices["ts"], until, flows["ts"]
+        if begun.size:
+            begin, end, times = ranks(begin, end, slices["offset"], last)
+            points = np.searchsorted(times, points, side="right") - 1
+        where = (groups[:count], begin, end, threads)
+        self.depth, self.parent, self.flow_slices = enclose(*where, points)
         later = np.flatnonzero(flows["next"])
         if later.size:
-            self.flow_slices[later] = next_slices(*where[:3], threads[later], flows["ts"][later])
+            points = flows["ts"][later]
+            if begun.size:
+                points = np.searchsorted(times, points)
+            self.flow_slices[later] = next_slices(*where[:3], threads[later], points)
         if self._limits.max_depth:
             np.minimum(self.depth, self._limits.max_depth, out=self.depth)
 

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["enclose", "next_slices", "pair"]
+__all__ = ["enclose", "next_slices", "pair", "ranks"]
 
+I32 = NDArray[np.int32]
 I64 = NDArray[np.int64]
 BLOCK = 1 << 16
 """Rows that are made Python numbers together."""
+MANY, DEEP = 256, 256
+"""Slices of a group that are matched at once, and how deep they may be nested for that."""
 
 
 def pair(group: I64, ts: I64, begins: NDArray[np.bool_], name: I64) -> I64:
@@ -68,22 +72,115 @@ def pair(group: I64, ts: I64, begins: NDArray[np.bool_], name: I64) -> I64:
     return partner
 
 
+def ranks(start: I64, end: I64, first: I64, last: I64) -> tuple[I64, I64, I64]:
+    """Where slices begin and end in the order in which a viewer meets these events.
+
+    All have the shape (n,): times, and the offsets of the events with which slices begin and end
+    (``last`` is -1 where they end by their length). Events of one time are met in file order, but
+    for slices of a given length, of which the longest comes first. Gives the place of each begin
+    and end, int64 of shape (n,), and the times of all places, of shape (2 * n,).
+    """
+    count = start.size
+    given = np.flatnonzero(last < 0)
+    place = first.copy()
+    by_length = given[np.lexsort((first[given], ~end[given], start[given]))]
+    by_place = given[np.lexsort((first[given], start[given]))]
+    place[by_length] = first[by_place]
+    empty = (last < 0) & (start == end)
+    times = np.concatenate((start, end))
+    second = np.concatenate((place, np.where(empty, place, last)))
+    order = np.lexsort((np.arange(2 * count) >= count, second, times))
+    found = np.empty(2 * count, np.int64)
+    found[order] = np.arange(2 * count)
+    return found[:count], found[count:], times[order]
+
+
 def enclose(
     group: I64, start: I64, end: I64, point_group: I64, point_ts: I64
-) -> tuple[NDArray[np.int32], I64, I64]:
+) -> tuple[I32, I64, I64]:
     """How deep slices are nested, what encloses each of them, and what encloses each point.
 
     Slices have the shape (n,), points (m,). Gives depths, int32 of shape (n,), the index of the
     enclosing slice, int64 of shape (n,), and of that of each point, of shape (m,); -1 for none.
     Where slices overlap and neither encloses the other, the earlier one encloses nothing more.
     """
+    count = group.size
+    depth = np.zeros(count, np.int32)
+    parent = np.full(count, -1, np.int64)
+    point = np.full(point_group.size, -1, np.int64)
+    order = np.lexsort((np.arange(count), ~end, start, group))
+    point_order = np.lexsort((point_ts, point_group))
+    of_points = point_group[point_order]
+    cuts = np.flatnonzero(np.diff(group[order])) + 1
+    bounds = [0, *cuts.tolist(), count]
+    slow, slow_points = [], []
+    for first, last in itertools.pairwise(bounds):
+        mine = order[first:last]
+        if not mine.size:
+            continue
+        left, right = np.searchsorted(of_points, [group[mine[0]], group[mine[0]] + 1])
+        points = point_order[left:right]
+        if mine.size >= MANY:
+            found = _enclose_at_once(start[mine], end[mine], point_ts[points])
+            if found is not None:
+                depth[mine] = found[0]
+                parent[mine] = np.where(found[1] < 0, -1, mine[found[1]])
+                point[points] = np.where(found[2] < 0, -1, mine[found[2]])
+                continue
+        slow.append(mine)
+        slow_points.append(points)
+    if slow:
+        rows, points = np.concatenate(slow), np.concatenate(slow_points)
+        deep, above, around = _enclose_each(
+            group[rows], start[rows], end[rows], point_group[points], point_ts[points]
+        )
+        depth[rows] = deep
+        parent[rows] = np.where(above < 0, -1, rows[above])
+        point[points] = np.where(around < 0, -1, rows[around])
+    return depth, parent, point
+
+
+def _enclose_at_once(start: I64, end: I64, point_ts: I64) -> tuple[I32, I64, I64] | None:
+    """``enclose`` of one group, in its order; None where slices overlap or are deeply nested."""
+    count = start.size
+    lasting = end > start  # others enclose nothing
+    depth = np.cumsum(lasting) - lasting
+    depth -= np.searchsorted(np.sort(end[lasting]), start, side="right")
+    deepest = int(depth.max())
+    if int(depth.min()) < 0 or deepest > DEEP:
+        return None
+    parent = np.full(count, -1, np.int64)
+    above = np.flatnonzero((depth == 0) & lasting)
+    for level in range(1, deepest + 1):
+        here = depth == level
+        rows = np.flatnonzero(here)
+        place = np.searchsorted(above, rows) - 1
+        if place.size and int(place.min()) < 0:
+            return None
+        parent[rows] = above[place]
+        above = np.flatnonzero(here & lasting)
+    nested = np.flatnonzero(parent >= 0)
+    if bool((end[nested] > end[parent[nested]]).any()):
+        return None
+    around = np.searchsorted(start, point_ts, side="right") - 1
+    while True:
+        late = np.flatnonzero((around >= 0) & (end[around] < point_ts))
+        if not late.size:
+            return depth.astype(np.int32), parent, around
+        around[late] = parent[around[late]]
+
+
+def _enclose_each(
+    group: I64, start: I64, end: I64, point_group: I64, point_ts: I64
+) -> tuple[I32, I64, I64]:
+    """``enclose``, slice by slice, of any groups."""
     count, points = group.size, point_group.size
     groups = np.concatenate((group, point_group))
     starts = np.concatenate((start, point_ts))
     ends = np.concatenate((end, np.zeros(points, np.int64)))
     numbers = np.arange(count + points)
     order = np.lexsort((numbers, ~ends, numbers >= count, starts, groups))
-    depth = np.zeros(count, np.int32)
+    depth = np.zeros(count + points, np.int32)
     parent = np.full(count + points, -1, np.int64)
     stack: list[int] = []
     until: list[int] = []
@@ -96,24 +193,20 @@ def enclose(
                 here = own
                 stack.clear()
                 until.clear()
-            if at >= count:
-                while until and until[-1] < begin:
-                    until.pop()
-                    stack.pop()
-                found.append(stack[-1] if stack else -1)
-                deep.append(0)
-                continue
-            while until and (until[-1] <= begin or until[-1] < stop):
+            is_slice = at < count
+            while until and (
+                until[-1] < begin or (is_slice and (until[-1] <= begin or until[-1] < stop))
+            ):
                 until.pop()
                 stack.pop()
             found.append(stack[-1] if stack else -1)
             deep.append(len(stack))
-            stack.append(at)
-            until.append(stop)
+            if is_slice:
+                stack.append(at)
+                until.append(stop)
         parent[block] = found
-        sliced = block < count
-        depth[block[sliced]] = np.array(deep, np.int32)[sliced]
-    return depth, parent[:count], parent[count:]
+        depth[block] = deep
+    return depth[:count], parent[:count], parent[count:]
 
 
 def next_slices(group: I64, start: I64, end: I64, point_group: I64, point_ts: I64) -> I64:
@@ -141,6 +234,4 @@ def _rows(order: I64, *columns: NDArray[Any]) -> Iterator[tuple[Any, ...]]:
     """The rows of columns in an order, each behind its index, as Python values."""
     for first in range(0, order.size, BLOCK):
         block = order[first : first + BLOCK]
-        yield from zip(
-            block.tolist(), *(column[block].tolist() for column in columns), strict=True
-        )
+        yield from zip(block.tolist(), *(column[block].tolist() for column in columns), strict=True)

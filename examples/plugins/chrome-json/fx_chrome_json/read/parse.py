@@ -19,8 +19,7 @@ __all__ = ["Parsed", "Report", "encoded", "parse"]
 Event = dict[str, Any]
 Report = Callable[[str, str, int], None]
 """Takes the code of a finding, its detail, and the byte offset."""
-KEYS = (b'":', b'" :')
-QUOTED_KEYS = (b'\\":', b'\\" :')
+KEY = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"([ \t\r\n]*+:)?', re.DOTALL)
 BETWEEN = re.compile(rb"[ \t\r\n]*+,[ \t\r\n]*+")
 
 
@@ -51,9 +50,8 @@ def parse(data: memoryview, chunk: Chunk, report: Report) -> Parsed:
         return _parse_each(data, chunk, report)
     within = _within(events)
     nested = within < 0 or chunk.brackets != count + within
-    spelled = sum(map(raw.count, KEYS)) - sum(map(raw.count, QUOTED_KEYS))
     keys = sum(map(_keys, events)) if nested else _flat_keys(events)
-    if keys != spelled:
+    if keys != chunk.keys:
         _report_repeated(data, events, chunk.starts, chunk.stops, report)
     return Parsed(events, chunk.starts, chunk.stops, None, nested)
 
@@ -140,8 +138,7 @@ def _report_repeated(
     """Report the events in which a key occurs twice."""
     for event, start, stop in zip(events, starts.tolist(), stops.tolist(), strict=True):
         raw = bytes(data[start:stop])
-        spelled = sum(map(raw.count, KEYS)) - sum(map(raw.count, QUOTED_KEYS))
-        if _keys(event) == spelled:
+        if _keys(event) == sum(1 for found in KEY.finditer(raw) if found[1]):
             continue
         repeated: list[str] = []
 

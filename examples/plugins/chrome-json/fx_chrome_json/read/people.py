@@ -57,7 +57,7 @@ class People(dict[Any, int]):
         self.names: dict[int, int] = {}
         """Code of a thread's name, by id."""
         self.processes: dict[int, list[int]] = {}
-        """By pid: the offset of the first event, code of the name, sort index, code of labels."""
+        """By pid: offset of the first event; codes of its name, sort index and labels."""
         self.sort_index: dict[int, int] = {}
         self._ids: dict[tuple[int, int], int] = {}
         self.by_tid: dict[int, int] = {}
@@ -83,7 +83,7 @@ class People(dict[Any, int]):
         """State the offset of the threads that are new."""
         for thread in range(len(self.offsets), len(self.pids)):
             self.offsets.append(offset)
-            self.processes.setdefault(self.pids[thread], [offset, -1, 0, -1])
+            self.processes.setdefault(self.pids[thread], [offset, -1, -1, -1])
 
 
 def number_of(value: Any) -> int | None:

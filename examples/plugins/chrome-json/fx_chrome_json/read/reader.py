@@ -141,7 +141,7 @@ class ChromeCapture(ScannedCapture[ChromePass, Stage]):
                 "tid": np.array(people.tids, np.uint64),
                 "name": np.array([people.names.get(id, -1) for id in ids], np.int32),
                 "chrome_sort_index": np.array(
-                    [people.sort_index.get(id, 0) for id in ids], np.int32
+                    [people.sort_index.get(id, -1) for id in ids], np.int32
                 ),
             }
         known = list(people.processes.values())

@@ -56,6 +56,21 @@ def _members(*phases: Phase) -> NDArray[np.bool_]:
     return marks
 
 
+class _Letters(dict[Any, int]):
+    """Numbers of the letters of phases, 0 for any other."""
+
+    def __missing__(self, letter: Any) -> int:
+        return 0
+
+
+LETTERS = _Letters({letter: number for number, letter in enumerate(KINDS, 1)})
+NAMES = ("event", *KINDS.values())
+"""Kinds of records by these numbers."""
+PHASES = np.array([Phase.OTHER, *(NUMBERS[letter] for letter in KINDS)], np.uint8)
+"""Phases by these numbers."""
+_NAMED = {"p": "process_name", "t": "thread_name"}
+SYSTEM_NAMES = [LETTERS[letter] for letter in _NAMED]
+"""What names processes and threads in ``systemTraceEvents``."""
 SLICES = _members(Phase.BEGIN, Phase.COMPLETE, Phase.ASYNC_BEGIN)
 ENDS = _members(Phase.END, Phase.ASYNC_END)
 INSTANTS = _members(Phase.INSTANT, Phase.ASYNC_INSTANT)
@@ -180,7 +195,7 @@ class Interpreter:
                 continue
             members: Iterable[tuple[str, Any]] = leaves(event["args"])
             if phase == Phase.COUNTER:
-                members = [(path, value) for path, value in members if not _is_number(value)]
+                members = [(path, value) for path, value in members if _number(value) is None]
                 owner = COUNTERS
             elif owner == NO_TABLE:
                 continue
@@ -202,19 +217,18 @@ class Interpreter:
     ) -> tuple[_Timed, Counter[str]]:
         letters = column(parsed.events, "ph")
         try:
-            numbers = [NUMBERS.get(letter, 0) for letter in letters]
+            numbers = np.array(list(map(LETTERS.__getitem__, letters)), np.uint8)
         except TypeError:  # an object or an array
-            letters = [letter if isinstance(letter, str) else "" for letter in letters]
-            numbers = [NUMBERS.get(letter, 0) for letter in letters]
-        phase = np.array(numbers, np.uint8)
-        if not system:
+            numbers = np.array([LETTERS[_plain(letter)] for letter in letters], np.uint8)
+        phase = PHASES[numbers]
+        if system:
+            phase[np.isin(numbers, SYSTEM_NAMES)] = Phase.METADATA
+        else:
             phase[phase >= Phase.SWITCH] = Phase.OTHER
-        kinds: Counter[str] = Counter()
-        for letter, count in Counter(letters).items():
-            kinds[KINDS.get(letter, "event")] += count
-        for row in np.flatnonzero(phase == Phase.OTHER).tolist():
-            if letters[row] not in KINDS:
-                self.report("CHJ0112", f"{letters[row]!a:.40}", int(parsed.starts[row]))
+        counts = np.bincount(numbers, minlength=len(NAMES)).tolist()
+        kinds = Counter({name: count for name, count in zip(NAMES, counts, strict=True) if count})
+        for row in np.flatnonzero(numbers == 0).tolist():
+            self.report("CHJ0112", f"{letters[row]!a:.40}", int(parsed.starts[row]))
         timed = _Timed(parsed.events, parsed.starts, parsed.stops, phase)
         metadata = phase == Phase.METADATA
         if metadata.any():
@@ -280,6 +294,8 @@ class Interpreter:
     def _metadata(self, event: Event, offset: int) -> None:
         """Names of processes and threads, and how viewers show them."""
         args, kind = event.get("args"), event.get("name")
+        if event.get("ph") in _NAMED:  # of ``systemTraceEvents``
+            args, kind = {"name": kind}, _NAMED[event["ph"]]
         if not isinstance(args, dict) or not isinstance(kind, str):
             return
         who = _plain(event.get("pid")), _plain(event.get("tid"))
@@ -289,14 +305,14 @@ class Interpreter:
             people.settle(offset)
             if kind == "thread_name" and isinstance(args.get("name"), str):
                 people.names[thread] = self.names[args["name"]]
-            elif type(args.get("sort_index")) is int:
-                people.sort_index[thread] = clipped(args["sort_index"])
+            elif kind == "thread_sort_index" and type(args.get("sort_index")) is int:
+                people.sort_index[thread] = self.names[str(clipped(args["sort_index"]))]
         elif kind in {"process_name", "process_sort_index", "process_labels"}:
-            process = people.processes.setdefault(number_of(who[0]) or 0, [offset, -1, 0, -1])
+            process = people.processes.setdefault(number_of(who[0]) or 0, [offset, -1, -1, -1])
             if kind == "process_name" and isinstance(args.get("name"), str):
                 process[1] = self.names[args["name"]]
             elif kind == "process_sort_index" and type(args.get("sort_index")) is int:
-                process[2] = clipped(args["sort_index"])
+                process[2] = self.names[str(clipped(args["sort_index"]))]
             elif kind == "process_labels" and isinstance(args.get("labels"), str):
                 process[3] = self.names[args["labels"]]
 
@@ -395,14 +411,15 @@ class Interpreter:
             args = event.get("args")
             before = len(events)
             for path, value in leaves({} if args is None else args):
-                if not _is_number(value):
+                number = _number(value)
+                if number is None:
                     others += 1
                     continue
-                fits = isinstance(value, int) and -(1 << 63) <= value < 1 << 64
+                fits = isinstance(number, int) and -(1 << 63) <= number < 1 << 64
                 events.append(row)
                 series.append(self.names[path])
-                values.append(_double(value))
-                whole.append((value & U64_MAX) - (value >> 63 & 1 and 1 << 64) if fits else 0)
+                values.append(_double(number))
+                whole.append(_signed(number) if fits else 0)
                 is_int.append(fits)
             if len(events) == before:
                 self.report("CHJ0107", "the counter has no number", int(timed.starts[row]))
@@ -510,8 +527,19 @@ def _plain(value: Any) -> Any:
     return None if isinstance(value, dict | list) else value
 
 
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
+def _number(value: Any) -> int | float | None:
+    """A number, or the one that a text is; None for anything else."""
+    if isinstance(value, str):
+        try:
+            return int(value) if value.isdecimal() else float(value)
+        except ValueError:
+            return None
+    return value if isinstance(value, int | float) and not isinstance(value, bool) else None
+
+
+def _signed(value: int) -> int:
+    """64 bits, of which the highest is the sign."""
+    return (value & U64_MAX) - (value >> 63 & 1 and 1 << 64)
 
 
 def _double(value: float) -> float:

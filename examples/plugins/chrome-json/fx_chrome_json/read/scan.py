@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 __all__ = ["Chunk", "Part", "Piece", "Scanner"]
 
 I64 = NDArray[np.int64]
+Brackets = tuple[I64, I64, int, int, int]
 CHUNK = 1 << 19
 """Bytes that are scanned together: they and what is made of them fit the caches."""
 RESCANS = 4
@@ -57,6 +58,8 @@ class Chunk:
     """Where the separator behind the last event ends."""
     brackets: int
     """Brackets and braces that open in these events."""
+    keys: int
+    """Strings with a colon directly behind them."""
     system: bool
     """Whether these are events of ``systemTraceEvents``."""
 
@@ -157,7 +160,7 @@ class Scanner:
             return -1 if found is None else found.end()
         size = CHUNK
         while True:
-            _, stops, _, _ = self._brackets(at, size, single=True)
+            _, stops, *_ = self._brackets(at, size, single=True)
             if stops.size:
                 return int(stops[0])
             if at + size >= self._size or size >= self._longest:
@@ -170,7 +173,7 @@ class Scanner:
         """The events of an array from ``at`` on; gives the offset of its closing bracket."""
         size = CHUNK
         while at < self._size:
-            starts, stops, closed, brackets = self._brackets(at, size)
+            starts, stops, closed, *counts = self._brackets(at, size)
             whole = stops.size
             limit = closed if closed >= 0 else min(at + size, self._size)
             if whole:
@@ -179,7 +182,7 @@ class Scanner:
                     yield Part("damaged", at, begin, code="CHJ0103")
                 last = int(stops[-1])
                 at = min(self._end(SEPARATOR, last), self._size)
-                yield Chunk(starts[:whole], stops, at, brackets, system)
+                yield Chunk(starts[:whole], stops, at, *counts, system)
                 size = CHUNK
                 continue
             if closed >= 0:
@@ -206,12 +209,13 @@ class Scanner:
         found = NEXT_EVENT.search(self._bytes, at) if self._budget > 0 else None
         return self._size if found is None else found.end() - 1
 
-    def _brackets(self, at: int, size: int, *, single: bool = False) -> tuple[I64, I64, int, int]:
+    def _brackets(self, at: int, size: int, *, single: bool = False) -> Brackets:
         """Where values with brackets begin and end, from ``at`` on, not within any.
 
         Gives the offsets where they begin (the last may not end), those behind their ends, the
-        offset of the bracket that closes what they are in (-1: not there), and how many brackets
-        open up to the last end. ``single`` asks for the first value only.
+        offset of the bracket that closes what they are in (-1: not there), and, up to the last
+        end, how many brackets open and how many strings have a colon directly behind them.
+        ``single`` asks for the first value only.
         """
         window = self._data[at : at + size]
         quotes = np.flatnonzero(window == 0x22)
@@ -236,8 +240,13 @@ class Scanner:
         ends = np.flatnonzero(depth == 0)
         if single:
             ends = ends[:1]
-        brackets = (int(ends[-1]) + 1) // 2 if ends.size else 0
-        return starts, places[ends] + (at + 1), closed, brackets
+        stops = places[ends]
+        brackets = keys = 0
+        if stops.size and not single:
+            brackets = (int(ends[-1]) + 1) // 2
+            closing = quotes[1 : np.searchsorted(quotes, stops[-1]) : 2]
+            keys = int(np.count_nonzero(window[closing + 1] == 0x3A))
+        return starts, stops + (at + 1), closed, brackets, keys
 
 
 def _escaped(escapes: I64, size: int) -> NDArray[np.bool_]:

@@ -29,7 +29,7 @@ EVENTS = TableSchema(
         Column("text", "bytes", "place of the event's JSON in the source"),
     ),
 )
-SORT = Column("chrome_sort_index", "i4", "where a viewer shows it; 0 not given")
+SORT = Column("chrome_sort_index", "code", "where a viewer shows it, a number")
 LABELS = Column("chrome_labels", "code", "labels")
 SCHEMAS: Mapping[str, TableSchema] = {
     "processes": STANDARD_TABLES["processes"].extended(SORT, LABELS),

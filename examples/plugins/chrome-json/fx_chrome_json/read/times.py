@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from decimal import ROUND_FLOOR, Context, Decimal, InvalidOperation
+from decimal import ROUND_HALF_UP, Context, Decimal, InvalidOperation
 from typing import Any
 
 import numpy as np
@@ -21,7 +21,7 @@ ROUNDING = 2.0**-52 * 1.5
 """How far a product may be from the exact value, as a part of it."""
 DIGITS = 3
 """Decimal places of a microsecond that are nanoseconds."""
-_CONTEXT = Context(prec=60, rounding=ROUND_FLOOR)
+_CONTEXT = Context(prec=60, rounding=ROUND_HALF_UP)
 _LARGEST = 25
 """Decimal digits before the point, beyond which no time is within range."""
 _SPELLED = {
@@ -70,9 +70,11 @@ def to_ns(
     """Nanoseconds of the values of a key, int64 of shape (n,), and rows that have no valid time.
 
     ``long`` says which events have a number of many decimal places, ``spelled`` how it is written.
-    The exact value is rounded down.
+    The exact value is rounded to the nearest nanosecond, as Perfetto does it.
     """
     kinds = set(map(type, values))
+    if not kinds:
+        return np.zeros(0, np.int64), []
     if kinds == {int}:
         try:
             whole = np.array(values, np.int64)
@@ -87,10 +89,12 @@ def to_ns(
     size = np.abs(product)
     if not float(size.max(initial=0.0)) < EXACT:
         return _each(key, values, spelled)
-    nearest = np.rint(product)
-    near = np.abs(product - nearest) <= size * ROUNDING
-    ns = np.where(near, nearest, np.floor(product)).astype(np.int64)
-    for row in np.flatnonzero(near & long()).tolist():
+    below = np.floor(product)
+    halves = product - below
+    halves -= 0.5
+    ns = below.astype(np.int64) + (halves >= 0.0)
+    doubtful = np.abs(halves) <= size * ROUNDING
+    for row in np.flatnonzero(doubtful & long()).tolist() if doubtful.any() else ():
         value = values[row]
         if isinstance(value, float):
             ns[row] = nanoseconds(spelled(key, row, value))
@@ -116,7 +120,7 @@ def _each(key: str, values: Sequence[Any], spelled: Spelled) -> tuple[I64, list[
 
 
 def nanoseconds(text: str) -> int | None:
-    """The exact microseconds of a text as nanoseconds, rounded down; None: it is not a time."""
+    """The exact microseconds of a text as nanoseconds, rounded; None: it is not a time."""
     try:
         value = Decimal(text)
     except InvalidOperation:
@@ -124,5 +128,5 @@ def nanoseconds(text: str) -> int | None:
     if not value.is_finite() or (value and value.adjusted() > _LARGEST):
         return None
     if value.adjusted() < -_LARGEST:
-        return -1 if value < 0 else 0
-    return int(_CONTEXT.scaleb(value, DIGITS).to_integral_value(ROUND_FLOOR))
+        return 0
+    return int(_CONTEXT.scaleb(value, DIGITS).to_integral_value(ROUND_HALF_UP))

@@ -1,1 +1,0 @@
-"""Writing: records to the bytes that they came from."""

@@ -1,0 +1,33 @@
+"""Traces of JSON keep the contracts of readers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from fxframework.testing import ReaderContract, Sample
+
+from .samples import ARRAY, OBJECT, ODD, OPEN_ARRAY, SYSTEM
+
+
+def _samples() -> Iterator[Sample]:
+    yield Sample("array.json", ARRAY)
+    yield Sample("open.json", OPEN_ARRAY)
+    yield Sample("object.json", OBJECT)
+    yield Sample("system.json", SYSTEM)
+    yield Sample("odd.json", ODD, sound=False)
+    yield Sample("cut.json", OBJECT[:-30], sound=False)
+
+
+class TestReader(ReaderContract):
+    plugin = "fx_chrome_json.plugin"
+    format = "chrome-json"
+    examples = 25
+
+    def samples(self) -> Iterable[Sample]:
+        return _samples()
+
+    def foreign(self) -> dict[str, bytes]:
+        return {name: data for name, data in super().foreign().items() if name != "json"} | {
+            "speedscope": b'{"$schema":"https://www.speedscope.app/file-format-schema.json"}',
+            "log lines": b'[{"message":"ph","level":"info","ts":1}]',
+        }
