@@ -21,7 +21,7 @@ def _samples() -> Iterator[Sample]:
 class TestReader(ReaderContract):
     plugin = "fx_chrome_json.plugin"
     format = "chrome-json"
-    examples = 25
+    examples = 10
 
     def samples(self) -> Iterable[Sample]:
         return _samples()

@@ -94,7 +94,7 @@ class ChromePass(FirstPass[Stage]):
     def arguments(self, stage: Stage) -> Raw:
         """The raw columns of the arguments in a stage."""
         made = []
-        data = memoryview(self._source.data)
+        data = self._source.data.data
         for chunk, first in stage.chunks:
             parsed = parse(data, chunk, _ignore)
             args = self.interpreter.arguments(parsed, data, first, self.begins, system=chunk.system)
@@ -104,7 +104,7 @@ class ChromePass(FirstPass[Stage]):
         return {name: np.concatenate([raw[name] for raw in made]) for name in made[0]}
 
     def _read(self, *, count: bool) -> Iterator[Stage]:
-        data = memoryview(self._source.data)
+        data = self._source.data.data
         scanner = Scanner(self._source.data, self._limits.max_record)
         report = self._note if count else _ignore
         first: Counter[str] = Counter(dict.fromkeys((*SCHEMAS, "ends"), 0))

@@ -144,7 +144,7 @@ def _enclose_at_once(start: I64, end: I64, point_ts: I64) -> tuple[I32, I64, I64
     """``enclose`` of one group, in its order; None where slices overlap or are deeply nested."""
     count = start.size
     lasting = end > start  # others enclose nothing
-    depth = np.cumsum(lasting) - lasting
+    depth: I64 = np.cumsum(lasting, dtype=np.int64) - lasting
     depth -= np.searchsorted(np.sort(end[lasting]), start, side="right")
     deepest = int(depth.max())
     if int(depth.min()) < 0 or deepest > DEEP:

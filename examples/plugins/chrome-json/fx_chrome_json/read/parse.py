@@ -99,13 +99,19 @@ def _parse_each(data: memoryview, chunk: Chunk, report: Report) -> Parsed:
 
 def _event(raw: bytes, offset: int, report: Report) -> Event | None:
     """One event, or None with a finding. It may have what the fast parser refuses."""
+    event: Any
     try:
         event = orjson.loads(raw)
     except ValueError:
         odd: list[str] = []
+
+        def constant(token: str) -> float:
+            odd.append(token)
+            return float(token)
+
         text = raw.decode("utf-8", "surrogateescape")
         try:
-            event = json.loads(text, parse_constant=lambda token: odd.append(token) or float(token))
+            event = json.loads(text, parse_constant=constant)
         except (ValueError, RecursionError) as error:
             why = "nested too deeply" if isinstance(error, RecursionError) else str(error)
             report("CHJ0102", why, offset)

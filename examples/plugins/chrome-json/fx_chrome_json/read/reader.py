@@ -61,7 +61,7 @@ class ChromeCapture(ScannedCapture[ChromePass, Stage]):
             if found is not None:
                 found.add(code, detail, offset=offset)
 
-        data = memoryview(self.source.data)
+        data = self.source.data.data
         for piece in Scanner(self.source.data, self.request.limits.max_record).pieces():
             if isinstance(piece, Part):
                 if piece.code:
@@ -76,7 +76,7 @@ class ChromeCapture(ScannedCapture[ChromePass, Stage]):
             for start, stop, event in tiles:
                 yield TraceRecord(_kind(event), start, bytes(data[start:stop]))
 
-    # --- What a scanned capture asks for -----------------------------------------------------------
+    # --- What a scanned capture asks for ---------------------------------------------------------
 
     def _run_pass(self, *, whole: bool) -> ChromePass:
         return ChromePass(self.source, self.strings, self.request.limits, whole=whole)

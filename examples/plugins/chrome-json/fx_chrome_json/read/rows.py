@@ -38,7 +38,7 @@ FLOW_BEGIN, FLOW_STEP, FLOW_END = 0, 1, 2
 BIND = b'"bind_id"'
 SLICES_CODE, COUNTERS = TABLE_CODES["slices"], TABLE_CODES["counters"]
 NO_TABLE, OF_END = 255, 254
-"""Owners of arguments that are no table: none, and the slice that an end closes."""
+"""Owners of arguments other than tables: nothing, and the slice that an end closes."""
 SCHED = {
     "cpu": np.uint16,
     "kind": np.uint8,
@@ -377,7 +377,7 @@ class Interpreter:
 
     def _flows(self, timed: _Timed, index: I64, data: memoryview) -> Raw:
         """Points of flows: events of their own, and slices that have a ``bind_id``."""
-        ids = self._ids_of(timed, index, "flow", everything=True)["id"]
+        ids = self._ids_of(timed, index, "flow")["id"]
         phases = (timed.phase[index] - Phase.FLOW_BEGIN).astype(np.uint8)
         next_one = np.zeros(index.size, np.bool_)
         ends = np.flatnonzero(timed.phase[index] == Phase.FLOW_END)
@@ -397,7 +397,8 @@ class Interpreter:
             phases = np.concatenate((phases, np.array([each for *_, each in bound], np.uint8)))
             next_one = np.concatenate((next_one, np.zeros(len(bound), np.bool_)))
             order = np.argsort(index, kind="stable")
-            index, ids, phases, next_one = (each[order] for each in (index, ids, phases, next_one))
+            index, ids = index[order], ids[order]
+            phases, next_one = phases[order], next_one[order]
         own = np.flatnonzero(FLOWS[timed.phase[index]])
         timed.own(index[own], TABLE_CODES["flows"], own)
         return timed.of(index) | {"id": ids, "phase": phases, "next": next_one}
@@ -415,11 +416,12 @@ class Interpreter:
                 if number is None:
                     others += 1
                     continue
+                exact = number if isinstance(number, int) else 0
                 fits = isinstance(number, int) and -(1 << 63) <= number < 1 << 64
                 events.append(row)
                 series.append(self.names[path])
                 values.append(_double(number))
-                whole.append(_signed(number) if fits else 0)
+                whole.append(_signed(exact) if fits else 0)
                 is_int.append(fits)
             if len(events) == before:
                 self.report("CHJ0107", "the counter has no number", int(timed.starts[row]))
@@ -468,9 +470,7 @@ class Interpreter:
         known = self.people.by_tid.get(tid)
         return self.people.thread(0, tid) if known is None else known
 
-    def _ids_of(
-        self, timed: _Timed, index: I64, kind: str, *, everything: bool = False
-    ) -> dict[str, NDArray[np.uint64]]:
+    def _ids_of(self, timed: _Timed, index: I64, kind: str) -> dict[str, NDArray[np.uint64]]:
         """The column ``id`` of some events: the numbers of those that have an id, else 0."""
         numbers = np.zeros(index.size, np.uint64)
         chosen = np.arange(index.size)

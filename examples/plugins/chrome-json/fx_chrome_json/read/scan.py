@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 
 import attrs
 import numpy as np
@@ -72,7 +72,7 @@ class Scanner:
 
     def __init__(self, data: NDArray[np.uint8], max_record: int) -> None:
         self._data = data
-        self._bytes = memoryview(data)
+        self._bytes = data.data
         self._size = int(data.size)
         self._longest = max_record or self._size
         self._budget = RESCANS * self._size + CHUNK
@@ -123,7 +123,7 @@ class Scanner:
                 return
             name = _text(key[0])
             value = colon.end()
-            opened = value + 1 if self._bytes[value : value + 1] == b"[" else 0
+            opened = value + 1 if bytes(self._bytes[value : value + 1]) == b"[" else 0
             if name == SYSTEM and (fuchsia := FUCHSIA.match(self._bytes, value)):
                 opened = fuchsia.end()
             if opened and name in {EVENTS, SYSTEM}:
@@ -133,7 +133,7 @@ class Scanner:
                 if at == self._size:
                     break
                 after = self._end(SPACE, at + 1)
-                if name == SYSTEM and self._bytes[after : after + 1] == b"}":
+                if name == SYSTEM and bytes(self._bytes[after : after + 1]) == b"}":
                     after += 1
             else:
                 stop = self._value_end(value)
@@ -169,11 +169,11 @@ class Scanner:
 
     # --- Events -----------------------------------------------------------------------------------
 
-    def _events(self, at: int, *, system: bool) -> Iterator[Piece]:
+    def _events(self, at: int, *, system: bool) -> Generator[Piece, None, int]:
         """The events of an array from ``at`` on; gives the offset of its closing bracket."""
         size = CHUNK
         while at < self._size:
-            starts, stops, closed, *counts = self._brackets(at, size)
+            starts, stops, closed, brackets, keys = self._brackets(at, size)
             whole = stops.size
             limit = closed if closed >= 0 else min(at + size, self._size)
             if whole:
@@ -182,7 +182,7 @@ class Scanner:
                     yield Part("damaged", at, begin, code="CHJ0103")
                 last = int(stops[-1])
                 at = min(self._end(SEPARATOR, last), self._size)
-                yield Chunk(starts[:whole], stops, at, *counts, system)
+                yield Chunk(starts[:whole], stops, at, brackets, keys, system)
                 size = CHUNK
                 continue
             if closed >= 0:

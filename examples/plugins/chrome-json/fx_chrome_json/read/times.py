@@ -1,4 +1,4 @@
-"""Times: microseconds of JSON, as numbers or texts, to whole nanoseconds without rounding errors."""
+"""Times: microseconds of JSON, as numbers or texts, to exact nanoseconds."""
 
 from __future__ import annotations
 
@@ -97,7 +97,8 @@ def to_ns(
     for row in np.flatnonzero(doubtful & long()).tolist() if doubtful.any() else ():
         value = values[row]
         if isinstance(value, float):
-            ns[row] = nanoseconds(spelled(key, row, value))
+            exact = nanoseconds(spelled(key, row, value))
+            ns[row] = ns[row] if exact is None else exact
     return ns, []
 
 
