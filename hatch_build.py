@@ -35,6 +35,8 @@ DIRECTIVES = {
 }
 FLAGS = ("-O3", "-fwrapv", "-g0", "-Wno-unreachable-code", "-Wno-unused-function")
 FLAGS_MSVC = ("/O2", "/utf-8")
+SHARED = "fxframework.kernels._cython"
+"""The compiled module that holds what Cython needs in every kernel (its memoryviews) once."""
 NOTE = "fxframework/kernels/build.txt"
 """Where an installed package says why nothing is compiled (``fxframework.kernels.native``)."""
 REPORT = """
@@ -137,7 +139,8 @@ def kernels_of(package: Path) -> Iterator[Path]:
 
 def remove_compiled(package: Path) -> None:
     """Remove what an earlier editable install has compiled."""
-    for source in kernels_of(package):
+    shared = package.parent.joinpath(*SHARED.split("."))
+    for source in (shared, *kernels_of(package)):
         for suffix in (".so", ".pyd"):
             for file in source.parent.glob(f"{source.stem}.*{suffix}"):
                 file.unlink()
@@ -184,7 +187,8 @@ def compile_kernels(packages: list[Path], work: Path) -> dict[str, Path]:
     if not modules:
         raise RuntimeError("no kernels were found")
     msvc = sysconfig.get_platform().startswith("win") and not os.environ.get("CC")
-    flags, link = [*(FLAGS_MSVC if msvc else FLAGS)], []
+    flags = [*(FLAGS_MSVC if msvc else FLAGS)]
+    link = ["-s"] if sys.platform == "linux" else []  # no table of symbols
     macros: list[tuple[str, str | None]] = []
     if stable:
         macros.append(("Py_LIMITED_API", "0x{:02x}{:02x}0000".format(*OLDEST)))
@@ -192,6 +196,8 @@ def compile_kernels(packages: list[Path], work: Path) -> dict[str, Path]:
     if sanitizers:
         link = [f"-fsanitize={sanitizers}", "-fno-sanitize-recover=undefined"]
         flags = ["-O1", "-g", "-fwrapv", "-fno-omit-frame-pointer", *link]
+    sources = {SHARED: stage / f"{SHARED.replace('.', '/')}.c", **modules}
+    sources[SHARED].parent.mkdir(parents=True, exist_ok=True)
     jobs = os.cpu_count() or 1
     with within(stage):
         extensions = cythonize(
@@ -204,8 +210,9 @@ def compile_kernels(packages: list[Path], work: Path) -> dict[str, Path]:
                     extra_link_args=link,
                     py_limited_api=stable,
                 )
-                for name, file in modules.items()
+                for name, file in sources.items()
             ],
+            shared_utility_qualified_name=SHARED,
             compiler_directives=DIRECTIVES,
             include_path=[str(stage)],
             nthreads=jobs if hasattr(os, "fork") else 0,
@@ -220,7 +227,7 @@ def compile_kernels(packages: list[Path], work: Path) -> dict[str, Path]:
         with compiler():
             command.ensure_finalized()
             command.run()
-        return {name: Path(command.get_ext_fullpath(name)).resolve() for name in modules}
+        return {name: Path(command.get_ext_fullpath(name)).resolve() for name in sources}
 
 
 @contextlib.contextmanager
