@@ -29,6 +29,8 @@ __all__ = [
 
 PREFERRED = ("slices", "logs", "properties", "instants", "counters", "sched", "args")
 """Tables that a file of one table holds, the first of them that has rows."""
+MEMORY = "400MB"
+"""What the database may hold in memory while it is filled."""
 ROWS = 1 << 20
 """Rows of a batch of Arrow, of a row group of Parquet."""
 
@@ -193,6 +195,7 @@ def write_parquet(table: pa.Table, sink: Sink) -> None:
         compression="zstd",
         compression_level=1,
         use_dictionary=names,
+        dictionary_pagesize_limit=1 << 30,
         version="2.6",
     ) as writer:
         writer.write_table(table, row_group_size=ROWS)
@@ -214,6 +217,20 @@ def write_csv(table: pa.Table, sink: Sink) -> None:
     csv.write_csv(pa.table(plain, names=table.column_names), pa.PythonFile(_File(sink), "w"))
 
 
+def _written_out(table: pa.Table) -> int:
+    """Bytes of the strings of a table, where each row has its own: a database gets them so."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    total = 0
+    for column in table.columns:
+        if pa.types.is_dictionary(column.type):
+            for chunk in column.chunks:
+                lengths = pc.binary_length(chunk.dictionary)
+                total += pc.sum(pc.cast(lengths.take(chunk.indices), pa.int64())).as_py() or 0
+    return total
+
+
 class _DatabaseExport:
     """Fills a database in a temporary file, which becomes the output."""
 
@@ -226,7 +243,8 @@ class _DatabaseExport:
         self._sink = sink
         self._stack = contextlib.ExitStack()
         self._path = self._stack.enter_context(scratch_folder("duckdb")) / "capture.duckdb"
-        self._connection = duckdb.connect(str(self._path))
+        # Beyond its memory it goes on in a file beside the database.
+        self._connection = duckdb.connect(str(self._path), config={"memory_limit": MEMORY})
         self._known: set[str] = set()
         self._captures = 0
 
@@ -237,6 +255,8 @@ class _DatabaseExport:
         self._captures += 1
         for name in capture.tables:
             table = capture.table(name).to_arrow()
+            if self._sink.budget is not None:
+                self._sink.budget.check_output(_written_out(table), path=self._sink.name)
             whose = pa.DictionaryArray.from_arrays(
                 pa.nulls(len(table), pa.int32()).fill_null(0), [capture.name]
             )

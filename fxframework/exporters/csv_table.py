@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from fxframework.errors import UsageError, WriteRefusedError
-from fxframework.exporters.rows import Arguments, json_double
+from fxframework.exporters.rows import Arguments, json_double, pieces
 from fxframework.io.sink import Sink
 from fxframework.model.capture import Capture
 from fxframework.model.schema import TABLE_CODES
@@ -108,10 +108,8 @@ class _CsvExport:
                 self._dropped[f"rows of {table}"] += count
 
     def _lines(self, rows: Iterable[Iterable[str]]) -> None:
-        lines = [self._delimiter.join(row) for row in rows]
-        if lines:
-            lines.append("")
-            self._sink.write("\r\n".join(lines).encode())
+        for some in pieces(self._delimiter.join(row) + "\r\n" for row in rows):
+            self._sink.write(some)
 
     def close(self) -> Mapping[str, int]:
         """The tables that were left out, with their rows, and the strings that changed."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,10 +12,12 @@ from numpy.typing import NDArray
 from fxframework.model.capture import Capture
 from fxframework.model.schema import TABLE_CODES
 
-__all__ = ["Arguments", "Person", "json_double", "people"]
+__all__ = ["Arguments", "Person", "json_double", "people", "pieces"]
 
 INTEGERS = frozenset({"int32", "int64"})
 BITS = frozenset({"uint32", "uint64", "pointer", "koid"})
+PIECE = 1 << 20
+"""Characters that are gathered before they are written."""
 Decode = Callable[[bytes], str]
 
 
@@ -51,6 +53,24 @@ def json_double(value: float) -> str:
     if value in {float("inf"), float("-inf")}:
         return '"Infinity"' if value > 0 else '"-Infinity"'
     return repr(value)
+
+
+def pieces(texts: Iterable[str]) -> Iterator[bytes]:
+    """Texts one behind the other as UTF-8, in pieces of a few megabytes at most.
+
+    However long each text is, no more of them are held.
+    """
+    some: list[str] = []
+    held = 0
+    for text in texts:
+        some.append(text)
+        held += len(text)
+        if held > PIECE:
+            yield "".join(some).encode("utf-8", "replace")
+            some.clear()
+            held = 0
+    if some:
+        yield "".join(some).encode("utf-8", "replace")
 
 
 class Arguments:

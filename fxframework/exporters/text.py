@@ -7,13 +7,13 @@ by table. This is what `fxf cat` shows of a format that has no text of its own.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
 
 from fxframework.errors import WriteRefusedError
-from fxframework.exporters.rows import Arguments, people
+from fxframework.exporters.rows import Arguments, people, pieces
 from fxframework.io.sink import Sink
 from fxframework.model.capture import Capture
 from fxframework.model.table import Table
@@ -47,8 +47,8 @@ class _TextExport:
         """Write one capture. Raises WriteRefusedError where no table has a row."""
         lines = _Lines(capture)
         written = 0
-        for some in lines:
-            self._sink.write("".join(some).encode("utf-8", "replace"))
+        for some in pieces(lines):
+            self._sink.write(some)
             written += len(some)
         if not written:
             raise WriteRefusedError(
@@ -71,19 +71,20 @@ class _Lines:
             for number, who in self._people.items()
         }
 
-    def __iter__(self) -> Iterator[list[str]]:
+    def __iter__(self) -> Iterator[str]:
         names = [name for name in self._capture.schemas if name not in BESIDE]
         timed = [name for name in names if self._has(name, "ts")]
         for name in names:
             if name not in timed:
                 for batch in self._capture.batches(name, ROWS):
-                    yield [f"{line}\n" for line in self._table_lines(batch)]
+                    for line in self._table_lines(batch):
+                        yield f"{line}\n"
         yield from self._by_time(timed)
 
     def _has(self, table: str, column: str) -> bool:
         return any(one.name == column for one in self._capture.schemas[table].columns)
 
-    def _by_time(self, names: list[str]) -> Iterator[list[str]]:
+    def _by_time(self, names: list[str]) -> Iterator[str]:
         """Rows of several tables in the order of their times, equal times by table and row."""
         tables = [self._capture.table(name) for name in names]
         if not tables:
@@ -96,19 +97,18 @@ class _Lines:
         arguments = [Arguments(self._capture, name) for name in names]
         for start in range(0, order.size, ROWS):
             some = order[start : start + ROWS]
-            lines = np.empty(some.size, object)
-            for number, table in enumerate(tables):
-                mine = owner[some] == number
-                part = table.select(place[some[mine]])
-                lines[mine] = self._table_lines(part, arguments[number])
-            seconds = times[some].tolist()
-            yield [
-                f"[{_seconds(ts)}] {line}\n"
-                for ts, line in zip(seconds, lines.tolist(), strict=True)
+            # Each table's lines are made one at a time, in the order in which they are asked for.
+            lines = [
+                self._table_lines(
+                    table.select(place[some[owner[some] == number]]), arguments[number]
+                )
+                for number, table in enumerate(tables)
             ]
+            for ts, number in zip(times[some].tolist(), owner[some].tolist(), strict=True):
+                yield f"[{_seconds(ts)}] {next(lines[number])}\n"
 
-    def _table_lines(self, table: Table, arguments: Arguments | None = None) -> list[str]:
-        parts: list[list[str]] = [[table.name] * len(table)]
+    def _table_lines(self, table: Table, arguments: Arguments | None = None) -> Iterator[str]:
+        parts: list[Iterable[str]] = [[table.name] * len(table)]
         if "thread" in table and self._people:
             threads = table.array("thread").tolist()
             parts.append([self._labels.get(number, "") for number in threads])
@@ -118,11 +118,22 @@ class _Lines:
             values = table.plain(column)
             if column in SIDES and self._people:
                 values = [self._labels.get(number) for number in values]
-            parts.append([_shown(column, value) for value in values])
+            parts.append(_each_shown(column, values))
         if arguments is not None and len(arguments):
             places = arguments.of(table.array("row"))
-            parts.append([_members(arguments, each) for each in places])
-        return [" ".join(filter(None, cells)) for cells in zip(*parts, strict=True)]
+            parts.append(_members(arguments, each) for each in places)
+        return (" ".join(filter(None, cells)) for cells in zip(*parts, strict=True))
+
+
+def _each_shown(column: str, values: Iterable[Any]) -> Iterator[str]:
+    """``_shown`` of each value; of equal ones that follow each other once."""
+    last: Any = None
+    shown = ""
+    for value in values:
+        if value is not last:
+            shown = _shown(column, value)
+            last = value
+        yield shown
 
 
 def _members(arguments: Arguments, places: range) -> str:

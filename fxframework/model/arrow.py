@@ -20,6 +20,8 @@ __all__ = ["arrow_table", "code_column", "text_column"]
 
 Column = NDArray[Any] | TextColumn
 
+SPELLED_OUT = 256 << 20
+"""Bytes of values that may be written out for each row."""
 SMALL_STRINGS = (1 << 31) - 1
 """Bytes that the offsets of Arrow's `string` can count."""
 
@@ -68,7 +70,7 @@ def code_column(codes: NDArray[Any], pool: StringPool) -> pa.Array:
     """Strings of a pool by their codes, null for -1, as a dictionary of the strings that occur.
 
     Where one of these is not UTF-8 it is a column of `binary` values, as not every library takes
-    a dictionary of them.
+    a dictionary of them; but for long values that many rows share, which stay a dictionary.
     """
     codes = np.ascontiguousarray(codes)
     occurs = np.zeros(len(pool) + 1, np.bool_)
@@ -80,5 +82,7 @@ def code_column(codes: NDArray[Any], pool: StringPool) -> pa.Array:
     # A null has the index 0: polars checks the indexes of nulls, too.
     indices = pa.array(np.maximum(place[codes], 0), mask=codes < 0)
     if pa.types.is_binary(values.type) or pa.types.is_large_binary(values.type):
-        return values.take(indices)
+        lengths = np.diff(pool.column(used).offsets)
+        if int(lengths @ np.bincount(place[codes[codes >= 0]], minlength=used.size)) <= SPELLED_OUT:
+            return values.take(indices)
     return pa.DictionaryArray.from_arrays(indices, values)

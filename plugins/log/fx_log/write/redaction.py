@@ -29,7 +29,8 @@ from fx_log.read.records import (
     StreamHeader,
     from_json,
 )
-from fxframework.errors import UsageError, WriteRefusedError
+from fxframework.errors import WriteRefusedError
+from fxframework.kit.patterns import BoundedPattern
 
 __all__ = ["MASK", "Redactor", "redact"]
 
@@ -59,7 +60,7 @@ class Redactor:
     packet, whose numbers have no other form, ``pid``, ``tid`` and ``dropped_logs`` become 0, and so
     do counts of logs rolled out. ``counts`` says what was done, by name.
 
-    Raises UsageError for an invalid regular expression.
+    Raises UsageError for an invalid regular expression, LimitError for one that takes too long.
     """
 
     def __init__(
@@ -68,12 +69,7 @@ class Redactor:
         self.counts: Counter[str] = Counter()
         self._keys = {_PLAIN.get(key, key): key for key in keys}
         self._met: set[str] = set()
-        try:
-            self._patterns = [re.compile(pattern) for pattern in patterns]
-        except re.error as error:
-            raise UsageError(
-                f"no regular expression: {error}", remedy="write it as Python's re does"
-            ) from None
+        self._patterns = [BoundedPattern(pattern, MASK) for pattern in patterns]
 
     @classmethod
     def of(cls, options: Mapping[str, Any]) -> Redactor | None:
@@ -137,7 +133,7 @@ class Redactor:
     def text(self, text: str) -> str:
         """A text of no key: without what the patterns find."""
         for pattern in self._patterns:
-            text, count = pattern.subn(MASK, text)
+            text, count = pattern.subn(text)
             if count:
                 self.counts["matches"] += count
         return text

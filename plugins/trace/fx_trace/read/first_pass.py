@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 from fx_trace import layout
 from fx_trace import numbers as n
 from fx_trace.read.match import Match
-from fx_trace.read.scanner import Chunk, Events, Scanner
+from fx_trace.read.people import Mentions
+from fx_trace.read.scanner import Events, Scanner
 from fx_trace.read.times import Part
 from fxframework.io import arena
 from fxframework.kernels.notes import Notes
@@ -75,8 +76,7 @@ class TracePass(FirstPass[Part]):
         """Offset of the first, and number, of times that do not fit 63 bits."""
         self._bounds: tuple[int, int] | None = None
         self._max_depth = max_depth
-        self._objects: list[tuple[int, int, int, int, int]] = []
-        self._tids: dict[int, int] = {}
+        self._mentions = Mentions()
         self._kept: list[Kept] = []
         self._new_match()
 
@@ -89,7 +89,7 @@ class TracePass(FirstPass[Part]):
     def add(self, part: Part, *, keep: bool) -> bool:
         """Take in a chunk; False where all of them must be taken again in order of time."""
         chunk, times = part.chunk, part.times
-        self._mention(chunk)
+        self._mentions.add(chunk)
         if keep:
             self.whole = part
         else:
@@ -180,31 +180,6 @@ class TracePass(FirstPass[Part]):
         found["name"] = found.get("name", found["thread"])
         self._run(found, refs[order])
 
-    # --- Who the capture mentions ----------------------------------------------------------------
-
-    def _mention(self, chunk: Chunk) -> None:
-        objects = chunk.objects
-        kernel = objects.kind == 0
-        self._objects.extend(
-            zip(
-                objects.type[kernel].tolist(),
-                objects.value[kernel].view(np.uint64).tolist(),
-                objects.pid[kernel].view(np.uint64).tolist(),
-                objects.name[kernel].tolist(),
-                objects.offset[kernel].tolist(),
-                strict=True,
-            )
-        )
-        sched = chunk.sched
-        if sched.kind.size:
-            newer = sched.kind != n.SCHED_LEGACY_SWITCH
-            switched = sched.kind == n.SCHED_SWITCH
-            for column, rows in ((sched.prev, switched), (sched.next, newer)):
-                tids, places = np.unique(column[rows].view(np.uint64), return_index=True)
-                offsets = sched.offset[rows][places].tolist()
-                for tid, offset in zip(tids.tolist(), offsets, strict=True):
-                    self._tids[tid] = min(offset, self._tids.get(tid, offset))
-
     def _widen(self, part: Part, *, report: bool = True) -> None:
         """Take the times of a chunk into the range, and report those that do not fit."""
         chunk, times = part.chunk, part.times
@@ -243,69 +218,7 @@ class TracePass(FirstPass[Part]):
             self.scanner.notes.add(n.ODD_BYTES, size - size % 8, scan.record, size)
             scan.kinds[n.KIND_DAMAGED] += 1
             scan.record += 1
-        known = scan.providers.known.filled()
-        names: dict[int, int] = {}
-        homes: dict[int, int] = {}
-        mentioned = dict(self._tids)
-        process_at: dict[int, int] = {}
-        self.process_names: dict[int, int] = {}
-        for kind, koid, pid, name, offset in self._objects:
-            if kind == n.OBJECT_PROCESS:
-                self.process_names[koid] = name
-                process_at.setdefault(koid, offset)
-            elif kind == n.OBJECT_THREAD:
-                names[koid] = name
-                if pid:
-                    homes[koid] = pid
-                mentioned[koid] = min(offset, mentioned.get(koid, offset))
-        self._objects.clear()
-        tids = known["tid"].view(np.uint64)
-        added = self._number_tids(tids, known["gone"], mentioned)
-        more = [mentioned[tid] for tid in added]
-        self.pids = np.append(
-            known["pid"].view(np.uint64), np.array([homes.get(tid, 0) for tid in added], np.uint64)
-        )
-        self.tids = np.append(tids, np.array(added, np.uint64))
-        self.thread_offsets = np.append(known["offset"], np.array(more, np.int64))
-        self.gone = np.append(known["gone"], np.zeros(len(added), np.int64))
-        self.names = np.full(self.tids.size, -1, np.int32)
-        if names:
-            self.names[:] = [names.get(tid, -1) for tid in self.tids.tolist()]
-            self.names[self.gone > 0] = -1
-        there = self.gone == 0
-        pids, inverse = np.unique(self.pids[there], return_inverse=True)
-        first = np.full(pids.size, np.iinfo(np.int64).max)
-        np.minimum.at(first, inverse, self.thread_offsets[there])
-        for pid, offset in zip(pids.tolist(), first.tolist(), strict=True):
-            process_at[pid] = min(offset, process_at.get(pid, offset))
-        self.processes = sorted(process_at.items(), key=lambda item: (item[1], item[0]))
-
-    def _number_tids(
-        self, tids: NDArray[np.uint64], gone: I64, mentioned: Mapping[int, int]
-    ) -> list[int]:
-        """Give tids that records mention without a process their threads; gives the new ones."""
-        self.thread_of_tid: dict[int, int] = {}
-        if not mentioned:
-            return []
-        for thread, (tid, index) in enumerate(zip(tids.tolist(), gone.tolist(), strict=True)):
-            if not index:
-                self.thread_of_tid.setdefault(tid, thread)
-        new = sorted(
-            (tid for tid in mentioned if tid not in self.thread_of_tid),
-            key=lambda tid: (mentioned[tid], tid),
-        )
-        for thread, tid in enumerate(new, tids.size):
-            self.thread_of_tid[tid] = thread
-        return new
-
-    def thread_ids(self, tids: I64, rows: NDArray[np.bool_]) -> NDArray[np.int32]:
-        """Thread ids of a column of tids, where ``rows`` is set; elsewhere -1."""
-        out = np.full(tids.size, -1, np.int32)
-        distinct, inverse = np.unique(tids[rows].view(np.uint64), return_inverse=True)
-        ids = np.array([self.thread_of_tid[tid] for tid in distinct.tolist()], np.int32)
-        if distinct.size:
-            out[rows] = ids[inverse]
-        return out
+        self.people = self._mentions.settle(scan.providers.known.filled())
 
     def open_slices(self, parts: Iterable[Part], most: int) -> tuple[int, I64]:
         """How many slices were never closed, and the offsets of the first ``most`` (0 all).
@@ -348,7 +261,7 @@ class TracePass(FirstPass[Part]):
         """Rows of each table."""
         rows = self.scanner.rows
         del rows["ends"]
-        return {"processes": len(self.processes), "threads": int(self.pids.size), **rows}
+        return {"processes": self.people.processes.size, "threads": self.people.pids.size, **rows}
 
     @property
     def kinds(self) -> dict[str, int]:
@@ -365,12 +278,12 @@ class TracePass(FirstPass[Part]):
         first, last = self.range
         if self.whole is None or first is None or last is None:
             return ()
-        threads = self.whole.chunk.events.thread
+        threads, people = self.whole.chunk.events.thread, self.people
         labels = []
         for thread in busiest(threads) if threads.size else []:
-            code = int(self.names[thread])
-            index = int(self.gone[thread])
-            label = f"{self.pids[thread]}/{self.tids[thread]}"
+            code = int(people.names[thread])
+            index = int(people.gone[thread])
+            label = f"{people.pids[thread]}/{people.tids[thread]}"
             if index:
                 label = f"<thr#{index - 1}>"
             elif code >= 0:

@@ -223,7 +223,7 @@ class _Maker:
         legacy = sched.kind == n.SCHED_LEGACY_SWITCH
 
         def threads(column: I64, rows: NDArray[np.bool_]) -> NDArray[np.int32]:
-            return np.where(legacy, column, passed.thread_ids(column, rows)).astype(np.int32)
+            return np.where(legacy, column, passed.people.threads_of(column, rows)).astype(np.int32)
 
         return int(sched.kind.size), {
             "offset": sched.offset,
@@ -249,8 +249,8 @@ class _Maker:
             "ticks": logs.ticks.view(np.uint64),
             "severity": np.broadcast_to(np.uint8(0), rows),
             "severity_name": none,
-            "pid": lambda: passed.pids[logs.thread],
-            "tid": lambda: passed.tids[logs.thread],
+            "pid": lambda: passed.people.pids[logs.thread],
+            "tid": lambda: passed.people.tids[logs.thread],
             "tags": none,
             "component": none,
             "message": lambda: TextColumn.gather(data, logs.start, logs.length),
@@ -366,20 +366,20 @@ def stretch_of(
 
 def small_columns(name: str, passed: TracePass, pool: StringPool) -> Columns:
     """The columns of `threads` or `processes`, but ``row``."""
+    people = passed.people
     if name == "threads":
-        names = passed.names.copy()
-        for thread in np.flatnonzero(passed.gone).tolist():
-            names[thread] = pool.intern(f"<thr#{int(passed.gone[thread]) - 1}>".encode())
+        names = people.names.copy()
+        for thread in np.flatnonzero(people.gone).tolist():
+            names[thread] = pool.intern(f"<thr#{int(people.gone[thread]) - 1}>".encode())
         return {
-            "offset": passed.thread_offsets,
-            "id": np.arange(passed.pids.size, dtype=np.int32),
-            "pid": passed.pids,
-            "tid": passed.tids,
+            "offset": people.offsets,
+            "id": np.arange(people.pids.size, dtype=np.int32),
+            "pid": people.pids,
+            "tid": people.tids,
             "name": names,
         }
-    pids = [pid for pid, _ in passed.processes]
     return {
-        "offset": np.array([offset for _, offset in passed.processes], np.int64),
-        "pid": np.array(pids, np.uint64),
-        "name": np.array([passed.process_names.get(pid, -1) for pid in pids], np.int32),
+        "offset": people.process_offsets,
+        "pid": people.processes,
+        "name": people.process_names,
     }

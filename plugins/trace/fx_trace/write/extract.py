@@ -200,7 +200,9 @@ class _Cut:
         threads = thread_mask(selection, capture)
         categories = category_mask(selection, capture)
         self.threads: U8 = (
-            np.ones(passed.pids.size, np.uint8) if threads is None else threads.astype(np.uint8)
+            np.ones(passed.people.pids.size, np.uint8)
+            if threads is None
+            else threads.astype(np.uint8)
         )
         self.categories: U8 = (
             np.ones(len(capture.strings), np.uint8)
@@ -290,7 +292,7 @@ class _Cut:
         if sched.kind.size:
             keep = self._within(times.sched())
             if not self.selection.by_time_alone:
-                woken = self.passed.thread_ids(sched.next, sched.kind == 2)
+                woken = self.passed.people.threads_of(sched.next, sched.kind == 2)
                 keep &= (sched.kind != 2) | (self.threads[woken] != 0)
             self.mark[sched.offset[keep] >> 3] = 1
             tids = [sched.prev[keep & (sched.kind == 1)], sched.next[keep & (sched.kind != 0)]]
@@ -355,7 +357,9 @@ class _Cut:
         providers = passed.scanner.scan.providers
         needs.use(providers.identities, providers.clock_map)
         wanted = self.threads != 0
-        koids = np.concatenate((passed.pids[wanted], passed.tids[wanted])).view(np.int64)
+        koids = np.concatenate((passed.people.pids[wanted], passed.people.tids[wanted])).view(
+            np.int64
+        )
         needs.enter(0, np.unique(np.concatenate((koids, self.running))).tolist())
         needs.enter(1, self.running.tolist())
         needs.run()

@@ -1,0 +1,146 @@
+"""Patterns: regular expressions of users over texts of captures, in bounded time.
+
+Python's ``re`` tries every way to match: some patterns take exponential time for a short text, and
+nothing in the process can stop it. A pattern that repeats anything runs in a process of its own,
+which is ended once it has taken more than the texts account for.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import queue
+import re
+import struct
+import subprocess
+import sys
+import threading
+import time
+import weakref
+from typing import IO
+
+from fxframework.errors import LimitError, UsageError
+
+__all__ = ["BoundedPattern"]
+
+PATIENCE = 5.0
+"""Seconds that a pattern may take beyond what the texts account for."""
+SECONDS_PER_TEXT = 1e-3
+SECONDS_PER_BYTE = 5e-6
+START = 30.0
+"""Seconds in which the process must have begun."""
+_REPEATS = re.compile(r"[*+{]|\\[1-9]|\(\?P=")
+_LENGTHS = struct.Struct("<qq")
+_WORKER = r"""
+import re, struct, sys
+lengths = struct.Struct("<qq")
+get, put = sys.stdin.buffer, sys.stdout.buffer
+def taken():
+    return get.read(lengths.unpack(get.read(16))[1]).decode("utf-8", "surrogatepass")
+flags, mask = int(taken()), taken()
+pattern = re.compile(taken(), flags)
+put.write(lengths.pack(0, 0)); put.flush()
+while head := get.read(16):
+    text = get.read(lengths.unpack(head)[1]).decode("utf-8", "surrogatepass")
+    text, count = pattern.subn(lambda found: mask, text)
+    data = text.encode("utf-8", "surrogatepass")
+    put.write(lengths.pack(count, len(data)) + data); put.flush()
+"""
+
+
+class BoundedPattern:
+    """A regular expression, and a text that replaces what it finds.
+
+    Raises UsageError for an invalid expression.
+    """
+
+    def __init__(self, pattern: str | re.Pattern[str], mask: str) -> None:
+        try:
+            self._pattern = re.compile(pattern)
+        except re.error as error:
+            raise UsageError(
+                f"invalid regular expression: {error}", remedy="write it as Python's re does"
+            ) from None
+        self._mask = mask
+        self._simple = not _REPEATS.search(self._pattern.pattern)
+        self._worker: _Worker | None = None
+
+    def subn(self, text: str) -> tuple[str, int]:
+        """The text with every match replaced, and their number.
+
+        Raises LimitError where that takes too long.
+        """
+        if self._simple:
+            return self._pattern.subn(lambda _found: self._mask, text)
+        if self._worker is None:
+            self._worker = _Worker(self._pattern, self._mask)
+        return self._worker.subn(text)
+
+
+class _Worker:
+    """The process that matches, and the time that it has left."""
+
+    def __init__(self, pattern: re.Pattern[str], mask: str) -> None:
+        self._pattern = pattern.pattern
+        self._left = PATIENCE
+        command = [sys.executable, "-I", "-S", "-c", _WORKER]
+        pipe, null = subprocess.PIPE, subprocess.DEVNULL
+        self._process = subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=null)  # noqa: S603 (ours)
+        self._answers: queue.SimpleQueue[tuple[int, bytes] | None] = queue.SimpleQueue()
+        assert self._process.stdout is not None  # noqa: S101 (a pipe)
+        reader = threading.Thread(
+            target=_read, args=(self._process.stdout, self._answers), daemon=True
+        )
+        reader.start()
+        weakref.finalize(self, _end, self._process, reader)
+        for setting in (str(int(pattern.flags)), mask, pattern.pattern):
+            self._send(setting)
+        self._answer(START)
+
+    def subn(self, text: str) -> tuple[str, int]:
+        started = time.monotonic()
+        nbytes = self._send(text)
+        self._left += SECONDS_PER_TEXT + SECONDS_PER_BYTE * nbytes
+        count, data = self._answer(self._left)
+        self._left = min(PATIENCE, self._left - (time.monotonic() - started))
+        return data.decode("utf-8", "surrogatepass"), count
+
+    def _send(self, text: str) -> int:
+        data = text.encode("utf-8", "surrogatepass")
+        assert self._process.stdin is not None  # noqa: S101 (a pipe)
+        with contextlib.suppress(OSError):  # where it has ended, so has its answer
+            self._process.stdin.write(_LENGTHS.pack(0, len(data)) + data)
+            self._process.stdin.flush()
+        return len(data)
+
+    def _answer(self, seconds: float) -> tuple[int, bytes]:
+        try:
+            answer = self._answers.get(timeout=max(seconds, 0.001))
+        except queue.Empty:
+            answer = None
+        if answer is None:
+            self._process.kill()
+            raise LimitError(
+                f"the regular expression {self._pattern!r} takes too long: {PATIENCE:g} seconds "
+                "more than the texts account for",
+                remedy="write it without a repetition inside another, such as (a+)+",
+            )
+        return answer
+
+
+def _read(file: IO[bytes], answers: queue.SimpleQueue[tuple[int, bytes] | None]) -> None:
+    """Pass on what the process answers; None at its end."""
+    with contextlib.suppress(OSError, ValueError):
+        while len(head := file.read(_LENGTHS.size)) == _LENGTHS.size:
+            count, nbytes = _LENGTHS.unpack(head)
+            answers.put((count, file.read(nbytes)))
+    answers.put(None)
+
+
+def _end(process: subprocess.Popen[bytes], reader: threading.Thread) -> None:
+    process.kill()
+    process.wait()
+    reader.join()
+    for pipe in (process.stdin, process.stdout):
+        if pipe is not None:
+            with contextlib.suppress(OSError):
+                pipe.close()
