@@ -86,11 +86,16 @@ class RefusedError(Exception):
     """llvm-xray does not take a file; what it said."""
 
 
-def ask(*arguments: str | Path, timeout: int = TIMEOUT) -> bytes:
-    """What llvm-xray prints. Raises RefusedError where it fails."""
-    done = subprocess.run(
+def run(*arguments: str | Path, timeout: int = TIMEOUT) -> subprocess.CompletedProcess[bytes]:
+    """A run of llvm-xray, whatever it ends with."""
+    return subprocess.run(
         [llvm_xray(), *map(str, arguments)], capture_output=True, check=False, timeout=timeout
     )
+
+
+def ask(*arguments: str | Path, timeout: int = TIMEOUT) -> bytes:
+    """What llvm-xray prints. Raises RefusedError where it fails."""
+    done = run(*arguments, timeout=timeout)
     if done.returncode:
         raise RefusedError(done.stderr.decode("utf-8", "replace"))
     return done.stdout

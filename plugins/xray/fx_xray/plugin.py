@@ -13,6 +13,7 @@ from fxframework.registry import (
     Option,
     Probe,
     Reader,
+    Reference,
     StepKind,
     Writer,
     lazy,
@@ -25,6 +26,16 @@ if TYPE_CHECKING:
 FORMATS = ("xray", "xray-basic", "llvm-yaml")
 SUFFIXES = (".xray",)
 YAML_SUFFIXES = (".yaml", ".yml")
+
+REFERENCES = (
+    Reference(
+        name="llvm-xray",
+        title="llvm-xray 19",
+        quirks=lazy("fx_xray.references.llvm_xray:quirks"),
+        predict=lazy("fx_xray.references.llvm_xray:predict"),
+    ),
+)
+"""Other readers of XRay traces."""
 
 # --- Recognising -------------------------------------------------------------------------
 
@@ -253,6 +264,7 @@ def fx_readers() -> Iterable[Reader]:
             options=(*SYMBOLS, FREQUENCY, BYTE_ORDER),
             rules=_rules,
             explain=lazy("fx_xray.read.explain:explain_fdr"),
+            references=REFERENCES,
             sample=lazy("fx_xray.sample:sample"),
         ),
         Reader(
@@ -264,6 +276,7 @@ def fx_readers() -> Iterable[Reader]:
             options=(*SYMBOLS, FREQUENCY, BYTE_ORDER),
             rules=_rules,
             explain=lazy("fx_xray.read.explain:explain_basic"),
+            references=REFERENCES,
         ),
         Reader(
             format="llvm-yaml",

@@ -1,0 +1,384 @@
+"""llvm-xray: what LLVM's reader of XRay traces makes of a file: the table of its quirks, a model.
+
+The model is that of llvm-xray 19: all records, then the order of records in each block, then their
+events. A file is read whole or refused; only `fdr-dump` shows the records before an error.
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import TYPE_CHECKING, Final, Literal
+
+from fx_xray import layout
+from fx_xray.layout import FunctionKind, MetadataKind
+from fxframework.io.words import view_of
+from fxframework.model.prediction import Effect, Prediction, Quirk
+
+if TYPE_CHECKING:
+    from fxframework.model.capture import Capture
+
+__all__ = ["QUIRKS", "predict", "quirks"]
+
+R, D, M = Effect.REFUSES, Effect.DROPS, Effect.MISREADS
+
+
+def _quirk(key: str, effect: Effect, title: str) -> Quirk:
+    return Quirk(key=key, effect=effect, title=title)
+
+
+QUIRKS: Final[tuple[Quirk, ...]] = (
+    _quirk("header", R, "a file that is too short, or of an unknown version or type, is refused"),
+    _quirk("no-records", R, "a log without a buffer is refused"),
+    _quirk("extents", R, "bytes behind the last buffer without another buffer extents record are "
+           "refused"),
+    _quirk("metadata-kind", R, "a metadata record of an unknown kind, or an end of buffer from "
+           "version 2 on, is refused"),
+    _quirk("function-kind", R, "a function record of kinds 4 to 7 is refused"),
+    _quirk("cut", R, "a record that is cut off by the end of the file is refused"),
+    _quirk("event-size", R, "an event with a payload of no bytes, or of a negative size, is "
+           "refused"),
+    _quirk("over-read", R, "a record that reaches beyond the extents of its buffer is refused; the "
+           "runtime writes such a log where there are typed events"),
+    _quirk("transition", R, "a block whose records are in another order than the runtime writes is "
+           "refused"),
+    _quirk("terminal", R, "a block that ends within its first records is refused"),
+    _quirk("basic-size", R, "a basic log without a record, or whose size is not a multiple of 32 "
+           "bytes, is refused"),
+    _quirk("basic-record", R, "a basic record of an unknown type or kind is refused"),
+    _quirk("basic-argument", R, "an argument of basic mode that does not follow a record of its "
+           "function and thread is refused"),
+    _quirk("between", D, "bytes between buffers are skipped up to the next byte 0x0F"),
+    _quirk("short-extents", D, "a buffer whose extents reach beyond the end of the file is read up "
+           "to there, as if it were whole"),
+    _quirk("after-end", D, "records behind an end of buffer, up to the next buffer, are left out"),
+    _quirk("event", D, "custom and typed events are in `convert -f yaml` and `fdr-dump` alone"),
+    _quirk("payload", M, "the payload of an event that is not UTF-8 is cut at the first such byte "
+           "in YAML"),
+    _quirk("typed-event", M, "typed events of versions 3 and 4 are read in the layout of version "
+           "5"),
+    _quirk("event-cpu", M, "the padding of a custom event of versions 1 to 3 is read as its CPU"),
+    _quirk("argument", M, "a call with an argument becomes an entry, whatever it is"),
+    _quirk("order", M, "`account`, `stack` and `convert -sort=false` take threads in the order of "
+           "a hash table, and reject what is earlier than what they took first"),
+)  # fmt: skip
+
+NAMES: Final = {
+    MetadataKind.NEW_BUFFER: ("NewBuffer", "a new buffer record"),
+    MetadataKind.END_OF_BUFFER: ("EndOfBuffer", "an end-of-buffer record"),
+    MetadataKind.NEW_CPU: ("NewCPUId", "a new cpu id record"),
+    MetadataKind.TSC_WRAP: ("TSCWrap", "a new TSC wrap record"),
+    MetadataKind.WALL_TIME: ("WallClockTime", "a wallclock record"),
+    MetadataKind.CUSTOM_EVENT: ("CustomEvent", "a custom event record"),
+    MetadataKind.CALL_ARGUMENT: ("CallArg", "a call argument record"),
+    MetadataKind.BUFFER_EXTENTS: ("BufferExtents", "a buffer extent"),
+    MetadataKind.TYPED_EVENT: ("TypedEvent", "a typed event record"),
+    MetadataKind.PID: ("PIDEntry", "a process ID record"),
+}
+"""What its messages call a kind, in an order of records and where a record is cut off."""
+FUNCTION: Final = len(MetadataKind)
+UNKNOWN: Final = FUNCTION + 1
+"""States of a block beside the kinds of its last metadata record."""
+STATES: Final = {**{int(kind): name for kind, (name, _) in NAMES.items()}, FUNCTION: "Function",
+                 UNKNOWN: "Unknown"}  # fmt: skip
+_BODY: Final = frozenset(
+    {
+        int(MetadataKind.NEW_CPU),
+        int(MetadataKind.TSC_WRAP),
+        int(MetadataKind.CUSTOM_EVENT),
+        int(MetadataKind.TYPED_EVENT),
+        int(MetadataKind.END_OF_BUFFER),
+        FUNCTION,
+    }
+)
+_CALL: Final = _BODY | {int(MetadataKind.CALL_ARGUMENT)}
+ORDER: Final[dict[int, frozenset[int]]] = {
+    UNKNOWN: frozenset({int(MetadataKind.NEW_BUFFER)}),
+    MetadataKind.NEW_BUFFER: frozenset({int(MetadataKind.WALL_TIME)}),
+    MetadataKind.WALL_TIME: frozenset({int(MetadataKind.PID), int(MetadataKind.NEW_CPU)}),
+    MetadataKind.PID: frozenset({int(MetadataKind.NEW_CPU)}),
+    MetadataKind.NEW_CPU: _BODY,
+    MetadataKind.TSC_WRAP: _BODY,
+    MetadataKind.CUSTOM_EVENT: _BODY,
+    MetadataKind.TYPED_EVENT: _BODY,
+    FUNCTION: _CALL,
+    MetadataKind.CALL_ARGUMENT: _CALL,
+    MetadataKind.END_OF_BUFFER: frozenset({int(MetadataKind.NEW_BUFFER)}),
+}
+"""What may follow what in a block."""
+ENDS: Final = _CALL
+"""What a block may end with."""
+MODES: Final = (("Basic/Naive", "XRay log"), ("FDR", "XRay FDR log"))
+UINT32: Final = 0xFFFFFFFF
+
+
+class _Refused(Exception):  # noqa: N818 (the outcome of reading, not an error of ours)
+    """LLVM refuses the file: the quirk, the place, and its message word by word."""
+
+    def __init__(self, key: str, offset: int, message: str = "") -> None:
+        super().__init__(message or key)
+        self.key, self.offset, self.message = key, offset, message
+
+
+def quirks() -> tuple[Quirk, ...]:
+    """The table."""
+    return QUIRKS
+
+
+def predict(capture: Capture, found: Prediction) -> None:
+    """Add what llvm-xray makes of the bytes of a trace: little-endian first, then big-endian."""
+    data = view_of(capture.source.data)
+    loading = _Loading(data, "<", found)
+    if not loading.known:
+        swapped = _Loading(data, ">", found)
+        loading = swapped if swapped.known else loading
+    try:
+        loading.load()
+    except _Refused as why:
+        found.add(why.key, why.offset, loading.records, why.message)
+    for said, (key, offset, record) in loading.wrong.items():
+        found.add(key, offset, record, said)
+    if len(loading.threads) > 1:
+        found.add("order", layout.HEADER_BYTES, times=len(loading.threads) - 1)
+    found.records = loading.records
+
+
+class _Loading:
+    """One attempt to load a file, in one byte order."""
+
+    def __init__(self, data: memoryview, order: Literal["<", ">"], found: Prediction) -> None:
+        self.data = data
+        self.size = len(data)
+        self.found = found
+        self.records = 0
+        self.u32 = struct.Struct(f"{order}I").unpack_from
+        self.i32 = struct.Struct(f"{order}i").unpack_from
+        self.u64 = struct.Struct(f"{order}Q").unpack_from
+        self.u16 = struct.Struct(f"{order}H").unpack_from
+        self.state = UNKNOWN
+        self.block: int | None = None
+        """Where the block at hand begins; None before the first record of one."""
+        self.wrong: dict[str, tuple[str, int, int]] = {}
+        """What is said of blocks with records in a wrong order; their order is looked at when all
+        records are read, block by block in the order of a hash table."""
+        self.thread = self.process = 0
+        self.threads: set[tuple[int, int]] = set()
+        self.last_kind = -1
+        """Kind of the last function record; -1 where an event came after it."""
+
+        head = bytes(data[:4]).ljust(4, b"\xff")
+        self.version, self.kind = self.u16(head, 0)[0], self.u16(head, 2)[0]
+
+    @property
+    def known(self) -> bool:
+        """Whether the header is of a known type and version."""
+        if self.kind == layout.FDR:
+            return self.version in layout.FDR_VERSIONS
+        return self.kind == layout.BASIC and self.version in layout.BASIC_VERSIONS
+
+    def load(self) -> None:
+        """Read the header and all records. Raises _Refused."""
+        if self.size < 4:
+            raise _Refused("header", 0, "too small for XRay.")
+        mode, name = MODES[self.kind == layout.FDR]
+        if not self.known:
+            said = f"Unsupported version for {mode} Mode logging: {self.version}"
+            raise _Refused("header", 0, said if self.kind in {layout.BASIC, layout.FDR} else "")
+        if self.size < layout.HEADER_BYTES:
+            raise _Refused("header", 0, f"Not enough bytes for an {name}.")
+        if self.kind == layout.FDR:
+            self._recorder()
+        else:
+            self._basic()
+
+    # --- Flight data recorder --------------------------------------------------------------------
+
+    def _recorder(self) -> None:
+        data, size, u32 = self.data, self.size, self.u32
+        at, left = layout.HEADER_BYTES, 0
+        bounded = self.version >= layout.EXTENTS_VERSION + 1
+        while at < size:
+            if bounded and not left:
+                start = at
+                at, left = self._next_extents(at)
+                if at - layout.METADATA_BYTES > start:
+                    self.found.add("between", start, self.records)
+                self._check_extents(at, left)
+                self.records += 1
+                continue
+            first = data[at]
+            if first & 1:
+                kind = first >> 1
+                behind = self._metadata(at, kind)
+                if kind == MetadataKind.BUFFER_EXTENTS:
+                    left = self._extents(at)
+                    if bounded:
+                        self._check_extents(behind, left)
+                    self.records += 1
+                    at = behind
+                    continue
+                name = f"Metadata:{NAMES[MetadataKind(kind)][0]}"
+                if kind == MetadataKind.CUSTOM_EVENT and self.version >= layout.EVENT_DELTA_VERSION:
+                    name += "V5"
+            else:
+                kind, behind, name = FUNCTION, at + layout.FUNCTION_BYTES, "Function"
+                if behind > size:
+                    raise _Refused("cut", at, f"Invalid offset for a function record ({at}).")
+                word = u32(data, at)[0]
+                called = word >> 1 & 7
+                if called > FunctionKind.ENTER_ARG:
+                    said = f"Unknown function record type '{called}' at offset {at}."
+                    raise _Refused("function-kind", at, said)
+            if bounded:
+                over = behind - at - left
+                if over > 0:
+                    said = f"Buffer over-read at offset {behind} (over-read by {over} bytes); "
+                    raise _Refused("over-read", at, f"{said}Record Type = {name}.")
+                left -= behind - at
+            self._enter_block(kind, at)
+            if kind == FUNCTION:
+                self.last_kind = called
+            self.records += 1
+            at = behind
+        self._end_block(size)
+
+    def _next_extents(self, at: int) -> tuple[int, int]:
+        """The byte behind the next buffer extents record, and the bytes of that buffer."""
+        introducer = MetadataKind.BUFFER_EXTENTS << 1 | 1
+        end = self.size
+        step = 1 << 16
+        start = at
+        while at < end:
+            found = bytes(self.data[at : at + step]).find(introducer)
+            if found >= 0:
+                at += found
+                self._metadata(at, MetadataKind.BUFFER_EXTENTS)
+                return at + layout.METADATA_BYTES, self._extents(at)
+            at += step
+        raise _Refused("extents", start, "Failed to find the next BufferExtents record.")
+
+    def _extents(self, at: int) -> int:
+        """The bytes of a buffer, cut to 32 bits as LLVM counts them."""
+        extents: int = self.u64(self.data, at + 1)[0]
+        return extents & UINT32
+
+    def _check_extents(self, at: int, left: int) -> None:
+        if at + left > self.size:
+            self.found.add("short-extents", at - layout.METADATA_BYTES, self.records)
+
+    def _metadata(self, at: int, kind: int) -> int:
+        """The byte behind a metadata record and its payload. Raises _Refused."""
+        if kind not in NAMES:
+            raise _Refused("metadata-kind", at, f"Invalid metadata record type: {kind}")
+        if kind == MetadataKind.END_OF_BUFFER and self.version >= layout.EXTENTS_VERSION:
+            said = "End of buffer records are no longer supported starting version 2 of the log."
+            raise _Refused("metadata-kind", at, said)
+        _, name = NAMES[MetadataKind(kind)]
+        body = at + 1
+        behind = at + layout.METADATA_BYTES
+        needed = 8 if kind == MetadataKind.BUFFER_EXTENTS else layout.METADATA_BYTES - 1
+        if body + needed > self.size:
+            raise _Refused("cut", at, f"Invalid offset for {name} ({body}).")
+        if kind not in {MetadataKind.CUSTOM_EVENT, MetadataKind.TYPED_EVENT}:
+            return behind
+        size: int = self.i32(self.data, body)[0]
+        event = "custom" if kind == MetadataKind.CUSTOM_EVENT else "typed"
+        if size <= 0:
+            said = f"Invalid size for {event} event (size = {size}) at offset {body + 4}."
+            raise _Refused("event-size", at, said)
+        if behind + size > self.size:
+            said = f"Cannot read {size} bytes of custom event data from offset {behind}."
+            raise _Refused("cut", at, said)
+        self._check_event(at, kind, behind, size)
+        return behind + size
+
+    def _check_event(self, at: int, kind: int, payload: int, size: int) -> None:
+        """Note what an event loses that is kept otherwise."""
+        found = self.found
+        found.add("event", at, self.records)
+        try:
+            str(self.data[payload : payload + size], "utf-8")
+        except UnicodeDecodeError:
+            found.add("payload", at, self.records)
+        if kind == MetadataKind.TYPED_EVENT and self.version < layout.EVENT_DELTA_VERSION:
+            found.add("typed-event", at, self.records)
+        if kind == MetadataKind.CUSTOM_EVENT and self.version < layout.EVENT_DELTA_VERSION - 1:
+            found.add("event-cpu", at, self.records)
+
+    def _enter_block(self, kind: int, at: int) -> None:
+        """Put a record into its block; a wrong order is kept for the end."""
+        if kind == MetadataKind.NEW_BUFFER:
+            self._end_block(at)
+            self.thread, self.process = self.i32(self.data, at + 1)[0], 0
+        elif kind == MetadataKind.PID:
+            self.process = self.i32(self.data, at + 1)[0]
+        if self.block is None:
+            self.block, self.state = at, UNKNOWN
+        state = self.state
+        if state == MetadataKind.END_OF_BUFFER and kind != MetadataKind.NEW_BUFFER:
+            self.found.add("after-end", at, self.records)
+            return
+        if kind not in ORDER[state]:
+            said = f"BlockVerifier: Invalid transition from {STATES[state]} to {STATES[kind]}."
+            self.wrong.setdefault(said, ("transition", at, self.records))
+        if kind == MetadataKind.CALL_ARGUMENT:
+            if self.last_kind not in {FunctionKind.ENTER, FunctionKind.ENTER_ARG}:
+                self.found.add("argument", at, self.records)
+        elif kind in {MetadataKind.CUSTOM_EVENT, MetadataKind.TYPED_EVENT}:
+            self.last_kind = -1
+        self.state = kind
+
+    def _end_block(self, at: int) -> None:
+        """End the block at hand; at the end of a file there is always one, if an empty one."""
+        if self.block is None and at < self.size:
+            return
+        if self.block is None:
+            self.state = UNKNOWN
+        if self.state not in ENDS:
+            said = (
+                f"BlockVerifier: Invalid terminal condition {STATES[self.state]}, malformed block."
+            )
+            key = "no-records" if self.block is None else "terminal"
+            offset = at if self.block is None else self.block
+            self.wrong.setdefault(said, (key, offset, self.records))
+        self.threads.add((self.process, self.thread))
+        self.block = None
+
+    # --- Basic mode ------------------------------------------------------------------------------
+
+    def _basic(self) -> None:
+        data, size = self.data, self.size
+        nbytes = layout.BASIC_BYTES
+        if size == layout.HEADER_BYTES or size % nbytes:
+            raise _Refused("basic-size", 0, "Invalid-sized XRay data.")
+        last: tuple[int, int, int] | None = None
+        for at in range(layout.HEADER_BYTES, size, nbytes):
+            kind = self.u16(data, at)[0]
+            if kind == layout.BASIC_FUNCTION:
+                if data[at + 3] > FunctionKind.ENTER_ARG:
+                    said = f"Unknown record type '{data[at + 3]}' at offset {at + 4}."
+                    raise _Refused("basic-record", at, said)
+                last = (
+                    self.i32(data, at + 4)[0],
+                    self.u32(data, at + 16)[0],
+                    self.u32(data, at + 20)[0],
+                )
+                self.threads.add((last[2], last[1]))
+            elif kind == layout.BASIC_ARGUMENT:
+                own = (
+                    self.i32(data, at + 4)[0],
+                    self.u32(data, at + 8)[0],
+                    self.u32(data, at + 12)[0],
+                )
+                if last is None:
+                    raise _Refused("basic-argument", at)
+                checked = 3 if self.version >= layout.BASIC_VERSIONS[-1] else 2
+                if own[:checked] != last[:checked]:
+                    said = (
+                        "Corrupted log, found arg payload following non-matching function+thread "
+                        f"record. Record for function {last[0]} != {own[0]} at offset {at + 16}."
+                    )
+                    raise _Refused("basic-argument", at, said)
+            else:
+                said = f"Unknown record type '{kind}' at offset {at + 2}."
+                raise _Refused("basic-record", at, said)
+            self.records += 1
