@@ -6,7 +6,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 import fxframework as fxf
@@ -33,7 +33,12 @@ JSON_QUERIES = {
     "sched": compare.QUERIES["sched"],
 }
 
-generated = settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+generated = settings(
+    phases=[Phase.explicit, Phase.generate],
+    max_examples=12,
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
+)
 
 
 def ours(trace: bytes) -> compare.View:

@@ -104,7 +104,7 @@ def test_the_magic_trace_is_the_same(perfetto: Perfetto) -> None:
     max_examples=12,
     deadline=None,
     phases=[Phase.explicit, Phase.generate],
-    suppress_health_check=[HealthCheck.too_slow],
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )
 @given(captures())
 def test_generated_captures_are_the_same(perfetto: Perfetto, trace: bytes) -> None:

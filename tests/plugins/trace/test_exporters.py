@@ -616,11 +616,11 @@ def test_switches_for_perfetto_are_lines_of_ftrace() -> None:
     head, switch, wakeup = document["systemTraceEvents"].splitlines()
     assert head == "# tracer: nop"
     assert switch == (
-        f"{name}-1001 (1000) [005] .... 1.000000007: sched_switch: prev_comm={name} "
+        f"{name}-1001 (1000) [005] .... 1.0000000075: sched_switch: prev_comm={name} "
         f"prev_pid=1001 prev_prio=0 prev_state=S ==> next_comm={other} next_pid=1002 next_prio=0"
     )
     assert wakeup == (
-        f"<...>-0 (-----) [005] .... 1.000000009: sched_waking: comm={name} pid=1001 prio=0 "
+        f"<...>-0 (-----) [005] .... 1.0000000095: sched_waking: comm={name} pid=1001 prio=0 "
         "target_cpu=005"
     )
 

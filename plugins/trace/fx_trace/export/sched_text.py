@@ -41,7 +41,11 @@ class SchedText:
         }  # fmt: skip
 
     def lines(self, sched: Table) -> Iterable[str]:
-        """A line for each switch and wakeup, with its end."""
+        """A line for each switch and wakeup, with its end.
+
+        Perfetto reads the seconds as a double and cuts off what is less than a nanosecond, so half
+        of one is added. Times are exact below 26 days.
+        """
         columns = ("ts", "cpu", "kind", "prev", "next", "prev_state", "prev_priority",
                    "next_priority")  # fmt: skip
         sound = sched.array("ts") >= 0
@@ -49,7 +53,7 @@ class SchedText:
         rows = zip(*(sched.array(name)[sound].tolist() for name in columns), strict=True)
         comms, tids, pids = self._comms, self._tids, self._pids
         for ts, cpu, kind, before, after, state, left, entered in rows:
-            when = f"[{cpu:03d}] .... {ts // SECOND}.{ts % SECOND:09d}"
+            when = f"[{cpu:03d}] .... {ts // SECOND}.{ts % SECOND:09d}5"
             rank = max(entered, 0)
             if kind == SchedulingType.THREAD_WAKEUP:
                 # Who wakes it is not recorded.
