@@ -10,12 +10,13 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import os
+import re
 import shlex
 import shutil
 import sys
 import sysconfig
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -43,8 +44,13 @@ REPORT = """
 
 from fxframework.kernels import native as _native
 
-_native.register(__name__, __file__, {digest!r})
+_native.register(__name__, __file__, {digest!r}, {headers!r})
 """
+CIMPORT = re.compile(
+    r"^[ \t]*(?:from[ \t]+([\w.]+)[ \t]+cimport[ \t]+(\([^)]*\)|[^\n#]*)|cimport[ \t]+([^\n#]*))",
+    re.MULTILINE,
+)
+"""A line of a .pxd that takes in other headers: the module and names, or the modules."""
 
 
 class KernelBuildHook(BuildHookInterface[Any]):
@@ -154,10 +160,29 @@ def place_in(package: Path, built: dict[str, Path]) -> None:
             shutil.copyfile(file, package.parent.joinpath(*folders, file.name))
 
 
-def digest_of(source: Path) -> str:
-    """What tells whether a compiled kernel is of this source."""
+def headers_of(name: str, headers: Mapping[str, Path]) -> list[str]:
+    """The headers that a kernel takes in, its own left out; by name, of those in ``headers``."""
+    found: dict[str, None] = {name: None}
+    waiting = [name]
+    while waiting:
+        text = headers[waiting.pop()].read_text("utf-8")
+        for inside, names, modules in CIMPORT.findall(text):
+            listed = [
+                each.split()[0]
+                for each in (names or modules).strip("()").split(",")
+                if each.strip()
+            ]
+            for each in [inside, *(f"{inside}.{each}" for each in listed)] if inside else listed:
+                if each in headers and each not in found:
+                    found[each] = None
+                    waiting.append(each)
+    return sorted({*found} - {name})
+
+
+def digest_of(files: Iterable[Path]) -> str:
+    """What tells whether a compiled kernel is of these sources."""
     digest = hashlib.sha256()
-    for file in (source, source.with_suffix(".pxd")):
+    for file in files:
         digest.update(file.read_bytes().replace(b"\r\n", b"\n"))
     return digest.hexdigest()[:32]
 
@@ -170,6 +195,11 @@ def compile_kernels(packages: list[Path], work: Path) -> dict[str, Path]:
     stable = uses_stable_interface()
     stage = work / "source"
     modules: dict[str, Path] = {}
+    headers = {
+        ".".join(header.relative_to(package.parent).with_suffix("").parts): header
+        for package in packages
+        for header in package.rglob("*.pxd")
+    }
     for package in packages:
         # Headers by themselves too: constants that several kernels share.
         for header in sorted(package.rglob("*.pxd")):
@@ -181,9 +211,12 @@ def compile_kernels(packages: list[Path], work: Path) -> dict[str, Path]:
         for source in kernels_of(package):
             inside = source.relative_to(package.parent)
             staged = stage / inside
-            text = source.read_text("utf-8") + REPORT.format(digest=digest_of(source))
-            staged.write_text(text, "utf-8")
-            modules[".".join(inside.with_suffix("").parts)] = staged
+            name = ".".join(inside.with_suffix("").parts)
+            others = headers_of(name, headers)
+            digest = digest_of([source, headers[name], *(headers[other] for other in others)])
+            report = REPORT.format(digest=digest, headers=tuple(others))
+            staged.write_text(source.read_text("utf-8") + report, "utf-8")
+            modules[name] = staged
     if not modules:
         raise RuntimeError("no kernels were found")
     msvc = sysconfig.get_platform().startswith("win") and not os.environ.get("CC")

@@ -11,7 +11,7 @@ import importlib.util
 import os
 import sys
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from types import ModuleType
 from typing import NamedTuple
@@ -25,6 +25,7 @@ __all__ = [
     "is_compiled",
     "kernels_of",
     "register",
+    "sources_of",
     "stale_kernels",
     "state_of",
 ]
@@ -83,35 +84,52 @@ def install(wish: str) -> None:
     sys.meta_path.insert(0, KernelFinder(wish))
 
 
-def digest_of(source: Path) -> str:
-    """What tells whether a compiled kernel is of this source."""
+def digest_of(files: Iterable[str]) -> str:
+    """What tells whether a compiled kernel is of these sources; OSError where one is missing."""
     import hashlib
 
     digest = hashlib.sha256()
-    for file in (source, source.with_suffix(".pxd")):
-        digest.update(file.read_bytes().replace(b"\r\n", b"\n"))
+    for file in files:
+        digest.update(Path(file).read_bytes().replace(b"\r\n", b"\n"))
     return digest.hexdigest()[:32]
 
 
-def register(name: str, file: str, digest: str) -> None:
-    """Called by each compiled kernel as it is imported; warns where its source was edited since."""
+def register(name: str, file: str, digest: str, headers: Sequence[str] = ()) -> None:
+    """Called by each compiled kernel as it is imported; warns where a source was edited since.
+
+    ``headers`` names the other headers (``.pxd``) that it was compiled with, and ``digest`` is of
+    its source, its own header and those.
+    """
     COMPILED[name] = False
-    compiled = Path(file)
-    source = compiled.with_name(compiled.name.partition(".")[0] + ".py")
+    source = sources_of(file, headers)
     try:
-        built = compiled.stat().st_mtime
-        edited = max(source.stat().st_mtime, source.with_suffix(".pxd").stat().st_mtime)
-        if edited <= built or digest_of(source) == digest:
+        built = os.stat(file).st_mtime_ns  # noqa: PTH116 (fast: on every import)
+        edited = {each: os.stat(each).st_mtime_ns for each in source}  # noqa: PTH116
+        latest = max(edited, key=edited.__getitem__)
+        if edited[latest] <= built or digest_of(source) == digest:
             return
     except OSError:
-        return  # without the source there is nothing to be stale against
+        return  # without the sources there is nothing to be stale against
     COMPILED[name] = True
     warnings.warn(
-        f"{name} runs compiled code that is older than {source.name}: install the project again "
+        f"{name} runs compiled code that is older than {latest}: install the project again "
         "(`pip install -e .`), or set FXF_NATIVE=never",
         StaleKernelWarning,
         stacklevel=2,
     )
+
+
+def sources_of(file: str, headers: Sequence[str]) -> list[str]:
+    """Paths of a compiled kernel's source, its header, and the other headers it was built with."""
+    folder, _, compiled = file.rpartition(os.sep)
+    stem = f"{folder}{os.sep}{compiled.partition('.')[0]}"
+    found = [f"{stem}.py", f"{stem}.pxd"]
+    for header in headers:
+        package, *inside = header.split(".")
+        module = sys.modules.get(package)
+        roots = list(module.__path__) if module is not None else [""]
+        found.append(os.sep.join((roots[0], *inside)) + ".pxd")  # noqa: PTH118
+    return found
 
 
 def is_compiled(name: str) -> bool:

@@ -15,7 +15,7 @@ from fxframework.io.source import Source
 from fxframework.model.capture import Capture, OpenRequest
 from fxframework.registry import parse_options
 
-__all__ = ["LIMITS", "try_format", "try_trace"]
+__all__ = ["LIMITS", "VIEWS", "host", "try_format", "try_trace", "try_view"]
 
 LIMITS = Limits(max_unpacked=1 << 20)
 Opening = Callable[[], Capture]
@@ -24,7 +24,7 @@ Opening = Callable[[], Capture]
 @functools.cache
 def host() -> Host:
     """The bundled plugins."""
-    return Host(environ={"FXF_PLUGINS": "trace,log,xray,exporters"})
+    return Host(environ={"FXF_PLUGINS": "inspect,trace,log,xray,exporters"})
 
 
 def try_trace(data: bytes) -> None:
@@ -134,3 +134,84 @@ def exported(opened: Opening, source: Source) -> None:
             assert lines.split(b"\n", 1)[1] == b"".join(opened().records_json())
             with host().open(lines) as again:
                 assert again.source.read(0, again.source.size) == source.data.tobytes()
+
+
+# --- One view at a time: a fuzzer that counts executions tries many inputs rather than all views --
+
+
+def try_view(data: bytes, format: str, view: int, **options: object) -> None:
+    """Take one view (``VIEWS``) of the bytes as a format, by its number."""
+    try:
+        source = Source.open(data, limits=LIMITS)
+    except FxError:
+        return
+    reader = host().reader(format)
+    given = parse_options(options, reader.options, whose=format)
+
+    def opened(*, strict: bool = False) -> Capture:
+        return reader.open(source, OpenRequest(limits=LIMITS, strict=strict, options=given))
+
+    VIEWS[view](opened, source)
+
+
+def _as_records(opened: Opening, source: Source) -> None:
+    decoded(opened())
+
+
+def _as_tables(opened: Opening, source: Source) -> None:
+    capture = opened()
+    tabulated(capture, capture.summary().records)
+
+
+def _as_batches(opened: Opening, source: Source) -> None:
+    streamed(opened(), opened())
+
+
+def _as_findings(opened: Opening, source: Source) -> None:
+    capture = opened()
+    verified(capture, capture.summary().records)
+
+
+def _strictly(opened: Opening, source: Source) -> None:
+    lenient = opened()
+    lenient.scan()
+    strictly(functools.partial(opened, strict=True), lenient)
+
+
+def _explained(opened: Opening, source: Source) -> None:
+    capture = opened()
+    explain = host().reader(capture.format).explain
+    if explain is None:
+        return  # a text
+    for offset in {0, source.size // 2, source.size - 1}:
+        if 0 <= offset < source.size:
+            explain(source, offset)
+
+
+def _detected(opened: Opening, source: Source) -> None:
+    detected(source.data.tobytes())
+
+
+def _exported(opened: Opening, source: Source) -> None:
+    """Write it in one of the forms."""
+    first = opened()
+    forms = host().exporters_for(first.format, first.tables)
+    exporter = forms[source.size % len(forms)]
+    session = exporter.open(Sink.memory(), parse_options({}, exporter.options, whose=exporter.name))
+    try:
+        session.write(first)
+        session.close()
+    except FxError:
+        assert exporter.name != "records"
+
+
+VIEWS: tuple[Callable[[Opening, Source], None], ...] = (
+    _as_records,
+    _as_tables,
+    _as_batches,
+    _as_findings,
+    _strictly,
+    _explained,
+    _detected,
+    _exported,
+)

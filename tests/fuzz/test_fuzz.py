@@ -2,7 +2,7 @@
 
 The budget is small, so that it always runs; ``FXF_FUZZ_SECONDS=600 pytest tests/fuzz`` goes on for
 that long, half of it with hypothesis and half with damaged real captures. Where atheris is
-installed, ``python tests/fuzz/fuzz_trace.py`` looks for inputs by coverage.
+installed, ``python tests/fuzz/fuzz.py`` looks for inputs by coverage: docs/fuzzing.md.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import random
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -24,10 +25,14 @@ from ..oracle import xray_logs
 from ..plugins.log import streams as logs
 from ..plugins.trace.streams import any_bytes, damaged, fxt_streams
 from .target import try_format
+from .targets import TARGETS, found
+from .targets import mutated as mutated_by_records
 
 SECONDS = float(os.environ.get("FXF_FUZZ_SECONDS", "0"))
 SMALL = 2.0
 """Seconds for each real capture where none are asked for."""
+SHORT = 0.2
+"""Seconds of CPU for each target of ``targets.py`` where none are asked for."""
 FILES = Path(__file__).parents[1] / "conformance" / "trace" / "files"
 XRAY_FILES = FILES.parents[1] / "xray"
 REAL_XRAY = {
@@ -164,13 +169,48 @@ def mutated(seed: bytes, chance: random.Random) -> bytes:
     return bytes(data)
 
 
-def test_the_atheris_target_runs(tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", TARGETS)
+def test_a_target_takes_its_seeds_and_what_becomes_of_them(name: str) -> None:
+    target = TARGETS[name]
+    chance = random.Random(time.time_ns() if SECONDS else name)
+    seeds = target.seeds()
+    assert seeds
+    end = time.process_time() + (SECONDS / 20 or SHORT)
+    tries = 0
+    while time.process_time() < end or tries < 10:
+        seed = chance.choice(seeds)
+        data = mutated_by_records(chance, seed, target) if tries else seed
+        try:
+            target.run(data)
+        except Exception as error:
+            error.add_note(f"input: bytes.fromhex({data.hex()!r})")
+            raise
+        tries += 1
+
+
+def test_what_failed_once_is_read() -> None:
+    for name, target in TARGETS.items():
+        for path in found(name):
+            target.run(path.read_bytes())
+
+
+SPLITS = dict.fromkeys(target.split for target in TARGETS.values() if target.split is not None)
+
+
+@pytest.mark.parametrize("split", SPLITS, ids=lambda split: split.__name__)
+def test_records_add_up_to_the_input(split: Callable[[bytes], list[bytes]]) -> None:
+    for target in TARGETS.values():
+        if target.split is split:
+            for seed in target.seeds():
+                assert b"".join(split(seed)) == seed
+
+
+def test_atheris_counts_what_it_ran(tmp_path: Path) -> None:
     if importlib.util.find_spec("atheris") is None:
         pytest.skip("atheris is not installed (pip install atheris)")
-    script = Path(__file__).with_name("fuzz_trace.py")
-    (tmp_path / "magic.fxt").write_bytes((FILES / REAL[0]).read_bytes()[:400])
+    script = Path(__file__).with_name("fuzz.py")
     done = subprocess.run(
-        [sys.executable, str(script), "-runs=200", str(tmp_path)],
+        [sys.executable, str(script), "--run", "trace-bounds", str(tmp_path), "-runs=200"],
         capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr

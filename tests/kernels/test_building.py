@@ -8,6 +8,7 @@ import re
 import shutil
 import subprocess
 import sys
+import time
 import zipfile
 from pathlib import Path
 
@@ -42,11 +43,16 @@ def total(values):
     return found
 '''
 HEADER = """cimport cython
+from fx_loops.types cimport octet
 
 cdef unsigned long long LOW32
 
 @cython.locals(found=cython.ulonglong)
-cpdef unsigned long long total(const unsigned char[::1] values) noexcept
+cpdef unsigned long long total(const octet[::1] values) noexcept
+"""
+TYPES = """from fx_loops cimport deeper
+
+ctypedef unsigned char octet
 """
 BUILD = """
 import sys
@@ -86,6 +92,8 @@ def project(tmp_path: Path) -> Path:
     (package / "__init__.py").touch()
     (package / "loops.py").write_text(SOURCE)
     (package / "loops.pxd").write_text(HEADER)
+    (package / "types.pxd").write_text(TYPES)
+    (package / "deeper.pxd").write_text("ctypedef int number\n")
     return folder
 
 
@@ -114,12 +122,16 @@ def unpacked(project: Path, result: subprocess.CompletedProcess[str]) -> tuple[s
     return wheel.stem.partition("-1.0-")[2], folder
 
 
-def used(folder: Path) -> tuple[str, int]:
+def imported(folder: Path) -> subprocess.CompletedProcess[str]:
     environment = {name: value for name, value in os.environ.items() if name != "FXF_NATIVE"}
-    result = subprocess.run(
+    return subprocess.run(
         [sys.executable, "-c", USE, str(folder)],
         capture_output=True, text=True, check=False, env=environment,
     )  # fmt: skip
+
+
+def used(folder: Path) -> tuple[str, int]:
+    result = imported(folder)
     assert result.returncode == 0, result.stderr
     suffix, total = result.stdout.split()
     return suffix, int(total)
@@ -152,7 +164,7 @@ def test_a_compiler_gives_one_wheel_for_every_later_python(project: Path) -> Non
     assert (suffix, total) == ("so" if os.name == "posix" else "pyd", TOTAL)
     # In a folder with the sources nothing is left behind.
     names = {path.name for path in (project / "python" / "fx_loops").iterdir()}
-    assert names == {"__init__.py", "loops.py", "loops.pxd"}
+    assert names == {"__init__.py", "loops.py", "loops.pxd", "types.pxd", "deeper.pxd"}
 
 
 @needs_compiler
@@ -160,6 +172,18 @@ def test_an_editable_install_is_compiled_in_place(project: Path) -> None:
     package = project / "python" / "fx_loops"
     assert run(project, "build_editable", FXF_NATIVE="require").returncode == 0
     assert used(package.parent) == ("so" if os.name == "posix" else "pyd", TOTAL)
+    # Every file that it was built from counts: also a header that a header takes in.
+    later = time.time_ns() + 10**10
+    for name in ("loops.py", "loops.pxd", "types.pxd", "deeper.pxd"):
+        file, text = package / name, (package / name).read_text()
+        os.utime(file, ns=(later, later))
+        assert not imported(package.parent).stderr, name
+        file.write_text(f"{text}\n")
+        os.utime(file, ns=(later, later))
+        warning = imported(package.parent).stderr
+        assert "StaleKernelWarning" in warning
+        assert f"older than {file}:" in warning
+        file.write_text(text)
     assert run(project, "build_editable", FXF_NATIVE="never").returncode == 0
     assert used(package.parent) == ("py", TOTAL)
 

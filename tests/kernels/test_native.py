@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
@@ -82,27 +84,46 @@ def test_the_state_of_a_package(package: str, monkeypatch: pytest.MonkeyPatch) -
     assert native.state_of("json") == native.state_of("no_such_package") == ("none", "")
 
 
-def test_an_edited_source_is_noticed(package: str) -> None:
-    source, compiled = Path(package, "loops.py"), Path(package, f"loops{native.EXTENSIONS[0]}")
+EDITED = ["somewhere/loops.py", "somewhere/loops.pxd", "somewhere/shared.pxd", "other/deep.pxd"]
+
+
+@pytest.mark.parametrize("name", EDITED)
+def test_an_edited_source_is_noticed(
+    name: str, package: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = Path(package).parent
+    compiled = Path(package, f"loops{native.EXTENSIONS[0]}")
     compiled.touch()
-    digest = native.digest_of(source)
+    for each in ("somewhere", "other"):
+        module = ModuleType(each)
+        module.__path__ = [str(folder / each)]
+        monkeypatch.setitem(sys.modules, each, module)
+    (folder / "other").mkdir()
+    for each in EDITED[2:]:
+        (folder / each).write_text("ctypedef int number\n")
+    headers = ("somewhere.shared", "other.deep")
+    digest = native.digest_of(str(folder / each) for each in EDITED)
+    later = compiled.stat().st_mtime_ns + 10**9
 
     def register() -> None:
-        native.register("somewhere.loops", str(compiled), digest)
+        native.register("somewhere.loops", str(compiled), digest, headers)
 
     try:
         register()
         assert not native.stale_kernels("json")
         # Newer, and the same: as after a checkout.
-        os.utime(source, ns=(0, compiled.stat().st_mtime_ns + 10**9))
+        os.utime(folder / name, ns=(0, later))
         register()
         assert not native.COMPILED["somewhere.loops"]
-        source.write_text("ANSWER = 43\n")
-        os.utime(source, ns=(0, compiled.stat().st_mtime_ns + 10**9))
-        with pytest.warns(native.StaleKernelWarning, match=r"older than loops\.py"):
+        with (folder / name).open("a") as source:
+            source.write("# edited\n")
+        os.utime(folder / name, ns=(0, later))
+        with pytest.warns(
+            native.StaleKernelWarning, match=re.escape(f"older than {folder / name}")
+        ):
             register()
         assert native.COMPILED["somewhere.loops"]
-        source.unlink()
+        (folder / name).unlink()
         register()
     finally:
         native.COMPILED.pop("somewhere.loops", None)

@@ -1,0 +1,608 @@
+"""What is fuzzed: for each target what runs on bytes, its seeds, and where its records begin.
+
+A target named after a reader (``trace``, ``log-ring``, …) or an import (``records``, ``instr-map``)
+takes one of the views (``target.VIEWS``) of an input. The others run compiled kernels on bytes, and
+nothing else: they are for speed. Anything but a result or an FxError is a bug.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import importlib.util
+import os
+import random
+import sys
+import tempfile
+import zlib
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import orjson
+
+from fxframework.errors import FxError
+from fxframework.io.limits import Limits
+from fxframework.io.sink import Sink
+from fxframework.kernels.buffers import view
+from fxframework.kernels.pools import Pool
+from fxframework.model.strings import StringPool
+from fxframework.verbs import convert
+
+try:
+    from .target import VIEWS, host, try_view
+except ImportError:  # it runs as a script
+    from target import VIEWS, host, try_view  # type: ignore[no-redef]
+
+__all__ = ["TARGETS", "Target", "found", "mutated"]
+
+CONFORMANCE = Path(__file__).parents[1] / "conformance"
+FOUND = Path(__file__).with_name("found")
+"""Inputs on which something failed once, in a folder a target."""
+LARGEST = 4096
+"""Bytes of a seed; larger captures are cut off there."""
+BOUND = Limits(max_findings=8, max_unpacked=1 << 20)
+WORDS = (0, 1, 0x7F, 0x80, 0xFF, 0xFFF, 0x7FFF, 0x8000, 0xFFFF, 0x7FFFFFFF, 0x80000000, 0xFFFFFFFF,
+         1 << 62, (1 << 63) - 1, 1 << 63, (1 << 64) - 1)  # fmt: skip
+NOT_CAPTURES = {".json", ".py", ".md", ".txt", ".yaml", ".csv", ".cpp", ".h", ".dot"}
+Run = Callable[[bytes], None]
+
+
+class Target(NamedTuple):
+    """One thing to fuzz."""
+
+    run: Run
+    family: str
+    """The folder of its seeds, and the plugin that makes samples of ``formats``."""
+    formats: tuple[str, ...]
+    split: Callable[[bytes], list[bytes]] | None
+    """Cuts an input into its records."""
+    sound: int = 0
+    """Bytes at the beginning of a record that say its kind and size."""
+
+    def seeds(self) -> list[bytes]:
+        """Real captures, and samples of every shape."""
+        made = _SEEDS.get(self.family)
+        return made() if made is not None else _captures(self.family, self.formats)
+
+
+def found(name: str) -> list[Path]:
+    """Files with inputs on which a target failed once."""
+    return sorted((FOUND / name).glob("*"))
+
+
+# --- Seeds ----------------------------------------------------------------------------------------
+
+
+def _captures(family: str, formats: tuple[str, ...]) -> list[bytes]:
+    """Real captures of a family, cut off, and typical ones of each format."""
+    captures = [
+        path.read_bytes()[:LARGEST]
+        for path in sorted((CONFORMANCE / family).rglob("*"))
+        if path.is_file() and path.suffix not in NOT_CAPTURES
+    ]
+    captures += _vectors(formats) if family == "log" else []
+    for format in formats:
+        reader = host().reader(format)
+        if reader.sample is not None:
+            captures.append(reader.sample(LARGEST)[:LARGEST])
+        if reader.shapes is not None:
+            captures += [make(1024)[:LARGEST] for make in reader.shapes().values()]
+    return [seed for seed in captures if seed]
+
+
+def _vectors(formats: tuple[str, ...]) -> list[bytes]:
+    """Logs out of the conformance vectors, and what they become in other containers."""
+    vectors = []
+    names = {"log": ("records", "streams"), "log-legacy": ("legacy",)}
+    for format in formats:
+        for name in names.get(format, ()):
+            cases = orjson.loads((CONFORMANCE / "log" / f"{name}.json").read_bytes())
+            vectors += [bytes.fromhex(case["hex"]) for case in cases if "hex" in case]
+    sample = host().reader("log").sample
+    assert sample is not None
+    if "log-ring" in formats:
+        vectors += [_ring(sample(300), 0), _ring(sample(1500), 4000)]
+    if "log-legacy-stream" in formats:
+        with tempfile.TemporaryDirectory() as folder:
+            for nbytes in (300, 1500):
+                out = Path(folder, f"{nbytes}")
+                convert(sample(nbytes), out, to="log-legacy-stream")
+                vectors.append(out.read_bytes())
+    return vectors
+
+
+def _ring(log: bytes, tail: int) -> bytes:
+    """The image of a ring of one page, in which each record of a log is an entry."""
+    page = 4096
+    entries = [
+        (7).to_bytes(8, "little") + len(r).to_bytes(8, "little") + r for r in split_words(log)
+    ]
+    line = b"".join(entries)[:page]
+    head = (tail + len(line)).to_bytes(8, "little") + tail.to_bytes(8, "little")
+    ring = (line + bytes(page - len(line))) * 2
+    return head + bytes(page - 16) + ring[page - tail : 2 * page - tail]
+
+
+def _record_files() -> list[bytes]:
+    """Record JSON of a small capture of every format."""
+    files = []
+    for format in host().readers:
+        reader = host().reader(format)
+        if reader.sample is None:
+            continue
+        sink = Sink.memory()
+        with host().open(reader.sample(600), format=format) as capture:
+            exporter = host().exporter("records", format=format, tables=capture.tables)
+            session = exporter.open(sink, {})
+            session.write(capture)
+            session.close()
+        files.append(sink.getvalue()[: 2 * LARGEST])
+    return files
+
+
+def _texts(*patterns: str) -> list[bytes]:
+    return [
+        path.read_bytes()[: 4 * LARGEST]
+        for pattern in patterns
+        for path in sorted((CONFORMANCE / "xray").rglob(pattern))
+    ]
+
+
+def _programs() -> list[bytes]:
+    """Small programs with a map of each kind, and a table of names."""
+    path = CONFORMANCE.parent / "plugins" / "xray" / "programs.py"
+    spec = importlib.util.spec_from_file_location("fuzzed_programs", path)
+    assert spec is not None
+    assert spec.loader is not None
+    made = sys.modules["fuzzed_programs"] = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(made)
+    sleds = [made.Sled(0x2000 + 16 * place, 0x2000, place & 1) for place in range(4)]
+    symbols = [made.Symbol(0x2000, 64, "_Z4workv"), made.Symbol(0x2040, 8, "main")]
+    every: list[dict[str, Any]] = [
+        {},
+        {"bits": 32},
+        {"order": ">"},
+        {"dynamic_symbols": True, "moved": True},
+    ]
+    out = [made.Program(maps=[sleds], symbols=symbols, **each).pack() for each in every]
+    return [*out, b"function_id,linkage_name,name\n1,_Z4workv,work()\n2,main,main\n"]
+
+
+_SEEDS: dict[str, Callable[[], list[bytes]]] = {
+    "records": _record_files,
+    "strings": lambda: ["häß\u2028\U0001f600".encode() * 9, bytes(range(256))],
+    "llvm-yaml": lambda: _texts("*.yaml"),
+    "instr-map": lambda: [*_texts("instr_map/*.yaml"), *_programs()],
+}
+
+# --- Where records begin --------------------------------------------------------------------------
+
+
+def split_words(data: bytes) -> list[bytes]:
+    """Records whose header has their size in words in 12 bits from bit 4 on: traces and logs."""
+    out, at = [], 0
+    while at < len(data):
+        size = 8 * max(1, int.from_bytes(data[at : at + 2], "little") >> 4)
+        out.append(data[at : at + size])
+        at += size
+    return out
+
+
+def split_blocks(data: bytes) -> list[bytes]:
+    """Blocks of 16 bytes times two to the power of their order: Inspect."""
+    out, at = [], 0
+    while at < len(data):
+        size = 16 << min(data[at] & 15, 7)
+        out.append(data[at : at + size])
+        at += size
+    return out
+
+
+def split_calls(data: bytes) -> list[bytes]:
+    """The header of 32 bytes, then metadata of 16 bytes and functions of 8: XRay."""
+    out, at = [data[:32]], 32
+    while at < len(data):
+        size = 16 if data[at] & 1 else 8
+        out.append(data[at : at + size])
+        at += size
+    return out
+
+
+def split_rows(data: bytes) -> list[bytes]:
+    """The header of 32 bytes, then records of 32: XRay's basic mode."""
+    return [data[at : at + 32] for at in range(0, len(data), 32)]
+
+
+def split_ring(data: bytes) -> list[bytes]:
+    """The page of head and tail, then words: a ring."""
+    rest = data[4096:]
+    return [data[:16], data[16:4096], *(rest[at : at + 16] for at in range(0, len(rest), 16))]
+
+
+def split_lines(data: bytes) -> list[bytes]:
+    """Lines: record JSON, YAML, CSV."""
+    return data.splitlines(keepends=True)
+
+
+# --- Whole readers and imports --------------------------------------------------------------------
+
+
+def _choice(data: bytes, count: int) -> int:
+    """A number below ``count`` that depends on the bytes alone."""
+    return zlib.crc32(data) % count
+
+
+def _reader(format: str, *variants: dict[str, object]) -> Run:
+    """What takes one view of bytes as a format, with the options of one of these variants."""
+    options = variants or ({},)
+
+    def run(data: bytes) -> None:
+        choice = _choice(data, len(VIEWS) * len(options))
+        try_view(data, format, choice // len(options), **options[choice % len(options)])
+
+    return run
+
+
+def _records(data: bytes) -> None:
+    """Open a file of records, and take what it says."""
+    try:
+        with host().open(b'{"fxf":' + data if data[:1] != b"{" else data) as capture:
+            capture.summary()
+            for name in capture.tables:
+                table = capture.table(name)
+                for column in table.columns:
+                    len(table[column])
+            for _ in capture.records():
+                pass
+    except FxError:
+        pass
+
+
+@functools.cache
+def _place() -> Path:
+    """A file in memory, where there is one: the reader of maps takes a path."""
+    shared = Path("/dev/shm")
+    folder = shared if os.access(shared, os.W_OK) else Path(tempfile.gettempdir())
+    return folder / f"fxf-fuzzed-map-{os.getpid()}"
+
+
+def _instr_map(data: bytes) -> None:
+    """Read an instrumentation map, and every name in it."""
+    from fx_xray.read.instr_map import read_map
+
+    _place().write_bytes(data)
+    try:
+        found = read_map(str(_place()))
+        b"".join(found.to_yaml())
+        b"".join(found.to_csv())
+    except FxError:
+        pass
+    finally:
+        _place().unlink()
+
+
+# --- Kernels --------------------------------------------------------------------------------------
+
+
+def _exact(data: bytes, type: str) -> Any:
+    """The bytes as an array of their own: a sanitizer sees every byte behind it."""
+    size = np.dtype(type).itemsize
+    return np.frombuffer(data[: len(data) // size * size], type).copy()
+
+
+def trace_kernels(data: bytes) -> None:
+    """Scan; for one input in 32 all tables."""
+    from fx_trace import numbers
+    from fx_trace.read.scan import Scan
+    from fxframework.kernels.notes import Notes
+
+    words = _exact(data, "<i8")
+    if _choice(data, 32) == 0:
+        _scanned(_named("trace"), data)
+        return
+    pool = Pool()
+    pool.read_from(view(words, "i8"))
+    scan = Scan(words, words, words.view(np.uint8), pool, Notes(numbers.CODES, 8))
+    scan.limit = words.size
+    scan.run()
+
+
+def trace_bounds(data: bytes) -> None:
+    """Look for records as readers do that begin somewhere in a file."""
+    from fx_trace.read.record_bounds import RecordBounds
+
+    words = _exact(data, "<i8")
+    bounds = RecordBounds(words)
+    bounds.sizes_end(0, words.size)
+    bounds.metadata_in(0, words.size, 0)
+    for at in {0, 1, words.size // 2}:
+        if at < words.size:
+            bounds.resume(at)
+
+
+def log_kernels(data: bytes) -> None:
+    """Scan as a file of records, a packet, a file of packets or a ring."""
+    from fx_log.read.reading import read_logs, read_packets, read_ring
+
+    way = _choice(data, 8)
+    octets = _exact(data, "u1")
+    whole = octets[: octets.size // 8 * 8]
+    if way == 1:
+        reading = read_packets(octets, -1, Pool(), BOUND, {})
+    elif way == 2:
+        reading = read_packets(octets, 0, Pool(), BOUND, {})
+    elif way == 3 and whole.size >= 16:
+        start = int(octets[0]) * 8 % whole.size
+        used = min(int(octets[1]) * 8 + 8, whole.size)
+        reading = read_ring(whole, (0, start, used), Pool(), BOUND, {"printf": True})
+    else:
+        options = {"printf": way & 1, "fidl_limits": way & 1, "suffix": way == 7}
+        reading = read_logs(octets, Pool(), BOUND, options)
+    while not reading.scan.done:
+        reading.scan.run()
+
+
+def log_lines(data: bytes) -> None:
+    """Write record JSON of plain records; from each one that is not plain, go on behind it."""
+    from fx_log.read.jsonlines import JsonLines
+
+    octets = _exact(data, "u1")
+    whole = octets[: octets.size // 8 * 8]
+    lines = JsonLines(
+        view(whole.view("<i8"), np.int64),
+        view(octets, np.uint8),
+        view(whole.view("<f8"), np.float64),
+        1 << 15,
+        1 << 12,
+    )
+    for _ in range(4):
+        lines.run()
+        lines.pos = min(lines.pos + 1, whole.size // 8)
+    lines.out.take()
+
+
+def strings(data: bytes) -> None:
+    """Check UTF-8, and enter strings of changing lengths into a pool."""
+    from fxframework.kernels.utf8 import Utf8
+
+    octets = _exact(data, "u1")
+    whole = _exact(data, "<i8")
+    utf8 = Utf8(view(octets, np.uint8))
+    pool = Pool()
+    pool.read_from(view(whole, "i8"))
+    at = 0
+    while at < whole.size:
+        nbytes = min(int(octets[8 * at]), 8 * (whole.size - at))
+        utf8.valid(8 * at, nbytes)
+        assert pool.intern(at, nbytes) == pool.find(at, nbytes)
+        at += 1 + nbytes // 8
+    assert utf8.valid(0, octets.size) == _is_utf8(data)
+
+
+def _is_utf8(data: bytes) -> bool:
+    try:
+        data.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def inspect_kernels(data: bytes) -> None:
+    """Every kernel that reads a VMO; for one input in eight all tables."""
+    from fx_inspect.read.columns import RawColumns
+
+    if _choice(data, 8) == 0:
+        _scanned(_named("inspect"), data)
+    else:
+        RawColumns(_exact(data, "u1"), StringPool(), BOUND)
+
+
+def xray_kernels(data: bytes) -> None:
+    """Scan and timeline; for one input in two the matching of calls."""
+    from fx_xray.read.calls import Matcher
+    from fx_xray.read.log import BasicLog, FdrLog
+
+    octets = _exact(data, "u1")
+    if octets.size < 32:
+        return
+    way = _choice(data, 16)
+    order = ("little", "big", "big-lsb", "little")[way & 3]
+    version = int(octets[0])
+    log: FdrLog | BasicLog
+    if octets[2] or way & 8:
+        log = FdrLog(
+            octets,
+            version=1 + version % 5,
+            byte_order=order,
+            buffer_size=int(octets[16]) << 4,
+            frequency=10**9,
+            limits=BOUND,
+        )
+    else:
+        log = BasicLog(octets, version=1 + version % 3, byte_order=order, limits=BOUND)
+    if way & 4:
+        Matcher(log, BOUND).add_all()
+    else:
+        for _ in log.chunks():
+            pass
+
+
+@functools.cache
+def _named(format: str) -> Run:
+    """What makes every column of every table of a format."""
+    from fxframework.io.source import Source
+    from fxframework.model.capture import OpenRequest
+    from fxframework.registry import parse_options
+
+    reader = host().reader(format)
+    request = OpenRequest(limits=BOUND, options=parse_options({}, reader.options, whose=format))
+
+    def run(data: bytes) -> None:
+        with reader.open(Source.open(data, limits=BOUND), request) as capture:
+            for name in capture.schemas:
+                table = capture.table(name)
+                for column in table.columns:
+                    len(table[column])
+
+    return run
+
+
+def _scanned(run: Run, data: bytes) -> None:
+    with contextlib.suppress(FxError):
+        run(data)
+
+
+# --- All of them ----------------------------------------------------------------------------------
+
+PRINTF: tuple[dict[str, object], ...] = ({}, {"printf": True, "fidl_limits": True})
+LOG_VARIANTS: tuple[dict[str, object], ...] = (*PRINTF, {"suffix": True})
+ORDERS: tuple[dict[str, object], ...] = tuple(
+    {"byte_order": order} for order in ("", "", "little", "big", "big-lsb")
+)
+LOGS = ("log", "log-legacy", "log-legacy-stream", "log-ring")
+XRAYS = ("xray", "xray-basic")
+
+TARGETS: dict[str, Target] = {
+    "trace": Target(_reader("trace"), "trace", ("trace",), split_words, 2),
+    "trace-buffer": Target(_reader("trace-buffer"), "trace", ("trace-buffer",), split_words, 2),
+    "log": Target(_reader("log", *LOG_VARIANTS), "log", ("log",), split_words, 2),
+    "log-legacy": Target(_reader("log-legacy"), "log", ("log-legacy",), None),
+    "log-legacy-stream": Target(_reader("log-legacy-stream"), "log", LOGS[2:3], None),
+    "log-ring": Target(_reader("log-ring", *PRINTF), "log", ("log-ring",), split_ring),
+    "inspect": Target(_reader("inspect"), "inspect", ("inspect",), split_blocks, 2),
+    "xray": Target(_reader("xray", *ORDERS), "xray", ("xray",), split_calls, 1),
+    "xray-basic": Target(_reader("xray-basic", *ORDERS), "xray", ("xray-basic",), split_rows, 4),
+    "llvm-yaml": Target(_reader("llvm-yaml"), "llvm-yaml", (), split_lines, 2),
+    "records": Target(_records, "records", (), split_lines, 0),
+    "instr-map": Target(_instr_map, "instr-map", (), split_lines, 0),
+    "trace-kernels": Target(trace_kernels, "trace", ("trace",), split_words, 2),
+    "trace-bounds": Target(trace_bounds, "trace", ("trace",), split_words, 2),
+    "log-lines": Target(log_lines, "log", ("log",), split_words, 2),
+    "strings": Target(strings, "strings", (), None),
+    "log-kernels": Target(log_kernels, "log", LOGS, split_words, 2),
+    "inspect-kernels": Target(inspect_kernels, "inspect", ("inspect",), split_blocks, 2),
+    "xray-kernels": Target(xray_kernels, "xray", XRAYS, split_calls, 1),
+}
+
+# --- Mutations that know records ------------------------------------------------------------------
+
+
+def mutated(chance: random.Random, data: bytes, target: Target) -> bytes:
+    """The bytes with one to six mistakes, most of which leave records what they are."""
+    if target.split is None or chance.random() < 0.2:
+        return _damaged(chance, data)
+    records = target.split(data)
+    if target.split is split_lines and target.family == "records":
+        return _changed_json(chance, records)
+    for _ in range(chance.choice((1, 1, 1, 2, 3, 6))):
+        if not records:
+            break
+        at = chance.randrange(len(records))
+        match chance.randrange(6):
+            case 0:
+                del records[at]
+            case 1:
+                records.insert(chance.randrange(len(records)), records[at])
+            case 2:
+                other = chance.randrange(len(records))
+                records[at], records[other] = records[other], records[at]
+            case _:
+                records[at] = _changed(chance, records[at], target.sound)
+    return b"".join(records)
+
+
+def _changed(chance: random.Random, record: bytes, sound: int) -> bytes:
+    """A record of the same kind and size, with another value in one place."""
+    if len(record) <= sound:
+        return record
+    out = bytearray(record)
+    at = chance.randrange(sound, len(out))
+    match chance.randrange(4):
+        case 0:
+            out[at] ^= 1 << chance.randrange(8)
+        case 1:
+            out[at] = chance.randrange(256)
+        case 2:
+            width = chance.choice((2, 4, 8))
+            at = max(sound, at - at % width)
+            value = chance.choice(WORDS).to_bytes(8, "little")
+            out[at : at + width] = value[: min(width, len(out) - at)]
+        case _:
+            other = chance.randrange(sound, len(out))
+            out[at], out[other] = out[other], out[at]
+    return bytes(out)
+
+
+def _damaged(chance: random.Random, data: bytes) -> bytes:
+    """The bytes after something bad that knows nothing of records."""
+    out = bytearray(data or b"\0")
+    at = chance.randrange(len(out))
+    word = at & ~7
+    match chance.randrange(6):
+        case 0:
+            out[at] = chance.randrange(256)
+        case 1:
+            out[word : word + 8] = chance.choice(WORDS).to_bytes(8, "little")
+        case 2:
+            del out[at:]
+        case 3:
+            del out[word : word + 8 * chance.randrange(1, 9)]
+        case 4:
+            out[word:word] = out[word : word + 8 * chance.randrange(1, 33)]
+        case _:
+            out[at:at] = chance.randbytes(chance.randrange(1, 17))
+    return bytes(out)
+
+
+ODD: tuple[object, ...] = (
+    None, True, 0, -1, 1, 2**31, 2**32, 2**63 - 1, -(2**63), 2**64 - 1, 2**64, 1e308, 0.5, "", "x",
+    "\0", "\ud7ff\u2028", "/dev/zero", "AAAA", "0x7f", [], {}, [[]], {"type": "int32"},
+)  # fmt: skip
+
+
+def _changed_json(chance: random.Random, lines: list[bytes]) -> bytes:
+    """A file of records in which fields have other values, are gone, or stand elsewhere."""
+    if not lines:
+        return b"{}"
+    for _ in range(chance.choice((1, 1, 2, 4))):
+        at = chance.randrange(len(lines))
+        match chance.randrange(8):
+            case 0:
+                lines.insert(chance.randrange(len(lines) + 1), lines[at])
+                continue
+            case 1 if len(lines) > 1:
+                del lines[at]
+                continue
+        try:
+            record = orjson.loads(lines[at])
+        except ValueError:
+            continue
+        places = list(_places(record))
+        if places:
+            inside, key = chance.choice(places)
+            if chance.randrange(6) == 0:
+                del inside[key]
+            elif chance.randrange(3) == 0:
+                donor, name = chance.choice(places)
+                inside[key] = donor.get(name) if isinstance(donor, dict) else donor[name]
+            else:
+                inside[key] = chance.choice(ODD)
+            try:
+                lines[at] = orjson.dumps(record) + b"\n"
+            except (TypeError, orjson.JSONEncodeError):
+                continue  # a number that is too large, or a value inside itself
+    return b"".join(lines)
+
+
+def _places(value: object) -> Iterator[tuple[Any, Any]]:
+    """Every field and item inside a JSON value: what holds it, and its name or index."""
+    if isinstance(value, dict):
+        for key in value:
+            yield value, key
+            yield from _places(value[key])
+    elif isinstance(value, list):
+        for index in range(len(value)):
+            yield value, index
+            yield from _places(value[index])
