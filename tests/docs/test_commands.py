@@ -8,13 +8,15 @@ from pathlib import Path
 import pytest
 
 from .commands import Block, follow, matches, steps
+from .test_tutorials import PAGES as TUTORIALS
 
 ROOT = Path(__file__).resolve().parents[2]
 CAPTURES = ROOT / "docs" / "captures.md"
+ELSEWHERE = {CAPTURES, *(ROOT / page for page in TUTORIALS.values())}
 PAGES = sorted(
     path
     for path in (ROOT / "docs").rglob("*.md")
-    if path != CAPTURES and "```console" in path.read_text(encoding="utf-8")
+    if path not in ELSEWHERE and "```console" in path.read_text(encoding="utf-8")
 )
 
 
