@@ -14,6 +14,7 @@ from fxframework.hookspecs import hookimpl
 
 if TYPE_CHECKING:
     from fxframework.conversion import ConversionReport, SalvageReport
+    from fxframework.dataset.batch import BatchReport, batch
     from fxframework.errors import FxError, Severity
     from fxframework.host import Host, open
     from fxframework.io.limits import Limits
@@ -23,9 +24,8 @@ if TYPE_CHECKING:
     from fxframework.model.prediction import Prediction
     from fxframework.model.selection import Selection
     from fxframework.model.table import Table
-    from fxframework.query import sql
     from fxframework.registry import Confidence, Exporter, Option, Probe, Reader, Reference, Writer
-    from fxframework.verbs import convert, diff, predict, salvage, verify
+    from fxframework.verbs import convert, diff, predict, salvage, sql, verify
 
 __version__ = "0.1.0"
 
@@ -36,6 +36,7 @@ if os.environ.get("FXF_NATIVE"):
     native.install(os.environ["FXF_NATIVE"])
 
 _HOMES = {
+    "BatchReport": "fxframework.dataset.batch",
     "Capture": "fxframework.model.capture",
     "Clock": "fxframework.model.clock",
     "Confidence": "fxframework.registry",
@@ -56,16 +57,18 @@ _HOMES = {
     "Summary": "fxframework.model.capture",
     "Table": "fxframework.model.table",
     "Writer": "fxframework.registry",
+    "batch": "fxframework.dataset.batch",
     "convert": "fxframework.verbs",
     "diff": "fxframework.verbs",
     "open": "fxframework.host",
     "predict": "fxframework.verbs",
     "salvage": "fxframework.verbs",
-    "sql": "fxframework.query",
+    "sql": "fxframework.verbs",
     "verify": "fxframework.verbs",
 }
 
 __all__ = [
+    "BatchReport",
     "Capture",
     "Clock",
     "Confidence",
@@ -87,6 +90,7 @@ __all__ = [
     "Table",
     "Writer",
     "__version__",
+    "batch",
     "convert",
     "diff",
     "hookimpl",

@@ -149,10 +149,22 @@ class FxError(Exception):
         self.record = record
         self.remedy = remedy
 
+    def __reduce__(self) -> tuple[object, ...]:
+        # Subclasses have other arguments: what crosses to another process is what they hold.
+        return _rebuilt, (type(self), self.args, self.__dict__)
+
     def __str__(self) -> str:
         where = "" if self.path is None else f"{self.path}: "
         at = "" if self.offset is None else f" (at byte {self.offset})"
         return f"{where}{self.message}{at}"
+
+
+def _rebuilt(kind: type[FxError], args: tuple[object, ...], fields: dict[str, object]) -> FxError:
+    """An error as it was in another process."""
+    error = kind.__new__(kind)
+    error.args = args
+    error.__dict__.update(fields)
+    return error
 
 
 class UnreadableError(FxError):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import abc
 import contextlib
 import re
 from collections.abc import Callable, Sequence
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from fxframework.model.capture import Capture
     from fxframework.model.table import Table
 
-__all__ = ["JOINED", "Database", "sql"]
+__all__ = ["JOINED", "Database", "Queries"]
 
 JOINED = {
     "slices": "slices_with_names",
@@ -38,55 +39,30 @@ EVERYTHING = frozenset({"natural", "describe", "summarize", "show", "pivot", "un
 """Words of statements that use columns which they do not name."""
 
 
-def sql(captures: Capture | Sequence[Capture], query: str) -> pa.Table:
-    """The result of a query over the tables of captures, as an Arrow table.
+class Queries(abc.ABC):
+    """A duckdb connection with views, made as queries mention them. Use as a context manager."""
 
-    Every table is a view of its name; ``slices_with_names``, ``sched_with_names``,
-    ``logs_with_keys`` and so on (``JOINED``) have names, ids and arguments beside. Of several
-    captures a view has the rows of all of them, and a column ``capture``. Files can be neither
-    read nor written by the query.
-
-    Raises UsageError for a query that duckdb refuses, with the place, and MissingExtraError
-    without duckdb or pyarrow.
-    """
-    several = [captures] if not isinstance(captures, Sequence) else captures
-    with Database(several) as database:
-        return database.query(query)
-
-
-class Database:
-    """A duckdb connection with the views of some captures, made as queries mention them.
-
-    Only the columns that a query names are decoded. Use as a context manager.
-    """
-
-    def __init__(self, captures: Sequence[Capture]) -> None:
+    def __init__(self) -> None:
         try:
             import duckdb
         except ImportError:
             raise MissingExtraError("duckdb", "sql", purpose="a query") from None
         self._duckdb = duckdb
-        self._captures = list(captures)
         self._connection = duckdb.connect(
             config={"enable_external_access": "false", "python_enable_replacements": "false"}
         )
         self._connection.execute("set autoinstall_known_extensions = false")
         self._connection.execute("set autoload_known_extensions = false")
         self._connection.execute("set lock_configuration = true")
-        self._made: dict[str, frozenset[str]] = {}
 
     @property
+    @abc.abstractmethod
     def views(self) -> dict[str, tuple[str, ...]]:
-        """The views that queries may name, each with its columns (a joined one: those known)."""
-        found: dict[str, tuple[str, ...]] = {}
-        for capture in self._captures:
-            for name in capture.tables:
-                schema = capture.schemas.get(name)
-                columns = () if schema is None else [column.name for column in schema.all_columns]
-                found[name] = tuple(dict.fromkeys((*found.get(name, ()), *columns)))
-                if name in JOINED:
-                    found[JOINED[name]] = (*found[name], ARGS)
-        return found
+        """The views that queries may name, each with its columns."""
+
+    @abc.abstractmethod
+    def _make(self, words: AbstractSet[str], *, everything: bool) -> None:
+        """Make the views that are mentioned, with the columns that are."""
 
     def query(self, query: str) -> pa.Table:
         """The result of one or more statements (of the last one), as an Arrow table."""
@@ -137,6 +113,38 @@ class Database:
             remedy = "correct the query; `fxf sql FILE 'describe slices'` lists columns"
         return UsageError(message, remedy=remedy)
 
+    def close(self) -> None:
+        """Close the connection; the captures stay open."""
+        self._connection.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+class Database(Queries):
+    """The views of some captures. Only the columns that a query names are decoded."""
+
+    def __init__(self, captures: Sequence[Capture]) -> None:
+        super().__init__()
+        self._captures = list(captures)
+        self._made: dict[str, frozenset[str]] = {}
+
+    @property
+    def views(self) -> dict[str, tuple[str, ...]]:
+        """The views that queries may name, each with its columns (a joined one: those known)."""
+        found: dict[str, tuple[str, ...]] = {}
+        for capture in self._captures:
+            for name in capture.tables:
+                schema = capture.schemas.get(name)
+                columns = () if schema is None else [column.name for column in schema.all_columns]
+                found[name] = tuple(dict.fromkeys((*found.get(name, ()), *columns)))
+                if name in JOINED:
+                    found[JOINED[name]] = (*found[name], ARGS)
+        return found
+
     def _make(self, words: AbstractSet[str], *, everything: bool) -> None:
         """Make the views that are mentioned, with the columns that are."""
         tables = dict.fromkeys(name for capture in self._captures for name in capture.tables)
@@ -156,7 +164,7 @@ class Database:
         """Register a view with the columns among these words (None: all), and those it had."""
         import pyarrow as pa
 
-        from fxframework.exporters.columnar import unified
+        from fxframework.exporters.columnar import together
 
         known = self._made.get(view, frozenset())
         made: set[str] = set()
@@ -178,21 +186,10 @@ class Database:
                 name = pa.DictionaryArray.from_arrays(
                     pa.array(np.zeros(len(rows), np.int32)), [capture.name]
                 )
-                part = unified(part.append_column(CAPTURE, name))
+                part = part.append_column(CAPTURE, name)
             parts.append(part)
         self._made[view] = frozenset(made)
-        whole = pa.concat_tables(parts, promote_options="permissive")
-        self._connection.register(view, whole)
-
-    def close(self) -> None:
-        """Close the connection; the captures stay open."""
-        self._connection.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
+        self._connection.register(view, together(parts))
 
 
 def _plain(table: Table, _capture: Capture, columns: Sequence[str]) -> pa.Table:
@@ -209,7 +206,11 @@ def _with_names(table: Table, capture: Capture, _columns: Sequence[str]) -> pa.T
     values = [name for name in frame.column_names if name.startswith(ARGUMENT)]
     if not values:
         return frame.select(own)
-    columns = [frame.column(name).combine_chunks() for name in values]
+    # Plain strings: those of several captures are put together.
+    columns = [
+        column.cast(column.type.value_type) if pa.types.is_dictionary(column.type) else column
+        for column in (frame.column(name).combine_chunks() for name in values)
+    ]
     struct = pa.StructArray.from_arrays(columns, [name.removeprefix(ARGUMENT) for name in values])
     return frame.select(own).append_column(ARGS, struct)
 

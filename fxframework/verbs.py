@@ -1,4 +1,4 @@
-"""Verbs: what the command line does, as functions: convert, salvage, verify, predict, diff."""
+"""Verbs: what the command line does, as functions: convert, verify, predict, diff, sql, …"""
 
 from __future__ import annotations
 
@@ -15,13 +15,15 @@ from fxframework.model.selection import Selection
 from fxframework.registry import LIMIT_OPTIONS, Reference
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from fxframework.conversion import ConversionReport, SalvageReport
     from fxframework.kit.difference import Difference
     from fxframework.model.diagnostics import Diagnostic
     from fxframework.model.prediction import Prediction
     from fxframework.model.timeline import Line
 
-__all__ = ["convert", "diff", "predict", "reference_of", "salvage", "verify"]
+__all__ = ["convert", "diff", "predict", "reference_of", "salvage", "sql", "verify"]
 
 SINGLE = (str, os.PathLike, bytes, bytearray, memoryview, Capture)
 """Types of one input, as against several."""
@@ -165,6 +167,32 @@ def reference_of(host: Host, capture: Capture, name: str) -> Reference:
         f"format {capture.format} has no reference reader {name!r}{did_you_mean(name, known)}",
         remedy=f"reference readers of {capture.format}: {', '.join(known)}",
     )
+
+
+def sql(captures: Capture | Iterable[Capture] | str | os.PathLike[str], query: str) -> pa.Table:
+    """The result of a query over the tables of captures, or of a dataset, as an Arrow table.
+
+    Every table is a view of its name; ``slices_with_names``, ``sched_with_names``,
+    ``logs_with_keys`` and so on (``fxframework.query.JOINED``) have names, ids and arguments
+    beside. Of several captures a view has the rows of all of them, and a column ``capture``. A
+    path or an address is that of a dataset which ``batch`` made. Files can be neither read nor
+    written by the query.
+
+    Raises UsageError for a query that duckdb refuses, with the place, UnreadableError for a
+    path that is not a dataset, and MissingExtraError without duckdb or pyarrow.
+    """
+    from fxframework.dataset.query import DatasetQueries
+    from fxframework.query import Database, Queries
+
+    database: Queries
+    if isinstance(captures, Capture):
+        database = Database([captures])
+    elif isinstance(captures, str | os.PathLike):
+        database = DatasetQueries(os.fspath(captures))
+    else:
+        database = Database(list(captures))
+    with database:
+        return database.query(query)
 
 
 def diff(

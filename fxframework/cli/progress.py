@@ -24,6 +24,7 @@ class Working:
         self._total = 0
         self._poll_done: Callable[[], int] | None = None
         self._poll_read: Callable[[], int] | None = None
+        self._items = (0, 0)
         self._begin = time.monotonic()
 
     def __call__(self, done: int) -> None:
@@ -38,16 +39,29 @@ class Working:
         self._poll_read = read
         self._total = total
 
+    def count(self, count: int, items: int, done: int, total: int) -> None:
+        """Set how many of some items are done, and how many of their bytes."""
+        self._items = count, items
+        self._poll_read = lambda: done
+        self._total = total
+
     def text(self) -> str:
-        """The line beside the spinner: ``converting a.fxt  42 %, 61.2 MB/s, 12.3 MB written``."""
+        """The line beside the spinner: ``converting a.fxt  42 %, 61.2 MB/s, 3 s left``."""
         done = self._poll_done() if self._poll_done is not None else self._done
         read = self._poll_read() if self._poll_read is not None else 0
         parts = []
         if self._total and read:
             parts.append(f"{min(100 * read // self._total, 100)} %")
-        pace = (read or done) / max(time.monotonic() - self._begin, 1e-3) / MEGABYTE
+        count, items = self._items
+        if items:
+            parts.append(f"{count:,} of {items:,}")
+        passed = max(time.monotonic() - self._begin, 1e-3)
+        pace = (read or done) / passed / MEGABYTE
         if read or done:
             parts.append(f"{pace:,.1f} MB/s")
+        if self._total and read:
+            left = passed * max(self._total - read, 0) / read
+            parts.append(f"{left / 60:.0f} min left" if left >= 120 else f"{left:.0f} s left")
         if done:
             parts.append(f"{done / MEGABYTE:,.1f} MB {self._noun}".rstrip())
         return f"{self.label}  {', '.join(parts)}" if parts else self.label

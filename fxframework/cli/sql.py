@@ -10,14 +10,15 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from fxframework.cli.options import command as _command
-from fxframework.cli.session import Session
+from fxframework.cli.session import Session, worst
 from fxframework.cli.text import printable
 from fxframework.errors import ExitCode, FxError, UsageError, WriteRefusedError
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from fxframework.query import Database
+    from fxframework.model.capture import Capture
+    from fxframework.query import Queries
 
 PROMPT, MORE = "fxf> ", "...> "
 SHOWN = 200
@@ -27,7 +28,7 @@ HELP = """A query ends with a semicolon. `.tables` lists the views, `.columns VI
 WRITERS = (".parquet", ".arrow", ".csv")
 
 
-@_command(captures=True, name="sql", short_help="Ask captures in SQL.")
+@_command(captures=True, name="sql", short_help="Ask captures, or a dataset, in SQL.")
 @click.option(
     "-o",
     "--option",
@@ -45,8 +46,9 @@ def command(
 
     slices_with_names, instants_with_names, counters_with_names, flows_with_names,
     sched_with_names and logs_with_keys have process, thread and arguments beside. Of several
-    files every view has the rows of all, and a column `capture`. Without a QUERY there is a
-    prompt; from a pipe, queries are read that end with semicolons.
+    files every view has the rows of all, and a column `capture`; FILE may be the dataset that
+    `fxf batch` made, whose manifest is the view captures. Without a QUERY there is a prompt; from
+    a pipe, queries are read that end with semicolons.
     """
     session.whole("sql")
     out = None
@@ -58,12 +60,18 @@ def command(
             out = text
     files, query = _split(session, words)
     with contextlib.ExitStack() as stack:
-        captures = [
-            stack.enter_context(session.open(text, several=len(files) > 1)) for text in files
-        ]
+        captures: list[Capture] = []
+        database: Queries
+        from fxframework.dataset.query import DatasetQueries, is_dataset
         from fxframework.query import Database
 
-        database = stack.enter_context(Database(captures))
+        if len(files) == 1 and is_dataset(files[0]):
+            database = stack.enter_context(DatasetQueries(files[0]))
+        else:
+            captures = [
+                stack.enter_context(session.open(text, several=len(files) > 1)) for text in files
+            ]
+            database = stack.enter_context(Database(captures))
         if query is not None:
             _answer(session, database, query, out, force=force)
         elif out is not None:
@@ -73,7 +81,7 @@ def command(
         else:
             for each in _statements(sys.stdin):
                 _answer(session, database, each, None, force=False)
-        return max(session.status(capture) for capture in captures)
+        return worst(*(session.status(capture) for capture in captures))
 
 
 def _split(session: Session, words: Sequence[str]) -> tuple[list[str], str | None]:
@@ -91,7 +99,7 @@ def _split(session: Session, words: Sequence[str]) -> tuple[list[str], str | Non
 
 
 def _answer(
-    session: Session, database: Database, query: str, out: str | None, *, force: bool
+    session: Session, database: Queries, query: str, out: str | None, *, force: bool
 ) -> None:
     with session.screen.working("asking"):
         result = database.query(query)
@@ -163,7 +171,7 @@ def _statements(lines: Iterator[str] | Any) -> Iterator[str]:
         yield "".join(held)
 
 
-def _prompt(session: Session, database: Database) -> None:
+def _prompt(session: Session, database: Queries) -> None:
     """Read queries at a prompt with history and completion, until the input ends."""
     _complete(database)
     held = ""
@@ -196,7 +204,7 @@ def _prompt(session: Session, database: Database) -> None:
             held = ""
 
 
-def _list(session: Session, database: Database, words: list[str]) -> None:
+def _list(session: Session, database: Queries, words: list[str]) -> None:
     views = database.views
     if words[0] == ".tables":
         session.screen.print("  ".join(views))
@@ -206,7 +214,7 @@ def _list(session: Session, database: Database, words: list[str]) -> None:
         session.screen.print(HELP)
 
 
-def _complete(database: Database) -> None:
+def _complete(database: Queries) -> None:
     """Let the tab key complete views, columns and a few words of SQL, where readline is there."""
     try:
         import readline

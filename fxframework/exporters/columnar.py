@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from fxframework.errors import MissingExtraError, UsageError, WriteRefusedError, did_you_mean
@@ -22,6 +22,8 @@ __all__ = [
     "open_arrow",
     "open_duckdb",
     "open_parquet",
+    "parquet_writer",
+    "together",
     "write_arrow",
     "write_csv",
     "write_parquet",
@@ -114,26 +116,38 @@ class _TableExport:
 
     def close(self) -> Mapping[str, int]:
         """Write the file; gives the rows of the tables that it does not hold."""
-        import pyarrow as pa
-
         if self._parts:
-            if len(self._parts) > 1:
-                self._parts = [unified(part) for part in self._parts]
-            self._write(pa.concat_tables(self._parts, promote_options="permissive"), self._sink)
+            self._write(together(self._parts), self._sink)
         return self._left
 
 
-def unified(table: pa.Table) -> pa.Table:
-    """A table whose dictionaries of strings have one type, so that several fit together."""
+def together(parts: Sequence[pa.Table]) -> pa.Table:
+    """Tables of several captures as one: a column that one of them lacks is null there.
+
+    Dictionaries of strings get one type; where another table has bytes that are not UTF-8 in that
+    column, it is binary in all.
+    """
     import pyarrow as pa
 
-    fields = [
-        field.with_type(pa.dictionary(pa.int32(), pa.string()))
-        if pa.types.is_dictionary(field.type) and pa.types.is_string(field.type.value_type)
-        else field
-        for field in table.schema
+    if len(parts) == 1:
+        return parts[0]
+    binary = {
+        field.name for part in parts for field in part.schema if pa.types.is_binary(field.type)
+    }
+
+    def cast(field: pa.Field) -> pa.Field:
+        kind = field.type
+        if not (pa.types.is_dictionary(kind) and pa.types.is_string(kind.value_type)):
+            return field
+        if field.name in binary:
+            return field.with_type(pa.string())  # which merges with binary
+        return field.with_type(pa.dictionary(pa.int32(), pa.string()))
+
+    fitting = [
+        part.cast(pa.schema([cast(field) for field in part.schema], metadata=part.schema.metadata))
+        for part in parts
     ]
-    return table.cast(pa.schema(fields, metadata=table.schema.metadata))
+    return pa.concat_tables(fitting, promote_options="permissive")
 
 
 class _File:
@@ -183,21 +197,29 @@ def write_arrow(table: pa.Table, sink: Sink) -> None:
         writer.write_table(whole, max_chunksize=ROWS)
 
 
-def write_parquet(table: pa.Table, sink: Sink) -> None:
-    """Write a Parquet file, zstd-compressed; names are dictionary-encoded."""
+def parquet_writer(sink: Sink, schema: pa.Schema, *, plain: bool = False) -> Any:
+    """A ``pyarrow.parquet.ParquetWriter``, zstd-compressed; names are dictionary-encoded.
+
+    A ``plain`` file has the types of Parquet alone, without Arrow's own schema beside.
+    """
     import pyarrow as pa
     from pyarrow import parquet
 
-    names = [field.name for field in table.schema if pa.types.is_dictionary(field.type)]
-    with parquet.ParquetWriter(
+    return parquet.ParquetWriter(
         pa.PythonFile(_File(sink), "w"),
-        table.schema,
+        schema,
         compression="zstd",
         compression_level=1,
-        use_dictionary=names,
+        use_dictionary=[field.name for field in schema if pa.types.is_dictionary(field.type)],
         dictionary_pagesize_limit=1 << 30,
         version="2.6",
-    ) as writer:
+        store_schema=not plain,
+    )
+
+
+def write_parquet(table: pa.Table, sink: Sink) -> None:
+    """Write a Parquet file."""
+    with parquet_writer(sink, table.schema) as writer:
         writer.write_table(table, row_group_size=ROWS)
 
 

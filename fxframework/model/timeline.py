@@ -58,7 +58,7 @@ class Line:
         if self.rate == 1:
             shift = self.start - self.origin
             low, high = int(ns.min()) + shift, int(ns.max()) + shift
-            if low >= NS_MIN and high <= NS_MAX:
+            if low >= NS_MIN and high <= NS_MAX and NS_MIN <= shift <= NS_MAX:
                 return ns + shift, 0
         exact = [self.at(each) for each in ns.tolist()]
         lost = sum(not NS_MIN <= each <= NS_MAX for each in exact)

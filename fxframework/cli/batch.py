@@ -1,0 +1,118 @@
+"""``fxf batch``: many captures into one dataset."""
+
+from __future__ import annotations
+
+import os
+
+import click
+
+from fxframework.cli import complete
+from fxframework.cli.options import command as _command
+from fxframework.cli.session import Session
+from fxframework.cli.text import amount, printable
+from fxframework.dataset.batch import BatchReport, batch
+from fxframework.dataset.manifest import FAILED, LOSSES, OK, Entry
+from fxframework.errors import ExitCode, FxError
+
+
+@_command(captures=True, name="batch", short_help="Convert many captures into one dataset.")
+@click.option("--out", required=True, metavar="DATASET", help="Folder or address of the dataset.")
+@click.option("--jobs", type=click.IntRange(1), metavar="N",
+              help="Processes; one for each processor.")  # fmt: skip
+@click.option("--engine", default="pool", metavar="NAME",
+              help="pool, dask (a cluster of N processes here) or dask=ADDRESS; pool.")  # fmt: skip
+@click.option("--resume", is_flag=True,
+              help="Keep the captures that are finished, and add the others.")  # fmt: skip
+@click.option("--force", is_flag=True, help="Replace the dataset where there is one.")
+@click.option("--host", default="", metavar="NAME",
+              help="Host of the captures; {folder} in it is the folder of each.")  # fmt: skip
+@click.argument("inputs", nargs=-1, required=True, metavar="IN...", shell_complete=complete.files)
+def command(
+    session: Session,
+    inputs: tuple[str, ...],
+    out: str,
+    jobs: int | None,
+    engine: str,
+    host: str,
+    *,
+    resume: bool,
+    force: bool,
+) -> ExitCode:
+    """Convert many captures, of any formats, into one Parquet dataset.
+
+    IN is a file, a folder, a quoted pattern (** goes down), @LIST (a file of names, one a line,
+    with a tab and the host of each) or an address. DATASET has a folder table=NAME for each table,
+    with a file for each capture, and _manifest.jsonl, which says what became of each. `fxf sql
+    DATASET` asks it.
+
+    A capture that fails is printed, and the others go on; the exit status is 3 then.
+    """
+    session.whole("batch")
+    screen = session.screen
+    with screen.working(f"converting into {out}") as working:
+
+        def progress(count: int, total: int, nbytes: int, size: int, entry: Entry | None) -> None:
+            working.count(count, total, nbytes, size)
+            if entry is not None:
+                _tell(session, entry)
+
+        report = batch(
+            inputs, out, jobs=jobs or os.cpu_count(), engine=engine, resume=resume, force=force,
+            host=host, format=session.settings.format, progress=progress,
+            **session.settings.options,
+        )  # fmt: skip
+    _show(session, report)
+    outcomes = report.outcomes
+    if outcomes[FAILED] == len(report.entries) > 0:
+        return ExitCode.FAILED
+    return ExitCode.OK if outcomes[OK] == len(report.entries) else ExitCode.FINDINGS
+
+
+def _tell(session: Session, entry: Entry) -> None:
+    """Print a capture that failed, or lost data."""
+    if entry.error is not None:
+        session.screen.error(
+            FxError(
+                entry.error.message,
+                code=entry.error.code,
+                path=entry.file,
+                remedy=entry.error.remedy,
+            )
+        )
+    elif entry.outcome == LOSSES:
+        codes = ", ".join(f"{code} ×{count:,}" for code, count in entry.findings.items())
+        session.screen.note(f"{entry.file}: data was lost ({codes}); `fxf verify` lists where")
+    else:
+        session.screen.detail(f"{entry.file}: {amount(sum(entry.rows.values()), 'row')}")
+
+
+def _show(session: Session, report: BatchReport) -> None:
+    outcomes = report.outcomes
+    if session.settings.json:
+        session.screen.json(
+            "batch",
+            {
+                "out": report.out,
+                "captures": len(report.entries),
+                "converted": report.done,
+                "outcomes": outcomes,
+                "rows": report.rows,
+                "bytes": report.nbytes,
+                "seconds": report.seconds,
+            },
+        )
+        return
+    kept = len(report.entries) - report.done
+    pace = report.nbytes / max(report.seconds, 1e-6) / 1e6
+    screen = session.screen
+    screen.note(
+        f"wrote {printable(report.out)}: {amount(len(report.entries), 'capture')} "
+        f"({outcomes[OK]:,} whole, {outcomes[LOSSES]:,} with losses, {outcomes[FAILED]:,} failed"
+        + (f"; {kept:,} were finished before" if kept else "")
+        + f"), {amount(sum(report.rows.values()), 'row')}"
+    )
+    screen.note(
+        f"converted {amount(report.done, 'capture')}, {report.nbytes / 1e6:,.1f} MB, in "
+        f"{report.seconds:,.1f} s: {report.done / max(report.seconds, 1e-6):,.1f} captures/s, "
+        f"{pace:,.1f} MB/s"
+    )

@@ -1,0 +1,1 @@
+"""Datasets: many captures as one partitioned Parquet dataset, made in parallel and asked in SQL."""

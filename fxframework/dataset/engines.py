@@ -1,0 +1,243 @@
+"""Engines: where captures are converted: here, in a pool of processes, or on a Dask cluster."""
+
+from __future__ import annotations
+
+import abc
+import contextlib
+import multiprocessing
+import os
+import sys
+import threading
+import types
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent import futures
+from concurrent.futures.process import BrokenProcessPool
+from multiprocessing import connection
+from types import TracebackType
+from typing import Any, Self
+
+from fxframework.dataset.inputs import Item
+from fxframework.dataset.manifest import Entry, Fault
+from fxframework.errors import FxError, MissingExtraError, UsageError
+
+__all__ = ["DaskEngine", "Engine", "PoolEngine", "SerialEngine", "engine_of"]
+
+Items = tuple[Item, ...]
+Work = Callable[[Items], list[Entry]]
+AHEAD = 3
+"""Tasks that wait for each worker, so that it never waits."""
+LOST = Fault(
+    code="FXF0003",
+    message="the process that read it ended without a word, twice: it was killed, ran out of "
+    "memory, or crashed",
+    remedy="convert it alone with `fxf convert`; -o max_memory=BYTES bounds what it may take",
+)
+
+
+class Engine(abc.ABC):
+    """Runs tasks on workers. Use as a context manager."""
+
+    workers = 1
+    lost: tuple[type[BaseException], ...] = ()
+    """What the result of a task raises whose worker ended."""
+
+    @abc.abstractmethod
+    def submit(self, work: Work, items: Items) -> Any:
+        """Begin a task; gives its future."""
+
+    @abc.abstractmethod
+    def wait(self, flight: Iterable[Any]) -> set[Any]:
+        """The futures that are done, of which there is one at least."""
+
+    def restart(self) -> None:  # noqa: B027 (most need nothing)
+        """Make the engine usable again after a worker was lost."""
+
+    @abc.abstractmethod
+    def close(self, *, cancel: bool) -> None:
+        """Release the workers; ``cancel`` drops what has not begun."""
+
+    def run(self, work: Work, tasks: Iterable[Items]) -> Iterator[list[Entry]]:
+        """The results of tasks as they come; few tasks are handed out ahead.
+
+        Captures of tasks whose worker was lost are tried again, one at a time; one that loses its
+        worker again has failed.
+        """
+        queue = deque(tasks)
+        flight: dict[Any, Items] = {}
+        while queue or flight:
+            while queue and len(flight) < AHEAD * self.workers:
+                items = queue.popleft()
+                flight[self.submit(work, items)] = items
+            suspects: list[Item] = []
+            for future in self.wait(flight):
+                items = flight.pop(future)
+                try:
+                    yield future.result()
+                except self.lost:
+                    suspects += items
+            if suspects:
+                for future, items in flight.items():
+                    try:
+                        yield future.result()
+                    except self.lost:
+                        suspects += items
+                flight.clear()
+                self.restart()
+                for item in suspects:
+                    yield self._alone(work, item)
+
+    def _alone(self, work: Work, item: Item) -> list[Entry]:
+        future = self.submit(work, (item,))
+        try:
+            result: list[Entry] = future.result()
+        except self.lost:
+            self.restart()
+            return [Entry.failed(item, LOST)]
+        return result
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close(cancel=kind is not None)
+
+
+class SerialEngine(Engine):
+    """This process, one capture after the other."""
+
+    def submit(self, work: Work, items: Items) -> Any:
+        """Run the task."""
+        future: futures.Future[list[Entry]] = futures.Future()
+        future.set_result(work(items))
+        return future
+
+    def wait(self, flight: Iterable[Any]) -> set[Any]:
+        """All of them."""
+        return set(flight)
+
+    def close(self, *, cancel: bool) -> None:
+        """Nothing is open."""
+
+
+class PoolEngine(Engine):
+    """Processes of this machine."""
+
+    lost = (BrokenProcessPool,)
+
+    def __init__(self, workers: int) -> None:
+        self.workers = workers
+        self._pool = self._made()
+
+    def _made(self) -> futures.ProcessPoolExecutor:
+        # Never a bare fork: pyarrow has threads.
+        methods = multiprocessing.get_all_start_methods()
+        method = "forkserver" if "forkserver" in methods else "spawn"
+        return futures.ProcessPoolExecutor(
+            self.workers, multiprocessing.get_context(method), initializer=_end_with_parent
+        )
+
+    def submit(self, work: Work, items: Items) -> Any:
+        """Hand the task to the pool, which may start a process for it."""
+        with _without_main():
+            return self._pool.submit(work, items)
+
+    def wait(self, flight: Iterable[Any]) -> set[Any]:
+        """Wait for the first one."""
+        return futures.wait(flight, return_when=futures.FIRST_COMPLETED).done
+
+    def restart(self) -> None:
+        """Replace a pool that has lost a process."""
+        self._pool.shutdown(wait=False, cancel_futures=True)
+        self._pool = self._made()
+
+    def close(self, *, cancel: bool) -> None:
+        """End the processes."""
+        self._pool.shutdown(wait=True, cancel_futures=cancel)
+
+
+@contextlib.contextmanager
+def _without_main() -> Iterator[None]:
+    """Start processes without the caller's main module, which they would run again.
+
+    A script may so call ``fxframework.batch`` at its top level: no task needs anything of it.
+    """
+    main = sys.modules["__main__"]
+    sys.modules["__main__"] = types.ModuleType("__main__")
+    try:
+        yield
+    finally:
+        sys.modules["__main__"] = main
+
+
+def _end_with_parent() -> None:
+    """End this process when that of the batch ends, however it does: it would wait forever."""
+    parent = multiprocessing.parent_process()
+    if parent is None:
+        return
+
+    def watch() -> None:
+        connection.wait([parent.sentinel])
+        os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()
+
+
+class DaskEngine(Engine):
+    """A Dask cluster: one at an address, or one of processes that is made here."""
+
+    def __init__(self, address: str, workers: int) -> None:
+        try:
+            import distributed
+        except ImportError:
+            raise MissingExtraError(
+                "dask[distributed]", "batch", purpose="the Dask engine"
+            ) from None
+        self.lost = (distributed.KilledWorker, futures.CancelledError)
+        self._stack = contextlib.ExitStack()
+        try:
+            where: Any = address
+            if not address:
+                with _without_main():
+                    where = self._stack.enter_context(
+                        distributed.LocalCluster(
+                            n_workers=workers, threads_per_worker=1, dashboard_address=None
+                        )
+                    )
+            self._client = self._stack.enter_context(distributed.Client(where))
+        except (OSError, ValueError) as error:
+            self._stack.close()
+            raise FxError(
+                f"the Dask scheduler cannot be reached: {error}",
+                path=address or None,
+                remedy="check the address: --engine dask=tcp://HOST:8786",
+            ) from error
+        self._wait = distributed.wait
+        self.workers = max(1, sum(self._client.nthreads().values()))
+
+    def submit(self, work: Work, items: Items) -> Any:
+        """Hand the task to the scheduler."""
+        return self._client.submit(work, items, pure=False)
+
+    def wait(self, flight: Iterable[Any]) -> set[Any]:
+        """Wait for the first one."""
+        return set(self._wait(list(flight), return_when="FIRST_COMPLETED").done)
+
+    def close(self, *, cancel: bool) -> None:  # noqa: ARG002 (leaving the cluster drops its tasks)
+        """Leave the cluster; end it if it was made here."""
+        self._stack.close()
+
+
+def engine_of(text: str, jobs: int) -> Engine:
+    """The engine that ``pool``, ``dask`` or ``dask=ADDRESS`` names. Raises UsageError."""
+    name, _, address = text.partition("=")
+    if name == "dask":
+        return DaskEngine(address, jobs)
+    if text != "pool":
+        raise UsageError(f"no engine is called {text!r}", remedy="pool, dask or dask=ADDRESS")
+    return PoolEngine(jobs) if jobs > 1 else SerialEngine()

@@ -1,0 +1,201 @@
+"""Part: one capture as Parquet files, one a table, in bounded memory."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+import attrs
+
+from fxframework.conversion import require_readable
+from fxframework.dataset.inputs import Item
+from fxframework.dataset.manifest import LOSSES, OK, Entry, Fault
+from fxframework.dataset.store import Store
+from fxframework.errors import FRAMEWORK_RULES, FxError, Severity
+from fxframework.registry import LIMIT_OPTIONS
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from fxframework.host import Host
+    from fxframework.model.capture import Capture
+    from fxframework.model.table import Table
+
+__all__ = ["COLUMNS", "Recipe", "convert_items"]
+
+COLUMNS = ("capture", "capture_file", "capture_host")
+"""Columns in front of each table's own: the capture's id, its file and its host."""
+WHOLE_BYTES = 32 << 20
+"""Captures of up to this many bytes are decoded at once, larger ones in batches."""
+ROWS = 1 << 18
+"""Rows of a batch, and of a row group."""
+
+
+@attrs.frozen(kw_only=True)
+class Recipe:
+    """How captures are converted; the same for all captures of a dataset."""
+
+    out: str
+    format: str | None = None
+    options: Mapping[str, Any] = attrs.field(factory=dict)
+    """Options of readers, and limits. A capture takes those that its reader has."""
+
+
+def convert_items(recipe: Recipe, items: tuple[Item, ...]) -> list[Entry]:
+    """Convert some captures, one after the other. Never raises for what is wrong with one."""
+    return [_convert(recipe, item) for item in items]
+
+
+def _convert(recipe: Recipe, item: Item) -> Entry:
+    from fxframework.host import default_host
+
+    host = default_host()
+    store = Store.at(recipe.out)
+    begin = time.perf_counter()
+    try:
+        entry = _converted(recipe, item, host, store)
+    except Exception as error:  # noqa: BLE001 (a capture that fails is reported, not fatal)
+        entry = Entry.failed(item, _fault(error, host))
+    entry = attrs.evolve(entry, seconds=round(time.perf_counter() - begin, 6))
+    store.finish(entry)
+    return entry
+
+
+def _fault(error: Exception, host: Host) -> Fault:
+    """An exception as the manifest holds it."""
+    if isinstance(error, MemoryError):
+        error = FxError("there is not enough memory", code="FXF0003", remedy="-o max_memory=BYTES")
+    if isinstance(error, OSError):
+        error = FxError(error.strerror or str(error), remedy="check the disk and the permissions")
+    if not isinstance(error, FxError):
+        error = host.blame(error) or FxError(
+            f"this is a bug in fxframework: {type(error).__name__}: {error}",
+            code="FXF0000",
+            remedy=FRAMEWORK_RULES["FXF0000"].remedy,
+        )
+    return Fault(code=error.code, message=error.message, remedy=error.remedy)
+
+
+def _converted(recipe: Recipe, item: Item, host: Host, store: Store) -> Entry:
+    """Write the files of a capture, all or none. Raises what reading and writing raise."""
+    with _opened(recipe, item, host) as capture, contextlib.ExitStack() as sinks:
+        require_readable(capture)
+        rows: dict[str, int] = {}
+        files = []
+        for table in capture.tables:
+            parts = _parts(capture, table, recipe)
+            sink = _TableFile(store, item, table, sinks)
+            for part in parts:
+                sink.write(part)
+            sink.close()
+            rows[table] = sink.rows
+            files.append(sink)
+        worst = capture.diagnostics.worst
+        lost = worst is not None and worst >= Severity.DATA_LOSS
+        return Entry(
+            capture=item.capture,
+            file=item.file,
+            host=item.host,
+            size=item.size,
+            version=item.version,
+            outcome=LOSSES if lost else OK,
+            format=capture.format,
+            rows=rows,
+            findings=dict(sorted(capture.diagnostics.counts.items())),
+            written=sum(file.written for file in files),
+        )
+
+
+@contextlib.contextmanager
+def _opened(recipe: Recipe, item: Item, host: Host) -> Iterator[Capture]:
+    source = host.source(item.file, options=recipe.options)
+    try:
+        reader = host.detect(source) if recipe.format is None else host.reader(recipe.format)
+        own = {option.name for option in (*reader.options, *LIMIT_OPTIONS)}
+        mine = {name: value for name, value in recipe.options.items() if name in own}
+        capture = host.read(source, reader, options=mine)
+    except BaseException:
+        source.close()
+        raise
+    with capture:
+        yield capture
+
+
+def _parts(capture: Capture, table: str, recipe: Recipe) -> Iterator[Table]:
+    """The rows of a table: at once where the capture is small, else in batches."""
+    if capture.source.size <= WHOLE_BYTES and not recipe.options.get("max_memory"):
+        return iter([capture.table(table)])
+    return capture.batches(table, ROWS)
+
+
+class _TableFile:
+    """The Parquet file of a table of a capture; there is none where the table has no rows."""
+
+    def __init__(self, store: Store, item: Item, table: str, sinks: contextlib.ExitStack) -> None:
+        self.rows = 0
+        self.written = 0
+        self._store = store
+        self._item = item
+        self._table = table
+        self._sinks = sinks
+        self._writer: Any = None
+        self._sink: Any = None
+
+    def write(self, part: Table) -> None:
+        """Append rows."""
+        if not len(part):
+            return
+        from fxframework.exporters.columnar import parquet_writer
+
+        table = _with_capture(part.to_arrow(), self._item)
+        if self._writer is None:
+            name = self._store.parquet(self._table, self._item.capture)
+            self._sink = self._sinks.enter_context(self._store.sink(name))
+            self._writer = parquet_writer(self._sink, table.schema, plain=True)
+        self._writer.write_table(table.cast(self._writer.schema), row_group_size=ROWS)
+        self.rows += len(part)
+
+    def close(self) -> None:
+        """Complete the file; it gets its name when all files of the capture are complete."""
+        if self._writer is not None:
+            self._writer.close()
+            self.written = self._sink.written
+
+
+def _with_capture(table: pa.Table, item: Item) -> pa.Table:
+    """A table with the columns of its capture in front, and strings of one type."""
+    import numpy as np
+    import pyarrow as pa
+
+    zeros = pa.array(np.zeros(table.num_rows, np.int32))
+    values = (item.capture, item.file.encode(errors="surrogateescape"), item.host)
+    given = [
+        pa.DictionaryArray.from_arrays(
+            zeros, pa.array([value.decode(errors="replace") if isinstance(value, bytes) else value])
+        )
+        for value in values
+    ]
+    return pa.table(
+        [*given, *(_plain(column) for column in table.columns)],
+        names=[*COLUMNS, *table.column_names],
+    )
+
+
+def _plain(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    r"""A column of strings as UTF-8; bytes that are not UTF-8 as ``\xNN``."""
+    import pyarrow as pa
+
+    kind = column.type
+    if pa.types.is_dictionary(kind):
+        return column.cast(pa.dictionary(pa.int32(), pa.string()))
+    if pa.types.is_binary(kind) or pa.types.is_large_binary(kind):
+        texts = [
+            None if value is None else value.decode("utf-8", "backslashreplace")
+            for value in column.to_pylist()
+        ]
+        if pa.types.is_large_binary(kind):
+            return pa.chunked_array([pa.array(texts, pa.large_string())])
+        return pa.chunked_array([pa.array(texts, pa.string())]).dictionary_encode()
+    return column

@@ -1,0 +1,161 @@
+"""Store: the folder of a dataset, here or at an address, and where in it things are.
+
+DATASET/table=slices/ID.parquet   the rows of one table of one capture
+DATASET/_manifest.jsonl           an Entry for each capture, once the batch is complete
+DATASET/_done/ID.json             an Entry for each capture that is finished, until then
+DATASET/_dataset.json             what all captures were converted with
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from fxframework.dataset.manifest import Entry
+from fxframework.errors import MissingExtraError, UnreadableError, WriteRefusedError
+from fxframework.io.remote import file_system, is_address, open_sink
+from fxframework.io.sink import Sink
+
+if TYPE_CHECKING:
+    from pyarrow import fs
+
+__all__ = ["DATASET", "MANIFEST", "Store", "table_folder"]
+
+MANIFEST, DONE, DATASET = "_manifest.jsonl", "_done", "_dataset.json"
+TABLE = "table="
+PARQUET = ".parquet"
+
+
+def table_folder(table: str) -> str:
+    """The folder of a table, in the style of Hive."""
+    return TABLE + table
+
+
+class Store:
+    """A dataset's files. Names are relative to its folder, with slashes."""
+
+    def __init__(self, root: str) -> None:
+        try:
+            from pyarrow import fs
+        except ImportError:
+            raise MissingExtraError("pyarrow", "arrow", purpose="a dataset") from None
+        self.root = root.rstrip("/") or root
+        self.remote = is_address(root)
+        if self.remote:
+            theirs, path = file_system(self.root, WriteRefusedError)
+            self.files: Any = fs.PyFileSystem(fs.FSSpecHandler(theirs))
+            self.path = path.rstrip("/")
+        else:
+            self.files = fs.LocalFileSystem()
+            self.path = Path(self.root).absolute().as_posix()
+
+    @staticmethod
+    @functools.lru_cache(maxsize=8)
+    def at(root: str) -> Store:
+        """The store of an address or folder, made once in a process."""
+        return Store(root)
+
+    def place(self, name: str) -> str:
+        """The path of a file within the file system ``files``."""
+        return f"{self.path}/{name}"
+
+    def sink(self, name: str) -> Sink:
+        """An output there: whole or not there, over what there was."""
+        if self.remote:
+            return open_sink(f"{self.root}/{name}", force=True)
+        target = Path(self.place(name))
+        target.parent.mkdir(parents=True, exist_ok=True)
+        return Sink.open(target, force=True)
+
+    def write(self, name: str, data: bytes) -> None:
+        """Write a small file."""
+        with self.sink(name) as sink:
+            sink.write(data)
+
+    def read(self, name: str) -> bytes | None:
+        """A small file; None where it is not there."""
+        try:
+            with self.files.open_input_stream(self.place(name)) as file:
+                return bytes(file.read())
+        except FileNotFoundError:
+            return None
+
+    def _listed(self, folder: str) -> list[fs.FileInfo]:
+        from pyarrow import fs
+
+        selector = fs.FileSelector(
+            self.place(folder).rstrip("/"), allow_not_found=True, recursive=False
+        )
+        return list(self.files.get_file_info(selector))
+
+    def names(self, folder: str = "") -> list[str]:
+        """The names of files and folders in a folder; none where it is not there."""
+        return sorted(info.base_name for info in self._listed(folder))
+
+    def tables(self) -> list[str]:
+        """The tables of which there are files."""
+        return [name.removeprefix(TABLE) for name in self.names() if name.startswith(TABLE)]
+
+    def remove(self, name: str) -> None:
+        """Remove a file, if it is there."""
+        with contextlib.suppress(FileNotFoundError):
+            self.files.delete_file(self.place(name))
+
+    # --- captures ---
+
+    def parquet(self, table: str, capture: str) -> str:
+        """The name of the file of a table's rows of a capture."""
+        return f"{table_folder(table)}/{capture}{PARQUET}"
+
+    def finish(self, entry: Entry) -> None:
+        """Note that a capture is finished: from here on its files count."""
+        self.write(f"{DONE}/{entry.capture}.json", entry.to_json())
+
+    def entries(self) -> dict[str, Entry]:
+        """The captures that are finished, by id: of the manifest, and of an unfinished batch.
+
+        Raises UnreadableError for an invalid line.
+        """
+        lines = [(MANIFEST, line) for line in (self.read(MANIFEST) or b"").splitlines()]
+        lines += [
+            (name, self.read(f"{DONE}/{name}") or b"")
+            for name in self.names(DONE)
+            if name.endswith(".json") and not name.startswith(".")
+        ]
+        found: dict[str, Entry] = {}
+        for name, line in lines:
+            try:
+                entry = Entry.from_json(line)
+            except ValueError as error:
+                raise UnreadableError(
+                    f"{name} has an invalid line: {error}",
+                    path=self.root,
+                    remedy="remove the line; its capture is converted again with --resume",
+                ) from None
+            found[entry.capture] = entry
+        return found
+
+    def conclude(self, entries: Iterable[Entry]) -> None:
+        """Write the manifest, and remove what belongs to no capture in it."""
+        ordered = sorted(entries, key=lambda entry: entry.file)
+        self.write(MANIFEST, b"".join(entry.to_json() for entry in ordered))
+        for table in self.tables():
+            mine = {f"{entry.capture}{PARQUET}" for entry in ordered if entry.rows.get(table)}
+            for name in self.names(table_folder(table)):
+                if name not in mine:
+                    self.remove(f"{table_folder(table)}/{name}")
+        self._remove_folder(DONE)
+
+    def _remove_folder(self, name: str) -> None:
+        with contextlib.suppress(FileNotFoundError):
+            self.files.delete_dir(self.place(name))
+
+    def clear(self) -> None:
+        """Remove the dataset's files, and nothing else."""
+        for name in (MANIFEST, DATASET):
+            self.remove(name)
+        for folder in (DONE, *(table_folder(table) for table in self.tables())):
+            self._remove_folder(folder)
