@@ -1,4 +1,4 @@
-"""Verbs: what the command line does, as functions: convert, verify, predict, diff, sql, …"""
+"""Verbs: what the command line does, as functions: convert, salvage, verify, predict, diff, sql."""
 
 from __future__ import annotations
 
