@@ -135,7 +135,7 @@ class _PerfettoExport:
     def write(self, capture: Capture) -> None:
         """Write a capture: its clock, its tracks, then its events."""
         self._sequence += 1
-        self._clock(capture.utc_offset_ns)
+        self._clock(_utc_offset(capture))
         writer = _CaptureWriter(capture, self._sequence, self._tracks, self._sink, self._dropped)
         self._flows = writer.write(self._flows)
         functions = capture.calls.functions if capture.calls is not None else ""
@@ -151,9 +151,8 @@ class _PerfettoExport:
     def _packet(self, content: bytes) -> None:
         self._sink.write(message(1, content + integer(SEQUENCE, self._sequence)))
 
-    def _clock(self, utc_offset_ns: int | None) -> None:
+    def _clock(self, offset: int) -> None:
         """State how the clocks relate, and begin the sequence's interned state."""
-        offset = utc_offset_ns or 0
         first = max(0, -offset)
         clocks = b"".join(
             message(1, integer(1, clock) + integer(2, first + shift))
@@ -533,7 +532,7 @@ class _CaptureWriter:
             labels.append(label.encode("utf-8", "replace"))
         body = Messages(rows.size).varints(2, np.array(pids, np.int64))
         body.varints(3, np.array(tids, np.int64))
-        body.varints(5, table.array("ts")[rows] + (self.capture.utc_offset_ns or 0))
+        body.varints(5, table.array("ts")[rows] + _utc_offset(self.capture))
         severity = table.array("severity")[rows]
         body.varints(7, _PRIORITIES[np.searchsorted(_LEVELS, severity, "right")])
         parts = [(body.data(), body.lengths)]
@@ -574,6 +573,12 @@ def _location(iid: int, name: str, source: str) -> bytes:
     if line.isdecimal() and int(line) < 1 << 31:
         found += integer(4, int(line))
     return found
+
+
+def _utc_offset(capture: Capture) -> int:
+    """The capture's offset from UTC; 0 where it is not known, or further away than 146 years."""
+    offset = capture.utc_offset_ns or 0
+    return offset if abs(offset) < 1 << 62 else 0
 
 
 def _text(pool: StringPool, code: int) -> str:

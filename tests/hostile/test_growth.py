@@ -1,0 +1,118 @@
+"""Time and output grow no faster than the file, whatever is in it.
+
+Every shape, at four sizes, goes through what the commands do. Output is counted; the time is the
+process's own. A fit that fails is measured again, and the least times count, so that other work on
+the machine decides nothing. `python tests/hostile/table.py` measures large files, and their memory.
+"""
+
+from __future__ import annotations
+
+import io
+import math
+import time
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from fxframework.errors import FxError
+from fxframework.host import default_host
+from fxframework.io.sink import Sink
+from fxframework.model.capture import Capture
+from fxframework.registry import parse_options
+
+from .shapes import SHAPES
+
+BASE = 16_000
+"""Bytes of the smallest file."""
+TIMES = (1, 2, 4, 8)
+MOST = 1.1
+"""Greatest exponent."""
+TRIES = 6
+LEAST = 2e-3
+"""Seconds below which a time says nothing."""
+
+
+class Nowhere(io.RawIOBase):
+    """A file that keeps nothing."""
+
+    def write(self, data: Any) -> int:
+        return len(data)
+
+
+def info(capture: Capture) -> int:
+    capture.summary()
+    return 0
+
+
+def verify(capture: Capture) -> int:
+    capture.scan()
+    return len(capture.diagnostics.sorted())
+
+
+def cat(capture: Capture) -> int:
+    return export(capture, "text")
+
+
+def records(capture: Capture) -> int:
+    return export(capture, "records")
+
+
+def table(capture: Capture) -> int:
+    return export(capture, "csv")
+
+
+def export(capture: Capture, name: str) -> int:
+    exporter = default_host().exporter(name, format=capture.format, tables=capture.tables)
+    sink = Sink(Nowhere(), name="nowhere")  # type: ignore[arg-type]
+    sink.budget = capture.request.budget
+    session = exporter.open(sink, parse_options({}, exporter.options, whose=name))
+    session.write(capture)
+    session.close()
+    return sink.written
+
+
+WORK = (info, verify, cat, records, table)
+
+
+def measured(data: bytes, format: str, work: Callable[[Capture], int]) -> tuple[float, int]:
+    """Seconds of the process, and bytes of output."""
+    # What many rows share may fill the output up to its limit, which is in proportion, too.
+    options = {"max_output": 64 * len(data)}
+    started = time.process_time()
+    try:
+        with default_host().open(data, format=format, options=options) as capture:
+            nbytes = work(capture)
+    except FxError:
+        nbytes = 0
+    return time.process_time() - started, nbytes
+
+
+def exponent(values: list[float]) -> float:
+    """The exponent of the power of the size that the values grow with, by least squares."""
+    xs = [math.log(times) for times in TIMES]
+    ys = [math.log(value) for value in values]
+    x, y = sum(xs) / len(xs), sum(ys) / len(ys)
+    return sum((a - x) * (b - y) for a, b in zip(xs, ys, strict=True)) / sum(
+        (a - x) ** 2 for a in xs
+    )
+
+
+@pytest.mark.parametrize("name", SHAPES)
+def test_growth(name: str) -> None:
+    format, make = SHAPES[name]
+    files = [make(times * BASE) for times in TIMES]
+    for work in WORK:
+        best = [math.inf] * len(files)
+        for _ in range(TRIES):
+            for number, data in enumerate(files):
+                seconds, nbytes = measured(data, format, work)
+                best[number] = min(best[number], max(seconds, LEAST))
+                assert nbytes <= 64 * len(data) + 1_000_000
+            if exponent(best) <= MOST:
+                break
+        assert exponent(best) <= MOST, f"{work.__name__}: {[f'{each:.4f}' for each in best]} s"
+
+
+def test_every_reader_has_shapes() -> None:
+    assert {format for format, _ in SHAPES.values()} == set(default_host().readers)
