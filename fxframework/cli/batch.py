@@ -15,7 +15,9 @@ from fxframework.dataset.manifest import FAILED, LOSSES, OK, Entry
 from fxframework.errors import ExitCode, FxError
 
 
-@_command(captures=True, name="batch", short_help="Convert many captures into one dataset.")
+@_command(
+    captures=True, guard=False, name="batch", short_help="Convert many captures into one dataset."
+)
 @click.option("--out", required=True, metavar="DATASET", help="Folder or address of the dataset.")
 @click.option("--jobs", type=click.IntRange(1), metavar="N",
               help="Processes; one for each processor.")  # fmt: skip

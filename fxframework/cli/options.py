@@ -186,16 +186,17 @@ def guarded(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def command(
-    *, captures: bool = False, times: bool = False, **settings: Any
+    *, captures: bool = False, times: bool = False, guard: bool = True, **settings: Any
 ) -> Callable[[Callable[..., Any]], Command]:
     """Make a function a command; it is called with the Session first and gives its ExitCode.
 
     One that opens ``captures`` has the options that readers have flags for; one that takes
-    ``times`` lists ``--since`` and ``--until`` in its help.
+    ``times`` lists ``--since`` and ``--until`` in its help. Without a ``guard`` the command keeps
+    the limits itself.
     """
     make = click.command(cls=CaptureCommand if captures else Command, times=times, **settings)
 
     def decorate(function: Callable[..., Any]) -> Command:
-        return make(click.pass_obj(guarded(function)))
+        return make(click.pass_obj(guarded(function) if guard else function))
 
     return decorate

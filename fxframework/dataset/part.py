@@ -14,6 +14,8 @@ from fxframework.dataset.inputs import Item
 from fxframework.dataset.manifest import LOSSES, OK, Entry, Fault
 from fxframework.dataset.store import Store
 from fxframework.errors import FRAMEWORK_RULES, FxError, Severity
+from fxframework.host import limits_of
+from fxframework.io.budget import MEMORY_FACTOR, Budget
 from fxframework.registry import LIMIT_OPTIONS
 
 if TYPE_CHECKING:
@@ -86,12 +88,13 @@ def _converted(recipe: Recipe, item: Item, host: Host, store: Store) -> Entry:
         files = []
         for table in capture.tables:
             parts = _parts(capture, table, recipe)
-            sink = _TableFile(store, item, table, sinks)
+            sink = _TableFile(store, item, table, sinks, capture.request.budget)
             for part in parts:
                 sink.write(part)
             sink.close()
             rows[table] = sink.rows
             files.append(sink)
+            capture.request.budget.check_output(sum(file.written for file in files))
         worst = capture.diagnostics.worst
         lost = worst is not None and worst >= Severity.DATA_LOSS
         return Entry(
@@ -115,7 +118,9 @@ def _opened(recipe: Recipe, item: Item, host: Host) -> Iterator[Capture]:
         reader = host.detect(source) if recipe.format is None else host.reader(recipe.format)
         own = {option.name for option in (*reader.options, *LIMIT_OPTIONS)}
         mine = {name: value for name, value in recipe.options.items() if name in own}
-        capture = host.read(source, reader, options=mine)
+        budget = Budget(limits_of(recipe.options))
+        budget.memory_factor = MEMORY_FACTOR
+        capture = host.read(source, reader, options=mine, budget=budget)
     except BaseException:
         source.close()
         raise
@@ -133,13 +138,16 @@ def _parts(capture: Capture, table: str, recipe: Recipe) -> Iterator[Table]:
 class _TableFile:
     """The Parquet file of a table of a capture; there is none where the table has no rows."""
 
-    def __init__(self, store: Store, item: Item, table: str, sinks: contextlib.ExitStack) -> None:
+    def __init__(
+        self, store: Store, item: Item, table: str, sinks: contextlib.ExitStack, budget: Budget
+    ) -> None:
         self.rows = 0
         self.written = 0
         self._store = store
         self._item = item
         self._table = table
         self._sinks = sinks
+        self._budget = budget
         self._writer: Any = None
         self._sink: Any = None
 
@@ -153,6 +161,7 @@ class _TableFile:
         if self._writer is None:
             name = self._store.parquet(self._table, self._item.capture)
             self._sink = self._sinks.enter_context(self._store.sink(name))
+            self._sink.budget = self._budget
             self._writer = parquet_writer(self._sink, table.schema, plain=True)
         self._writer.write_table(table.cast(self._writer.schema), row_group_size=ROWS)
         self.rows += len(part)

@@ -169,6 +169,9 @@ def test_resume_converts_what_is_new_changed_or_failed(tmp_path: Path) -> None:
         fxf.batch(folder, out, jobs=1)
     with pytest.raises(WriteRefusedError, match="not a dataset"):
         fxf.batch(folder, folder, jobs=1, force=True)
+    bounded = fxf.batch(folder, tmp_path / "bounded", jobs=1, max_output=10)
+    assert {each.error.code for each in bounded.entries if each.error} >= {"FXF0003"}
+    assert not list((tmp_path / "bounded").glob("table=*/*"))
     with pytest.raises(UsageError, match="nosuch"):
         fxf.batch(folder, tmp_path / "never", jobs=1, nosuch=1)
     assert not (tmp_path / "never").exists()
