@@ -1,0 +1,1 @@
+"""Linux ftrace text as an input format of fxframework."""

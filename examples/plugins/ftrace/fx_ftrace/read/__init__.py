@@ -1,0 +1,1 @@
+"""Reading: lines to records and tables."""
