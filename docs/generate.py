@@ -479,18 +479,23 @@ def of_each_kind(
 
 def divergence_table() -> str:
     """The differences from Perfetto that the oracle's tests show, each on a trace of its own."""
-    path = DOCS.parent / "tests" / "oracle" / "divergences.py"
-    spec = importlib.util.spec_from_file_location("fxframework_divergences", path)
-    assert spec is not None  # noqa: S101 (it is a Python file)
-    assert spec.loader is not None  # noqa: S101 (likewise)
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module
-    spec.loader.exec_module(module)
+    module = loaded("fxframework_divergences", DOCS.parent / "tests/oracle/divergences.py")
     rows = [
         (f"`{one.name}`", cell(one.perfetto), cell(one.ours), cell(one.reason))
         for one in module.DIVERGENCES.values()
     ]
     return table(("name", "Perfetto", "ours", "why"), rows)
+
+
+def loaded(name: str, path: Path) -> Any:
+    """A module of a file that is in no package."""
+    spec = importlib.util.spec_from_file_location(name, path)
+    assert spec is not None  # noqa: S101 (it is a Python file)
+    assert spec.loader is not None  # noqa: S101 (likewise)
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module
+    spec.loader.exec_module(module)
+    return module
 
 
 # --- Reference readers ---------------------------------------------------------------------------
@@ -539,6 +544,9 @@ def parts() -> dict[str, Callable[[], str]]:
     for reader in host.readers.values():
         for one in reader.references:
             made[f"quirks {reader.format} {one.name}"] = lambda one=one: quirk_table(one)  # type: ignore[misc]
+    api = loaded("fxframework_api", DOCS / "api.py")
+    for room in api.ROOMS:
+        made[f"api {room}"] = lambda room=room: api.room_text(room)  # type: ignore[misc]
     for format in host.readers:
         made[f"tables {format}"] = lambda format=format: tables_of(  # type: ignore[misc]
             schemas(host, format)

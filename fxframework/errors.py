@@ -64,11 +64,17 @@ class ExitCode(IntEnum):
     """Exit statuses of the command line."""
 
     OK = 0
+    """All went well."""
     FAILED = 1
+    """An error stopped the command."""
     USAGE = 2
+    """The request was invalid."""
     FINDINGS = 3
+    """Done, but data was lost; of ``verify``: there are findings."""
     NO_READER = 4
+    """No reader, or several, claim the input."""
     MISSING_EXTRA = 5
+    """An optional package is missing."""
 
 
 @attrs.frozen(kw_only=True)
@@ -78,6 +84,7 @@ class Rule:
     code: str
     """A prefix of the format and a number, such as ``FXT0104``; it never changes."""
     severity: Severity
+    """How much a finding by this rule matters."""
     title: str
     """The finding in a few words, without values."""
     rule: str
@@ -129,7 +136,9 @@ class FxError(Exception):
     """
 
     exit_code: ExitCode = ExitCode.FAILED
+    """The exit status of a command that it stops."""
     default_code = "FXF0001"
+    """The code where none is given."""
 
     def __init__(
         self,
@@ -471,3 +480,4 @@ FRAMEWORK_RULES = Catalogue(
         ),
     ]
 )
+"""The findings and errors that no format has of its own (docs/errors.md)."""

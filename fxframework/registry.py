@@ -58,8 +58,11 @@ class Confidence(IntEnum):
     """How sure a sniffer is."""
 
     NONE = 0
+    """It is of another format."""
     POSSIBLE = 1
+    """Nothing speaks against it, such as a suffix alone."""
     LIKELY = 2
+    """It looks like the format."""
     CERTAIN = 3
     """A magic and a header check out."""
 
@@ -69,8 +72,11 @@ class Probe:
     """What a sniffer gets: the first bytes of an input, its size and its file name."""
 
     head: bytes
+    """The first bytes, at most ``HEAD`` of them."""
     size: int
+    """Bytes of the whole (unpacked) input."""
     name: str
+    """The name of the input; may be empty."""
 
     def has_suffix(self, suffixes: Iterable[str]) -> bool:
         """Whether the file name ends in one of them, in any case."""
@@ -83,9 +89,13 @@ class Option:
     """An option that ``-o NAME=VALUE`` sets. ``type`` is bool, int, float or str."""
 
     name: str
+    """Its name: lower case, digits and underscores."""
     type: type
+    """bool, int, float or str."""
     default: Any
+    """Its value where it is not given; of its type."""
     help: str
+    """What it does, in one line without a full stop."""
     flags: tuple[str, ...] = ()
     """Of a reader's option: options of its own that every command which opens captures has for it,
     such as ``("-m", "--map")``."""
@@ -256,15 +266,20 @@ class Reader:
     """A format that can be read."""
 
     format: str
+    """The name of the format, as in ``-f NAME``."""
     open: Callable[[Source, OpenRequest], Capture]
+    """``open(source, request)`` gives a Capture."""
     title: str = _named("format")
+    """What the format is, in one line without a full stop."""
     suffixes: tuple[str, ...] = _suffixed("format")
+    """Suffixes of its files, each with its dot."""
     magic: bytes = b""
     """The first bytes of every file of the format, where it has any."""
     sniff: Callable[[Probe], Confidence] = attrs.field()
     """Says how sure it is that an input is of the format. By default CERTAIN for the ``magic``,
     NONE for any other bytes."""
     options: tuple[Option, ...] = ()
+    """Options of the reader, beside the limits."""
     rules: Callable[[], Catalogue] | None = None
     """The catalogue of findings."""
     explain: Callable[[Source, int], list[FieldView]] | None = None
@@ -296,10 +311,15 @@ class Writer:
     """A format that can be written."""
 
     format: str
+    """The name of the format, which is that of its reader."""
     open: Callable[[Sink, Mapping[str, Any], Diagnostics], RecordWriter]
+    """``open(sink, options, diagnostics)`` gives a RecordWriter."""
     title: str = _named("format")
+    """What the format is, in one line without a full stop."""
     suffixes: tuple[str, ...] = _suffixed("format")
+    """Suffixes of outputs that choose it, each with its dot."""
     options: tuple[Option, ...] = ()
+    """Options of the writer."""
     accepts: frozenset[str] = frozenset()
     """Tables, of which a capture of another format must have at least one for ``compose``."""
     compose: Callable[[Sink, Mapping[str, Any]], ExportSession] | None = None
@@ -322,12 +342,17 @@ class Exporter:
     """Writes captures in another form; found by its name and by what it accepts."""
 
     name: str
+    """What ``fxf convert -t`` names."""
     accepts: frozenset[str] | str
     """Tables, of which a capture must have at least one, or the name of one format."""
     open: Callable[[Sink, Mapping[str, Any]], ExportSession]
+    """``open(sink, options)`` gives a session."""
     title: str = _named("name")
+    """What it gives, in one line without a full stop."""
     suffixes: tuple[str, ...] = _suffixed("name")
+    """Suffixes of outputs that choose it, each with its dot."""
     options: tuple[Option, ...] = ()
+    """Options of the exporter."""
     binary: bool = False
     """Whether the output is binary, and not for a terminal."""
 
@@ -351,7 +376,9 @@ class StepKind:
     """A kind of scenario step, ``PLUGIN.STEP``."""
 
     name: str
+    """``PLUGIN.STEP``, as a scenario names it."""
     title: str
+    """What it does, in one line."""
     parameters: Callable[[], type]
     """Gives the attrs class of its parameters (``fxframework.kit.steps``)."""
     run: Callable[..., Any]
@@ -372,7 +399,9 @@ class DeviceKind:
     """
 
     name: str
+    """What a scenario names in ``kind``."""
     title: str
+    """What it is, in one line."""
     open: Callable[..., Any]
     """``open(parameters, run, name)`` gives the device; ``run.target`` is there already, and its
     ``snapshot(name)`` gives the bytes that the device holds. A device with a method ``image() ->

@@ -45,11 +45,15 @@ class Packing:
     """A compression: how it begins, how files of it are called, how it is read and written."""
 
     name: str
+    """Its name, such as ``gzip``."""
     suffix: str
+    """The suffix of its files, such as ``.gz``."""
     magic: bytes
+    """The first bytes of each member."""
     errors: Callable[[], tuple[type[Exception], ...]]
     """What unpacking raises for damaged bytes."""
     unpacker: Callable[[], Unpacker]
+    """Makes what unpacks one member."""
     packer: Callable[[IO[bytes]], IO[bytes]]
     """A file that compresses into another one, which it does not close."""
 
@@ -127,6 +131,7 @@ PACKINGS = (
         packer=_zstd_packer,
     ),
 )
+"""The compressions that are known."""
 
 
 def packing_of_bytes(head: bytes) -> Packing | None:

@@ -27,6 +27,7 @@ IN_MEMORY = 16 << 20
 MAGIC = max(len(packing.magic) for packing in PACKINGS)
 
 Progress = Callable[[int], None]
+"""Called with the bytes that were fetched so far."""
 
 
 @attrs.frozen
@@ -34,8 +35,11 @@ class SourceFault:
     """Damage found while the bytes were fetched; readers turn it into a diagnostic."""
 
     code: str
+    """The framework's finding for it."""
     offset: int
+    """Byte offset in the unpacked input from which bytes are missing or wrong."""
     message: str
+    """What is wrong."""
 
 
 class Source:

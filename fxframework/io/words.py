@@ -32,6 +32,7 @@ __all__ = [
 WORD = 8
 """Bytes in a word."""
 U64_MAX = (1 << 64) - 1
+"""The greatest unsigned number of 64 bits."""
 SHOWN_WORDS = 64
 """Words of a payload, of padding or of damage that are shown, around the requested byte."""
 
@@ -68,11 +69,17 @@ class Bits:
     """
 
     name: str
+    """The name of the field."""
     low: int
+    """Its lowest bit."""
     high: int
+    """Its highest bit, included."""
     doc: str = ""
+    """What it means."""
     values: Mapping[int, str] = attrs.field(factory=dict, kw_only=True, hash=False)
+    """Names of the numbers that have one."""
     reserved: bool = attrs.field(default=False, kw_only=True)
+    """Whether it must be zero when written."""
 
     @property
     def width(self) -> int:
@@ -116,11 +123,17 @@ class FieldView:
     offset: int
     """Byte offset of the word in the file."""
     low: int
+    """Lowest bit in the word."""
     high: int
+    """Highest bit, included."""
     name: str
+    """The name of the field."""
     value: int
+    """The number in it, unsigned."""
     meaning: str
+    """What it means here, for people; may be empty."""
     section: str
+    """The section of the format's document that declares it."""
 
 
 @attrs.frozen
@@ -128,8 +141,11 @@ class WordLayout:
     """The fields of one word and the section of the document that declares them."""
 
     name: str
+    """What the word is."""
     section: str
+    """The section of the format's document that declares it."""
     fields: tuple[Bits, ...]
+    """Its fields, which do not overlap."""
 
     def __attrs_post_init__(self) -> None:
         taken = 0

@@ -87,6 +87,7 @@ class Entry(NamedTuple):
     path: str
     """Its name. Several entries may have the same one; then their order distinguishes them."""
     type: str
+    """What kind of value it is, as the format names it."""
     value: Any
     """Its exact value, as plain JSON: equal for equal values."""
     offset: int
@@ -112,11 +113,13 @@ class OpenRequest:
     """How to read a capture: what `fxf` and `fxframework.open` pass to a reader."""
 
     limits: Limits = attrs.field(factory=Limits)
+    """Bounds on memory and time."""
     budget: Budget = attrs.field(
         default=attrs.Factory(lambda request: Budget(request.limits), takes_self=True), eq=False
     )
     """What the work may take; ``Capture.check_budget`` checks it."""
     strict: bool = False
+    """Whether the first finding of DATA_LOSS or worse raises StrictError."""
     options: Mapping[str, Any] = attrs.field(factory=dict)
     """The reader's own options, already of their types."""
     observer: Any = None
@@ -140,10 +143,13 @@ class Summary:
     """What `fxf info` shows of a capture."""
 
     records: int
+    """How many records there are, damaged stretches and padding included."""
     kinds: Mapping[str, int]
     """Records of each kind."""
     start_ns: int | None
+    """The first time on the capture's clock, in nanoseconds; None where nothing has a time."""
     end_ns: int | None
+    """The last time, likewise; ends of slices count."""
     facts: Mapping[str, Any]
     """Facts that only this format has, as plain JSON values."""
     rows: Mapping[str, int] = attrs.field(factory=dict)
@@ -175,6 +181,7 @@ class Capture(abc.ABC):
     """
 
     format: ClassVar[str]
+    """The name of the format."""
     rules: ClassVar[Mapping[str, Rule]] = {}
     """The format's findings by code."""
     schemas: ClassVar[Mapping[str, TableSchema]] = {}

@@ -9,8 +9,11 @@ from numpy.typing import NDArray
 __all__ = ["NS_MAX", "NS_MIN", "NS_PER_SECOND", "Clock"]
 
 NS_PER_SECOND = 1_000_000_000
+"""Nanoseconds in a second."""
 NS_MAX = (1 << 63) - 1
+"""The latest time that a column of times (int64) holds."""
 NS_MIN = -(1 << 63)
+"""The earliest one."""
 _SPLIT_RATE = (1 << 63) // NS_PER_SECOND
 """Up to this rate a remainder times 1e9 fits 63 bits, so that whole arrays divide exactly."""
 
@@ -20,7 +23,9 @@ class Clock:
     """A tick counter's rate and origin: ``ns = floor((ticks - base_ticks) * 1e9 / rate)``."""
 
     ticks_per_second: int = NS_PER_SECOND
+    """The rate of the counter."""
     base_ticks: int = 0
+    """What the counter shows at time 0."""
     base_wall_ns: int | None = None
     """Nanoseconds since the Unix epoch at ``base_ticks``, where the capture says it."""
 

@@ -25,12 +25,15 @@ class Diagnostic:
     """One finding about one place of a capture."""
 
     code: str
+    """The code of its rule."""
     severity: Severity
+    """That of its rule."""
     offset: int | None
     """Byte offset in the (unpacked) file; None where the finding is about the whole."""
     record: int | None
     """Index of the record in file order; None where it is about none."""
     message: str
+    """What is wrong in this place, in one line."""
 
 
 def finding_message(rule: Rule, detail: str = "") -> str:

@@ -36,6 +36,7 @@ class Quirk:
     key: str
     """Identifies it among those of its reader; never changes."""
     effect: Effect
+    """What becomes of the data."""
     title: str
     """What the reader does with it: a clause without the reader's name."""
     counter: str | None = None
@@ -53,6 +54,7 @@ class Place:
     record: int | None
     """Index of the record in file order, as the reference reader frames them."""
     detail: str = ""
+    """What is particular to this place; may be empty."""
 
 
 @attrs.define
@@ -60,6 +62,7 @@ class Loss:
     """All places of one quirk in one file."""
 
     quirk: Quirk
+    """What the reference reader does."""
     count: int = 0
     """How often it applies: what the reader's counter shows, where it has one."""
     places: list[Place] = attrs.field(factory=list)

@@ -23,6 +23,7 @@ class HasTables(Protocol):
     """What rows are chosen of: the part of a Capture that gives its tables."""
 
     strings: StringPool
+    """The pool of the strings that code columns refer to."""
 
     @property
     def name(self) -> str:

@@ -22,9 +22,13 @@ class Column:
     """
 
     name: str
+    """Its name within the table."""
     kind: str
+    """What it holds: see above."""
     doc: str
+    """What its values mean."""
     unit: str = ""
+    """The unit of its values, such as ``ns``; may be empty."""
     values: Mapping[int, str] = attrs.field(factory=dict, kw_only=True)
     """Names of the numbers of an enumeration."""
 
@@ -34,8 +38,11 @@ class TableSchema:
     """A table: its name, its columns beside ``row`` and ``offset``, and what a row is."""
 
     name: str
+    """The name of the table."""
     doc: str
+    """What a row is: a clause such as ``a moment on a thread``."""
     columns: tuple[Column, ...]
+    """Its columns, but for ``row`` and ``offset``."""
     plain: bool = False
     """True where rows have no ``row`` and ``offset`` of their own (`diagnostics`)."""
     parent_table: str | None = None
@@ -303,5 +310,6 @@ _TABLES = (
     ),
 )
 STANDARD_TABLES: Mapping[str, TableSchema] = {table.name: table for table in _TABLES}
+"""The schemas of the standard tables, by name (docs/tables.md)."""
 TABLE_CODES: Mapping[str, int] = {name: code for code, name in enumerate(_NAMES)}
 """What the `table` column of `args` holds."""

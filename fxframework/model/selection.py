@@ -60,11 +60,17 @@ class Selection:
     """
 
     start_ns: int | None = None
+    """From this time on."""
     stop_ns: int | None = None
+    """Up to this time, which is excluded."""
     threads: tuple[str, ...] = ()
+    """Threads, by name, id or ``pid/tid``."""
     processes: tuple[str, ...] = ()
+    """Processes, by name or pid."""
     categories: tuple[str, ...] = ()
+    """Categories, by name."""
     functions: tuple[str, ...] = ()
+    """Names of slices."""
     min_severity: int | None = attrs.field(
         default=None, converter=attrs.converters.optional(least_severity)
     )
@@ -80,10 +86,13 @@ class Selection:
     excludes: tuple[str, ...] = ()
     """Logs whose message, moniker and url hold none of these."""
     case_sensitive: bool = False
+    """Whether case counts in what logs are chosen by."""
     kernel: bool = False
     """Logs of the kernel: their component, or a tag, is ``klog``."""
     pids: tuple[int, ...] = ()
+    """Logs of these processes."""
     tids: tuple[int, ...] = ()
+    """Logs of these threads."""
 
     @property
     def by_time_alone(self) -> bool:

@@ -28,8 +28,11 @@ class Line:
     """A line from one clock to another: ``to = floor((from - origin) * rate) + start``, exact."""
 
     start: int = 0
+    """The time on the second clock at ``origin``, in nanoseconds."""
     origin: int = 0
+    """The time on the first clock, in nanoseconds."""
     rate: Fraction = Fraction(1)
+    """Nanoseconds of the second clock in one of the first."""
 
     @classmethod
     def through(cls, first: tuple[int, int], second: tuple[int, int]) -> Line:
@@ -70,7 +73,9 @@ class Alignment:
     """How one capture's clock comes to the timeline's."""
 
     name: str
+    """The name of the capture."""
     line: Line
+    """From its clock to the timeline's."""
     reason: str
     """What the line rests on, for people."""
     assumed: bool = False

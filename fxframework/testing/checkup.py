@@ -55,6 +55,7 @@ class Result:
     test: str
     """The name of the test, without ``test_``."""
     status: Literal["ok", "failed", "skipped"]
+    """What came of it."""
     message: str = ""
     """What is wrong, or why it was skipped; the first line names it."""
 

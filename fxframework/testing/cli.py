@@ -21,8 +21,11 @@ class CliResult:
     """What a run of ``fxf`` came to."""
 
     exit_code: int
+    """The exit status."""
     stdout: bytes
+    """What it printed."""
     stderr: str
+    """Its messages."""
 
     @property
     def text(self) -> str:

@@ -210,6 +210,7 @@ class Failure:
     error: BaseException
     """What the check raised."""
     image: bytes = attrs.field(repr=False)
+    """The memory as the check saw it."""
     trail: tuple[str, ...] = ()
     """The last stores of a native program, each with its thread, function, file and line."""
 

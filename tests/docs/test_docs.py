@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ast
 import functools
+import importlib
 import importlib.util
 import os
 import re
@@ -31,6 +33,32 @@ PYTHON_PAGES = (
     "docs/writing-xray.md",
     "docs/emulator.md",
 )
+MADE_UP = """
+__all__ = ["LIMIT", "Base", "Part", "two"]
+LIMIT = 5
+'''The most.'''
+
+class Base:
+    '''A base.'''
+    a: int = 1
+    '''First.'''
+    b: list = attrs.field(factory=list)
+    _secret = 1
+
+class _Hidden(Base):
+    hidden: int = 3
+    '''Hidden.'''
+    def run(self): ...
+    def inherited(self): ...
+
+class Part(_Hidden):
+    a = 2
+    def run(self, x: int = 1, *, y: str) -> None:
+        '''Run.'''
+
+def two(a: int) -> int:
+    '''Two.'''
+"""
 BLOCK = re.compile(r"^```python\n(?P<code>.*?)^```$", re.MULTILINE | re.DOTALL)
 NEEDED = re.compile(r"^(?:import|from) (?P<package>pyarrow|duckdb|polars|pandas)\b", re.MULTILINE)
 
@@ -104,6 +132,50 @@ def test_every_hook_has_its_exact_arguments() -> None:
     text = page("docs/plugins/hooks.md")
     for name, hook in generate().hooks().items():
         assert f"def {generate().signature(hook)}: ..." in section(text, f"`{name}`")
+
+
+def test_every_public_name_is_in_the_reference() -> None:
+    """With what it is, and each of its fields and methods."""
+    api = generate().loaded("docs_api", ROOT / "docs" / "api.py")
+    for room in api.ROOMS:
+        text = page(f"docs/reference/{room}.md")
+        for module in api.modules(room):
+            for name in importlib.import_module(module).__all__:
+                home = api.defined(module, name)[0]
+                assert f"### `{name}`\n" in text or home.split(".")[1] != room, f"{module}.{name}"
+            for thing in api.things(module):
+                assert thing.doc, f"{module}.{thing.name} has no docstring"
+                if isinstance(thing.node, ast.ClassDef):
+                    for field in api.fields(thing):
+                        assert field.doc, f"{module}.{thing.name}.{field.name}: say what it means"
+                    for method, _ in api.members(thing):
+                        assert ast.get_docstring(method), f"{thing.name}.{method.name}"
+
+
+def test_the_reference_follows_the_sources(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What it finds in a module that is made up."""
+    api = generate().loaded("docs_api_of_a_test", ROOT / "docs" / "api.py")
+    package = tmp_path / "fxframework"
+    package.mkdir()
+    (package / "errors.py").write_text(MADE_UP)
+    monkeypatch.setattr(api, "ROOT", tmp_path)
+    monkeypatch.setattr(api, "ROOMS", ("errors",))
+    assert api.modules("errors") == ["fxframework.errors"]
+    limit, base, part, _ = api.things("fxframework.errors")
+    assert (limit.name, limit.doc) == ("LIMIT", "The most.")
+    assert [(f.name, f.default, f.doc) for f in api.fields(base)] == [
+        ("a", "1", "First."), ("b", "list()", ""),
+    ]  # fmt: skip
+    assert [(f.name, f.default, f.doc) for f in api.fields(part)] == [
+        ("a", "2", "First."), ("hidden", "3", "Hidden."),
+    ]  # fmt: skip
+    assert [method.name for method, _ in api.members(part)] == ["run", "inherited"]
+    text = api.room_text("errors")
+    assert "**`run(x: int=1, *, y: str) -> None`**" in text
+    assert "```python\ntwo(a: int) -> int\n```" in text
+    assert "_secret" not in text
+    with pytest.raises(KeyError):
+        api.defined("fxframework.errors", "no_such_name")
 
 
 def test_every_command_and_every_option() -> None:

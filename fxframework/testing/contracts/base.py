@@ -39,6 +39,7 @@ class Sample:
     name: str
     """A file name with the format's suffix."""
     data: bytes = attrs.field(repr=lambda data: f"<{len(data)} bytes>")
+    """The bytes of the file."""
     confidence: Confidence = attrs.field(default=Confidence.CERTAIN, kw_only=True)
     """What the sniffer has to say."""
     sound: bool = attrs.field(default=True, kw_only=True)
@@ -167,6 +168,7 @@ class RoundTrips(Contract):
     """What a reader and a writer of one format keep together. Give ``format``, too."""
 
     format: ClassVar[str]
+    """The name of the format."""
 
     @property
     def reader(self) -> Reader:

@@ -42,10 +42,13 @@ class ExporterContract(Contract):
     """
 
     name: ClassVar[str]
+    """The name of the exporter."""
     accepts: ClassVar[frozenset[str] | str | None] = None
     """Which exporter of that name, where the plugin has several."""
     format: ClassVar[str]
+    """The format of the samples."""
     reader_plugin: ClassVar[Any] = None
+    """The module of the hooks that read the samples; None: the exporter's own."""
     options: ClassVar[Mapping[str, Any]] = {}
     """Options that differ from their defaults."""
 

@@ -67,6 +67,7 @@ class ReaderContract(RoundTrips):
     """What every reader keeps. Give ``plugin``, ``format`` and ``samples()``."""
 
     format: ClassVar[str]
+    """The name of the format."""
     memory: ClassVar[tuple[int, int]] = (64 << 20, 200)
     """Bytes that reading a damaged sample may take: a base, and so many per byte of input."""
 

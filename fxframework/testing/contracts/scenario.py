@@ -73,8 +73,11 @@ class ScenarioContract(Contract):
     plugins: ClassVar[tuple[str, ...]] = ()
     """Modules of other plugins that the scenarios need, beside those that are installed."""
     noun: ClassVar[Literal["step", "device"]]
+    """What it is; set by the contract."""
     hook: ClassVar[str]
+    """The hook that registers it; set by the contract."""
     pattern: ClassVar[str]
+    """What its name must match; set by the contract."""
 
     def scenarios(self) -> Iterable[str]:
         """Scenarios as TOML that use it, and in which all steps succeed.

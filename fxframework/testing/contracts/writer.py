@@ -128,6 +128,7 @@ class WriterContract(RoundTrips):
     """
 
     reader_plugin: ClassVar[Any] = None
+    """The module of the hooks that read the format; None: the writer's own."""
     derived: ClassVar[frozenset[str]] = frozenset({"offset", "nbytes", "refs", "raw"})
     """Keys of record JSON that follow from others or from the place: not compared."""
     held: ClassVar[int] = 2 << 20
