@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from pathlib import Path
 
 import pytest
@@ -62,6 +63,8 @@ def test_damaged_traces_have_every_counter() -> None:
 
 # --- llvm-xray -----------------------------------------------------------------------------------
 
+LINE = re.compile(rb"^<", re.MULTILINE)
+"""Where `fdr-dump` begins a record; payloads may have line ends."""
 HIDDEN = {"header", "no-records", "basic-size", "basic-record", "basic-argument"}
 """What llvm-xray refuses without its own message: it shows that of another attempt."""
 
@@ -77,7 +80,8 @@ def assert_llvm_foretold(path: Path) -> None:
     if not basic and not foretold.count("header"):
         assert records == foretold.records
     reasons = [place.detail for loss in refused for place in loss.places]
-    if refused and not HIDDEN.intersection(loss.quirk.key for loss in refused):
+    hidden = not said and foretold.count("terminal")  # `fdr-dump` does not look at every end
+    if refused and not hidden and not HIDDEN.intersection(loss.quirk.key for loss in refused):
         assert any(reason in said for reason in reasons), (reasons, said)
 
 
@@ -92,7 +96,7 @@ def read_by_llvm(path: Path, *, basic: bool) -> tuple[bytes | None, int, str]:
     if basic:
         return events, 0, said
     done = xray_tool.run("fdr-dump", path)
-    records = done.stdout.count(b"\n")
+    records = len(LINE.findall(done.stdout))
     if done.returncode == 0 and events is None:  # the records are sound, but not their order
         done = xray_tool.run("fdr-dump", "--verify", path)
     return events, records, done.stderr.decode("utf-8", "replace")
