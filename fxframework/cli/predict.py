@@ -59,7 +59,7 @@ def predict(session: Session, files: tuple[str, ...], name: str) -> ExitCode:
 def _print(session: Session, source: Source, found: Prediction) -> None:
     screen = session.screen
     for loss in found.losses:
-        _print_loss(session, source, loss)
+        _print_loss(session, source, loss, counts=found.has_counters)
     verdict, colour = _verdict(found)
     told = [f"{counter} {count:,}" for counter, count in found.counters.items()]
     tail = f"; counters: {', '.join(told)}" if told else ""
@@ -75,7 +75,7 @@ def _verdict(found: Prediction) -> tuple[str, str]:
     return ("read whole", "green") if found.clean else ("read with losses", "yellow")
 
 
-def _print_loss(session: Session, source: Source, loss: Loss) -> None:
+def _print_loss(session: Session, source: Source, loss: Loss, *, counts: bool) -> None:
     screen = session.screen
     quirk = loss.quirk
     head = screen.paint(f"{quirk.effect.value}[{quirk.key}]", fg=COLOURS[quirk.effect], bold=True)
@@ -94,7 +94,7 @@ def _print_loss(session: Session, source: Source, loss: Loss) -> None:
         screen.print(f"  {rest}" + ("" if everything else " (-v lists them)"))
     if quirk.message:
         screen.print(f"  = Its message: {quirk.message}")
-    counted = (
-        f"Its counter: {quirk.counter} {loss.count:,}" if quirk.counter else "It counts nothing."
-    )
-    screen.print(f"  = {counted}")
+    if quirk.counter:
+        screen.print(f"  = Its counter: {quirk.counter} {loss.count:,}")
+    elif counts and quirk.effect not in {Effect.REFUSES, Effect.UNPREDICTED}:
+        screen.print("  = It counts nothing.")

@@ -104,6 +104,11 @@ class Prediction:
         if len(loss.places) < PLACES:
             loss.places.append(Place(offset, record, detail))
 
+    @property
+    def has_counters(self) -> bool:
+        """Whether the reader counts any of its losses."""
+        return any(loss.quirk.counter is not None for loss in self._losses.values())
+
     def count(self, key: str) -> int:
         """How often a quirk applies."""
         return self._losses[key].count

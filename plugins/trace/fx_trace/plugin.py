@@ -25,7 +25,11 @@ BUFFER_SUFFIXES = (".tbuf",)
 FORMATS = ("trace", "trace-buffer")
 """Formats whose captures have the tables of a trace."""
 
-REFERENCES = (("perfetto", "Perfetto's trace processor, v52", "perfetto"),)
+REFERENCES = (
+    ("perfetto", "Perfetto's trace processor, v52", "perfetto"),
+    ("trace2json", "Fuchsia's trace2json, 2024 and later", "trace2json"),
+    ("rust-fxt", "Fuchsia's Rust crate fxt, 2026", "rust_fxt"),
+)
 """Other readers of traces: the name, the program, and the module that models it."""
 
 

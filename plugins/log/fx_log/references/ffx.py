@@ -41,11 +41,11 @@ QUIRKS: Final[tuple[Quirk, ...]] = (
     _quirk("unknown-tag", M, "a log whose tag no manifest named is shown with the moniker UNKNOWN"),
     _quirk("message", M, "bytes of the first message that are not UTF-8 become U+FFFD"),
     _quirk("null", M, "a null, and each zero word at the end of a record, becomes the number 1"),
-    _quirk("dropped", M, "`dropped_logs`, as C++ writes it, is an ordinary key, and no logs count as "
-           "lost"),
+    _quirk("dropped", M, "`dropped_logs`, as C++ writes it, is an ordinary key, and no logs count "
+           "as lost"),
     _quirk("type", M, "a well-known argument of another type is an ordinary key"),
-    _quirk("repeated", M, "of several well-known arguments of one name, tags aside, the last one is "
-           "kept"),
+    _quirk("repeated", M, "of several well-known arguments of one name, tags aside, the last one "
+           "is kept"),
 )  # fmt: skip
 INVALID, UNSUPPORTED, MISSING = "ValueOutOfValidRange", "Unsupported", "InvalidArgument"
 """The parser's names of what is wrong."""

@@ -7,7 +7,7 @@ then events in the order of their times, nested on the tracks of their threads.
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Final
 
 import attrs
@@ -17,6 +17,7 @@ from fx_trace import layout
 from fx_trace.layout import ArgType, EventType, MetadataType, ObjectType, RecordType, SchedulingType
 from fx_trace.references.nesting import OPEN, AsyncTracks, Flows, Track
 from fx_trace.references.packets import PacketStream
+from fx_trace.references.walk import LeftOut, Walk
 from fxframework.io.words import WORD
 from fxframework.model.prediction import Effect, Prediction, Quirk
 
@@ -26,8 +27,6 @@ if TYPE_CHECKING:
 
 __all__ = ["QUIRKS", "predict", "quirks"]
 
-CHUNK: Final = 1 << 15
-"""Words that are looked at together."""
 MAX_CPUS: Final = 4096
 NS_PER_SECOND: Final = 1_000_000_000
 MASK: Final = (1 << 64) - 1
@@ -125,31 +124,18 @@ def quirks() -> tuple[Quirk, ...]:
 
 def predict(capture: Capture, found: Prediction) -> None:
     """Add what Perfetto makes of the bytes of a trace."""
-    _Importer(capture.source, found).run()
+    _Importer(capture.source, found).load()
 
 
-class _LeftOut(Exception):  # noqa: N818 (not an error: a record without a place)
-    """A record is left out; the quirk says why."""
-
-
-@attrs.define
-class _Provider:
-    """What is registered for one provider."""
-
-    rate: int = layout.DEFAULT_TICKS_PER_SECOND
-    strings: dict[int, bytes] = attrs.field(factory=dict)
-    threads: dict[int, int] = attrs.field(factory=dict)
-    """The number of a track, by thread index."""
-
-    def nanoseconds(self, ticks: int) -> int:
-        """The time of ticks as Perfetto computes it, high and low half; -1 beyond 63 bits."""
-        if not self.rate:
-            return -1
-        high = (ticks >> 32) * ((NS_PER_SECOND << 32) // self.rate)
-        if high > MASK:
-            return -1
-        total = (high + (ticks & 0xFFFFFFFF) * NS_PER_SECOND // self.rate) & MASK
-        return -1 if total >> 63 else total
+def nanoseconds(ticks: int, rate: int) -> int:
+    """The time of ticks as Perfetto computes it, high and low half; -1 beyond 63 bits."""
+    if not rate:
+        return -1
+    high = (ticks >> 32) * ((NS_PER_SECOND << 32) // rate)
+    if high > MASK:
+        return -1
+    total = (high + (ticks & 0xFFFFFFFF) * NS_PER_SECOND // rate) & MASK
+    return -1 if total >> 63 else total
 
 
 @attrs.define
@@ -181,33 +167,33 @@ class _Events:
         return iter(np.argsort(times, kind="stable"))
 
 
-class _Importer:
+class _Importer(Walk):
     """One import: the tables that records fill, and what becomes of events."""
 
+    wide_sizes = False
+
     def __init__(self, source: Source, found: Prediction) -> None:
-        self.source = source
-        self.found = found
+        super().__init__(source, found)
         self.events = _Events()
         self.packets = PacketStream()
-        self.providers = {0: _Provider()}
-        self.nobody = _Provider()
-        """The provider of a section that was not introduced."""
-        self.provider = self.providers[0]
         self.tracks: dict[tuple[int, int], int] = {}
         """Numbers of tracks, by the process and thread of 32 bits."""
         self.threads: dict[tuple[int, int], int] = {}
         """The same by the koids as they are in the file."""
         self.operations: dict[tuple[bytes, bytes], int] = {}
         """Numbers of the names and categories of asynchronous events."""
-        self.words: list[int] = []
-        """The words of one chunk; a record is whole in it."""
-        self.first = 0
-        """Index of the chunk's first word in the file."""
-        self.at = self.end = 0
-        """The record at hand: its first word, and the one behind it, in the chunk."""
-        self.offset = self.record = 0
-        """The record at hand: its byte offset, and its number."""
-        self.handlers = {
+
+    def load(self) -> None:
+        """Take all records, then all events by time."""
+        if self.source.read(0, WORD) != layout.MAGIC_BYTES:
+            self.found.add("no-magic", 0)
+        elif self.run():
+            self._nest()
+        self.found.records = self.record
+
+    def handlers(self) -> Mapping[int, Callable[[int], None]]:
+        """The handlers, by record type."""
+        return {
             RecordType.METADATA: self._metadata,
             RecordType.INITIALIZATION: self._initialization,
             RecordType.STRING: self._string,
@@ -218,169 +204,91 @@ class _Importer:
             RecordType.SCHEDULING: self._scheduling,
         }
 
-    def run(self) -> None:
-        """Take all records, then all events by time."""
-        if self.source.read(0, WORD) != layout.MAGIC_BYTES:
-            self.found.add("no-magic", 0)
-        elif self._records():
-            self._nest()
-        self.found.records = self.record
-
     # --- Records ---------------------------------------------------------------------------------
 
-    def _records(self) -> bool:
-        """Take record after record; False where the import ends with an error."""
-        whole = self.source.words()
-        count = len(whole)
-        position = 0
-        handlers, add = self.handlers, self.found.add
-        metadata = RecordType.METADATA.value
-        while position < count:
-            words = self.words = whole[
-                position : position + CHUNK + layout.MAX_RECORD_WORDS
-            ].tolist()
-            self.first, at, held = position, 0, len(words)
-            while at < held and at <= CHUNK:
-                header = words[at]
-                size = header >> 4 & 0xFFF
-                self.offset = (position + at) * WORD
-                if not size:
-                    add("size-zero", self.offset, self.record)
-                    return False
-                end = at + size
-                if position + end > count:
-                    add("cut", self.offset, self.record)
-                    return True
-                self.at, self.end = at, end
-                kind = header & 15
-                if self.provider is self.nobody and kind != metadata:
-                    add("provider", self.offset, self.record)
-                else:
-                    handle = handlers.get(kind)
-                    if handle is None:
-                        self._other(header)
-                    else:
-                        try:
-                            handle(header)
-                        except _LeftOut as why:
-                            add(str(why), self.offset, self.record)
-                self.record += 1
-                at = end
-            self.source.release(position * WORD, (position + at) * WORD)
-            position += at
-        if self.source.size % WORD:
-            add("odd-bytes", count * WORD, self.record)
-        return True
+    def zero_size(self, _header: int) -> int:
+        """A record of size 0 ends the import."""
+        self.note("size-zero")
+        return 0
 
-    def _note(self, key: str, detail: str = "") -> None:
-        self.found.add(key, self.offset, self.record, detail)
-
-    def _other(self, header: int) -> None:
+    def other(self, header: int) -> None:
         """A record of a type that is left out."""
-        self._note("record-type")
+        self.note("record-type")
         if header & 15 == RecordType.LARGE and layout.LARGE_SIZE.get(header) > 0xFFF:
-            self._note("large")
+            self.note("large")
 
     def _metadata(self, header: int) -> None:
         kind = header >> 16 & 15
-        number = header >> 20 & 0xFFFFFFFF
-        if kind == MetadataType.PROVIDER_INFO:
-            if self.at + 1 + ((header >> 52 & 0xFF) + 7 >> 3) > self.end:
-                raise _LeftOut("short")
-            self.provider = self.providers[number] = _Provider()
-        elif kind == MetadataType.PROVIDER_SECTION:
-            self.provider = self.providers.get(number, self.nobody)
-        elif kind == MetadataType.PROVIDER_EVENT:
-            self._note("buffer-full")
+        if kind == MetadataType.PROVIDER_EVENT:
+            self.note("buffer-full")
+        else:
+            self.enter_provider(kind, header)
 
     def _initialization(self, _header: int) -> None:
         if self.at + 1 >= self.end:
-            raise _LeftOut("short")
+            raise LeftOut("short")
         self.provider.rate = self.words[self.at + 1]
         if self.at + 2 < self.end and self.words[self.at + 2]:
-            self._note("base-tick")
+            self.note("base-tick")
 
     def _string(self, header: int) -> None:
         index = header >> 16 & 0x7FFF
         if not index:
-            self._note("index-zero")
+            self.note("index-zero")
         else:
-            text, _ = self._inline(header >> 32 & 0x7FFF, self.at + 1)
+            text, _ = self.inline(header >> 32 & 0x7FFF, self.at + 1)
             self.provider.strings[index] = text
 
     def _thread(self, header: int) -> None:
         index = header >> 16 & 0xFF
         if not index:
-            self._note("index-zero")
+            self.note("index-zero")
         elif self.at + 3 > self.end:
-            raise _LeftOut("short")
+            raise LeftOut("short")
         else:
             pid, tid = self.words[self.at + 1 : self.at + 3]
             self.provider.threads[index] = self._track(pid, tid)
 
     def _blob(self, header: int) -> None:
         if header >> 48 & 0xFF != layout.BlobType.PERFETTO:
-            raise _LeftOut("blob-type")
+            raise LeftOut("blob-type")
         size = header >> 32 & 0x7FFF
         name = header >> 16 & 0xFFFF
         cursor = self.at + 1
         if name & layout.INLINE_STRING:
-            cursor = self._behind(name, cursor)
+            cursor = self.behind(name, cursor)
         if cursor + (size + 7 >> 3) > self.end:
-            raise _LeftOut("short")
+            raise LeftOut("short")
         if size:
-            self._note("packets")
+            self.note("packets")
             why = self.packets.add(self.source.read((self.first + cursor) * WORD, size))
             if why:
-                self._note("packet", why)
+                self.note("packet", why)
 
     def _kernel_object(self, header: int) -> None:
         if self.at + 1 >= self.end:
-            raise _LeftOut("short")
-        _, cursor = self._text(header >> 24 & 0xFFFF, self.at + 2)
+            raise LeftOut("short")
+        _, cursor = self.text(header >> 24 & 0xFFFF, self.at + 2)
         kind = header >> 16 & 0xFF
         koid = self.words[self.at + 1]
         if kind == ObjectType.PROCESS:
             if koid >> 32:
-                self._note("koid")
+                self.note("koid")
             return
         if kind != ObjectType.THREAD:
-            raise _LeftOut("object-type")
+            raise LeftOut("object-type")
         process = 0
         args, _, lost = self._args(header >> 40 & 15, cursor, dropped=False)
         if lost:
-            raise _LeftOut(lost)
+            raise LeftOut(lost)
         for arg in args:
             if arg.name == b"process":
                 if arg.type != ArgType.KOID:
-                    raise _LeftOut("arg-type")
+                    raise LeftOut("arg-type")
                 process = arg.value
         self._track(process, koid)
 
     # --- Parts of records ------------------------------------------------------------------------
-
-    def _behind(self, ref: int, cursor: int) -> int:
-        """The word behind an inline string."""
-        cursor += (ref & 0x7FFF) + 7 >> 3
-        if cursor > self.end:
-            raise _LeftOut("short")
-        return cursor
-
-    def _inline(self, ref: int, cursor: int) -> tuple[bytes, int]:
-        """An inline string, and the word behind it."""
-        behind = self._behind(ref, cursor)
-        return self.source.read((self.first + cursor) * WORD, ref & 0x7FFF), behind
-
-    def _text(self, ref: int, cursor: int) -> tuple[bytes, int]:
-        """The string of a reference, and the word behind it."""
-        if ref & layout.INLINE_STRING:
-            return self._inline(ref, cursor)
-        if not ref:
-            return b"", cursor
-        text = self.provider.strings.get(ref)
-        if text is None:
-            raise _LeftOut("string-ref")
-        return text, cursor
 
     def _args(
         self, count: int, cursor: int, *, dropped: bool = True
@@ -395,14 +303,14 @@ class _Importer:
         for _ in range(count):
             base = cursor
             if base >= end:
-                raise _LeftOut("short")
+                raise LeftOut("short")
             header = words[base]
             cursor += 1
             ref = header >> 16 & 0xFFFF
             kind = header & 15
             name: bytes | None
             if ref & layout.INLINE_STRING:
-                name, cursor = self._inline(ref, cursor)
+                name, cursor = self.inline(ref, cursor)
             else:
                 name = strings.get(ref) if ref else b""
                 if name is None:
@@ -411,7 +319,7 @@ class _Importer:
             if kind == ArgType.STRING:
                 ref = value & 0xFFFF
                 if ref & layout.INLINE_STRING:
-                    self._behind(ref, cursor)
+                    self.behind(ref, cursor)
                 elif ref and ref not in strings:
                     self._unregistered(dropped)
             elif kind in LONG:
@@ -420,34 +328,34 @@ class _Importer:
                 elif dropped:
                     lost = "short"
                 else:
-                    raise _LeftOut("short")
+                    raise LeftOut("short")
             args.append(_Arg(kind, name, value))
             cursor = base + (header >> 4 & 0xFFF)
         return args, cursor, lost
 
     def _unregistered(self, dropped: bool) -> None:
         if dropped:
-            raise _LeftOut("string-ref")
-        self._note("thread-name-ref")
+            raise LeftOut("string-ref")
+        self.note("thread-name-ref")
 
     def _check_args(self, args: list[_Arg], *, counter: bool) -> None:
         """Note what arguments lose that is kept otherwise."""
         if len(args) > 1 and len({arg.name for arg in args}) < len(args):
-            self._note("repeated")
+            self.note("repeated")
         for arg in args:
             if counter and arg.type not in NUMBERS:
-                self._note("not-a-number")
+                self.note("not-a-number")
             elif arg.type > ArgType.BOOL:
-                self._note("arg-value")
+                self.note("arg-value")
             elif arg.value >> 63 and arg.type in {ArgType.UINT64, ArgType.KOID} and not counter:
-                self._note("signed")
+                self.note("signed")
 
     def _track(self, pid: int, tid: int) -> int:
         """The number of a thread's track."""
         found = self.threads.get((pid, tid))
         if found is None:
             if pid >> 32 or tid >> 32:
-                self._note("koid")
+                self.note("koid")
             short = pid & 0xFFFFFFFF, tid & 0xFFFFFFFF
             found = self.tracks.setdefault(short, len(self.tracks))
             self.threads[pid, tid] = found
@@ -457,17 +365,17 @@ class _Importer:
         """The number of the track of a thread reference."""
         track = self.provider.threads.get(ref)
         if track is None:
-            self._note("thread-ref")
+            self.note("thread-ref")
             return self._track(0, 0)
         return track
 
     def _time(self, cursor: int) -> int:
         """The time in the word behind the header."""
         if cursor >= self.end:
-            raise _LeftOut("short")
-        ts = self.provider.nanoseconds(self.words[cursor])
+            raise LeftOut("short")
+        ts = nanoseconds(self.words[cursor], self.provider.rate)
         if ts < 0:
-            raise _LeftOut("time")
+            raise LeftOut("time")
         return ts
 
     # --- Events ----------------------------------------------------------------------------------
@@ -480,11 +388,11 @@ class _Importer:
         inline: tuple[int, int] | None = None
         if not ref:
             if cursor + 2 > self.end:
-                raise _LeftOut("short")
+                raise LeftOut("short")
             inline = self.words[cursor], self.words[cursor + 1]
             cursor += 2
-        category, cursor = self._text(header >> 32 & 0xFFFF, cursor)
-        name, cursor = self._text(header >> 48, cursor)
+        category, cursor = self.text(header >> 32 & 0xFFFF, cursor)
+        name, cursor = self.text(header >> 48, cursor)
         kind = header >> 16 & 15
         count = header >> 20 & 15
         args: list[_Arg] = []
@@ -498,19 +406,19 @@ class _Importer:
             else:
                 lost = lost or "short"
         if lost:
-            raise _LeftOut(lost)
+            raise LeftOut(lost)
         track = self._track(*inline) if inline else self._registered(ref)
         if kind == EventType.DURATION_COMPLETE:
-            word = self.provider.nanoseconds(word) - ts
+            word = nanoseconds(word, self.provider.rate) - ts
             if word < 0:
-                raise _LeftOut("backwards")
+                raise LeftOut("backwards")
         elif kind == EventType.INSTANT and cursor < self.end and self.words[cursor] in {1, 2}:
-            self._note("scope")
+            self.note("scope")
         elif kind > EventType.FLOW_END:
-            raise _LeftOut("event-type")
+            raise LeftOut("event-type")
         if args:
             if kind in FLOWS:
-                self._note("flow-args")
+                self.note("flow-args")
             else:
                 self._check_args(args, counter=kind == EventType.COUNTER)
         if kind == EventType.COUNTER:
@@ -532,7 +440,7 @@ class _Importer:
             cursor = self.at + 2
             refs = [header >> low & 0xFF for low in (28, 36)]
             if cursor + 2 * refs.count(0) > self.end:
-                raise _LeftOut("short")
+                raise LeftOut("short")
             for ref in refs:
                 if ref:
                     self._registered(ref)
@@ -542,24 +450,24 @@ class _Importer:
             return
         names = WEIGHTS.get(kind)
         if names is None:
-            raise _LeftOut("event-type")
+            raise LeftOut("event-type")
         self._time(self.at + 1)
         cursor = self.at + 2 + len(names)
         if cursor > self.end:
-            raise _LeftOut("short")
+            raise LeftOut("short")
         for tid in self.words[self.at + 2 : cursor]:
             self._track(0, tid)
         args, _, lost = self._args(header >> 16 & 15, cursor)
         if lost:
-            raise _LeftOut(lost)
+            raise LeftOut(lost)
         weights = dict.fromkeys(names, 0)
         for arg in args:
             if arg.name in weights:
                 if arg.type != ArgType.INT32:
-                    raise _LeftOut("arg-type")
+                    raise LeftOut("arg-type")
                 weights[arg.name] = arg.value - (arg.value >> 31 << 32)
         if header >> 20 & 0xFFFF >= MAX_CPUS and any(w != IDLE for w in weights.values()):
-            self._note("cpu")
+            self.note("cpu")
 
     # --- Nesting ---------------------------------------------------------------------------------
 
