@@ -221,6 +221,22 @@ EXPORTERS = (
         options=(BY,),
     ),
     Exporter(
+        name="otlp-traces",
+        title="OpenTelemetry traces, as OTLP/JSON: a span a slice",
+        accepts=CALLS,
+        suffixes=(".otlp-traces.json", ".otlp-traces.json.gz"),
+        open=lazy("fxframework.exporters.otlp_traces:open_export"),
+        options=(
+            Option(
+                name="utc_offset_ns",
+                type=int,
+                default=0,
+                help="nanoseconds from the Unix epoch to time 0 of the clock; 0 is what the "
+                "capture says, if anything",
+            ),
+        ),
+    ),
+    Exporter(
         name="perfetto",
         title="a timeline for Perfetto: slices, counters, flows, switches, logs",
         accepts=frozenset({"slices", "instants", "counters", "sched", "logs", "properties"}),

@@ -1,17 +1,18 @@
 """The exporter `otlp`: logs as OpenTelemetry's LogsData in its JSON form.
 
 There is a resource for each component in each chunk of logs; chunks bound the memory. Within a
-resource, logs keep their order. The output does not depend on how a reader batches.
+resource, logs keep their order. The output does not depend on how a reader batches. A log that
+was written within a slice of the same capture, or of one before it, has the ids of its span.
 """
 
 from __future__ import annotations
 
-import base64
 import time
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
+import numpy as np
 import orjson
 
 from fx_log.export.presentation import (
@@ -26,17 +27,17 @@ from fx_log.export.presentation import (
     nothing_to_write,
     process_names,
     shown_values,
-    special_double,
     utc_offset,
     walk,
 )
 from fx_log.read.tables import GIVEN_LINE, GIVEN_MESSAGE, GIVEN_PID, GIVEN_TID
 from fx_log.severity import LEVELS, otel_number
-from fxframework.errors import UsageError
+from fxframework.analysis.spans import Spans
+from fxframework.errors import UsageError, WriteRefusedError
 from fxframework.io.sink import Sink
 from fxframework.io.words import U64_MAX
+from fxframework.kit.otlp import NO_SERVICE, SCOPE, data, double, integer, member, string
 from fxframework.model.capture import Capture
-from fxframework.model.clock import NS_MAX
 from fxframework.model.table import Table
 from fxframework.registry import ExportSession
 
@@ -48,9 +49,6 @@ CHUNK: Final = 1 << 13
 """Logs that are grouped by their components at a time."""
 CHUNK_SIZE: Final = 1 << 23
 """Characters of such logs."""
-SCOPE: Final = "fxframework"
-NO_SERVICE: Final = "unknown_service"
-"""OpenTelemetry's name of an unknown service."""
 UNNAMED: Final = "fuchsia.unnamed"
 """Key of an argument with an empty name, which attributes cannot have."""
 BOOT_TIME: Final = "fuchsia.boot_time_ns"
@@ -92,6 +90,10 @@ class _OtlpExport:
         self._observed = observed
         self._dropped: Counter[str] = Counter()
         self._comma = '{"resourceLogs":['
+        self._within: list[_Within] = []
+        """The slices of the captures so far that have some."""
+        self._logs = 0
+        self._refusal: WriteRefusedError | None = None
         self._waiting: dict[str, list[str]] = {}
         """Records by the JSON of their resource."""
         self._count = self._size = 0
@@ -101,26 +103,35 @@ class _OtlpExport:
 
         Raises WriteRefusedError where there are none, UsageError for an invalid offset.
         """
+        if "slices" in capture.schemas and len(capture.table("slices")):
+            self._within.append(_Within(capture))
         records = _Records(
             capture, utc_offset(self._options, capture), self._observed, self._dropped
         )
         logs = 0
         for batch in walk(capture, records.attributes, self._dropped):
             logs += len(batch)
-            for resource, record in records.of(batch):
+            for resource, record in records.of(batch, _identities(self._within, batch)):
                 self._waiting.setdefault(resource, []).append(record)
                 self._count += 1
                 self._size += len(record)
                 if self._count == CHUNK or self._size >= CHUNK_SIZE:
                     self._flush()
-        if not logs:
-            raise nothing_to_write(capture)
+        self._logs += logs
+        self._refusal = nothing_to_write(capture)
+        if not logs and not self._within:
+            raise self._refusal
         if records.offset is None:
             self._dropped[NO_OFFSET] += logs
         self._dropped += left_out(capture)
 
     def close(self) -> Mapping[str, int]:
-        """Finish the object; gives what was left out, by name."""
+        """Finish the object; gives what was left out, by name.
+
+        Raises WriteRefusedError where the captures had slices alone.
+        """
+        if self._refusal is not None and not self._logs:
+            raise self._refusal
         self._flush()
         self._sink.write(f"{self._comma if self._comma[0] == '{' else ''}]}}\n".encode())
         return {what: count for what, count in self._dropped.items() if count > 0}
@@ -148,10 +159,10 @@ class _Records:
         self._between = f'","observedTimeUnixNano":"{observed}"'
         self._names = texts.pooled(_key)
         self._forms = Forms(
-            string=texts.pooled(_string),
-            integer=_int,
-            double=_double,
-            data=_data,
+            string=texts.pooled(string),
+            integer=integer,
+            double=double,
+            data=data,
             true='{"boolValue":true}',
             false='{"boolValue":false}',
             null="{}",
@@ -166,9 +177,9 @@ class _Records:
         keys = [self._names[code] for code in args.array("name").tolist()]
         return list(zip(keys, shown_values(args, self._forms), strict=True))
 
-    def of(self, batch: Batch[Attribute]) -> Iterator[tuple[str, str]]:
-        """Resource and record of each row."""
-        for ns, key, message, args, dropped, rolled, verbosity in zip(
+    def of(self, batch: Batch[Attribute], spans: Sequence[str]) -> Iterator[tuple[str, str]]:
+        """Resource and record of each row, which has the members that identify its span."""
+        for ns, key, message, args, dropped, rolled, verbosity, span in zip(
             batch.ts.tolist(),
             batch.heads,
             batch.messages.shown(_unquoted, self._texts, special='"\\'),
@@ -176,27 +187,59 @@ class _Records:
             batch.dropped,
             batch.rolled_out,
             batch.verbosity,
+            spans,
             strict=True,
         ):
             resource, level, own, given = self._heads[key]
             moment = 0 if self.offset is None else ns + self.offset
             if not 0 < moment <= U64_MAX:  # 0 means that the time is not known
                 moment = 0
-                own += _member(BOOT_TIME, _int(ns))
+                own += member(BOOT_TIME, integer(ns))
             if dropped:
-                own += _member("fuchsia.dropped", _int(dropped))
+                own += member("fuchsia.dropped", integer(dropped))
             if rolled:
-                own += _member("fuchsia.rolled_out", _int(rolled))
+                own += member("fuchsia.rolled_out", integer(rolled))
             if verbosity:
-                own += _member(VERBOSITY, _int(verbosity))
+                own += member(VERBOSITY, integer(verbosity))
             if args:
                 if len(args) > 1:
                     args = _distinct(args)
                 own += "".join([f',{{"key":"{key}","value":{value}}}' for key, value in args])
             body = f',"body":{{"stringValue":"{message}"}}' if given else ""
             attributes = f',"attributes":[{own[1:]}]' if own else ""
-            record = f'{{"timeUnixNano":"{moment}{self._between}{level}{body}{attributes}}}'
+            record = f'{{"timeUnixNano":"{moment}{self._between}{level}{body}{attributes}{span}}}'
             yield resource, record
+
+
+class _Within:
+    """The slices of a capture, in which logs may have been written."""
+
+    def __init__(self, capture: Capture) -> None:
+        self.spans = Spans.of(capture)
+        threads = capture.table("threads")
+        pairs = zip(threads.array("pid").tolist(), threads.array("tid").tolist(), strict=True)
+        self.threads = dict(zip(pairs, threads.array("id").tolist(), strict=True))
+
+
+def _identities(within: Sequence[_Within], batch: Batch[Attribute]) -> list[str]:
+    """The members that identify the span in which each log was written, by thread and time.
+
+    Of several captures whose slices enclose a log, the first counts.
+    """
+    found = [""] * len(batch)
+    if not within:
+        return found
+    heads = [Head(*key) for key in batch.heads]
+    whole = GIVEN_PID | GIVEN_TID
+    whose = [(head.pid, head.tid) if head.given & whole == whole else None for head in heads]
+    for each in within:
+        threads = np.array([each.threads.get(who, -1) if who else -1 for who in whose], np.int32)
+        places = each.spans.enclosing(threads, batch.ts)
+        for row in np.flatnonzero(places >= 0).tolist():
+            if not found[row]:
+                trace, span = each.spans.ids(int(places[row]))
+                found[row] = f',"traceId":"{trace}","spanId":"{span}"'
+    return found
 
 
 class _HeadJson:
@@ -205,30 +248,30 @@ class _HeadJson:
     def __init__(self, texts: Texts, processes: Mapping[int, int]) -> None:
         self._processes = processes
         self._plain = texts.pooled(str)
-        self._strings = texts.pooled(_string)
-        self._tags = texts.tags(_string)
+        self._strings = texts.pooled(string)
+        self._tags = texts.tags(string)
 
     def __call__(self, key: tuple[Any, ...]) -> tuple[str, str, str, bool]:
         head = Head(*key)
         own = ""
         if head.given & GIVEN_PID:
-            own += _member("process.pid", _int(head.pid))
+            own += member("process.pid", integer(head.pid))
         if head.given & GIVEN_TID:
-            own += _member("thread.id", _int(head.tid))
+            own += member("thread.id", integer(head.tid))
         if head.file >= 0:
-            own += _member("code.file.path", self._strings[head.file])
+            own += member("code.file.path", self._strings[head.file])
         if head.given & GIVEN_LINE:
-            own += _member("code.line.number", _int(head.line))
+            own += member("code.line.number", integer(head.line))
         if head.tags:
             tags = ",".join(self._tags[tag] for tag in head.tags)
-            own += _member("fuchsia.tags", f'{{"arrayValue":{{"values":[{tags}]}}}}')
+            own += member("fuchsia.tags", f'{{"arrayValue":{{"values":[{tags}]}}}}')
         severity = ""
         if head.level >= 0:
             level = LEVELS[head.severity]
             number = otel_number(head.severity)
             severity = f',"severityNumber":{number},"severityText":"{level.name}"'
             if head.severity != level:
-                own += _member("fuchsia.severity.raw", _int(head.severity))
+                own += member("fuchsia.severity.raw", integer(head.severity))
         return self._resource(head), severity, own, bool(head.given & GIVEN_MESSAGE)
 
     def _resource(self, head: Head) -> str:
@@ -236,11 +279,11 @@ class _HeadJson:
         if not service and head.given & GIVEN_PID:
             service = self._plain[self._processes.get(head.pid, -1)]
         service = service or NO_SERVICE
-        attributes = _member("service.name", _string(service))
+        attributes = member("service.name", string(service))
         if head.component >= 0:
-            attributes += _member("fuchsia.moniker", self._strings[head.component])
+            attributes += member("fuchsia.moniker", self._strings[head.component])
         if head.url >= 0:
-            attributes += _member("fuchsia.component_url", self._strings[head.url])
+            attributes += member("fuchsia.component_url", self._strings[head.url])
         return f'{{"attributes":[{attributes[1:]}]}}'
 
 
@@ -270,25 +313,3 @@ def _key(name: str) -> str:
 
 def _unquoted(text: str) -> str:
     return orjson.dumps(text)[1:-1].decode()
-
-
-def _string(text: str) -> str:
-    return f'{{"stringValue":{orjson.dumps(text).decode()}}}'
-
-
-def _int(value: int) -> str:
-    """An integer; one above 2^63-1 is written as a string."""
-    return f'{{"intValue":"{value}"}}' if value <= NS_MAX else f'{{"stringValue":"{value}"}}'
-
-
-def _double(value: float) -> str:
-    special = special_double(value)
-    return f'{{"doubleValue":"{special}"}}' if special else f'{{"doubleValue":{value!r}}}'
-
-
-def _data(data: bytes) -> str:
-    return f'{{"bytesValue":"{base64.b64encode(data).decode()}"}}'
-
-
-def _member(key: str, value: str) -> str:
-    return f',{{"key":"{key}","value":{value}}}'

@@ -7,7 +7,6 @@ are read side by side, as all three are in the order of `logs`.
 from __future__ import annotations
 
 import itertools
-import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
@@ -21,6 +20,7 @@ from numpy.typing import NDArray
 from fx_log.layout import UNKNOWN_COMPONENT, ArgType
 from fx_log.read.tables import GIVEN_LINE, GIVEN_MESSAGE, GIVEN_PID, GIVEN_TID, LOGS
 from fxframework.errors import UsageError, WriteRefusedError, did_you_mean
+from fxframework.kit.otlp import special_double
 from fxframework.model.capture import Capture
 from fxframework.model.clock import NS_MAX, NS_MIN, NS_PER_SECOND
 from fxframework.model.schema import TABLE_CODES
@@ -544,13 +544,6 @@ def shown_values(args: Table | Slice, forms: Forms[V]) -> list[V]:
         else:
             out.append(forms.data(args.pool.bytes_of(code) if code >= 0 else b""))
     return out
-
-
-def special_double(value: float) -> str:
-    """The name of a double that JSON cannot hold; the empty string for one that it can."""
-    if math.isfinite(value):
-        return ""
-    return "Infinity" if value > 0 else "-Infinity" if value < 0 else "NaN"
 
 
 def rust_double(value: float) -> str:

@@ -1,0 +1,151 @@
+"""Spans: slices with identities, so that traces, links and logs can refer to them."""
+
+from __future__ import annotations
+
+import hashlib
+
+import attrs
+import numpy as np
+from numpy.typing import NDArray
+
+from fxframework.model.capture import Capture
+from fxframework.model.schema import SLICE_KINDS
+from fxframework.model.table import Table
+
+__all__ = ["Spans", "links"]
+
+I64 = NDArray[np.int64]
+U64 = NDArray[np.uint64]
+ASYNC = next(number for number, name in SLICE_KINDS.items() if name == "async")
+BEGIN = 0
+"""Phase of a flow's first point."""
+SAMPLE = 1 << 16
+"""Bytes of a capture by which its identities differ from those of others."""
+NONE = -1
+
+
+@attrs.frozen(eq=False)
+class Spans:
+    """The slices of a capture in columns of one length, in their order.
+
+    Ids follow from the bytes of the capture and the number of the row, so that they are the same
+    each time. A slice that no other encloses begins a trace, which has all that are within it.
+    """
+
+    prefix: str
+    """The first 8 bytes of every trace id, hexadecimal."""
+    rows: I64
+    """Row of each slice, ascending."""
+    parent: I64
+    """Place of the slice that encloses it, in these columns; -1 none."""
+    trace: U64
+    """The last 8 bytes of its trace id."""
+    span: U64
+    """Its span id, not 0."""
+    start: I64
+    """Nanoseconds."""
+    end: I64
+    """Nanoseconds; of one that never ended, the last moment of any slice."""
+    thread: NDArray[np.int32]
+    """Id in `threads`; -1 for an asynchronous slice."""
+
+    @classmethod
+    def of(cls, capture: Capture) -> Spans:
+        """The spans of a capture that has slices, or of a part of one."""
+        table = capture.table("slices")
+        rows = np.asarray(table.array("row"), np.int64)
+        above = np.asarray(table.array("parent"), np.int64)
+        place = np.minimum(np.searchsorted(rows, above), max(rows.size - 1, 0))
+        known = (above >= 0) & (rows[place] == above) if rows.size else above >= 0
+        parent = np.where(known, place, NONE)
+        own = np.arange(rows.size)
+        root = np.where(known, place, own)
+        while rows.size and not np.array_equal(again := root[root], root):
+            root = again
+        seed = np.uint64(int.from_bytes(fingerprint(capture)[8:], "little"))
+        span = _mixed(rows.astype(np.uint64) ^ seed)
+        start = np.asarray(table.array("ts"), np.int64)
+        length = np.asarray(table.array("dur"), np.int64)
+        end = start + np.maximum(length, 0)
+        last = int(end.max()) if end.size else 0
+        on_thread = table.array("kind") != ASYNC
+        return cls(
+            prefix=fingerprint(capture)[:8].hex(),
+            rows=rows,
+            parent=parent,
+            trace=span[root],
+            span=span,
+            start=start,
+            end=np.where(length < 0, np.maximum(last, start), end),
+            thread=np.where(on_thread, table.array("thread"), NONE).astype(np.int32),
+        )
+
+    def __len__(self) -> int:
+        return int(self.rows.size)
+
+    def ids(self, place: int) -> tuple[str, str]:
+        """The trace id and the span id of a slice, hexadecimal."""
+        return f"{self.prefix}{self.trace[place]:016x}", f"{self.span[place]:016x}"
+
+    def places(self, rows: I64) -> I64:
+        """The places of slices by their rows; -1 where a row is not among them."""
+        if not len(self):
+            return np.full(rows.size, NONE, np.int64)
+        found = np.minimum(np.searchsorted(self.rows, rows), len(self) - 1)
+        return np.where(self.rows[found] == rows, found, NONE)
+
+    def enclosing(self, threads: NDArray[np.int32], ts: I64) -> I64:
+        """The innermost slice of a thread at a time, as places, shape (n,); -1 none.
+
+        ``threads`` are ids in `threads`, -1 for none; a slice reaches from its start to before its
+        end, or, if it has no length, over its start.
+        """
+        order = np.flatnonzero(self.thread >= 0)
+        order = order[np.lexsort((order, self.start[order], self.thread[order]))]
+        found = np.full(ts.size, NONE, np.int64)
+        for thread in np.unique(threads[threads >= 0]).tolist():
+            first, last = np.searchsorted(self.thread[order], [thread, thread + 1])
+            mine = order[first:last]
+            asked = np.flatnonzero(threads == thread)
+            at = np.searchsorted(self.start[mine], ts[asked], "right") - 1
+            if mine.size:
+                found[asked] = np.where(at >= 0, mine[at], NONE)
+        while True:
+            over = (found >= 0) & (self.end[found] <= ts) & (self.start[found] < ts)
+            if not over.any():
+                return found
+            found[over] = self.parent[found[over]]
+
+
+def links(flows: Table, spans: Spans) -> tuple[I64, I64]:
+    """Pairs of slices that flows join, as places: from which, into which.
+
+    Points of one flow follow each other by time; its first point begins it again.
+    """
+    keys = [np.asarray(flows.array(name)) for name in ("category", "name", "id")]
+    ts = flows.array("ts")
+    order = np.lexsort((np.arange(ts.size), ts, *keys))
+    place = spans.places(np.asarray(flows.array("slice"), np.int64))[order]
+    same = np.ones(max(order.size - 1, 0), np.bool_)
+    for key in keys:
+        same &= key[order][1:] == key[order][:-1]
+    same &= flows.array("phase")[order][1:] != BEGIN
+    same &= (place[1:] >= 0) & (place[:-1] >= 0) & (place[1:] != place[:-1])
+    return place[:-1][same], place[1:][same]
+
+
+def fingerprint(capture: Capture) -> bytes:
+    """16 bytes of a capture's format, size and first bytes, by which captures differ."""
+    source = capture.source
+    seed = f"{capture.format} {source.size} ".encode() + source.read(0, SAMPLE)
+    return hashlib.blake2b(seed, digest_size=16).digest()
+
+
+def _mixed(numbers: U64) -> U64:
+    """Other numbers for numbers, none of them twice and none 0 (the finaliser of SplitMix64)."""
+    out = numbers + np.uint64(0x9E3779B97F4A7C15)
+    for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
+        out = (out ^ (out >> np.uint64(shift))) * np.uint64(factor)
+    out ^= out >> np.uint64(31)
+    out[out == 0] = np.uint64(1)
+    return out
