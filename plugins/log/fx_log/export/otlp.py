@@ -216,9 +216,12 @@ class _Within:
 
     def __init__(self, capture: Capture) -> None:
         self.spans = Spans.of(capture)
-        threads = capture.table("threads")
-        pairs = zip(threads.array("pid").tolist(), threads.array("tid").tolist(), strict=True)
-        self.threads = dict(zip(pairs, threads.array("id").tolist(), strict=True))
+        self.threads: dict[tuple[int, int], int] = {}
+        """Ids of threads by those of their process and their own."""
+        if "threads" in capture.schemas:
+            threads = capture.table("threads")
+            pids, tids, ids = (threads.array(name).tolist() for name in ("pid", "tid", "id"))
+            self.threads = dict(zip(zip(pids, tids, strict=True), ids, strict=True))
 
 
 def _identities(within: Sequence[_Within], batch: Batch[Attribute]) -> list[str]:
