@@ -186,7 +186,7 @@ def helped(value: ast.expr | None) -> str:
 
 
 def default(value: ast.expr) -> str:
-    """The default of a field, as attrs has it; the empty string where it must be given."""
+    """The default of a field, as attrs takes it; the empty string where it must be given."""
     if isinstance(value, ast.Call) and ast.unparse(value.func) in {"attrs.field", "attr.ib"}:
         given = {each.arg: each.value for each in value.keywords}
         if "default" in given:

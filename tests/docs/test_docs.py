@@ -32,6 +32,7 @@ PYTHON_PAGES = (
     "docs/writing-inspect.md",
     "docs/writing-xray.md",
     "docs/emulator.md",
+    "docs/plugins/how-to.md",
 )
 MADE_UP = """
 __all__ = ["LIMIT", "Base", "Part", "two"]
