@@ -148,8 +148,10 @@ def _figure_text(graph: CallGraph, spread: Spread, name: str) -> str | None:
 
 def _escaped(name: str) -> str:
     """A name within a label of the shape `record`, in quotes."""
-    text = "".join(f"\\{letter}" if letter in '{}|<>"\\' else letter for letter in name)
-    return " ".join(text.split("\n"))
+    return "".join(
+        f"\\{letter}" if letter in '{}|<>"\\' else " " if ord(letter) < 0x20 else letter
+        for letter in name
+    )
 
 
 def _shades(graph: CallGraph, some: Iterable[Spread], name: str) -> Callable[[Spread], str | None]:

@@ -79,8 +79,7 @@ def length(value: int | None, per_second: int) -> str:
 
 def write_dot(session: Session, lines: Iterable[str], out: str, *, force: bool) -> None:
     """Write lines of DOT to a file or to standard output."""
-    with session.host.sink(out, force=force) as sink:
-        sink.budget = session.budget
+    with session.sink(out, force=force) as sink:
         for line in lines:
             sink.write(line.encode("utf-8", "replace") + b"\n")
     if out != "-":

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +12,7 @@ from fxframework.cli import complete
 from fxframework.cli.filters import part_options
 from fxframework.cli.options import command as _command
 from fxframework.cli.session import Session, require_readable
-from fxframework.cli.text import TerminalFile, aligned, printable
+from fxframework.cli.text import aligned, printable
 from fxframework.errors import ExitCode, UsageError
 from fxframework.registry import parse_options
 
@@ -129,8 +128,7 @@ def _has_rows(capture: Capture) -> bool:
 def _export(session: Session, capture: Capture, name: str) -> None:
     """Send a capture through an exporter to stdout."""
     exporter, options = _exporter(session, capture, name)
-    with _stdout(session.screen, options) as sink:
-        sink.budget = session.budget
+    with _stdout(session, options) as sink:
         export = exporter.open(sink, options)
         export.write(capture)
         export.close()
@@ -150,15 +148,10 @@ def _exporter(session: Session, capture: Capture, name: str) -> tuple[Exporter, 
     return exporter, parse_options(given, exporter.options, whose=f"exporter {name!r}")
 
 
-def _stdout(screen: Screen, options: Mapping[str, Any]) -> Sink:
+def _stdout(session: Session, options: Mapping[str, Any]) -> Sink:
     """Standard output, for an exporter with these options."""
-    from fxframework.io.sink import Sink
-
-    if not screen.out_is_terminal:
-        return Sink.open("-")
     # An exporter that has colours sees to it that no string of a capture brings its own.
-    file: Any = TerminalFile(sys.stdout.buffer, colours=options.get(COLOURS) is True)
-    return Sink(file, name="<stdout>")
+    return session.sink("-", colours=options.get(COLOURS) is True)
 
 
 def _follow(
@@ -177,7 +170,7 @@ def _follow(
 
     def open_for(capture: Capture) -> tuple[Sink, ExportSession | None]:
         exporter, options = _exporter(session, capture, "records" if records else "text")
-        sink = _stdout(session.screen, options)
+        sink = _stdout(session, options)
         return sink, None if records else exporter.open(sink, options)
 
     def show(capture: Capture) -> None:

@@ -121,7 +121,7 @@ def carry_out(
     captures = conversion.captures
     label = f"converting {', '.join(capture.name for capture in captures)}"
     with (
-        session.host.sink(out, force=force) as sink,
+        session.sink(out, force=force) as sink,
         session.screen.working(label, "written") as working,
     ):
         working.watch(

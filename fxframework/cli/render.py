@@ -16,7 +16,7 @@ import click
 
 from fxframework.cli.progress import Working, spinning
 from fxframework.cli.settings import Settings
-from fxframework.cli.text import amount, fitted, hex_context, place, printable
+from fxframework.cli.text import amount, fitted, hex_context, json_escaped, place, printable
 from fxframework.errors import (
     FRAMEWORK_RULES,
     FxError,
@@ -100,13 +100,15 @@ class Screen:
         import orjson
 
         document = _plain({"fxframework": command, "version": VERSION, **body})
-        self.write(orjson.dumps(document, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE))
+        data = orjson.dumps(document, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)
+        self.write(json_escaped(data) if self.out_is_terminal else data)
 
     def json_line(self, row: Any) -> bytes:
         """One line of JSON, without printing it."""
         import orjson
 
-        return orjson.dumps(row) + b"\n"
+        line = orjson.dumps(row)
+        return (json_escaped(line) if self.out_is_terminal else line) + b"\n"
 
     def paint(self, text: str, **style: Any) -> str:
         """Text for stdout, styled where colours are wanted."""

@@ -43,7 +43,7 @@ def command(session: Session, force: bool, file: str, out: str) -> ExitCode:
             strict=session.settings.strict,
         )
         with (
-            session.host.sink(out, force=force) as sink,
+            session.sink(out, force=force) as sink,
             session.screen.working(f"salvaging {capture.name}", "written") as working,
         ):
             working.watch(lambda: sink.written)

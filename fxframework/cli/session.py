@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import attrs
 
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from fxframework.cli.settings import Settings
     from fxframework.host import Host
     from fxframework.io.budget import Budget
+    from fxframework.io.sink import Sink
     from fxframework.model.capture import Capture
     from fxframework.model.selection import Selection
     from fxframework.registry import Reader
@@ -107,7 +109,24 @@ class Session:
                     "FXF0008", f"plugin {failure.plugin} ({failure.distribution}): {failure.error}"
                 )
 
-    # --- inputs ---
+    # --- inputs and outputs ---
+
+    def sink(self, out: str, *, force: bool = False, colours: bool = False) -> Sink:
+        """Where a command's output goes, within its budget.
+
+        On a terminal control characters become escapes, but with ``colours`` those that set
+        colours. Raises what ``Host.sink`` raises.
+        """
+        if out == "-" and self.screen.out_is_terminal:
+            from fxframework.cli.text import TerminalFile
+            from fxframework.io.sink import Sink
+
+            file: Any = TerminalFile(sys.stdout.buffer, colours=colours)
+            sink = Sink(file, name="<stdout>")
+        else:
+            sink = self.host.sink(out, force=force)
+        sink.budget = self.budget
+        return sink
 
     def named(self, text: str) -> tuple[str | None, str]:
         """The format and the path of an input: ``NAME:PATH``, or what ``-f`` says."""

@@ -1,6 +1,7 @@
 """Text: how values, places and columns look to a person.
 
-Control characters of a capture's strings become escapes, so that no capture can drive a terminal.
+Control characters of a capture's strings become escapes, and so do those that change the direction
+of what follows or end a line: no capture can drive a terminal, or show other text than it has.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ __all__ = [
     "duration",
     "fitted",
     "hex_context",
+    "json_escaped",
     "place",
     "printable",
     "sparkline",
@@ -30,15 +32,30 @@ __all__ = [
 BLOCKS = " ▁▂▃▄▅▆▇█"
 NARROW = 12
 """Columns that a column of text keeps at least."""
-_CONTROL = re.compile("[\x00-\x1f\x7f-\x9f]")
-_CONTROL_BYTES = re.compile(rb"[\x00-\x08\x0b-\x1f\x7f]|\xc2[\x80-\x9f]")
+_TURNS = "\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069"
+"""Characters that turn the direction of text, or end a line or paragraph."""
+_CONTROL = re.compile(f"[\x00-\x1f\x7f-\x9f{_TURNS}]")
+_CONTROL_BYTES = re.compile(
+    rb"[\x00-\x08\x0b-\x1f\x7f]|\xc2[\x80-\x9f]"
+    rb"|\xd8\x9c|\xe2\x80[\x8e\x8f\xa8-\xae]|\xe2\x81[\xa6-\xa9]"
+)
 _BUT_COLOURS = re.compile(rb"(?!\x1b\[[0-9;]*m)(?:" + _CONTROL_BYTES.pattern + rb")")
 _SHORT = {"\t": "\\t", "\n": "\\n", "\r": "\\r"}
 
 
 def printable(text: str) -> str:
     """The text with its control characters as escapes."""
-    return _CONTROL.sub(lambda found: _SHORT.get(found[0]) or f"\\x{ord(found[0]):02x}", text)
+    return _CONTROL.sub(lambda found: _SHORT.get(found[0]) or _escape(found[0]), text)
+
+
+def _escape(character: str) -> str:
+    code = ord(character)
+    return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}"
+
+
+def json_escaped(data: bytes) -> bytes:
+    """JSON with its control characters as JSON escapes them; it means the same."""
+    return _CONTROL_BYTES.sub(lambda found: b"\\u%04x" % ord(found[0].decode()), data)
 
 
 def amount(count: int, noun: str = "", plural: str = "") -> str:
@@ -100,7 +117,7 @@ class TerminalFile:
 
     def write(self, data: bytes | bytearray | memoryview) -> int:
         """Write, escaped."""
-        shown = self._control.sub(lambda found: b"\\x%02x" % found[0][-1], bytes(data))
+        shown = self._control.sub(lambda found: _escape(found[0].decode()).encode(), bytes(data))
         self._terminal.write(shown)
         return len(data)
 

@@ -41,6 +41,8 @@ PREFERRED = (
 )
 """The first of these that has rows is exported where no table is asked for."""
 NOT_UTF8 = "strings that are not UTF-8, in part"
+FORMULA = "=+-@\t\r"
+"""What a spreadsheet takes for the beginning of a formula; some skip what separates words."""
 THREAD_COLUMNS = {"thread": "", "prev": "prev_", "next": "next_"}
 """Columns that hold an id of `threads`, and what the columns that they get begin with."""
 
@@ -81,7 +83,7 @@ class _CsvExport:
         self._used = True
         counts = capture.row_counts()
         name = self._options["table"] or _main_table(capture, counts)
-        cells = _CellMaker(capture, self._delimiter)
+        cells = _CellMaker(capture, self._delimiter, neutral=self._options["spreadsheet"])
         makers = [_own(cells)]
         if self._options["threads"] and "threads" in capture.schemas:
             makers.append(_ThreadColumns(capture, cells))
@@ -131,8 +133,9 @@ def _main_table(capture: Capture, counts: Mapping[str, int]) -> str:
 class _CellMaker:
     """Makes fields of columns; each pooled string is quoted once."""
 
-    def __init__(self, capture: Capture, delimiter: str) -> None:
+    def __init__(self, capture: Capture, delimiter: str, *, neutral: bool) -> None:
         self._pool = capture.strings
+        self._neutral = neutral
         self._special = f'{delimiter}"\r\n'
         self._by_code: dict[int, str] = {-1: ""}
         self.not_utf8 = 0
@@ -140,6 +143,8 @@ class _CellMaker:
     def quoted(self, text: str) -> str:
         if not text:
             return '""'
+        if self._neutral and text[0] in FORMULA:
+            text = "'" + text
         if any(character in text for character in self._special):
             return '"' + text.replace('"', '""') + '"'
         return text

@@ -18,7 +18,9 @@ from fxframework.registry import ExportSession
 
 __all__ = ["open_export"]
 
-_SPECIAL = str.maketrans({";": ":", "\n": " ", "\r": " "})
+_ENDS = [*map(chr, range(32)), "\x85", "\u2028", "\u2029"]
+_SPECIAL = str.maketrans({";": ":"} | dict.fromkeys(_ENDS, " "))
+"""Separators, and what anything takes for the end of a line."""
 CHUNK = 1 << 16
 """Characters that are written at a time."""
 

@@ -161,6 +161,12 @@ EXPORTERS = (
                 default=True,
                 help="add a row's arguments, as a JSON object",
             ),
+            Option(
+                name="spreadsheet",
+                type=bool,
+                default=False,
+                help="put ' before texts that a spreadsheet takes for formulas: = + - @",
+            ),
         ),
     ),
     Exporter(
