@@ -96,12 +96,12 @@ class _Parser(FieldWalk):
         return 1
 
     def unregistered(self, _index: int) -> bytes:
-        """A stand-in."""
+        """A replacement."""
         self.note("string-ref")
         return b"<unknown>"
 
     def unregistered_thread(self, _index: int) -> None:
-        """A stand-in."""
+        """A replacement."""
         self.note("thread-ref")
 
     def thread_table(self) -> dict[int, int]:

@@ -1,0 +1,1 @@
+"""References: what other readers of Inspect VMOs do with a file, as tables by our findings."""
