@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from fxframework.host import Host
 
 DISTRIBUTION = "fxframework"
-CORE = ("attrs", "click", "numpy", "orjson", "pluggy", "rich")
+CORE = ("attrs", "click", "numpy", "orjson", "pluggy")
 """What nothing works without."""
 _REQUIREMENT = re.compile(r"""([A-Za-z0-9._-]+).*extra\s*==\s*['"]([^'"]+)['"]""")
 

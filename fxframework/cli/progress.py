@@ -3,15 +3,28 @@
 from __future__ import annotations
 
 import contextlib
+import datetime as dt
+import itertools
+import os
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
+
+from fxframework.cli.text import printable
 
 __all__ = ["PATIENCE", "Working", "spinning"]
 
 PATIENCE = 0.5
 """Seconds before progress is shown."""
+EVERY = 0.1
+"""Seconds between two turns of the spinner."""
 MEGABYTE = 1e6
+TURNS = "|/-\\"
+WIDTH = 80
+"""Columns of a terminal that does not say."""
+GREEN, PLAIN, ERASE = "\x1b[32m", "\x1b[0m", "\x1b[K"
+"""The last erases up to the end of the line."""
 
 
 class Working:
@@ -83,13 +96,30 @@ def spinning(working: Working, *, coloured: bool) -> Iterator[None]:
 def _spin(working: Working, stop: threading.Event, coloured: bool) -> None:
     if stop.wait(PATIENCE):
         return
-    from rich.console import Console
-    from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+    colour, plain = (GREEN, PLAIN) if coloured else ("", "")
+    begin = time.monotonic() - PATIENCE
+    try:
+        for turn in itertools.cycle(TURNS):
+            passed = str(dt.timedelta(seconds=int(time.monotonic() - begin)))
+            # One column stays free: some terminals begin a new line after the last one.
+            room = max(0, _columns() - len(passed) - 4)
+            line = f"\r{colour}{turn}{plain} {printable(working.text())[:room]} {passed}{ERASE}"
+            _show(line)
+            if stop.wait(EVERY):
+                break
+        _show(f"\r{ERASE}")
+    except (OSError, ValueError):
+        return  # the terminal is gone, and with it who would look
 
-    columns = SpinnerColumn(), TextColumn("{task.description}", markup=False), TimeElapsedColumn()
-    console = Console(stderr=True, force_terminal=True, no_color=not coloured)
-    with Progress(*columns, console=console, transient=True, redirect_stdout=False) as progress:
-        task = progress.add_task(working.text())
-        progress.tasks[0].start_time = time.monotonic() - PATIENCE
-        while not stop.wait(0.1):
-            progress.update(task, description=working.text())
+
+def _show(text: str) -> None:
+    sys.stderr.write(text)
+    sys.stderr.flush()
+
+
+def _columns() -> int:
+    """Columns of the terminal that standard error is."""
+    try:
+        return os.get_terminal_size(sys.stderr.fileno()).columns
+    except (OSError, ValueError):
+        return WIDTH

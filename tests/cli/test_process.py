@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 import toy
 
+from fxframework.cli import progress
 from fxframework.cli.progress import PATIENCE
 from fxframework.cli.render import Screen
 from fxframework.cli.session import Session
@@ -167,9 +168,26 @@ def test_progress_is_shown_after_a_while(
         working(2_500_000)
         assert re.fullmatch(r"brewing  [\d,.]+ MB/s, 2\.5 MB poured", working.text())
         working.watch(lambda: 2_500_000, read=lambda: 30, total=120)
-        assert re.fullmatch(r"brewing  25 %, [\d,.]+ MB/s, 2\.5 MB poured", working.text())
+        assert re.fullmatch(r"brewing  25 %, [\d,.]+ MB/s, \d+ s left, 2\.5 MB poured", working.text())
         time.sleep(PATIENCE + 0.4)
-    assert "brewing" in capsys.readouterr().err
+    lines = capsys.readouterr().err.split("\r")
+    assert len(lines) > 3
+    assert lines[1].startswith("\x1b[32m|\x1b[0m brewing  25 %, ")
+    assert lines[1].endswith(" 0:00:00\x1b[K")
+    assert lines[-1] == "\x1b[K"
+
+
+def test_progress_fits_the_line_and_drives_no_terminal(
+    terminal: Screen, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("NO_COLOR", "1")
+    monkeypatch.setattr(progress, "PATIENCE", 0)
+    with terminal.working("a\x1b[2J" + 200 * "b"):
+        time.sleep(0.05)
+    _, first, *_ = capsys.readouterr().err.split("\r")
+    assert first.startswith("| a\\x1b[2Jbbb")
+    assert first.endswith("b 0:00:00\x1b[K")
+    assert len(first) == progress.WIDTH - 1 + len(progress.ERASE)
 
 
 def test_what_is_quick_shows_no_progress(
