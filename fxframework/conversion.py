@@ -26,6 +26,7 @@ from fxframework.errors import (
     did_you_mean,
 )
 from fxframework.io.budget import Budget
+from fxframework.io.folder import names_folder
 from fxframework.io.packing import bare_name
 from fxframework.registry import (
     EVERY_CAPTURE,
@@ -370,6 +371,12 @@ def plan(
     given = dict(options or {})
     chosen = list(parts) if parts is not None else [None] * len(captures)
     target = find_target(host, captures, os.fspath(out), to)
+    if names_folder(out) and not (isinstance(target, Exporter) and target.folders):
+        able = ", ".join(sorted({one.name for one in host.exporters if one.folders}))
+        raise UsageError(
+            f"{target_name(target)} makes one file, and {os.fspath(out)!r} is a folder",
+            remedy=f"leave out the slash at the end; folders are made by: {able}",
+        )
     check_options(host, given, captures, (target_name(target), target.options))
     conversion = Conversion(
         host=host,

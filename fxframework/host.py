@@ -491,8 +491,10 @@ class Host:
     def sink(self, where: str | os.PathLike[str], *, force: bool = False) -> Sink:
         """Where output goes; of a name with ``://``, a plugin is asked first, then fsspec.
 
+        A name that ends with a slash is a ``Folder``.
         Raises WriteRefusedError where the folder cannot be written, or the file exists.
         """
+        from fxframework.io.folder import Folder, names_folder
         from fxframework.io.sink import Sink
 
         if isinstance(where, str) and "://" in where:
@@ -510,6 +512,8 @@ class Host:
             from fxframework.io.remote import open_sink
 
             return open_sink(where, force=force)
+        if names_folder(where):
+            return Folder.open(where, force=force)
         return Sink.open(where, force=force)
 
     def detect(self, source: Source) -> Reader:

@@ -355,6 +355,8 @@ class Exporter:
     """Options of the exporter."""
     binary: bool = False
     """Whether the output is binary, and not for a terminal."""
+    folders: bool = False
+    """Whether the output may be a folder: the sink is then a ``fxframework.io.folder.Folder``."""
 
     def takes(self, format: str, tables: Iterable[str]) -> bool:
         """Whether a capture of this format with these tables can be exported."""

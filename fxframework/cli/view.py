@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import os
 import sys
-import tempfile
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -62,11 +61,12 @@ def command(
     is Perfetto's already is shown as it is. The UI is served to this machine alone, at a URL
     that cannot be guessed, until it has loaded or Ctrl-C is pressed.
     """
+    from fxframework.io.pending import scratch_folder
     from fxframework.viewer import Viewer, find_ui
 
     ui = find_ui()
-    with tempfile.TemporaryDirectory(prefix="fxf-view-") as folder:
-        trace = Path(folder) / "trace"
+    with scratch_folder("view") as folder:
+        trace = folder / "trace"
         status = _make(session, files, align, names, trace)
         stems = dict.fromkeys(Path(text).name.partition(".")[0] or "capture" for text in files)
         with Viewer(ui, trace, f"{'-'.join(stems)[:NAME]}.pftrace", port=port) as viewer:

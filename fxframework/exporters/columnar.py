@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from fxframework.errors import MissingExtraError, UsageError, WriteRefusedError, did_you_mean
+from fxframework.io.folder import Folder
 from fxframework.io.pending import scratch_folder
 from fxframework.io.sink import Sink
 from fxframework.model.capture import Capture
@@ -38,12 +39,16 @@ ROWS = 1 << 20
 
 
 def open_arrow(sink: Sink, options: Mapping[str, Any]) -> ExportSession:
-    """The exporter `arrow`: an Arrow IPC file of one table."""
+    """The exporter `arrow`: an Arrow IPC file of one table, or a folder of all."""
+    if isinstance(sink, Folder):
+        return _FolderExport(sink, options["table"], ".arrow", write_arrow)
     return _TableExport(sink, options["table"], write_arrow)
 
 
 def open_parquet(sink: Sink, options: Mapping[str, Any]) -> ExportSession:
-    """The exporter `parquet`: a Parquet file of one table."""
+    """The exporter `parquet`: a Parquet file of one table, or a folder of all."""
+    if isinstance(sink, Folder):
+        return _FolderExport(sink, options["table"], ".parquet", write_parquet)
     return _TableExport(sink, options["table"], write_parquet)
 
 
@@ -119,6 +124,38 @@ class _TableExport:
         if self._parts:
             self._write(together(self._parts), self._sink)
         return self._left
+
+
+class _FolderExport:
+    """Writes each table of the captures to a file of its own, TABLE with the suffix."""
+
+    def __init__(
+        self, folder: Folder, only: str, suffix: str, write: Callable[[pa.Table, Sink], None]
+    ) -> None:
+        if only:
+            raise UsageError(
+                "a folder gets all tables",
+                remedy=f"leave out -o table={only}, or name a file as OUT",
+            )
+        self._folder = folder
+        self._suffix = suffix
+        self._write = write
+        self._parts: dict[str, list[pa.Table]] = {}
+
+    def write(self, capture: Capture) -> None:
+        """Take every table of a capture."""
+        for name in capture.tables:
+            table = capture.table(name).to_arrow()
+            self._parts.setdefault(name, []).append(
+                table.cast(arrow_schema(capture, name, table.schema))
+            )
+
+    def close(self) -> Mapping[str, int]:
+        """Write the files; they hold everything that the tables do."""
+        for name in list(self._parts):
+            with self._folder.file(f"{name}{self._suffix}") as sink:
+                self._write(together(self._parts.pop(name)), sink)
+        return {}
 
 
 def together(parts: Sequence[pa.Table]) -> pa.Table:

@@ -19,7 +19,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import IO
 
-__all__ = ["PendingFile", "remove_leftovers", "scratch_folder"]
+__all__ = ["PendingFile", "PendingFolder", "remove_leftovers", "scratch_folder"]
 
 _DESCRIPTORS = Path("/proc/self/fd")
 _OWNER = re.compile(r"\.fxf-([0-9a-f]{8})-(\d+)-[0-9a-f]{8}\Z")
@@ -87,6 +87,30 @@ class PendingFile:
             self.file.close()
         if self._hidden is not None:
             self._hidden.unlink(missing_ok=True)
+
+
+class PendingFolder:
+    """A new folder for the place ``target``; ``path`` is where its files go until then.
+
+    ``settle()`` gives it its name, ``discard()`` removes it. Raises OSError where the folder around
+    it cannot be written.
+    """
+
+    def __init__(self, target: Path) -> None:
+        self.target = target
+        remove_leftovers(target.parent, f".{target.name}")
+        self.path = target.with_name(_owned(f".{target.name}"))
+        self.path.mkdir()
+
+    def settle(self) -> None:
+        """Give it its name, in one step. Raises OSError where a folder with files has the name."""
+        if os.name == "nt" and self.target.is_dir():
+            self.target.rmdir()  # elsewhere an empty folder is replaced
+        self.path.replace(self.target)
+
+    def discard(self) -> None:
+        """Remove it where it has not got its name."""
+        shutil.rmtree(self.path, ignore_errors=True)
 
 
 def _unnamed(folder: Path) -> int | None:

@@ -83,3 +83,56 @@ def test_a_table_that_is_not_there_is_refused(tmp_path: Path) -> None:
     with pytest.raises((WriteRefusedError, UsageError)):
         fxf.convert(SAMPLES[0], tmp_path / "x.parquet", table="counters2")
     assert not list(tmp_path.iterdir())
+
+
+# --- A folder of all tables ----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("sample", SAMPLES[::3], ids=lambda path: path.name)
+@pytest.mark.parametrize("to", ["arrow", "parquet"])
+def test_a_folder_has_a_file_of_every_table(sample: Path, to: str, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    with fxf.open(sample) as capture:
+        report = fxf.convert(capture, f"{out}/", to=to)
+        assert report.dropped == {}
+        assert report.nbytes == sum(path.stat().st_size for path in out.iterdir())
+        assert {path.name for path in out.iterdir()} == {f"{name}.{to}" for name in capture.tables}
+        for name in capture.tables:
+            path = out / f"{name}.{to}"
+            table = capture.table(name).to_arrow()
+            if to == "arrow":
+                back = pa.ipc.open_file(path).read_all()
+                assert pl.read_ipc(path).height == table.num_rows
+            else:
+                back = parquet.read_table(path)
+                assert pl.read_parquet(path).height == table.num_rows
+                asked = duckdb.sql(f"select * from read_parquet('{path}')").to_arrow_table()
+                assert plain(asked) == plain(table), name
+            assert plain(back) == plain(table), name
+    assert [path.name for path in tmp_path.iterdir()] == ["out"]
+
+
+def test_captures_share_the_files_of_a_folder(tmp_path: Path) -> None:
+    fxf.convert([SAMPLES[0], SAMPLES[1]], f"{tmp_path}/out/", to="parquet")
+    with fxf.open(SAMPLES[0]) as one, fxf.open(SAMPLES[1]) as other:
+        for name in {*one.tables, *other.tables}:
+            rows = sum(len(each.table(name)) for each in (one, other) if name in each.tables)
+            assert parquet.read_metadata(tmp_path / "out" / f"{name}.parquet").num_rows == rows
+
+
+def test_a_folder_is_new_or_empty_and_appears_whole(tmp_path: Path) -> None:
+    (tmp_path / "empty").mkdir()
+    fxf.convert(SAMPLES[0], f"{tmp_path}/empty/", to="parquet")
+    kept = sorted(tmp_path.rglob("*"))
+    for force in (False, True):
+        with pytest.raises(WriteRefusedError, match="not an empty folder"):
+            fxf.convert(SAMPLES[0], f"{tmp_path}/empty/", to="parquet", force=force)
+    with pytest.raises(UsageError, match="a folder gets all tables"):
+        fxf.convert(SAMPLES[0], f"{tmp_path}/other/", to="parquet", table="slices")
+    with pytest.raises(UsageError, match="makes one file"):
+        fxf.convert(SAMPLES[0], f"{tmp_path}/other/", to="csv")
+    with pytest.raises(UsageError, match="has no suffix"):
+        fxf.convert(SAMPLES[0], f"{tmp_path}/other/")
+    with pytest.raises(WriteRefusedError, match="cannot write there"):
+        fxf.convert(SAMPLES[0], f"{tmp_path}/missing/other/", to="arrow")
+    assert sorted(tmp_path.rglob("*")) == kept
