@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import attrs
 import click
 
 from fxframework.cli import complete
+from fxframework.cli.bench_compare import load_run, show_comparison
 from fxframework.cli.measures import measure
 from fxframework.cli.options import command as _command
 from fxframework.cli.session import Session
@@ -17,12 +18,24 @@ from fxframework.cli.text import aligned, amount, printable
 from fxframework.errors import ExitCode, UsageError
 from fxframework.io.pending import scratch_folder
 
-if TYPE_CHECKING:
-    pass
-
+Measured = tuple[dict[str, Any], Callable[[], None]]
+"""A run as a document, and what prints it."""
 SIZE, RUNS = 16, 3
 """Megabytes of a sample, and runs, where nothing else is asked for."""
 HEADER = ("CAPTURE", "MB", "COPY", "TABLES", "/COPY", "RECORDS/S", "JSON/S", "MEMORY", "BATCHES")
+
+
+def _sizes(_ctx: click.Context, _param: click.Parameter, text: str | None) -> tuple[int, ...]:
+    """Sizes in megabytes, in order. Raises UsageError for anything but two or more of them."""
+    try:
+        sizes = tuple(sorted({int(each) for each in (text or "").split(",") if each.strip()}))
+    except ValueError:
+        sizes = (0,)
+    if text is not None and (len(sizes) < 2 or sizes[0] < 1):
+        raise UsageError(
+            f"invalid sizes {text!r}", remedy="give two or more megabytes: --growth 1,10,100"
+        )
+    return sizes
 
 
 @_command(name="bench", short_help="Measure decoding against copying the same bytes.")
@@ -33,20 +46,75 @@ HEADER = ("CAPTURE", "MB", "COPY", "TABLES", "/COPY", "RECORDS/S", "JSON/S", "ME
               help=f"Runs of which the best counts; {RUNS}.")  # fmt: skip
 @click.option("--shapes", is_flag=True,
               help="Measure awkward shapes: disorder, damage, names all different.")  # fmt: skip
+@click.option("--stages", is_flag=True,
+              help="Measure each stage: reading, checking, every conversion.")  # fmt: skip
+@click.option("--growth", metavar="MB,MB,...", callback=_sizes,
+              help="Measure samples of these sizes, and fit how time grows.")  # fmt: skip
+@click.option("--compare", metavar="RUN.json",
+              help="Print how the figures differ from a run that --json printed.")  # fmt: skip
 def command(
-    session: Session, files: tuple[str, ...], size: int, runs: int, *, shapes: bool
+    session: Session,
+    files: tuple[str, ...],
+    size: int,
+    runs: int,
+    growth: tuple[int, ...],
+    compare: str | None,
+    *,
+    shapes: bool,
+    stages: bool,
 ) -> ExitCode:
     """Measure decoding against copying the same bytes.
 
     Every column of the tables is made. Without a FILE, each format that can make a typical sample
     is measured on one. Ratios are of one run on one machine: compare them, not seconds.
     """
+    if sum((shapes, stages, bool(growth))) > 1 or (files and (shapes or stages or growth)):
+        raise UsageError(
+            "--shapes, --stages, --growth and FILE exclude each other", remedy="run them in turn"
+        )
+    if compare is not None:
+        load_run(compare)  # refused before minutes of measuring
     if shapes:
-        from fxframework.cli.bench_shapes import bench_shapes
+        run, show = _shapes(session, size, runs)
+    elif stages:
+        run, show = _stages(session, size, runs)
+    elif growth:
+        run, show = _growth(session, growth, runs)
+    else:
+        run, show = _captures(session, files, size, runs)
+    if session.settings.json:
+        session.screen.json("bench", run)
+        return ExitCode.OK
+    show()
+    if compare is not None:
+        show_comparison(session, run, compare)
+    return ExitCode.OK
 
-        return bench_shapes(session, size=size, runs=runs)
+
+def _shapes(session: Session, size: int, runs: int) -> Measured:
+    from fxframework.cli.bench_shapes import bench_shapes
+
+    # They are printed as they come: the run takes minutes.
+    return {"shapes": bench_shapes(session, size=size, runs=runs)}, lambda: None
+
+
+def _stages(session: Session, size: int, runs: int) -> Measured:
+    from fxframework.cli.bench_stages import bench_stages, show_stages
+
+    figures = bench_stages(session, size=size, runs=runs)
+    return {"stages": list(map(attrs.asdict, figures))}, lambda: show_stages(session, figures)
+
+
+def _growth(session: Session, sizes: tuple[int, ...], runs: int) -> Measured:
+    from fxframework.cli.bench_growth import bench_growth, show_growth
+
+    figures = bench_growth(session, sizes=sizes, runs=runs)
+    return {"growth": list(map(attrs.asdict, figures))}, lambda: show_growth(session, figures)
+
+
+def _captures(session: Session, files: tuple[str, ...], size: int, runs: int) -> Measured:
     screen = session.screen
-    shown = []
+    shown: list[dict[str, Any]] = []
     with scratch_folder("bench") as folder:
         jobs = [session.named(text) for text in files] or _samples(session, folder, size)
         if not jobs:
@@ -58,17 +126,17 @@ def command(
             with session.host.open(path, format=format) as capture:
                 facts = {"path": path, "format": capture.format, "size": capture.source.size}
             shown.append({**facts, "measures": [attrs.asdict(each) for each in measures]})
-    if session.settings.json:
-        screen.json("bench", {"captures": shown})
-        return ExitCode.OK
-    rows = [HEADER, *(_row(one, named=bool(files)) for one in shown)]
-    for at, line in enumerate(aligned(rows, [False, *[True] * (len(HEADER) - 1)])):
-        screen.print(line if at else screen.paint(line, bold=True))
-    screen.print(
-        f"best of {amount(runs, 'run')}; tables: every column, as a multiple of copying the bytes; "
-        "memory: the peak of a process, as a multiple of the file"
-    )
-    return ExitCode.OK
+
+    def show() -> None:
+        rows = [HEADER, *(_row(one, named=bool(files)) for one in shown)]
+        for at, line in enumerate(aligned(rows, [False, *[True] * (len(HEADER) - 1)])):
+            screen.print(line if at else screen.paint(line, bold=True))
+        screen.print(
+            f"best of {amount(runs, 'run')}; tables: every column, as a multiple of copying the "
+            "bytes; memory: the peak of a process, as a multiple of the file"
+        )
+
+    return {"captures": shown}, show
 
 
 def _samples(session: Session, folder: Path, size: int) -> list[tuple[str | None, str]]:

@@ -12,7 +12,6 @@ import attrs
 from fxframework.cli.measures import TABLES, Measure, best, copied, peak_memory, touch
 from fxframework.cli.session import Session
 from fxframework.cli.text import amount
-from fxframework.errors import ExitCode
 from fxframework.io.pending import scratch_folder
 
 if TYPE_CHECKING:
@@ -82,10 +81,10 @@ def _once(run: Callable[[], Any]) -> float:
     return time.perf_counter() - begin
 
 
-def bench_shapes(session: Session, *, size: int, runs: int) -> ExitCode:
-    """Measure the shapes of every format, or of the one that was asked for."""
+def bench_shapes(session: Session, *, size: int, runs: int) -> list[dict[str, Any]]:
+    """Measure and print the shapes of every format, or of the one that was asked for."""
     wanted = session.settings.format
-    shown = []
+    shown: list[dict[str, Any]] = []
     for reader in session.host.readers.values():
         if wanted not in {None, reader.format}:
             continue
@@ -105,6 +104,4 @@ def bench_shapes(session: Session, *, size: int, runs: int) -> ExitCode:
                     f"{reader.format:14} {name:28} {tables.ratio:8.1f} x copy "
                     f"{memory.ratio:7.1f} x file size  {tables.rate}"
                 )
-    if session.settings.json:
-        session.screen.json("bench", {"shapes": shown})
-    return ExitCode.OK
+    return shown

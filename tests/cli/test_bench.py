@@ -8,13 +8,15 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 from fx_trace.sample import sample
-from fxframework.cli import main
+from fxframework.cli import bench_stages, main
 from fxframework.cli.bench import HEADER, SIZE
+from fxframework.cli.bench_growth import fitted_exponent
 from fxframework.cli.measures import peak_memory
 from fxframework.host import default_host
 
@@ -97,3 +99,73 @@ def test_memory_is_not_that_of_who_asks(tmp_path: Path) -> None:
     beside = peak_memory(str(path), "trace", ("slices",), "whole")
     assert large.nbytes > alone
     assert beside < alone + (100 << 20)
+
+
+@pytest.fixture
+def small(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Samples of kilobytes."""
+    monkeypatch.setattr(bench_stages, "MEGABYTE", 20_000)
+
+
+def run_of(capsys: pytest.CaptureFixture[str], *arguments: str) -> dict[str, Any]:
+    assert main(["bench", "--runs", "1", "--json", *arguments]) == 0
+    run: dict[str, Any] = json.loads(capsys.readouterr().out)
+    return run
+
+
+def test_stages_are_those_of_reading_and_what_it_can_become(
+    small: None, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    found = run_of(capsys, "--stages", "--size", "1")["stages"]
+    by_format: dict[str, list[str]] = {}
+    for one in found:
+        assert one["seconds"] > 0
+        assert one["ratio"] > 0
+        by_format.setdefault(one["format"], []).append(one["stage"])
+    assert {"inspect", "log", "trace", "xray", "xray-basic", "llvm-yaml"} <= by_format.keys()
+    for stages in by_format.values():
+        assert stages[: 1 + len(bench_stages.READING)] == ["copy", *bench_stages.READING]
+        assert len(set(stages)) == len(stages)
+    assert {"to trace", "to perfetto", "to parquet"} <= set(by_format["trace"])
+    assert "to otlp" not in by_format["trace"]  # there is nothing to export, which is noted
+
+
+def test_growth_is_fitted_and_compared(
+    small: None, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    assert fitted_exponent([1, 10, 100], [3, 30, 300]) == pytest.approx(1)
+    assert fitted_exponent([1, 2, 4], [1, 4, 16]) == pytest.approx(2)
+    run = run_of(capsys, "--growth", "4,1", "-f", "inspect")
+    stages = [one["stage"] for one in run["growth"]]
+    assert stages == list(bench_stages.READING)
+    assert all(len(one["sizes"]) == 2 and one["sizes"][0] < one["sizes"][1]
+               for one in run["growth"])  # fmt: skip
+    saved = tmp_path / "run.json"
+    for one in run["growth"]:
+        one["exponent"] = 1e9 if one["stage"] == stages[0] else 1.0
+    saved.write_text(json.dumps(run))
+    assert main(["bench", "--runs", "1", "--growth", "1,4", "-f", "inspect", "--compare",
+                 str(saved)]) == 0  # fmt: skip
+    shown = capsys.readouterr()
+    assert "EXPONENT" in shown.out
+    worst = shown.out.partition("CHANGE")[2].splitlines()[1]
+    assert worst.split()[:3] == ["inspect", stages[0], "exponent"]
+    assert worst.endswith("*")
+    assert "figures are in both runs" in shown.err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status", "message"),
+    [
+        (["--growth", "1"], 2, "two or more"),
+        (["--growth", "x,2"], 2, "two or more"),
+        (["--stages", "--shapes"], 2, "exclude each other"),
+        (["--compare", "nosuch.json"], 1, "cannot be read"),
+        (["--compare", __file__], 1, "cannot be read"),
+    ],
+)
+def test_what_bench_refuses(
+    arguments: list[str], status: int, message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["bench", *arguments]) == status
+    assert message in capsys.readouterr().err

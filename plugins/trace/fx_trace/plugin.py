@@ -110,6 +110,7 @@ def fx_readers() -> Iterable[Reader]:
             explain=lazy("fx_trace.read.explain:explain"),
             sample=lazy("fx_trace.sample:sample"),
             shapes=lazy("fx_trace.shapes:shapes"),
+            yardsticks={"PyPI fxt": lazy("fx_trace.yardsticks:fxt_package")},
             references=tuple(
                 Reference(
                     name=name,

@@ -1,0 +1,87 @@
+"""Compare for ``fxf bench``: the figures of this run beside those of a saved one."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from fxframework.cli.session import Session
+from fxframework.cli.text import aligned
+from fxframework.errors import UnreadableError
+
+__all__ = ["load_run", "ratios", "show_comparison"]
+
+NOTABLE = 1.25
+"""A ratio that changed by this factor is marked: less is noise."""
+Key = tuple[str, str, str]
+
+
+def load_run(path: str) -> Mapping[str, Any]:
+    """A document that ``fxf bench --json`` printed. Raises UnreadableError for anything else."""
+    import orjson
+
+    try:
+        found = orjson.loads(Path(path).read_bytes())
+    except (OSError, orjson.JSONDecodeError) as error:
+        raise UnreadableError(
+            f"the saved run cannot be read: {error}",
+            path=path,
+            remedy="save one with `fxf bench --json > RUN.json`",
+        ) from error
+    if not isinstance(found, dict) or found.get("fxframework") != "bench":
+        raise UnreadableError(
+            "this is not a run of `fxf bench`",
+            path=path,
+            remedy="save one with `fxf bench --json > RUN.json`",
+        )
+    return found
+
+
+def ratios(run: Mapping[str, Any]) -> dict[Key, float]:
+    """The ratios of a run by format, what was measured, and which figure of it.
+
+    Raises UnreadableError where the document lacks what a run has.
+    """
+    try:
+        return dict(_ratios(run))
+    except (KeyError, TypeError) as error:
+        raise UnreadableError(
+            f"the saved run lacks {error}", remedy="save it again with this version"
+        ) from None
+
+
+def _ratios(run: Mapping[str, Any]) -> Iterator[tuple[Key, float]]:
+    for one in run.get("captures", ()):
+        for each in one["measures"]:
+            yield (one["format"], "sample", each["name"]), each["ratio"]
+    for one in run.get("shapes", ()):
+        for each in one["measures"]:
+            yield (one["format"], one["shape"], each["name"]), each["ratio"]
+    for one in run.get("stages", ()):
+        yield (one["format"], one["stage"], "/copy"), one["ratio"]
+    for one in run.get("growth", ()):
+        yield (one["format"], one["stage"], "exponent"), one["exponent"]
+
+
+def show_comparison(session: Session, now: Mapping[str, Any], path: str) -> None:
+    """Print the figures that both runs have, those that changed most first."""
+    before = ratios(load_run(path))
+    screen = session.screen
+    both = [
+        (figure / before[key], key, before[key], figure)
+        for key, figure in ratios(now).items()
+        if before.get(key, 0) > 0 and figure > 0
+    ]
+    both.sort(key=lambda row: -abs(math.log(row[0])))
+    rows = [("FORMAT", "WHAT", "FIGURE", "BEFORE", "NOW", "CHANGE")]
+    rows += [
+        (*key, f"{old:,.2f}", f"{new:,.2f}",
+         f"{change:.2f} x{' *' if not 1 / NOTABLE < change < NOTABLE else '  '}")
+        for change, key, old, new in both
+    ]  # fmt: skip
+    for at, line in enumerate(aligned(rows, [False, False, False, True, True, True])):
+        screen.print(line if at else screen.paint(line, bold=True))
+    notable = sum(not 1 / NOTABLE < row[0] < NOTABLE for row in both)
+    screen.note(f"{len(both)} figures are in both runs; {notable} differ by a quarter or more (*)")

@@ -1,0 +1,219 @@
+"""Stages for ``fxf bench``: what reading, checking and each conversion of a capture takes."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any, cast
+
+import attrs
+
+from fxframework.cli.measures import TABLES, best, copied, touch
+from fxframework.cli.session import Session
+from fxframework.cli.text import aligned
+from fxframework.conversion import plan, target_name, targets_for
+from fxframework.errors import FxError
+from fxframework.io.pending import scratch_folder
+from fxframework.io.sink import Sink
+
+if TYPE_CHECKING:
+    from fxframework.host import Host
+    from fxframework.registry import Reader
+
+__all__ = ["READING", "StageFigure", "bench_stages", "read_stage", "samples_of", "show_stages"]
+
+MEGABYTE = 1_000_000
+SMALL = 10_000
+"""Bytes of a sample that only shows what it can become."""
+HEADER = ("FORMAT", "STAGE", "TIME", "/COPY", "MB/S", "RECORDS/S", "OUT/IN")
+
+
+@attrs.frozen
+class StageFigure:
+    """What one stage took."""
+
+    format: str
+    stage: str
+    size: int
+    """Bytes of the capture."""
+    seconds: float
+    ratio: float
+    """Against copying the bytes of the capture."""
+    records: int
+    written: int = 0
+    """Bytes of the output."""
+
+
+class _Nowhere:
+    """A file that only counts."""
+
+    def __init__(self) -> None:
+        self.count = 0
+
+    def write(self, data: Any) -> int:
+        size = memoryview(data).nbytes
+        self.count += size
+        return size
+
+    def flush(self) -> None:
+        """Nothing is held back."""
+
+    def close(self) -> None:
+        """Nothing is open."""
+
+
+def _summed(host: Host, path: str, format: str) -> None:
+    with host.open(path, format=format) as capture:
+        capture.summary()
+
+
+def _scanned(host: Host, path: str, format: str) -> None:
+    with host.open(path, format=format) as capture:
+        capture.scan()
+
+
+def _tabled(host: Host, path: str, format: str) -> None:
+    with host.open(path, format=format) as capture:
+        touch(capture, tuple(name for name in TABLES if name in capture.tables))
+
+
+def _batched(host: Host, path: str, format: str) -> None:
+    with host.open(path, format=format) as capture:
+        for name in capture.schemas:
+            for batch in capture.batches(name):
+                for column in batch.columns:
+                    len(batch[column])
+
+
+def _listed(host: Host, path: str, format: str) -> None:
+    with host.open(path, format=format) as capture:
+        for _ in capture.records_json():
+            pass
+
+
+READING: dict[str, Callable[[Host, str, str], None]] = {
+    "info": _summed,
+    "verify": _scanned,
+    "tables": _tabled,
+    "batches": _batched,
+    "record JSON": _listed,
+}
+"""Stages of reading, by name."""
+
+
+def read_stage(host: Host, path: str, format: str, stage: str, runs: int) -> float:
+    """The least seconds of some runs of a stage of reading."""
+    return _least(lambda: READING[stage](host, path, format), runs)
+
+
+def _least(run: Callable[[], Any], runs: int) -> float:
+    """The least seconds of some runs, after one that is not counted where there are several."""
+    if runs > 1:
+        return best(runs - 1, run)
+    begin = time.perf_counter()
+    run()
+    return time.perf_counter() - begin
+
+
+def samples_of(session: Session, folder: Path, size: int) -> Iterator[tuple[str, str]]:
+    """A sample of each format, or of the one that was asked for: format and path.
+
+    A format that makes none has the sample of another one, converted, if there is one that can be.
+    """
+    wanted = session.settings.format
+    for reader in session.host.readers.values():
+        if wanted in {None, reader.format}:
+            suffix = next(iter(reader.suffixes), "")
+            path = folder / f"sample-{size}-{reader.format}{suffix}"
+            with session.screen.working(f"making {size} MB of {reader.format}"):
+                made = _sample(session.host, reader, size * MEGABYTE, path)
+            if made:
+                yield reader.format, str(path)
+
+
+def _sample(host: Host, reader: Reader, nbytes: int, path: Path) -> bool:
+    """Write a sample of a format; False where there is none."""
+    if reader.sample is not None:
+        path.write_bytes(reader.sample(nbytes))
+        return True
+    for donor in host.readers.values():
+        if donor.sample is None:
+            continue
+        with host.open(donor.sample(SMALL), format=donor.format) as capture:
+            if reader.format not in map(target_name, targets_for(host, capture)):
+                continue
+        options = {"max_output": 0}
+        with (
+            host.open(donor.sample(nbytes), format=donor.format, options=options) as capture,
+            host.sink(path, force=True) as sink,
+        ):
+            plan(host, [capture], str(path), to=reader.format).run(sink)
+        return True
+    return False
+
+
+def _stages(session: Session, path: str, format: str, runs: int) -> Iterator[StageFigure]:
+    """Every stage of one file: reading, writing, exporting, and other programs."""
+    import numpy as np
+
+    host = session.host
+    data = np.fromfile(path, np.uint8)
+    copy = copied(data, runs)
+    size = int(data.size)
+    del data
+    with host.open(path, format=format) as capture:
+        records = capture.summary().records
+        targets = [target_name(target) for target in targets_for(host, capture)]
+
+    def figure(stage: str, seconds: float, written: int = 0) -> StageFigure:
+        return StageFigure(format, stage, size, seconds, seconds / copy, records, written)
+
+    yield figure("copy", copy, size)
+    for stage in READING:
+        yield figure(stage, read_stage(host, path, format, stage, runs))
+    for target in dict.fromkeys(targets):
+        counted = _Nowhere()
+
+        def convert(to: str = target, counted: _Nowhere = counted) -> None:
+            counted.count = 0
+            with host.open(path, format=format, options={"max_output": 0}) as capture:
+                plan(host, [capture], "-", to=to).run(Sink(cast("IO[bytes]", counted), name="-"))
+
+        try:
+            seconds = _least(convert, runs)
+        except FxError as error:
+            session.screen.note(f"{format} to {target} is left out: {error.message}")
+            continue
+        yield figure(f"to {target}", seconds, counted.count)
+    for name, yardstick in host.reader(format).yardsticks.items():
+        theirs = yardstick(Path(path))
+        if theirs is not None:
+            yield figure(name, theirs)
+
+
+def bench_stages(session: Session, *, size: int, runs: int) -> list[StageFigure]:
+    """Measure the stages of every format, or of the one that was asked for."""
+    shown = []
+    with scratch_folder("bench") as folder:
+        for format, path in samples_of(session, folder, size):
+            with session.screen.working(f"measuring the stages of {format}"):
+                shown += _stages(session, path, format, runs)
+            Path(path).unlink()
+    return shown
+
+
+def show_stages(session: Session, figures: list[StageFigure]) -> None:
+    """Print the figures as a table."""
+    rows = [HEADER]
+    rows += [
+            (
+                one.format, one.stage, f"{1e3 * one.seconds:,.1f} ms", f"{one.ratio:,.1f} x",
+                f"{one.size / one.seconds / 1e6:,.0f}",
+                f"{one.records / one.seconds / 1e6:,.2f} M",
+                f"{one.written / one.size:,.2f}" if one.written else "",
+            )
+        for one in figures
+    ]  # fmt: skip
+    for at, line in enumerate(aligned(rows, [False, False, True, True, True, True, True])):
+        session.screen.print(line if at else session.screen.paint(line, bold=True))

@@ -1,0 +1,20 @@
+"""Yardsticks: how long other programs take to read a trace."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+__all__ = ["fxt_package"]
+
+
+def fxt_package(path: Path) -> float | None:
+    """Seconds that the package `fxt` of PyPI takes to read all records; None without it."""
+    try:
+        from fxt.reader import parse_records
+    except ImportError:
+        return None
+    begin = time.perf_counter()
+    with path.open("rb") as file:
+        parse_records(file)
+    return time.perf_counter() - begin
