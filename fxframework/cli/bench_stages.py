@@ -194,7 +194,7 @@ def _stages(session: Session, path: str, format: str, runs: int) -> Iterator[Sta
 
 def bench_stages(session: Session, *, size: int, runs: int) -> list[StageFigure]:
     """Measure the stages of every format, or of the one that was asked for."""
-    shown = []
+    shown: list[StageFigure] = []
     with scratch_folder("bench") as folder:
         for format, path in samples_of(session, folder, size):
             with session.screen.working(f"measuring the stages of {format}"):

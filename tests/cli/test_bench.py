@@ -135,21 +135,21 @@ def test_growth_is_fitted_and_compared(
 ) -> None:
     assert fitted_exponent([1, 10, 100], [3, 30, 300]) == pytest.approx(1)
     assert fitted_exponent([1, 2, 4], [1, 4, 16]) == pytest.approx(2)
-    run = run_of(capsys, "--growth", "4,1", "-f", "inspect")
+    run = run_of(capsys, "--growth", "8,1", "-f", "inspect")
     stages = [one["stage"] for one in run["growth"]]
     assert stages == list(bench_stages.READING)
     assert all(len(one["sizes"]) == 2 and one["sizes"][0] < one["sizes"][1]
                for one in run["growth"])  # fmt: skip
     saved = tmp_path / "run.json"
     for one in run["growth"]:
-        one["exponent"] = 1e9 if one["stage"] == stages[0] else 1.0
+        one["exponent"] = 1e9 if one["stage"] == "record JSON" else 1.0
     saved.write_text(json.dumps(run))
-    assert main(["bench", "--runs", "1", "--growth", "1,4", "-f", "inspect", "--compare",
+    assert main(["bench", "--runs", "1", "--growth", "1,8", "-f", "inspect", "--compare",
                  str(saved)]) == 0  # fmt: skip
     shown = capsys.readouterr()
     assert "EXPONENT" in shown.out
     worst = shown.out.partition("CHANGE")[2].splitlines()[1]
-    assert worst.split()[:3] == ["inspect", stages[0], "exponent"]
+    assert worst.split()[:3] == ["inspect", "record", "JSON"]
     assert worst.endswith("*")
     assert "figures are in both runs" in shown.err
 
