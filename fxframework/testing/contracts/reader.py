@@ -22,6 +22,7 @@ from fxframework.errors import (
 from fxframework.host import Host
 from fxframework.io.source import Source
 from fxframework.model.capture import Capture
+from fxframework.model.prediction import Prediction
 from fxframework.model.schema import STANDARD_TABLES
 from fxframework.registry import HEAD, Confidence, Probe
 from fxframework.testing.contracts.base import BATCH_SIZES, RoundTrips, open_bytes
@@ -388,6 +389,33 @@ class ReaderContract(RoundTrips):
             assert peak <= base + per_byte * len(data), f"{len(data)} bytes took {peak}"
 
         self._try(bit_flips(*small), or_fx_error(check))
+
+    def test_predictions_are_made_of_any_bytes(self) -> None:
+        """What reference readers lose is in their tables and in the file, whatever the bytes."""
+        references = self.reader.references
+        if not references:
+            skip(f"the reader of {self.format} has no reference readers")
+        for reference in references:
+            quirks = reference.quirks()
+            keys = [quirk.key for quirk in quirks]
+            assert len(keys) == len(set(keys)), f"{reference.name} has a key twice"
+            assert reference.title
+            assert all(quirk.title and not quirk.title.endswith(".") for quirk in quirks)
+        small = [sample.data for sample in self._small()]
+        for data in (b"", *small):
+            or_fx_error(self._predict)(data)
+        self._try(bit_flips(*small), or_fx_error(self._predict))
+
+    def _predict(self, data: bytes) -> None:
+        with self._open(data) as capture:
+            for reference in self.reader.references:
+                found, again = (Prediction(reference.quirks()) for _ in range(2))
+                reference.predict(capture, found)
+                reference.predict(capture, again)
+                assert found.to_json() == again.to_json(), reference.name
+                places = [place for loss in found.losses for place in loss.places]
+                assert all(0 <= place.offset <= len(data) for place in places), reference.name
+                assert all(loss.count >= len(loss.places) for loss in found.losses)
 
     def test_empty_input_is_a_finding_or_an_error(self) -> None:
         """No bytes give no records, and are never passed over in silence."""
