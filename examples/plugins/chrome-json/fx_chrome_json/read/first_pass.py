@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import attrs
@@ -14,7 +15,8 @@ from numpy.typing import NDArray
 from fx_chrome_json.read.match import enclose, next_slices, pair, ranks
 from fx_chrome_json.read.parse import parse
 from fx_chrome_json.read.rows import ASYNC, COMPLETE, Interpreter, Raw
-from fx_chrome_json.read.scan import Chunk, Part, Scanner
+from fx_chrome_json.read.scan import SYSTEM, Chunk, Part, Scanner
+from fx_chrome_json.read.sched_text import scheduled
 from fx_chrome_json.read.tables import SCHEMAS
 from fxframework.io.limits import Limits
 from fxframework.io.source import Source
@@ -28,11 +30,13 @@ I64 = NDArray[np.int64]
 MATCHED = {
     "slices": ("offset", "ts", "dur", "thread", "kind", "name", "id"),
     "ends": ("offset", "ts", "thread", "kind", "name", "id"),
-    "flows": ("ts", "thread", "next"),
+    "flows": ("offset", "ts", "thread", "next"),
 }
 """Columns that are kept of the whole file to find what belongs to what."""
 SHOWN = 1 << 10
 """Bytes of a member of the document that the summary shows."""
+LINES = 1 << 12
+"""Lines of ``systemTraceEvents`` that become rows together."""
 RELEASED = 1 << 24
 """Bytes that are read before their pages are released."""
 
@@ -51,8 +55,17 @@ class Stage:
 class ChromePass(FirstPass[Stage]):
     """Counts, threads, findings, and what belongs to what."""
 
-    def __init__(self, source: Source, strings: StringPool, limits: Limits, *, whole: bool) -> None:
+    def __init__(
+        self,
+        source: Source,
+        strings: StringPool,
+        limits: Limits,
+        check: Callable[[], None],
+        *,
+        whole: bool,
+    ) -> None:
         self._source = source
+        self._check = check
         self._limits = limits
         self._kinds: Counter[str] = Counter()
         self._rows: Counter[str] = Counter(dict.fromkeys((*SCHEMAS, "ends"), 0))
@@ -109,11 +122,15 @@ class ChromePass(FirstPass[Stage]):
         report = self._note if count else _ignore
         first: Counter[str] = Counter(dict.fromkeys((*SCHEMAS, "ends"), 0))
         released = 0
+        text, has_events = (0, 0), False
         for piece in scanner.pieces():
             if isinstance(piece, Part):
+                if piece.key == SYSTEM:
+                    text = piece.value
                 if count:
                     self._part(piece, data)
                 continue
+            has_events |= piece.system
             parsed = parse(data, piece, report)
             rows = self.interpreter.rows(parsed, data, system=piece.system)
             if count:
@@ -127,12 +144,20 @@ class ChromePass(FirstPass[Stage]):
                 first[name] += raw["offset"].size
             first["args"] += rows.args
             if piece.stop - released > RELEASED:
+                self._check()
                 self._source.release(released, piece.stop)
                 released = piece.stop
+        lines = iter(()) if has_events else scheduled(data, *text)
+        while some := list(itertools.islice(lines, LINES)):
+            tables = self.interpreter.scheduled(some)
+            if count:
+                self._stretch_times(tables)
+            yield Stage(dict(first), tables, [])
+            first["sched"] += len(some)
         if count:
             self._rows.update(first)
             if scanner.unclosed:
-                report("CHJ0108", "", self._source.size)
+                report("CHJ0108", "", scanner.last)
 
     def _part(self, part: Part, data: memoryview) -> None:
         self._kinds[part.kind] += 1
@@ -185,10 +210,10 @@ class ChromePass(FirstPass[Stage]):
             closed = np.flatnonzero((number < count) & (partner >= 0))
             length = both["ts"][partner[closed]] - both["ts"][closed]
             self.dur[number[closed]] = np.maximum(length, 0)
-            ended = number[partner[closed]] - count
-            self.begins[ended] = number[closed]
             last[begun] = NS_MAX
-            last[number[closed]] = ends["offset"][ended]
+            last[number[closed]] = ends["offset"][number[partner[closed]] - count]
+            ended = np.flatnonzero((number >= count) & (partner >= 0))
+            self.begins[number[ended] - count] = number[partner[ended]]
         self.open_offsets: I64 = slices["offset"][(self.dur < 0) & (slices["kind"] != COMPLETE)]
         """Offsets of begins without an end."""
         self.lone_offsets: I64 = ends["offset"][self.begins < 0]
@@ -200,16 +225,13 @@ class ChromePass(FirstPass[Stage]):
         threads = flows["thread"].astype(np.int64)
         begin, end, points = slices["ts"], until, flows["ts"]
         if begun.size:
-            begin, end, times = ranks(begin, end, slices["offset"], last)
-            points = np.searchsorted(times, points, side="right") - 1
+            begin, end, points = ranks(begin, end, slices["offset"], last, points, flows["offset"])
         where = (groups[:count], begin, end, threads)
         self.depth, self.parent, self.flow_slices = enclose(*where, points)
         later = np.flatnonzero(flows["next"])
         if later.size:
-            points = flows["ts"][later]
-            if begun.size:
-                points = np.searchsorted(times, points)
-            self.flow_slices[later] = next_slices(*where[:3], threads[later], points)
+            following = next_slices(*where[:3], threads[later], points[later])
+            self.flow_slices[later] = following
         if self._limits.max_depth:
             np.minimum(self.depth, self._limits.max_depth, out=self.depth)
 

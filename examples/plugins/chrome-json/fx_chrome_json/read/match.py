@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
@@ -19,80 +20,69 @@ MANY, DEEP = 256, 256
 """Slices of a group that are matched at once, and how deep they may be nested for that."""
 
 
-def pair(group: I64, ts: I64, begins: NDArray[np.bool_], name: I64) -> I64:
+def pair(group: I64, ts: I64, begins: NDArray[np.bool_], name: I32) -> I64:
     """Pair the ends of each group with its begins, in order of time.
 
     All have the shape (n,), in file order. An end with a name (not -1) closes the innermost open
-    begin of that name, any other the innermost one. Gives the index of the begin for each end,
-    and of the end for each begin, int64 of shape (n,); -1 where there is none.
+    begin of that name, and all that is open within it; any other closes the innermost one. Gives
+    the index of the begin for each end, and of the end for each begin, int64 of shape (n,); -1
+    where there is none.
     """
-    closed = bytearray(group.size)
-    pairs: tuple[list[int], list[int]] = ([], [])
-    stack: list[int] = []
-    names: list[int] = []
-    by_name: dict[int, list[int]] | None = None
+    found: tuple[list[int], list[int]] = ([], [])
+    stack: list[tuple[int, int]] = []
+    open_names: Counter[int] = Counter()
     here = None
     order = np.lexsort((ts, group))
     for at, own, is_begin, label in _rows(order, group, begins, name):
         if own != here:
-            here, by_name = own, None
+            here = own
             stack.clear()
-            names.clear()
+            open_names.clear()
         if is_begin:
-            stack.append(at)
-            names.append(label)
-            if by_name is not None:
-                by_name.setdefault(label, []).append(at)
+            stack.append((at, label))
+            open_names[label] += 1
             continue
-        while stack and closed[stack[-1]]:
-            stack.pop()
-            names.pop()
-        if not stack:
+        if not stack or (label >= 0 and not open_names[label] and not open_names[-1]):
             continue
-        if label < 0 or names[-1] in {label, -1}:
-            begin = stack.pop()
-            names.pop()
-        else:
-            if by_name is None:
-                by_name = {}
-                for open_one, its_name in zip(stack, names, strict=True):
-                    by_name.setdefault(its_name, []).append(open_one)
-            same = by_name.get(label, [])
-            while same and closed[same[-1]]:
-                same.pop()
-            if not same:
-                continue
-            begin = same.pop()
-        closed[begin] = 1
-        pairs[0].append(begin)
-        pairs[1].append(at)
+        while True:
+            begin, opened = stack.pop()
+            open_names[opened] -= 1
+            found[0].append(begin)
+            found[1].append(at)
+            if label < 0 or opened in {label, -1}:
+                break
     partner = np.full(group.size, -1, np.int64)
-    partner[pairs[0]] = pairs[1]
-    partner[pairs[1]] = pairs[0]
+    partner[found[0]] = found[1]
+    # Of several begins that an end closes, the last one that was popped is its own.
+    partner[found[1]] = found[0]
     return partner
 
 
-def ranks(start: I64, end: I64, first: I64, last: I64) -> tuple[I64, I64, I64]:
-    """Where slices begin and end in the order in which a viewer meets these events.
+def ranks(
+    start: I64, end: I64, first: I64, last: I64, point_ts: I64, point: I64
+) -> tuple[I64, I64, I64]:
+    """Places of begins, ends and points in the order in which a viewer meets these events.
 
-    All have the shape (n,): times, and the offsets of the events with which slices begin and end
-    (``last`` is -1 where they end by their length). Events of one time are met in file order, but
-    for slices of a given length, of which the longest comes first. Gives the place of each begin
-    and end, int64 of shape (n,), and the times of all places, of shape (2 * n,).
+    Slices have times and the offsets of the events with which they begin and end, of shape (n,);
+    ``last`` is -1 where they end by their length. Points have times and offsets, of shape (m,). At
+    one time, slices end whose length says so, then those of a given length begin, the longest
+    first, then all else comes in file order. Gives places, int64 of shapes (n,), (n,) and (m,).
     """
     count = start.size
-    given = np.flatnonzero(last < 0)
-    place = first.copy()
-    by_length = given[np.lexsort((first[given], ~end[given], start[given]))]
-    by_place = given[np.lexsort((first[given], start[given]))]
-    place[by_length] = first[by_place]
-    empty = (last < 0) & (start == end)
-    times = np.concatenate((start, end))
-    second = np.concatenate((place, np.where(empty, place, last)))
-    order = np.lexsort((np.arange(2 * count) >= count, second, times))
-    found = np.empty(2 * count, np.int64)
-    found[order] = np.arange(2 * count)
-    return found[:count], found[count:], times[order]
+    given = last < 0
+    empty = given & (start == end)
+    by_length, none, points = ~end, np.zeros(count, np.int64), np.zeros(point.size, np.int64)
+    times = np.concatenate((start, end, point_ts))
+    kinds = np.concatenate((np.where(given, 1, 2), np.where(given, 1 * empty, 2), points + 2))
+    major = np.concatenate(
+        (np.where(given, by_length, first), np.where(given, by_length, last), point)
+    )
+    minor = np.concatenate((first, np.where(given, first, ~first), points))
+    is_end = np.concatenate((none, none + 1, points))
+    order = np.lexsort((is_end, minor, major, kinds, times))
+    found = np.empty(order.size, np.int64)
+    found[order] = np.arange(order.size)
+    return found[:count], found[count : 2 * count], found[2 * count :]
 
 
 def enclose(

@@ -91,7 +91,7 @@ def _parse_each(data: memoryview, chunk: Chunk, report: Report) -> Parsed:
             report("CHJ0103", "", after)
             tiles.append((after, end, None))
         elif number + 1 < len(ends) and not BETWEEN.fullmatch(data, stop, end):
-            report("CHJ0103", "one comma must separate two events", stop)
+            report("CHJ0103", "one comma must separate two events", start)
     starts, stops = chunk.starts[kept], chunk.stops[kept]
     _report_repeated(data, events, starts, stops, report)
     return Parsed(events, starts, stops, tiles, nested=True)

@@ -79,7 +79,8 @@ class ChromeCapture(ScannedCapture[ChromePass, Stage]):
     # --- What a scanned capture asks for ---------------------------------------------------------
 
     def _run_pass(self, *, whole: bool) -> ChromePass:
-        return ChromePass(self.source, self.strings, self.request.limits, whole=whole)
+        limits = self.request.limits
+        return ChromePass(self.source, self.strings, limits, self.check_budget, whole=whole)
 
     def _parts(self, passed: ChromePass) -> Iterator[Stage]:
         return passed.stages()

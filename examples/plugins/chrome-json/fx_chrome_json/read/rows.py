@@ -15,6 +15,7 @@ from fx_chrome_json.layout import ASYNC_INSTANT, KINDS, NUMBERS, Phase
 from fx_chrome_json.read.arguments import ArgumentRows, leaves
 from fx_chrome_json.read.parse import Parsed, Report
 from fx_chrome_json.read.people import Codes, Ids, People, number_of
+from fx_chrome_json.read.sched_text import Scheduled
 from fx_chrome_json.read.times import Spelled, long_fractions, to_ns
 from fxframework.io.words import U64_MAX
 from fxframework.model.clock import NS_MAX
@@ -39,6 +40,8 @@ BIND = b'"bind_id"'
 SLICES_CODE, COUNTERS = TABLE_CODES["slices"], TABLE_CODES["counters"]
 NO_TABLE, OF_END = 255, 254
 """Owners of arguments other than tables: nothing, and the slice that an end closes."""
+WEIGHTS = {"incoming_weight", "outgoing_weight", "weight"}
+"""Arguments of context switches that say what the columns of priorities say."""
 SCHED = {
     "cpu": np.uint16,
     "kind": np.uint8,
@@ -336,7 +339,10 @@ class Interpreter:
         tables["counters"], more = self._counters(timed, np.flatnonzero(phase == Phase.COUNTER))
         index = np.flatnonzero(phase >= Phase.SWITCH)
         tables["sched"] = self._sched(timed, index)
-        timed.own(index, TABLE_CODES["sched"], np.arange(index.size))
+        # Priorities are columns; other arguments are rare.
+        more_args = [bool(_own_args(event)) for event in timed.picked(index)]
+        own = np.flatnonzero(np.array(more_args, np.bool_))
+        timed.own(index[own], TABLE_CODES["sched"], own)
         index = np.flatnonzero(phase == Phase.OTHER)
         raw = timed.of(index) | self._ids_of(timed, index, "object")
         raw["phase"] = self._letters(timed, index)
@@ -462,6 +468,33 @@ class Interpreter:
             raw[name] = values.astype(dtype)
         return raw
 
+    def scheduled(self, lines: list[Scheduled]) -> dict[str, Raw]:
+        """The tables of context switches that are lines of text: `sched` has rows, others none."""
+        none = np.zeros(0, np.int64)
+        tables, _ = self._tables(_Timed([], none, none, np.zeros(0, np.uint8)), memoryview(b""))
+        people = self.people
+        numbers = []
+        for line in lines:
+            ids = []
+            for side in (line.before, line.after):
+                if side is None:
+                    ids.append(NOT_GIVEN)
+                    continue
+                known = people.by_tid.get(side[0])
+                ids.append(people.thread(0, side[0]) if known is None else known)
+                people.settle(line.offset)
+                people.names.setdefault(ids[-1], self.names[side[1]])
+            kind = WAKEUP if line.before is None else SWITCH
+            left = line.before[2] if line.before else NOT_GIVEN
+            numbers.append((line.offset, line.ns, line.cpu, kind, *ids, line.state, left,
+                            line.after[2]))  # fmt: skip
+        columns = np.array(numbers, np.int64).reshape(-1, 9).T
+        raw = tables["sched"] | {"offset": columns[0], "ts": columns[1]}
+        for (name, dtype), values in zip(SCHED.items(), columns[2:], strict=True):
+            raw[name] = values.astype(dtype)
+        tables["sched"] = raw
+        return tables
+
     def _scheduled(self, side: Event) -> int:
         """The id of the thread on one side of a switch, which may have no pid."""
         tid = number_of(_plain(side.get("tid"))) or 0
@@ -515,6 +548,11 @@ def column(events: list[Event], key: str) -> Sequence[Any]:
         return list(map(itemgetter(key), events))
     except KeyError:
         return [event.get(key) for event in events]
+
+
+def _own_args(event: Event) -> bool:
+    args = event.get("args")
+    return args is not None and not (isinstance(args, dict) and args.keys() <= WEIGHTS)
 
 
 def clipped(value: Any, low: int = -(1 << 31), high: int = (1 << 31) - 1, default: int = 0) -> int:

@@ -10,7 +10,7 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Chunk", "Part", "Piece", "Scanner"]
+__all__ = ["SYSTEM", "Chunk", "Part", "Piece", "Scanner"]
 
 I64 = NDArray[np.int64]
 Brackets = tuple[I64, I64, int, int, int]
@@ -78,6 +78,8 @@ class Scanner:
         self._budget = RESCANS * self._size + CHUNK
         self.unclosed = False
         """Whether an object was not closed."""
+        self.last = 0
+        """Where the last member of an object begins, or what follows the events in it."""
 
     def pieces(self) -> Iterator[Piece]:
         """All pieces in order."""
@@ -113,6 +115,7 @@ class Scanner:
     def _members(self, at: int) -> Iterator[Piece]:
         """The members of the outermost object, from ``at`` on."""
         while at < self._size:
+            self.last = at
             if self._bytes[at] == 0x7D:  # the brace that closes the document
                 yield from self._rest(at, self._end(SPACE, at + 1))
                 return
