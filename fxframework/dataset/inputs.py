@@ -6,7 +6,7 @@ import glob
 import hashlib
 import os
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -23,6 +23,10 @@ DIGITS = 16
 WEB = ("http", "https")
 VERSIONS = ("ETag", "etag", "mtime", "LastModified", "last_modified", "updated", "created")
 """What file systems call the mark of a file's state, the best first."""
+
+
+Facts = Mapping[str, Any] | None
+"""What a file system says of a file; None where it is not asked yet."""
 
 
 @attrs.frozen(kw_only=True)
@@ -53,13 +57,15 @@ def expand(words: Iterable[str], *, host: str = "", out: str = "") -> list[Item]
     A file that is not there is an Item too: its conversion fails, not the batch. Raises UsageError
     for a pattern that nothing matches, UnreadableError for a list that cannot be read.
     """
-    found: dict[str, str] = {}
+    found: dict[str, tuple[str, Facts]] = {}
     for word in words:
         listed = _lines(word[1:]) if word.startswith("@") else ((word, ""),)
         for name, own in listed:
-            for file in _files(name, out):
-                found.setdefault(file, own)
-    return [_item(file, own or _host(file, host)) for file, own in sorted(found.items())]
+            for file, facts in _files(name, out):
+                found.setdefault(file, (own, facts))
+    return [
+        _item(file, own or _host(file, host), facts) for file, (own, facts) in sorted(found.items())
+    ]
 
 
 def _lines(name: str) -> Iterator[tuple[str, str]]:
@@ -76,11 +82,16 @@ def _lines(name: str) -> Iterator[tuple[str, str]]:
             yield file.strip(), host.strip()
 
 
-def _files(name: str, out: str) -> Iterator[str]:
-    """The files that one name stands for."""
+def _files(name: str, out: str) -> Iterator[tuple[str, Facts]]:
+    """The files that one name stands for, with what a listing says of each."""
     if is_address(name):
         yield from _addresses(name)
-        return
+    else:
+        yield from ((file, None) for file in _paths(name, out))
+
+
+def _paths(name: str, out: str) -> Iterator[str]:
+    """The files that a path, a folder or a pattern stands for."""
     path = Path(name)
     if path.is_dir():
         yield from _below(path, out)
@@ -112,23 +123,28 @@ def _below(folder: Path, out: str) -> Iterator[str]:
         yield from ((here / name).as_posix() for name in names if not name.startswith("."))
 
 
-def _addresses(name: str) -> Iterator[str]:
-    """The addresses that one stands for: itself, its files, or what matches its pattern."""
+def _addresses(name: str) -> Iterator[tuple[str, Facts]]:
+    """The addresses that one stands for: itself, its files, or what matches its pattern.
+
+    A listing has sizes and versions: so no file is asked for by itself.
+    """
     fs, path = file_system(name)
     scheme = name.partition("://")[0]
     try:
         if scheme not in WEB and glob.has_magic(path):
-            found = [each for each in fs.glob(path) if fs.isfile(each)]
+            found = fs.glob(path, detail=True)
         elif scheme not in WEB and fs.isdir(path):
-            found = fs.find(path)
+            found = fs.find(path, detail=True)
         else:
-            yield name
+            yield name, None
             return
     except Exception as error:
         raise UnreadableError(f"the files there cannot be listed: {error}", path=name) from error
-    if not found:
+    files = {each: info for each, info in found.items() if info.get("type") == "file"}
+    if not files:
         raise UsageError(f"no file matches {name!r}", remedy="check the address")
-    yield from (f"{scheme}://{each.removeprefix(f'{scheme}://')}" for each in found)
+    for each, info in files.items():
+        yield f"{scheme}://{each.removeprefix(f'{scheme}://')}", info
 
 
 def _host(file: str, template: str) -> str:
@@ -139,12 +155,12 @@ def _host(file: str, template: str) -> str:
     return template.replace("{folder}", folder)
 
 
-def _item(file: str, host: str) -> Item:
+def _item(file: str, host: str, facts: Facts) -> Item:
     """A capture with its size and version, where they can be had."""
     try:
         if is_address(file):
             fs, path = file_system(file)
-            info: dict[str, Any] = fs.info(path)
+            info = fs.info(path) if facts is None else facts
             version = next((str(info[key]) for key in VERSIONS if info.get(key)), "")
             return Item(file=file, host=host, size=int(info.get("size") or -1), version=version)
         status = Path(file).stat()

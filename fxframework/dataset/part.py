@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from fxframework.host import Host
+    from fxframework.io.sink import Sink
     from fxframework.model.capture import Capture
     from fxframework.model.table import Table
 
@@ -95,6 +96,7 @@ def _converted(recipe: Recipe, item: Item, host: Host, store: Store) -> Entry:
             rows[table] = sink.rows
             files.append(sink)
             capture.request.budget.check_output(sum(file.written for file in files))
+        store.commit(file.sink for file in files if file.sink is not None)
         worst = capture.diagnostics.worst
         lost = worst is not None and worst >= Severity.DATA_LOSS
         return Entry(
@@ -149,7 +151,7 @@ class _TableFile:
         self._sinks = sinks
         self._budget = budget
         self._writer: Any = None
-        self._sink: Any = None
+        self.sink: Sink | None = None
 
     def write(self, part: Table) -> None:
         """Append rows."""
@@ -160,17 +162,17 @@ class _TableFile:
         table = _with_capture(part.to_arrow(), self._item)
         if self._writer is None:
             name = self._store.parquet(self._table, self._item.capture)
-            self._sink = self._sinks.enter_context(self._store.sink(name))
-            self._sink.budget = self._budget
-            self._writer = parquet_writer(self._sink, table.schema, plain=True)
+            self.sink = self._sinks.enter_context(self._store.sink(name))
+            self.sink.budget = self._budget
+            self._writer = parquet_writer(self.sink, table.schema, plain=True)
         self._writer.write_table(table.cast(self._writer.schema), row_group_size=ROWS)
         self.rows += len(part)
 
     def close(self) -> None:
         """Complete the file; it gets its name when all files of the capture are complete."""
-        if self._writer is not None:
+        if self._writer is not None and self.sink is not None:
             self._writer.close()
-            self.written = self._sink.written
+            self.written = self.sink.written
 
 
 def _with_capture(table: pa.Table, item: Item) -> pa.Table:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import contextlib
 import functools
 from collections.abc import Iterable
+from concurrent import futures
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -27,6 +28,8 @@ __all__ = ["DATASET", "MANIFEST", "Store", "table_folder"]
 MANIFEST, DONE, DATASET = "_manifest.jsonl", "_done", "_dataset.json"
 TABLE = "table="
 PARQUET = ".parquet"
+READERS = 16
+"""Small files at an address that are fetched, or sent, at once."""
 
 
 def table_folder(table: str) -> str:
@@ -69,6 +72,15 @@ class Store:
         target = Path(self.place(name))
         target.parent.mkdir(parents=True, exist_ok=True)
         return Sink.open(target, force=True)
+
+    def commit(self, sinks: Iterable[Sink]) -> None:
+        """Give outputs their names; those at an address are sent at once. Raises FxError."""
+        if not self.remote:
+            for sink in sinks:
+                sink.commit()
+            return
+        with futures.ThreadPoolExecutor(READERS) as pool:
+            list(pool.map(lambda sink: sink.commit(), sinks))
 
     def write(self, name: str, data: bytes) -> None:
         """Write a small file."""
@@ -120,11 +132,9 @@ class Store:
         Raises UnreadableError for an invalid line.
         """
         lines = [(MANIFEST, line) for line in (self.read(MANIFEST) or b"").splitlines()]
-        lines += [
-            (name, self.read(f"{DONE}/{name}") or b"")
-            for name in self.names(DONE)
-            if name.endswith(".json") and not name.startswith(".")
-        ]
+        names = [each for each in self.names(DONE) if each.endswith(".json") and each[0] != "."]
+        with futures.ThreadPoolExecutor(READERS if self.remote else 1) as pool:
+            lines += zip(names, pool.map(self._done, names), strict=True)
         found: dict[str, Entry] = {}
         for name, line in lines:
             try:
@@ -137,6 +147,9 @@ class Store:
                 ) from None
             found[entry.capture] = entry
         return found
+
+    def _done(self, name: str) -> bytes:
+        return self.read(f"{DONE}/{name}") or b""
 
     def conclude(self, entries: Iterable[Entry]) -> None:
         """Write the manifest, and remove what belongs to no capture in it."""

@@ -168,7 +168,9 @@ def test_progress_is_shown_after_a_while(
         working(2_500_000)
         assert re.fullmatch(r"brewing  [\d,.]+ MB/s, 2\.5 MB poured", working.text())
         working.watch(lambda: 2_500_000, read=lambda: 30, total=120)
-        assert re.fullmatch(r"brewing  25 %, [\d,.]+ MB/s, \d+ s left, 2\.5 MB poured", working.text())
+        assert re.fullmatch(
+            r"brewing  25 %, [\d,.]+ MB/s, \d+ s left, 2\.5 MB poured", working.text()
+        )
         time.sleep(PATIENCE + 0.4)
     lines = capsys.readouterr().err.split("\r")
     assert len(lines) > 3
