@@ -33,6 +33,12 @@ TABLE = Option(
     help="the table; if not given, the first of slices, logs, properties, instants, counters, … "
     "that has rows",
 )
+WEIGHT = Option(
+    name="weight",
+    type=str,
+    default="ns",
+    help="what the numbers are: ns, count (calls), or ticks (the capture's own units)",
+)
 DEPTH = Option(
     name="depth",
     type=int,
@@ -204,17 +210,30 @@ EXPORTERS = (
         suffixes=(".folded", ".folded.gz"),
         open=lazy("fxframework.exporters.folded:open_export"),
         options=(
-            Option(
-                name="weight",
-                type=str,
-                default="ns",
-                help="what the numbers are: ns, count (calls), or ticks (the capture's own units)",
-            ),
+            WEIGHT,
             Option(
                 name="thread",
                 type=bool,
                 default=True,
                 help="begin each stack with its thread; no adds threads up",
+            ),
+            BY,
+            DEPTH,
+        ),
+    ),
+    Exporter(
+        name="flamegraph",
+        title="a flame graph as one SVG, which zooms and searches in a browser",
+        accepts=CALLS,
+        suffixes=(".svg", ".svg.gz"),
+        open=lazy("fxframework.exporters.flamegraph.export:open_export"),
+        options=(
+            WEIGHT,
+            Option(
+                name="thread",
+                type=bool,
+                default=True,
+                help="begin with a frame for each thread; no adds threads up",
             ),
             BY,
             DEPTH,

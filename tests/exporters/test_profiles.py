@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import functools
+import itertools
 import json
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree as ET
 
 import pytest
 import toy
@@ -16,12 +18,15 @@ from hypothesis import given
 import fxframework as fxf
 from fxframework.errors import UsageError, WriteRefusedError
 from fxframework.exporters import plugin
+from fxframework.exporters.flamegraph import export as flamegraph
 from fxframework.io.sink import Sink
 from fxframework.model.capture import Capture
 from fxframework.registry import Exporter, parse_options
 from fxframework.testing import ExporterContract, Sample
 
 ROOT = Path(__file__).resolve().parents[2]
+CONFORMANCE = ROOT / "tests" / "conformance"
+SVG = "{http://www.w3.org/2000/svg}"
 LOOP = [
     Call("f;x", 0, 100),
     Call("g", 10, 50, parent=0, depth=1),
@@ -134,6 +139,19 @@ def check_speedscope(output: bytes) -> Any:
     return document
 
 
+def frames_of(output: bytes) -> list[tuple[int, float, float, str]]:
+    """The frames of a flame graph: level, left edge, width, and title."""
+    root = ET.fromstring(output)
+    assert root.tag == f"{SVG}svg"
+    found = []
+    for group in root.iter(f"{SVG}g"):
+        title, rect, text = group
+        assert (title.tag, rect.tag, text.tag) == (f"{SVG}title", f"{SVG}rect", f"{SVG}text")
+        x, y, width = (float(rect.get(name, "")) for name in ("x", "y", "width"))
+        found.append((round((y - flamegraph.TOP) / flamegraph.ROW), x, width, title.text or ""))
+    return found
+
+
 # --- Contracts ---------------------------------------------------------------------------------
 
 ROWS = toy.toy(toy.span("one", 1, 7), toy.span("two", 2, 5), toy.mark("m", 3), toy.span("o", 9, -1))
@@ -175,6 +193,13 @@ class TestPprofContract(_OfToys):
         # Calls that never ended have no time, and are no samples.
         ended = (capture.table("slices").array("dur") >= 0).any()
         assert bool(stacks(output)) == bool(ended)
+
+
+class TestFlamegraphContract(_OfToys):
+    name = "flamegraph"
+
+    def check_output(self, output: bytes, capture: Capture) -> None:
+        assert frames_of(output)
 
 
 class TestDotContract(_OfToys):
@@ -231,7 +256,7 @@ def test_deep_stacks_are_cut_and_told() -> None:
     assert dropped == {"stacks that are too deep, added to those above": 7}
 
 
-@pytest.mark.parametrize("name", ["folded", "speedscope", "pprof", "dot"])
+@pytest.mark.parametrize("name", ["folded", "speedscope", "pprof", "dot", "flamegraph"])
 def test_a_capture_without_calls_is_refused(name: str) -> None:
     with pytest.raises(WriteRefusedError):
         export(name, Given([]))
@@ -325,3 +350,87 @@ def test_a_fuchsia_trace_becomes_every_profile() -> None:
         assert sum(values[0] for values in samples.values()) == rows
         assert dropped["rows of args"] == len(capture.table("args"))
         assert b'[label="{_start|2}"' in export("dot", capture)[0]
+
+
+# --- Flame graphs --------------------------------------------------------------------------------
+
+
+def test_a_frame_is_as_wide_as_it_took_with_what_it_called() -> None:
+    output, _ = export("flamegraph", Given(LOOP))
+    total = 112 + 4
+    wanted = {
+        (0, 0, 112, "main (100) (112 ns, 96.55%)"), (0, 112, 4, "thread_101 (4 ns, 3.45%)"),
+        (1, 0, 107, "f;x (107 ns, 92.24%)"), (1, 107, 5, "g (5 ns, 4.31%)"),
+        (1, 112, 4, "h (4 ns, 3.45%)"), (2, 0, 50, "g (50 ns, 43.10%)"),
+        (2, 107, 5, "f;x (5 ns, 4.31%)"), (3, 0, 30, "f;x (30 ns, 25.86%)"),
+    }  # fmt: skip
+    found = {
+        (level, round(x * total / 1200), round(width * total / 1200), title)
+        for level, x, width, title in frames_of(output)
+    }
+    assert found == wanted
+    counted, _ = export("flamegraph", Given(LOOP), weight="count", thread=False)
+    assert "all threads (6 calls, 100.00%)" in {title for *_, title in frames_of(counted)}
+    with pytest.raises(UsageError, match="did you mean 'ticks'"):
+        export("flamegraph", Given(LOOP), weight="tick")
+
+
+@given(calls=nested_calls())
+def test_frames_lie_within_those_above_them_and_beside_each_other(calls: list[Call]) -> None:
+    if not calls:
+        return
+    output, _ = export("flamegraph", Given(calls))
+    levels: dict[int, list[tuple[float, float]]] = {}
+    for level, x, width, _ in frames_of(output):
+        levels.setdefault(level, []).append((x, x + width))
+    for level, places in levels.items():
+        places.sort()
+        for (_, end), (start, _) in itertools.pairwise(places):
+            assert start >= end - 0.03
+        for start, end in places if level else ():
+            assert any(a - 0.03 <= start and end <= b + 0.03 for a, b in levels[level - 1])
+
+
+def test_narrow_frames_are_drawn_together_and_counted() -> None:
+    calls = [Call("root", 0, 1_000_000)]
+    calls += [Call(f"f{at}", at * 50, 50, parent=0, depth=1) for at in range(19_000)]
+    calls.append(Call("wide", 950_000, 50_000, parent=0, depth=1))
+    output, dropped = export("flamegraph", Given(calls))
+    assert [title for *_, title in frames_of(output)] == [
+        "main (100) (1,000,000 ns, 100.00%)", "root (1,000,000 ns, 100.00%)",
+        "wide (50,000 ns, 5.00%)", "(19,000 narrow frames) (950,000 ns, 95.00%)",
+    ]  # fmt: skip
+    assert dropped == {"frames narrower than 0.1 px, which are drawn together": 19_000}
+    assert b"19,000 more, narrower than 0.1 px" in output
+    assert len(output) < 10_000
+
+
+HOSTILE = [
+    "</title><script>alert(1)</script>", "]]>", "&amp;<!--", '"\'onload="x', "\x1b[31m\x00\x85",
+    "\u202eevil", "\ufffe", "", "x" * 5000,
+]  # fmt: skip
+
+
+def test_hostile_names_are_text() -> None:
+    calls = [Call(name, at * 10, 10) for at, name in enumerate(HOSTILE)]
+    output, _ = export("flamegraph", Given(calls))
+    titles = [title.rpartition(" (")[0] for level, *_, title in frames_of(output) if level]
+    wanted = [name if name.isprintable() else None for name in HOSTILE if name]
+    assert {name for name in wanted if name} < set(titles)
+    assert "(no name)" in titles
+    assert not set("".join(titles)) & set("\x1b\x00\x85\u202e\ufffe")
+    root = ET.fromstring(output)
+    assert len(list(root.iter(f"{SVG}script"))) == 1
+
+
+def test_captures_of_any_formats_share_a_picture_and_a_profile(tmp_path: Path) -> None:
+    trace = CONFORMANCE / "trace" / "files" / "magic_trace_sample.fxt"
+    xray = next((CONFORMANCE / "xray").glob("fdr5-single*.xray"))
+    for inputs in ([trace], [xray], [trace, xray]):
+        out = tmp_path / f"{len(list(tmp_path.iterdir()))}.speedscope.json"
+        fxf.convert(inputs, out)
+        document = check_speedscope(out.read_bytes())
+        assert len(document["profiles"]) >= len(inputs)
+        picture = out.with_suffix(".svg")
+        fxf.convert(inputs, picture)
+        assert len(frames_of(picture.read_bytes())) > len(inputs)

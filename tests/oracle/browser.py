@@ -93,6 +93,11 @@ class Browser:
                 raise TimeoutError(f"{script}: {self.evaluate('document.body.innerText')}")
             time.sleep(0.1)
 
+    def open(self, url: str) -> None:
+        """Go to a page; what others have said is forgotten."""
+        self._said.clear()
+        self.call("Page.navigate", url=url)
+
     def errors(self) -> list[str]:
         """Errors and exceptions that the page has written to its console, with their places."""
         found = []

