@@ -79,7 +79,8 @@ def _tell(session: Session, entry: Entry) -> None:
                 code=entry.error.code,
                 path=entry.file,
                 remedy=entry.error.remedy,
-            )
+            ),
+            stops=False,
         )
     elif entry.outcome == LOSSES:
         codes = ", ".join(f"{code} ×{count:,}" for code, count in entry.findings.items())

@@ -152,15 +152,18 @@ class Screen:
             head = self._painted(f"warning[{code}]", fg="yellow", bold=True)
             self.say(f"{head}: {printable(text)}")
 
-    def error(self, error: FxError) -> None:
-        """Print what stopped a command: what, where, what to do."""
+    def error(self, error: FxError, *, stops: bool = True) -> None:
+        """Print what stopped a command: what, where, what to do.
+
+        Where it ``stops`` one of many inputs only, what a command does then is left out.
+        """
         # With --strict the code is that of the finding, but what we do is to stop.
         rule = FRAMEWORK_RULES.get("FXF0004" if isinstance(error, StrictError) else error.code)
         head = self._painted(f"error[{error.code}]", fg="red", bold=True)
         lines = [f"{head}: {printable(error.message)}"]
         if error.path is not None:
             lines.append(f"  --> {place(error.path, error.offset, error.record)}")
-        if rule is not None:
+        if rule is not None and stops:
             lines.append(f"  = {rule.ours}")
         if error.remedy:
             lines.append(f"  = {printable(error.remedy)}")

@@ -97,6 +97,7 @@ def test_the_pool_gives_the_same_bytes_and_the_command_names_what_failed(
     for path in spoiled:
         assert done.stderr.count(path.as_posix()) == 1
     assert f"{COUNT} captures" in done.stderr
+    assert "stops" not in done.stderr
     again = run_cli("batch", str(folder), "--out", str(out))
     assert (again.exit_code, "--resume" in again.stderr) == (1, True)
 
