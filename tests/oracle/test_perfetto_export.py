@@ -10,6 +10,8 @@ from typing import Any
 from hypothesis import HealthCheck, Phase, given, settings
 
 import fxframework as fxf
+from fx_log import LogWriter
+from fx_trace.write.archive import Archive
 from fxframework.exporters.perfetto.export import open_export
 from fxframework.io.sink import Sink
 from fxframework.model.schema import ARG_TYPES
@@ -158,3 +160,29 @@ def test_the_checkout_is_one_timeline(perfetto: Perfetto, tmp_path: Path) -> Non
     counters = {row["name"] for row in trace.query("select distinct name from counter_track")}
     assert {"orders:done:0", "connections:free:0", "root/orders:paid"} <= counters
     assert trace.query("select count(distinct cpu) as n from sched where utid != 0")[0]["n"] == 3
+
+
+def test_a_thread_that_only_runs_is_that_of_the_process_that_another_capture_names(
+    perfetto: Perfetto, tmp_path: Path
+) -> None:
+    trace, log = tmp_path / "a.fxt", tmp_path / "a.fxlog"
+    with Archive(trace) as archive:
+        app = archive.provider(1, "app", ticks_per_second=1_000_000_000)
+        app.context_switch(cpu=0, outgoing_tid=0, incoming_tid=101, ticks=1000)
+        app.context_switch(cpu=0, outgoing_tid=101, incoming_tid=102, ticks=2000)
+        app.context_switch(cpu=0, outgoing_tid=102, incoming_tid=103, ticks=3000)
+    with LogWriter(log) as logs:
+        logs.write("info", "here", time=1500, pid=100, tid=101)
+        logs.write("info", "there", time=2500, pid=200, tid=102)
+    for inputs in ([trace, log], [log, trace]):
+        loaded = perfetto(exported(*inputs))
+        ran = loaded.query(
+            "select tid, pid from sched join thread using (utid) left join process using (upid) "
+            "where tid order by ts"
+        )
+        assert [tuple(row.values()) for row in ran] == [(101, 100), (102, 200), (103, None)]
+        wrote = loaded.query(
+            "select tid, msg from android_logs join thread using (utid) order by 1"
+        )
+        assert [tuple(row.values()) for row in wrote] == [(101, "here"), (102, "there")]
+        assert loaded.query(BAD) == []

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -228,13 +228,27 @@ class _CaptureWriter:
         self._process_uuid = np.zeros(size + 1, np.int64)
         self._tid = np.zeros(size + 1, np.int64)
         self._comm = [b""] * (size + 1)
-        for id, pid, tid, name in rows:
+        tracked = self._tracked(size, rows)
+        # Those of known processes come first, so that others of their ids are found to be they.
+        for id, pid, tid, name in sorted(rows, key=lambda row: not row[1]):
             process = self._pid(pid)
-            small = self.tracks.thread(process, tid, name or "") if tid else 0
+            own = process > 0 or bool(tracked[id])
+            small = self.tracks.thread(process, tid, name or "", tracked=own) if tid else 0
             self._tid[id] = small
             self._uuid[id] = self.tracks.uuid("thread", small) if small else 0
             self._process_uuid[id] = self.tracks.uuid("process", process) if process else 0
             self._comm[id] = (name or "").encode("utf-8", "replace")[:LONGEST_COMM]
+
+    def _tracked(self, size: int, rows: Iterable[tuple[int, int, int, str | None]]) -> I64:
+        """By id of a thread: how many rows are on its track, where a process is not known."""
+        counts = np.zeros(size, np.int64)
+        if all(pid for _, pid, *_ in rows):
+            return counts
+        for name in ("slices", "instants", "counters"):
+            if name in self.capture.schemas:
+                threads = self.capture.table(name).array("thread")
+                counts += np.bincount(threads[threads >= 0], minlength=size)
+        return counts
 
     def _pid(self, pid: int) -> int:
         small = self._pids.get(pid, 0)

@@ -32,6 +32,10 @@ class Tracks:
         self._names: dict[int, str] = {}
         self._pids: dict[Process, int] = {}
         self._tids: dict[tuple[int, int], int] = {}
+        self._owned: dict[int, int] = {}
+        """Small ids of threads of known processes, by their own ids."""
+        self._loose: dict[int, int] = {}
+        """Small ids of threads of unknown processes that are not described, by their own ids."""
         self._next_id = IDS - 1
         self.renumbered: dict[int, int] = {}
         """Ids of the captures that did not fit, with those that stand for them."""
@@ -50,12 +54,28 @@ class Tracks:
             self._names.setdefault(pid, name)
         return small
 
-    def thread(self, process: int, tid: int, name: str) -> int:
-        """The small id of a thread of a process (a small id); it is described when it is new."""
+    def thread(self, process: int, tid: int, name: str, *, tracked: bool = True) -> int:
+        """The small id of a thread of a process (a small id); it is described when it is new.
+
+        A thread of process 0, which is not known, is that of the same id whose process is. It is
+        described only where it is ``tracked``: as long as it only runs on CPUs, another capture
+        may still say whose it is.
+        """
         small = self._tids.get((process, tid))
+        if small is None and not process:
+            small = self._owned.get(tid)
+            if small is None and not tracked:
+                small = self._loose[tid] = self._loose.get(tid) or self._number(tid, (0, ""))
         if small is None:
             owner = self._owners[process]
-            small = self._tids[process, tid] = self._number(tid, owner)
+            small = self._loose.pop(tid, 0)
+            if small:
+                self._owners[small] = owner
+            else:
+                small = self._number(tid, owner)
+            self._tids[process, tid] = small
+            if process:
+                self._owned.setdefault(tid, small)
             content = integer(UUID, self.uuid("thread", small))
             inner = integer(1, process) + integer(2, small) + (string(5, name) if name else b"")
             content += integer(PARENT, self.uuid("process", process)) + message(THREAD, inner)
