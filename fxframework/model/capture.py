@@ -293,21 +293,24 @@ class Capture(abc.ABC):
     def summary(self) -> Summary:
         """Counts and times, from one pass over the whole capture.
 
-        This one counts the records, and takes the times from the tables that have a ``ts``.
+        This one counts the records and rows, and takes the times from the tables with a ``ts``.
         """
         kinds: Counter[str] = Counter(kind_of(record) for record in self.checked_records())
-        times = [
-            batch.array("ts")
-            for name in self.schemas
-            for batch in self.batches(name)
-            if "ts" in batch and len(batch)
-        ]
+        rows = dict.fromkeys(self.schemas, 0)
+        times: list[int] = []
+        for name in self.schemas:
+            for batch in self.batches(name):
+                rows[name] += len(batch)
+                if "ts" in batch and len(batch):
+                    ts = batch.array("ts")
+                    times += (int(ts.min()), int(ts.max()))
         return Summary(
             records=kinds.total(),
             kinds=kinds,
-            start_ns=min((int(ts.min()) for ts in times), default=None),
-            end_ns=max((int(ts.max()) for ts in times), default=None),
+            start_ns=min(times, default=None),
+            end_ns=max(times, default=None),
             facts={},
+            rows=rows,
         )
 
     def scan(self) -> None:

@@ -93,6 +93,17 @@ def test_records_that_do_not_say_their_time_cannot_be_chosen(
         capture.between(0, 1).records()
 
 
+def test_the_summary_of_any_capture_counts_rows_and_takes_times(capture: Capture) -> None:
+    """What a reader has that gives none of its own."""
+    summary = Capture.summary(capture)
+    assert summary.rows == {name: len(capture.table(name)) for name in capture.schemas}
+    assert summary.rows == capture.row_counts()
+    times = [capture.table(name).array("ts") for name in capture.schemas
+             if "ts" in capture.table(name) and len(capture.table(name))]  # fmt: skip
+    assert summary.start_ns == min(int(ts.min()) for ts in times)
+    assert summary.end_ns == max(int(ts.max()) for ts in times)
+
+
 def test_the_summary_is_that_of_the_stretch(capture: Capture) -> None:
     summary = capture.between(100, 300).summary()
     assert (summary.start_ns, summary.end_ns) == (100, 300)
