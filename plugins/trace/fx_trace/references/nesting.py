@@ -21,10 +21,12 @@ Slice = list[int]
 class Track:
     """The open slices of one thread, or of asynchronous operations that share a row."""
 
-    __slots__ = ("open", "truncated")
+    __slots__ = ("ended", "open", "truncated")
 
     def __init__(self) -> None:
         self.open: list[Slice] = []
+        self.ended = 0
+        """How many of them have a length."""
         self.truncated = 0
         """Slices with a length that were passed while one inside them was open."""
 
@@ -33,6 +35,8 @@ class Track:
 
         False where that partly overlaps a slice, which costs it its place.
         """
+        if not self.ended:
+            return True
         slices = self.open
         inner_is_open = False
         for at in range(len(slices) - 1, -1, -1):
@@ -44,11 +48,13 @@ class Track:
             if inner_is_open:
                 if ts > ends:
                     self.truncated += 1
+                    self.ended -= sum(one[1] != OPEN for one in slices[at:])
                     del slices[at:]
                     inner_is_open = False
                 continue
             if ends < ts or (ends == ts and (lasts or length)):
-                slices.pop()  # the last one, which need not be this one
+                last = slices.pop()  # which need not be this one
+                self.ended -= last[1] != OPEN
             elif length != OPEN and ts < ends < ts + length:
                 return False
         return True
@@ -61,6 +67,7 @@ class Track:
         if len(slices) >= MAX_DEPTH:
             return "too-deep"
         slices.append([ts, length, key])
+        self.ended += length != OPEN
         return None
 
     def end(self, ts: int, key: int | None) -> bool:
@@ -75,6 +82,8 @@ class Track:
                 one[1] = ts - one[0]
                 if at == len(slices) - 1:
                     slices.pop()
+                else:
+                    self.ended += 1
                 return True
         return False
 
