@@ -17,7 +17,7 @@ from fxframework.io.sink import Sink
 from fxframework.model.schema import ARG_TYPES
 from fxframework.testing.cli import run_cli
 
-from . import compare
+from . import compare, fxt
 from .captures import captures
 from .perfetto import Perfetto
 
@@ -111,6 +111,16 @@ def test_the_magic_trace_is_the_same(perfetto: Perfetto) -> None:
 @given(captures())
 def test_generated_captures_are_the_same(perfetto: Perfetto, trace: bytes) -> None:
     same(perfetto, trace)
+
+
+def test_switches_on_far_cpus_do_not_cost_the_file(perfetto: Perfetto) -> None:
+    """Perfetto refuses all of a trace with one of them, as a damaged record may be."""
+    switches = [fxt.context_switch(7 + n, cpu, 99, 12, 1) for n, cpu in enumerate((1023, 1024, 9))]
+    wakeup = fxt.wakeup(20, 65535, 12)
+    trace = perfetto(exported(fxt.MAGIC + b"".join(switches) + wakeup, format="trace"))
+    assert trace.query(BAD) == []
+    cpus = trace.query("select distinct cpu from sched where utid != 0 order by cpu")
+    assert [row["cpu"] for row in cpus] == [9, 1023]
 
 
 # --- One system in four captures -----------------------------------------------------------------

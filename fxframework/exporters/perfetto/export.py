@@ -79,6 +79,9 @@ LONGEST_COMM = 32
 MOST_LATE = 64
 """Levels of slices that begin together and are looked at, innermost first in the file."""
 BEFORE_ZERO = "rows before time 0"
+MAX_CPUS = 1024
+"""Perfetto refuses a trace with a switch or wakeup on another CPU."""
+FAR_CPUS = f"switches and wakeups on CPUs from {MAX_CPUS} on"
 CUT_SHORT = "lengths of slices that overlap more than 32 others"
 WITHOUT_SLICE = "flows outside of slices, or without a beginning"
 NOT_NUMBERS = "properties that are not numbers"
@@ -481,6 +484,11 @@ class _CaptureWriter:
     # --- Switches and logs -----------------------------------------------------------------------
 
     def _sched(self, table: Table, rows: I64) -> None:
+        near = rows[table.array("cpu")[rows] < MAX_CPUS]
+        self._dropped[FAR_CPUS] += rows.size - near.size
+        if not near.size:
+            return
+        rows = near
         order = rows[np.lexsort((table.array("ts")[rows], table.array("cpu")[rows]))]
         cpus, times = table.array("cpu")[order], table.array("ts")[order]
         wakes = table.array("kind")[order] == _WAKEUP
