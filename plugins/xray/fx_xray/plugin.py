@@ -266,6 +266,7 @@ def fx_readers() -> Iterable[Reader]:
             explain=lazy("fx_xray.read.explain:explain_fdr"),
             references=REFERENCES,
             sample=lazy("fx_xray.sample:sample"),
+            shapes=lazy("fx_xray.shapes:shapes"),
             yardsticks={"llvm-xray fdr-dump": lazy("fx_xray.yardsticks:fdr_dump")},
         ),
         Reader(

@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 from fx_xray.read import calls, log, reader
 from fx_xray.read.decoder import RecordDecoder
 from fx_xray.rules import RULES
+from fx_xray.shapes import shapes
 from fxframework.io.limits import Limits
 from fxframework.io.source import Source
 from fxframework.model.capture import OpenRequest
@@ -210,6 +211,17 @@ def test_they_agree_on_truncation_at_every_byte(name: str) -> None:
     step = 1 if name in ("fdr1-little", "fdr5-little", "basic3-little") else 7
     for end in range(0, len(data) + 1, step):
         check(form, data[:end])
+
+
+@pytest.mark.parametrize("name", shapes())
+def test_they_agree_on_awkward_shapes(name: str) -> None:
+    data = shapes()[name](20_000)
+    check("xray", data)
+    with opened("xray", data) as capture:
+        assert capture.summary().records > 500
+        expected = {"never closed": {"FXX0302"}, "exits alone": {"FXX0301"}}
+        found = set(capture.diagnostics.counts) - {"FXX0601"}
+        assert found == expected.get(name, set())
 
 
 @pytest.mark.parametrize("name", REAL)
