@@ -60,6 +60,9 @@ def test_what_is_written_is_whole_or_not_there(memory: str, suffix: str, tmp_pat
     plain = tmp_path / "plain.jsonl"
     fxf.convert(part, plain)
     fxf.convert(part, uri)
+    local = tmp_path / f"local.jsonl{suffix}"
+    fxf.convert(part, local.as_uri())
+    assert Source.open(local).read(0, 1 << 24) == plain.read_bytes()
     stored = Source.open(fsspec.filesystem("memory").cat_file(f"/box/new/folder/out.jsonl{suffix}"))
     assert stored.read(0, stored.size) == plain.read_bytes()
     with pytest.raises(WriteRefusedError, match="exists already"):
