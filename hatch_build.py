@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import importlib.util
 import os
 import re
 import shlex
 import shutil
+import subprocess
 import sys
 import sysconfig
 import tempfile
@@ -62,7 +64,7 @@ class KernelBuildHook(BuildHookInterface[Any]):
         """What the build needs beside ``build-system.requires``: a compiler where there is none."""
         if os.environ.get("FXF_NATIVE") == "never" or self.target_name != "wheel":
             return []
-        return [] if has_compiler() else ["ziglang>=0.13"]
+        return [] if has_compiler() or not can_have_zig() else ["ziglang>=0.13"]
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
         """Compile, and enter what came of it in ``build_data``."""
@@ -284,6 +286,19 @@ def has_compiler() -> bool:
         return False
     command = os.environ.get("CC") or sysconfig.get_config_var("CC") or "cc"
     return shutil.which(shlex.split(command)[0]) is not None
+
+
+def can_have_zig() -> bool:
+    """Whether pip finds ziglang, or nobody can say: without a network the build does without."""
+
+    def pip(*arguments: str) -> bool:
+        command = [sys.executable, "-I", "-m", "pip", "--retries", "0", "--timeout", "5"]
+        done = subprocess.run([*command, *arguments], check=False, capture_output=True)  # noqa: S603
+        return not done.returncode
+
+    if importlib.util.find_spec("ziglang") or not pip("--version"):
+        return True
+    return pip("index", "versions", "ziglang")
 
 
 @contextlib.contextmanager

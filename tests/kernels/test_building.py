@@ -221,7 +221,21 @@ def test_a_source_that_does_not_compile_gives_a_pure_wheel(project: Path) -> Non
 @pytest.mark.skipif(os.name != "posix", reason="a PATH hides no compiler here")
 def test_without_a_compiler_zig_is_asked_for(project: Path, tmp_path: Path) -> None:
     nothing = hidden(tmp_path)
-    assert "ziglang" in run(project, "requires", **nothing).stdout
+    there, nowhere = tmp_path / "there", tmp_path / "nowhere"
+    nowhere.mkdir()
+    there.mkdir()
+    (there / "ziglang-99.0-py3-none-any.whl").touch()
+    # Where pip finds none, as without a network, the build does without.
+    has_pip = importlib.util.find_spec("pip") is not None
+    has_zig = importlib.util.find_spec("ziglang") is not None
+    for links, asked in ((there, True), (nowhere, has_zig or not has_pip)):
+        settings = {
+            "PIP_NO_INDEX": "1",
+            "PIP_FIND_LINKS": str(links),
+            "PIP_CONFIG_FILE": os.devnull,
+        }
+        result = run(project, "requires", **nothing, **settings)
+        assert ("ziglang" in result.stdout) == asked, links
     if importlib.util.find_spec("ziglang") is None:
         # As where there is no network either.
         tag, folder = unpacked(project, run(project, "build_wheel", **nothing))

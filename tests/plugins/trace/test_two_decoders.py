@@ -215,8 +215,17 @@ def test_agree_at_every_truncation(data: bytes, phase: int) -> None:
         agree(data[:length])
 
 
+TIMES_OUTSIDE = struct.pack(
+    "<18Q",
+    0x16547846040010, 0x100010022, 0x61, 0x100010022, 0x61, 0x1000000010015,
+    *(65, 1, 9_223_372_037, 0), *2 * (0x1000100000044, 0, 0, 0),
+)  # fmt: skip
+"""A rate of one tick a second, and two events whose times do not fit 63 bits."""
+
+
 @hypothesis.settings(max_examples=40, **SLOW)
 @hypothesis.given(damaged(fxt_streams()) | fxt_streams(), st.sampled_from([1, 2, 7, 1000]))
+@hypothesis.example(TIMES_OUTSIDE, 1)
 def test_batches_are_the_table_wherever_they_break(data: bytes, events: int) -> None:
     whole = opened(data)
     streamed = opened(data)

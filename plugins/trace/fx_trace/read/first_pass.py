@@ -72,8 +72,7 @@ class TracePass(FirstPass[Part]):
         self.spans = Spans()
         self.out_of_order: int | None = None
         """Offset of the first event that comes after a later one."""
-        self.outside: list[tuple[int, int]] = []
-        """Offset of the first, and number, of times that do not fit 63 bits."""
+        self._outside: dict[int, tuple[int, int]] = {}
         self._bounds: tuple[int, int] | None = None
         self._max_depth = max_depth
         self._mentions = Mentions()
@@ -183,11 +182,13 @@ class TracePass(FirstPass[Part]):
     def _widen(self, part: Part, *, report: bool = True) -> None:
         """Take the times of a chunk into the range, and report those that do not fit."""
         chunk, times = part.chunk, part.times
-        for ns, offsets in (
-            (times.events, chunk.events.offset),
-            (times.sched(), chunk.sched.offset),
-            (times.logs(), chunk.logs.offset),
-            (times.profiler(), chunk.profiler.offset),
+        for table, (ns, offsets) in enumerate(
+            (
+                (times.events, chunk.events.offset),
+                (times.sched(), chunk.sched.offset),
+                (times.logs(), chunk.logs.offset),
+                (times.profiler(), chunk.profiler.offset),
+            )
         ):
             if not ns.size:
                 continue
@@ -197,7 +198,13 @@ class TracePass(FirstPass[Part]):
             self._bounds = min(low, self._bounds[0]), max(high, self._bounds[1])
             if report and (high == NS_MAX or low == NS_MIN):
                 outside = offsets[(ns == NS_MAX) | (ns == NS_MIN)]
-                self.outside.append((int(outside[0]), int(outside.size)))
+                offset, count = self._outside.get(table, (int(outside[0]), 0))
+                self._outside[table] = offset, count + int(outside.size)
+
+    @property
+    def outside(self) -> list[tuple[int, int]]:
+        """Offset of the first, and number, of times that do not fit 63 bits, of each table."""
+        return [self._outside[table] for table in sorted(self._outside)]
 
     @property
     def range(self) -> tuple[int | None, int | None]:
