@@ -543,6 +543,8 @@ def parts() -> dict[str, Callable[[], str]]:
         )
     for reader in host.readers.values():
         for one in reader.references:
+            if first.setdefault(id(one), reader.format) != reader.format:
+                continue  # the same reference reader, whose table is on the other format's page
             made[f"quirks {reader.format} {one.name}"] = lambda one=one: quirk_table(one)  # type: ignore[misc]
     api = loaded("fxframework_api", DOCS / "api.py")
     for room in api.ROOMS:
