@@ -81,7 +81,8 @@ def test_what_is_no_time_is_a_finding(text: str) -> None:
 
 ARGS = {
     "int": -(1 << 63), "uint": (1 << 64) - 1, "big": 1 << 64, "real": 0.1, "yes": True,
-    "none": None, "text": 'é "\\ \n\0', "list": [1, [], {"a": {"b": "c"}}], "empty": {}, "": 1, "#": "x" * 100,
+    "none": None, "text": 'é "\\ \n\0', "list": [1, [], {"a": {"b": "c"}}], "empty": {}, "": 1,
+    "#": "x" * 100,
 }  # fmt: skip
 
 

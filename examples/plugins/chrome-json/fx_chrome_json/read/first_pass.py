@@ -28,12 +28,12 @@ __all__ = ["ChromePass", "Stage"]
 
 I64 = NDArray[np.int64]
 MATCHED = {
-    "slices": ("offset", "ts", "dur", "thread", "kind", "name", "id"),
+    "slices": ("offset", "ts", "dur", "thread", "kind"),
     "ends": ("offset", "ts", "thread", "kind", "name", "id"),
     "flows": ("offset", "ts", "thread", "next"),
 }
 """Columns that are kept of the whole file to find what belongs to what."""
-SHOWN = 1 << 10
+SHOWN = 1 << 8
 """Bytes of a member of the document that the summary shows."""
 LINES = 1 << 12
 """Lines of ``systemTraceEvents`` that become rows together."""
@@ -77,22 +77,16 @@ class ChromePass(FirstPass[Stage]):
         self.members: dict[str, Any] = {}
         """Small members of the document beside the events, by key."""
         self.interpreter = Interpreter(strings, limits.max_string, self._note)
-        stages = []
+        parts: dict[str, list[Raw]] = {}
+        chunks = []
         for stage in self._read(count=True):
-            kept = (
-                MATCHED if not whole else {name: tuple(raw) for name, raw in stage.tables.items()}
-            )
-            raws = {name: {key: stage.tables[name][key] for key in kept[name]} for name in kept}
-            stages.append((raws, stage.chunks))
-        tables = {
-            name: {
-                key: np.concatenate([raws[name][key] for raws, _ in stages])
-                for key in stages[0][0][name]
-            }
-            for name in (stages[0][0] if stages else ())
-        }
-        chunks = [chunk for _, each in stages for chunk in each]
-        stages.clear()
+            kept = _for_match(stage.tables)
+            if whole:
+                kept |= {name: raw | kept.get(name, {}) for name, raw in stage.tables.items()}
+                chunks += stage.chunks
+            for name, raw in kept.items():
+                parts.setdefault(name, []).append(raw)
+        tables = {name: _joined(raws) for name, raws in parts.items()}
         self._match(tables)
         self._rows["processes"] = len(self.interpreter.people.processes)
         self._rows["threads"] = len(self.interpreter.people.pids)
@@ -189,10 +183,13 @@ class ChromePass(FirstPass[Stage]):
         """Pair begins and ends, nest slices, and find the slices of flows."""
         none = {key: np.zeros(0, np.int64) for key in ("offset", "ts", "dur", "kind", "id")}
         none |= {key: np.zeros(0, np.int32) for key in ("thread", "name", "next")}
-        slices, ends, flows = (tables.get(name, none) for name in ("slices", "ends", "flows"))
+        slices, begins, ends, flows = (
+            tables.pop(name, none) if name == "begins" else tables.get(name, none)
+            for name in ("slices", "begins", "ends", "flows")
+        )
         count = slices["ts"].size
-        groups = self._groups(slices, ends)
-        self.dur: I64 = slices["dur"].copy()
+        groups = self._groups(slices, begins, ends)
+        self.dur: I64 = slices["dur"]
         """Length of each slice, -1 where it has no end."""
         self.begins: I64 = np.full(ends["ts"].size, -1, np.int64)
         """The slice that each end closes, -1 for none."""
@@ -202,13 +199,11 @@ class ChromePass(FirstPass[Stage]):
             offsets = np.concatenate((slices["offset"][begun], ends["offset"]))
             order = np.argsort(offsets)
             number = np.concatenate((begun, np.arange(self.begins.size) + count))[order]
-            both = {
-                key: np.concatenate((slices[key][begun], ends[key]))[order]
-                for key in ("ts", "name")
-            }
-            partner = pair(groups[number], both["ts"], number < count, both["name"])
+            ts = np.concatenate((slices["ts"][begun], ends["ts"]))[order]
+            names = np.concatenate((begins["name"], ends["name"]))[order]
+            partner = pair(groups[number], ts, number < count, names)
             closed = np.flatnonzero((number < count) & (partner >= 0))
-            length = both["ts"][partner[closed]] - both["ts"][closed]
+            length = ts[partner[closed]] - ts[closed]
             self.dur[number[closed]] = np.maximum(length, 0)
             last[begun] = NS_MAX
             last[number[closed]] = ends["offset"][number[partner[closed]] - count]
@@ -218,10 +213,10 @@ class ChromePass(FirstPass[Stage]):
         """Offsets of begins without an end."""
         self.lone_offsets: I64 = ends["offset"][self.begins < 0]
         """Offsets of ends without a begin."""
-        until = np.where(self.dur < 0, NS_MAX, slices["ts"] + np.maximum(self.dur, 0))
-        until[(self.dur < 0) & (slices["kind"] == COMPLETE)] = slices["ts"][
-            (self.dur < 0) & (slices["kind"] == COMPLETE)
-        ]
+        until = slices["ts"] + self.dur
+        open_ones = np.flatnonzero(self.dur < 0)
+        complete = slices["kind"][open_ones] == COMPLETE  # without a valid length
+        until[open_ones] = np.where(complete, slices["ts"][open_ones], NS_MAX)
         threads = flows["thread"].astype(np.int64)
         begin, end, points = slices["ts"], until, flows["ts"]
         if begun.size:
@@ -236,13 +231,15 @@ class ChromePass(FirstPass[Stage]):
             np.minimum(self.depth, self._limits.max_depth, out=self.depth)
 
     @staticmethod
-    def _groups(slices: Raw, ends: Raw) -> I64:
+    def _groups(slices: Raw, begins: Raw, ends: Raw) -> NDArray[np.int32]:
         """What nests together: slices of a thread, or asynchronous ones of an id."""
-        groups = np.concatenate((slices["thread"], ends["thread"])).astype(np.int64)
+        groups = np.concatenate((slices["thread"], ends["thread"]))
         kinds = np.concatenate((slices["kind"], ends["kind"]))
         chosen = np.flatnonzero(kinds == ASYNC)
         if chosen.size:
-            ids = np.concatenate((slices["id"], ends["id"]))[chosen]
+            of_begins = slices["kind"][slices["kind"] != COMPLETE] == ASYNC
+            of_ends = ends["kind"] == ASYNC
+            ids = np.concatenate((begins["id"][of_begins], ends["id"][of_ends]))
             groups[chosen] = -1 - np.unique(ids, return_inverse=True)[1].reshape(-1)
         return groups
 
@@ -267,6 +264,19 @@ class ChromePass(FirstPass[Stage]):
     def range(self) -> tuple[int | None, int | None]:
         """The first and the last time."""
         return self._times or (None, None)
+
+
+def _for_match(tables: dict[str, Raw]) -> dict[str, Raw]:
+    """The columns of a stage that are kept of the whole file."""
+    kept = {name: {key: tables[name][key] for key in keys} for name, keys in MATCHED.items()}
+    begun = np.flatnonzero(tables["slices"]["kind"] != COMPLETE)
+    kept["begins"] = {key: tables["slices"][key][begun] for key in ("name", "id")}
+    return kept
+
+
+def _joined(raws: list[Raw]) -> Raw:
+    """Columns one behind another; the parts of each are released once it is made."""
+    return {key: np.concatenate([raw.pop(key) for raw in raws]) for key in list(raws[0])}
 
 
 def _ignore(code: str, detail: str, offset: int) -> None:

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 __all__ = ["enclose", "next_slices", "pair", "ranks"]
 
 I32 = NDArray[np.int32]
+Groups = NDArray[np.int32] | NDArray[np.int64]
 I64 = NDArray[np.int64]
 BLOCK = 1 << 16
 """Rows that are made Python numbers together."""
@@ -20,7 +21,7 @@ MANY, DEEP = 256, 256
 """Slices of a group that are matched at once, and how deep they may be nested for that."""
 
 
-def pair(group: I64, ts: I64, begins: NDArray[np.bool_], name: I32) -> I64:
+def pair(group: Groups, ts: I64, begins: NDArray[np.bool_], name: I32) -> I64:
     """Pair the ends of each group with its begins, in order of time.
 
     All have the shape (n,), in file order. An end with a name (not -1) closes the innermost open
@@ -86,19 +87,19 @@ def ranks(
 
 
 def enclose(
-    group: I64, start: I64, end: I64, point_group: I64, point_ts: I64
-) -> tuple[I32, I64, I64]:
+    group: Groups, start: I64, end: I64, point_group: I64, point_ts: I64
+) -> tuple[I32, I32, I64]:
     """How deep slices are nested, what encloses each of them, and what encloses each point.
 
     Slices have the shape (n,), points (m,). Gives depths, int32 of shape (n,), the index of the
-    enclosing slice, int64 of shape (n,), and of that of each point, of shape (m,); -1 for none.
+    enclosing slice, int32 of shape (n,), and of that of each point, of shape (m,); -1 for none.
     Where slices overlap and neither encloses the other, the earlier one encloses nothing more.
     """
     count = group.size
     depth = np.zeros(count, np.int32)
-    parent = np.full(count, -1, np.int64)
+    parent = np.full(count, -1, np.int32)
     point = np.full(point_group.size, -1, np.int64)
-    order = np.lexsort((np.arange(count), ~end, start, group))
+    order = np.lexsort((~end, start, group))
     point_order = np.lexsort((point_ts, point_group))
     of_points = point_group[point_order]
     cuts = np.flatnonzero(np.diff(group[order])) + 1
@@ -114,32 +115,38 @@ def enclose(
             found = _enclose_at_once(start[mine], end[mine], point_ts[points])
             if found is not None:
                 depth[mine] = found[0]
-                parent[mine] = np.where(found[1] < 0, -1, mine[found[1]])
+                for at in range(0, mine.size, BLOCK):
+                    above = found[1][at : at + BLOCK]
+                    parent[mine[at : at + BLOCK]] = np.where(above < 0, -1, mine[above])
                 point[points] = np.where(found[2] < 0, -1, mine[found[2]])
                 continue
         slow.append(mine)
         slow_points.append(points)
     if slow:
         rows, points = np.concatenate(slow), np.concatenate(slow_points)
-        deep, above, around = _enclose_each(
+        deep, outer, around = _enclose_each(
             group[rows], start[rows], end[rows], point_group[points], point_ts[points]
         )
         depth[rows] = deep
-        parent[rows] = np.where(above < 0, -1, rows[above])
+        parent[rows] = np.where(outer < 0, -1, rows[outer])
         point[points] = np.where(around < 0, -1, rows[around])
     return depth, parent, point
 
 
-def _enclose_at_once(start: I64, end: I64, point_ts: I64) -> tuple[I32, I64, I64] | None:
+def _enclose_at_once(start: I64, end: I64, point_ts: I64) -> tuple[I32, I32, I64] | None:
     """``enclose`` of one group, in its order; None where slices overlap or are deeply nested."""
-    count = start.size
     lasting = end > start  # others enclose nothing
-    depth: I64 = np.cumsum(lasting, dtype=np.int64) - lasting
-    depth -= np.searchsorted(np.sort(end[lasting]), start, side="right")
+    depth = np.cumsum(lasting, dtype=np.int32)
+    depth -= lasting
+    ends = end[lasting]
+    ends.sort()
+    for first in range(0, start.size, BLOCK):
+        stretch = slice(first, first + BLOCK)
+        depth[stretch] -= np.searchsorted(ends, start[stretch], side="right").astype(np.int32)
     deepest = int(depth.max())
     if int(depth.min()) < 0 or deepest > DEEP:
         return None
-    parent = np.full(count, -1, np.int64)
+    parent = np.full(start.size, -1, np.int32)
     above = np.flatnonzero((depth == 0) & lasting)
     for level in range(1, deepest + 1):
         here = depth == level
@@ -148,20 +155,21 @@ def _enclose_at_once(start: I64, end: I64, point_ts: I64) -> tuple[I32, I64, I64
         if place.size and int(place.min()) < 0:
             return None
         parent[rows] = above[place]
-        above = np.flatnonzero(here & lasting)
-    nested = np.flatnonzero(parent >= 0)
-    if bool((end[nested] > end[parent[nested]]).any()):
-        return None
+        above = rows[lasting[rows]]
+    for first in range(0, start.size, BLOCK):
+        enclosing = parent[first : first + BLOCK]
+        if bool(((enclosing >= 0) & (end[first : first + BLOCK] > end[enclosing])).any()):
+            return None
     around = np.searchsorted(start, point_ts, side="right") - 1
     while True:
         late = np.flatnonzero((around >= 0) & (end[around] < point_ts))
         if not late.size:
-            return depth.astype(np.int32), parent, around
+            return depth, parent, around
         around[late] = parent[around[late]]
 
 
 def _enclose_each(
-    group: I64, start: I64, end: I64, point_group: I64, point_ts: I64
+    group: Groups, start: I64, end: I64, point_group: I64, point_ts: I64
 ) -> tuple[I32, I64, I64]:
     """``enclose``, slice by slice, of any groups."""
     count, points = group.size, point_group.size
@@ -199,7 +207,7 @@ def _enclose_each(
     return depth[:count], parent[:count], parent[count:]
 
 
-def next_slices(group: I64, start: I64, end: I64, point_group: I64, point_ts: I64) -> I64:
+def next_slices(group: Groups, start: I64, end: I64, point_group: I64, point_ts: I64) -> I64:
     """The index of the slice that begins next in the group of each point; -1 for none."""
     count, points = group.size, point_group.size
     groups = np.concatenate((group, point_group))

@@ -117,7 +117,7 @@ class ChromeCapture(ScannedCapture[ChromePass, Stage]):
             columns |= {
                 "dur": passed.dur[mine],
                 "depth": passed.depth[mine],
-                "parent": passed.parent[mine],
+                "parent": passed.parent[mine].astype(np.int64),
             }
         elif name == "flows":
             del columns["next"]
