@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 
 from fxframework.testing import ReaderContract, Sample
 
@@ -26,8 +26,10 @@ class TestReader(ReaderContract):
     def samples(self) -> Iterable[Sample]:
         return _samples()
 
-    def foreign(self) -> dict[str, bytes]:
-        return {name: data for name, data in super().foreign().items() if name != "json"} | {
+    def foreign(self) -> Mapping[str, bytes]:
+        return {
+            **super().foreign(),
             "speedscope": b'{"$schema":"https://www.speedscope.app/file-format-schema.json"}',
-            "log lines": b'[{"message":"ph","level":"info","ts":1}]',
+            "logs": b'[{"message":"ph","level":"info","ts":1}]',
+            "records": b'{"format":"trace","version":1}\n{"record":"event","ph":"X"}\n',
         }
