@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import attrs
@@ -13,6 +13,9 @@ from fxframework.cli.text import aligned
 from fxframework.io.pending import scratch_folder
 
 __all__ = ["Growth", "bench_growth", "fitted_exponent", "show_growth"]
+
+PATIENCE = 10.0
+"""Seconds that a stage may be expected to take of a size; larger sizes are left out."""
 
 
 @attrs.frozen
@@ -43,24 +46,39 @@ def bench_growth(session: Session, *, sizes: Sequence[int], runs: int) -> list[G
             for format, path in samples_of(session, folder, size):
                 nbytes = Path(path).stat().st_size
                 for stage in READING:
+                    before = taken.setdefault((format, stage), {})
+                    if _expected(before, nbytes) > PATIENCE:
+                        continue
                     with session.screen.working(f"measuring {format}, {size} MB, {stage}"):
-                        seconds = read_stage(session.host, path, format, stage, runs)
-                    taken.setdefault((format, stage), {})[nbytes] = seconds
+                        before[nbytes] = read_stage(session.host, path, format, stage, runs)
                 Path(path).unlink()
     return [
         Growth(format, stage, tuple(by_size), tuple(by_size.values()),
                fitted_exponent(list(by_size), list(by_size.values())))
-        for (format, stage), by_size in taken.items()
+        for (format, stage), by_size in taken.items() if len(by_size) > 1
     ]  # fmt: skip
+
+
+def _expected(before: Mapping[int, float], nbytes: int) -> float:
+    """Seconds that a size should take, by the largest one so far."""
+    return max((nbytes / size * seconds for size, seconds in before.items()), default=0.0)
 
 
 def show_growth(session: Session, figures: list[Growth]) -> None:
     """Print the figures as a table."""
-    longest = max(figures, key=lambda one: len(one.sizes), default=None)
-    sizes = () if longest is None else longest.sizes
-    rows = [("FORMAT", "STAGE", *(f"{size / 1e6:,.0f} MB" for size in sizes), "EXPONENT")]
+    count = max((len(one.sizes) for one in figures), default=0)
+    rows = [("FORMAT", "STAGE", *("SIZE, TIME" for _ in range(count)), "EXPONENT")]
     rows += [
-        (one.format, one.stage, *(f"{each:,.3f} s" for each in one.seconds), f"{one.exponent:.2f}")
+        (
+            one.format,
+            one.stage,
+            *(
+                f"{size / 1e6:,.1f} MB, {seconds:,.3f} s"
+                for size, seconds in zip(one.sizes, one.seconds, strict=True)
+            ),
+            *[""] * (count - len(one.sizes)),
+            f"{one.exponent:.2f}",
+        )
         for one in figures
     ]
     right = [False, False, *[True] * (len(rows[0]) - 2)]

@@ -98,10 +98,12 @@ def _paths(name: str, out: str) -> Iterator[str]:
     elif path.exists() or not glob.has_magic(name):
         yield path.as_posix()
     else:
+        dataset = _dataset(out)
         matches = [
             each
             for match in glob.iglob(name, recursive=True)  # noqa: PTH207 (the name may be absolute)
             for each in (_below(Path(match), out) if Path(match).is_dir() else [match])
+            if dataset is None or not Path(each).resolve().is_relative_to(dataset)
         ]
         if not matches:
             raise UsageError(
@@ -110,9 +112,14 @@ def _paths(name: str, out: str) -> Iterator[str]:
         yield from (Path(each).as_posix() for each in matches)
 
 
+def _dataset(out: str) -> Path | None:
+    """The folder of the dataset, if it is on this machine."""
+    return Path(out).resolve() if out and not is_address(out) else None
+
+
 def _below(folder: Path, out: str) -> Iterator[str]:
     """The files of a folder and below it, without hidden ones and those of a dataset."""
-    dataset = Path(out).resolve() if out and not is_address(out) else None
+    dataset = _dataset(out)
     for at, folders, names in os.walk(folder):
         here = Path(at)
         folders[:] = sorted(

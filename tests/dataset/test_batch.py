@@ -227,6 +227,8 @@ def test_files_folders_patterns_lists_and_addresses(tmp_path: Path) -> None:
     assert names(str(tmp_path), out=str(tmp_path / "out")) == [
         ("/a/1.fxt", ""), ("/a/2.fxt", ""), ("/b/deep/3.fxt", ""), ("/list.txt", ""),
     ]  # fmt: skip
+    assert ("/out/table=x/4.parquet", "") in names(f"{tmp_path}/**/*.*")
+    assert ("/out/table=x/4.parquet", "") not in names(f"{tmp_path}/**", out=f"{tmp_path}/out")
     assert names(f"{tmp_path}/**/*.fxt", f"{tmp_path}/a/1.fxt", host="{folder}") == [
         ("/a/1.fxt", "a"), ("/a/2.fxt", "a"), ("/b/deep/3.fxt", "deep"),
     ]  # fmt: skip
