@@ -12,12 +12,16 @@ have arguments get them as one JSON object, in the order of the capture.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from fxframework.errors import UsageError, WriteRefusedError
-from fxframework.exporters.rows import Arguments, json_double, pieces
+from fxframework.exporters.rows import Arguments, json_double
 from fxframework.io.sink import Sink
+from fxframework.kernels.cells import Cells
 from fxframework.model.capture import Capture
 from fxframework.model.schema import TABLE_CODES
 from fxframework.model.strings import TextColumn
@@ -41,12 +45,20 @@ PREFERRED = (
 )
 """The first of these that has rows is exported where no table is asked for."""
 NOT_UTF8 = "strings that are not UTF-8, in part"
+I64 = NDArray[np.int64]
+ASCII = 0x7F
+CONTINUED = 0x80
+"""Bits 6 and 7 of a byte that continues a character in UTF-8."""
 FORMULA = "=+-@\t\r"
 """What a spreadsheet takes for the beginning of a formula; some skip what separates words."""
 THREAD_COLUMNS = {"thread": "", "prev": "prev_", "next": "next_"}
 """Columns that hold an id of `threads`, and what the columns that they get begin with."""
 
-Cells = list[str]
+PIECE = 1 << 20
+"""Bytes that are written at a time."""
+
+Column = tuple[str, I64]
+"""The kind of a column (``fxframework.kernels.cells``), and its values."""
 
 
 def open_export(sink: Sink, options: Mapping[str, Any]) -> ExportSession:
@@ -89,14 +101,28 @@ class _CsvExport:
             makers.append(_ThreadColumns(capture, cells))
         if self._options["args"] and "args" in capture.schemas and name in TABLE_CODES:
             makers.append(_ArgsColumn(capture, name, cells))
+        lines = Cells(
+            self._delimiter.encode(),
+            special=self._delimiter.encode()[:1] + b'"\r\n',
+            formulas=FORMULA.encode() if self._options["spreadsheet"] else b"",
+            most=PIECE,
+        )
         rows = 0
         for batch in capture.batches(name):
-            columns: dict[str, Cells] = {}
+            columns: dict[str, Column] = {}
             for make in makers:
                 columns.update(make(batch, columns.keys()))
             if not rows and len(batch):
-                self._lines([columns.keys()])
-            self._lines(zip(*columns.values(), strict=True))
+                self._sink.write((self._delimiter.join(columns) + "\r\n").encode())
+            values = np.empty((len(columns), len(batch)), np.int64)
+            for at, (_, column) in enumerate(columns.values()):
+                values[at] = column
+            kinds = "".join(kind for kind, _ in columns.values())
+            lines.load(kinds, values, cells.pooled(), cells.texts())
+            more = len(batch)
+            while more:
+                more = lines.run()
+                self._sink.write(lines.out.take())
             rows += len(batch)
         if not rows:
             raise WriteRefusedError(
@@ -108,10 +134,6 @@ class _CsvExport:
             used = {name, "threads", "processes"} if self._options["threads"] else {name}
             if count and table not in used and not (table == "args" and self._options["args"]):
                 self._dropped[f"rows of {table}"] += count
-
-    def _lines(self, rows: Iterable[Iterable[str]]) -> None:
-        for some in pieces(self._delimiter.join(row) + "\r\n" for row in rows):
-            self._sink.write(some)
 
     def close(self) -> Mapping[str, int]:
         """The tables that were left out, with their rows, and the strings that changed."""
@@ -130,6 +152,32 @@ def _main_table(capture: Capture, counts: Mapping[str, int]) -> str:
 # --- Cells -------------------------------------------------------------------------------------
 
 
+class _Letters:
+    """Texts one behind the other, that grow; ``bounds`` say where each begins and the last ends."""
+
+    def __init__(self) -> None:
+        self._letters = np.empty(1 << 12, np.uint8)
+        self._bounds = np.zeros(1 << 8, np.int64)
+        self._count = 0
+
+    def add(self, data: bytes) -> int:
+        """Add a text; gives its number."""
+        start = int(self._bounds[self._count])
+        end = start + len(data)
+        if end > self._letters.size:
+            self._letters = np.resize(self._letters, 2 * end)
+        if self._count + 2 > self._bounds.size:
+            self._bounds = np.resize(self._bounds, 2 * self._bounds.size)
+        self._letters[start:end] = np.frombuffer(data, np.uint8)
+        self._count += 1
+        self._bounds[self._count] = end
+        return self._count - 1
+
+    def arrays(self) -> tuple[NDArray[np.uint8], I64]:
+        """The letters and the bounds of all texts."""
+        return self._letters, self._bounds[: self._count + 1]
+
+
 class _CellMaker:
     """Makes fields of columns; each pooled string is quoted once."""
 
@@ -137,10 +185,46 @@ class _CellMaker:
         self._pool = capture.strings
         self._neutral = neutral
         self._special = f'{delimiter}"\r\n'
-        self._by_code: dict[int, str] = {-1: ""}
+        self._made = _Letters()
+        self._words: dict[str, int] = {}
+        self._places = np.full(1, self.word(""), np.int64)
+        """By code, behind that of null: the number of its text, -1 where it is not made yet."""
+        self._parts: list[tuple[NDArray[np.uint8], I64]] = []
         self.not_utf8 = 0
 
+    def pooled(self) -> tuple[NDArray[np.uint8], I64]:
+        """The texts that columns of the kind p mean."""
+        return self._made.arrays()
+
+    def texts(self) -> tuple[NDArray[np.uint8], I64]:
+        """The texts of the rows that were made last; they are forgotten then."""
+        parts, self._parts = self._parts, []
+        starts = np.cumsum([0, *(letters.size for letters, _ in parts)])
+        empty = np.zeros(1, np.uint8), np.zeros(1, np.int64)
+        return (
+            np.concatenate([empty[0][:0], *(letters for letters, _ in parts)])
+            if parts
+            else empty[0],
+            np.concatenate(
+                [empty[1][:0], *(b + at for (_, b), at in zip(parts, starts, strict=False))]
+            )
+            if parts
+            else empty[1],
+        )
+
+    def word(self, text: str) -> int:
+        """The number of a text as it is."""
+        number = self._words.get(text)
+        if number is None:
+            number = self._words[text] = self._made.add(text.encode())
+        return number
+
+    def add(self, text: str) -> int:
+        """The number of a text that is not asked for again."""
+        return self._made.add(text.encode())
+
     def quoted(self, text: str) -> str:
+        """A text as a field."""
         if not text:
             return '""'
         if self._neutral and text[0] in FORMULA:
@@ -150,50 +234,100 @@ class _CellMaker:
         return text
 
     def decoded(self, data: bytes) -> str:
+        """Bytes as text; those that are not UTF-8 are counted."""
         try:
             return data.decode()
         except UnicodeDecodeError:
             self.not_utf8 += 1
             return data.decode("utf-8", "replace")
 
-    def of_code(self, code: int) -> str:
-        cell = self._by_code.get(code)
-        if cell is None:
-            cell = self._by_code[code] = self.quoted(self.decoded(self._pool.bytes_of(code)))
-        return cell
+    def codes(self, codes: NDArray[Any]) -> Column:
+        """Codes of the pool as fields."""
+        if self._places.size <= len(self._pool):
+            more = np.full(2 * len(self._pool) + 2 - self._places.size, -1, np.int64)
+            self._places = np.append(self._places, more)
+        wanted = codes.astype(np.int64) + 1
+        places = self._places[wanted]
+        missing = np.unique(wanted[places < 0])
+        for place in missing.tolist():
+            text = self.quoted(self.decoded(self._pool.bytes_of(place - 1)))
+            self._places[place] = self._made.add(text.encode())
+        return "p", self._places[wanted] if missing.size else places
 
-    def column(self, table: Table, name: str) -> dict[str, Cells]:
+    def lines(self, letters: NDArray[np.uint8], bounds: I64, kind: str) -> Column:
+        """Texts of these rows: letters, and where each begins and the last one ends."""
+        first = sum(bounds.size for _, bounds in self._parts)
+        self._parts.append((letters, bounds))
+        return kind, np.arange(first, first + bounds.size - 1)
+
+    def strings(self, texts: Sequence[str], kind: str) -> Column:
+        """The same of a list."""
+        data = [text.encode("utf-8", "replace") for text in texts]
+        bounds = np.zeros(len(data) + 1, np.int64)
+        np.cumsum([len(each) for each in data], out=bounds[1:])
+        return self.lines(np.frombuffer(b"".join(data), np.uint8), bounds, kind)
+
+    def text_column(self, column: TextColumn) -> Column:
+        """A column of texts; each that is not UTF-8 is changed."""
+        bounds = column.offsets - column.offsets[0]
+        letters = column.data[int(column.offsets[0]) : int(column.offsets[-1])]
+        if letters.size and int(letters.max()) > ASCII:
+            starts = bounds[:-1][bounds[:-1] < bounds[1:]]
+            try:
+                letters.tobytes().decode()
+                whole = not (letters[starts] & 0xC0 == CONTINUED).any()
+            except UnicodeDecodeError:
+                whole = False
+            if not whole:
+                rows = range(len(column))
+                return self.strings([self.decoded(column.bytes_of(row)) for row in rows], "t")
+        return self.lines(letters, bounds, "t")
+
+    def column(self, table: Table, name: str) -> dict[str, Column]:
         """A column as one field a row, or as two."""
         column = table[name]
         kind = table.schema.column(name)
         if isinstance(column, TextColumn):
-            texts = (column.bytes_of(row) for row in range(len(column)))
-            return {name: [self.quoted(self.decoded(text)) for text in texts]}
+            return {name: self.text_column(column)}
         if kind.kind == "code":
-            return {name: [self.of_code(code) for code in column.tolist()]}
+            return {name: self.codes(column)}
         if column.ndim > 1:
             return {
-                f"{name}_offset": [str(value) for value in column[:, 0].tolist()],
-                f"{name}_length": [str(value) for value in column[:, 1].tolist()],
+                f"{name}_offset": _numbers(column[:, 0]),
+                f"{name}_length": _numbers(column[:, 1]),
             }
         if column.dtype.kind == "f":
-            return {name: [json_double(value).strip('"') for value in column.tolist()]}
+            doubles = [json_double(value).strip('"') for value in column.tolist()]
+            return {name: self.strings(doubles, "v")}
         if column.dtype.kind == "b":
-            return {name: ["true" if value else "false" for value in column.tolist()]}
+            words = np.array([self.word("false"), self.word("true")])
+            return {name: ("p", words[column.astype(np.int64)])}
         if kind.values:
-            names = {value: self.quoted(text) for value, text in kind.values.items()}
-            return {name: [names.get(value) or str(value) for value in column.tolist()]}
-        return {name: [str(value) for value in column.tolist()]}
+            values, places = np.unique(column, return_inverse=True)
+            words = np.array(
+                [self.word(self.named(kind.values, value)) for value in values.tolist()], np.int64
+            )
+            return {name: ("p", words[places])}
+        return {name: _numbers(column)}
+
+    def named(self, names: Mapping[int, str], value: int) -> str:
+        """A number of an enumeration as a field: its name, or itself."""
+        name = names.get(value)
+        return self.quoted(name) if name else str(value)
 
 
-Maker = Callable[[Table, Iterable[str]], dict[str, Cells]]
+def _numbers(column: NDArray[Any]) -> Column:
+    return ("n", column.view(np.int64)) if column.dtype == np.uint64 else ("s", column)
+
+
+Maker = Callable[[Table, Iterable[str]], dict[str, Column]]
 
 
 def _own(cells: _CellMaker) -> Maker:
     """The table's own columns."""
 
-    def make(batch: Table, _present: Iterable[str]) -> dict[str, Cells]:
-        made: dict[str, Cells] = {}
+    def make(batch: Table, _present: Iterable[str]) -> dict[str, Column]:
+        made: dict[str, Column] = {}
         for name in batch.columns:
             made.update(cells.column(batch, name))
         return made
@@ -208,31 +342,53 @@ class _ThreadColumns:
     """pid, tid, and the names of process and thread, beside each column that holds a thread."""
 
     def __init__(self, capture: Capture, cells: _CellMaker) -> None:
-        processes: dict[int, str] = {}
-        if "processes" in capture.schemas:
-            table = capture.table("processes")
-            codes = table.array("name").tolist()
-            for pid, code in zip(table.array("pid").tolist(), codes, strict=True):
-                processes[pid] = cells.of_code(code)
+        self._cells = cells
         table = capture.table("threads")
-        columns = (table.array(name).tolist() for name in ("id", "pid", "tid", "name"))
-        self._threads = {
-            number: (str(pid), str(tid), processes.get(pid, ""), cells.of_code(name))
-            for number, pid, tid, name in zip(*columns, strict=True)
-        }
+        order = np.argsort(table.array("id"), kind="stable")
+        self._ids = table.array("id")[order].astype(np.int64)
+        self._koids = [table.array(name)[order] for name in ("pid", "tid")]
+        names = table.array("name")[order]
+        processes = np.full(names.size, -1, np.int64)
+        if "processes" in capture.schemas:
+            known = capture.table("processes")
+            place = np.argsort(known.array("pid"), kind="stable")
+            pids, codes = known.array("pid")[place], known.array("name")[place]
+            if pids.size:
+                found = np.searchsorted(pids, self._koids[0], "right") - 1
+                has = (found >= 0) & (pids[found] == self._koids[0])
+                processes[has] = codes[found[has]]
+        self._names = [processes, names]
+        # The numbers of the fields of each thread; -1 where they are not made yet.
+        self._made = np.full((4, self._ids.size + 1), -1, np.int64)
+        self._made[:, -1] = cells.word("")
 
-    def __call__(self, batch: Table, present: Iterable[str]) -> dict[str, Cells]:
+    def __call__(self, batch: Table, present: Iterable[str]) -> dict[str, Column]:
         taken = set(present)
-        made: dict[str, Cells] = {}
-        nobody = ("", "", "", "")
+        made: dict[str, Column] = {}
         for column, prefix in THREAD_COLUMNS.items():
             if column not in batch:
                 continue
-            people = [self._threads.get(number, nobody) for number in batch.array(column).tolist()]
+            rows = self._rows(batch.array(column).astype(np.int64))
+            self._make(np.unique(rows))
             for place, name in enumerate(("pid", "tid", "process_name", "thread_name")):
                 if prefix + name not in taken:
-                    made[prefix + name] = [person[place] for person in people]
+                    made[prefix + name] = "p", self._made[place][rows]
         return made
+
+    def _rows(self, numbers: I64) -> I64:
+        """The row of each thread; the one behind the last for a thread that is not known."""
+        if not self._ids.size:
+            return np.zeros(numbers.size, np.int64)
+        rows = np.minimum(np.searchsorted(self._ids, numbers), self._ids.size - 1)
+        return np.where(self._ids[rows] == numbers, rows, self._ids.size)
+
+    def _make(self, rows: I64) -> None:
+        """Make the fields of threads that have none yet."""
+        new = rows[self._made[0][rows] < 0]
+        for place, koids in enumerate(self._koids):
+            self._made[place][new] = [self._cells.add(str(koid)) for koid in koids[new].tolist()]
+        for place, names in enumerate(self._names, 2):
+            self._made[place][new] = self._cells.codes(names[new])[1]
 
 
 # --- Arguments ---------------------------------------------------------------------------------
@@ -245,10 +401,11 @@ class _ArgsColumn:
         self._args = Arguments(capture, table, cells.decoded)
         self._cells = cells
 
-    def __call__(self, batch: Table, present: Iterable[str]) -> dict[str, Cells]:
+    def __call__(self, batch: Table, present: Iterable[str]) -> dict[str, Column]:
         if not len(self._args) or "args" in present:
             return {}
-        return {"args": [self._object(places) for places in self._args.of(batch.array("row"))]}
+        places = self._args.of(batch.array("row"))
+        return {"args": self._cells.strings([self._object(each) for each in places], "v")}
 
     def _object(self, places: range) -> str:
         if not places:

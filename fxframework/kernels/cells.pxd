@@ -1,0 +1,31 @@
+cimport cython
+from fxframework.kernels.kernel cimport Kernel
+from fxframework.kernels.output cimport Output
+
+cdef int SIGNED, NATURAL, POOLED, VERBATIM, TEXT, SEPARATOR, ROW_END, QUOTE, APOSTROPHE, SPECIAL
+cdef int FORMULA, MORE, END
+
+cdef class Cells(Kernel):
+    cdef readonly Output out
+    cdef const unsigned char[::1] marks, kinds, pool, texts
+    cdef const long long[::1] values, pool_bounds, text_bounds
+    cdef long long most, columns
+    cdef public long long row
+    cdef readonly long long rows
+
+    cdef long long step(self) except? -1 nogil
+    @cython.final
+    @cython.locals(column=cython.longlong, value=cython.longlong, kind=cython.int)
+    cdef int write_row(self, long long row) except -1 nogil
+    @cython.final
+    @cython.locals(used=cython.longlong)
+    cdef int copy(self, long long start, long long end) except -1 nogil
+    @cython.final
+    @cython.locals(used=cython.longlong)
+    cdef int verbatim(self, long long start, long long end) except -1 nogil
+    @cython.final
+    @cython.locals(
+        used=cython.longlong, at=cython.longlong, byte=cython.int, formula=cython.bint,
+        quoted=cython.bint,
+    )
+    cdef int text(self, long long start, long long end) except -1 nogil

@@ -1,0 +1,168 @@
+"""Rows of cells as lines of text: numbers, and texts that are quoted where they have to be."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fxframework.kernels.buffers import view
+from fxframework.kernels.kernel import Kernel
+from fxframework.kernels.output import Output
+
+__all__ = ["Cells"]
+
+# Kinds of columns, as letters: numbers with and without a sign, texts of the pool, texts of these
+# rows as they are, and such that are quoted where they have to be.
+SIGNED = 0x73
+NATURAL = 0x6E
+POOLED = 0x70
+VERBATIM = 0x76
+TEXT = 0x74
+
+SEPARATOR = 0
+ROW_END = 1
+QUOTE = 0x22
+APOSTROPHE = 0x27
+SPECIAL = 1
+FORMULA = 2
+MORE = 1
+END = 0
+
+
+class Cells(Kernel):
+    """Writes rows as lines of cells between separators.
+
+    ``special`` are the bytes for which a text is quoted, ``formulas`` those that a text must not
+    begin with: it gets an apostrophe. ``run`` gives END behind the last row, MORE once ``most``
+    bytes are written; ``out.take()`` gives them.
+    """
+
+    def __init__(self, separator: bytes, *, special: bytes, formulas: bytes, most: int) -> None:
+        self.out = Output([separator, b"\r\n"], memoryview(bytes(8)))
+        marks = np.zeros(256, np.uint8)
+        marks[list(special)] |= SPECIAL
+        marks[list(formulas)] |= FORMULA
+        self.marks = marks.data
+        self.most = most
+        self.row = 0
+        self.rows = 0
+        self.columns = 0
+        none = view(np.zeros(1, np.int64), np.int64)
+        letters = view(np.zeros(1, np.uint8), np.uint8)
+        self.kinds = letters
+        self.values = none
+        self.pool = letters
+        self.pool_bounds = none
+        self.texts = letters
+        self.text_bounds = none
+
+    def load(
+        self,
+        kinds: str,
+        values: NDArray[np.int64],
+        pool: tuple[NDArray[np.uint8], NDArray[np.int64]],
+        texts: tuple[NDArray[np.uint8], NDArray[np.int64]],
+    ) -> None:
+        """Take rows: for each column its kind, and values of shape (columns, rows).
+
+        Kinds are s and n, numbers with a sign and without; p, numbers of texts in the pool; v and
+        t, numbers of these rows' texts, as they are and quoted where they have to be. ``pool`` and
+        ``texts`` are letters, and where each text begins and the last one ends.
+        """
+        self.kinds = view(np.frombuffer(kinds.encode(), np.uint8), np.uint8)
+        self.columns, self.rows = values.shape
+        self.values = view(values.reshape(-1) if values.size else np.zeros(1), np.int64)
+        self.pool, self.pool_bounds = view(pool[0], np.uint8), view(pool[1], np.int64)
+        self.texts, self.text_bounds = view(texts[0], np.uint8), view(texts[1], np.int64)
+        self.row = 0
+
+    def step(self) -> int:
+        """Write rows until there is enough."""
+        while self.row < self.rows:
+            if self.out.used >= self.most:
+                return MORE
+            self.write_row(self.row)
+            self.row += 1
+        return END
+
+    def write_row(self, row: int) -> int:
+        """Write one row."""
+        column = 0
+        while column < self.columns:
+            if column:
+                self.out.literal(SEPARATOR)
+            value = self.values[column * self.rows + row]
+            kind = self.kinds[column]
+            if kind == SIGNED:
+                self.out.signed(value)
+            elif kind == NATURAL:
+                self.out.natural(value)
+            elif kind == POOLED:
+                self.copy(self.pool_bounds[value], self.pool_bounds[value + 1])
+            elif kind == VERBATIM:
+                self.verbatim(self.text_bounds[value], self.text_bounds[value + 1])
+            else:
+                self.text(self.text_bounds[value], self.text_bounds[value + 1])
+            column += 1
+        self.out.literal(ROW_END)
+        return 0
+
+    def copy(self, start: int, end: int) -> int:
+        """Copy letters of the pool."""
+        used = self.out.used
+        if used + end - start > self.out.size:
+            self.out.grow(end - start)
+        while start < end:
+            self.out.data[used] = self.pool[start]
+            used += 1
+            start += 1
+        self.out.used = used
+        return 0
+
+    def verbatim(self, start: int, end: int) -> int:
+        """Copy letters of these rows."""
+        used = self.out.used
+        if used + end - start > self.out.size:
+            self.out.grow(end - start)
+        while start < end:
+            self.out.data[used] = self.texts[start]
+            used += 1
+            start += 1
+        self.out.used = used
+        return 0
+
+    def text(self, start: int, end: int) -> int:
+        """Write a text, in quotes where it is empty or has a special byte."""
+        formula = 0
+        if start < end and self.marks[self.texts[start]] & FORMULA:
+            formula = 1
+        quoted = 1 if start == end else 0
+        at = start
+        while at < end:
+            if self.marks[self.texts[at]] & SPECIAL:
+                quoted = 1
+                break
+            at += 1
+        if self.out.used + 2 * (end - start) + 3 > self.out.size:
+            self.out.grow(2 * (end - start) + 3)
+        used = self.out.used
+        if quoted:
+            self.out.data[used] = QUOTE
+            used += 1
+        if formula:
+            self.out.data[used] = APOSTROPHE
+            used += 1
+        at = start
+        while at < end:
+            byte = self.texts[at]
+            if byte == QUOTE:
+                self.out.data[used] = QUOTE
+                used += 1
+            self.out.data[used] = byte
+            used += 1
+            at += 1
+        if quoted:
+            self.out.data[used] = QUOTE
+            used += 1
+        self.out.used = used
+        return 0
