@@ -16,15 +16,16 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
+import orjson
 from numpy.typing import NDArray
 
 from fxframework.errors import UsageError, WriteRefusedError
-from fxframework.exporters.rows import Arguments, json_double
+from fxframework.exporters.rows import BITS, INTEGERS, Arguments, json_double
 from fxframework.io.sink import Sink
 from fxframework.kernels.cells import Cells
 from fxframework.model.capture import Capture
 from fxframework.model.schema import TABLE_CODES
-from fxframework.model.strings import TextColumn
+from fxframework.model.strings import StringPool, TextColumn
 from fxframework.model.table import Table
 from fxframework.registry import ExportSession
 
@@ -57,6 +58,7 @@ THREAD_COLUMNS = {"thread": "", "prev": "prev_", "next": "next_"}
 PIECE = 1 << 20
 """Bytes that are written at a time."""
 
+Objects = tuple[I64, I64, I64, NDArray[np.uint8], I64]
 Column = tuple[str, I64]
 """The kind of a column (``fxframework.kernels.cells``), and its values."""
 
@@ -119,6 +121,7 @@ class _CsvExport:
                 values[at] = column
             kinds = "".join(kind for kind, _ in columns.values())
             lines.load(kinds, values, cells.pooled(), cells.texts())
+            lines.load_objects(*cells.objects)
             more = len(batch)
             while more:
                 more = lines.run()
@@ -178,6 +181,38 @@ class _Letters:
         return self._letters, self._bounds[: self._count + 1]
 
 
+class _ByCode:
+    """Texts that are made of the strings of a pool, each once: their numbers by code."""
+
+    def __init__(
+        self,
+        pool: StringPool,
+        add: Callable[[str], int],
+        make: Callable[[bytes], str],
+        *,
+        null: int,
+    ) -> None:
+        self._pool = pool
+        self._add = add
+        self._make = make
+        # Behind that of null; -1 for what is not made yet.
+        self._places = np.full(1, null, np.int64)
+
+    def numbers(self, codes: NDArray[Any]) -> I64:
+        """The numbers of the texts of these codes, same shape."""
+        if self._places.size <= len(self._pool):
+            more = np.full(2 * len(self._pool) + 2 - self._places.size, -1, np.int64)
+            self._places = np.append(self._places, more)
+        wanted = codes.astype(np.int64) + 1
+        places = self._places[wanted]
+        missing = np.unique(wanted[places < 0])
+        if not missing.size:
+            return places
+        for place in missing.tolist():
+            self._places[place] = self._add(self._make(self._pool.bytes_of(place - 1)))
+        return self._places[wanted]
+
+
 class _CellMaker:
     """Makes fields of columns; each pooled string is quoted once."""
 
@@ -187,8 +222,10 @@ class _CellMaker:
         self._special = f'{delimiter}"\r\n'
         self._made = _Letters()
         self._words: dict[str, int] = {}
-        self._places = np.full(1, self.word(""), np.int64)
-        """By code, behind that of null: the number of its text, -1 where it is not made yet."""
+        self._fields = _ByCode(self._pool, self.add, self._field, null=self.word(""))
+        nothing = np.zeros(1, np.int64)
+        self.objects: Objects = nothing, nothing, nothing, np.zeros(1, np.uint8), nothing
+        """What the column of the kind a means (``Cells.load_objects``)."""
         self._parts: list[tuple[NDArray[np.uint8], I64]] = []
         self.not_utf8 = 0
 
@@ -200,16 +237,11 @@ class _CellMaker:
         """The texts of the rows that were made last; they are forgotten then."""
         parts, self._parts = self._parts, []
         starts = np.cumsum([0, *(letters.size for letters, _ in parts)])
-        empty = np.zeros(1, np.uint8), np.zeros(1, np.int64)
+        if not parts:
+            return np.zeros(1, np.uint8), np.zeros(1, np.int64)
         return (
-            np.concatenate([empty[0][:0], *(letters for letters, _ in parts)])
-            if parts
-            else empty[0],
-            np.concatenate(
-                [empty[1][:0], *(b + at for (_, b), at in zip(parts, starts, strict=False))]
-            )
-            if parts
-            else empty[1],
+            np.concatenate([letters for letters, _ in parts]),
+            np.concatenate([bounds + at for (_, bounds), at in zip(parts, starts, strict=False)]),
         )
 
     def word(self, text: str) -> int:
@@ -243,16 +275,10 @@ class _CellMaker:
 
     def codes(self, codes: NDArray[Any]) -> Column:
         """Codes of the pool as fields."""
-        if self._places.size <= len(self._pool):
-            more = np.full(2 * len(self._pool) + 2 - self._places.size, -1, np.int64)
-            self._places = np.append(self._places, more)
-        wanted = codes.astype(np.int64) + 1
-        places = self._places[wanted]
-        missing = np.unique(wanted[places < 0])
-        for place in missing.tolist():
-            text = self.quoted(self.decoded(self._pool.bytes_of(place - 1)))
-            self._places[place] = self._made.add(text.encode())
-        return "p", self._places[wanted] if missing.size else places
+        return "p", self._fields.numbers(codes)
+
+    def _field(self, data: bytes) -> str:
+        return self.quoted(self.decoded(data))
 
     def lines(self, letters: NDArray[np.uint8], bounds: I64, kind: str) -> Column:
         """Texts of these rows: letters, and where each begins and the last one ends."""
@@ -400,15 +426,37 @@ class _ArgsColumn:
     def __init__(self, capture: Capture, table: str, cells: _CellMaker) -> None:
         self._args = Arguments(capture, table, cells.decoded)
         self._cells = cells
+        pool, null = capture.strings, cells.add('""""')
+        self._names = _ByCode(pool, cells.add, lambda data: f"{self._json(data)}:", null=null)
+        self._texts = _ByCode(pool, cells.add, self._json, null=null)
+        self._bytes = _ByCode(pool, cells.add, lambda data: f'""{data.hex()}""', null=null)
+
+    def _json(self, data: bytes) -> str:
+        """A string of JSON within a field that is quoted."""
+        return orjson.dumps(self._cells.decoded(data)).decode().replace('"', '""')
 
     def __call__(self, batch: Table, present: Iterable[str]) -> dict[str, Column]:
         if not len(self._args) or "args" in present:
             return {}
-        places = self._args.of(batch.array("row"))
-        return {"args": self._cells.strings([self._object(each) for each in places], "v")}
-
-    def _object(self, places: range) -> str:
-        if not places:
-            return ""
-        members = (f"{name}:{value}" for name, value in self._args.members(places))
-        return self._cells.quoted("{" + ",".join(members) + "}")
+        starts, stops, columns, types = self._args.stretch(batch.array("row"))
+        kinds = np.full(types.size, ord("p"), np.uint8)
+        values = np.full(types.size, self._cells.word("null"), np.int64)
+        texts = columns["str"] >= 0
+        for which, numbers in ((types == "string", self._texts), (types != "string", self._bytes)):
+            rows = texts & which
+            values[rows] = numbers.numbers(columns["str"][rows])
+        for names, letter, column in ((INTEGERS, "s", "int"), (BITS, "n", "uint")):
+            rows = np.isin(types, list(names)) & ~texts
+            kinds[rows] = ord(letter)
+            values[rows] = columns[column][rows].view(np.int64)
+        rows = (types == "bool") & ~texts
+        words = np.array([self._cells.word("false"), self._cells.word("true")])
+        values[rows] = words[(columns["int"][rows] != 0).astype(np.int64)]
+        rows = (types == "double") & ~texts
+        if rows.any():
+            doubles = [json_double(value) for value in columns["float"][rows].tolist()]
+            quoted = [text.replace('"', '""') for text in doubles]
+            kinds[rows] = ord("v")
+            values[rows] = self._cells.strings(quoted, "v")[1]
+        self._cells.objects = starts, stops, self._names.numbers(columns["name"]), kinds, values
+        return {"args": ("a", np.arange(starts.size))}

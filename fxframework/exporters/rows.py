@@ -30,6 +30,16 @@ class Person(NamedTuple):
     thread: str | None
 
 
+class Stretch(NamedTuple):
+    """Arguments of consecutive rows: where those of each begin and end, and their columns."""
+
+    starts: NDArray[np.int64]
+    stops: NDArray[np.int64]
+    columns: dict[str, NDArray[Any]]
+    kinds: NDArray[np.str_]
+    """The name of each one's type."""
+
+
 def people(capture: Capture) -> dict[int, Person]:
     """The threads of a capture, by what other tables' ``thread`` holds; empty if it has none."""
     if "threads" not in capture.schemas:
@@ -106,6 +116,17 @@ class Arguments:
         first = np.searchsorted(self._parents, rows, "left").tolist()
         last = np.searchsorted(self._parents, rows, "right").tolist()
         return [range(start, stop) for start, stop in zip(first, last, strict=True)]
+
+    def stretch(self, rows: NDArray[np.int64]) -> Stretch:
+        """The arguments of rows in order, int64 of shape (n,), as columns."""
+        starts = np.searchsorted(self._parents, rows, "left")
+        stops = np.searchsorted(self._parents, rows, "right")
+        first, last = int(starts.min(initial=len(self))), int(stops.max(initial=0))
+        columns = {name: column[first:last] for name, column in self._columns.items()}
+        kinds = np.full(last - first, "null", "U8")
+        for number in np.unique(columns["type"]).tolist():
+            kinds[columns["type"] == number] = self._types.get(int(number), "")
+        return Stretch(starts - first, stops - first, columns, kinds)
 
     def members(self, places: range) -> list[tuple[str, str]]:
         """Names, as text in JSON, and values in JSON."""

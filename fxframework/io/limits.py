@@ -9,7 +9,7 @@ import attrs
 __all__ = ["Limits"]
 
 
-def _limit(default: float | None, doc: str, *, type: type = int) -> Any:
+def _limit(default: Any, doc: str, *, type: type = int) -> Any:
     bound = attrs.validators.optional(attrs.validators.ge(0))
     return attrs.field(default=default, metadata={"help": doc, "type": type}, validator=bound)
 

@@ -11,16 +11,22 @@ from fxframework.kernels.output import Output
 
 __all__ = ["Cells"]
 
+I64 = NDArray[np.int64]
+
 # Kinds of columns, as letters: numbers with and without a sign, texts of the pool, texts of these
-# rows as they are, and such that are quoted where they have to be.
+# rows as they are, and such that are quoted where they have to be; objects of JSON.
 SIGNED = 0x73
 NATURAL = 0x6E
 POOLED = 0x70
 VERBATIM = 0x76
+OBJECT = 0x61
 TEXT = 0x74
 
 SEPARATOR = 0
 ROW_END = 1
+OPEN = 2
+CLOSE = 3
+COMMA = 4
 QUOTE = 0x22
 APOSTROPHE = 0x27
 SPECIAL = 1
@@ -38,7 +44,7 @@ class Cells(Kernel):
     """
 
     def __init__(self, separator: bytes, *, special: bytes, formulas: bytes, most: int) -> None:
-        self.out = Output([separator, b"\r\n"], memoryview(bytes(8)))
+        self.out = Output([separator, b"\r\n", b'"{', b'}"', b","], memoryview(bytes(8)))
         marks = np.zeros(256, np.uint8)
         marks[list(special)] |= SPECIAL
         marks[list(formulas)] |= FORMULA
@@ -55,6 +61,11 @@ class Cells(Kernel):
         self.pool_bounds = none
         self.texts = letters
         self.text_bounds = none
+        self.starts = none
+        self.stops = none
+        self.names = none
+        self.member_kinds = letters
+        self.members = none
 
     def load(
         self,
@@ -65,9 +76,10 @@ class Cells(Kernel):
     ) -> None:
         """Take rows: for each column its kind, and values of shape (columns, rows).
 
-        Kinds are s and n, numbers with a sign and without; p, numbers of texts in the pool; v and
-        t, numbers of these rows' texts, as they are and quoted where they have to be. ``pool`` and
-        ``texts`` are letters, and where each text begins and the last one ends.
+        Kinds are a, the number of an object; s and n, numbers with a sign and without; p, numbers
+        of texts in the pool; v and t, numbers of these rows' texts, as they are and quoted where
+        they have to be. ``pool`` and ``texts`` are letters, and where each text begins and the last
+        one ends.
         """
         self.kinds = view(np.frombuffer(kinds.encode(), np.uint8), np.uint8)
         self.columns, self.rows = values.shape
@@ -75,6 +87,18 @@ class Cells(Kernel):
         self.pool, self.pool_bounds = view(pool[0], np.uint8), view(pool[1], np.int64)
         self.texts, self.text_bounds = view(texts[0], np.uint8), view(texts[1], np.int64)
         self.row = 0
+
+    def load_objects(
+        self, starts: I64, stops: I64, names: I64, kinds: NDArray[np.uint8], values: I64
+    ) -> None:
+        """Take objects: where the members of each begin and end, of shape (objects,).
+
+        Of each member, of shape (members,): the text of its name and colon in the pool, the kind
+        of its value and the value, as columns have them; all texts with their quotes doubled.
+        """
+        self.starts, self.stops = view(starts, np.int64), view(stops, np.int64)
+        self.names, self.members = view(names, np.int64), view(values, np.int64)
+        self.member_kinds = view(kinds, np.uint8)
 
     def step(self) -> int:
         """Write rows until there is enough."""
@@ -93,18 +117,42 @@ class Cells(Kernel):
                 self.out.literal(SEPARATOR)
             value = self.values[column * self.rows + row]
             kind = self.kinds[column]
-            if kind == SIGNED:
-                self.out.signed(value)
-            elif kind == NATURAL:
-                self.out.natural(value)
-            elif kind == POOLED:
-                self.copy(self.pool_bounds[value], self.pool_bounds[value + 1])
-            elif kind == VERBATIM:
-                self.verbatim(self.text_bounds[value], self.text_bounds[value + 1])
+            if kind == OBJECT:
+                self.json(self.starts[value], self.stops[value])
             else:
-                self.text(self.text_bounds[value], self.text_bounds[value + 1])
+                self.cell(kind, value)
             column += 1
         self.out.literal(ROW_END)
+        return 0
+
+    def cell(self, kind: int, value: int) -> int:
+        """Write a value of a kind."""
+        if kind == SIGNED:
+            self.out.signed(value)
+        elif kind == NATURAL:
+            self.out.natural(value)
+        elif kind == POOLED:
+            self.copy(self.pool_bounds[value], self.pool_bounds[value + 1])
+        elif kind == VERBATIM:
+            self.verbatim(self.text_bounds[value], self.text_bounds[value + 1])
+        else:
+            self.text(self.text_bounds[value], self.text_bounds[value + 1])
+        return 0
+
+    def json(self, first: int, stop: int) -> int:
+        """Write members as an object; nothing where there are none."""
+        if first == stop:
+            return 0
+        self.out.literal(OPEN)
+        at = first
+        while at < stop:
+            if at > first:
+                self.out.literal(COMMA)
+            name = self.names[at]
+            self.copy(self.pool_bounds[name], self.pool_bounds[name + 1])
+            self.cell(self.member_kinds[at], self.members[at])
+            at += 1
+        self.out.literal(CLOSE)
         return 0
 
     def copy(self, start: int, end: int) -> int:
