@@ -4,13 +4,19 @@ from __future__ import annotations
 
 import ast
 import tomllib
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from fxframework import Host, hookimpl
 from fxframework.errors import ExitCode, UsageError, WriteRefusedError
+from fxframework.io.sink import Sink
+from fxframework.registry import Exporter
 from fxframework.templates import repository
 from fxframework.templates.repository import KINDS, Name, render, write
+from fxframework.testing.checkup import checkup
 from fxframework.testing.cli import run_cli
 
 NAMES = ("beats", "heart-beats", "x", "a" * repository.MOST)
@@ -140,3 +146,25 @@ def test_it_is_written_whole_or_not_at_all(tmp_path: Path) -> None:
     with pytest.raises(OSError):
         write({"a/b": "first\n", "a": "second\n"}, tmp_path / "fx-beats")
     assert not list(tmp_path.iterdir())
+
+
+def test_an_exporter_of_what_no_sample_has_is_not_at_fault() -> None:
+    """`fxf plugins --check` of an exporter of counters, of which no installed reader makes any."""
+
+    class Plugin:
+        """Exports nothing that is there."""
+
+        @hookimpl
+        def fx_exporters(self) -> list[Exporter]:
+            return [Exporter(name="none", accepts=frozenset({"blobs"}), open=_open_nothing)]
+
+    host = Host(environ={"FXF_PLUGINS": "log"})
+    host.register(Plugin(), name="nothing")
+    results = list(checkup(host, "nothing", examples=1))
+    skipped = [each for each in results if each.status == "skipped"]
+    assert not [each for each in results if each.status == "failed" and "empty" in each.test]
+    assert any("with blobs: nothing to try" in each.message for each in skipped)
+
+
+def _open_nothing(sink: Sink, options: Mapping[str, Any]) -> Any:
+    raise UsageError("nothing is exported")
