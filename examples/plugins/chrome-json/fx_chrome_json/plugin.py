@@ -32,5 +32,6 @@ def fx_readers() -> Iterable[Reader]:
             sniff=_sniff,
             open=lazy("fx_chrome_json.read.reader:open_chrome"),
             rules=_rules,
+            sample=lazy("fx_chrome_json.sample:sample"),
         )
     ]

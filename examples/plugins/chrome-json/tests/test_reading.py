@@ -15,6 +15,7 @@ import pytest
 
 from fx_chrome_json import plugin
 from fx_chrome_json.read import reader, scan
+from fx_chrome_json.sample import sample
 from fxframework.host import Host
 from fxframework.model.capture import Capture
 from fxframework.model.schema import ARG_TYPES
@@ -221,6 +222,28 @@ def test_any_repetition_takes_time_in_proportion(head: bytes, piece: bytes) -> N
         capture.summary()
         assert sum(record.nbytes for record in capture.records()) == len(data)
     assert time.process_time() - start < 2
+
+
+@pytest.mark.parametrize("depth", [3, 100, 190, 300, 1500, 20_000])
+def test_nesting_is_kept_as_json_or_is_a_finding(depth: int) -> None:
+    value = "[" * depth + "]" * depth
+    raw = f'[{{"ph":"i","ts":1,"args":{{"a":{value}}}}},{{"ph":"i","ts":2}}]'.encode()
+    with opened(raw) as capture:
+        kept = depth < 200
+        assert capture.table("instants").array("ts").tolist() == [1000, 2000][not kept :]
+        assert capture.diagnostics.counts == ({} if kept else {"CHJ0102": 1})
+        if 16 < depth < 200:
+            (name,), (text,) = (capture.table("args").texts(each) for each in ("name", "str"))
+            assert str(name).count("[0]") + str(text).count("[") == depth
+
+
+def test_the_sample_is_sound_and_of_its_size() -> None:
+    data = sample(100_000)
+    assert 100_000 <= len(data) <= 101_000
+    with opened(data) as capture:
+        capture.scan()
+        assert not len(capture.diagnostics)
+        assert len(capture.table("slices")) > 500
 
 
 def test_limits_are_kept() -> None:

@@ -40,19 +40,12 @@ def leaves(args: Any) -> Iterator[tuple[str, Any]]:
         if not isinstance(value, dict | list):
             yield path, value
         elif not value or depth > DEEPEST or len(path) > LONGEST:
-            yield path, _json(value)
+            yield path, json.dumps(value, ensure_ascii=False, separators=(",", ":"))
         elif isinstance(value, dict):
             todo += [(f"{path}.{name}", value[name], depth + 1) for name in reversed(value)]
         else:
             numbered = reversed(list(enumerate(value)))
             todo += [(f"{path}[{place}]", each, depth + 1) for place, each in numbered]
-
-
-def _json(value: Any) -> str:
-    try:
-        return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
-    except RecursionError:
-        return "…"
 
 
 class ArgumentRows:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import re
 from collections.abc import Callable
@@ -17,6 +18,8 @@ from fx_chrome_json.read.scan import SEPARATOR, Chunk
 __all__ = ["Parsed", "Report", "encoded", "parse"]
 
 Event = dict[str, Any]
+DEEPEST = 200
+"""Brackets within brackets that every parser takes."""
 Report = Callable[[str, str, int], None]
 """Takes the code of a finding, its detail, and the byte offset."""
 KEY = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"([ \t\r\n]*+:)?', re.DOTALL)
@@ -42,6 +45,8 @@ def parse(data: memoryview, chunk: Chunk, report: Report) -> Parsed:
     """Parse the events of a chunk; those that are not JSON objects are reported."""
     first, count = int(chunk.starts[0]), chunk.starts.size
     raw = bytes(data[first : int(chunk.stops[-1])])
+    if chunk.deepest > DEEPEST:
+        return _parse_each(data, chunk, report)
     try:
         events = orjson.loads(b"[%b]" % raw)
     except ValueError:
@@ -120,10 +125,23 @@ def _event(raw: bytes, offset: int, report: Report) -> Event | None:
             report("CHJ0105", odd[0], offset)
         if not raw.isascii() and not _is_utf8(raw):
             report("CHJ0104", "", offset)
+    if raw.count(b"[") + raw.count(b"{") > DEEPEST and _depth(event) > DEEPEST:
+        report("CHJ0102", f"more than {DEEPEST} levels of nesting", offset)
+        return None
     if not isinstance(event, dict):
         report("CHJ0102", f"an event is an object, not {type(event).__name__}", offset)
         return None
     return event
+
+
+def _depth(value: Any) -> int:
+    """How many levels of objects and arrays a value has."""
+    depth, level = 0, [value]
+    while level := [each for each in level if isinstance(each, dict | list)]:
+        depth += 1
+        inner = (each.values() if isinstance(each, dict) else each for each in level)
+        level = list(itertools.chain.from_iterable(inner))
+    return depth
 
 
 def _is_utf8(raw: bytes) -> bool:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 __all__ = ["SYSTEM", "Chunk", "Part", "Piece", "Scanner"]
 
 I64 = NDArray[np.int64]
-Brackets = tuple[I64, I64, int, int, int]
+Brackets = tuple[I64, I64, int, int, int, int]
 CHUNK = 1 << 19
 """Bytes that are scanned together: they and what is made of them fit the caches."""
 RESCANS = 4
@@ -60,6 +60,8 @@ class Chunk:
     """Brackets and braces that open in these events."""
     keys: int
     """Strings with a colon directly behind them."""
+    deepest: int
+    """The most brackets that are open at one place."""
     system: bool
     """Whether these are events of ``systemTraceEvents``."""
 
@@ -176,7 +178,7 @@ class Scanner:
         """The events of an array from ``at`` on; gives the offset of its closing bracket."""
         size = CHUNK
         while at < self._size:
-            starts, stops, closed, brackets, keys = self._brackets(at, size)
+            starts, stops, closed, *counts = self._brackets(at, size)
             whole = stops.size
             limit = closed if closed >= 0 else min(at + size, self._size)
             if whole:
@@ -185,7 +187,7 @@ class Scanner:
                     yield Part("damaged", at, begin, code="CHJ0103")
                 last = int(stops[-1])
                 at = min(self._end(SEPARATOR, last), self._size)
-                yield Chunk(starts[:whole], stops, at, brackets, keys, system)
+                yield Chunk(starts[:whole], stops, at, counts[0], counts[1], counts[2], system)
                 size = CHUNK
                 continue
             if closed >= 0:
@@ -217,8 +219,8 @@ class Scanner:
 
         Gives the offsets where they begin (the last may not end), those behind their ends, the
         offset of the bracket that closes what they are in (-1: not there), and, up to the last
-        end, how many brackets open and how many strings have a colon directly behind them.
-        ``single`` asks for the first value only.
+        end, how many brackets open, how many strings have a colon directly behind them, and how
+        many brackets are open at most. ``single`` asks for the first value only.
         """
         window = self._data[at : at + size]
         quotes = np.flatnonzero(window == 0x22)
@@ -244,12 +246,13 @@ class Scanner:
         if single:
             ends = ends[:1]
         stops = places[ends]
-        brackets = keys = 0
+        brackets = keys = deepest = 0
         if stops.size and not single:
             brackets = (int(ends[-1]) + 1) // 2
+            deepest = int(depth[: int(ends[-1])].max())
             closing = quotes[1 : np.searchsorted(quotes, stops[-1]) : 2]
             keys = int(np.count_nonzero(window[closing + 1] == 0x3A))
-        return starts, stops + (at + 1), closed, brackets, keys
+        return starts, stops + (at + 1), closed, brackets, keys, deepest
 
 
 def _escaped(escapes: I64, size: int) -> NDArray[np.bool_]:
