@@ -307,7 +307,8 @@ def compiler() -> Iterator[None]:
     if has_compiler():
         yield
         return
-    import ziglang  # noqa: F401 (ImportError: there is none)
+    if importlib.util.find_spec("ziglang") is None:
+        raise RuntimeError("there is no C compiler, and pip found no ziglang")
 
     zig = f"{shlex.quote(sys.executable)} -m ziglang cc"
     changed = {"CC": zig, "LDSHARED": f"{zig} -shared"}

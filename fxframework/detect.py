@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
+from queue import Empty, SimpleQueue
+from threading import Thread
 
 import attrs
 
@@ -10,6 +12,9 @@ from fxframework.errors import NoReaderError
 from fxframework.registry import Confidence, Probe, Reader
 
 __all__ = ["Candidate", "Confidence", "Probe", "Ranking", "SniffFailure", "choose", "rank"]
+
+PATIENCE = 10.0
+"""Seconds that a sniffer may take."""
 
 
 @attrs.frozen
@@ -24,7 +29,7 @@ class Candidate:
 
 @attrs.frozen
 class SniffFailure:
-    """A sniffer that raised; it counts as Confidence.NONE."""
+    """A sniffer that raised, or did not return; it counts as Confidence.NONE."""
 
     reader: Reader
     error: Exception
@@ -42,23 +47,54 @@ class Ranking:
 
 
 def rank(readers: Iterable[Reader], probe: Probe) -> Ranking:
-    """Ask every reader. Never raises: a sniffer that does is listed and counts as NONE."""
+    """Ask every reader. Never raises: a sniffer that does is listed and counts as NONE.
+
+    So does one that takes longer than ``PATIENCE`` seconds.
+    """
+    asked = list(readers)
+    named = tuple(reader for reader in asked if probe.has_suffix(reader.suffixes))
     candidates: list[Candidate] = []
     failures: list[SniffFailure] = []
-    named: list[Reader] = []
-    for reader in readers:
-        suffix = probe.has_suffix(reader.suffixes)
-        if suffix:
-            named.append(reader)
-        try:
-            confidence = Confidence(reader.sniff(probe))
-        except Exception as error:  # noqa: BLE001 (somebody else's code; listed by the host)
-            failures.append(SniffFailure(reader, error))
-            continue
-        if confidence is not Confidence.NONE:
-            candidates.append(Candidate(reader, confidence, suffix))
+    for reader, verdict in _verdicts(asked, probe):
+        if isinstance(verdict, Exception):
+            failures.append(SniffFailure(reader, verdict))
+        elif verdict is not Confidence.NONE:
+            candidates.append(Candidate(reader, verdict, reader in named))
     candidates.sort(key=lambda found: (-found.confidence, not found.suffix))
-    return Ranking(tuple(candidates), tuple(failures), tuple(named))
+    return Ranking(tuple(candidates), tuple(failures), named)
+
+
+def _verdicts(
+    readers: Sequence[Reader], probe: Probe
+) -> Iterator[tuple[Reader, Confidence | Exception]]:
+    """What each sniffer says, or raises; TimeoutError of one that takes too long.
+
+    They run in a thread of their own, which is left behind where one does not return.
+    """
+    at = 0
+    while at < len(readers):
+        said: SimpleQueue[Confidence | Exception] = SimpleQueue()
+        Thread(target=_ask, args=(readers[at:], probe, said), daemon=True).start()
+        while at < len(readers):
+            try:
+                verdict = said.get(timeout=PATIENCE)
+            except Empty:
+                late = TimeoutError(f"it did not return within {PATIENCE:g} s")
+                yield readers[at], late
+                at += 1
+                break
+            yield readers[at], verdict
+            at += 1
+
+
+def _ask(
+    readers: Sequence[Reader], probe: Probe, said: SimpleQueue[Confidence | Exception]
+) -> None:
+    for reader in readers:
+        try:
+            said.put(Confidence(reader.sniff(probe)))
+        except Exception as error:  # noqa: BLE001 (somebody else's code; listed by the host)
+            said.put(error)
 
 
 def choose(ranking: Ranking, probe: Probe) -> Reader:

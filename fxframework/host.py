@@ -541,7 +541,7 @@ class Host:
         ``budget`` is what the work may take; by default one that begins here, of the limits among
         ``options``. Raises UsageError for unknown options, and what the reader raises.
         """
-        from fxframework.model.capture import OpenRequest
+        from fxframework.model.capture import Capture, OpenRequest
 
         given = options or {}
         values = parse_options(
@@ -559,6 +559,11 @@ class Host:
             host=self,
         )
         capture = reader.open(source, request)
+        if not isinstance(capture, Capture):
+            raise PluginError(
+                f"the reader of {reader.format} gives {type(capture).__name__}, not a Capture",
+                remedy=f"report it to the authors of {self.owner(reader).distribution}",
+            )
         if not source.size and "FXF0102" not in capture.diagnostics.counts:
             capture.diagnostics.add("FXF0102", offset=0)
         self.notify("fx_capture_opened", capture=capture)

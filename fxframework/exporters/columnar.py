@@ -7,7 +7,13 @@ import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from fxframework.errors import MissingExtraError, UsageError, WriteRefusedError, did_you_mean
+from fxframework.errors import (
+    MissingExtraError,
+    OutputError,
+    UsageError,
+    WriteRefusedError,
+    did_you_mean,
+)
 from fxframework.io.folder import Folder
 from fxframework.io.pending import scratch_folder
 from fxframework.io.sink import Sink
@@ -298,17 +304,32 @@ class _DatabaseExport:
             import duckdb
         except ImportError:
             raise MissingExtraError("duckdb", "sql", purpose="a database file") from None
-        self._duckdb = duckdb
+        self._failure = duckdb.IOException
         self._sink = sink
         self._stack = contextlib.ExitStack()
         self._path = self._stack.enter_context(scratch_folder("duckdb")) / "capture.duckdb"
-        # Beyond its memory it goes on in a file beside the database.
-        self._connection = duckdb.connect(str(self._path), config={"memory_limit": MEMORY})
+        with self._writing():
+            # Beyond its memory it goes on in a file beside the database.
+            connection = duckdb.connect(str(self._path), config={"memory_limit": MEMORY})
+            self._connection = self._stack.enter_context(connection)
         self._known: set[str] = set()
         self._captures = 0
 
+    @contextlib.contextmanager
+    def _writing(self) -> Iterator[None]:
+        """Raise OutputError where the database cannot be written; its file is removed then."""
+        try:
+            yield
+        except self._failure as error:
+            self._stack.close()
+            raise OutputError(OSError(str(error)), path=self._sink.name) from error
+
     def write(self, capture: Capture) -> None:
         """Put every table of a capture into the database, with the capture's name in each row."""
+        with self._writing():
+            self._add(capture)
+
+    def _add(self, capture: Capture) -> None:
         import pyarrow as pa
 
         self._captures += 1
@@ -330,8 +351,9 @@ class _DatabaseExport:
 
     def close(self) -> Mapping[str, int]:
         """Write the database file; it holds everything that the tables do."""
-        self._connection.execute("checkpoint")
-        self._connection.close()
+        with self._writing():
+            self._connection.execute("checkpoint")
+            self._connection.close()
         with self._stack, self._path.open("rb") as file:
             for chunk in _chunks(file):
                 self._sink.write(chunk)

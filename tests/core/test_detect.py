@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import threading
 from typing import Any
 
+import attrs
 import pytest
 
+from fxframework import detect
 from fxframework.detect import Confidence, Probe, choose, rank
 from fxframework.errors import ExitCode, NoReaderError
 from fxframework.registry import Reader
@@ -76,6 +79,20 @@ def test_a_sniffer_that_fails_counts_as_none_and_is_listed(result: Any) -> None:
     assert [found.reader.format for found in ranking.candidates] == ["good"]
     (failure,) = ranking.failures
     assert failure.reader is bad
+
+
+def test_a_sniffer_that_hangs_counts_as_none_and_the_others_are_asked(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(detect, "PATIENCE", 0.05)
+    goes_on = threading.Event()
+    late = attrs.evolve(reader("late", NONE), sniff=lambda _: goes_on.wait() and POSSIBLE)
+    ranking = rank([reader("first", POSSIBLE), late, reader("good", LIKELY)], probe())
+    goes_on.set()
+    assert [found.reader.format for found in ranking.candidates] == ["good", "first"]
+    (failure,) = ranking.failures
+    assert failure.reader is late
+    assert str(failure.error) == "it did not return within 0.05 s"
 
 
 def test_candidates_are_ranked() -> None:

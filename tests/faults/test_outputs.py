@@ -1,0 +1,155 @@
+"""An output that cannot be written: on a full disk, in a folder that refuses or is a file."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from fxframework.errors import ExitCode
+from fxframework.host import Host
+from fxframework.io.pending import scratch_folder
+from fxframework.testing.cli import CliResult, run_cli
+
+resource = pytest.importorskip("resource", reason="limits of a process are POSIX's")
+ROOM = 4096
+"""Bytes that a file may have on a full disk."""
+FORMATS = ("trace", "log", "inspect", "xray")
+NOTHING = {"blobs", "otlp", "journald"}
+"""Targets that have nothing to write of some samples."""
+
+
+@pytest.fixture(scope="module")
+def host() -> Host:
+    return Host()
+
+
+@pytest.fixture(scope="module")
+def samples(host: Host, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """A capture of each format whose outputs need more than ``ROOM``, and a damaged trace."""
+    folder = tmp_path_factory.mktemp("samples")
+    found = {}
+    for format in FORMATS:
+        make = host.reader(format).sample
+        assert make is not None
+        found[format] = folder / f"big.{format}"
+        found[format].write_bytes(make(200_000))
+    found["damaged"] = folder / "big.damaged"
+    found["damaged"].write_bytes(found["trace"].read_bytes()[:100_001])
+    return found
+
+
+@contextmanager
+def full_disk() -> Iterator[None]:
+    """Files of this process cannot grow beyond ``ROOM``."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (ROOM, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+
+def check_told(result: CliResult, out: Path) -> None:
+    """One message with the code, what is wrong, the file, and what to do."""
+    assert result.exit_code == ExitCode.FAILED
+    assert result.stderr.startswith("error[FXF0010]: cannot write: ")
+    assert "File too large" in result.stderr
+    assert f"--> {out}\n" in result.stderr
+    assert "free some space" in result.stderr
+    assert "Traceback" not in result.stderr
+
+
+@pytest.mark.parametrize("format", FORMATS)
+def test_a_full_disk_ends_every_conversion(
+    format: str, host: Host, samples: dict[str, Path], tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    scratch = tmp_path / "scratch"
+    scratch.mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(scratch))
+    out = tmp_path / "out"
+    out.write_bytes(b"as it was")
+    with host.open(samples[format]) as capture:
+        targets = {exporter.name for exporter in host.exporters_for(format, capture.tables)}
+    for target in sorted(targets | {format}):
+        with full_disk():
+            result = run_cli("convert", "--force", samples[format], out, "-t", target, host=host)
+        if result.stderr.startswith("error[FXF0002]") and target in NOTHING:
+            continue
+        check_told(result, out)
+        # What was there stays, and nothing is left beside it.
+        assert out.read_bytes() == b"as it was", target
+        assert {path.name for path in tmp_path.iterdir()} == {"out", "scratch"}, target
+        assert not any(path.name.startswith("fxf-") for path in scratch.iterdir()), target
+
+
+COMMANDS = {
+    "salvage": ("salvage", "DAMAGED", "OUT"),
+    "graph": ("graph", "XRAY", "--out", "OUT"),
+    "packed": ("convert", "TRACE", "OUT", "-t", "csv"),
+    "part": ("convert", "TRACE", "OUT", "-t", "trace", "--since", "0"),
+    "merged": ("convert", "TRACE", "LOG", "OUT", "-t", "perfetto"),
+}
+
+
+NAMES = {"packed": "out.csv.gz"}
+
+
+def command(name: str, samples: dict[str, Path], out: Path) -> list[object]:
+    words = {"OUT": out, **{format.upper(): path for format, path in samples.items()}}
+    return [words.get(word, word) for word in COMMANDS[name]]
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_a_full_disk_ends_every_command(
+    name: str, host: Host, samples: dict[str, Path], tmp_path: Path
+) -> None:
+    out = tmp_path / NAMES.get(name, "out.fxt")
+    with full_disk():
+        result = run_cli(*command(name, samples, out), host=host)
+    check_told(result, out)
+    assert not list(tmp_path.iterdir())
+
+
+def refusing(kind: str, tmp_path: Path) -> Path:
+    """A folder into which nothing can be written."""
+    if kind == "read-only":
+        folder = tmp_path / "read-only"
+        folder.mkdir(mode=0o555)
+        return Path("/sys") if os.access(folder, os.W_OK) else folder  # root may write anywhere
+    if kind == "missing":
+        return tmp_path / "missing"
+    (tmp_path / "file").touch()
+    return tmp_path / "file"
+
+
+@pytest.mark.parametrize("kind", ["read-only", "missing", "file"])
+@pytest.mark.parametrize("name", COMMANDS)
+def test_a_place_that_refuses_is_told_before_anything_is_read(
+    kind: str, name: str, host: Host, samples: dict[str, Path], tmp_path: Path
+) -> None:
+    out = refusing(kind, tmp_path) / NAMES.get(name, "out.fxt")
+    result = run_cli(*command(name, samples, out), host=host)
+    assert result.exit_code == ExitCode.FAILED
+    assert result.stderr.startswith("error[FXF0002]: cannot write there: ")
+    assert f"--> {out}\n" in result.stderr
+    assert "check that the folder exists and can be written" in result.stderr
+    assert "Traceback" not in result.stderr
+
+
+def test_a_scratch_file_that_does_not_fit_is_told(
+    host: Host, samples: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "gone"))
+    with pytest.raises(OSError, match="gone"), scratch_folder("test"):
+        pass
+    shutil.copy(samples["trace"], tmp_path / "a.fxt")
+    result = run_cli("convert", tmp_path / "a.fxt", tmp_path / "a.duckdb", host=host)
+    assert result.exit_code == ExitCode.FAILED
+    assert result.stderr.startswith("error[FXF00")
+    assert "gone" in result.stderr
