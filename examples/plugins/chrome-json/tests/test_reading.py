@@ -165,6 +165,25 @@ def test_ids_of_other_categories_and_processes_are_others() -> None:
     assert len({*ids[2:4], *ids[5:], ids[0]}) == 5
 
 
+def test_texts_as_numbers_of_processes_and_threads() -> None:
+    given = [(1, 2), ("1", "2"), ("0x10", "gpu"), ("main", 5), (None, 7), (8, None), (-1, 2.0)]
+    data = [
+        {
+            key: value
+            for key, value in {"ph": "i", "ts": 1, "pid": pid, "tid": tid}.items()
+            if value is not None
+        }
+        for pid, tid in given
+    ]
+    threads = rows(data, "threads", "pid", "tid", "name")
+    assert threads[0] == (1, 2, None)
+    assert threads[1][0] == 16
+    assert threads[1][2] == "gpu"
+    assert threads[2][1:] == (5, None)
+    assert threads[3:] == [(0, 7, None), (8, 8, None), ((1 << 64) - 1, 2, None)]
+    assert "main" in {name for (name,) in rows(data, "processes", "name")}
+
+
 def test_context_switches_of_both_forms() -> None:
     columns = ("ts", "cpu", "kind", "prev_priority", "next_priority")
     assert rows(SYSTEM, "sched", *columns) == [(1, 1, 1, -1, 3), (2000, 0, 2, -1, -1)]

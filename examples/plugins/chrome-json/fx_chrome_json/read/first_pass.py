@@ -49,7 +49,7 @@ class Stage:
     """Number of the first row of each table."""
     tables: dict[str, Raw]
     chunks: list[tuple[Chunk, dict[str, int]]]
-    """The chunks, each with the number of its first row of each table."""
+    """The chunks that have arguments, each with the number of its first row of each table."""
 
 
 class ChromePass(FirstPass[Stage]):
@@ -133,7 +133,7 @@ class ChromePass(FirstPass[Stage]):
                     self._kinds["damaged"] += sum(event is None for *_, event in parsed.tiles)
                 self._stretch_times(rows.tables)
             here = dict(first)
-            yield Stage(here, rows.tables, [(piece, here)])
+            yield Stage(here, rows.tables, [(piece, here)] if rows.args else [])
             for name, raw in rows.tables.items():
                 first[name] += raw["offset"].size
             first["args"] += rows.args

@@ -46,10 +46,15 @@ class Codes(dict[Any, int]):
 
 
 class People(dict[Any, int]):
-    """Ids of threads by what events have as ``pid`` and ``tid``."""
+    """Ids of threads by what events have as ``pid`` and ``tid``.
 
-    def __init__(self) -> None:
+    Where that is a text and not a number, it is the name as well, unless metadata gives one.
+    """
+
+    def __init__(self, codes: Codes) -> None:
         super().__init__()
+        self._codes = codes
+        self._titles: dict[int, int] = {}
         self.pids: list[int] = []
         self.tids: list[int] = []
         self.offsets: list[int] = []
@@ -67,6 +72,9 @@ class People(dict[Any, int]):
         pid = number_of(who[0]) or 0
         tid = pid if who[1] is None else number_of(who[1]) or 0
         found = self[who] = self.thread(pid, tid)
+        for value, number, names in ((who[0], pid, self._titles), (who[1], found, self.names)):
+            if isinstance(value, str) and not value.isdecimal():
+                names.setdefault(number, self._codes[value])
         return found
 
     def thread(self, pid: int, tid: int) -> int:
@@ -83,7 +91,8 @@ class People(dict[Any, int]):
         """State the offset of the threads that are new."""
         for thread in range(len(self.offsets), len(self.pids)):
             self.offsets.append(offset)
-            self.processes.setdefault(self.pids[thread], [offset, -1, -1, -1])
+            pid = self.pids[thread]
+            self.processes.setdefault(pid, [offset, self._titles.get(pid, -1), -1, -1])
 
 
 def number_of(value: Any) -> int | None:

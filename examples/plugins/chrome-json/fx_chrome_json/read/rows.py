@@ -40,6 +40,7 @@ BIND = b'"bind_id"'
 SLICES_CODE, COUNTERS = TABLE_CODES["slices"], TABLE_CODES["counters"]
 NO_TABLE, OF_END = 255, 254
 """Owners of arguments other than tables: nothing, and the slice that an end closes."""
+NUMBER_TYPES = {int, float}
 WEIGHTS = {"incoming_weight", "outgoing_weight", "weight"}
 """Arguments of context switches that say what the columns of priorities say."""
 SCHED = {
@@ -146,7 +147,7 @@ class Interpreter:
 
     def __init__(self, pool: StringPool, max_string: int, report: Report) -> None:
         self.names = Codes(pool, max_string)
-        self.people = People()
+        self.people = People(self.names)
         self.report = report
         self._ids = {kind: Ids() for kind in ("async", "flow", "counter", "object")}
 
@@ -417,17 +418,20 @@ class Interpreter:
         for row, event in zip(index.tolist(), timed.picked(index), strict=True):
             args = event.get("args")
             before = len(events)
-            for path, value in leaves({} if args is None else args):
+            if isinstance(args, dict) and NUMBER_TYPES.issuperset(map(type, args.values())):
+                members: Iterable[tuple[str, Any]] = args.items()
+            else:
+                members = leaves({} if args is None else args)
+            for path, value in members:
                 number = _number(value)
                 if number is None:
                     others += 1
                     continue
-                exact = number if isinstance(number, int) else 0
-                fits = isinstance(number, int) and -(1 << 63) <= number < 1 << 64
+                fits = type(number) is int and -(1 << 63) <= number < 1 << 64
                 events.append(row)
                 series.append(self.names[path])
-                values.append(_double(number))
-                whole.append(_signed(exact) if fits else 0)
+                values.append(number if fits else _double(number))
+                whole.append(_signed(int(number)) if fits else 0)
                 is_int.append(fits)
             if len(events) == before:
                 self.report("CHJ0107", "the counter has no number", int(timed.starts[row]))
@@ -509,6 +513,9 @@ class Interpreter:
         chosen = np.arange(index.size)
         if kind == "async":
             chosen = np.flatnonzero(ASYNCS[timed.phase[index]])
+        elif kind != "flow":  # an id is rare
+            given = ["id" in event or "id2" in event for event in timed.picked(index)]
+            chosen = np.flatnonzero(np.array(given, np.bool_))
         if not chosen.size:
             return {"id": numbers}
         rows = index[chosen]

@@ -38,7 +38,7 @@ _MARK = re.compile(
 """Slices and counters of a program, written into ``trace_marker``."""
 _WAKEUPS = {b"sched_wakeup", b"sched_wakeup_new"}
 _MARKS = {b"tracing_mark_write", b"print", b"0"}
-_INTERRUPTS = {b"irq_handler": (1 << 32, b"irq"), b"softirq": (1 << 33, b"softirq")}
+_INTERRUPTS = {b"irq_handler": (1 << 31, b"irq"), b"softirq": (3 << 30, b"softirq")}
 """What runs on a CPU, whatever thread it interrupts: number of its first thread, and its name."""
 
 
