@@ -1,4 +1,4 @@
-"""Growth for ``fxf bench``: how the time of each stage of reading grows with the file."""
+"""Growth for ``fxf bench``: how the CPU time of each stage of reading grows with the file."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 
 import attrs
 
-from fxframework.cli.bench_stages import READING, read_stage, samples_of
+from fxframework.cli.bench_stages import READING, processor_seconds, samples_of
 from fxframework.cli.session import Session
 from fxframework.cli.text import aligned
 from fxframework.io.pending import scratch_folder
@@ -20,7 +20,7 @@ PATIENCE = 10.0
 
 @attrs.frozen
 class Growth:
-    """Seconds of one stage by the size of the file."""
+    """CPU seconds of one stage by the size of the file."""
 
     format: str
     stage: str
@@ -50,7 +50,7 @@ def bench_growth(session: Session, *, sizes: Sequence[int], runs: int) -> list[G
                     if _expected(before, nbytes) > PATIENCE:
                         continue
                     with session.screen.working(f"measuring {format}, {size} MB, {stage}"):
-                        before[nbytes] = read_stage(session.host, path, format, stage, runs)
+                        before[nbytes] = processor_seconds(session.host, path, format, stage, runs)
                 Path(path).unlink()
     return [
         Growth(format, stage, tuple(by_size), tuple(by_size.values()),
