@@ -481,10 +481,16 @@ def divergence_table() -> str:
     """The differences from Perfetto that the oracle's tests show, each on a trace of its own."""
     module = loaded("fxframework_divergences", DOCS.parent / "tests/oracle/divergences.py")
     rows = [
-        (f"`{one.name}`", cell(one.perfetto), cell(one.ours), cell(one.reason))
+        (
+            f"`{one.name}`",
+            cell(one.perfetto),
+            cell(one.ours),
+            cell(one.reason),
+            f"`{one.quirk}`" if one.quirk else "–",
+        )
         for one in module.DIVERGENCES.values()
     ]
-    return table(("name", "Perfetto", "ours", "why"), rows)
+    return table(("name", "Perfetto", "ours", "why", "predicted as"), rows)
 
 
 def loaded(name: str, path: Path) -> Any:

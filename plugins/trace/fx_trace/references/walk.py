@@ -15,7 +15,7 @@ from fxframework.model.prediction import Prediction
 
 __all__ = ["LeftOut", "Provider", "Walk"]
 
-CHUNK: Final = 1 << 15
+CHUNK: Final = 1 << 16
 """Words that are looked at together."""
 AHEAD: Final = CHUNK + 3 * layout.MAX_RECORD_WORDS
 """Words of a chunk, with what the fields of its last record may have behind it."""
