@@ -66,7 +66,9 @@ class KernelFinder:
         stem = name.rpartition(".")[2]
         for folder in path or ():
             source = os.path.join(folder, f"{stem}.py")  # noqa: PTH118 (fast: on every import)
-            if os.path.exists(f"{source[:-3]}.pxd") and os.path.exists(source):  # noqa: PTH110
+            if not os.path.exists(f"{source[:-3]}.pxd"):  # noqa: PTH110
+                continue
+            if os.path.exists(source) and _is_kernel(name, f"{source[:-3]}.pxd"):  # noqa: PTH110
                 if self.wish == "never":
                     return importlib.util.spec_from_file_location(name, source)
                 if not any(os.path.exists(source[:-3] + suffix) for suffix in EXTENSIONS):  # noqa: PTH110
@@ -75,6 +77,14 @@ class KernelFinder:
                         "fxframework where there is a C compiler, or unset FXF_NATIVE"
                     )
         return None
+
+
+def _is_kernel(name: str, header: str) -> bool:
+    """Whether a module with a header is a kernel of ours or of a plugin: Cython's own are not."""
+    root = name.partition(".")[0]
+    if root == "fxframework" or root.startswith("fx_"):
+        return True
+    return b"fxframework" in Path(header).read_bytes()
 
 
 def install(wish: str) -> None:

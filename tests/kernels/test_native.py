@@ -51,7 +51,7 @@ def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     folder.mkdir()
     (folder / "__init__.py").touch()
     (folder / "loops.py").write_text("ANSWER = 42\n")
-    (folder / "loops.pxd").touch()
+    (folder / "loops.pxd").write_text("from fxframework.kernels.kernel cimport Kernel\n")
     (folder / "ordinary.py").touch()
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.delenv("FXF_NATIVE", raising=False)
@@ -68,6 +68,21 @@ def test_require_refuses_a_plain_kernel(package: str) -> None:
     spec = native.KernelFinder("never").find_spec("somewhere.loops", [package])
     assert spec is not None
     assert spec.origin == str(Path(package, "loops.py"))
+
+
+@pytest.mark.parametrize("wish", ["never", "require"])
+def test_the_kernels_of_others_are_left_alone(wish: str, tmp_path: Path) -> None:
+    """Packages that have nothing to do with fxframework, such as Cython, which has such pairs."""
+    (tmp_path / "nodes.py").touch()
+    (tmp_path / "nodes.pxd").write_text("cimport cython\n")
+    finder = native.KernelFinder(wish)
+    assert finder.find_spec("Compiler.nodes", [str(tmp_path)]) is None
+    ours = ["fxframework.nodes", "fx_drums.read.nodes"]
+    if wish == "never":
+        assert all(finder.find_spec(name, [str(tmp_path)]) for name in ours)
+    for name in ours if wish == "require" else ():
+        with pytest.raises(ImportError, match="FXF_NATIVE=require"):
+            finder.find_spec(name, [str(tmp_path)])
 
 
 def test_the_state_of_a_package(package: str, monkeypatch: pytest.MonkeyPatch) -> None:
