@@ -12,6 +12,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
+from importlib import metadata
 from pathlib import Path
 from types import ModuleType
 
@@ -242,6 +243,25 @@ def test_every_kind_of_trace_record_has_an_example() -> None:
         assert f'"event": "{name}"' in text
     for name in layout.ARG_NAMES.values():
         assert f'"type": "{name}"' in text
+
+
+def test_a_core_install_takes_what_the_page_says() -> None:
+    page = (
+        (ROOT / "docs" / "extras.md")
+        .read_text("utf-8")
+        .partition("## What a core install takes")[2]
+    )
+    listed = {name.lower() for name in re.findall(r"[A-Za-z-]{4,}", page)}
+    waiting, needed = ["fxframework"], set()
+    while waiting:
+        for requirement in metadata.requires(waiting.pop()) or ():
+            name = re.split(r"[^A-Za-z0-9_-]", requirement)[0].lower().replace("_", "-")
+            rest = requirement.partition(";")[2]
+            if name not in needed and "extra" not in rest and "python_version <" not in rest:
+                needed.add(name)
+                waiting.append(name)
+    assert needed
+    assert needed <= listed
 
 
 def test_pages_name_no_machine() -> None:
