@@ -270,6 +270,15 @@ def test_limits_are_kept() -> None:
     with opened(data, max_string=10, max_record=1 << 20) as capture:
         assert capture.table("instants").texts("name") == ["x" * 10, "y"]
         assert capture.diagnostics.counts["CHJ0111"]
+    long = [event("i", at, name="x" * (100 * (at % 3 == 2))) for at in range(9)]
+    with opened(long, max_record=100) as capture:
+        assert capture.table("instants").array("ts").tolist() == [
+            1000 * at for at in range(9) if at % 3 < 2
+        ]
+        kinds = capture.summary().kinds
+        assert (kinds["damaged"], kinds["instant"]) == (3, 6)
+        assert capture.diagnostics.counts == {"CHJ0109": 3}
+        assert [record.record for record in capture.records()].count("damaged") == 3
     nested = [event("B", at, name=str(at)) for at in range(9)]
     with opened(nested, max_depth=3) as capture:
         assert int(capture.table("slices").array("depth").max()) == 3

@@ -95,10 +95,6 @@ class ChromeCapture(ScannedCapture[ChromePass, Stage]):
         self.report_offsets("CHJ0201", passed.lone_offsets)
         self.report_offsets("CHJ0202", passed.open_offsets)
 
-    def _batches(self, name: str, rows: int) -> Iterator[Table]:
-        """As any scanned capture's, but a chunk without rows of the table gives no batch."""
-        return (batch for batch in super()._batches(name, rows) if len(batch))
-
     def _stretch(self, name: str, passed: ChromePass, part: Stage) -> Stretch:
         first = part.first[name]
         if name == "args":

@@ -14,7 +14,7 @@ __all__ = ["SYSTEM", "Chunk", "Part", "Piece", "Scanner"]
 
 I64 = NDArray[np.int64]
 Brackets = tuple[I64, I64, int, int, int, int]
-CHUNK = 1 << 19
+CHUNK = 1 << 17
 """Bytes that are scanned together: they and what is made of them fit the caches."""
 RESCANS = 4
 """Bytes that may be scanned again after damage, for each byte of the file."""
@@ -84,7 +84,34 @@ class Scanner:
         """Where the last member of an object begins, or what follows the events in it."""
 
     def pieces(self) -> Iterator[Piece]:
-        """All pieces in order."""
+        """All pieces in order; those that are longer than ``max_record`` are damaged."""
+        for piece in self._pieces():
+            if isinstance(piece, Chunk):
+                yield from self._bounded(piece)
+            elif not piece.code and piece.stop - piece.start > self._longest:
+                yield Part("damaged", piece.start, piece.stop, code="CHJ0109")
+            else:
+                yield piece
+
+    def _bounded(self, chunk: Chunk) -> Iterator[Piece]:
+        """A chunk, in parts where an event of it is too long."""
+        ends = np.append(chunk.starts[1:], chunk.stop)
+        long = ends - chunk.starts > self._longest
+        if not long.any():
+            yield chunk
+            return
+        for rows in np.split(np.arange(long.size), np.flatnonzero(np.diff(long)) + 1):
+            first, stop = int(rows[0]), int(ends[rows[-1]])
+            if not long[first]:
+                starts, stops = chunk.starts[rows], chunk.stops[rows]
+                # Brackets and keys are those of the whole chunk: they are counted again.
+                yield attrs.evolve(chunk, starts=starts, stops=stops, stop=stop, brackets=-1)
+                continue
+            for row in rows.tolist():
+                start = int(chunk.starts[row])
+                yield Part("damaged", start, int(ends[row]), code="CHJ0109")
+
+    def _pieces(self) -> Iterator[Piece]:
         if not self._size:
             return
         at = 3 if bytes(self._bytes[:3]) == b"\xef\xbb\xbf" else 0
