@@ -17,7 +17,7 @@ from pathlib import Path
 import attrs
 import pytest
 
-from fxframework.templates.repository import KINDS
+from fxframework.templates.repository import KINDS, Name, render, write
 
 from .commands import blocks, steps
 
@@ -178,6 +178,26 @@ def test_the_tutorials_can_be_followed_literally(tmp_path: Path) -> None:
     assert len(changed) >= 4
     wrong = workshop.tests(*changed, chosen="not memory")
     assert not wrong, wrong
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(os.name != "posix", reason="a compiler that fails is a program of POSIX here")
+def test_a_kernel_that_cannot_be_compiled_stays_plain(tmp_path: Path) -> None:
+    write(render("kernel", Name.parse("pulse")), tmp_path / "fx-pulse")
+
+    def build(**wish: str) -> subprocess.CompletedProcess[str]:
+        environ = {key: value for key, value in os.environ.items() if key != "FXF_NATIVE"}
+        environ |= {"CC": "false", **wish}
+        return subprocess.run([sys.executable, "setup.py", "-q", "build"], env=environ,
+                              cwd=tmp_path / "fx-pulse", capture_output=True, text=True,
+                              check=False)  # fmt: skip
+
+    done = build()
+    assert done.returncode == 0, done.stderr
+    (scan,) = (tmp_path / "fx-pulse").glob("build/lib*/fx_pulse/read/scan.*py")
+    assert not list(scan.parent.glob("*.so"))
+    assert scan.with_suffix(".pxd").is_file()
+    assert build(FXF_NATIVE="require").returncode != 0
 
 
 def test_tutorials_install_and_test_what_they_write() -> None:
