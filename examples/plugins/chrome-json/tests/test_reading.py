@@ -11,10 +11,11 @@ from collections.abc import Callable, Iterator
 from decimal import ROUND_HALF_UP, Decimal
 from typing import Any
 
+import numpy as np
 import pytest
 
 from fx_chrome_json import plugin
-from fx_chrome_json.read import reader, scan
+from fx_chrome_json.read import match, reader, scan
 from fx_chrome_json.sample import sample
 from fxframework.host import Host
 from fxframework.model.capture import Capture
@@ -282,6 +283,40 @@ def test_limits_are_kept() -> None:
     nested = [event("B", at, name=str(at)) for at in range(9)]
     with opened(nested, max_depth=3) as capture:
         assert int(capture.table("slices").array("depth").max()) == 3
+
+
+# --- At once, or one by one ----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_pairs_and_nesting_do_not_depend_on_how_they_are_found(
+    seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    chance = np.random.default_rng(seed)
+    count = int(chance.integers(1, 400))
+    group = chance.integers(0, 3, count)
+    ts = np.sort(chance.integers(0, count, count))
+    begins = chance.random(count) < (0.5 if seed % 2 else 0.9)
+    name = chance.integers(-1, 1 + seed % 3, count).astype(np.int32)
+    expected = np.full(count, -1)
+    match._pair_each(np.lexsort((ts, group)), group, begins, name, expected)
+    assert match.pair(group, ts, begins, name).tolist() == expected.tolist()
+    # Well nested: lengths halve with each level.
+    level = chance.integers(0, 5, count)
+    start = chance.integers(0, 4, count) * 64 // 2**level * 2**level
+    end = start + 64 // 2**level - (level > 3)
+    points = chance.integers(0, 300, 50)
+    of_points = chance.integers(0, 3, 50)
+    found = match._enclose_each(group, start, end, of_points, points)
+    monkeypatch.setattr(match, "MANY", 1)
+    for one, other in zip(match.enclose(group, start, end, of_points, points), found, strict=True):
+        assert one.tolist() == other.tolist()
+
+
+def test_ends_in_order_are_paired_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(match, "_pair_each", None)
+    given = [event(ph, at, name="n") for at, ph in enumerate("BBEBEEBE")]
+    assert [dur for (dur,) in rows(given, "slices", "dur")] == [5000, 1000, 1000, 1000]
 
 
 # --- In chunks -----------------------------------------------------------------------------------

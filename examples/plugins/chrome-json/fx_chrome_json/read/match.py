@@ -29,11 +29,50 @@ def pair(group: Groups, ts: I64, begins: NDArray[np.bool_], name: I32) -> I64:
     the index of the begin for each end, and of the end for each begin, int64 of shape (n,); -1
     where there is none.
     """
+    partner = np.full(group.size, -1, np.int64)
+    order = np.lexsort((ts, group))
+    rest = _pair_at_once(order, group, begins, name, partner)
+    if rest.size:
+        _pair_each(rest, group, begins, name, partner)
+    return partner
+
+
+def _pair_at_once(
+    order: I64, group: Groups, begins: NDArray[np.bool_], name: I32, partner: I64
+) -> I64:
+    """Enter the partners in groups whose begins and ends match; gives the rows of the others."""
+    groups, is_begin = group[order], begins[order]
+    steps = np.where(is_begin, 1, -1)
+    depth = np.cumsum(steps)
+    firsts = np.flatnonzero(np.append(True, groups[1:] != groups[:-1]))[: order.size]
+    sizes = np.diff(np.append(firsts, order.size))
+    depth -= np.repeat(depth[firsts] - steps[firsts], sizes)
+    bad = depth < 0
+    level = depth + ~is_begin  # an end has that of its begin
+    by_level = np.lexsort((level, groups))
+    left, right = by_level[:-1], by_level[1:]
+    pairs = np.flatnonzero(
+        is_begin[left] & ~is_begin[right] & (groups[left] == groups[right])
+        & (level[left] == level[right])
+    )  # fmt: skip
+    begin, end = order[left[pairs]], order[right[pairs]]
+    bad[right[pairs]] |= (name[end] >= 0) & (name[begin] >= 0) & (name[end] != name[begin])
+    whole = ~np.logical_or.reduceat(bad, firsts) if firsts.size else np.zeros(0, np.bool_)
+    fine = np.repeat(whole, sizes)
+    sound = fine[left[pairs]]
+    partner[begin[sound]] = end[sound]
+    partner[end[sound]] = begin[sound]
+    return order[~fine]
+
+
+def _pair_each(
+    order: I64, group: Groups, begins: NDArray[np.bool_], name: I32, partner: I64
+) -> None:
+    """Enter the partners of rows in this order, whatever they are."""
     found: tuple[list[int], list[int]] = ([], [])
     stack: list[tuple[int, int]] = []
     open_names: Counter[int] = Counter()
     here = None
-    order = np.lexsort((ts, group))
     for at, own, is_begin, label in _rows(order, group, begins, name):
         if own != here:
             here = own
@@ -52,11 +91,9 @@ def pair(group: Groups, ts: I64, begins: NDArray[np.bool_], name: I32) -> I64:
             found[1].append(at)
             if label < 0 or opened in {label, -1}:
                 break
-    partner = np.full(group.size, -1, np.int64)
     partner[found[0]] = found[1]
     # Of several begins that an end closes, the last one that was popped is its own.
     partner[found[1]] = found[0]
-    return partner
 
 
 def ranks(
