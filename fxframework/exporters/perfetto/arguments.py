@@ -18,6 +18,8 @@ __all__ = ["INTERNED", "NEEDED", "SEQUENCE_FLAGS", "Arguments", "Interned", "Tai
 
 I64 = NDArray[np.int64]
 U8 = NDArray[np.uint8]
+DENSE = 8
+"""A range of ids is looked up in a table where it is no longer than so many times their number."""
 CHUNK = 1 << 15
 """Arguments that are encoded at a time."""
 SEQUENCE_FLAGS, INTERNED, NEEDED = 13, 12, 2
@@ -163,7 +165,7 @@ class Tails:
         first = np.flatnonzero(np.concatenate(([True], ids[1:] != ids[:-1])))
         total = np.add.reduceat(lengths, first)
         starts = np.cumsum(total) - total
-        place = np.minimum(np.searchsorted(ids[first], self._ids), first.size - 1)
+        place = _places(ids[first], self._ids)
         found = ids[first][place] == self._ids
         self._parts.append((data, starts[place], np.where(found, total[place], 0)))
 
@@ -175,3 +177,13 @@ class Tails:
             parts.append((TextColumn.gather(data, starts[places], lengths).data, lengths))
         total = sum((lengths for _, lengths in parts), np.zeros(places.size, np.int64))
         return total, interleave(parts)
+
+
+def _places(ids: I64, asked: I64) -> I64:
+    """Where ids stand among ascending ones; some place where one is not among them."""
+    high = max(int(ids[-1]), int(asked.max(initial=0)))
+    if high > DENSE * (ids.size + asked.size):
+        return np.minimum(np.searchsorted(ids, asked), ids.size - 1)
+    table = np.zeros(high + 1, np.int64)
+    table[ids] = np.arange(ids.size)
+    return table[asked]

@@ -628,9 +628,12 @@ def _roots(table: Table) -> I64:
 def _parents(table: Table) -> I64:
     """For each row of `slices`, the place of the slice around it; its own where there is none."""
     rows, parents = table.array("row"), table.array("parent")
+    own = np.arange(rows.size)
+    if np.array_equal(rows, own):
+        return np.where(parents >= 0, parents, own)
     order = np.argsort(rows, kind="stable")
     place = order[np.minimum(np.searchsorted(rows, parents, sorter=order), rows.size - 1)]
-    return np.where((parents >= 0) & (rows[place] == parents), place, np.arange(rows.size))
+    return np.where((parents >= 0) & (rows[place] == parents), place, own)
 
 
 def _first_rows(table: Table) -> I64:

@@ -13,6 +13,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from fxframework.model.strings import TextColumn
+
 __all__ = ["Messages", "integer", "interleave", "message", "string", "varint"]
 
 U8 = NDArray[np.uint8]
@@ -66,13 +68,14 @@ class Messages:
     def constant(self, data: bytes, present: NDArray[np.bool_] | None = None) -> Messages:
         """Append the same bytes to every message, or to those where ``present``."""
         matrix = np.broadcast_to(np.frombuffer(data, np.uint8), (self.rows, len(data)))
-        shown = np.ones(self.rows, np.bool_) if present is None else present
-        return self._append(matrix, np.broadcast_to(shown[:, None], matrix.shape))
+        return self._whole(matrix, present)
 
     def varints(
         self, number: int, values: Any, present: NDArray[np.bool_] | None = None
     ) -> Messages:
         """Append a varint field; signed values as their 64-bit complement."""
+        if present is not None and not present.any():
+            return self
         self.constant(tag(number, VARINT), present)
         return self._raw_varints(np.asarray(values), present)
 
@@ -82,8 +85,7 @@ class Messages:
         """Append a field of eight bytes: float64 or uint64 values."""
         self.constant(tag(number, FIXED64), present)
         matrix = np.ascontiguousarray(values).view(np.uint8).reshape(self.rows, 8)
-        shown = np.ones(self.rows, np.bool_) if present is None else present
-        return self._append(matrix, np.broadcast_to(shown[:, None], matrix.shape))
+        return self._whole(matrix, present)
 
     def padded(self, number: int, matrix: U8, sizes: NDArray[np.int64]) -> Messages:
         """Append a field of bytes: the first ``sizes`` of each row of a (rows, width) matrix.
@@ -92,7 +94,10 @@ class Messages:
         """
         self.constant(tag(number, LENGTH), sizes > 0)
         self._raw_varints(sizes, sizes > 0)
-        return self._append(matrix, np.arange(matrix.shape[1])[None, :] < sizes[:, None])
+        self._bytes.append(matrix)
+        self._used.append(np.arange(matrix.shape[1])[None, :] < sizes[:, None])
+        self.lengths += np.clip(sizes, 0, matrix.shape[1])
+        return self
 
     def header(self, number: int, sizes: NDArray[np.int64]) -> Messages:
         """Append the key and length of a field whose bytes follow from elsewhere."""
@@ -121,19 +126,29 @@ class Messages:
         more = np.ones(self.rows, np.bool_) if present is None else present
         while more.any():
             used.append(more)
+            self.lengths += more
             low = rest.astype(np.uint8) & np.uint8(0x7F)
             rest = rest >> np.uint64(7)
             more = more & (rest != 0)
             low[more] |= np.uint8(0x80)
             columns.append(low)
-        if not columns:
-            return self
-        return self._append(np.stack(columns, axis=1), np.stack(used, axis=1))
+        if columns:
+            self._bytes.append(np.stack(columns, axis=1))
+            self._used.append(np.stack(used, axis=1))
+        return self
 
-    def _append(self, matrix: U8, used: NDArray[np.bool_]) -> Messages:
+    def _whole(self, matrix: U8, present: NDArray[np.bool_] | None) -> Messages:
+        """Append all bytes of each row, or of those where ``present``."""
+        if present is None:
+            used = np.broadcast_to(np.True_, matrix.shape)
+            self.lengths += matrix.shape[1]
+        elif present.any():
+            used = np.broadcast_to(present[:, None], matrix.shape)
+            self.lengths += matrix.shape[1] * present
+        else:
+            return self
         self._bytes.append(matrix)
         self._used.append(used)
-        self.lengths += used.sum(axis=1)
         return self
 
     def data(self) -> U8:
@@ -153,11 +168,12 @@ def interleave(parts: Iterable[tuple[U8, NDArray[np.int64]]]) -> U8:
         return taken[0][0]
     if not taken:
         return np.zeros(0, np.uint8)
-    total = sum((lengths for _, lengths in taken), np.zeros_like(taken[0][1]))
-    start = np.cumsum(total) - total
-    out = np.empty(int(total.sum()), np.uint8)
-    for data, lengths in taken:
-        shift = start - (np.cumsum(lengths) - lengths)
-        out[np.repeat(shift, lengths) + np.arange(data.size)] = data
-        start = start + lengths
-    return out
+    rows = taken[0][1].size
+    starts, sizes = (np.empty((rows, len(taken)), np.int64) for _ in range(2))
+    before = 0
+    for place, (data, lengths) in enumerate(taken):
+        starts[:, place] = np.cumsum(lengths) - lengths + before
+        sizes[:, place] = lengths
+        before += data.size
+    whole = np.concatenate([data for data, _ in taken])
+    return TextColumn.gather(whole, starts.reshape(-1), sizes.reshape(-1)).data
