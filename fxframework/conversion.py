@@ -11,6 +11,7 @@ from __future__ import annotations
 import enum
 import itertools
 import os
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -447,6 +448,8 @@ class Conversion:
 
     def check(self) -> None:
         """Refuse what cannot be done. Raises UsageError and UnreadableError."""
+        from fxframework.model.timeline import spare
+
         for capture, part in zip(self.captures, self.parts, strict=True):
             if part is not None and part.by_logs:
                 self._check_logs(capture, part)
@@ -461,6 +464,7 @@ class Conversion:
                 _refuse_lines(capture)
             if not self.reads_all:
                 require_readable(capture)
+                spare(self.captures, capture)
 
     def _check_logs(self, capture: Capture, part: Selection) -> None:
         capture.select(part)
@@ -521,6 +525,7 @@ class Conversion:
         """
         outside: Mapping[str, int] = {}
         dropped: Mapping[str, int] = {}
+        rows: Mapping[str, int] = {}
         findings: tuple[Diagnostic, ...] = ()
         sink.budget = Budget.joint(capture.request.budget for capture in self.captures)
         if self.action is Action.REWRITE:
@@ -528,7 +533,7 @@ class Conversion:
         elif self.action is Action.EXTRACT:
             findings, outside, dropped = self._extract(sink)
         else:
-            dropped = self._through_session(sink)
+            dropped, rows = self._through_session(sink)
         severities = [finding.severity for finding in findings]
         severities += [
             c.diagnostics.worst for c in self.captures if c.diagnostics.worst is not None
@@ -544,22 +549,13 @@ class Conversion:
                 )
                 for capture in self.captures
             ),
-            rows=self._rows(),
+            rows=rows,
             dropped=dropped,
             outside=outside,
             findings=findings,
             worst=max(severities, default=None),
             alignments=self.alignments,
         )
-
-    def _rows(self) -> Mapping[str, int]:
-        if self.action in {Action.REWRITE, Action.EXTRACT} or any(self.parts):
-            return {}
-        rows: dict[str, int] = {}
-        for capture in self.captures:
-            for name, count in capture.summary().rows.items():
-                rows[name] = rows.get(name, 0) + count
-        return rows
 
     def _rewrite(self, sink: Sink) -> tuple[Diagnostic, ...]:
         (capture,), writer = self.captures, self.target
@@ -596,24 +592,28 @@ class Conversion:
         rows, kept = (sum(map(len, each.batches(name))) for each in (capture, window))
         return findings, {name: rows - kept} if rows > kept else {}, {}
 
-    def _through_session(self, sink: Sink) -> Mapping[str, int]:
-        """Merge or export; gives what was dropped."""
+    def _through_session(self, sink: Sink) -> tuple[Mapping[str, int], Mapping[str, int]]:
+        """Merge or export; gives what was dropped, and the rows that were given.
+
+        Of several captures, what one made is freed before the next is read.
+        """
         target = self.target
         open_session = target.compose if isinstance(target, Writer) else target.open
         assert open_session is not None  # noqa: S101 (`_check_merge` has asked)
         session = open_session(sink, self.options)
-        from fxframework.model.timeline import aligned
+        from fxframework.model.timeline import aligned, spare
 
+        rows: Counter[str] = Counter()
         ways = itertools.chain(self.alignments, itertools.repeat(None))
         for capture, part, way in zip(self.captures, self.parts, ways, strict=False):
             chosen = capture if part is None else capture.select(part)
             session.write(chosen if way is None else aligned(chosen, way))
-        dropped = session.close()
-        if not self.reads_all:
-            # An exporter may have read some tables only; findings are those of all records.
-            for capture in self.captures:
+            if not self.reads_all:
+                # An exporter may have read some tables only; findings are those of all records.
                 capture.scan()
-        return dropped
+            rows.update(capture.summary().rows)
+            spare(self.captures, capture)
+        return session.close(), {} if any(self.parts) else rows
 
 
 class _RecordTarget:

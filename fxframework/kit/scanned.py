@@ -178,6 +178,8 @@ class ScannedCapture(Capture, Generic[PassT, PartT]):
     ``value``, and of ``word``, the same unsigned."""
 
     _first: PassT | None = None
+    _reported = False
+    """Whether the findings of a first pass are among the diagnostics."""
 
     # --- What a reader supplies -------------------------------------------------------------------
 
@@ -218,7 +220,13 @@ class ScannedCapture(Capture, Generic[PassT, PartT]):
 
     def scan(self) -> None:
         """Read the whole file, so that ``diagnostics`` is complete."""
-        self.first_pass()
+        if not self._reported:
+            self.first_pass()
+
+    def trim(self) -> None:
+        """Free tables and the first pass, which is made again where it is needed."""
+        self._first = None
+        super().trim()
 
     @property
     def fits_memory(self) -> bool:
@@ -239,11 +247,12 @@ class ScannedCapture(Capture, Generic[PassT, PartT]):
             return earlier
         if whole:
             self._check_memory()
-        if earlier is None:
+        if not self._reported:
             # What `records()` found so far is found again.
             self.diagnostics.forget(self.rules)
         self._first = passed = self._run_pass(whole=whole)
-        if earlier is None:
+        if not self._reported:
+            self._reported = True
             self._report(passed)
         return passed
 

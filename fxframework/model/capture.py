@@ -466,6 +466,14 @@ class Capture(abc.ABC):
 
         return fxframework.convert(self, out, to=to, **options)
 
+    def trim(self) -> None:
+        """Free tables and what else reading made; they are made again where they are asked for.
+
+        Findings stay. Tables that somebody holds stay as they are.
+        """
+        self._tables.clear()
+        self.source.release(0, self.source.size)
+
     def close(self) -> None:
         """Release the input; may be called again."""
         self.source.close()
@@ -529,6 +537,10 @@ class View(Capture):
     def scan(self) -> None:
         """Read the whole capture."""
         self.whole.scan()
+
+    def trim(self) -> None:
+        """Free what the whole capture has made."""
+        self.whole.trim()
 
     def close(self) -> None:
         """Close the whole capture."""

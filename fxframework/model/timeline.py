@@ -15,7 +15,7 @@ from fxframework.model.capture import Capture, Summary, View
 from fxframework.model.clock import NS_MAX, NS_MIN, NS_PER_SECOND
 from fxframework.model.table import Table
 
-__all__ = ["AlignedCapture", "Alignment", "Line", "align", "aligned", "parse_alignments"]
+__all__ = ["AlignedCapture", "Alignment", "Line", "align", "aligned", "parse_alignments", "spare"]
 
 I64 = NDArray[np.int64]
 CLOCKS = ("utc", "boot", "monotonic")
@@ -178,6 +178,10 @@ def _parsed(text: str, how: str) -> Line | str:
     raise UsageError(f"{text!r} is not an alignment", remedy=HOW)
 
 
+LARGE = 1 << 26
+"""Bytes of captures from which on they are read one by one, some of it again, to save memory."""
+
+
 def align(
     captures: Sequence[Capture], given: Mapping[str, Line | str] | None = None
 ) -> list[Alignment]:
@@ -187,14 +191,23 @@ def align(
     that both know (``Capture.clocks``). Without either a capture keeps its own times, and its
     alignment is ``assumed``.
 
-    Raises UsageError where ``given`` names none of the captures, or several.
+    Of several large captures, what reading one made is freed before the next is read. Raises
+    UsageError where ``given`` names none of the captures, or several.
     """
     asked = _asked(captures, dict(given or {}))
     first = captures[0]
-    return [
-        _alignment(first, capture, asked.get(number), is_first=number == 0)
-        for number, capture in enumerate(captures)
-    ]
+    found = []
+    for number, capture in enumerate(captures):
+        found.append(_alignment(first, capture, asked.get(number), is_first=number == 0))
+        if number:
+            spare(captures, capture)
+    return found
+
+
+def spare(captures: Sequence[Capture], capture: Capture) -> None:
+    """Free what reading one of several captures made, where together they are large."""
+    if len(captures) > 1 and sum(each.source.size for each in captures) > LARGE:
+        capture.trim()
 
 
 def aligned(capture: Capture, alignment: Alignment) -> Capture:

@@ -10,10 +10,13 @@ from typing import Any
 
 import pytest
 
+import fxframework as fxf
 from fxframework.host import default_host
 from fxframework.io import arena
+from fxframework.model import timeline
 from fxframework.model.capture import Capture
 from fxframework.model.selection import Selection
+from fxframework.model.table import Table
 
 from ..exporters.test_matrix import samples
 
@@ -107,3 +110,38 @@ def descriptors() -> int:
         return sum(1 for _ in Path("/proc/self/fd").iterdir())
     except OSError:
         return 0
+
+
+def rows(table: Table) -> dict[str, list[Any]]:
+    return {column: table.plain(column) for column in table.columns}
+
+
+@pytest.mark.parametrize("name", list(samples()))
+def test_a_capture_that_was_trimmed_gives_the_same_again(name: str) -> None:
+    format, data = samples()[name]
+    with default_host().open(data, format=format) as capture:
+        capture.scan()
+        before = {table: rows(capture.table(table)) for table in capture.tables}
+        found, summary = dict(capture.diagnostics.counts), capture.summary()
+        held = capture.table(capture.tables[0])
+        capture.trim()
+        capture.scan()
+        assert capture.summary() == summary
+        assert {table: rows(capture.table(table)) for table in capture.tables} == before
+        assert dict(capture.diagnostics.counts) == found
+        assert rows(held) == before[held.name]
+
+
+@pytest.mark.parametrize("to", ["perfetto", "trace", "parquet", "html"])
+def test_large_captures_are_freed_one_by_one_with_the_same_result(
+    to: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = Path(__file__).parents[1] / "conformance"
+    names = ("magic_trace_sample.fxt", "fdr5-mt-clang16.xray")
+    inputs = [next(folder.rglob(name)) for name in names]
+    whole = fxf.convert(inputs, tmp_path / "whole", to=to)
+    monkeypatch.setattr(timeline, "LARGE", 0)
+    trimmed = fxf.convert(inputs, tmp_path / "trimmed", to=to)
+    assert (tmp_path / "whole").read_bytes() == (tmp_path / "trimmed").read_bytes()
+    for part in ("rows", "dropped", "worst", "inputs", "alignments"):
+        assert getattr(whole, part) == getattr(trimmed, part), part
