@@ -18,11 +18,14 @@ if TYPE_CHECKING:
         FOREIGN,
         Contract,
         DeviceContract,
+        Expected,
         ExporterContract,
         ReaderContract,
         Sample,
         StepContract,
         WriterContract,
+        check_capture,
+        check_golden,
         open_bytes,
     )
     from fxframework.testing.crashtest import CrashReport, RecordedMemory
@@ -34,6 +37,7 @@ _HOMES = {
     "Contract": "contracts",
     "CrashReport": "crashtest",
     "DeviceContract": "contracts",
+    "Expected": "contracts",
     "ExporterContract": "contracts",
     "ReaderContract": "contracts",
     "ReadsBack": "readback",
@@ -41,6 +45,8 @@ _HOMES = {
     "Sample": "contracts",
     "StepContract": "contracts",
     "WriterContract": "contracts",
+    "check_capture": "contracts",
+    "check_golden": "contracts",
     "open_bytes": "contracts",
     "reads_back": "readback",
 }
@@ -50,6 +56,7 @@ __all__ = [
     "Contract",
     "CrashReport",
     "DeviceContract",
+    "Expected",
     "ExporterContract",
     "ReaderContract",
     "ReadsBack",
@@ -57,6 +64,8 @@ __all__ = [
     "Sample",
     "StepContract",
     "WriterContract",
+    "check_capture",
+    "check_golden",
     "open_bytes",
     "reads_back",
 ]

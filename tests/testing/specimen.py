@@ -94,6 +94,7 @@ class SpecimenCapture(Capture):
         diagnostics = Diagnostics(
             rules(), limit=request.limits.max_findings,
             strict=request.strict and "strict is lenient" not in FAULTS, path=source.name,
+            observer=request.observer,
         )  # fmt: skip
         super().__init__(source, request, diagnostics)
         self._scanned = False
@@ -139,8 +140,10 @@ class SpecimenCapture(Capture):
         for piece in self._pieces():
             kinds[piece.kind] = kinds.get(piece.kind, 0) + 1
         miscount = int("summary miscounts" in FAULTS)
-        return Summary(records=sum(kinds.values()) + miscount, kinds=kinds, start_ns=None,
-                       end_ns=None, facts={})  # fmt: skip
+        times = [RECORD.unpack(p.raw)[0] for p in self._pieces() if p.kind == "beat"]
+        return Summary(records=sum(kinds.values()) + miscount, kinds=kinds,
+                       start_ns=min(times, default=None), end_ns=max(times, default=None),
+                       facts={})  # fmt: skip
 
     def _table(self, name: str) -> Table:
         beats = [piece for piece in self._pieces() if piece.kind == "beat"]

@@ -15,6 +15,8 @@ from __future__ import annotations
 
 from fxframework.testing.contracts.base import Contract, Sample, open_bytes
 from fxframework.testing.contracts.device import DeviceContract
+from fxframework.testing.contracts.expectation import check_capture, check_golden
+from fxframework.testing.contracts.expected import Expected
 from fxframework.testing.contracts.exporter import ExporterContract
 from fxframework.testing.contracts.reader import FOREIGN, ReaderContract
 from fxframework.testing.contracts.step import StepContract
@@ -24,10 +26,13 @@ __all__ = [
     "FOREIGN",
     "Contract",
     "DeviceContract",
+    "Expected",
     "ExporterContract",
     "ReaderContract",
     "Sample",
     "StepContract",
     "WriterContract",
+    "check_capture",
+    "check_golden",
     "open_bytes",
 ]

@@ -22,6 +22,7 @@ from fxframework.model.capture import Capture
 from fxframework.model.diagnostics import Diagnostics
 from fxframework.registry import Confidence, Reader, Writer, parse_options
 from fxframework.testing.contracts.checks import check_same, skip
+from fxframework.testing.contracts.expected import Expected
 from fxframework.testing.strategies import bit_flips, byte_strings, truncations
 
 __all__ = ["BATCH_SIZES", "Contract", "RoundTrips", "Sample", "open_bytes"]
@@ -44,6 +45,8 @@ class Sample:
     """What the sniffer has to say."""
     sound: bool = attrs.field(default=True, kw_only=True)
     """Whether nothing in it departs from the format: no finding of WARNING or worse."""
+    expected: Expected | None = attrs.field(default=None, kw_only=True)
+    """What its author knows of it, where he says so."""
 
 
 def open_bytes(

@@ -20,6 +20,7 @@ from fxframework.registry import Option
 
 __all__ = [
     "check_cover",
+    "check_descriptor",
     "check_dropped",
     "check_findings",
     "check_options",
@@ -122,6 +123,19 @@ def check_same(found: bytes, expected: bytes, what: str) -> None:
     )
 
 
+def check_descriptor(item: Any, noun: str, name: str) -> None:
+    """That a reader, writer or exporter has a name, a title and suffixes that can be used."""
+    assert re.fullmatch(r"[a-z][a-z0-9]*(-[a-z0-9]+)*", name), (
+        f"{name!r} is not a valid name of a {noun}: small letters, digits and hyphens"
+    )
+    assert item.title, f"the {noun} {name} has no title"
+    assert not item.title.endswith("."), f"the title of {noun} {name} ends in a full stop"
+    for suffix in item.suffixes:
+        assert re.fullmatch(r"(\.[a-z0-9]+)+", suffix), (
+            f"{suffix!r} is not a suffix such as .abc ({noun} {name})"
+        )
+
+
 def check_options(options: Iterable[Option]) -> None:
     """That options have names, say what they do, and have defaults of their types."""
     names = [option.name for option in options]
@@ -159,13 +173,19 @@ def check_dropped(dropped: Mapping[str, int], what: str) -> None:
 def check_findings(capture: Capture, rules: Catalogue) -> None:
     """That findings are catalogued and lie in the file."""
     for found in capture.diagnostics:
-        assert found.code in rules or found.code in FRAMEWORK_RULES, found
-        assert found.message, found
+        assert found.code in rules or found.code in FRAMEWORK_RULES, (
+            f"finding {found.code} is in no catalogue"
+        )
+        assert found.message, f"finding {found.code} has no message"
         if found.offset is not None:
-            assert 0 <= found.offset <= capture.source.size, found
+            assert 0 <= found.offset <= capture.source.size, (
+                f"finding {found.code} is at byte {found.offset} of {capture.source.size}"
+            )
         if found.record is not None:
-            assert found.record >= 0, found
-    assert sum(capture.diagnostics.counts.values()) >= len(capture.diagnostics)
+            assert found.record >= 0, f"finding {found.code} is of record {found.record}"
+    assert sum(capture.diagnostics.counts.values()) >= len(capture.diagnostics), (
+        "findings: there are more than were counted"
+    )
 
 
 _DTYPES = {"code": np.dtype(np.int32), "?": np.dtype(np.bool_)}
@@ -173,39 +193,46 @@ _DTYPES = {"code": np.dtype(np.int32), "?": np.dtype(np.bool_)}
 
 def check_table(table: Table, size: int) -> None:
     """That a table is what its schema says, for an input of so many bytes."""
-    assert list(table.columns) == [column.name for column in table.schema.all_columns]
+    wanted = [column.name for column in table.schema.all_columns]
+    assert list(table.columns) == wanted, (
+        f"table {table.name} has the columns {list(table.columns)}, its schema {wanted}"
+    )
     for column in table.schema.all_columns:
         _check_column(table, column, size)
     if not table.schema.plain:
-        assert np.array_equal(table.array("row"), np.arange(len(table)))
+        assert np.array_equal(table.array("row"), np.arange(len(table))), (
+            f"table {table.name}: `row` does not count its rows from 0"
+        )
         offsets = table.array("offset")
-        assert not len(table) or (offsets.min() >= 0 and offsets.max() < max(size, 1))
+        assert not len(table) or (offsets.min() >= 0 and offsets.max() < max(size, 1)), (
+            f"table {table.name}: `offset` of a row is outside of the {size} bytes of the file"
+        )
 
 
 def _check_column(table: Table, column: Column, size: int) -> None:
-    where = f"{table.name}.{column.name}"
+    where = f"column {table.name}.{column.name}"
     data = table[column.name]
-    assert len(data) == len(table), where
+    assert len(data) == len(table), f"{where} has {len(data)} values of {len(table)} rows"
     if column.kind == "text":
-        assert isinstance(data, TextColumn), where
-        assert data.offsets.dtype == np.int64, where
-        assert np.all(np.diff(data.offsets) >= 0), where
-        assert int(data.offsets[-1]) <= data.data.size, where
+        assert isinstance(data, TextColumn), f"{where} is not a TextColumn"
+        assert data.offsets.dtype == np.int64, f"{where}: offsets are {data.offsets.dtype}"
+        assert np.all(np.diff(data.offsets) >= 0), f"{where}: offsets go back"
+        assert int(data.offsets[-1]) <= data.data.size, f"{where} reaches beyond its text"
         return
     values = np.asarray(data)
     if column.kind in {"bytes", "array"}:
-        assert values.shape == (len(table), 2), where
-        assert values.dtype == np.int64, where
+        assert values.shape == (len(table), 2), f"{where} has shape {values.shape}"
+        assert values.dtype == np.int64, f"{where} is {values.dtype}, not int64"
         if column.kind == "bytes" and len(table):
-            assert values.min() >= 0, where
+            assert values.min() >= 0, f"{where} has a place below 0"
             assert values.sum(axis=1).max() <= size, f"{where} reaches beyond the file"
         return
-    assert values.shape == (len(table),), where
+    assert values.shape == (len(table),), f"{where} has shape {values.shape}"
     wanted = _DTYPES[column.kind] if column.kind in _DTYPES else np.dtype(column.kind)
-    assert values.dtype == wanted, where
+    assert values.dtype == wanted, f"{where} is {values.dtype}, not {wanted}"
     if column.kind == "code" and len(table):
-        assert values.min() >= -1, where
-        assert values.max() < len(table.pool), f"{where} is not in the pool"
+        assert values.min() >= -1, f"{where} has a code below -1"
+        assert values.max() < len(table.pool), f"{where} has a code that is not in the pool"
 
 
 def check_references(capture: Capture) -> None:
@@ -219,17 +246,22 @@ def check_references(capture: Capture) -> None:
         for column in ("thread", "prev", "next"):
             if column in table:
                 used = set(table.array(column).tolist())
-                assert used <= threads, f"{name}.{column}"
+                strange = sorted(used - threads)
+                assert not strange, (
+                    f"{name}.{column}: thread {strange[:1]} is not in the table `threads`"
+                )
     if _has(capture, "slices"):
         slices = capture.table("slices")
         parents = slices.array("parent")
         _check_rows(parents, len(slices), "slices.parent")
         nested = parents >= 0
         depth = slices.array("depth")
-        assert np.all(depth >= 0)
-        assert np.all(depth[~nested] == 0), "a slice without a parent is at depth 0"
-        assert np.all(depth[nested] <= depth[parents[nested]] + 1)
-        assert np.all(slices.array("dur") >= -1)
+        assert np.all(depth >= 0), "slices.depth is below 0"
+        assert np.all(depth[~nested] == 0), "slices.depth: one without a parent is not at 0"
+        assert np.all(depth[nested] <= depth[parents[nested]] + 1), (
+            "slices.depth is more than its parent's and 1"
+        )
+        assert np.all(slices.array("dur") >= -1), "slices.dur is below -1"
     if _has(capture, "flows"):
         _check_rows(capture.table("flows").array("slice"), lengths.get("slices", 0), "flows.slice")
     if _has(capture, "args"):
@@ -246,8 +278,8 @@ def _has(capture: Capture, name: str) -> bool:
 
 def _check_rows(rows: Any, count: int, where: str) -> None:
     if rows.size:
-        assert rows.min() >= -1, where
-        assert rows.max() < count, where
+        assert rows.min() >= -1, f"{where} has a row below -1"
+        assert rows.max() < count, f"{where} has row {rows.max()} of {count}"
 
 
 # --- JSON Schema -------------------------------------------------------------------------------

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import inspect
 import itertools
-import re
+import os
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, ClassVar
@@ -17,13 +17,32 @@ from fxframework.errors import FxError, UsageError, WriteRefusedError
 from fxframework.io.sink import Sink
 from fxframework.model.capture import Capture
 from fxframework.model.schema import Column
+from fxframework.model.strings import StringPool
 from fxframework.model.table import ColumnData, Table
 from fxframework.registry import Exporter, Reader, parse_options
 from fxframework.testing.contracts.base import BATCH_SIZES, Contract, open_bytes
-from fxframework.testing.contracts.checks import check_options, only, or_fx_error, skip, tolerating
+from fxframework.testing.contracts.checks import (
+    check_descriptor,
+    check_dropped,
+    check_options,
+    check_same,
+    only,
+    or_fx_error,
+    rows_of,
+    skip,
+    tolerating,
+)
+from fxframework.testing.contracts.choosing import selections_of
+from fxframework.testing.contracts.sinks import WatchedSink
+from fxframework.testing.contracts.watching import watched
 from fxframework.testing.strategies import bit_flips, byte_strings, truncations
 
 __all__ = ["ExporterContract"]
+
+ODD = b"\"'\\<&>,;\t\r\n\0\xff\xc3\xa9"
+"""What names may hold: they are any bytes."""
+KEPT_FILES = ("/dev/null",)
+"""Files that may be opened for writing and are there afterwards."""
 
 
 class BrokenCaptureError(Exception):
@@ -76,32 +95,35 @@ class ExporterContract(Contract):
         return next(reader for reader in readers if reader.format == self.format)
 
     def _export(
-        self, data: bytes, prepare: Callable[[Capture], None] = untouched
+        self,
+        data: bytes,
+        prepare: Callable[[Capture], None] = untouched,
+        *,
+        options: Mapping[str, Any] | None = None,
+        checked: bool = True,
     ) -> tuple[bytes, Mapping[str, int]]:
         sink = Sink.memory()
         with open_bytes(self.reader, data) as capture:
             prepare(capture)
-            session = self.exporter.open(sink, self._options())
+            session = self.exporter.open(sink, self._options(options))
             session.write(capture)
             dropped = session.close()
             output = sink.getvalue()
-            self.check_output(output, capture)
+            if checked and options is None:
+                self.check_output(output, capture)
         return output, dropped
 
-    def _options(self) -> dict[str, Any]:
-        return parse_options(self.options, self.exporter.options, whose=f"exporter {self.name}")
+    def _options(self, given: Mapping[str, Any] | None = None) -> dict[str, Any]:
+        own = self.options if given is None else given
+        return parse_options(own, self.exporter.options, whose=f"exporter {self.name}")
 
     # --- The descriptor --------------------------------------------------------------------
 
     def test_descriptor_is_complete(self) -> None:
         """Names are ones that a command line can take, and there is something to say."""
         exporter = self.exporter
-        assert re.fullmatch(r"[a-z][a-z0-9]*(-[a-z0-9]+)*", exporter.name)
-        assert exporter.title
-        assert not exporter.title.endswith("."), "a title has no full stop"
-        assert exporter.accepts, "it accepts nothing"
-        for suffix in exporter.suffixes:
-            assert re.fullmatch(r"(\.[a-z0-9]+)+", suffix), suffix
+        check_descriptor(exporter, "exporter", exporter.name)
+        assert exporter.accepts, f"exporter {exporter.name} accepts nothing"
 
     def test_options_are_documented(self) -> None:
         """Each option says what it does; its default is of its type."""
@@ -111,12 +133,15 @@ class ExporterContract(Contract):
         """What it says that it accepts is what these captures have."""
         for sample in self.samples():
             with open_bytes(self.reader, sample.data) as capture:
-                assert self.exporter.takes(capture.format, capture.tables), sample.name
+                assert self.exporter.takes(capture.format, capture.tables), (
+                    f"accepts: exporter {self.name} does not take {sample.name}, which has "
+                    f"{', '.join(capture.tables)}"
+                )
 
     def test_session_has_docstrings(self) -> None:
         """What ``open`` gives says what it does."""
         session = self.exporter.open(Sink.memory(), self._options())
-        assert inspect.getdoc(type(session)), type(session)
+        assert inspect.getdoc(type(session)), f"{type(session).__name__} has no docstring"
 
     # --- The output ------------------------------------------------------------------------
 
@@ -124,12 +149,16 @@ class ExporterContract(Contract):
         """And the output is sound."""
         for sample in self.samples():
             output, _ = self._export(sample.data)
-            assert output, sample.name
+            assert output, f"output: {sample.name} gives no bytes"
 
     def test_output_is_deterministic(self) -> None:
         """The same capture gives the same bytes."""
         for sample in self.samples():
-            assert self._export(sample.data) == self._export(sample.data), sample.name
+            one, other = self._export(sample.data), self._export(sample.data)
+            check_same(other[0], one[0], f"output of {sample.name}, exported again")
+            assert one[1] == other[1], (
+                f"dropped: {sample.name} exported again drops {other[1]}, not {one[1]}"
+            )
 
     def test_output_does_not_depend_on_batches(self) -> None:
         """However large the batches are that a capture gives."""
@@ -137,17 +166,21 @@ class ExporterContract(Contract):
             expected = self._export(sample.data)
             for size in BATCH_SIZES:
                 found = self._export(sample.data, rebatch(size))
-                assert found == expected, f"{sample.name} by {size}"
+                what = f"output of {sample.name} in batches of {size} rows"
+                check_same(found[0], expected[0], what)
+                assert found[1] == expected[1], (
+                    f"dropped: {sample.name} in batches of {size} rows drops {found[1]}, not "
+                    f"{expected[1]}"
+                )
 
     def test_drops_are_reported_by_name(self) -> None:
         """``close()`` gives names and counts; a count of nothing is left out."""
         for sample in self.samples():
             _, dropped = self._export(sample.data)
-            for what, count in dropped.items():
-                assert what, sample.name
-                assert isinstance(what, str)
-                assert isinstance(count, int)
-                assert count > 0, f"{sample.name}: {what}"
+            assert isinstance(dropped, Mapping), (
+                f"dropped: close() gives {dropped!r}, not a mapping of names and counts"
+            )
+            check_dropped(dropped, f"dropped of {sample.name}")
 
     def test_unknown_columns_are_passed_on_or_reported(self) -> None:
         """A column that a plugin added comes out, or ``close()`` names it."""
@@ -157,7 +190,10 @@ class ExporterContract(Contract):
         for sample in self._small():
             output, dropped = self._export(sample.data, widen(name))
             there = name.encode() in output or any(name in what for what in dropped)
-            assert there, f"{sample.name}: {name} was lost in silence"
+            assert there, (
+                f"dropped: {sample.name} with a column {name} more: close() does not report that "
+                "it was left out"
+            )
 
     def test_empty_capture_is_handled(self) -> None:
         """Nothing to write is a sound output or a refusal, never a crash."""
@@ -185,6 +221,106 @@ class ExporterContract(Contract):
             session.close()
             self.check_output(sink.getvalue(), first)
 
+    def test_close_without_a_capture_is_handled(self) -> None:
+        """A session that was given nothing closes, or says that there is nothing to write."""
+        with tolerating(FxError):
+            dropped = self.exporter.open(Sink.memory(), self._options()).close()
+            check_dropped(dropped, "close() of a session that was given nothing")
+
+    def test_switches_are_taken(self) -> None:
+        """Each option that is on or off, the other way: an output, or a refusal."""
+        sample = self._small()[0]
+        for option in self.exporter.options:
+            if option.type is not bool:
+                continue
+            given = {**self.options, option.name: not self._options()[option.name]}
+            with tolerating(FxError):
+                output, _ = self._export(sample.data, options=given)
+                assert output, f"option {option.name}: the other way, it gives no bytes"
+
+    def test_parts_are_exported(self) -> None:
+        """A part of a capture, such as --since chooses, gives what its rows are, or a refusal."""
+        sample = self._small()[0]
+        with open_bytes(self.reader, sample.data) as capture:
+            selections = [*selections_of(capture)][:3]
+        for selection in selections:
+            with tolerating(FxError), open_bytes(self.reader, sample.data) as capture:
+                part = capture.select(selection)
+                session = self.exporter.open(Sink.memory(), self._options())
+                session.write(part)
+                check_dropped(session.close(), f"dropped of a part of {sample.name}")
+
+    def test_odd_texts_are_exported(self) -> None:
+        """Names with quotes, line ends, NUL and bytes that are not UTF-8 break nothing."""
+        for sample in self._small()[:2]:
+            with tolerating(FxError):
+                output, _ = self._export(sample.data, rename(ODD), checked=False)
+                assert output, f"output: {sample.name} with odd names gives no bytes"
+
+    def test_times_at_the_ends_are_exported(self) -> None:
+        """Times below 0 and near the ends of 64 bits: an output, or a refusal with a code."""
+        for sample in self._small()[:2]:
+            for shift in (-(1 << 62), (1 << 62)):
+                with tolerating(FxError):
+                    self._export(sample.data, shifted(shift), checked=False)
+
+    # --- What else it touches --------------------------------------------------------------
+
+    def test_captures_are_left_as_they_were(self) -> None:
+        """The session changes nothing in the tables that it reads."""
+        for sample in self._small():
+            with open_bytes(self.reader, sample.data) as capture:
+                before = {name: rows_of(capture.table(name)) for name in capture.tables}
+                with tolerating(FxError):
+                    session = self.exporter.open(Sink.memory(), self._options())
+                    session.write(capture)
+                    session.close()
+                for name, rows in before.items():
+                    assert rows_of(capture.table(name)) == rows, (
+                        f"capture: the session changes the table {name} of {sample.name}"
+                    )
+
+    def test_sessions_do_not_disturb_each_other(self) -> None:
+        """Two at once, each with a sink of its own, give what each would give alone."""
+        sample = self._small()[0]
+        alone, _ = self._export(sample.data)
+        sinks = Sink.memory(), Sink.memory()
+        with (
+            open_bytes(self.reader, sample.data) as first,
+            open_bytes(self.reader, sample.data) as second,
+        ):
+            sessions = [self.exporter.open(sink, self._options()) for sink in sinks]
+            for session, capture in zip(sessions, (first, second), strict=True):
+                session.write(capture)
+            for session in reversed(sessions):
+                session.close()
+        for sink in sinks:
+            check_same(sink.getvalue(), alone, "output of one of two sessions at once")
+
+    def test_it_writes_to_its_sink_only(self, tmp_path: Path) -> None:
+        """Nothing is printed, no file is left, no network is used, and the sink stays open."""
+        sample = self._small()[0]
+        self._export(sample.data)  # what it imports, it imports here
+        sink = WatchedSink()
+        before = Path.cwd()
+        os.chdir(tmp_path)
+        try:
+            with watched(streams=True) as events, open_bytes(self.reader, sample.data) as capture:
+                session = self.exporter.open(sink, self._options())
+                session.write(capture)
+                session.close()
+        finally:
+            os.chdir(before)
+        sink.check_left_open(f"exporter {self.name}")
+        left = [path.name for path in tmp_path.iterdir()]
+        assert not left, f"sink: exporter {self.name} writes {', '.join(left)} beside its sink"
+        for event in events:
+            path = event.partition("'")[2].rpartition("'")[0]
+            if event.startswith(("prints", "uses", "starts")):
+                raise AssertionError(f"sink: exporter {self.name} {event}")
+            if event.startswith("writes") and Path(path).exists() and path not in KEPT_FILES:
+                raise AssertionError(f"sink: exporter {self.name} {event} beside its sink")
+
     # --- The sink --------------------------------------------------------------------------
 
     def test_a_file_appears_whole_or_not_at_all(self, tmp_path: Path) -> None:
@@ -196,8 +332,8 @@ class ExporterContract(Contract):
             session = self.exporter.open(sink, self._options())
             session.write(capture)
             session.close()
-            assert not target.exists(), "the session has put the file in place by itself"
-        assert target.read_bytes() == expected
+            assert not target.exists(), "sink: the session puts the file in place by itself"
+        check_same(target.read_bytes(), expected, "sink: the file")
 
     def test_a_failure_leaves_nothing_behind(self, tmp_path: Path) -> None:
         """Neither a part of a file, nor harm to an existing one."""
@@ -220,9 +356,10 @@ class ExporterContract(Contract):
         except BrokenCaptureError:
             pass
         else:
-            raise AssertionError("the session hides that the capture failed in the middle")
-        assert target.read_bytes() == b"before"
-        assert list(tmp_path.iterdir()) == [target]
+            raise AssertionError("sink: the session hides that the capture failed in the middle")
+        assert target.read_bytes() == b"before", "sink: a failure harms the file that was there"
+        left = [path.name for path in tmp_path.iterdir() if path != target]
+        assert not left, f"sink: a failure leaves {', '.join(left)} behind"
 
 
 # --- Captures made difficult -------------------------------------------------------------------
@@ -280,3 +417,40 @@ def widen(name: str) -> Callable[[Capture], None]:
         )
 
     return prepare
+
+
+def rename(odd: bytes) -> Callable[[Capture], None]:
+    """Put ``odd`` behind every string that rows have."""
+    pools: dict[int, StringPool] = {}
+
+    def renamed(given: Table) -> Table:
+        pool = pools.setdefault(id(given.pool), StringPool())
+        for code in range(len(pool), len(given.pool)):
+            pool.intern(given.pool.bytes_of(code) + odd)
+        columns: dict[str, ColumnData] = {column: given[column] for column in given.columns}
+        return Table(given.schema, len(given), columns, pool)
+
+    return lambda capture: _through(capture, renamed)
+
+
+def shifted(by: int) -> Callable[[Capture], None]:
+    """Move the times of all rows by so many nanoseconds."""
+
+    def moved(given: Table) -> Table:
+        if "ts" not in given:
+            return given
+        columns: dict[str, ColumnData] = {column: given[column] for column in given.columns}
+        columns["ts"] = given.array("ts") + np.int64(by)
+        return Table(given.schema, len(given), columns, given.pool)
+
+    return lambda capture: _through(capture, moved)
+
+
+def _through(capture: Capture, change: Callable[[Table], Table]) -> None:
+    """Make a capture give tables that were changed."""
+    inner = copy.copy(capture)
+    table, batches = inner.table, inner.batches
+    vars(capture).update(
+        table=lambda which: change(table(which)),
+        batches=lambda which, rows=65536: map(change, batches(which, rows)),
+    )

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import gzip
 import itertools
 import json
 import re
 import time
 import tracemalloc
+from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, ClassVar
@@ -21,13 +23,15 @@ from fxframework.errors import (
 )
 from fxframework.host import Host
 from fxframework.io.source import Source
-from fxframework.model.capture import Capture
+from fxframework.model.capture import Capture, kind_of
 from fxframework.model.prediction import Prediction
 from fxframework.model.schema import STANDARD_TABLES
 from fxframework.registry import HEAD, Confidence, Probe
-from fxframework.testing.contracts.base import BATCH_SIZES, RoundTrips, open_bytes
+from fxframework.testing.contracts.agreement import AGREEMENTS
+from fxframework.testing.contracts.base import BATCH_SIZES, open_bytes
 from fxframework.testing.contracts.checks import (
     check_cover,
+    check_descriptor,
     check_findings,
     check_options,
     check_references,
@@ -39,6 +43,10 @@ from fxframework.testing.contracts.checks import (
     rows_of,
     skip,
 )
+from fxframework.testing.contracts.choosing import Choosing
+from fxframework.testing.contracts.expectation import check_capture, check_golden
+from fxframework.testing.contracts.repetition import Repetition
+from fxframework.testing.contracts.requests import Requests
 from fxframework.testing.strategies import bit_flips, byte_strings, every_truncation
 
 __all__ = ["FOREIGN", "ReaderContract"]
@@ -65,11 +73,14 @@ FOREIGN: Mapping[str, bytes] = {
 """Bytes that belong to no format of telemetry."""
 
 
-class ReaderContract(RoundTrips):
+class ReaderContract(Requests, Repetition, Choosing):
     """What every reader keeps. Give ``plugin``, ``format`` and ``samples()``."""
 
     format: ClassVar[str]
     """The name of the format."""
+    golden: ClassVar[Path | str | None] = None
+    """A folder with what is expected of each sample, NAME.json, which `pytest
+    --fxf-update-golden` writes."""
     memory: ClassVar[tuple[int, int]] = (64 << 20, 200)
     """Bytes that reading a damaged sample may take: a base, and so many per byte of input."""
 
@@ -85,11 +96,7 @@ class ReaderContract(RoundTrips):
     def test_descriptor_is_complete(self) -> None:
         """Names are ones that a command line can take, and there is something to say."""
         reader = self.reader
-        assert re.fullmatch(r"[a-z][a-z0-9]*(-[a-z0-9]+)*", reader.format)
-        assert reader.title
-        assert not reader.title.endswith("."), "a title has no full stop"
-        for suffix in reader.suffixes:
-            assert re.fullmatch(r"(\.[a-z0-9]+)+", suffix), suffix
+        check_descriptor(reader, "reader", reader.format)
 
     def test_options_are_documented(self) -> None:
         """Each option says what it does; its default is of its type."""
@@ -101,14 +108,18 @@ class ReaderContract(RoundTrips):
         """The capture, its views and the tables of its own say what they give."""
         with self._open(self._small()[0].data) as capture:
             kind = type(capture)
-            assert kind.__doc__, kind
+            assert kind.__doc__, f"{kind.__name__} has no docstring"
             assert kind.__doc__ != Capture.__doc__, f"{kind.__name__} does not say what it is"
-            assert capture.format == self.format
+            assert capture.format == self.format, (
+                f"format: the capture says {capture.format!r}, the reader {self.format!r}"
+            )
             for name, schema in capture.schemas.items():
-                assert name == schema.name
-                assert schema.doc, name
+                assert name == schema.name, (
+                    f"schemas: the table {name!r} has the schema of {schema.name!r}"
+                )
+                assert schema.doc, f"table {name} does not say what a row is (doc)"
                 for column in schema.columns:
-                    assert column.doc, f"{name}.{column.name}"
+                    assert column.doc, f"column {name}.{column.name} has no doc"
 
     def test_standard_tables_keep_their_columns(self) -> None:
         """A plugin may add columns, behind the standard ones and under a prefix; none goes."""
@@ -117,38 +128,56 @@ class ReaderContract(RoundTrips):
                 if name not in STANDARD_TABLES:
                     continue
                 standard = STANDARD_TABLES[name].columns
-                assert schema.columns[: len(standard)] == standard, name
+                assert schema.columns[: len(standard)] == standard, (
+                    f"table {name} does not have the standard columns, in their order, first"
+                )
                 for column in schema.columns[len(standard) :]:
-                    assert "_" in column.name, f"{name}.{column.name} has no prefix"
+                    assert "_" in column.name, (
+                        f"column {name}.{column.name} has no prefix of the plugin, such as "
+                        f"{self.format.partition('-')[0]}_{column.name}"
+                    )
+            for name in capture.schemas.keys() - STANDARD_TABLES.keys():
+                assert "_" in name, (
+                    f"table {name} is not a standard table, and has no prefix of the plugin, such "
+                    f"as {self.format.partition('-')[0]}_{name}"
+                )
 
     def test_rules_are_complete(self) -> None:
         """Each rule of the catalogue says what it demands, and names its section."""
         for code, rule in self.rules.items():
-            assert re.fullmatch(r"[A-Z]{3,4}[0-9]{4}", code), code
-            assert code not in FRAMEWORK_RULES, f"{code} is the framework's"
-            assert rule.title, code
-            assert rule.rule, code
-            assert rule.section, code
-            assert rule.ours, f"{code}: what does the reader do about it?"
+            assert re.fullmatch(r"[A-Z]{3,4}[0-9]{4}", code), (
+                f"rule {code!r}: a code is 3 or 4 capitals and 4 digits"
+            )
+            assert code not in FRAMEWORK_RULES, f"rule {code} has a code of the framework"
+            for field in ("title", "rule", "section", "ours"):
+                assert getattr(rule, field), f"rule {code} has no {field}"
 
     # --- Sniffing --------------------------------------------------------------------------
 
     def _sniff(self, data: bytes, name: str = "") -> Confidence:
         found = self.reader.sniff(Probe(head=data[:HEAD], size=len(data), name=name))
-        assert isinstance(found, Confidence), found
+        assert isinstance(found, Confidence), f"sniff gives {found!r}, not a Confidence"
         return found
 
     def test_sniff_knows_its_samples(self) -> None:
         """With the confidence that each of them deserves, whatever the file is called."""
         for sample in self.samples():
-            assert self._sniff(sample.data, sample.name) is sample.confidence, sample.name
+            found = self._sniff(sample.data, sample.name)
+            assert found is sample.confidence, (
+                f"sniff: {sample.name} is {found.name}, not {sample.confidence.name}"
+            )
 
     def test_sniff_leaves_others_alone(self) -> None:
         """What is none of the format gets NONE, even under the format's own suffix."""
         for name, data in self.foreign().items():
-            assert self._sniff(data) is Confidence.NONE, name
+            found = self._sniff(data)
+            assert found is Confidence.NONE, (
+                f"sniff: bytes of another format ({name}) are {found.name}, not NONE"
+            )
             for suffix in self.reader.suffixes:
-                assert self._sniff(data, f"x{suffix}") is not Confidence.CERTAIN, name
+                assert self._sniff(data, f"x{suffix}") is not Confidence.CERTAIN, (
+                    f"sniff: bytes of another format ({name}) are CERTAIN under {suffix}"
+                )
 
     def test_sniff_never_raises(self) -> None:
         """Any first bytes have a confidence; a part of a sample has not more than the whole."""
@@ -157,7 +186,9 @@ class ReaderContract(RoundTrips):
         self._try(byte_strings(heads), lambda data: only(self._sniff(data)))
         for sample in samples:
             for head in itertools.islice(every_truncation(sample.data), 256):
-                assert self._sniff(head) <= sample.confidence, len(head)
+                assert self._sniff(head) <= sample.confidence, (
+                    f"sniff: {len(head)} bytes of {sample.name} are surer than the whole"
+                )
 
     # --- Records ---------------------------------------------------------------------------
 
@@ -173,10 +204,18 @@ class ReaderContract(RoundTrips):
             with self._open(sample.data) as capture:
                 for record in capture.records():
                     shown = record.to_json()
-                    assert isinstance(shown["record"], str)
-                    assert (shown["offset"], shown["nbytes"]) == (record.offset, record.nbytes)
-                    again = json.loads(json.dumps(shown, allow_nan=False))
-                    assert again == shown, "keys are text, values plain JSON"
+                    where = f"JSON of the record at byte {record.offset} of {sample.name}"
+                    assert isinstance(shown.get("record"), str), f"{where} has no `record`: {shown}"
+                    place = shown.get("offset"), shown.get("nbytes")
+                    assert place == (record.offset, record.nbytes), (
+                        f"{where} has offset and nbytes {place}, the record "
+                        f"{(record.offset, record.nbytes)}"
+                    )
+                    try:
+                        again = json.loads(json.dumps(shown, allow_nan=False))
+                    except (TypeError, ValueError) as error:
+                        raise AssertionError(f"{where} is not plain JSON: {error}") from None
+                    assert again == shown, f"{where} is not plain JSON: {shown} becomes {again}"
 
     # --- Tables ----------------------------------------------------------------------------
 
@@ -205,11 +244,17 @@ class ReaderContract(RoundTrips):
                 with self._open(sample.data) as capture:
                     for name, (columns, rows) in whole.items():
                         parts = list(capture.batches(name, size))
-                        assert all(0 < len(part) <= size for part in parts), (name, size)
+                        sizes = [len(part) for part in parts]
+                        assert all(0 < rows_in <= size for rows_in in sizes), (
+                            f"batches of {name} by {size} rows have {sizes[:8]} rows"
+                        )
                         joined = put_together([rows_of(part)[0] for part in parts], columns)
-                        where = f"{sample.name}, {name} by {size}"
-                        assert sum(map(len, parts)) == rows, where
-                        assert joined == columns, where
+                        where = f"batches of {name} by {size} rows, {sample.name}"
+                        assert sum(sizes) == rows, (
+                            f"{where}: they have {sum(sizes)} rows, the table {rows}"
+                        )
+                        differ = [each for each in columns if joined[each] != columns[each]]
+                        assert not differ, f"{where}: {', '.join(differ)} are not the table's"
 
     def test_views_do_not_disturb_each_other(self) -> None:
         """Tables are the same in any order, asked for again, or while records are read."""
@@ -220,10 +265,18 @@ class ReaderContract(RoundTrips):
                 under_way = second.records()
                 next(under_way, None)
                 backwards = {name: rows_of(second.table(name)) for name in reversed(names)}
-                assert forwards == backwards, sample.name
-                assert {name: rows_of(first.table(name)) for name in names} == forwards
+                differ = [name for name in names if forwards[name] != backwards[name]]
+                assert not differ, (
+                    f"order: {', '.join(differ)} of {sample.name} depend on the order in which "
+                    "tables are asked for"
+                )
+                again = {name: rows_of(first.table(name)) for name in names}
+                differ = [name for name in names if forwards[name] != again[name]]
+                assert not differ, f"order: {', '.join(differ)} differ when asked for again"
                 rest = [record.to_json() for record in under_way]
-                assert rest == [record.to_json() for record in first.records()][1:]
+                assert rest == [record.to_json() for record in first.records()][1:], (
+                    f"order: records of {sample.name} differ when tables are asked for meanwhile"
+                )
 
     def test_arrays_outlive_the_capture(self) -> None:
         """A column that was asked for stays what it was after ``close()``."""
@@ -231,7 +284,9 @@ class ReaderContract(RoundTrips):
             with self._open(sample.data) as capture:
                 tables = [capture.table(name) for name in capture.tables]
                 before = [rows_of(table) for table in tables]
-            assert [rows_of(table) for table in tables] == before, sample.name
+            assert [rows_of(table) for table in tables] == before, (
+                f"tables of {sample.name} change when the capture is closed"
+            )
 
     def test_wrong_requests_are_refused(self) -> None:
         """A table that there is not, a batch of no rows: UsageError, with what there is."""
@@ -243,6 +298,78 @@ class ReaderContract(RoundTrips):
             for rows in (0, -1):
                 with raising(UsageError, f"batches of {rows} rows"):
                     capture.batches(capture.tables[0], rows)
+
+    # --- What records, rows and findings say of each other -----------------------------------
+
+    def _agree(self, what: str) -> None:
+        """That the samples pass a check of ``AGREEMENTS``, and so do parts of them."""
+        for sample in self.samples():
+            self._agrees(sample.name, sample.data, what)
+        for sample in self._small():
+            for end in (len(sample.data) * 2 // 3, len(sample.data) - 1):
+                with contextlib.suppress(FxError):
+                    self._agrees(f"{sample.name} cut at {end}", sample.data[:end], what)
+
+    def _agrees(self, name: str, data: bytes, what: str) -> None:
+        with self._open(data) as capture:
+            capture.scan()
+            try:
+                AGREEMENTS[what](capture)
+            except AssertionError as error:
+                raise AssertionError(f"{error} ({name})") from None
+
+    def test_rows_begin_records(self) -> None:
+        """The ``offset`` of a row is that of a record; details of rows lie in one."""
+        self._agree("row offsets")
+
+    def test_records_have_the_times_of_their_rows(self) -> None:
+        """The ``ns`` of a record is the ``ts`` of its rows."""
+        self._agree("record times")
+
+    def test_findings_lie_in_their_records(self) -> None:
+        """The ``record`` of a finding is there, and its ``offset`` lies in it."""
+        self._agree("finding places")
+
+    def test_summary_has_the_times_of_the_rows(self) -> None:
+        """Start, end and rows of the summary are those of the tables."""
+        self._agree("summary")
+
+    def test_slices_nest(self) -> None:
+        """A slice is one deeper than its parent, which encloses it, on the same thread."""
+        self._agree("nesting")
+
+    def test_arguments_hold_their_values(self) -> None:
+        """``int`` and ``uint`` hold the same bits, and arguments belong to rows of their record."""
+        self._agree("arguments")
+
+    def test_rows_have_names(self) -> None:
+        """No event, argument, node or property is without a name."""
+        self._agree("names")
+
+    def test_enumerations_are_named(self) -> None:
+        """Columns of enumerations hold numbers that they name."""
+        self._agree("enumerations")
+
+    def test_threads_are_there_once(self) -> None:
+        """Threads and processes have one row each."""
+        self._agree("people")
+
+    def test_samples_are_what_is_expected(self) -> None:
+        """What ``Sample.expected`` and the files in ``golden`` say of a sample holds."""
+        tried = 0
+        for sample in self.samples():
+            if sample.expected is None and self.golden is None:
+                continue
+            tried += 1
+            with self._open(sample.data, name=sample.name) as capture:
+                check_capture(capture, sample)
+                if self.golden is not None:
+                    check_golden(capture, Path(self.golden) / f"{sample.name}.json")
+        if not tried:
+            skip(
+                "no sample says what is expected of it: give it `expected`, or the contract a "
+                "folder `golden`; nothing else can tell microseconds from nanoseconds"
+            )
 
     # --- Findings and summary --------------------------------------------------------------
 
@@ -268,7 +395,7 @@ class ReaderContract(RoundTrips):
                 with self._open(sample.data) as capture:
                     capture.scan()
                     bad = [f for f in capture.diagnostics if f.severity >= Severity.WARNING]
-                    assert not bad, sample.name
+                    assert not bad, f"findings: {sample.name} is sound, but has {bad[0]}"
 
     def test_findings_are_made_once(self) -> None:
         """Reading again, or by another view, does not report them again."""
@@ -282,7 +409,10 @@ class ReaderContract(RoundTrips):
                     for name in capture.tables:
                         capture.table(name)
                         list(capture.batches(name, 3))
-                    assert capture.diagnostics.counts == once, sample.name
+                    again = capture.diagnostics.counts
+                    assert again == once, (
+                        f"findings of {sample.name} are reported again: {once} became {again}"
+                    )
 
     def test_strict_stops_at_a_loss(self) -> None:
         """Where lenient reading reports DATA_LOSS, strict reading raises StrictError."""
@@ -300,7 +430,10 @@ class ReaderContract(RoundTrips):
                 what = f"a loss at strict reading ({len(data)} bytes of {sample.name})"
                 with raising(StrictError, what), self._open(data, strict=True) as capture:
                     capture.scan()
-        assert lost, "no truncation of any small sample loses data?"
+        assert lost, (
+            "findings: no small sample that is cut short has one of DATA_LOSS: a record that is "
+            "cut off must be reported"
+        )
 
     def test_summary_counts_the_records(self) -> None:
         """``summary()`` agrees with ``records()`` and can be shown as JSON."""
@@ -308,14 +441,27 @@ class ReaderContract(RoundTrips):
             with self._open(sample.data) as capture:
                 summary = capture.summary()
                 records = sum(1 for _ in capture.records())
-                assert summary.records == records, sample.name
-                assert sum(summary.kinds.values()) == records, sample.name
+                where = f"summary of {sample.name}"
+                assert summary.records == records, (
+                    f"{where} counts {summary.records} records, there are {records}"
+                )
+                # A kind may say more than the record's own word: "event instant".
+                kinds = Counter(kind_of(record).split()[0] for record in capture.records())
+                counted: Counter[str] = Counter()
+                for kind, count in summary.kinds.items():
+                    counted[kind.split()[0]] += count
+                assert counted == kinds, (
+                    f"{where} counts kinds {dict(summary.kinds)}, there are {dict(kinds)}"
+                )
                 if summary.start_ns is not None:
-                    assert summary.end_ns is not None
-                    assert summary.start_ns <= summary.end_ns
-                json.dumps(dict(summary.facts), allow_nan=False)
+                    assert summary.end_ns is not None, f"{where} has a start and no end"
+                    assert summary.start_ns <= summary.end_ns, f"{where} ends before it starts"
+                try:
+                    json.dumps(dict(summary.facts), allow_nan=False)
+                except (TypeError, ValueError) as error:
+                    raise AssertionError(f"{where}: facts are not plain JSON: {error}") from None
                 lengths = {len(cells) for _, cells in summary.timeline}
-                assert len(lengths) <= 1, "rows of a timeline are of equal length"
+                assert len(lengths) <= 1, f"{where}: rows of a timeline are of equal length"
 
     def test_explain_covers_every_byte(self) -> None:
         """The fields at any offset lie in the record there, and say their section."""
@@ -327,10 +473,15 @@ class ReaderContract(RoundTrips):
             for record in capture.records():
                 for offset in (record.offset, record.offset + record.nbytes - 1):
                     views = explain(capture.source, offset)
-                    assert views, f"nothing at byte {offset}"
+                    assert views, f"explain: nothing at byte {offset}"
                     end = record.offset + record.nbytes
-                    assert all(record.offset <= view.offset < end for view in views)
-                    assert all(view.name and view.section for view in views)
+                    for view in views:
+                        assert record.offset <= view.offset < end, (
+                            f"explain: of byte {offset} it shows byte {view.offset}, which is not "
+                            "of that record"
+                        )
+                        assert view.name, f"explain: a field at byte {view.offset} has no name"
+                        assert view.section, f"explain: {view.name} does not name its section"
 
     # --- Inputs that nobody meant ----------------------------------------------------------
 
@@ -347,9 +498,14 @@ class ReaderContract(RoundTrips):
                     for name in capture.tables:
                         check_table(capture.table(name), len(data))
             except FxError:
-                assert not kept, f"{len(data)} bytes hold {len(kept)} records"
+                assert not kept, (
+                    f"cut short at {len(data)}: {len(kept)} whole records are there, and the "
+                    "reader raises"
+                )
                 continue
-            assert found[: len(kept)] == kept, f"cut at {len(data)}"
+            assert found[: len(kept)] == kept, (
+                f"cut short at {len(data)}: the {len(kept)} whole records are not what they were"
+            )
 
     def test_bit_flips_are_survived(self) -> None:
         """Records still cover the file, tables still match, and it takes no longer."""
@@ -369,7 +525,7 @@ class ReaderContract(RoundTrips):
                 check_table(capture.table(name), len(data))
             capture.summary()
         spent = time.process_time() - start
-        assert spent < self.seconds, f"{len(data)} bytes took {spent:.1f} s"
+        assert spent < self.seconds, f"time: {len(data)} damaged bytes took {spent:.1f} s"
 
     def test_memory_follows_the_input(self) -> None:
         """Sizes that a damaged file declares drive no allocation."""
@@ -387,7 +543,9 @@ class ReaderContract(RoundTrips):
                 _, peak = tracemalloc.get_traced_memory()
             finally:
                 tracemalloc.stop()
-            assert peak <= base + per_byte * len(data), f"{len(data)} bytes took {peak}"
+            assert peak <= base + per_byte * len(data), (
+                f"memory: {len(data)} damaged bytes took {peak:,} bytes of memory"
+            )
 
         self._try(bit_flips(*small), or_fx_error(check))
 
@@ -422,12 +580,12 @@ class ReaderContract(RoundTrips):
         """No bytes give no records, and are never passed over in silence."""
         try:
             with self._open(b"") as capture:
-                assert list(capture.records()) == []
+                assert list(capture.records()) == [], "an empty input has records"
                 for name in capture.tables:
                     if name != "diagnostics":
-                        assert len(capture.table(name)) == 0
+                        assert len(capture.table(name)) == 0, f"an empty input has rows of {name}"
                 capture.scan()
-                assert capture.diagnostics.worst is not None
+                assert capture.diagnostics.worst is not None, "an empty input has no finding"
         except FxError:
             return
 
@@ -445,7 +603,10 @@ class ReaderContract(RoundTrips):
             for path in (plain, packed):
                 source = Source.open(path)
                 with Host(discover=False).read(source, self.reader) as capture:
-                    assert [record.to_json() for record in capture.records()] == expected
+                    found = [record.to_json() for record in capture.records()]
+                    assert found == expected, (
+                        f"{path.name}, a file, reads otherwise than its bytes in memory"
+                    )
 
     def test_close_may_be_called_again(self) -> None:
         """And a capture that was never read can be closed."""

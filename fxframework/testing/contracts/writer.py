@@ -9,7 +9,6 @@ import inspect
 import io
 import itertools
 import json
-import re
 import tracemalloc
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -38,6 +37,7 @@ from fxframework.model.table import Table
 from fxframework.registry import Reader, RecordWriter, Writer, parse_options
 from fxframework.testing.contracts.base import RoundTrips, Sample
 from fxframework.testing.contracts.checks import (
+    check_descriptor,
     check_dropped,
     check_options,
     check_same,
@@ -46,6 +46,7 @@ from fxframework.testing.contracts.checks import (
     skip,
     tolerating,
 )
+from fxframework.testing.contracts.sinks import WatchedSink
 
 __all__ = ["WriterContract"]
 
@@ -72,27 +73,6 @@ ADDED = "no_such_field"
 """A field that no record has: it may be refused or passed over."""
 MOST = 10_000
 """Records of which a long file is made, where they are small."""
-
-
-class WatchedSink(Sink):
-    """Keeps its bytes, and remembers what it was asked for beside taking more."""
-
-    def __init__(self) -> None:
-        super().__init__(io.BytesIO(), name="<memory>", force=True)
-        self.asked: list[str] = []
-
-    def commit(self) -> None:
-        """Remember that it was asked."""
-        self.asked.append("commit()")
-
-    def abort(self) -> None:
-        """Remember that it was asked."""
-        self.asked.append("abort()")
-
-    def check_left_open(self, who: str) -> None:
-        """That it can still be written to."""
-        assert not self.asked, f"{who} calls {self.asked[0]} of the sink, which is the caller's"
-        assert not self._file.closed, f"{who} closes the file under the sink"
 
 
 class _Nowhere(io.RawIOBase):
@@ -242,16 +222,7 @@ class WriterContract(RoundTrips):
     def test_descriptor_is_complete(self) -> None:
         """Names are ones that a command line can take, and there is something to say."""
         writer = self.writer
-        name = r"[a-z][a-z0-9]*(-[a-z0-9]+)*"
-        assert re.fullmatch(name, writer.format), (
-            f"{writer.format!r} is not a valid name of a format"
-        )
-        assert writer.title, "the writer has no title"
-        assert not writer.title.endswith("."), "a title has no full stop"
-        for suffix in writer.suffixes:
-            assert re.fullmatch(r"(\.[a-z0-9]+)+", suffix), (
-                f"{suffix!r} is not a suffix such as .abc"
-            )
+        check_descriptor(writer, "writer", writer.format)
 
     def test_suffixes_are_the_readers(self) -> None:
         """A file that is written under a suffix is found again by it."""

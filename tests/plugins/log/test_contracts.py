@@ -80,6 +80,7 @@ class TestPacketReader(ReaderContract):
 class TestStreamReader(ReaderContract):
     plugin = "fx_log.plugin"
     format = "log-legacy-stream"
+    bounded_records = True  # a datagram of a socket
     examples = 40
 
     def samples(self) -> Iterable[Sample]:

@@ -446,8 +446,13 @@ class StreamCapture(LegacyCapture):
     format = "log-legacy-stream"
 
     def resume(self) -> tuple[int, bytes] | None:
-        """The offset behind the last whole packet, and the container's header."""
-        end = min(layout.STREAM_HEADER, self.source.size)
+        """The offset behind the last whole packet, and the container's header.
+
+        0 and nothing while the header itself is not whole.
+        """
+        if self.source.size < layout.STREAM_HEADER:
+            return 0, b""
+        end = layout.STREAM_HEADER
         for frames in self._frames():
             end = int(frames["ends"][-1])
         return end, self.source.read(0, layout.STREAM_HEADER)

@@ -1,0 +1,180 @@
+"""Choosing: a part of a capture has exactly the rows and records that a filter keeps."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fxframework.model.capture import Capture
+from fxframework.model.schema import SLICE_KINDS
+from fxframework.model.selection import Omitted, Selection
+from fxframework.model.table import Table
+from fxframework.testing.contracts.base import RoundTrips
+from fxframework.testing.contracts.checks import rows_of, skip
+
+__all__ = ["Choosing", "kept_by_filter", "selections_of"]
+
+COMPLETE = next(number for number, name in SLICE_KINDS.items() if name == "complete")
+COMPARED = ("ts", "name", "category", "message", "value", "phase", "severity")
+"""Columns of events that mean the same in every file of a format."""
+
+
+def selections_of(capture: Capture) -> Iterator[Selection]:
+    """Parts of a capture: a stretch of time in its middle, either half, and one thread."""
+    times = [
+        capture.table(name).array("ts")
+        for name in capture.schemas
+        if "ts" in capture.table(name) and len(capture.table(name))
+    ]
+    if not times:
+        return
+    each = np.unique(np.concatenate(times))
+    first, middle, last = (int(each[at]) for at in (0, len(each) // 2, -1))
+    yield Selection(stop_ns=middle)
+    yield Selection(start_ns=middle)
+    if len(each) > 3:
+        yield Selection(start_ns=int(each[1]), stop_ns=last)
+    yield Selection(start_ns=first, stop_ns=first + 1)
+    if "threads" in capture.schemas:
+        threads = capture.table("threads")
+        people = zip(threads.array("pid").tolist(), threads.array("tid").tolist(), strict=True)
+        yield from (Selection(threads=(f"{pid}/{tid}",)) for pid, tid in list(people)[:2])
+
+
+def kept_by_filter(table: Table, selection: Selection, chosen: set[int]) -> NDArray[np.bool_]:
+    """Which rows of a table with times a plain filter keeps; ``chosen`` are ids of threads."""
+    start = -(1 << 63) if selection.start_ns is None else selection.start_ns
+    stop = 1 << 63 if selection.stop_ns is None else selection.stop_ns
+    keep = []
+    ts = table.array("ts").tolist()
+    dur = table.array("dur").tolist() if "dur" in table else [0] * len(ts)
+    kind = table.array("kind").tolist() if "dur" in table and "kind" in table else [-1] * len(ts)
+    people = [table.array(c).tolist() for c in ("thread", "prev", "next") if c in table]
+    for row, begin in enumerate(ts):
+        length = max(dur[row], 0) if kind[row] == COMPLETE else dur[row]
+        reaches = length < 0 or begin + length > start or begin >= start
+        fits = reaches and begin < stop
+        if selection.threads:
+            fits = fits and any(column[row] in chosen for column in people)
+        keep.append(fits)
+    return np.array(keep, np.bool_)
+
+
+def thread_ids(capture: Capture, selection: Selection) -> set[int]:
+    """Ids of the threads that a selection names as pid/tid."""
+    if not selection.threads:
+        return set()
+    table = capture.table("threads")
+    columns = (table.array(name).tolist() for name in ("id", "pid", "tid"))
+    rows = zip(*columns, strict=True)
+    return {id for id, pid, tid in rows if f"{pid}/{tid}" in selection.threads}
+
+
+def told(selection: Selection) -> str:
+    """A selection in a few words."""
+    if selection.threads:
+        return f"thread {selection.threads[0]}"
+    return f"{selection.start_ns} to {selection.stop_ns} ns"
+
+
+class Choosing(RoundTrips):
+    """What ``select()`` gives of a capture."""
+
+    def test_select_keeps_what_a_filter_keeps(self) -> None:
+        """Of every table with times, the rows of that stretch or thread, and no others."""
+        tried = 0
+        for sample in self._small():
+            with self._open(sample.data) as capture:
+                for selection in selections_of(capture):
+                    part = capture.select(selection)
+                    for name in capture.schemas:
+                        if "ts" not in capture.table(name) or name == "logs":
+                            continue
+                        tried += 1
+                        self._check_part(capture, part, name, selection, sample.name)
+        if not tried:
+            skip("no small sample has rows with times")
+
+    def _check_part(
+        self, whole: Capture, part: Capture, name: str, selection: Selection, where: str
+    ) -> None:
+        table = whole.table(name)
+        keep = kept_by_filter(table, selection, thread_ids(whole, selection))
+        wanted = table.array("row")[keep].tolist()
+        found = part.table(name).array("row").tolist()
+        assert found == wanted, (
+            f"select: {where}, {told(selection)}: of {name} it keeps rows {found[:8]}, a filter of "
+            f"the rows keeps {wanted[:8]}"
+        )
+        batched = [row for batch in part.batches(name, 2) for row in batch.array("row").tolist()]
+        assert batched == wanted, (
+            f"select: {where}, {told(selection)}: batches of {name} have rows {batched[:8]}, the "
+            f"table {wanted[:8]}"
+        )
+
+    def test_select_keeps_the_records_of_its_time(self) -> None:
+        """Records with a time in the stretch, and those without a time."""
+        tried = 0
+        for sample in self._small():
+            with self._open(sample.data) as capture:
+                if not capture.timed_records or capture.row_table is not None:
+                    continue
+                for selection in selections_of(capture):
+                    if not selection.by_time_alone:
+                        continue
+                    tried += 1
+                    start = -(1 << 63) if selection.start_ns is None else selection.start_ns
+                    stop = 1 << 63 if selection.stop_ns is None else selection.stop_ns
+                    times = [(r.offset, getattr(r, "ns", None)) for r in capture.records()]
+                    wanted = [at for at, ns in times if ns is None or start <= ns < stop]
+                    found = [record.offset for record in capture.select(selection).records()]
+                    assert found == wanted, (
+                        f"select: {sample.name}, {told(selection)}: it keeps the records at "
+                        f"{found[:8]}, a filter of their ns keeps {wanted[:8]}"
+                    )
+        if not tried:
+            skip(f"records of {self.format} captures have no time of their own")
+
+    # --- The writer's cut --------------------------------------------------------------------
+
+    def _check_cut(self, capture: Capture, selection: Selection, output: bytes, dropped: Any,
+                   where: str) -> None:  # fmt: skip
+        """That a file that was cut has the events of the part, and says what it left out."""
+        part = capture.select(selection)
+        lost = 0
+        with self._open(output) as again:
+            for name in capture.schemas:
+                whole = capture.table(name)
+                if "ts" not in whole or not len(whole):
+                    continue
+                kept = part.table(name)
+                wanted, found = _events(kept), _events(again.table(name))
+                missing, extra = wanted - found, found - wanted
+                assert not extra, (
+                    f"cut: {where}, {told(selection)}: {name} has {sum(extra.values())} rows that "
+                    f"do not belong, such as {_row(extra)}"
+                )
+                no_place = isinstance(dropped, Omitted) and dropped.dropped
+                assert not missing or no_place, (
+                    f"cut: {where}, {told(selection)}: {name} lacks {sum(missing.values())} rows "
+                    f"of the part, such as {_row(missing)}"
+                )
+                lost += len(whole) - len(kept)
+        assert dropped or not lost, (
+            f"cut: {where}, {told(selection)}: {lost} rows were left out, and it reports nothing"
+        )
+
+
+def _events(table: Table) -> Counter[tuple[Any, ...]]:
+    """The rows of a table by what they say, wherever they are."""
+    columns, _ = rows_of(table)
+    chosen = [columns[name] for name in COMPARED if name in columns]
+    return Counter(zip(*chosen, strict=True)) if chosen else Counter()
+
+
+def _row(rows: Counter[tuple[Any, ...]]) -> Any:
+    return next(iter(rows))

@@ -1,0 +1,182 @@
+"""Expectation: a capture compared with what its author knows of it, or with a golden file."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from fxframework.model.capture import Capture
+from fxframework.model.table import Table
+from fxframework.testing.contracts.base import Sample
+from fxframework.testing.contracts.checks import rows_of
+
+__all__ = ["UPDATE", "check_capture", "check_golden", "golden_of", "plain_rows"]
+
+UPDATE = "FXF_UPDATE_GOLDEN"
+"""Environment variable: where it is set, golden files are written and not compared."""
+ROWS = 100
+"""Rows of a table that a golden file holds; all are counted."""
+
+
+def check_capture(capture: Capture, sample: Sample) -> None:
+    """Compare a capture with what ``sample.expected`` says of it. Raises AssertionError."""
+    expected = sample.expected
+    if expected is None:
+        return
+    for name, count in expected.rows.items():
+        _has(capture, name, sample.name)
+        found = len(capture.table(name))
+        assert found == count, f"rows: {sample.name} has {found} rows of {name}, not {count}"
+    for name, wanted in expected.values.items():
+        _has(capture, name, sample.name)
+        rows = list(plain_rows(capture, name, len(wanted)))
+        assert len(rows) == len(wanted), (
+            f"rows: {sample.name} has {len(rows)} rows of {name}, not {len(wanted)} or more"
+        )
+        for number, (row, values) in enumerate(zip(rows, wanted, strict=True)):
+            _compare_row(row, values, f"{name} row {number} of {sample.name}")
+    capture.scan()
+    summary = capture.summary()
+    for what, found_value, wanted_value in (
+        ("records", summary.records, expected.records),
+        ("kinds", dict(summary.kinds), None if expected.kinds is None else dict(expected.kinds)),
+        ("start_ns", summary.start_ns, expected.start_ns),
+        ("end_ns", summary.end_ns, expected.end_ns),
+    ):
+        assert wanted_value is None or found_value == wanted_value, (
+            f"{what}: {sample.name} has {found_value}, not {wanted_value}"
+            f"{_unit(found_value, wanted_value)}"
+        )
+    if expected.findings is not None:
+        found_codes = [one.code for one in capture.diagnostics.sorted()]
+        assert found_codes == list(expected.findings), (
+            f"findings: {sample.name} has {found_codes}, not {list(expected.findings)}"
+        )
+
+
+def _has(capture: Capture, name: str, where: str) -> None:
+    assert name in capture.tables, f"tables: {where} has no table {name}"
+
+
+def _compare_row(row: Mapping[str, Any], wanted: Mapping[str, Any], where: str) -> None:
+    for column, value in wanted.items():
+        assert column in row, f"columns: {where} has no column {column}"
+        found = row[column]
+        assert found == value, (
+            f"value: {where}: {column} is {found!r}, not {value!r}{_unit(found, value)}"
+        )
+
+
+def _unit(found: Any, wanted: Any) -> str:
+    """A remark where numbers differ by a power of a thousand."""
+    if not isinstance(found, int) or not isinstance(wanted, int) or not found or not wanted:
+        return ""
+    for factor, units in ((10**3, "µs for ns"), (10**6, "ms for ns"), (10**9, "s for ns")):
+        if found * factor == wanted:
+            return f" ({units}: {factor:,} times too small)"
+        if wanted * factor == found:
+            return f" ({factor:,} times too large: a wrong unit)"
+    return ""
+
+
+# --- Rows as plain values ----------------------------------------------------------------------
+
+
+def plain_rows(capture: Capture, name: str, most: int | None = None) -> Iterator[dict[str, Any]]:
+    """The rows of a table as people read them, the first ``most`` of them.
+
+    Codes are texts, ids of threads ``pid/tid``, numbers of an enumeration its names.
+    """
+    table = capture.table(name)
+    count = len(table) if most is None else min(most, len(table))
+    columns, _ = rows_of(table)
+    people = _people(capture)
+    shown = {
+        column: [_plain(table, column, value, people) for value in values[:count]]
+        for column, values in columns.items()
+    }
+    for row in range(count):
+        yield {column: values[row] for column, values in shown.items()}
+
+
+def _people(capture: Capture) -> dict[int, str]:
+    if "threads" not in capture.schemas:
+        return {}
+    table = capture.table("threads")
+    columns = (table.array(column).tolist() for column in ("id", "pid", "tid"))
+    return {id: f"{pid}/{tid}" for id, pid, tid in zip(*columns, strict=True)}
+
+
+def _plain(table: Table, name: str, value: Any, people: Mapping[int, str]) -> Any:
+    column = table.schema.column(name)
+    if isinstance(value, bytes):
+        return value.decode("utf-8", "backslashreplace")
+    if name in {"thread", "prev", "next"} and column.kind == "i4":
+        return people.get(value)
+    return column.values.get(value, value) if column.values else value
+
+
+# --- Golden files ------------------------------------------------------------------------------
+
+
+def golden_of(capture: Capture) -> dict[str, Any]:
+    """All that a golden file holds of a capture, as JSON values."""
+    capture.scan()
+    summary = capture.summary()
+    return {
+        "format": capture.format,
+        "records": dict(sorted(summary.kinds.items())),
+        "start_ns": summary.start_ns,
+        "end_ns": summary.end_ns,
+        "findings": [
+            {"code": one.code, "offset": one.offset, "record": one.record}
+            for one in capture.diagnostics.sorted()
+        ],
+        "tables": {
+            name: {"count": len(capture.table(name)), "rows": list(plain_rows(capture, name, ROWS))}
+            for name in capture.schemas
+            if len(capture.table(name))
+        },
+    }
+
+
+def check_golden(capture: Capture, path: Path, *, update: bool | None = None) -> None:
+    """Compare a capture with a golden file, or write that with ``update``.
+
+    Where it is not given, the environment variable FXF_UPDATE_GOLDEN decides, which `pytest
+    --fxf-update-golden` sets. Raises AssertionError, whose first line names what differs first.
+    """
+    found = json.loads(json.dumps(golden_of(capture)))
+    if update or (update is None and os.environ.get(UPDATE)):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(json.dumps(found, indent=1, ensure_ascii=False) + "\n", "utf-8")
+        return
+    assert path.is_file(), (
+        f"golden: there is no file {path.name}; write it with pytest --fxf-update-golden, and look "
+        "at what it says"
+    )
+    wanted = json.loads(path.read_text("utf-8"))
+    difference = next(_differences(found, wanted, ""), None)
+    assert difference is None, f"golden: {path.name}: {difference}"
+
+
+def _differences(found: Any, wanted: Any, at: str) -> Iterator[str]:
+    if isinstance(found, dict) and isinstance(wanted, dict):
+        for key in [*wanted, *(key for key in found if key not in wanted)]:
+            place = f"{at}.{key}" if at else key
+            if key not in found:
+                yield f"{place} is missing"
+            elif key not in wanted:
+                yield f"{place} is new"
+            else:
+                yield from _differences(found[key], wanted[key], place)
+    elif isinstance(found, list) and isinstance(wanted, list):
+        for number, (one, other) in enumerate(zip(found, wanted, strict=False)):
+            yield from _differences(one, other, f"{at}[{number}]")
+        if len(found) != len(wanted):
+            yield f"{at} has {len(found)} items, not {len(wanted)}"
+    elif found != wanted:
+        yield f"{at} is {found!r}, not {wanted!r}{_unit(found, wanted)}"

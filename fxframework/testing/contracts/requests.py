@@ -1,0 +1,288 @@
+"""Requests: limits, strictness, observers and names that a reader has to honour."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any, ClassVar
+
+from fxframework import hookimpl
+from fxframework.errors import FxError, Severity, StrictError
+from fxframework.host import Host
+from fxframework.io.source import Source
+from fxframework.kit.salvage import UNSOUND
+from fxframework.model.capture import Capture
+from fxframework.registry import HEAD, Probe
+from fxframework.testing.contracts.base import RoundTrips, Sample
+from fxframework.testing.contracts.checks import skip
+from fxframework.testing.contracts.watching import watched
+
+__all__ = ["Requests"]
+
+DAMAGES = 60
+"""Damaged samples among which one with several findings of a code is looked for."""
+RECORD = 16
+"""Records of so many bytes or fewer are longer than no sensible limit."""
+
+
+class Requests(RoundTrips):
+    """What a reader does with what it is asked for."""
+
+    bounded_records: ClassVar[bool] = False
+    """Whether the format itself bounds a record to a few kilobytes: max_record is not tried."""
+
+    def _damages(self) -> Iterator[bytes]:
+        """Small samples cut short, with bytes turned over, and without their last bytes."""
+        chance = random.Random(1)  # noqa: S311 (the same every time)
+        small = [sample.data for sample in self._small()]
+        for number in range(DAMAGES):
+            data = bytearray(chance.choice(small))
+            if number % 3 == 0:
+                yield bytes(data[: chance.randrange(len(data))])
+                continue
+            for _ in range(1 + len(data) // 24):
+                data[chance.randrange(len(data))] ^= chance.choice((0xFF, 0x80, 0x01, 0x40))
+            yield bytes(data)
+
+    def _own(self, capture: Capture) -> dict[str, int]:
+        """Findings of the format's own codes, with how many there are of each."""
+        return {c: n for c, n in capture.diagnostics.counts.items() if c in self.rules}
+
+    def _with_findings(self) -> Iterator[tuple[bytes, dict[str, int]]]:
+        """Samples and damaged ones that have findings of the format, with how many of each."""
+        for data in (*(sample.data for sample in self._small()), *self._damages()):
+            try:
+                with self._open(data) as capture:
+                    capture.scan()
+                    counts = {
+                        c: n for c, n in capture.diagnostics.counts.items() if c in self.rules
+                    }
+            except FxError:
+                continue
+            if counts:
+                yield data, counts
+
+    def test_max_findings_is_honoured(self) -> None:
+        """At most so many findings of a code are kept, and all are counted."""
+        if not self.rules:
+            skip(f"the reader of {self.format} has no catalogue of findings")
+        most = max(self._with_findings(), key=lambda one: max(one[1].values()), default=None)
+        if most is None or max(most[1].values()) < 2:
+            skip("no small sample, damaged or not, has two findings of one code")
+        data, counts = most
+        with self._open(data, options={"max_findings": 1}) as capture:
+            capture.scan()
+            kept = Counter(found.code for found in capture.diagnostics)
+            found = self._own(capture)
+        over = {code: n for code, n in kept.items() if n > 1}
+        assert not over, (
+            f"max_findings=1 is ignored: {over} are kept; make diagnostics with "
+            "request.diagnostics(rules, source)"
+        )
+        assert found == counts, f"max_findings=1 changes the counts: {found} in place of {counts}"
+
+    def test_max_record_is_honoured(self) -> None:
+        """A longer record is kept as ``damaged``, or as another kind, and reported."""
+        if self.bounded_records:
+            skip(f"a record of {self.format} has a few kilobytes at most")
+        tried = 0
+        for sample in self._small():
+            if not sample.sound:
+                continue
+            with self._open(sample.data) as capture:
+                sizes = [
+                    (record.nbytes, record.offset, kind)
+                    for record in capture.records()
+                    if (kind := _shown(record)) not in UNSOUND
+                ]
+            nbytes, offset, kind = max(sizes, default=(0, 0, ""))
+            if nbytes <= RECORD or len({size for size, *_ in sizes}) < 2:
+                continue  # all of a size, which the format gives and no field
+            tried += 1
+            try:
+                with self._open(sample.data, options={"max_record": nbytes - 1}) as capture:
+                    capture.scan()
+                    now = {r.offset: (r.nbytes, _shown(r)) for r in capture.records()}
+                    worst = capture.diagnostics.worst
+            except FxError:
+                continue
+            same = now.get(offset) == (nbytes, kind)
+            assert not same or worst is not None, (
+                f"max_record={nbytes - 1} is ignored: {sample.name} has a record {kind!r} of "
+                f"{nbytes} bytes at {offset}, which is neither reported nor kept as damaged"
+            )
+        if not tried:
+            skip("no sound sample has records of different sizes")
+
+    def test_observers_see_every_finding(self) -> None:
+        """Each finding is reported to ``request.observer`` as it is made, once."""
+        found = next(self._with_findings(), None)
+        if found is None:
+            skip("no small sample, damaged or not, has a finding")
+        data, counts = found
+        observer = _Observer()
+        host = Host(discover=False)
+        host.register(observer, name="observer")
+        with host.read(Source.open(data), self.reader) as capture:
+            capture.scan()
+            made = self._own(capture)
+        assert made == counts, f"observed, it has other findings: {made} in place of {counts}"
+        missed = sorted(code for code in counts if not observer.seen[code])
+        assert not missed, (
+            f"the observer is not called for {', '.join(missed)}: make diagnostics with "
+            "request.diagnostics(rules, source)"
+        )
+
+    def test_errors_name_the_input(self) -> None:
+        """A StrictError has the path of the input and the place of the loss."""
+        for data, _ in self._with_findings():
+            with self._open(data) as capture:
+                capture.scan()
+                worst = capture.diagnostics.worst
+            if worst is None or worst < Severity.DATA_LOSS:
+                continue
+            try:
+                with self._open(data, strict=True, name="input.bin") as capture:
+                    capture.scan()
+            except StrictError as error:
+                assert error.path == "input.bin", (
+                    f"path: the error of a strict reading names {error.path!r}, not the input: "
+                    "make diagnostics with request.diagnostics(rules, source)"
+                )
+                assert error.code in self.rules or error.code.startswith("FXF"), (
+                    f"the error of a strict reading has the code {error.code}, of no catalogue"
+                )
+                return
+            except FxError:
+                continue
+        skip("no small sample, damaged or not, loses data")
+
+    # --- Following ---------------------------------------------------------------------------
+
+    def test_resume_stops_behind_the_last_whole_record(self) -> None:
+        """And what follows, behind the bytes that it gives, reads as in the whole file."""
+        tried = 0
+        for sample in self._small():
+            if not sample.sound:
+                continue
+            with self._open(sample.data) as capture:
+                if capture.resume() is None:
+                    continue
+                records = [(r.offset, r.offset + r.nbytes, _told(r)) for r in capture.records()]
+            ends = [end for _, end, _ in records]
+            for at in _cuts(ends, len(sample.data)):
+                try:
+                    with self._open(sample.data[:at]) as capture:
+                        found = capture.resume()
+                except FxError:
+                    continue
+                tried += 1
+                self._check_resume(sample, at, found, records)
+        if not tried:
+            skip(f"{self.format} captures cannot be followed: resume() gives None")
+
+    def _check_resume(
+        self,
+        sample: Sample,
+        at: int,
+        found: tuple[int, bytes] | None,
+        records: list[tuple[int, int, dict[str, Any]]],
+    ) -> None:
+        where = f"{sample.name} cut at {at}"
+        assert found is not None, f"resume() of {where} gives None, of the whole file an offset"
+        stop, before = found
+        whole = max((end for _, end, _ in records if end <= at), default=0)
+        assert stop == whole, (
+            f"resume() of {where} stops at {stop}; the last whole record ends at {whole}"
+        )
+        rest = sample.data[stop:]
+        if not rest:
+            return
+        with self._open(before + rest) as capture:
+            later = [_told(r) for r in capture.records() if r.offset >= len(before)]
+        wanted = [told for offset, _, told in records if offset >= stop]
+        assert later == wanted, (
+            f"resume() of {where}: behind the bytes that must precede, the rest reads as "
+            f"{len(later)} records, {_first_other(later, wanted)}"
+        )
+
+    # --- Sniffing ----------------------------------------------------------------------------
+
+    def test_sniffing_opens_nothing(self) -> None:
+        """The sniffer reads the probe alone: no file, no network, no other process."""
+        for sample in self._small():
+            probe = Probe(
+                head=sample.data[:HEAD], size=len(sample.data), name=f"/nowhere/{sample.name}"
+            )
+            self.reader.sniff(probe)  # what it imports, it imports here
+            with watched() as events:
+                self.reader.sniff(probe)
+            assert not events, (
+                f"the sniffer of {self.format} does more than read the probe: {events[0]}"
+            )
+
+    def test_sniffing_prints_nothing(self) -> None:
+        """Neither does reading: standard output is the command's."""
+        for sample in self._small()[:2]:
+            with watched(streams=True) as events:
+                self.reader.sniff(Probe(head=sample.data, size=len(sample.data), name=sample.name))
+                with self._open(sample.data) as capture:
+                    self._read_all(capture)
+            printed = [event for event in events if event.startswith("prints")]
+            assert not printed, f"the reader of {self.format} {printed[0]}"
+
+    def test_reading_writes_no_file(self) -> None:
+        """What it reads beside the input, options name; it leaves nothing behind."""
+        sample = self._small()[0]
+        with self._open(sample.data) as capture:
+            self._read_all(capture)
+        with watched() as events, self._open(sample.data) as capture:
+            self._read_all(capture)
+        wrote = [event for event in events if event.startswith("writes")]
+        assert not wrote, f"the reader of {self.format} {wrote[0]}"
+
+    def _read_all(self, capture: Capture) -> None:
+        """Every view of a capture."""
+        for record in capture.records():
+            record.to_json()
+        for name in capture.tables:
+            capture.table(name)
+        capture.summary()
+
+
+class _Observer:
+    """A plugin that counts findings."""
+
+    def __init__(self) -> None:
+        self.seen: Counter[str] = Counter()
+
+    @hookimpl
+    def fx_diagnostic(self, diagnostic: Any) -> None:
+        """Count one."""
+        self.seen[diagnostic.code] += 1
+
+
+def _shown(record: Any) -> str:
+    return str(record.to_json()["record"])
+
+
+def _told(record: Any) -> dict[str, Any]:
+    """A record as JSON, but for its place."""
+    return {key: value for key, value in record.to_json().items() if key != "offset"}
+
+
+def _cuts(ends: list[int], size: int) -> list[int]:
+    """Where a sample is cut: at ends of records, and beside them."""
+    places = {end + step for end in ends[:6] + ends[-3:] for step in (-1, 0, 1, 5)}
+    return sorted(place for place in places if 0 < place <= size)
+
+
+def _first_other(found: list[Any], wanted: list[Any]) -> str:
+    number = next(
+        (n for n, (one, other) in enumerate(zip(found, wanted, strict=False)) if one != other),
+        min(len(found), len(wanted)),
+    )
+    one = found[number] if number < len(found) else "nothing"
+    other = wanted[number] if number < len(wanted) else "nothing"
+    return f"record {number} being {one} in place of {other}"

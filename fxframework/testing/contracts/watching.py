@@ -1,0 +1,89 @@
+"""Watching: which files, sockets and processes some code opens, and whether it prints."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+__all__ = ["watched"]
+
+_NETWORK = ("socket.connect", "socket.bind", "socket.getaddrinfo", "urllib.Request")
+_PROCESSES = ("subprocess.Popen", "os.system", "os.exec", "os.posix_spawn", "os.fork")
+_FOLDERS = ("os.listdir", "os.scandir", "os.mkdir", "os.remove", "os.rename", "os.rmdir")
+_WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
+_CODE = (".py", ".pyc", ".pyi", ".so", ".pyd", ".pth")
+"""What an import opens."""
+
+
+class _Watch:
+    """The one audit hook of this process, which listens while somebody watches."""
+
+    def __init__(self) -> None:
+        self.installed = False
+        self.listeners: list[list[str]] = []
+
+    def __call__(self, event: str, arguments: tuple[Any, ...]) -> None:
+        if not self.listeners:
+            return
+        told = _told(event, arguments)
+        if told:
+            for listener in self.listeners:
+                listener.append(told)
+
+    def install(self) -> None:
+        """Begin to be called; audit hooks cannot be removed."""
+        if not self.installed:
+            sys.addaudithook(self)
+            self.installed = True
+
+
+_WATCH = _Watch()
+
+
+def _told(event: str, arguments: tuple[Any, ...]) -> str:
+    """An event in a few words; nothing for one that does not count."""
+    if event == "open":
+        path, mode, flags = (*arguments, None, None, None)[:3]
+        name = os.fsdecode(path) if isinstance(path, str | bytes | os.PathLike) else str(path)
+        writes = bool(isinstance(flags, int) and flags & _WRITES) or bool(
+            isinstance(mode, str) and set(mode) & set("wax+")
+        )
+        if writes:
+            return f"writes the file {name!r}"
+        return "" if name.endswith(_CODE) or isinstance(path, int) else f"opens the file {name!r}"
+    if event in _NETWORK:
+        return f"uses the network ({event})"
+    if event in _PROCESSES:
+        return f"starts a process ({event})"
+    if event in _FOLDERS and arguments and isinstance(arguments[0], str):
+        return f"looks into or changes folders ({event} of {arguments[0]!r})"
+    return ""
+
+
+@contextlib.contextmanager
+def watched(*, streams: bool = False) -> Iterator[list[str]]:
+    """What happens within, in the order in which it does, as texts that begin with a verb.
+
+    With ``streams``, also what is printed to standard output or standard error.
+    """
+    _WATCH.install()
+    events: list[str] = []
+    out, err = io.StringIO(), io.StringIO()
+    with contextlib.ExitStack() as stack:
+        if streams:
+            stack.enter_context(contextlib.redirect_stdout(out))
+            stack.enter_context(contextlib.redirect_stderr(err))
+        _WATCH.listeners.append(events)
+        try:
+            yield events
+        finally:
+            # By identity: two lists may hold the same.
+            _WATCH.listeners[:] = [each for each in _WATCH.listeners if each is not events]
+            for stream, where in ((out, "standard output"), (err, "standard error")):
+                if stream.getvalue():
+                    text = stream.getvalue().splitlines()[0]
+                    events.append(f"prints {text!r} to {where}")

@@ -1,0 +1,1 @@
+"""Pulse: a small format with everything, which keeps all contracts. ``faults.py`` breaks it."""
