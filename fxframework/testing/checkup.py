@@ -34,6 +34,7 @@ from fxframework.testing.contracts import (
     WriterContract,
     open_bytes,
 )
+from fxframework.testing.contracts.checks import EndlessError
 
 __all__ = ["Result", "checkup", "contracts_of", "run_contract"]
 
@@ -103,15 +104,20 @@ def contract_noun(contract: type[Contract]) -> str:
 
 
 def _outcome(contract: type[Contract], name: str) -> tuple[Literal["ok", "failed", "skipped"], str]:
-    test = getattr(contract(), name)
+    made = contract()
+    test = getattr(made, name)
     said = io.StringIO()
     try:
         with contextlib.redirect_stdout(said), tempfile.TemporaryDirectory() as folder:
             wants = "tmp_path" in inspect.signature(test).parameters
-            test(**({"tmp_path": Path(folder).resolve()} if wants else {}))
+            made.setup_method(test)
+            try:
+                test(**({"tmp_path": Path(folder).resolve()} if wants else {}))
+            finally:
+                made.teardown_method()
     except SKIPPED as reason:
         return "skipped", str(reason)
-    except AssertionError as error:
+    except (AssertionError, EndlessError) as error:
         return "failed", str(error) or f"{name} failed without a message"
     except FxError as error:
         return "failed", f"{type(error).__name__}: {error} ({error.code})"

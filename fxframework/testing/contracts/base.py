@@ -21,7 +21,7 @@ from fxframework.io.source import Source
 from fxframework.model.capture import Capture
 from fxframework.model.diagnostics import Diagnostics
 from fxframework.registry import Confidence, Reader, Writer, parse_options
-from fxframework.testing.contracts.checks import check_same, skip
+from fxframework.testing.contracts.checks import check_same, limited, skip
 from fxframework.testing.contracts.expected import Expected
 from fxframework.testing.strategies import bit_flips, byte_strings, truncations
 
@@ -75,10 +75,24 @@ class Contract:
     """Inputs that each property is tried with."""
     seconds: ClassVar[float] = 5.0
     """CPU time that one damaged sample may take."""
+    hang: ClassVar[float] = 300.0
+    """CPU time after which a test is endless, and fails."""
 
     def samples(self) -> Iterable[Sample]:
         """Inputs of the format, small ones among them; the first must hold a record."""
         raise NotImplementedError
+
+    # --- Around each test, as pytest and `checkup` call it -----------------------------------
+
+    def setup_method(self, method: Any) -> None:
+        """Begin to watch the CPU time of a test."""
+        name = getattr(method, "__name__", "a test")
+        self._limit = limited(self.hang, name)
+        self._limit.__enter__()
+
+    def teardown_method(self) -> None:
+        """End to watch it."""
+        self._limit.__exit__(None, None, None)
 
     # --- What is under test ------------------------------------------------------------------
 

@@ -5,6 +5,9 @@ from __future__ import annotations
 import contextlib
 import importlib
 import re
+import signal
+import sys
+import threading
 import unittest
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, NoReturn
@@ -19,6 +22,7 @@ from fxframework.model.table import Table
 from fxframework.registry import Option
 
 __all__ = [
+    "EndlessError",
     "check_cover",
     "check_descriptor",
     "check_dropped",
@@ -30,6 +34,7 @@ __all__ = [
     "contents_of",
     "deliberate",
     "lacking",
+    "limited",
     "only",
     "or_fx_error",
     "put_together",
@@ -62,9 +67,38 @@ def raising(wanted: type[FxError], what: str) -> Iterator[list[FxError]]:
         raise AssertionError(f"{what} is not refused with {wanted.__name__}")
 
 
+class EndlessError(BaseException):
+    """A test used more CPU time than it may; no property is tried again after it."""
+
+
+@contextlib.contextmanager
+def limited(seconds: float, what: str) -> Iterator[None]:
+    """End what takes more seconds of CPU time with EndlessError.
+
+    In the main thread of systems that have such timers; elsewhere nothing is limited.
+    """
+    if threading.current_thread() is not threading.main_thread() or not hasattr(
+        signal, "setitimer"
+    ):
+        yield
+        return
+
+    def end(_number: int, _frame: object) -> None:
+        raise EndlessError(f"endless: {what} used {seconds:g} s of CPU time and went on")
+
+    before = signal.signal(signal.SIGVTALRM, end)
+    signal.setitimer(signal.ITIMER_VIRTUAL, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_VIRTUAL, 0)
+        signal.signal(signal.SIGVTALRM, before)
+
+
 def deliberate(error: BaseException) -> bool:
     """Whether an error was raised on purpose: a coded one, or one of the plugin's own class."""
-    return isinstance(error, FxError) or type(error).__module__ != "builtins"
+    home = type(error).__module__.partition(".")[0]
+    return isinstance(error, FxError) or home not in sys.stdlib_module_names
 
 
 def lacking(function: Any) -> tuple[Any, str]:
@@ -163,6 +197,7 @@ def check_cover(places: list[tuple[int, int]], data: bytes) -> None:
 
 def check_dropped(dropped: Mapping[str, int], what: str) -> None:
     """That what was left out has names and counts."""
+    assert isinstance(dropped, Mapping), f"{what}: {dropped!r} is not a mapping of names and counts"
     for name, count in dropped.items():
         assert isinstance(name, str), f"{what}: {name!r} does not name what was left out"
         assert name, f"{what}: something without a name was left out"

@@ -16,7 +16,7 @@ from fxframework.model.table import Table
 from fxframework.testing.contracts.base import RoundTrips
 from fxframework.testing.contracts.checks import rows_of, skip
 
-__all__ = ["Choosing", "kept_by_filter", "selections_of"]
+__all__ = ["Choosing", "events_from", "kept_by_filter", "selections_of"]
 
 COMPLETE = next(number for number, name in SLICE_KINDS.items() if name == "complete")
 COMPARED = ("ts", "name", "category", "message", "value", "phase", "severity")
@@ -139,7 +139,9 @@ class Choosing(RoundTrips):
         if not tried:
             skip(f"records of {self.format} captures have no time of their own")
 
-    # --- The writer's cut --------------------------------------------------------------------
+
+class Cutting(RoundTrips):
+    """What a writer's ``cut`` makes of a part."""
 
     def _check_cut(self, capture: Capture, selection: Selection, output: bytes, dropped: Any,
                    where: str) -> None:  # fmt: skip
@@ -167,6 +169,15 @@ class Choosing(RoundTrips):
         assert dropped or not lost, (
             f"cut: {where}, {told(selection)}: {lost} rows were left out, and it reports nothing"
         )
+
+
+def events_from(capture: Capture, name: str, offset: int) -> list[tuple[Any, ...]]:
+    """What the rows of a table say whose records begin at a byte or behind it, in order."""
+    table = capture.table(name)
+    columns, _ = rows_of(table)
+    chosen = [columns[each] for each in COMPARED if each in columns]
+    rows = zip(columns["offset"], zip(*chosen, strict=True), strict=True)
+    return [row for at, row in rows if at >= offset]
 
 
 def _events(table: Table) -> Counter[tuple[Any, ...]]:

@@ -490,6 +490,8 @@ class ReaderContract(Requests, Repetition, Choosing):
         sample = ([each for each in self._small() if len(each.data) <= CUT] or self._small())[-1]
         with self._open(sample.data) as capture:
             whole = [record.to_json() for record in capture.records()]
+        with self._open(sample.data) as capture:
+            events = _event_places(capture)
         for data in every_truncation(sample.data):
             kept = [r for r in whole if r["offset"] + r["nbytes"] <= len(data)]
             try:
@@ -497,6 +499,8 @@ class ReaderContract(Requests, Repetition, Choosing):
                     found = [record.to_json() for record in capture.records()]
                     for name in capture.tables:
                         check_table(capture.table(name), len(data))
+                    capture.scan()
+                    worst = capture.diagnostics.worst
             except FxError:
                 assert not kept, (
                     f"cut short at {len(data)}: {len(kept)} whole records are there, and the "
@@ -505,6 +509,11 @@ class ReaderContract(Requests, Repetition, Choosing):
                 continue
             assert found[: len(kept)] == kept, (
                 f"cut short at {len(data)}: the {len(kept)} whole records are not what they were"
+            )
+            lost = next((at for at, end in events if at < len(data) < end), None)
+            assert lost is None or (worst is not None and worst >= Severity.DATA_LOSS), (
+                f"cut short at {len(data)}: an event that began at {lost} is lost, and no finding "
+                "of DATA_LOSS says so"
             )
 
     def test_bit_flips_are_survived(self) -> None:
@@ -614,3 +623,13 @@ class ReaderContract(Requests, Repetition, Choosing):
             capture = self._open(sample.data)
             capture.close()
             capture.close()
+
+
+def _event_places(capture: Capture) -> list[tuple[int, int]]:
+    """Begin and end of the records that have a row with a time."""
+    begins: set[int] = set()
+    for name in capture.schemas:
+        table = capture.table(name)
+        if "ts" in table and "offset" in table:
+            begins |= set(table.array("offset").tolist())
+    return [(r.offset, r.offset + r.nbytes) for r in capture.records() if r.offset in begins]

@@ -11,35 +11,45 @@ import json
 import os
 import subprocess
 import sys
+import threading
 import time
 import tracemalloc
 from collections.abc import Callable, Mapping
+from types import FrameType
 from typing import Any, ClassVar
 
+from fxframework.io.sink import Sink
 from fxframework.model.capture import Capture
-from fxframework.registry import Reader
+from fxframework.registry import Exporter, Reader
 from fxframework.testing.contracts.base import RoundTrips, open_bytes
 from fxframework.testing.contracts.checks import rows_of, skip
 
-__all__ = ["Repetition", "digest_of"]
+__all__ = ["Repetition", "answer", "ask", "digest_of", "hashes_of"]
 
-SMALL, LARGE = 1 << 14, 1 << 17
-"""Bytes of the samples whose times are compared."""
-SLOWER = 4.0
+SMALLEST, LARGEST = 1 << 15, 1 << 19
+"""Bytes of the large sample whose time is compared with that of a small one."""
+TIMES = 8
+"""How many times as large it is."""
+SLOWER = 3.0
 """How much longer a byte of the large sample may take than one of the small sample."""
-NOTICED = 0.15
+NOTICED = 0.08
 """CPU seconds that the large sample takes at least, where a comparison says anything."""
 BATCH = 256
-STREAMED = (1 << 18, 1 << 20, 1 << 22, 1 << 24)
+STREAMED = (1 << 12, 1 << 14, 1 << 16, 1 << 18, 1 << 20, 1 << 22, 1 << 24)
 """Bytes of the samples that are read in batches, until a larger one takes no more memory."""
+SLOW = 0.2
+"""CPU seconds of a reading after which no larger sample is tried."""
+STEEP = 8
+"""Bytes of memory for a byte of file that no buffer of a reader explains."""
 THREADS = 4
 
 _CHILD = """
 import json, sys
+answers, sys.stdout = sys.stdout, sys.stderr
 sys.path[:0] = json.loads(sys.stdin.readline())
 from fxframework.testing.contracts.repetition import answer
 for line in sys.stdin:
-    print(json.dumps(answer(json.loads(line))), flush=True)
+    print(json.dumps(answer(json.loads(line))), file=answers, flush=True)
 """
 
 
@@ -69,9 +79,23 @@ def answer(asked: Mapping[str, Any]) -> dict[str, str]:
         readers: list[Reader] = list(importlib.import_module(asked["plugin"]).fx_readers())
         reader = next(reader for reader in readers if reader.format == asked["format"])
         with open_bytes(reader, bytes.fromhex(asked["data"])) as capture:
+            if "exporter" in asked:
+                return _exported(asked, capture)
             return hashes_of(digest_of(capture))
     except Exception as error:  # noqa: BLE001 (a plugin's; it is the answer)
         return {"error": f"{type(error).__name__}: {error}"}
+
+
+def _exported(asked: Mapping[str, Any], capture: Capture) -> dict[str, str]:
+    """Hashes of what an exporter makes of a capture."""
+    module = importlib.import_module(asked["exporter_plugin"])
+    exporters: list[Exporter] = list(module.fx_exporters())
+    exporter = exporters[asked["exporter"]]
+    sink = Sink.memory()
+    session = exporter.open(sink, asked["options"])
+    session.write(capture)
+    dropped = session.close()
+    return hashes_of({"output": sink.getvalue(), "dropped": sorted((dropped or {}).items())})
 
 
 @functools.cache
@@ -101,7 +125,8 @@ def _say(child: subprocess.Popen[str], message: Any) -> None:
     child.stdin.flush()
 
 
-def _ask(asked: Mapping[str, Any]) -> dict[str, str]:
+def ask(asked: Mapping[str, Any]) -> dict[str, str]:
+    """What another process, with another seed of hashes, answers."""
     child = _other_process()
     _say(child, asked)
     assert child.stdout is not None
@@ -141,6 +166,12 @@ class Repetition(RoundTrips):
         with self._open(data) as capture:
             return digest_of(capture)
 
+    def _digest_or_error(self, data: bytes) -> dict[str, Any] | str:
+        try:
+            return self._digest(data)
+        except Exception as error:  # noqa: BLE001 (a plugin's; it is the result)
+            return f"{type(error).__name__}: {error}"
+
     def test_files_do_not_disturb_each_other(self) -> None:
         """A file reads the same before and after another one, and while that is open."""
         small = self._small()[:4]
@@ -159,12 +190,20 @@ class Repetition(RoundTrips):
 
     def test_threads_read_the_same(self) -> None:
         """Several threads at once, each with a capture of its own."""
-        small = self._small()[:2]
-        with concurrent.futures.ThreadPoolExecutor(THREADS) as pool:
-            for sample in small:
-                alone = self._digest(sample.data)
-                for other in pool.map(self._digest, [sample.data] * THREADS):
+        sample = self._small()[0]
+        alone = self._digest(sample.data)
+        package = self._plugin_name.partition(".")[0]
+        before = threading.gettrace()
+        threading.settrace(_turns(package))
+        try:
+            with concurrent.futures.ThreadPoolExecutor(THREADS) as pool:
+                for other in pool.map(self._digest_or_error, [sample.data] * THREADS):
+                    assert not isinstance(other, str), (
+                        f"{sample.name} cannot be read in several threads: {other}"
+                    )
                     _same(alone, other, f"{sample.name} reads otherwise in several threads")
+        finally:
+            threading.settrace(before)  # type: ignore[arg-type]
 
     def test_another_process_reads_the_same(self) -> None:
         """Whatever Python's seed of hashes is: no set and no hash decides an order."""
@@ -173,7 +212,7 @@ class Repetition(RoundTrips):
         sample = self._small()[-1]
         with self._open(sample.data) as capture:
             here = hashes_of(digest_of(capture))
-        there = _ask(
+        there = ask(
             {"path": sys.path, "plugin": self.plugin, "format": self.format,
              "data": sample.data.hex()}
         )  # fmt: skip
@@ -188,25 +227,28 @@ class Repetition(RoundTrips):
 
     def test_time_follows_the_size(self) -> None:
         """A file that is 8 times as large takes about 8 times as long, not 64 times."""
-        sizes = []
-        for size in (SMALL, LARGE):
-            data = self.large(size)
-            sizes.append((len(data), data))
-        (few, small), (many, large) = sizes
-        if many < 3 * few:
-            skip(f"samples of {few} and {many} bytes are too small to show how time grows")
+        made = functools.cache(self.large)
         for view, read in _VIEWS.items():
+            size = SMALLEST
+            while self._seconds(made(size), read) < NOTICED and size < LARGEST:
+                size *= 4
+            large, small = made(size), made(size // TIMES)
+            if len(large) < TIMES // 2 * len(small):
+                skip(
+                    f"samples of {len(small):,} and {len(large):,} bytes are too small to show how "
+                    "time grows"
+                )
             ratios = []
             for _ in range(3):  # another program may have disturbed it
                 short, long = self._seconds(small, read), self._seconds(large, read)
                 if long < NOTICED:
                     break
-                ratios.append((long / many) / max(short / few, 1e-9))
+                ratios.append((long / len(large)) / max(short / len(small), 1e-9))
                 if ratios[-1] <= self.slower:
                     break
             assert not ratios or min(ratios) <= self.slower, (
-                f"time: {view} takes {min(ratios):.1f} times as long for a byte of {many:,} as "
-                f"for a byte of {few:,}; it grows faster than the file"
+                f"time: {view} takes {min(ratios):.1f} times as long for a byte of {len(large):,} "
+                f"as for a byte of {len(small):,}; it grows faster than the file"
             )
 
     def _seconds(self, data: bytes, read: Callable[[Capture], None]) -> float:
@@ -224,14 +266,17 @@ class Repetition(RoundTrips):
                     "override _batches(), so its memory follows the file"
                 )
         peaks: list[tuple[int, int]] = []
+        slow = False
         for size in STREAMED:
             data = self.large(size)
-            if peaks and len(data) < 2 * peaks[-1][0]:
+            if slow or (peaks and len(data) < 2 * peaks[-1][0]):
                 break
+            begin = time.process_time()
             peaks.append((len(data), self._peak(data)))
-            if len(peaks) > 1 and _level(*peaks[-2:]):
+            slow = time.process_time() - begin > SLOW and len(peaks) > 1
+            if len(peaks) > 1 and _growth(*peaks[-2:]) < 1:
                 return
-        if len(peaks) < len(STREAMED):
+        if len(peaks) < len(STREAMED) and (len(peaks) < 2 or _growth(*peaks[-2:]) < STEEP):
             skip(
                 f"samples of {', '.join(f'{size:,}' for size, _ in peaks)} bytes are too small to "
                 "show whether memory in batches is bounded"
@@ -255,12 +300,27 @@ class Repetition(RoundTrips):
                 tracemalloc.stop()
 
 
-def _level(small: tuple[int, int], large: tuple[int, int]) -> bool:
-    """Whether the larger file took less memory more than it has bytes more.
+def _turns(package: str) -> Callable[[FrameType, str, Any], Any]:
+    """A trace function that lets another thread go on at every line of a package."""
 
-    Rows take several times the bytes of their records, an index of the file less.
+    def line(_frame: FrameType, event: str, _argument: Any) -> Any:
+        if event == "line":
+            time.sleep(0)
+        return line
+
+    def call(frame: FrameType, _event: str, _argument: Any) -> Any:
+        module = str(frame.f_globals.get("__name__", ""))
+        return line if module.partition(".")[0] == package else None
+
+    return call
+
+
+def _growth(small: tuple[int, int], large: tuple[int, int]) -> float:
+    """Bytes of memory that each byte more of a file takes.
+
+    Rows take several times the bytes of their records, an index of the file less than one.
     """
-    return large[1] - small[1] < large[0] - small[0]
+    return (large[1] - small[1]) / (large[0] - small[0])
 
 
 def _read_records(capture: Capture) -> None:

@@ -177,14 +177,20 @@ class ScenarioContract(Contract):
     def _running(self, scenario: Scenario) -> Iterator[Run]:
         """A run whose devices are open, and of which no step was made."""
         run = Run(name=scenario.name, host=self._host(), seed=scenario.seed)
-        with contextlib.ExitStack() as stack:
+        stack = contextlib.ExitStack()
+        try:
             for device in scenario.devices:
                 error = open_device(device, run, stack)
                 if error is not None:
                     raise AssertionError(f"device {device.name} cannot be opened: {error}")
             yield run
-            for capture in run.captures.values():
-                capture.close()
+        except BaseException:
+            with contextlib.suppress(Exception):  # which is not what failed first
+                stack.close()
+            raise
+        stack.close()
+        for capture in run.captures.values():
+            capture.close()
 
     def _edited(self, place: Place, changes: Mapping[str, Any]) -> dict[str, Any]:
         """The document of a scenario with other parameters; MISFIT removes none."""
@@ -394,6 +400,8 @@ class ScenarioContract(Contract):
                     yield key, notes["most"]
             elif field.type is str:
                 yield key, ""
+            elif field.type == list[int]:
+                yield from ((key, [value]) for value in (-1, 1 << 64, -(1 << 64)))
 
 
 def _typed(field: attrs.Attribute[Any]) -> bool:

@@ -35,7 +35,7 @@ from fxframework.model.schema import STANDARD_TABLES, Column
 from fxframework.model.selection import Selection
 from fxframework.model.table import Table
 from fxframework.registry import Reader, RecordWriter, Writer, parse_options
-from fxframework.testing.contracts.base import RoundTrips, Sample
+from fxframework.testing.contracts.base import Sample
 from fxframework.testing.contracts.checks import (
     check_descriptor,
     check_dropped,
@@ -46,6 +46,7 @@ from fxframework.testing.contracts.checks import (
     skip,
     tolerating,
 )
+from fxframework.testing.contracts.choosing import Cutting, selections_of
 from fxframework.testing.contracts.sinks import WatchedSink
 
 __all__ = ["WriterContract"]
@@ -100,7 +101,7 @@ class Stream:
     """The file, where there is one."""
 
 
-class WriterContract(RoundTrips):
+class WriterContract(Cutting):
     """What every writer keeps. Give ``plugin``, ``format`` and ``samples()``.
 
     The reader of the format is in ``reader_plugin`` where it is not in the writer's own plugin;
@@ -639,6 +640,17 @@ class WriterContract(RoundTrips):
                 if self.may_be_empty and not output:
                     continue
                 self._check_readable(output, f"{sample.name} from {start} to {stop} ns")
+
+    def test_cut_keeps_what_a_filter_keeps(self) -> None:
+        """The events of a stretch of time or of a thread, no others; and it reports the rest."""
+        cut = self._optional("cut")
+        for sample in self._sound():
+            with self._open(sample.data) as whole:
+                for selection in selections_of(whole):
+                    sink = WatchedSink()
+                    dropped = cut(whole, selection, sink, self._options(whole.writer_options))
+                    if sink.getvalue() or not self.may_be_empty:
+                        self._check_cut(whole, selection, sink.getvalue(), dropped, sample.name)
 
     # --- Composing -------------------------------------------------------------------------
 

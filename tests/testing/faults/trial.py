@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from faults import Fault
 from fxframework.testing import (
     Contract,
     DeviceContract,
@@ -61,12 +62,13 @@ EVENTS = b"".join(
         text(1, b"load"), text(2, b"parse"), text(3, b"caf\xc3\xa9"),
         thread(1, 7, 9, 3), thread(2, 7, 10, 1),
         begin(1, 1, 1500), begin(1, 2, 1600), mark(1, 3, 1650, -5), end(1, 1700),
-        begin(2, 2, 1710), count(1, 1, 1720, 40), end(1, 1800), mark(2, 1, 1810, 1 << 40),
-        end(2, 1900), count(2, 1, 2000, -1),
+        begin(2, 2, 1710), count(1, 1, 1720, 40),
+        begin(1, 3, 1730), end(1, 1740), end(1, 1800), mark(2, 1, 1810, 1 << 40),
+        thread(3, 7, 9, 3), end(2, 1900), count(2, 1, 2000, -1),
     ]
 )  # fmt: skip
 EXPECTED = Expected(
-    rows={"threads": 2, "slices": 3, "instants": 2, "counters": 2, "args": 2},
+    rows={"threads": 2, "slices": 4, "instants": 2, "counters": 2, "args": 2},
     values={
         "slices": [
             {"ts": 1_500_000, "dur": 300_000, "name": "load", "thread": "7/9"},
@@ -80,12 +82,14 @@ EXPECTED = Expected(
     findings=[],
     start_ns=1_500_000,
 )
-DAMAGED = EVENTS[:-60] + b"\x09\x04ab" + EVENTS[-60:-40] + b"\x05\xff"
+DAMAGED = EVENTS + b"\x09\x04ab" + mark(1, 1, 2100, 3) + b"\x05\xff"
+
+LOSSES = ["PUL0002", "PUL0001"]
 
 
 def samples(_self: Any) -> Iterable[Sample]:
     yield Sample("events.pulse", EVENTS, expected=EXPECTED)
-    yield Sample("damaged.pulse", DAMAGED, sound=False)
+    yield Sample("damaged.pulse", DAMAGED, sound=False, expected=Expected(findings=LOSSES))
 
 
 def install(package: str, folder: Path, changes: Mapping[str, tuple[str, str]]) -> None:
@@ -114,7 +118,7 @@ def install(package: str, folder: Path, changes: Mapping[str, tuple[str, str]]) 
 def contracts(package: str) -> dict[str, type[Contract]]:
     """The contracts of a copy, by what they are of."""
     plugin = f"{package}.plugin"
-    base: dict[str, Any] = {"plugin": plugin, "examples": 6, "samples": samples}
+    base: dict[str, Any] = {"plugin": plugin, "examples": 6, "samples": samples, "hang": 1.0}
 
     def refused(_self: Any) -> Iterator[tuple[dict[str, Any], str]]:
         yield {"record": "mark", "thread": 1, "name": 1, "time": 1 << 63, "value": 0}, "PUL0003"
@@ -148,19 +152,24 @@ def check_lines(_self: Any, output: bytes, capture: Any) -> None:
     assert len(events) % max(rows, 1) == 0, f"{len(events)} lines of {rows} events"
 
 
-PROCESSES = ("test_plugin_is_light_to_import", "test_another_process_reads_the_same")
+PROCESSES = (
+    "test_plugin_is_light_to_import",
+    "test_another_process_reads_the_same",
+    "test_another_process_exports_the_same",
+)
 """Tests that start a process: tried for the faults that need one."""
 
 
-def judge(package: str, noun: str, *, process: bool = False) -> Iterator[Result]:
-    """The failures of a copy, the quick tests first."""
-    contract = contracts(package)[noun]
+def judge(package: str, fault: Fault) -> Iterator[Result]:
+    """The failures of a copy: of the quick tests, and of the slow one that is for such a fault."""
+    contract = contracts(package)[fault.of]
+    contract.examples = fault.examples
     names = [name for name in dir(contract) if name.startswith("test_")]
-    if process:
+    if fault.process:
         names = [name for name in PROCESSES if name in names]
     else:
-        names = [name for name in names if name not in PROCESSES]
-        names.sort(key=lambda name: name in SLOW)
+        names = [name for name in names if name not in {*PROCESSES, *SLOW}]
+        names += [fault.by] if fault.by else []
     for name in names:
         for result in run_contract(contract, only=[name]):
             if result.status == "failed":

@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from fxframework import hookimpl
 from fxframework.errors import Catalogue, Rule, Severity
 from fxframework.registry import (
+    Confidence,
     DeviceKind,
     Exporter,
     Option,
@@ -19,6 +20,7 @@ from fxframework.registry import (
 )
 
 MAGIC = b"PULSE001"
+SURE = Confidence.CERTAIN
 ROWS = (
     (1, Severity.DATA_LOSS, "the rest is damaged", "A record has its size."),
     (2, Severity.WARNING, "a kind that is not defined", "Kinds are 1 to 6."),
