@@ -6,6 +6,7 @@ imported before a fixture is asked for.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -28,12 +29,14 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         UPDATE,
         action="store_true",
         default=False,
-        help="let the fixture `replay` write golden files instead of comparing with them",
+        help="let the fixture `replay` and the contracts write golden files, not compare with them",
     )
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Tell of the mark."""
+    """Tell of the mark, and of golden files that are to be written."""
+    if config.getoption(UPDATE, default=False):
+        os.environ["FXF_UPDATE_GOLDEN"] = "1"
     config.addinivalue_line(
         "markers",
         "emulated_target(**parameters): what the fixture `emulated_target` is made with: `seed`, "

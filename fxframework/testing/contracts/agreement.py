@@ -264,10 +264,13 @@ def _check_owners(owners: Table, args: Table, mine: NDArray[np.bool_]) -> None:
 
 
 def check_names(capture: Capture) -> None:
-    """Rows have names, and these are text, not what Python shows of bytes."""
+    """Rows have names, and these are text, not what Python shows of bytes.
+
+    A row may be without a name in a capture that has findings.
+    """
     for name in capture.schemas:
         table = capture.table(name)
-        if name in NAMED:
+        if name in NAMED and not len(capture.diagnostics):
             codes = table.array("name")
             wrong = np.flatnonzero(codes < 0)
             if wrong.size:

@@ -501,6 +501,7 @@ class ReaderContract(Requests, Repetition, Choosing):
                         check_table(capture.table(name), len(data))
                     capture.scan()
                     worst = capture.diagnostics.worst
+                    there = _event_places(capture)
             except FxError:
                 assert not kept, (
                     f"cut short at {len(data)}: {len(kept)} whole records are there, and the "
@@ -510,7 +511,9 @@ class ReaderContract(Requests, Repetition, Choosing):
             assert found[: len(kept)] == kept, (
                 f"cut short at {len(data)}: the {len(kept)} whole records are not what they were"
             )
-            lost = next((at for at, end in events if at < len(data) < end), None)
+            still = {at for at, _ in there}
+            cut = (at for at, end in events if at < len(data) < end and at not in still)
+            lost = next(cut, None)
             assert lost is None or (worst is not None and worst >= Severity.DATA_LOSS), (
                 f"cut short at {len(data)}: an event that began at {lost} is lost, and no finding "
                 "of DATA_LOSS says so"

@@ -84,42 +84,45 @@ class Requests(RoundTrips):
         assert found == counts, f"max_findings=1 changes the counts: {found} in place of {counts}"
 
     def test_max_record_is_honoured(self) -> None:
-        """A longer record is kept as ``damaged``, or as another kind, and reported."""
+        """A longer record is kept as ``damaged``, or as another kind, and reported.
+
+        Of kinds whose records differ in size: of others, the format gives the size, and no field.
+        """
         if self.bounded_records:
             skip(f"a record of {self.format} has a few kilobytes at most")
-        tried = 0
+        ignored = []
         for sample in self._small():
-            if not sample.sound:
-                continue
-            with self._open(sample.data) as capture:
-                sizes = [
-                    (record.nbytes, record.offset, kind)
-                    for record in capture.records()
-                    if (kind := _shown(record)) not in UNSOUND
-                ]
-            lengths: dict[str, set[int]] = {}
-            for size, _, kind in sizes:
-                lengths.setdefault(kind, set()).add(size)
-            # Of a kind that is always as long, the format gives the size, and no field.
-            sizes = [one for one in sizes if len(lengths[one[2]]) > 1]
-            nbytes, offset, kind = max(sizes, default=(0, 0, ""))
-            if nbytes <= RECORD:
-                continue
-            tried += 1
-            try:
-                with self._open(sample.data, options={"max_record": nbytes - 1}) as capture:
-                    capture.scan()
-                    now = {r.offset: (r.nbytes, _shown(r)) for r in capture.records()}
-                    worst = capture.diagnostics.worst
-            except FxError:
-                continue
-            same = now.get(offset) == (nbytes, kind)
-            assert not same or worst is not None, (
-                f"max_record={nbytes - 1} is ignored: {sample.name} has a record {kind!r} of "
-                f"{nbytes} bytes at {offset}, which is neither reported nor kept as damaged"
-            )
-        if not tried:
+            for kind, (nbytes, offset) in self._longest(sample).items():
+                try:
+                    with self._open(sample.data, options={"max_record": nbytes - 1}) as capture:
+                        capture.scan()
+                        now = {r.offset: (r.nbytes, _shown(r)) for r in capture.records()}
+                        worst = capture.diagnostics.worst
+                except FxError:
+                    return
+                if worst is not None or now.get(offset) != (nbytes, kind):
+                    return
+                ignored.append(
+                    f"max_record={nbytes - 1} is ignored: {sample.name} has a record {kind!r} of "
+                    f"{nbytes} bytes at {offset}, which is neither reported nor kept as damaged"
+                )
+        if not ignored:
             skip("no sound sample has records of one kind and different sizes")
+        raise AssertionError(ignored[0])
+
+    def _longest(self, sample: Sample) -> dict[str, tuple[int, int]]:
+        """Size and offset of the longest record of each kind whose records differ in size."""
+        sizes: dict[str, list[tuple[int, int]]] = {}
+        if sample.sound:
+            with self._open(sample.data) as capture:
+                for record in capture.records():
+                    if (kind := _shown(record)) not in UNSOUND:
+                        sizes.setdefault(kind, []).append((record.nbytes, record.offset))
+        return {
+            kind: max(found)
+            for kind, found in sizes.items()
+            if len({nbytes for nbytes, _ in found}) > 1 and max(found)[0] > RECORD
+        }
 
     def test_observers_see_every_finding(self) -> None:
         """Each finding is reported to ``request.observer`` as it is made, once."""

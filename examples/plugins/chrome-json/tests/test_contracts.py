@@ -22,6 +22,7 @@ class TestReader(ReaderContract):
     plugin = "fx_chrome_json.plugin"
     format = "chrome-json"
     examples = 10
+    bounded_records = True  # max_record ends the search for the end of an event, not small events
 
     def samples(self) -> Iterable[Sample]:
         return _samples()

@@ -23,7 +23,10 @@ FIELDS = {
     5: ("mark", "thread name time value", "<HHqq"),
     6: ("count", "thread name time value", "<HHqq"),
 }
-LAYOUTS = {kind: (name, fields.split(), struct.Struct(f)) for kind, (name, fields, f) in FIELDS.items()}  # fmt: skip
+LAYOUTS = {
+    kind: (name, fields.split(), struct.Struct(layout))
+    for kind, (name, fields, layout) in FIELDS.items()
+}
 MICROSECOND = 1000
 
 

@@ -67,7 +67,7 @@ def _packed(shown: Mapping[str, Any]) -> bytes:
 def _only(shown: Mapping[str, Any], fields: set[str]) -> None:
     more = shown.keys() - PLACE - fields
     if more:
-        raise ValueError(f"there is no field {sorted(more)[0]}")
+        raise ValueError(f"there is no field {min(more)}")
 
 
 def cut(
