@@ -333,10 +333,10 @@ def schema_fault(value: Any, schema: Mapping[str, Any], whole: Mapping[str, Any]
     if "$ref" in schema:
         name = schema["$ref"].rpartition("/")[2]
         return schema_fault(value, whole["$defs"][name], whole)
-    for key, fits in (("oneOf", lambda n: n == 1), ("anyOf", lambda n: n >= 1)):
+    for key, most in (("oneOf", 1), ("anyOf", sys.maxsize)):
         if key in schema:
             faults = [schema_fault(value, each, whole) for each in schema[key]]
-            if not fits(faults.count(None)):
+            if not 1 <= faults.count(None) <= most:
                 return f"{value!r} fits {faults.count(None)} of {key}: {faults[:3]}"
     if "const" in schema and value != schema["const"]:
         return f"{value!r} is not {schema['const']!r}"

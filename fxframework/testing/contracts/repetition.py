@@ -203,7 +203,7 @@ class Repetition(RoundTrips):
                     )
                     _same(alone, other, f"{sample.name} reads otherwise in several threads")
         finally:
-            threading.settrace(before)  # type: ignore[arg-type]
+            threading.settrace(before)
 
     def test_another_process_reads_the_same(self) -> None:
         """Whatever Python's seed of hashes is: no set and no hash decides an order."""
