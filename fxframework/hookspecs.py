@@ -20,9 +20,14 @@ if TYPE_CHECKING:
     from fxframework.model.diagnostics import Diagnostic
     from fxframework.registry import DeviceKind, Exporter, Reader, StepKind, Writer
 
-__all__ = ["PROJECT", "hookimpl", "hookspec"]
+__all__ = ["API", "PROJECT", "hookimpl", "hookspec"]
 
 PROJECT = "fxframework"
+API = 1
+"""The version of what plugins are built on: hooks, descriptors, ``model``, ``io``, ``registry``,
+``errors`` and ``testing``. What is only added leaves it; it grows where something is removed, or
+means something else. The host refuses a plugin whose module has another one as
+``FXFRAMEWORK_API``; a plugin need not say it."""
 hookspec = pluggy.HookspecMarker(PROJECT)
 hookimpl = pluggy.HookimplMarker(PROJECT)
 

@@ -36,7 +36,7 @@ from fxframework.errors import (
     WriteRefusedError,
     did_you_mean,
 )
-from fxframework.hookspecs import PROJECT
+from fxframework.hookspecs import API, PROJECT
 from fxframework.io.budget import Budget
 from fxframework.io.limits import Limits
 from fxframework.registry import (
@@ -165,6 +165,16 @@ class Host:
         package = module.partition(".")[0]
         known = Plugin(name=name, distribution=distribution, version=version, package=package)
         if not self._admit(known):
+            return known
+        wanted = getattr(plugin, "FXFRAMEWORK_API", API)
+        if wanted != API:
+            self._fail(
+                known,
+                f"it is built for version {wanted!r} of the plugin API, and this fxframework has "
+                f"version {API}: install a release of {distribution} for version {API}, or another "
+                "release of fxframework",
+                fatal=True,
+            )
             return known
         try:
             self._manager.register(plugin, name=name)

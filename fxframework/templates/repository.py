@@ -19,6 +19,7 @@ from pathlib import Path
 import attrs
 
 from fxframework.errors import UsageError, WriteRefusedError
+from fxframework.hookspecs import API
 
 __all__ = ["KINDS", "Name", "render", "write"]
 
@@ -93,7 +94,7 @@ def render(kind: str, name: Name) -> dict[str, str]:
     for folder in KINDS[kind]:
         for path, text in _templates(resources.files(__package__) / folder):
             place = path.removesuffix(SUFFIX).replace(PACKAGE, name.package).replace(DOT, ".")
-            files[place] = string.Template(text).substitute(words, kind=kind)
+            files[place] = string.Template(text).substitute(words, API=API)
     return dict(sorted(files.items()))
 
 

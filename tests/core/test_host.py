@@ -22,6 +22,7 @@ from fxframework.errors import (
     UsageError,
     WriteRefusedError,
 )
+from fxframework.hookspecs import API
 from fxframework.host import Host
 from fxframework.io.sink import Sink
 from fxframework.io.source import Source
@@ -140,6 +141,27 @@ def test_a_hook_with_unknown_arguments_fails_the_plugin_whole() -> None:
     assert host.register(wrong, name="p").status == "failed"
     assert "surprise" in host.failures[0].error
     assert not host.writers
+
+
+@pytest.mark.parametrize("wanted", [API - 1, API + 1, "1", None])
+def test_a_plugin_for_another_api_is_refused(wanted: object) -> None:
+    host = Host(discover=False)
+    module = readers(Reader(format="x", open=None))  # type: ignore[arg-type]
+    module.FXFRAMEWORK_API = wanted  # type: ignore[attr-defined]
+    assert host.register(module, name="old", distribution="fx-old").status == "failed"
+    (failure,) = host.failures
+    assert f"version {wanted!r} of the plugin API" in failure.error
+    assert f"has version {API}" in failure.error
+    assert "fx-old" in failure.error
+    assert not host.readers
+
+
+def test_a_plugin_for_this_api_is_taken() -> None:
+    host = Host(discover=False)
+    module = readers(Reader(format="x", open=lambda source, request: None))  # type: ignore[arg-type,return-value]
+    module.FXFRAMEWORK_API = API  # type: ignore[attr-defined]
+    assert host.register(module, name="new").status == "loaded"
+    assert set(host.readers) == {"x"}
 
 
 def test_a_plugin_without_hooks_is_listed_as_failed() -> None:
