@@ -238,12 +238,17 @@ def _functions(capture: Capture, column: Column, distinct: NDArray[Any]) -> list
 
 
 def _numbered(table: Table, numbers: list[int]) -> list[Function]:
-    named: dict[int, tuple[str | None, str | None]] = {}
-    columns = table.array("id").tolist(), table.texts("name"), table.texts("source")
-    for number, name, source in zip(*columns, strict=True):
-        named[number] = name, source
+    ids = table.array("id").astype(np.int64)
+    order = np.argsort(ids, kind="stable")
+    places = np.searchsorted(ids, numbers, "right", sorter=order) - 1
+    rows = order[np.maximum(places, 0)] if ids.size else np.zeros(0, np.int64)
+    there = (
+        ids[rows] == np.array(numbers, np.int64) if ids.size else np.zeros(len(numbers), np.bool_)
+    )
+    known = table.select(rows[there])
+    texts = zip(known.texts("name"), known.texts("source"), strict=True)
     functions = []
-    for number in numbers:
-        name, source = named.get(number, (None, None))
+    for number, named in zip(numbers, there.tolist(), strict=True):
+        name, source = next(texts) if named else (None, None)
         functions.append(Function(name or str(number), number, source or None))
     return functions

@@ -385,6 +385,10 @@ def _joined(batches: Sequence[Batch]) -> Batch:
 # --- Names, threads, times -----------------------------------------------------------------------
 
 
+KEPT = 1 << 16
+"""Names that are kept to be used again; with more, all are made again."""
+
+
 class Names(dict[int, str]):
     """Names of functions by id, in a form of the caller's, made when it is first asked for.
 
@@ -398,18 +402,29 @@ class Names(dict[int, str]):
         self._dropped = dropped
         functions = whole_of(capture).table("xray_functions")
         self._pool = functions.pool
-        self._codes: dict[int, int] = dict(
-            zip(functions.array("id").tolist(), functions.array("name").tolist(), strict=True)
-        )
+        ids = functions.array("id").astype(np.int64)  # searched by numbers of this type
+        order = np.argsort(ids, kind="stable")
+        self._ids, self._codes = ids[order], functions.array("name")[order]
+        self._changed: set[int] = set()
+        """Functions whose names are not UTF-8."""
 
     def __missing__(self, function: int) -> str:
-        code = self._codes.get(function, -1)
-        name = str(function) if code < 0 else self._text(self._pool.bytes_of(code))
+        place = int(np.searchsorted(self._ids, function))
+        known = place < self._ids.size and int(self._ids[place]) == function
+        code = int(self._codes[place]) if known else -1
+        name = str(function) if code < 0 else self._text(function, self._pool.bytes_of(code))
+        if len(self) >= KEPT:
+            self.clear()
         shown = self[function] = self._show(name)
         return shown
 
-    def _text(self, name: bytes) -> str:
-        return text_of(name, self._dropped, NAMES_NOT_UTF8)
+    def _text(self, function: int, name: bytes) -> str:
+        text = text_of(
+            name, Counter() if function in self._changed else self._dropped, NAMES_NOT_UTF8
+        )
+        if "\ufffd" in text:
+            self._changed.add(function)
+        return text
 
 
 def text_of(data: bytes, dropped: Counter[str], what: str = NOT_UTF8) -> str:

@@ -11,6 +11,7 @@ import orjson
 from fx_xray.export.presentation import (
     CUSTOM,
     ENTRIES,
+    KEPT,
     TYPED,
     U64,
     Batch,
@@ -238,6 +239,8 @@ class _Labels(dict[int, str]):
     def __missing__(self, function: int) -> str:
         name = self._names[function]
         shown = f"#{function}" if name == str(function) else f"{name} #{function}"
+        if len(self) >= KEPT:
+            self.clear()
         made = self[function] = f"{self._word} {shown}"
         return made
 
