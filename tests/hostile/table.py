@@ -81,7 +81,7 @@ def made(shape: str, size: int, folder: Path) -> Path:
         "import sys; from pathlib import Path; from shapes import SHAPES\n"
         "Path(sys.argv[3]).write_bytes(SHAPES[sys.argv[1]][1](int(sys.argv[2])))"
     )
-    subprocess.run(  # noqa: S603 (our own code)
+    subprocess.run(
         [sys.executable, "-c", code, shape.rpartition(":")[2], str(size), str(path)],
         check=True,
         cwd=HERE,
@@ -91,8 +91,12 @@ def made(shape: str, size: int, folder: Path) -> Path:
 
 def shapes() -> list[str]:
     """``format:shape`` of every shape."""
-    code = "from shapes import SHAPES\nfor name, (format, _) in SHAPES.items(): print(f'{format}:{name}')"
-    listed = subprocess.run([sys.executable, "-c", code], check=True, cwd=HERE, capture_output=True)  # noqa: S603
+    code = (
+        "from shapes import SHAPES\n"
+        "for name, (format, _) in SHAPES.items(): print(f'{format}:{name}')"
+    )
+    command = [sys.executable, "-c", code]
+    listed = subprocess.run(command, check=True, cwd=HERE, capture_output=True)
     return listed.stdout.decode().split()
 
 
