@@ -140,7 +140,7 @@ def test_every_phase_has_its_table() -> None:
         counts = {name: len(capture.table(name)) for name in capture.schemas}
         assert counts == {
             "processes": 1, "threads": 2, "slices": 4, "instants": 2, "counters": 2, "flows": 2,
-            "sched": 0, "args": 11, "chrome_events": 3,
+            "sched": 0, "args": 11, "chrome_events": 3, "chrome_frames": 1, "chrome_samples": 0,
         }  # fmt: skip
         assert [row.name for row in capture.table("processes")] == ["shop"]
         assert [row.chrome_labels for row in capture.table("processes")] == ["blue"]
@@ -183,6 +183,33 @@ def test_texts_as_numbers_of_processes_and_threads() -> None:
     assert threads[2][1:] == (5, None)
     assert threads[3:] == [(0, 7, None), (8, 8, None), ((1 << 64) - 1, 2, None)]
     assert "main" in {name for (name,) in rows(data, "processes", "name")}
+
+
+def test_frames_and_samples() -> None:
+    frames = {"1": {"name": "main", "category": "app"}, "2": {"name": "f", "parent": "1"}, "3": 7}
+    samples = [
+        {"cpu": 3, "tid": 2, "ts": 1.5, "name": "cycles", "sf": 2, "weight": 0.5},
+        {"ts": "2", "pid": 1, "tid": 9, "weight": 10**400},
+        {"ts": None}, 5,
+    ]  # fmt: skip
+    # Before the events, of which the first sample is of a known thread.
+    data = {"samples": samples, "stackFrames": frames, "traceEvents": [event("i", 9)]}
+    assert rows(data, "chrome_frames", "id", "parent", "name", "category") == [
+        ("1", None, "main", "app"), ("2", "1", "f", None),
+    ]  # fmt: skip
+    columns = ("ts", "cpu", "thread", "name", "weight", "frame")
+    assert rows(data, "chrome_samples", *columns) == [
+        (1500, 3, 0, "cycles", 0.5, "2"), (2000, 0, 1, None, 1.0, None),
+    ]  # fmt: skip
+    assert rows(data, "threads", "pid", "tid") == [(1, 2), (1, 9)]
+    with opened(data) as capture:
+        assert (capture.summary().start_ns, capture.summary().end_ns) == (1500, 9000)
+        assert capture.diagnostics.counts == {"CHJ0107": 3}
+        assert capture.row_counts()["chrome_samples"] == 2
+    for wrong in ({"samples": {}}, {"stackFrames": []}):
+        with opened({"traceEvents": [], **wrong}) as capture:
+            capture.scan()
+            assert capture.diagnostics.counts == {"CHJ0107": 1}
 
 
 def test_context_switches_of_both_forms() -> None:

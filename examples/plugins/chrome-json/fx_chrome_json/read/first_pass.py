@@ -17,6 +17,7 @@ from fx_chrome_json.read.parse import parse
 from fx_chrome_json.read.rows import ASYNC, COMPLETE, Interpreter, Raw
 from fx_chrome_json.read.scan import SYSTEM, Chunk, Part, Scanner
 from fx_chrome_json.read.sched_text import scheduled
+from fx_chrome_json.read.stacks import EMPTY, FRAMES, SAMPLES, frames, member, samples
 from fx_chrome_json.read.tables import SCHEMAS
 from fxframework.io.limits import Limits
 from fxframework.io.source import Source
@@ -33,6 +34,8 @@ MATCHED = {
     "flows": ("offset", "ts", "thread", "next"),
 }
 """Columns that are kept of the whole file to find what belongs to what."""
+STACKS = {FRAMES: "chrome_frames", SAMPLES: "chrome_samples"}
+"""Tables of the members of the document that are taken apart."""
 SHOWN = 1 << 8
 """Bytes of a member of the document that the summary shows."""
 LINES = 1 << 12
@@ -76,6 +79,9 @@ class ChromePass(FirstPass[Stage]):
         """Findings by code, listed or not."""
         self.members: dict[str, Any] = {}
         """Small members of the document beside the events, by key."""
+        self.stacks: dict[str, Raw] = dict(EMPTY)
+        """Columns of frames and samples, by the member."""
+        self._later: list[Part] = []
         self.interpreter = Interpreter(strings, limits.max_string, self._note)
         parts: dict[str, list[Raw]] = {}
         chunks = []
@@ -88,6 +94,8 @@ class ChromePass(FirstPass[Stage]):
                 parts.setdefault(name, []).append(raw)
         tables = {name: _joined(raws) for name, raws in parts.items()}
         self._match(tables)
+        for part in self._later:
+            self._stack(part, self._source.data.data)
         self._rows["processes"] = len(self.interpreter.people.processes)
         self._rows["threads"] = len(self.interpreter.people.pids)
         self.interpreter.report = _ignore
@@ -158,6 +166,8 @@ class ChromePass(FirstPass[Stage]):
         if part.code:
             self._note(part.code, "", part.start)
         start, stop = part.value
+        if part.key in self.stacks:
+            self._later.append(part)
         if stop - start > SHOWN:
             self.members[part.key] = f"{stop - start} bytes"
         elif stop > start:
@@ -165,6 +175,25 @@ class ChromePass(FirstPass[Stage]):
                 self.members[part.key] = json.loads(bytes(data[start:stop]), parse_constant=str)
             except (ValueError, RecursionError):
                 self._note("CHJ0102", f"the member {part.key!a:.40} is not JSON", part.start)
+
+    def _stack(self, part: Part, data: memoryview) -> None:
+        """Take frames or samples apart, once all threads are known."""
+
+        def wrong(what: str) -> None:
+            self._note("CHJ0107", what, part.start)
+
+        codes, people = self.interpreter.names, self.interpreter.people
+        try:
+            value = member(data[slice(*part.value)])
+        except ValueError as error:
+            self._note("CHJ0102", f"the member {part.key}: {error}", part.start)
+            return
+        if part.key == FRAMES:
+            self.stacks[FRAMES] = frames(value, part.start, codes, wrong)
+        else:
+            made = self.stacks[SAMPLES] = samples(value, part.start, people, codes, wrong)
+            self._stretch_times({SAMPLES: made})
+        self._rows[STACKS[part.key]] = self.stacks[part.key]["offset"].size
 
     def _stretch_times(self, tables: dict[str, Raw]) -> None:
         for name, raw in tables.items():

@@ -62,7 +62,8 @@ def _pair_at_once(
     sound = fine[left[pairs]]
     partner[begin[sound]] = end[sound]
     partner[end[sound]] = begin[sound]
-    return order[~fine]
+    rest: I64 = order[~fine]
+    return rest
 
 
 def _pair_each(

@@ -9,7 +9,7 @@ import numpy as np
 
 from fx_chrome_json.layout import KINDS
 from fx_chrome_json.read.arguments import argument_columns
-from fx_chrome_json.read.first_pass import ChromePass, Stage
+from fx_chrome_json.read.first_pass import STACKS, ChromePass, Stage
 from fx_chrome_json.read.parse import Event, parse
 from fx_chrome_json.read.records import TraceRecord
 from fx_chrome_json.read.scan import Part, Scanner
@@ -129,6 +129,9 @@ class ChromeCapture(ScannedCapture[ChromePass, Stage]):
 
     def _small(self, name: str, passed: ChromePass) -> Columns:
         people = passed.interpreter.people
+        for key, table in STACKS.items():
+            if name == table:
+                return dict(passed.stacks[key])
         if name == "threads":
             ids = range(len(people.pids))
             return {
