@@ -118,6 +118,8 @@ class ConversionReport:
     """The greatest severity among the findings of the inputs and of the writer."""
     alignments: tuple[Alignment, ...] = ()
     """How each input came onto one clock; empty where times stay as they are."""
+    renumbered: Mapping[int, int] = attrs.field(factory=dict)
+    """Ids in the output that stand for ids which its format cannot hold, with these."""
 
     @property
     def lossy(self) -> bool:
@@ -526,6 +528,7 @@ class Conversion:
         outside: Mapping[str, int] = {}
         dropped: Mapping[str, int] = {}
         rows: Mapping[str, int] = {}
+        renumbered: Mapping[int, int] = {}
         findings: tuple[Diagnostic, ...] = ()
         sink.budget = Budget.joint(capture.request.budget for capture in self.captures)
         if self.action is Action.REWRITE:
@@ -533,7 +536,7 @@ class Conversion:
         elif self.action is Action.EXTRACT:
             findings, outside, dropped = self._extract(sink)
         else:
-            dropped, rows = self._through_session(sink)
+            dropped, rows, renumbered = self._through_session(sink)
         severities = [finding.severity for finding in findings]
         severities += [
             c.diagnostics.worst for c in self.captures if c.diagnostics.worst is not None
@@ -555,6 +558,7 @@ class Conversion:
             findings=findings,
             worst=max(severities, default=None),
             alignments=self.alignments,
+            renumbered=renumbered,
         )
 
     def _rewrite(self, sink: Sink) -> tuple[Diagnostic, ...]:
@@ -592,8 +596,10 @@ class Conversion:
         rows, kept = (sum(map(len, each.batches(name))) for each in (capture, window))
         return findings, {name: rows - kept} if rows > kept else {}, {}
 
-    def _through_session(self, sink: Sink) -> tuple[Mapping[str, int], Mapping[str, int]]:
-        """Merge or export; gives what was dropped, and the rows that were given.
+    def _through_session(
+        self, sink: Sink
+    ) -> tuple[Mapping[str, int], Mapping[str, int], Mapping[int, int]]:
+        """Merge or export; gives what was dropped, the rows that were given, and ids renumbered.
 
         Of several captures, what one made is freed before the next is read.
         """
@@ -613,7 +619,8 @@ class Conversion:
                 capture.scan()
             rows.update(capture.summary().rows)
             spare(self.captures, capture)
-        return session.close(), {} if any(self.parts) else rows
+        dropped = session.close()
+        return dropped, {} if any(self.parts) else rows, dict(getattr(session, "renumbered", {}))
 
 
 class _RecordTarget:

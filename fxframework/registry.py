@@ -225,7 +225,11 @@ class RecordWriter(Protocol):
 
 
 class ExportSession(Protocol):
-    """What an Exporter opens: it takes captures, and reports what it dropped."""
+    """What an Exporter opens: it takes captures, and reports what it dropped.
+
+    One that gives processes and threads other ids may have them as ``renumbered``, a mapping of
+    each such id to their own, which goes into the report.
+    """
 
     def write(self, capture: Capture) -> None:
         """Export one capture."""

@@ -171,6 +171,7 @@ def _show(session: Session, report: ConversionReport) -> None:
                 "bytes": report.nbytes,
                 "dropped": report.dropped,
                 "left_out": report.outside,
+                "renumbered": {str(id): own for id, own in report.renumbered.items()},
             },
         )
 

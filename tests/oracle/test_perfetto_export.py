@@ -244,3 +244,27 @@ def test_a_thread_that_only_runs_is_that_of_the_process_that_another_capture_nam
         )
         assert [tuple(row.values()) for row in wrote] == [(101, "here"), (102, "there")]
         assert loaded.query(BAD) == []
+
+
+def test_ids_that_do_not_fit_are_in_the_report_and_on_their_tracks(
+    perfetto: Perfetto, tmp_path: Path
+) -> None:
+    pid, tid = (1 << 63) + 5, (1 << 40) + 7
+    trace, out = tmp_path / "a.fxt", tmp_path / "a.pftrace"
+    with Archive(trace) as archive:
+        app = archive.provider(1, "app", ticks_per_second=1_000_000_000)
+        app.process(pid, "app")
+        thread = app.thread(pid, tid, "main")
+        app.duration_complete("a", "b", 10, 20, thread=thread)
+    done = run_cli("convert", trace, out, "--json")
+    renumbered = {int(id): own for id, own in done.json()["renumbered"].items()}
+    assert sorted(renumbered.values()) == [tid, pid]
+    found = perfetto(out).query(
+        "select pid, tid from slice join thread_track t on t.id = track_id "
+        "join thread using (utid) join process using (upid)"
+    )
+    assert [(renumbered[row["pid"]], renumbered[row["tid"]]) for row in found] == [(pid, tid)]
+    described = perfetto(out).query(
+        "select extract_arg(source_arg_set_id, 'description') as text from track order by text"
+    )
+    assert f"id {pid}" in {row["text"] for row in described}

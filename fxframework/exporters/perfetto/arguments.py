@@ -180,7 +180,7 @@ class Tails:
 
 
 def _places(ids: I64, asked: I64) -> I64:
-    """Where ids stand among ascending ones; some place where one is not among them."""
+    """The places of ids among ascending ones; any place for one that is not among them."""
     high = max(int(ids[-1]), int(asked.max(initial=0)))
     if high > DENSE * (ids.size + asked.size):
         return np.minimum(np.searchsorted(ids, asked), ids.size - 1)

@@ -146,6 +146,11 @@ class _PerfettoExport:
             if rows and name not in TABLES and name != functions:
                 self._dropped[f"rows of {name}"] += rows
 
+    @property
+    def renumbered(self) -> Mapping[int, int]:
+        """Ids of processes and threads in the output that are not their own, with their own."""
+        return self._tracks.renumbered
+
     def close(self) -> Mapping[str, int]:
         """Give what Perfetto has no place for, by name, with counts."""
         self._dropped[RENUMBERED] += len(self._tracks.renumbered)

@@ -11,7 +11,7 @@ __all__ = ["Tracks"]
 IDS = 1 << 31
 """Process and thread ids of Perfetto are below this."""
 TRACK_DESCRIPTOR, PROCESS, THREAD, COUNTER = 60, 3, 4, 8
-UUID, NAME, PARENT = 1, 2, 5
+UUID, NAME, PARENT, DESCRIPTION = 1, 2, 5, 14
 
 Process = tuple[int, str]
 """A process by id and name: captures that name one id differently mean two processes."""
@@ -22,7 +22,7 @@ class Tracks:
 
     ``emit`` takes the content of a TracePacket. Perfetto's ids have 31 bits, and a thread that
     has the id of a process is its main thread: koids that do not fit get other ids, which
-    ``renumbered`` lists.
+    ``renumbered`` lists; the descriptions of their tracks say the koids.
     """
 
     def __init__(self, emit: Callable[[bytes], None]) -> None:
@@ -38,7 +38,7 @@ class Tracks:
         """Small ids of threads of unknown processes that are not described, by their own ids."""
         self._next_id = IDS - 1
         self.renumbered: dict[int, int] = {}
-        """Ids of the captures that did not fit, with those that stand for them."""
+        """Ids that stand for those of the captures which did not fit, with these."""
 
     def process(self, pid: int, name: str) -> int:
         """The small id of a process; it is described when it is first asked for, or named."""
@@ -79,6 +79,7 @@ class Tracks:
             content = integer(UUID, self.uuid("thread", small))
             inner = integer(1, process) + integer(2, small) + (string(5, name) if name else b"")
             content += integer(PARENT, self.uuid("process", process)) + message(THREAD, inner)
+            content += self._koid(small)
             self._emit(message(TRACK_DESCRIPTOR, content))
         return small
 
@@ -103,7 +104,12 @@ class Tracks:
     def _describe_process(self, small: int, name: str) -> None:
         inner = integer(1, small) + (string(6, name) if name else b"")
         content = integer(UUID, self.uuid("process", small)) + message(PROCESS, inner)
-        self._emit(message(TRACK_DESCRIPTOR, content))
+        self._emit(message(TRACK_DESCRIPTOR, content + self._koid(small)))
+
+    def _koid(self, small: int) -> bytes:
+        """The description of a track whose process or thread has another id than its own."""
+        own = self.renumbered.get(small)
+        return b"" if own is None else string(DESCRIPTION, f"id {own}")
 
     def _number(self, wanted: int, owner: Process) -> int:
         """A free id: the wanted one where it fits and no other process has it."""
@@ -112,6 +118,6 @@ class Tracks:
             while self._next_id in self._owners:
                 self._next_id -= 1
             number = self._next_id
-            self.renumbered[wanted] = number
+            self.renumbered[number] = wanted
         self._owners[number] = owner
         return number
