@@ -88,7 +88,7 @@ def batch(
     begin = time.perf_counter()
     words = [inputs] if isinstance(inputs, str | os.PathLike) else inputs
     root = os.fspath(out)
-    recipe = Recipe(out=_absolute(root), format=format, options=options)
+    recipe = Recipe(out=_absolute(root), folder=_absolute(""), format=format, options=options)
     _check(recipe)
     items = expand([os.fspath(word) for word in words], host=host, out=root)
     store = Store(recipe.out)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import time
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import attrs
@@ -16,6 +17,7 @@ from fxframework.dataset.store import Store
 from fxframework.errors import FRAMEWORK_RULES, FxError, Severity
 from fxframework.host import limits_of
 from fxframework.io.budget import MEMORY_FACTOR, Budget
+from fxframework.io.remote import is_address
 from fxframework.registry import LIMIT_OPTIONS
 
 if TYPE_CHECKING:
@@ -41,6 +43,8 @@ class Recipe:
     """How captures are converted; the same for all captures of a dataset."""
 
     out: str
+    folder: str = ""
+    """What relative names of captures are relative to, on every worker."""
     format: str | None = None
     options: Mapping[str, Any] = attrs.field(factory=dict)
     """Options of readers, and limits. A capture takes those that its reader has."""
@@ -115,7 +119,8 @@ def _converted(recipe: Recipe, item: Item, host: Host, store: Store) -> Entry:
 
 @contextlib.contextmanager
 def _opened(recipe: Recipe, item: Item, host: Host) -> Iterator[Capture]:
-    source = host.source(item.file, options=recipe.options)
+    name = item.file if is_address(item.file) else str(Path(recipe.folder) / item.file)
+    source = host.source(name, options=recipe.options)
     try:
         reader = host.detect(source) if recipe.format is None else host.reader(recipe.format)
         own = {option.name for option in (*reader.options, *LIMIT_OPTIONS)}

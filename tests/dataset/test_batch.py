@@ -20,6 +20,7 @@ import fxframework as fxf
 from fxframework.dataset import engines
 from fxframework.dataset.inputs import Item, expand
 from fxframework.dataset.manifest import Entry
+from fxframework.dataset.part import Recipe, convert_items
 from fxframework.dataset.query import DatasetQueries
 from fxframework.dataset.store import Store
 from fxframework.errors import FxError, UnreadableError, UsageError, WriteRefusedError
@@ -176,6 +177,18 @@ def test_resume_converts_what_is_new_changed_or_failed(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="nosuch"):
         fxf.batch(folder, tmp_path / "never", jobs=1, nosuch=1)
     assert not (tmp_path / "never").exists()
+
+
+def test_relative_names_mean_the_same_on_every_worker(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make(tmp_path / "in", 2)
+    monkeypatch.chdir(tmp_path)
+    items = tuple(expand(["in"]))
+    recipe = Recipe(out=str(tmp_path / "out"), folder=str(tmp_path))
+    monkeypatch.chdir("/")
+    assert "failed" not in [entry.outcome for entry in convert_items(recipe, items)]
+    assert [item.file[:3] for item in items] == ["in/", "in/"]
 
 
 WORK = """
