@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
 
 from fxframework.testing import ReaderContract, Sample
 
@@ -22,7 +23,7 @@ class TestReader(ReaderContract):
     plugin = "fx_chrome_json.plugin"
     format = "chrome-json"
     examples = 10
-    bounded_records = True  # max_record ends the search for the end of an event, not small events
+    golden = Path(__file__).parent / "golden"
 
     def samples(self) -> Iterable[Sample]:
         return _samples()

@@ -20,6 +20,7 @@ class TestReader(ReaderContract):
     plugin = "fx_ftrace.plugin"
     format = "ftrace"
     examples = 10
+    golden = Path(__file__).parent / "golden"
 
     def samples(self) -> Iterable[Sample]:
         yield Sample("lost.ftrace", LOST, sound=False)
