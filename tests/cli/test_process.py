@@ -77,13 +77,21 @@ def test_the_command_of_the_package() -> None:
 
 
 @pytest.mark.parametrize(
-    "command", [("cat",), ("cat", "--records"), ("cat", "--table", "instants")]
+    "command",
+    [
+        ("cat", "BIG"),
+        ("cat", "--records", "BIG"),
+        ("cat", "--table", "instants", "BIG"),
+        ("convert", "BIG", "-", "-t", "csv"),
+    ],
 )
 def test_a_reader_that_goes_away_is_no_error(
     fxf: list[str], big: Path, command: tuple[str, ...]
 ) -> None:
     process = subprocess.Popen(
-        [*fxf, *command, str(big)], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+        [*fxf, *(str(big) if word == "BIG" else word for word in command)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
     )
     assert process.stdout is not None
     assert process.stderr is not None
