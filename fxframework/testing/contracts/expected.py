@@ -16,12 +16,13 @@ class Expected:
 
     Expected(
         rows={"slices": 2, "threads": 1},
-        values={"slices": [{"ts": 1_500_000, "dur": 250_000, "name": "load", "thread": "7/9"}]},
+        values={"slices": [{"ts": 1_500_000, "dur": 250_000, "name": "load"}]},
         start_ns=1_500_000,
     )
     """
 
     records: int | None = None
+    """How many records there are."""
     kinds: Mapping[str, int] | None = None
     """Records of each kind, all of them."""
     rows: Mapping[str, int] = attrs.field(factory=dict)
@@ -32,4 +33,6 @@ class Expected:
     findings: Sequence[str] | None = None
     """Codes of all findings, in order of their places."""
     start_ns: int | None = None
+    """The first time of the summary, in nanoseconds."""
     end_ns: int | None = None
+    """The last one."""
