@@ -35,5 +35,6 @@ def fx_readers() -> Iterable[Reader]:
             sniff=sniff,
             open=lazy("fx_ftrace.read.reader:FtraceCapture"),
             rules=lambda: RULES,
+            sample=lazy("fx_ftrace.sample:sample"),
         )
     ]
