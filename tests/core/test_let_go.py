@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import gc
+import gzip
 import weakref
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,6 +13,7 @@ from typing import Any
 import pytest
 
 import fxframework as fxf
+from fxframework.errors import FxError
 from fxframework.host import default_host
 from fxframework.io import arena
 from fxframework.model import timeline
@@ -94,6 +97,58 @@ def test_opening_again_takes_no_more_memory(format: str, tmp_path: Path) -> None
         counts.append((mappings(path), descriptors()))
     assert counts[-1] == counts[1]
     assert mappings(path) == 0
+
+
+@pytest.mark.parametrize("name", ["boot.fxt", "logs.fxlog", "calls.xray", "busy.inspect"])
+@pytest.mark.usefixtures("no_collector")
+def test_a_capture_is_freed_after_every_export(name: str, tmp_path: Path) -> None:
+    host = default_host()
+    format, data = samples()[name]
+    with host.open(data, format=format) as capture:
+        exporters = [one.name for one in host.exporters_for(capture.format, capture.tables)]
+    left = []
+    for exporter in dict.fromkeys(exporters):
+        capture = host.open(data, format=format)
+        watched = weakref.ref(capture)
+        with contextlib.suppress(FxError), capture:
+            capture.export(tmp_path / "out", to=exporter, force=True)
+        del capture
+        if watched() is not None:
+            left.append(exporter)
+    assert not left
+
+
+@pytest.mark.parametrize("how", ["packed", "records"])
+@pytest.mark.usefixtures("no_collector")
+def test_temporary_files_go_with_the_capture(
+    how: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("fxframework.io.source.IN_MEMORY", 1000)
+    host = default_host()
+    make = host.reader("trace").sample
+    assert make is not None
+    path = tmp_path / ("a.fxt.gz" if how == "packed" else "a.jsonl")
+    if how == "packed":
+        path.write_bytes(gzip.compress(make(SIZE)))
+    else:
+        with host.open(make(SIZE // 10), format="trace") as capture:
+            capture.export(path)
+        del capture
+    counts = []
+    for _ in range(ROUNDS):
+        with host.open(path) as capture:
+            capture.scan()
+            del capture
+        counts.append((deleted(), descriptors()))
+    assert counts[-1] == counts[1]
+
+
+def deleted() -> int:
+    """Files without a name that are mapped into this process."""
+    try:
+        return Path("/proc/self/maps").read_text().count("(deleted)")
+    except OSError:
+        return 0
 
 
 def mappings(path: Path) -> int:

@@ -6,6 +6,7 @@ written by itself: slices a track at a time, then instants, counters, switches a
 
 from __future__ import annotations
 
+import functools
 import itertools
 from collections import Counter
 from collections.abc import Iterable, Mapping
@@ -170,6 +171,10 @@ class _PerfettoExport:
         self._packet(head + message(CLOCK_SNAPSHOT, clocks))
 
 
+def _write_packet(sink: Sink, sequence: int, content: bytes) -> None:
+    sink.write(message(1, content + integer(SEQUENCE, sequence)))
+
+
 class _CaptureWriter:
     """The events of one capture as packets of one sequence."""
 
@@ -181,6 +186,8 @@ class _CaptureWriter:
         self._sequence = sequence
         self._sink = sink
         self._dropped = dropped
+        # No method of its own: the two would keep each other, and the capture, in memory.
+        self._packet = functools.partial(_write_packet, sink, sequence)
         self._interned = Interned(capture, self._packet)
         self._arguments = Arguments(capture, self._interned)
 
@@ -204,9 +211,6 @@ class _CaptureWriter:
         if "properties" in has:
             self._properties()
         return flows
-
-    def _packet(self, content: bytes) -> None:
-        self._sink.write(message(1, content + integer(SEQUENCE, self._sequence)))
 
     def _after_zero(self, table: Table) -> I64:
         """Rows of a table that have a time which Perfetto can hold."""

@@ -120,7 +120,7 @@ class _OtlpExport:
         self._logs += logs
         self._refusal = nothing_to_write(capture)
         if not logs and not self._within:
-            raise self._refusal
+            raise nothing_to_write(capture)
         if records.offset is None:
             self._dropped[NO_OFFSET] += logs
         self._dropped += left_out(capture)
@@ -130,8 +130,9 @@ class _OtlpExport:
 
         Raises WriteRefusedError where the captures had slices alone.
         """
-        if self._refusal is not None and not self._logs:
-            raise self._refusal
+        refusal, self._refusal = self._refusal, None  # an exception keeps its frames, and they this
+        if refusal is not None and not self._logs:
+            raise refusal
         self._flush()
         self._sink.write(f"{self._comma if self._comma[0] == '{' else ''}]}}\n".encode())
         return {what: count for what, count in self._dropped.items() if count > 0}
