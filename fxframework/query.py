@@ -165,6 +165,7 @@ class Database(Queries):
         import pyarrow as pa
 
         from fxframework.exporters.columnar import together
+        from fxframework.model.arrow import number_column
 
         known = self._made.get(view, frozenset())
         made: set[str] = set()
@@ -183,9 +184,8 @@ class Database(Queries):
                 return
             part = make(rows, capture, columns)
             if len(self._captures) > 1:
-                name = pa.DictionaryArray.from_arrays(
-                    pa.array(np.zeros(len(rows), np.int32)), [capture.name]
-                )
+                zeros = number_column(np.zeros(len(rows), np.int32))
+                name = pa.DictionaryArray.from_arrays(zeros, [capture.name])
                 part = part.append_column(CAPTURE, name)
             parts.append(part)
         self._made[view] = frozenset(made)

@@ -16,7 +16,7 @@ try:
 except ImportError:
     raise MissingExtraError("pyarrow", "arrow", purpose="an Arrow table") from None
 
-__all__ = ["arrow_table", "code_column", "text_column"]
+__all__ = ["arrow_table", "code_column", "number_column", "text_column"]
 
 Column = NDArray[Any] | TextColumn
 
@@ -40,8 +40,24 @@ def _column(column: Column, kind: str, pool: StringPool) -> pa.Array:
     if kind == "code":
         return code_column(column, pool)
     if column.ndim == 2:
-        return pa.FixedSizeListArray.from_arrays(pa.array(np.ravel(column)), 2)
-    return pa.array(np.ascontiguousarray(column))
+        return pa.FixedSizeListArray.from_arrays(number_column(np.ravel(column)), 2)
+    return number_column(column)
+
+
+def number_column(values: NDArray[Any], nulls: NDArray[np.bool_] | None = None) -> pa.Array:
+    """Numbers or bools over their own memory, null where ``nulls``.
+
+    ``pyarrow.array`` gives the same, but imports pandas first where that is installed.
+    """
+    values = np.ascontiguousarray(values)
+    if not values.dtype.isnative:
+        values = values.astype(values.dtype.newbyteorder("="))
+    kind = pa.from_numpy_dtype(values.dtype)
+    data = np.packbits(values, bitorder="little") if values.dtype == np.bool_ else values
+    valid = None
+    if nulls is not None and nulls.any():
+        valid = pa.py_buffer(np.packbits(~nulls, bitorder="little"))
+    return pa.Array.from_buffers(kind, values.size, [valid, pa.py_buffer(data)])
 
 
 def text_column(column: TextColumn, *, small: bool = False) -> pa.Array:
@@ -80,7 +96,8 @@ def code_column(codes: NDArray[Any], pool: StringPool) -> pa.Array:
     place[used] = np.arange(used.size, dtype=np.int32)
     values = text_column(pool.column(used), small=True)
     # A null has the index 0: polars checks the indexes of nulls, too.
-    indices = pa.array(np.maximum(place[codes], 0), mask=codes < 0)
+    places = place[codes]
+    indices = number_column(np.maximum(places, 0), places < 0)
     if pa.types.is_binary(values.type) or pa.types.is_large_binary(values.type):
         lengths = np.diff(pool.column(used).offsets)
         if int(lengths @ np.bincount(place[codes[codes >= 0]], minlength=used.size)) <= SPELLED_OUT:
