@@ -111,6 +111,12 @@ class Stretch:
     """All columns but `row`. What makes them must not refer to the capture: it would be kept in
     memory by its own tables."""
 
+    @classmethod
+    def of(cls, first: int, table: Table) -> Stretch:
+        """The rows of a table, such as ``Table.of`` makes, with the number of the first one."""
+        columns: Columns = {name: table[name] for name in table.columns if name != "row"}
+        return cls(first, len(table), columns)
+
 
 PartT = TypeVar("PartT")
 

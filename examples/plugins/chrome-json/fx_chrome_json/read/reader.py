@@ -100,10 +100,10 @@ class ChromeCapture(ScannedCapture[ChromePass, Stage]):
         if name == "args":
             raw = passed.arguments(part)
             if not raw:
-                return Stretch(first, 0, self._no_columns(name))
+                return Stretch.of(first, Table.of(self.schemas[name], self.strings))
             return Stretch(first, raw["offset"].size, argument_columns(raw))
         if name not in part.tables:
-            return Stretch(first, 0, self._no_columns(name))
+            return Stretch.of(first, Table.of(self.schemas[name], self.strings))
         columns: Columns = dict(part.tables[name])
         count = part.tables[name]["offset"].size
         mine = slice(first, first + count)
@@ -122,10 +122,6 @@ class ChromeCapture(ScannedCapture[ChromePass, Stage]):
             for column in ("thread", "category", "name"):
                 del columns[column]
         return Stretch(first, count, columns)
-
-    def _no_columns(self, name: str) -> Columns:
-        empty = Table.of(self.schemas[name], self.strings)
-        return {column: empty[column] for column in empty.columns if column != "row"}
 
     def _small(self, name: str, passed: ChromePass) -> Columns:
         people = passed.interpreter.people
