@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from fxframework.kernels.kernel import Kernel
 from fxframework.kernels.native import is_compiled
 from fxframework.testing.kernels import plain_kernels
 
@@ -232,3 +233,11 @@ def test_stretches_are_copied_or_refused(
     if fits:
         assert out.tobytes() == b"".join(source[start : start + size] if size else b""
                                          for start, size in stretches)  # fmt: skip
+
+
+def test_a_plain_kernel_runs_above_a_compiled_base() -> None:
+    class Plain(Kernel):
+        def step(self) -> int:
+            return 42
+
+    assert Plain().run() == 42
