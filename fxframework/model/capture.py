@@ -474,6 +474,14 @@ class Capture(abc.ABC):
         self._tables.clear()
         self.source.release(0, self.source.size)
 
+    def _repr_html_(self) -> str:
+        """What it is and what it holds, for a notebook; `html` exports a page of it."""
+        title = f"{self.name}: {self.format}"
+        rows = [(name, f"{count:,}") for name, count in self.row_counts().items() if count]
+        found = self.diagnostics.counts.items()
+        findings = [(f"finding {code}", f"{count:,}") for code, count in found]
+        return html_table(title, ["table", "rows"], [*rows, *findings])
+
     def close(self) -> None:
         """Release the input; may be called again."""
         self.source.close()

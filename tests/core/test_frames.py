@@ -5,11 +5,14 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
+import fxframework as fxf
+from fx_trace.sample import sample
 from fxframework.errors import LimitError, UsageError
 from fxframework.host import default_host
 from fxframework.model import frame as frames
@@ -137,6 +140,17 @@ def test_rows_and_notebook(capture: Capture) -> None:
         assert page.count("<tr>") == 1 + min(len(table), 20)
         assert f"{len(table):,} rows" in page
     assert "<table>" in capture.summary()._repr_html_()
+
+
+def test_a_capture_in_a_notebook_says_what_it_holds(tmp_path: Path) -> None:
+    path = tmp_path / "<b>&.fxt"
+    path.write_bytes(sample(20_000)[:-8])
+    with fxf.open(path) as capture:
+        page = capture._repr_html_()
+        assert "&lt;b&gt;&amp;.fxt: trace" in page
+        assert f"<td>slices</td><td>{len(capture.table('slices')):,}</td>" in page
+        assert all(f"<td>finding {code}</td>" in page for code in capture.diagnostics.counts)
+        assert capture.diagnostics.counts
 
 
 # --- frames --------------------------------------------------------------------------------------

@@ -14,13 +14,11 @@ import pytest
 
 import fxframework as fxf
 from fx_log import LogWriter
+from fx_trace.sample import sample
 from fx_trace.write.archive import Archive
 
 CONFORMANCE = Path(__file__).parents[1] / "conformance"
-SAMPLES = [
-    CONFORMANCE / "trace" / "files" / "magic_trace_sample.fxt",
-    *sorted((CONFORMANCE / "xray").glob("fdr5-m*.xray")),
-]
+XRAY = sorted((CONFORMANCE / "xray").glob("fdr5-m*.xray"))
 if os.environ.get("FXF_REQUIRE_ORACLES"):
     from google.protobuf import json_format
     from opentelemetry.proto.logs.v1 import logs_pb2
@@ -74,8 +72,11 @@ def attributes(owner: Any) -> dict[str, Any]:
     return found
 
 
-@pytest.mark.parametrize("path", SAMPLES, ids=lambda path: path.name)
-def test_spans_are_the_slices(path: Path) -> None:
+@pytest.mark.parametrize("path", [None, *XRAY], ids=lambda path: path.name if path else "trace")
+def test_spans_are_the_slices(path: Path | None, tmp_path: Path) -> None:
+    if path is None:
+        path = tmp_path / "sample.fxt"
+        path.write_bytes(sample(40_000))
     found = spans_of(converted(path))
     with fxf.open(path) as capture:
         slices, offset = capture.table("slices"), capture.utc_offset_ns or 0
@@ -162,7 +163,7 @@ def test_ids_are_the_same_each_time_and_others_for_another_capture(
         for path in (shop, again)
     )
     assert first == second
-    merged = [span.span_id for _, span in spans_of(converted(shop, SAMPLES[1]))]
+    merged = [span.span_id for _, span in spans_of(converted(shop, XRAY[0]))]
     assert len(set(merged)) == len(merged)
     assert set(merged) > {span for _, span in first}
 
