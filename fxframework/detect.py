@@ -8,6 +8,7 @@ from threading import Thread
 
 import attrs
 
+from fxframework.containment import escape
 from fxframework.errors import NoReaderError
 from fxframework.registry import Confidence, Probe, Reader
 
@@ -95,6 +96,8 @@ def _ask(
             said.put(Confidence(reader.sniff(probe)))
         except Exception as error:  # noqa: BLE001 (somebody else's code; listed by the host)
             said.put(error)
+        except BaseException as error:  # noqa: BLE001 (the same: it must not end the thread)
+            said.put(escape(error))
 
 
 def choose(ranking: Ranking, probe: Probe) -> Reader:

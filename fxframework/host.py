@@ -26,6 +26,8 @@ import attrs
 import pluggy
 
 from fxframework import detect, hookspecs
+from fxframework.admission import descriptor_faults
+from fxframework.containment import contained
 from fxframework.errors import (
     FRAMEWORK_RULES,
     FxError,
@@ -177,7 +179,8 @@ class Host:
             )
             return known
         try:
-            self._manager.register(plugin, name=name)
+            with contained():
+                self._manager.register(plugin, name=name)
         except Exception as error:  # noqa: BLE001 (pluggy raises several kinds; all are listed)
             self._manager.unregister(name=name)
             self._fail(known, _line(error), fatal=True)
@@ -248,20 +251,29 @@ class Host:
         """Call one plugin's implementations of a hook."""
         others = [other for other in self._manager.get_plugins() if other is not plugin]
         caller = self._manager.subset_hook_caller(hook, remove_plugins=others)
-        return caller(**arguments)  # type: ignore[no-any-return]
+        with contained():
+            return caller(**arguments)  # type: ignore[no-any-return]
 
     def _collect(self, kind: _Kind, plugin: object, known: Plugin) -> None:
         """Take what a plugin registers through one hook, item by item."""
         try:
-            items = [item for result in self._call(kind.hook, plugin) for item in result]
+            results = self._call(kind.hook, plugin)
+            with contained():
+                items = [item for result in results for item in _listed(kind, result)]
         except Exception as error:  # noqa: BLE001 (somebody else's code; listed)
             self._fail(known, f"{kind.hook} failed: {_line(error)}")
             return
+        if not results:
+            self._fail(known, f"{kind.hook} returned nothing (None): return a list, [] for none")
         for item in items:
             if not isinstance(item, kind.type):
                 self._fail(known, f"{kind.hook} returned {item!r}, not a {kind.type.__name__}")
                 continue
             name = kind.name(item)
+            faults = descriptor_faults(item)
+            if faults:
+                self._fail(known, f"{kind.noun} {name!r} is left out: {'; '.join(faults)}")
+                continue
             rival = next(
                 (owner for other, owner in self._items[kind.plural] if _same(kind, other, item)),
                 None,
@@ -287,8 +299,9 @@ class Host:
                     known.status = "disabled"
                 continue
             try:
-                plugin = entry.load()
-            except (Exception, SystemExit) as error:  # noqa: BLE001 (somebody else's code; listed)
+                with contained():
+                    plugin = entry.load()
+            except Exception as error:  # noqa: BLE001 (somebody else's code; listed)
                 if self._admit(known):
                     self._fail(known, f"cannot be imported: {_line(error)}", fatal=True)
                 continue
@@ -378,7 +391,7 @@ class Host:
                     return plugin
         raise KeyError(item)
 
-    def blame(self, error: Exception) -> PluginError | None:
+    def blame(self, error: BaseException) -> PluginError | None:
         """The error of a plugin whose code raised an exception; None where it is our own bug.
 
         The innermost frame of the traceback that belongs to a plugin or to fxframework decides.
@@ -568,7 +581,8 @@ class Host:
             observer=self._diagnostic_observer(),
             host=self,
         )
-        capture = reader.open(source, request)
+        with contained():
+            capture = reader.open(source, request)
         if not isinstance(capture, Capture):
             raise PluginError(
                 f"the reader of {reader.format} gives {type(capture).__name__}, not a Capture",
@@ -708,6 +722,13 @@ def _same(kind: _Kind, one: Any, other: Any) -> bool:
     if isinstance(one, Exporter):
         return one.overlaps(other)
     return kind.name(one) == kind.name(other)
+
+
+def _listed(kind: _Kind, result: Any) -> list[Any]:
+    """What a hook returned as a list; TypeError where it is one descriptor."""
+    if isinstance(result, kind.type):
+        raise TypeError(f"it returned a {kind.type.__name__}, not a list of them")
+    return list(result)
 
 
 def _look_up(known: Mapping[str, T], name: str, noun: str) -> T:

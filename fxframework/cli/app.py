@@ -19,6 +19,7 @@ from fxframework.cli import complete
 from fxframework.cli.options import WithGlobalOptions, add_global_options, guarded
 from fxframework.cli.render import Screen
 from fxframework.cli.session import Session
+from fxframework.containment import Interrupts
 from fxframework.errors import ExitCode, FxError, OutputError, UsageError, did_you_mean
 
 if TYPE_CHECKING:
@@ -156,7 +157,8 @@ def run(arguments: Sequence[str] | None, *, host: Host | None) -> int:
         return shell_complete(group, {"obj": session}, "fxf", "_FXF_COMPLETE",
                               os.environ["_FXF_COMPLETE"])  # fmt: skip
     try:
-        status = _run(group, session, args)
+        with Interrupts() as interrupts:
+            status = _run(group, session, args, interrupts)
     except BrokenPipeError:
         _discard_output()  # who reads it has seen enough
         return ExitCode.OK
@@ -165,7 +167,7 @@ def run(arguments: Sequence[str] | None, *, host: Host | None) -> int:
     return status
 
 
-def _run(group: Fxf, session: Session, args: list[str]) -> int:
+def _run(group: Fxf, session: Session, args: list[str], interrupts: Interrupts) -> int:
     """Run the command; whatever it raises becomes a message and a status."""
     screen = session.screen
     try:
@@ -188,8 +190,14 @@ def _run(group: Fxf, session: Session, args: list[str]) -> int:
         if isinstance(error, OutputError):
             _discard_output()
         return error.exit_code
-    except (BrokenPipeError, KeyboardInterrupt):
+    except BrokenPipeError:
         raise
+    except (KeyboardInterrupt, SystemExit) as error:
+        ours = session.known_host is None or session.known_host.blame(error) is None
+        if ours or (isinstance(error, KeyboardInterrupt) and interrupts.by_user):
+            raise
+        screen.bug(error, session.known_host)
+        return ExitCode.FAILED
     except click.exceptions.Abort:
         return INTERRUPTED
     except OSError as error:

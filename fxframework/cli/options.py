@@ -13,6 +13,7 @@ from fxframework import __version__
 from fxframework.cli import complete
 from fxframework.cli.session import BUDGETED, Session
 from fxframework.cli.settings import Moment, key_value
+from fxframework.containment import PrintGuard
 
 if TYPE_CHECKING:
     from fxframework.host import Host
@@ -128,7 +129,17 @@ class WithGlobalOptions(click.Command):
 
 
 class Command(WithGlobalOptions):
-    """One command of ours."""
+    """One command of ours. Text that plugins print meanwhile goes to standard error."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run it, and say which plugins printed."""
+        with PrintGuard.around() as guard:
+            try:
+                return super().invoke(ctx)
+            finally:
+                session = ctx.find_object(Session)
+                if session is not None and guard.modules:
+                    session.report_prints(guard.modules)
 
 
 class CaptureCommand(Command):

@@ -169,7 +169,7 @@ class Screen:
             lines.append(f"  = {printable(error.remedy)}")
         self.say("\n".join(lines))
 
-    def bug(self, error: Exception, host: Host | None) -> None:
+    def bug(self, error: BaseException, host: Host | None) -> None:
         """Print an unexpected exception, and whose code raised it; the traceback with -v only."""
         import traceback
 

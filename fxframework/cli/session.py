@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -108,6 +108,19 @@ class Session:
                 self.screen.warn(
                     "FXF0008", f"plugin {failure.plugin} ({failure.distribution}): {failure.error}"
                 )
+
+    def report_prints(self, modules: Iterable[str]) -> None:
+        """Warn of plugins that printed text to standard output, where it would break the output."""
+        host = self._host
+        if host is None or self.settings.quiet:
+            return
+        packages = {module.partition(".")[0]: name for name, module in host.modules().items()}
+        names = {packages.get(module.partition(".")[0]) for module in modules} - {None}
+        for name in sorted(map(str, names)):
+            self.screen.warn(
+                "FXF0009",
+                f"plugin {name} printed to standard output; it is on standard error instead",
+            )
 
     # --- inputs and outputs ---
 

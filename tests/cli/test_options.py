@@ -57,6 +57,7 @@ INPUTS = {
 }  # fmt: skip
 """Options that need another input."""
 VALUES = {
+    "--check": "replay",
     "--format": None, "--option": "max_findings=20", "--since": "1us", "--until": "30ms",
     "--color": "never", "--max-time": "600", "--max-memory": "20G", "--max-output": "20G",
     "--thread": "*", "--process": "*", "--category": "*", "--function": "*",

@@ -131,7 +131,9 @@ def check_summary(capture: Capture, records: Sequence[Record]) -> None:
     summary = capture.summary()
     for name, count in summary.rows.items():
         if name not in capture.schemas:
-            raise AssertionError(f"summary's rows: it counts rows of {name!r}, which is no table")
+            raise AssertionError(
+                f"summary's rows: it counts rows of {name!r}, which is not a table"
+            )
         there = len(capture.table(name))
         if count != there:
             raise AssertionError(f"summary's rows: it counts {count} of {name}, there are {there}")

@@ -1,0 +1,122 @@
+"""Admission: what a descriptor must be, so that the host takes it.
+
+All that is wrong with a descriptor is said at once, with what it should be.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import attrs
+
+from fxframework.registry import Option
+
+__all__ = ["descriptor_faults"]
+
+NAMES = {
+    "Reader": r"[a-z][a-z0-9]*(-[a-z0-9]+)*",
+    "StepKind": r"[a-z][a-z0-9_]*(\.[a-z][a-z0-9_]*)+",
+    "DeviceKind": r"[a-z][a-z0-9_]*",
+}
+NAMES["Writer"] = NAMES["Exporter"] = NAMES["Reader"]
+"""The form of names, by the class of the descriptor."""
+REQUIRED = ("open", "run", "sniff")
+"""Fields that are functions in every descriptor that has them."""
+OPTIONAL = (
+    "rules", "explain", "sample", "shapes", "snapshot", "compose", "cut", "salvage", "parameters",
+)  # fmt: skip
+"""Fields that are functions or None."""
+
+
+def descriptor_faults(item: Any) -> list[str]:
+    """All that is wrong with a descriptor, each in a few words; nothing where it can be used."""
+    return [fault for check in _CHECKS for fault in check(item)]
+
+
+def _fields(item: Any) -> dict[str, Any]:
+    return {field.name: getattr(item, field.name) for field in attrs.fields(type(item))}
+
+
+def _texts(item: Any) -> Iterator[str]:
+    fields = _fields(item)
+    noun = "format" if "format" in fields else "name"
+    name = fields[noun]
+    if not isinstance(name, str) or not re.fullmatch(NAMES[type(item).__name__], name):
+        yield f"{noun} is {name!r}, which is not of the form {NAMES[type(item).__name__]}"
+    title = fields["title"]
+    if not isinstance(title, str):
+        yield f"title is {title!r}, not a text"
+    if "magic" in fields and not isinstance(fields["magic"], bytes):
+        yield f"magic is {fields['magic']!r}, not bytes"
+
+
+def _suffixes(item: Any) -> Iterator[str]:
+    suffixes = _fields(item).get("suffixes", ())
+    if isinstance(suffixes, str):
+        yield f"suffixes is the text {suffixes!r}; write the tuple ({suffixes!r},)"
+    elif not isinstance(suffixes, tuple | list):
+        yield f"suffixes is {suffixes!r}, not a tuple of texts"
+    else:
+        for suffix in suffixes:
+            if not isinstance(suffix, str) or not re.fullmatch(r"(\.[^./\\\s]+)+", suffix):
+                yield f"suffix {suffix!r} is not a text such as '.abc'"
+
+
+def _functions(item: Any) -> Iterator[str]:
+    for name, value in _fields(item).items():
+        missing = value is None and name in OPTIONAL
+        if name in {*REQUIRED, *OPTIONAL} and not callable(value) and not missing:
+            yield f"{name} is {value!r}, not a function"
+
+
+def _sets(item: Any) -> Iterator[str]:
+    fields = _fields(item)
+    for name in ("accepts", "replays"):
+        value = fields.get(name, frozenset())
+        if isinstance(value, str) and type(item).__name__ == "Exporter" and value:
+            continue  # the name of a format
+        if not isinstance(value, frozenset | set):
+            yield f"{name} is {value!r}, not a frozenset of names"
+        elif not all(isinstance(each, str) for each in value):
+            yield f"{name} holds {value!r}, which are not all texts"
+
+
+def _options(item: Any) -> Iterator[str]:
+    options = _fields(item).get("options", ())
+    if not isinstance(options, tuple | list):
+        yield f"options is {options!r}, not a tuple of Option"
+        return
+    names: set[str] = set()
+    for option in options:
+        if not isinstance(option, Option):
+            yield f"options holds {option!r}, not an Option"
+            continue
+        yield from _option(option)
+        if option.name in names:
+            yield f"option {option.name} is declared twice"
+        names.add(option.name)
+
+
+def _option(option: Option) -> Iterator[str]:
+    where = f"option {option.name}"
+    if not isinstance(option.name, str) or not re.fullmatch(r"[a-z][a-z0-9_]*", option.name):
+        yield f"option {option.name!r} does not have a name such as max_size"
+    if option.type not in {bool, int, float, str}:
+        yield f"{where} is of type {option.type!r}, not bool, int, float or str"
+    elif type(option.default) is not option.type:
+        yield f"{where} has the default {option.default!r}, which is not {option.type.__name__}"
+    if not isinstance(option.help, str) or not option.help:
+        yield f"{where} has no help"
+    if isinstance(option.flags, str):
+        yield f"{where} has the text {option.flags!r} as flags; write the tuple ({option.flags!r},)"
+
+
+_CHECKS: tuple[Callable[[Any], Iterator[str]], ...] = (
+    _texts,
+    _suffixes,
+    _functions,
+    _sets,
+    _options,
+)

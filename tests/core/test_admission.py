@@ -1,0 +1,185 @@
+"""What a plugin registers must be what it should be, and its code cannot end or spoil a run."""
+
+# ruff: noqa: E501 (a table)
+
+from __future__ import annotations
+
+import signal
+import sys
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+import toy
+
+from fxframework import hookimpl
+from fxframework.exporters import plugin as exporters
+from fxframework.host import Host
+from fxframework.registry import DeviceKind, Exporter, Option, Reader, StepKind, Writer
+from fxframework.testing.cli import run_cli
+
+READER = {"format": "brk", "open": print}
+WRITER = {"format": "brk", "open": print}
+EXPORTER = {"name": "lines", "accepts": frozenset({"logs"}), "open": print}
+STEP = {"name": "brk.do", "title": "Do.", "parameters": dict, "run": print}
+DEVICE = {"name": "brk", "title": "It.", "open": print}
+OPTION = {"name": "size", "type": int, "default": 0, "help": "how large"}
+
+
+def plugin(**hooks: Any) -> ModuleType:
+    module = ModuleType("brk_plugin")
+    for name, value in hooks.items():
+        setattr(module, name, hookimpl(value) if callable(value) else value)
+    return module
+
+
+@pytest.mark.parametrize(
+    ("kind", "fields", "message"),
+    [
+        (Reader, {**READER, "suffixes": ".brk"}, "suffixes is the text '.brk'; write the tuple ('.brk',)"),
+        (Reader, {**READER, "suffixes": ("brk",)}, "suffix 'brk' is not a text such as '.abc'"),
+        (Reader, {**READER, "suffixes": None}, "suffixes is None, not a tuple of texts"),
+        (Reader, {**READER, "format": "Brk 1"}, "format is 'Brk 1', which is not of the form"),
+        (Reader, {**READER, "format": 7}, "format is 7"),
+        (Reader, {**READER, "magic": "BRK"}, "magic is 'BRK', not bytes"),
+        (Reader, {**READER, "open": "brk:open"}, "open is 'brk:open', not a function"),
+        (Reader, {**READER, "rules": {}}, "rules is {}, not a function"),
+        (Reader, {**READER, "sniff": None}, "sniff is None, not a function"),
+        (Reader, {**READER, "title": b"Brk"}, "title is b'Brk', not a text"),
+        (Reader, {**READER, "options": Option(**OPTION)}, "not a tuple of Option"),
+        (Reader, {**READER, "options": ("size",)}, "options holds 'size', not an Option"),
+        (Reader, {**READER, "options": (Option(**OPTION),) * 2}, "option size is declared twice"),
+        (Reader, {**READER, "options": (Option(**{**OPTION, "default": "0"}),)}, "has the default '0', which is not int"),
+        (Reader, {**READER, "options": (Option(**{**OPTION, "type": list}),)}, "option size is of type"),
+        (Reader, {**READER, "options": (Option(**{**OPTION, "help": ""}),)}, "option size has no help"),
+        (Reader, {**READER, "options": (Option(**OPTION, flags="-s"),)}, "write the tuple ('-s',)"),
+        (Writer, {**WRITER, "accepts": "logs"}, "accepts is 'logs', not a frozenset of names"),
+        (Writer, {**WRITER, "cut": True}, "cut is True, not a function"),
+        (Exporter, {**EXPORTER, "accepts": ["logs"]}, "accepts is ['logs'], not a frozenset"),
+        (Exporter, {**EXPORTER, "accepts": frozenset({1})}, "which are not all texts"),
+        (StepKind, {**STEP, "name": "do"}, "name is 'do', which is not of the form"),
+        (StepKind, {**STEP, "parameters": "P"}, "parameters is 'P', not a function"),
+        (StepKind, {**STEP, "replays": "brk"}, "replays is 'brk', not a frozenset of names"),
+        (DeviceKind, {**DEVICE, "open": None}, "open is None, not a function"),
+    ],
+)  # fmt: skip
+def test_a_wrong_descriptor_is_left_out(kind: type, fields: dict[str, Any], message: str) -> None:
+    hooks = {
+        Reader: "fx_readers", Writer: "fx_writers", Exporter: "fx_exporters",
+        StepKind: "fx_step_kinds", DeviceKind: "fx_devices",
+    }  # fmt: skip
+    host = Host(discover=False)
+    others = {"fx_cli": lambda cli: None}
+    known = host.register(plugin(**{hooks[kind]: lambda: [kind(**fields)]}, **others), name="brk")
+    assert known.status == "partial"
+    assert not any(known.registers.values())
+    assert len(host.failures) == 1
+    assert message in host.failures[0].error
+    assert "is left out" in host.failures[0].error
+
+
+def test_all_that_is_wrong_is_said_at_once() -> None:
+    host = Host(discover=False)
+    wrong = Reader(format="B", open=None, suffixes=".b", magic="B")
+    host.register(plugin(fx_readers=lambda: [wrong, toy.READER]), name="brk")
+    assert host.failures[0].error.count(";") == 4
+    assert set(host.readers) == {"toy"}
+
+
+def test_a_hook_that_returns_one_descriptor_is_told_so() -> None:
+    host = Host(discover=False)
+    host.register(plugin(fx_readers=lambda: toy.READER), name="brk")
+    assert "it returned a Reader, not a list of them" in host.failures[0].error
+
+
+# --- Its code ----------------------------------------------------------------------------------
+
+SPOILER = '''
+"""A plugin that spoils runs."""
+import sys
+from fxframework import hookimpl
+from fxframework.registry import Confidence, Reader
+import toy
+
+class Capture(toy.ToyCapture):
+    """A toy."""
+    format = "spoiler"
+
+    def records(self):
+        {records}
+        yield from super().records()
+
+def sniff(probe):
+    {sniff}
+    return Confidence.CERTAIN if probe.head[:3] == b"TOY" else Confidence.NONE
+
+def opened(source, request):
+    {opened}
+    return Capture(source, request)
+
+@hookimpl
+def fx_readers():
+    {hook}
+    return [Reader(format="spoiler", open=opened, sniff=sniff)]
+'''
+
+
+@pytest.fixture
+def spoiled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Runs `fxf` with a plugin that does something in one place."""
+    monkeypatch.syspath_prepend(str(tmp_path))
+    file = tmp_path / "x.spoiler"
+    file.write_bytes(toy.SAMPLE)
+
+    def run(*arguments: str, **places: str) -> Any:
+        name = f"spoiler{abs(hash(tuple(places.items())))}"
+        filled = dict.fromkeys(("records", "sniff", "opened", "hook"), "pass") | places
+        (tmp_path / f"{name}.py").write_text(SPOILER.format(**filled))
+        host = Host(discover=False)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(sys, "stdout", sys.stdout)
+            host.register(__import__(name), name="spoiler", distribution="spoil")
+        host.register(exporters, name="exporters", distribution="fxframework")
+        return run_cli(*arguments, str(file), host=host)
+
+    return run
+
+
+@pytest.mark.parametrize("place", ["records", "sniff", "opened", "hook"])
+def test_what_a_plugin_prints_is_not_in_the_output(spoiled: Any, place: str) -> None:
+    clean = spoiled("cat", "--records")
+    done = spoiled("cat", "--records", **{place: "print('noise')"})
+    assert done.exit_code == clean.exit_code == 0
+    assert done.stdout == clean.stdout
+    assert b"noise" not in done.stdout
+    if place == "records":
+        assert "noise" in done.stderr
+        assert "FXF0009" in done.stderr
+        assert "plugin spoiler printed" in done.stderr
+
+
+@pytest.mark.parametrize("what", ["sys.exit(0)", "sys.exit('bye')", "raise KeyboardInterrupt",
+                                  "raise SystemExit"])  # fmt: skip
+@pytest.mark.parametrize("place", ["records", "opened"])
+def test_a_plugin_cannot_end_the_run(spoiled: Any, place: str, what: str) -> None:
+    done = spoiled("cat", "--records", **{place: what})
+    assert done.exit_code == 1, done.stderr
+    assert "FXF0009" in done.stderr
+    assert "raised by the plugin spoiler (spoil)" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize("what", ["sys.exit(0)", "raise KeyboardInterrupt"])
+def test_a_sniffer_that_ends_the_program_counts_as_none(spoiled: Any, what: str) -> None:
+    done = spoiled("info", sniff=what)
+    assert done.exit_code == 4
+    assert "the sniffer of spoiler failed" in done.stderr
+
+
+def test_the_user_can_interrupt_a_plugin(spoiled: Any) -> None:
+    kill = "import os, signal; os.kill(os.getpid(), signal.SIGINT)"
+    before = signal.getsignal(signal.SIGINT)
+    done = spoiled("cat", "--records", records=kill)
+    assert done.exit_code == 130
+    assert signal.getsignal(signal.SIGINT) is before
