@@ -8,6 +8,9 @@ from fxframework import hookimpl
 from fxframework.errors import Catalogue
 from fxframework.registry import Confidence, Probe, Reader, lazy
 
+FXFRAMEWORK_API = 1
+"""The version of fxframework's plugin API that this is built for."""
+
 
 def _rules() -> Catalogue:
     from fx_chrome_json.rules import RULES

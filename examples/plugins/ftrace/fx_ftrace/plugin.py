@@ -8,6 +8,8 @@ from fx_ftrace.rules import RULES
 from fxframework import hookimpl
 from fxframework.registry import Confidence, Probe, Reader, lazy
 
+FXFRAMEWORK_API = 1
+"""The version of fxframework's plugin API that this is built for."""
 LINES = 32
 """Lines at the beginning of a file that are looked at."""
 
