@@ -1,0 +1,90 @@
+"""Pieces: a capture whose reader says what each stretch of the file is; the rest follows from it.
+
+It suits formats that are read in Python. Each table takes a pass over the file, and batches are cut
+from whole tables.
+"""
+
+from __future__ import annotations
+
+import abc
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+import attrs
+import numpy as np
+
+from fxframework.model.capture import Capture
+from fxframework.model.table import Table
+
+__all__ = ["Piece", "PieceCapture", "Row"]
+
+Row = tuple[str, Mapping[str, Any]]
+"""The name of a table, and the columns of one row of it."""
+
+
+@attrs.frozen
+class Piece:
+    """A stretch of the file, which is a record."""
+
+    record: str
+    """Its kind, as its JSON names it; ``damaged`` where it cannot be read."""
+    offset: int
+    """Byte offset in the file."""
+    raw: bytes = attrs.field(repr=False)
+    """All its bytes."""
+    fields: Mapping[str, Any] = attrs.field(factory=dict)
+    """What it says, as JSON values."""
+    ns: int | None = attrs.field(default=None, kw_only=True)
+    """Its time in nanoseconds, where it has one."""
+    code: str = attrs.field(default="", kw_only=True)
+    """The code of the finding about it, if there is one."""
+    detail: str = attrs.field(default="", kw_only=True)
+    """What the finding says beside the title of its rule."""
+
+    @property
+    def nbytes(self) -> int:
+        """How many bytes it has."""
+        return len(self.raw)
+
+    def to_json(self) -> dict[str, Any]:
+        """The kind, the place and the fields; its bytes as hex where a finding is about it."""
+        shown = {"record": self.record, "offset": self.offset, "nbytes": self.nbytes, **self.fields}
+        return {**shown, "raw": self.raw.hex()} if self.code else shown
+
+
+class PieceCapture(Capture):
+    """A capture made of pieces: give ``pieces()``, and ``rows()`` where it has tables."""
+
+    @abc.abstractmethod
+    def pieces(self) -> Iterator[Piece]:
+        """All stretches of the file in order, without gap or overlap."""
+
+    def rows(self, piece: Piece) -> Iterable[Row]:  # noqa: ARG002 (for those who override it)
+        """The rows that come from a piece; here, none.
+
+        ``offset``, ``row`` and ``ts`` follow from the piece, unless they are given.
+        """
+        return ()
+
+    def records(self) -> Iterator[Piece]:
+        """The pieces; their findings are reported once."""
+        findings = self.record_diagnostics
+        for index, piece in enumerate(self.pieces()):
+            if piece.code and findings is not None:
+                findings.add(piece.code, piece.detail, offset=piece.offset, record=index)
+            yield piece
+
+    def _table(self, name: str) -> Table:
+        schema = self.schemas[name]
+        times = any(column.name == "ts" for column in schema.columns)
+        made: list[Mapping[str, Any]] = []
+        for piece in self.pieces():
+            own: dict[str, Any] = {"offset": piece.offset, **({"ts": piece.ns} if times else {})}
+            made += [{**own, **values} for table, values in self.rows(piece) if table == name]
+        given: dict[str, Any] = {key: [row[key] for row in made] for key in (made or [{}])[0]}
+        for column in schema.all_columns:
+            if column.name in given and column.kind == "u8":
+                given[column.name] = np.array(given[column.name], np.uint64)
+        if made:
+            given.setdefault("row", np.arange(len(made)))
+        return Table.of(schema, self.strings, **given)
