@@ -38,7 +38,7 @@ def _sizes(_ctx: click.Context, _param: click.Parameter, text: str | None) -> tu
     return sizes
 
 
-@_command(name="bench", short_help="Measure decoding against copying the same bytes.")
+@_command(name="bench", guard=False, short_help="Measure decoding against copying the same bytes.")
 @click.argument("files", nargs=-1, metavar="[FILE...]", shell_complete=complete.files)
 @click.option("--size", type=click.IntRange(1), default=SIZE, metavar="MB",
               help=f"Size of the samples that are made if no FILE is given; {SIZE}.")  # fmt: skip

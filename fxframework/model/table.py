@@ -179,6 +179,10 @@ class Table:
 
     def select(self, rows: slice | NDArray[Any]) -> Table:
         """The rows of a slice, a boolean mask or an index array, as a table."""
+        return self._selected(rows, self.__getitem__)
+
+    def _selected(self, rows: slice | NDArray[Any], whole: Callable[[str], ColumnData]) -> Table:
+        """Some rows of the columns that a function gives."""
         if isinstance(rows, slice):
             count = len(range(*rows.indices(self._rows)))
         elif rows.dtype == np.bool_:
@@ -188,7 +192,7 @@ class Table:
 
         def picked(name: str) -> Callable[[], ColumnData]:
             def make() -> ColumnData:
-                column = self[name]
+                column = whole(name)
                 if isinstance(column, TextColumn):
                     return column[rows] if isinstance(rows, slice) else column.take(rows)
                 return column[rows]
@@ -199,8 +203,17 @@ class Table:
 
     def batches(self, rows: int) -> Iterator[Table]:
         """The rows in order, at most ``rows`` at a time."""
+        numbers: list[ColumnData] = []
+
+        def whole(name: str) -> ColumnData:
+            if name != "row":
+                return self[name]
+            if not numbers:  # the table does not keep them: they are made once for all batches
+                numbers.append(self[name])
+            return numbers[0]
+
         for at in range(0, len(self), rows):
-            yield self.select(slice(at, at + rows))
+            yield self._selected(slice(at, at + rows), whole)
 
     def to_arrow(self, columns: Sequence[str] | None = None) -> pa.Table:
         """The table, or some of its columns, as pyarrow holds it.

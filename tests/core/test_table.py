@@ -75,3 +75,20 @@ def test_a_stretch_beyond_its_source_is_refused(size: int) -> None:
     source = np.zeros(size, np.uint8)
     with pytest.raises(IndexError):
         TextColumn.gather(source, np.array([1]), np.array([size]))
+
+
+def test_batches_make_the_numbers_of_rows_once() -> None:
+    """Each batch of a large table costs what the batch costs, not what the table does."""
+    schema, pool, made = STANDARD_TABLES["slices"], StringPool(), []
+
+    def numbers() -> np.ndarray:
+        made.append(1)
+        return np.arange(100)
+
+    columns = {column.name: Table.of(schema, pool, ts=range(100))[column.name]
+               for column in schema.all_columns}  # fmt: skip
+    table = Table(schema, 100, {**columns, "row": numbers}, pool)
+    assert [batch["row"].tolist() for batch in table.batches(30)] == [
+        list(range(at, min(at + 30, 100))) for at in range(0, 100, 30)
+    ]
+    assert len(made) == 1
