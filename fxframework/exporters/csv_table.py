@@ -20,7 +20,7 @@ import orjson
 from numpy.typing import NDArray
 
 from fxframework.errors import UsageError, WriteRefusedError
-from fxframework.exporters.rows import BITS, INTEGERS, Arguments, json_double
+from fxframework.exporters.rows import BITS, INTEGERS, ArgumentStream, json_double
 from fxframework.io.sink import Sink
 from fxframework.kernels.cells import Cells
 from fxframework.model.capture import Capture
@@ -424,7 +424,7 @@ class _ArgsColumn:
     """The arguments of each row as a JSON object."""
 
     def __init__(self, capture: Capture, table: str, cells: _CellMaker) -> None:
-        self._args = Arguments(capture, table, cells.decoded)
+        self._args = ArgumentStream(capture, table)
         self._cells = cells
         pool, null = capture.strings, cells.add('""""')
         self._names = _ByCode(pool, cells.add, lambda data: f"{self._json(data)}:", null=null)
@@ -436,7 +436,7 @@ class _ArgsColumn:
         return orjson.dumps(self._cells.decoded(data)).decode().replace('"', '""')
 
     def __call__(self, batch: Table, present: Iterable[str]) -> dict[str, Column]:
-        if not len(self._args) or "args" in present:
+        if not self._args.count or "args" in present:
             return {}
         starts, stops, columns, types = self._args.stretch(batch.array("row"))
         kinds = np.full(types.size, ord("p"), np.uint8)

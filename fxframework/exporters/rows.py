@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from fxframework.model.capture import Capture
 from fxframework.model.schema import TABLE_CODES
 
-__all__ = ["Arguments", "Person", "json_double", "people", "pieces"]
+__all__ = ["ArgumentStream", "Arguments", "Person", "json_double", "people", "pieces"]
 
 INTEGERS = frozenset({"int32", "int64"})
 BITS = frozenset({"uint32", "uint64", "pointer", "koid"})
@@ -117,17 +117,6 @@ class Arguments:
         last = np.searchsorted(self._parents, rows, "right").tolist()
         return [range(start, stop) for start, stop in zip(first, last, strict=True)]
 
-    def stretch(self, rows: NDArray[np.int64]) -> Stretch:
-        """The arguments of rows in order, int64 of shape (n,), as columns."""
-        starts = np.searchsorted(self._parents, rows, "left")
-        stops = np.searchsorted(self._parents, rows, "right")
-        first, last = int(starts.min(initial=len(self))), int(stops.max(initial=0))
-        columns = {name: column[first:last] for name, column in self._columns.items()}
-        kinds = np.full(last - first, "null", "U8")
-        for number in np.unique(columns["type"]).tolist():
-            kinds[columns["type"] == number] = self._types.get(int(number), "")
-        return Stretch(starts - first, stops - first, columns, kinds)
-
     def members(self, places: range) -> list[tuple[str, str]]:
         """Names, as text in JSON, and values in JSON."""
         names = self._columns["name"]
@@ -159,3 +148,88 @@ class Arguments:
         if kind == "double":
             return json_double(float(columns["float"][at]))
         return "null"
+
+
+COLUMNS = ("parent", "name", "type", "int", "uint", "float", "str")
+Columns = dict[str, NDArray[Any]]
+
+
+class ArgumentStream:
+    """The arguments of one table's rows, as columns, for rows that are asked for in order.
+
+    Those that do not come in the order of their rows, such as what the end of a slice adds, are
+    kept; of the others no more than a batch.
+    """
+
+    def __init__(self, capture: Capture, table: str) -> None:
+        self.count = 0
+        """Arguments in all."""
+        self._types = capture.schemas["args"].column("type").values
+        self._batches = _argument_batches(capture, table)
+        self._ahead = _joined([])
+        self._last = -1
+        kept = []
+        for _, late, size in _argument_batches(capture, table):
+            self.count += size
+            if late["parent"].size:
+                kept.append(late)
+        self._late = _joined(kept)
+        order = np.argsort(self._late["parent"], kind="stable")
+        self._late = {name: column[order] for name, column in self._late.items()}
+
+    def stretch(self, rows: NDArray[np.int64]) -> Stretch:
+        """The arguments of rows, int64 of shape (n,), in order and behind earlier ones."""
+        if not rows.size:
+            return self._stretch(rows, _joined([]))
+        first, last = int(rows[0]), int(rows[-1])
+        parts = [self._ahead]
+        while self._last <= last and (batch := next(self._batches, None)) is not None:
+            parts.append(batch[0])
+            if batch[0]["parent"].size:
+                self._last = int(batch[0]["parent"][-1])
+        found = _joined(parts)
+        start, stop = np.searchsorted(found["parent"], [first, last + 1]).tolist()
+        self._ahead = {name: column[stop:] for name, column in found.items()}
+        here = {name: column[start:stop] for name, column in found.items()}
+        start, stop = np.searchsorted(self._late["parent"], [first, last + 1]).tolist()
+        if stop > start:
+            late = {name: column[start:stop] for name, column in self._late.items()}
+            here = _joined([here, late])
+            order = np.argsort(here["parent"], kind="stable")
+            here = {name: column[order] for name, column in here.items()}
+        return self._stretch(rows, here)
+
+    def _stretch(self, rows: NDArray[np.int64], columns: Columns) -> Stretch:
+        starts = np.searchsorted(columns["parent"], rows, "left")
+        stops = np.searchsorted(columns["parent"], rows, "right")
+        kinds = np.full(columns["type"].size, "", "U8")
+        for number in np.unique(columns["type"]).tolist():
+            kinds[columns["type"] == number] = self._types.get(int(number), "")
+        return Stretch(starts, stops, columns, kinds)
+
+
+def _argument_batches(capture: Capture, table: str) -> Iterator[tuple[Columns, Columns, int]]:
+    """Arguments of a table's rows: those in the order of the rows, the late ones, their number."""
+    last = -1
+    for batch in capture.batches("args"):
+        mine = batch.array("table") == TABLE_CODES[table]
+        if not mine.any():
+            continue
+        columns = {name: batch.array(name)[mine] for name in COLUMNS}
+        parents = columns["parent"]
+        highest = np.maximum.accumulate(np.append(last, parents))
+        late = parents < highest[:-1]
+        last = int(highest[-1])
+        yield (
+            {name: column[~late] for name, column in columns.items()},
+            {name: column[late] for name, column in columns.items()},
+            parents.size,
+        )
+
+
+def _joined(parts: list[Columns]) -> Columns:
+    if len(parts) == 1:
+        return parts[0]
+    kinds = (np.int64, np.int32, np.uint8, np.int64, np.uint64, np.float64, np.int32)
+    empty = {name: np.zeros(0, kind) for name, kind in zip(COLUMNS, kinds, strict=True)}
+    return {name: np.concatenate([p[name] for p in parts or [empty]]) for name in COLUMNS}

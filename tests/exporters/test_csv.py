@@ -13,14 +13,17 @@ import pytest
 import toy
 
 from fxframework.errors import UsageError, WriteRefusedError
-from fxframework.host import Host
+from fxframework.exporters.rows import Arguments, ArgumentStream
+from fxframework.host import Host, default_host
 from fxframework.io.sink import Sink
 from fxframework.model.capture import Capture, Summary
-from fxframework.model.schema import STANDARD_TABLES
+from fxframework.model.schema import STANDARD_TABLES, TABLE_CODES
 from fxframework.model.strings import TextColumn
 from fxframework.model.table import Table
 from fxframework.registry import parse_options
 from fxframework.testing.kernels import plain_kernels
+
+from .test_matrix import samples
 
 
 def export(host: Host, capture: Capture, **given: str) -> tuple[bytes, Mapping[str, int]]:
@@ -303,3 +306,24 @@ def test_compiled_and_plain_kernels_write_the_same(options: Mapping[str, str]) -
     compiled = written()
     with plain_kernels():
         assert written() == compiled
+
+
+@pytest.mark.parametrize("rows", [1, 3, 1000])
+@pytest.mark.parametrize("name", ["boot.fxt", "logs.fxlog"])
+def test_streamed_arguments_are_those_of_the_whole(name: str, rows: int) -> None:
+    format, data = samples()[name]
+    with default_host().open(data, format=format) as capture:
+        for table in capture.row_counts():
+            if table not in TABLE_CODES:
+                continue
+            whole, stream = Arguments(capture, table), ArgumentStream(capture, table)
+            assert stream.count == len(whole)
+            for batch in capture.batches(table, rows):
+                found = stream.stretch(batch.array("row"))
+                numbers = [
+                    found.columns["name"][start:stop].tolist()
+                    for start, stop in zip(found.starts, found.stops, strict=True)
+                ]
+                texts = [[capture.strings[code] for code in codes] for codes in numbers]
+                expected = [whole.members(each) for each in whole.of(batch.array("row"))]
+                assert texts == [[json.loads(name) for name, _ in each] for each in expected]

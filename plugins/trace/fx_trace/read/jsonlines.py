@@ -10,7 +10,7 @@ not plain goes that way. Lines and cached texts are bounded by bytes, however lo
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import orjson
@@ -25,6 +25,8 @@ LINES = 4096
 """Lines in a chunk."""
 CHUNK_BYTES = 4 << 20
 """Bytes of lines after which a chunk ends."""
+RELEASED = 8 << 20
+"""Bytes of the file that are given back at a time."""
 CACHED_BYTES = 16 << 20
 """Bytes of texts that are kept; with more, all are forgotten."""
 _NARROW = (ArgType.INT32, ArgType.UINT32)
@@ -37,9 +39,14 @@ Shape = tuple[str, str, int, int, bool]
 """Texts before the time and after the arguments; words, arguments, whether a last word follows."""
 
 
-def record_lines(decoder: RecordDecoder, data: Any) -> Iterator[bytes]:
-    """The JSON of every record of ``data`` (uint8), in chunks of whole lines."""
-    return _Lines(decoder.begin(data)).chunks()
+def record_lines(
+    decoder: RecordDecoder, data: Any, done: Callable[[int, int], None] = lambda _start, _stop: None
+) -> Iterator[bytes]:
+    """The JSON of every record of ``data`` (uint8), in chunks of whole lines.
+
+    ``done`` is called with bytes that are not read again.
+    """
+    return _Lines(decoder.begin(data)).chunks(done)
 
 
 class _Lines:
@@ -60,8 +67,9 @@ class _Lines:
         """By an argument's header word (bits 0 to 31 where the rest is its value): texts before
         the value and after it."""
 
-    def chunks(self) -> Iterator[bytes]:
+    def chunks(self, done: Callable[[int, int], None]) -> Iterator[bytes]:
         """Chunks of whole lines."""
+        behind = 0
         view = self._reading.framer.view
         out: list[str] = []
         at = 0
@@ -74,6 +82,9 @@ class _Lines:
                 yield ("\n".join(out) + "\n").encode()
                 out.clear()
                 self._pending = 0
+                if at - behind > RELEASED:
+                    done(behind, at)
+                    behind = at
         if out:
             yield ("\n".join(out) + "\n").encode()
 

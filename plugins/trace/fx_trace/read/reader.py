@@ -105,7 +105,7 @@ class TraceCapture(ScannedCapture[TracePass, Part]):
         """The same as JSON lines, in chunks; for plain events many times as fast."""
         from fx_trace.read.jsonlines import record_lines
 
-        return record_lines(self.decoder(), self.source.data)
+        return record_lines(self.decoder(), self.source.data, self.source.release)
 
     def decoder(self) -> RecordDecoder:
         """A decoder of the capture's records."""
