@@ -386,6 +386,7 @@ def test_a_report_as_json(host: Host, damaged: Path, tmp_path: Path) -> None:
         "bytes": out.stat().st_size,
         "dropped": {},
         "left_out": {},
+        "renumbered": {},
     }
 
 
