@@ -122,8 +122,8 @@ def exported(opened: Opening, source: Source) -> None:
         name = exporter.name
         capture = opened()
         sink = Sink.memory()
-        session = exporter.open(sink, parse_options({}, exporter.options, whose=name))
         try:
+            session = exporter.open(sink, parse_options({}, exporter.options, whose=name))
             session.write(capture)
             session.close()
         except FxError:
@@ -197,8 +197,9 @@ def _exported(opened: Opening, source: Source) -> None:
     first = opened()
     forms = host().exporters_for(first.format, first.tables)
     exporter = forms[source.size % len(forms)]
-    session = exporter.open(Sink.memory(), parse_options({}, exporter.options, whose=exporter.name))
+    given = parse_options({}, exporter.options, whose=exporter.name)
     try:
+        session = exporter.open(Sink.memory(), given)
         session.write(first)
         session.close()
     except FxError:
