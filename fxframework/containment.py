@@ -102,7 +102,7 @@ class PrintGuard:
         """Stand in for standard output."""
         before = sys.stdout
         guard = cls(before)
-        sys.stdout = guard  # type: ignore[assignment]
+        sys.stdout = guard
         try:
             yield guard
         finally:

@@ -12,7 +12,7 @@ import random
 from collections.abc import Callable, Iterable, Mapping
 from fractions import Fraction
 from pathlib import Path, PurePosixPath
-from typing import Any, Literal, NewType, TypeVar
+from typing import Any, Literal, NewType, Protocol, TypeVar, runtime_checkable
 
 import attrs
 
@@ -20,6 +20,7 @@ from fxframework.errors import BadCallError, UsageError, did_you_mean
 
 __all__ = [
     "Duration",
+    "Image",
     "Outcome",
     "Run",
     "Status",
@@ -116,6 +117,15 @@ def referred(refers: str) -> tuple[str, tuple[str, ...]]:
     return noun, wanted
 
 
+@runtime_checkable
+class Image(Protocol):
+    """A device whose bytes can be kept as an output, read as a capture and saved as a file."""
+
+    def image(self) -> bytes:
+        """What it holds, as a file of its format has it; reading it changes nothing."""
+        ...
+
+
 @attrs.frozen
 class Outcome:
     """What came of a step."""
@@ -207,9 +217,8 @@ class Run:
         if name in self.outputs:
             return self.outputs[name]
         device = _look_up({**self.outputs, **self.devices}, name, "output or device")
-        image = getattr(device, "image", None)
-        if callable(image):
-            return bytes(image())
+        if isinstance(device, Image):
+            return bytes(device.image())
         snapshot = getattr(self.target, "snapshot", None)
         if snapshot is None:
             raise UsageError(
