@@ -231,7 +231,7 @@ class Repetition(RoundTrips):
         for view, read in _VIEWS.items():
             size = SMALLEST
             while self._seconds(made(size), read) < NOTICED and size < LARGEST:
-                size *= 4
+                size *= 2
             large, small = made(size), made(size // TIMES)
             if len(large) < TIMES // 2 * len(small):
                 skip(
