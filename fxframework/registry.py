@@ -294,8 +294,8 @@ class Reader:
     """What makes files of about that many bytes and of an awkward shape each, by name: what
     `fxf bench --shapes` measures beside the sample, the damaged sample and zeros."""
     yardsticks: Mapping[str, Callable[[Path], float | None]] = attrs.field(factory=dict)
-    """Other programs that read the format, by name: each reads all of a file, and gives the seconds
-    that it took; None where it is not installed. What `fxf bench --stages` compares with."""
+    """Other programs that read the format, by name: each reads all of a file, and gives the CPU
+    seconds that it took; None where it is missing. What `fxf bench --stages` compares with."""
     snapshot: Callable[[Path], LiveSnapshot] | None = None
     """Copies a file that another program is writing, of a format whose captures are states
     (``Capture.entries``): what `fxf watch` looks at. Raises FxError where no copy is consistent."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -10,7 +9,7 @@ from typing import IO, TYPE_CHECKING, Any, cast
 
 import attrs
 
-from fxframework.cli.measures import TABLES, best, copied, touch
+from fxframework.cli.measures import TABLES, touch
 from fxframework.cli.session import Session
 from fxframework.cli.text import aligned
 from fxframework.conversion import plan, target_name, targets_for
@@ -19,6 +18,9 @@ from fxframework.io.pending import scratch_folder
 from fxframework.io.sink import Sink
 
 if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
     from fxframework.host import Host
     from fxframework.registry import Reader
 
@@ -32,9 +34,11 @@ __all__ = [
 ]
 
 MEGABYTE = 1_000_000
+COPIES = 5
+"""Copies of which the quickest counts."""
 SMALL = 10_000
 """Bytes of a sample that only shows what it can become."""
-HEADER = ("FORMAT", "STAGE", "TIME", "/COPY", "MB/S", "RECORDS/S", "OUT/IN")
+HEADER = ("FORMAT", "STAGE", "CPU", "/COPY", "MB/S", "RECORDS/S", "OUT/IN")
 
 
 @attrs.frozen
@@ -46,6 +50,7 @@ class StageFigure:
     size: int
     """Bytes of the capture."""
     seconds: float
+    """CPU time."""
     ratio: float
     """Against copying the bytes of the capture."""
     records: int
@@ -111,23 +116,19 @@ READING: dict[str, Callable[[Host, str, str], None]] = {
 
 
 def processor_seconds(host: Host, path: str, format: str, stage: str, runs: int) -> float:
-    """The least seconds of processors that some runs take: other programs matter little to them."""
-
-    def once() -> float:
-        begin = time.process_time()
-        READING[stage](host, path, format)
-        return time.process_time() - begin
-
-    return min(once() for _ in range(runs))
+    """The least seconds of processors that some runs of a stage of reading take."""
+    return _least(lambda: READING[stage](host, path, format), runs)
 
 
 def _least(run: Callable[[], Any], runs: int) -> float:
-    """The least seconds of some runs, after one that is not counted where there are several."""
-    if runs > 1:
-        return best(runs - 1, run)
-    begin = time.perf_counter()
-    run()
-    return time.perf_counter() - begin
+    """The least CPU time of some runs: other programs matter little to it."""
+
+    def once() -> float:
+        begin = time.process_time()
+        run()
+        return time.process_time() - begin
+
+    return min(once() for _ in range(runs))
 
 
 def samples_of(session: Session, folder: Path, size: int) -> Iterator[tuple[str, str]]:
@@ -167,15 +168,20 @@ def _sample(host: Host, reader: Reader, nbytes: int, path: Path) -> bool:
     return False
 
 
+def _copied(data: NDArray[np.uint8]) -> tuple[float, int]:
+    """CPU time that copying bytes takes, into memory that is there already; and how many."""
+    import numpy as np
+
+    room = np.zeros_like(data)
+    return _least(lambda: np.copyto(room, data), COPIES), int(data.size)
+
+
 def _stages(session: Session, path: str, format: str, runs: int) -> Iterator[StageFigure]:
     """Every stage of one file: reading, writing, exporting, and other programs."""
     import numpy as np
 
     host = session.host
-    data = np.fromfile(path, np.uint8)
-    copy = copied(data, runs)
-    size = int(data.size)
-    del data
+    copy, size = _copied(np.fromfile(path, np.uint8))
     with host.open(path, format=format) as capture:
         records = capture.summary().records
         targets = [target_name(target) for target in targets_for(host, capture)]
@@ -184,8 +190,8 @@ def _stages(session: Session, path: str, format: str, runs: int) -> Iterator[Sta
         return StageFigure(format, stage, size, seconds, seconds / copy, records, written)
 
     yield figure("copy", copy, size)
-    for stage, read in READING.items():
-        yield figure(stage, _least(functools.partial(read, host, path, format), runs))
+    for stage in READING:
+        yield figure(stage, processor_seconds(host, path, format, stage, runs))
     for target in dict.fromkeys(targets):
         counted = _Nowhere()
 

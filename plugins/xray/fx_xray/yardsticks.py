@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
-import time
 from pathlib import Path
 
 __all__ = ["fdr_dump"]
@@ -14,15 +14,17 @@ TOOLS = ("llvm-xray", *(f"llvm-xray-{version}" for version in range(24, 13, -1))
 
 
 def fdr_dump(path: Path) -> float | None:
-    """Seconds that ``llvm-xray fdr-dump`` takes; None where it is missing or refuses the file."""
+    """CPU seconds that ``llvm-xray fdr-dump`` takes; None without it, and for a refused file."""
     tool = next(filter(None, map(shutil.which, TOOLS)), None)
     if tool is None:
         return None
-    begin = time.perf_counter()
+    before = os.times()
     done = subprocess.run(  # noqa: S603 (found on PATH, with a file of ours)
         [tool, "fdr-dump", str(path)],
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
         check=False,
     )
-    return None if done.returncode else time.perf_counter() - begin
+    after = os.times()
+    spent = after.children_user + after.children_system
+    return None if done.returncode else spent - before.children_user - before.children_system
