@@ -193,7 +193,7 @@ READER = [
     # --- other runs ---
     Fault("slices stay open in the next file", "reader", "reader.py",
           "self.open: dict[int, list[int]] = {}", 'self.open = vars(__import__("sys")).setdefault("pulse_open", {})',
-          "reads otherwise|order: |list index"),
+          "reads otherwise|order: |list index|depth: slice"),
     Fault("rows are kept in the class", "reader", "reader.py",
           "self.rows: dict[str, list[dict[str, Any]]] = {name", "type(self).rows = {name",
           "in several threads"),
