@@ -23,7 +23,7 @@ from fxframework.registry import parse_options
 
 from .shapes import SHAPES
 
-BASE = 16_000
+BASE = 10_000
 """Bytes of the smallest file."""
 TIMES = (1, 2, 4, 8)
 MOST = 1.1
