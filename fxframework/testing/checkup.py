@@ -23,7 +23,7 @@ import attrs
 
 from fxframework.errors import FxError, UsageError, did_you_mean
 from fxframework.host import Host
-from fxframework.registry import Exporter, Reader
+from fxframework.registry import HEAD, Confidence, Exporter, Probe, Reader
 from fxframework.testing.contracts import (
     Contract,
     DeviceContract,
@@ -168,7 +168,7 @@ def contracts_of(host: Host, plugin: str, *, examples: int = EXAMPLES) -> list[t
         reader = host.readers.get(name)
         home = None if reader is None else host.implementation(host.owner(reader).name)
         made.append(
-            _contract(WriterContract, base, format=name, reader_plugin=home,
+            _contract(WriterContract, base, format=name, reader_plugin=home, may_be_empty=True,
                       samples=_samples_of(reader))
         )  # fmt: skip
     for exporter in host.exporters:
@@ -212,7 +212,9 @@ def _made(reader: Reader) -> Iterator[Sample]:
         data = reader.sample(size)
         if data not in seen:
             seen.add(data)
-            yield Sample(f"sample{len(seen)}{suffix}", data)
+            name = f"sample{len(seen)}{suffix}"
+            probe = Probe(head=data[:HEAD], size=len(data), name=name)
+            yield Sample(name, data, confidence=Confidence(reader.sniff(probe)))
 
 
 def _of_exporter(host: Host, exporter: Exporter, base: dict[str, Any]) -> list[type[Contract]]:
