@@ -301,6 +301,9 @@ class Reader:
     (``Capture.entries``): what `fxf watch` looks at. Raises FxError where no copy is consistent."""
     references: tuple[Reference, ...] = ()
     """Other readers of the format, of which `fxf verify --as` predicts what they lose."""
+    exempt: Mapping[str, str] = attrs.field(factory=dict)
+    """Tests of its contract that do not apply, by name without ``test_``, each with the reason: they
+    are skipped with it."""
 
     @sniff.default
     def _sniff_magic(self) -> Callable[[Probe], Confidence]:
@@ -338,6 +341,9 @@ class Writer:
     salvage: Callable[[Capture, Sink, Mapping[str, Any]], Iterator[Loss]] | None = None
     """Writes what is sound of a capture of its own format, and gives each loss as it meets it;
     where there is none, ``fxframework.kit.salvage.salvage_records`` does it."""
+    exempt: Mapping[str, str] = attrs.field(factory=dict)
+    """Tests of its contract that do not apply, by name without ``test_``, each with the reason: they
+    are skipped with it."""
 
     def composes(self, tables: Iterable[str]) -> bool:
         """Whether a capture with these tables can be written by them."""
@@ -364,6 +370,9 @@ class Exporter:
     """Whether the output is binary, and not for a terminal."""
     folders: bool = False
     """Whether the output may be a folder: the sink is then a ``fxframework.io.folder.Folder``."""
+    exempt: Mapping[str, str] = attrs.field(factory=dict)
+    """Tests of its contract that do not apply, by name without ``test_``, each with the reason: they
+    are skipped with it."""
 
     def takes(self, format: str, tables: Iterable[str]) -> bool:
         """Whether a capture of this format with these tables can be exported."""

@@ -21,9 +21,11 @@ from typing import Any, Literal, NoReturn
 
 import attrs
 
-from fxframework.errors import FxError, UsageError, did_you_mean
+from fxframework.errors import FxError, UsageError, WriteRefusedError, did_you_mean
 from fxframework.host import Host
-from fxframework.registry import HEAD, Confidence, Exporter, Probe, Reader
+from fxframework.io.sink import Sink
+from fxframework.model.capture import Capture
+from fxframework.registry import HEAD, Confidence, Exporter, Probe, Reader, parse_options
 from fxframework.testing.contracts import (
     Contract,
     DeviceContract,
@@ -213,8 +215,9 @@ def _made(reader: Reader) -> Iterator[Sample]:
         if data not in seen:
             seen.add(data)
             name = f"sample{len(seen)}{suffix}"
+            # A format without a magic is never certain.
             probe = Probe(head=data[:HEAD], size=len(data), name=name)
-            yield Sample(name, data, confidence=Confidence(reader.sniff(probe)))
+            yield Sample(name, data, confidence=reader.sniff(probe) or Confidence.CERTAIN)
 
 
 def _of_exporter(host: Host, exporter: Exporter, base: dict[str, Any]) -> list[type[Contract]]:
@@ -224,7 +227,7 @@ def _of_exporter(host: Host, exporter: Exporter, base: dict[str, Any]) -> list[t
             continue
         data = reader.sample(SIZES[-1])
         with open_bytes(reader, data) as capture:
-            if exporter.takes(capture.format, capture.tables) and _rows(exporter, capture):
+            if exporter.takes(capture.format, capture.tables) and _fits(exporter, capture):
                 own = host.implementation(host.owner(reader).name)
                 return [
                     _contract(
@@ -249,9 +252,18 @@ def _of_exporter(host: Host, exporter: Exporter, base: dict[str, Any]) -> list[t
     ]  # fmt: skip
 
 
-def _rows(exporter: Exporter, capture: Any) -> int:
-    """Rows that an exporter would find; 1 for one that takes a format whatever its tables."""
+def _fits(exporter: Exporter, capture: Capture) -> bool:
+    """Whether a capture has what an exporter writes.
+
+    Those of one format, and of findings, are tried: they may refuse a capture.
+    """
     if isinstance(exporter.accepts, str) or "diagnostics" in exporter.accepts:
-        return 1
+        options = parse_options({}, exporter.options, whose=f"exporter {exporter.name}")
+        with contextlib.suppress(WriteRefusedError):
+            session = exporter.open(Sink.memory(), options)
+            session.write(capture)
+            session.close()
+            return True
+        return False
     names = exporter.accepts & set(capture.schemas)
-    return sum(len(batch) for name in names for batch in itertools.islice(capture.batches(name), 1))
+    return any(len(batch) for name in names for batch in itertools.islice(capture.batches(name), 1))

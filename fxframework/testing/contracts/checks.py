@@ -165,7 +165,7 @@ def check_descriptor(item: Any, noun: str, name: str) -> None:
     assert item.title, f"the {noun} {name} has no title"
     assert not item.title.endswith("."), f"the title of {noun} {name} ends in a full stop"
     for suffix in item.suffixes:
-        assert re.fullmatch(r"(\.[a-z0-9]+)+", suffix), (
+        assert re.fullmatch(r"(\.[a-z0-9]+(-[a-z0-9]+)*)+", suffix), (
             f"{suffix!r} is not a suffix such as .abc ({noun} {name})"
         )
 
