@@ -302,8 +302,8 @@ class Reader:
     references: tuple[Reference, ...] = ()
     """Other readers of the format, of which `fxf verify --as` predicts what they lose."""
     exempt: Mapping[str, str] = attrs.field(factory=dict)
-    """Tests of its contract that do not apply, by name without ``test_``, each with the reason: they
-    are skipped with it."""
+    """Tests of its contract that do not apply, by name without ``test_``, each with the reason.
+    They are skipped."""
 
     @sniff.default
     def _sniff_magic(self) -> Callable[[Probe], Confidence]:
@@ -342,8 +342,8 @@ class Writer:
     """Writes what is sound of a capture of its own format, and gives each loss as it meets it;
     where there is none, ``fxframework.kit.salvage.salvage_records`` does it."""
     exempt: Mapping[str, str] = attrs.field(factory=dict)
-    """Tests of its contract that do not apply, by name without ``test_``, each with the reason: they
-    are skipped with it."""
+    """Tests of its contract that do not apply, by name without ``test_``, each with the reason.
+    They are skipped."""
 
     def composes(self, tables: Iterable[str]) -> bool:
         """Whether a capture with these tables can be written by them."""
@@ -371,8 +371,8 @@ class Exporter:
     folders: bool = False
     """Whether the output may be a folder: the sink is then a ``fxframework.io.folder.Folder``."""
     exempt: Mapping[str, str] = attrs.field(factory=dict)
-    """Tests of its contract that do not apply, by name without ``test_``, each with the reason: they
-    are skipped with it."""
+    """Tests of its contract that do not apply, by name without ``test_``, each with the reason.
+    They are skipped."""
 
     def takes(self, format: str, tables: Iterable[str]) -> bool:
         """Whether a capture of this format with these tables can be exported."""
