@@ -45,6 +45,7 @@ __all__ = [
     "Writer",
     "lazy",
     "lazy_type",
+    "never_the_same",
     "parse_options",
 ]
 
@@ -348,6 +349,18 @@ class Writer:
     def composes(self, tables: Iterable[str]) -> bool:
         """Whether a capture with these tables can be written by them."""
         return self.compose is not None and not self.accepts.isdisjoint(tables)
+
+
+def never_the_same(reason: str) -> dict[str, str]:
+    """``exempt`` of an exporter whose output differs each time, such as by the time of day."""
+    tests = (
+        "a_file_appears_whole_or_not_at_all",
+        "another_process_exports_the_same",
+        "output_does_not_depend_on_batches",
+        "output_is_deterministic",
+        "sessions_do_not_disturb_each_other",
+    )
+    return dict.fromkeys(tests, reason)
 
 
 @attrs.frozen(kw_only=True)

@@ -46,6 +46,8 @@ ARGUMENTS = {
     "sql": ["boot.fxt", "select count(*) from slices"],
     "selectors": ["busy.inspect"],
     "instr-map": ["spellcheck.csv", "--format", "csv"],
+    "batch": ["boot.fxt", "--out", "dataset", "--jobs", "1"],
+    "new-plugin": ["exporter", "beats"],
 }
 """What each command is called with beside the option."""
 INPUTS = {
@@ -57,7 +59,8 @@ INPUTS = {
 }  # fmt: skip
 """Options that need another input."""
 VALUES = {
-    "--check": "replay",
+    "--check": "replay", "--as": "perfetto",
+    "--jobs": "1", "--engine": "pool", "--host": "lab", "--into": ".",
     "--format": None, "--option": "max_findings=20", "--since": "1us", "--until": "30ms",
     "--color": "never", "--max-time": "600", "--max-memory": "20G", "--max-output": "20G",
     "--thread": "*", "--process": "*", "--category": "*", "--function": "*",
@@ -83,6 +86,15 @@ WITH = {"--max-memory", "--max-output"}
 """Options that are given together with `--max-time`."""
 FOREVER = {"--follow"}
 """Options that never end by themselves; they have tests of their own."""
+ELSEWHERE = {
+    ("bench", "--shapes"),
+    ("bench", "--stages"),
+    ("bench", "--growth"),
+    ("bench", "--compare"),
+}
+"""Options that take no file, or another run: in ``test_bench``."""
+SERVERS = {"view"}
+"""Commands that wait for a browser: in ``test_view``."""
 
 
 def commands() -> dict[str, click.Command]:
@@ -112,12 +124,13 @@ CASES = [
     (name, max(option.opts, key=len))
     for name, command in commands().items()
     for option in listed(command)
+    if name not in SERVERS and (name, max(option.opts, key=len)) not in ELSEWHERE
     if option.opts[-1] not in {"--help", "--version"} and not (FOREVER | WITH) & set(option.opts)
 ]
 
 
 def test_every_command_has_arguments_here() -> None:
-    assert commands().keys() == ARGUMENTS.keys()
+    assert commands().keys() == ARGUMENTS.keys() | SERVERS
 
 
 @pytest.fixture(scope="module")
@@ -152,9 +165,13 @@ def test_every_listed_option_works(
         value = [given]
     if flag == "--max-time":
         value += [word for other in sorted(WITH) for word in (other, VALUES[other] or "")]
+    if name == "new-plugin":  # which replaces nothing
+        arguments[1] += flag.strip("-").replace("-", "")
     if name == "sql":
         pytest.importorskip("duckdb", reason="duckdb is not installed")
-    force = ["--force"] if name in {"convert", "salvage", "replay", "record", "sql"} else []
+    force = (
+        ["--force"] if name in {"batch", "convert", "salvage", "replay", "record", "sql"} else []
+    )
     done = run_cli(name, *arguments, *force, flag, *value)
     assert done.exit_code != ExitCode.USAGE, done.stderr
     assert "FXF0000" not in done.stderr

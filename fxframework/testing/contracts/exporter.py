@@ -449,13 +449,14 @@ def widen(name: str) -> Callable[[Capture], None]:
 
 def rename(odd: bytes) -> Callable[[Capture], None]:
     """Put ``odd`` behind every string that rows have."""
-    pools: dict[int, StringPool] = {}
+    pools: dict[int, tuple[StringPool, StringPool]] = {}  # the first keeps its number
 
     def renamed(given: Table) -> Table:
-        pool = pools.setdefault(id(given.pool), StringPool())
+        # Columns before the pool: making them may add to it.
+        columns: dict[str, ColumnData] = {column: given[column] for column in given.columns}
+        _, pool = pools.setdefault(id(given.pool), (given.pool, StringPool()))
         for code in range(len(pool), len(given.pool)):
             pool.intern(given.pool.bytes_of(code) + odd)
-        columns: dict[str, ColumnData] = {column: given[column] for column in given.columns}
         return Table(given.schema, len(given), columns, pool)
 
     return lambda capture: _through(capture, renamed)

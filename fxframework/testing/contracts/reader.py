@@ -515,7 +515,9 @@ class ReaderContract(Requests, Repetition, Choosing):
                 f"cut short at {len(data)}: the {len(kept)} whole records are not what they were"
             )
             still = {at for at, _ in there}
-            cut = (at for at, end in events if at < len(data) < end and at not in still)
+            # White space alone does not show that an event began.
+            begun = [(at, end) for at, end in events if at < len(data) < end and data[at:].strip()]
+            cut = (at for at, _ in begun if at not in still)
             lost = next(cut, None)
             assert lost is None or (worst is not None and worst >= Severity.DATA_LOSS), (
                 f"cut short at {len(data)}: an event that began at {lost} is lost, and no finding "

@@ -17,6 +17,7 @@ from fxframework.registry import (
     Writer,
     lazy,
     lazy_type,
+    never_the_same,
 )
 
 SUFFIXES = (".fxlog",)
@@ -379,6 +380,9 @@ def fx_writers() -> Iterable[Writer]:
             title="Fuchsia structured log records",
             suffixes=SUFFIXES,
             open=lazy("fx_log.write.rewriter:open_writer"),
+            exempt={
+                "cut_of_nothing_is_readable": "a log without records is a file of no bytes",
+            },
             options=(ATTRIBUTION, *REDACTION),
             accepts=frozenset({"logs"}),
             compose=lazy("fx_log.write.merge:open_compose"),
@@ -446,6 +450,7 @@ def fx_exporters() -> Iterable[Exporter]:
             accepts=frozenset({"logs"}),
             suffixes=(".otlp.json",),
             open=lazy("fx_log.export.otlp:open_otlp"),
+            exempt=never_the_same("the time of the export is in it"),
             options=OTLP_OPTIONS,
         ),
         Exporter(

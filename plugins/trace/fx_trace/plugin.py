@@ -143,6 +143,9 @@ def fx_writers() -> Iterable[Writer]:
             title="Fuchsia trace archive (FXT)",
             suffixes=SUFFIXES,
             open=lazy("fx_trace.write.rewriter:open_writer"),
+            exempt={
+                "cut_of_everything_is_everything": "threads that nothing refers to are left out",
+            },
             salvage=lazy("fx_trace.write.salvage:salvage"),
             options=(
                 Option(
@@ -181,6 +184,11 @@ def fx_writers() -> Iterable[Writer]:
             title="Fuchsia trace buffer image",
             suffixes=BUFFER_SUFFIXES,
             open=lazy("fx_trace.read.image:open_buffer_writer"),
+            exempt={
+                "many_records_come_back": "an image has an end",
+                "memory_does_not_grow_with_what_was_written": "an image is put together first",
+                "salvaged_files_are_sound": "an image may have no room to mend a reference",
+            },
             salvage=lazy("fx_trace.read.image:salvage"),
             options=(
                 Option(
