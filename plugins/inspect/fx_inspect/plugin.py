@@ -194,7 +194,7 @@ def fx_writers() -> Iterable[Writer]:
             suffixes=SUFFIXES,
             open=lazy("fx_inspect.write.writer:open_writer"),
             exempt={
-                "many_records_come_back": "a block stands at its index, once",
+                "many_records_come_back": "each block has one index",
                 "wrong_values_are_refused_or_take_effect": "the index of a block may be left out",
             },
             salvage=lazy("fx_inspect.write.salvage:salvage"),
