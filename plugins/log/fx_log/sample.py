@@ -38,7 +38,11 @@ def sample(nbytes: int) -> bytes:
     words[begin + np.tile(starts, rounds) + 1] = 1_000_000_000 + STEP_NS * number
     words[begin + np.tile(numbers, rounds)] = _digits(number)
     words[begin + np.tile(keys, rounds)] = number * 7919 % 100_003
-    return words.tobytes()
+    if 8 * shapes.size <= nbytes:
+        return words.tobytes()
+    # Fewer records than there are shapes, but one.
+    ends = [*starts[1:].tolist(), shapes.size]
+    return words[: next((end for end in ends if 8 * end >= nbytes), shapes.size)].tobytes()
 
 
 @cache
