@@ -303,8 +303,8 @@ class Reader:
     references: tuple[Reference, ...] = ()
     """Other readers of the format, of which `fxf verify --as` predicts what they lose."""
     exempt: Mapping[str, str] = attrs.field(factory=dict)
-    """Tests of its contract that do not apply, by name without ``test_``, each with the reason.
-    They are skipped."""
+    """Tests of its contract that do not apply to its samples, by name without ``test_``, each with
+    the reason: `fxf plugins --check` skips them."""
 
     @sniff.default
     def _sniff_magic(self) -> Callable[[Probe], Confidence]:
@@ -343,8 +343,8 @@ class Writer:
     """Writes what is sound of a capture of its own format, and gives each loss as it meets it;
     where there is none, ``fxframework.kit.salvage.salvage_records`` does it."""
     exempt: Mapping[str, str] = attrs.field(factory=dict)
-    """Tests of its contract that do not apply, by name without ``test_``, each with the reason.
-    They are skipped."""
+    """Tests of its contract that do not apply to its samples, by name without ``test_``, each with
+    the reason: `fxf plugins --check` skips them."""
 
     def composes(self, tables: Iterable[str]) -> bool:
         """Whether a capture with these tables can be written by them."""
@@ -384,8 +384,8 @@ class Exporter:
     folders: bool = False
     """Whether the output may be a folder: the sink is then a ``fxframework.io.folder.Folder``."""
     exempt: Mapping[str, str] = attrs.field(factory=dict)
-    """Tests of its contract that do not apply, by name without ``test_``, each with the reason.
-    They are skipped."""
+    """Tests of its contract that do not apply to its samples, by name without ``test_``, each with
+    the reason: `fxf plugins --check` skips them."""
 
     def takes(self, format: str, tables: Iterable[str]) -> bool:
         """Whether a capture of this format with these tables can be exported."""

@@ -163,7 +163,13 @@ def contracts_of(host: Host, plugin: str, *, examples: int = EXAMPLES) -> list[t
     base = {"plugin": own, "examples": examples}
     readers = [host.readers[name] for name in known.registers.get("readers", ())]
     made = [
-        _contract(ReaderContract, base, format=reader.format, samples=_samples_of(reader))
+        _contract(
+            ReaderContract,
+            base,
+            format=reader.format,
+            samples=_samples_of(reader),
+            exempt=reader.exempt,
+        )
         for reader in readers
     ]
     for name in known.registers.get("writers", ()):
@@ -171,7 +177,7 @@ def contracts_of(host: Host, plugin: str, *, examples: int = EXAMPLES) -> list[t
         home = None if reader is None else host.implementation(host.owner(reader).name)
         made.append(
             _contract(WriterContract, base, format=name, reader_plugin=home, may_be_empty=True,
-                      samples=_samples_of(reader))
+                      samples=_samples_of(reader), exempt=host.writers[name].exempt)
         )  # fmt: skip
     for exporter in host.exporters:
         if host.owner(exporter).name == plugin:
@@ -233,6 +239,7 @@ def _of_exporter(host: Host, exporter: Exporter, base: dict[str, Any]) -> list[t
                     _contract(
                         ExporterContract, base, name=exporter.name, accepts=exporter.accepts,
                         format=reader.format, reader_plugin=own, samples=_samples_of(reader),
+                        exempt=exporter.exempt,
                     )
                 ]  # fmt: skip
 

@@ -77,6 +77,9 @@ class Contract:
     """CPU time that one damaged sample may take."""
     hang: ClassVar[float] = 300.0
     """CPU time after which a test is endless, and fails."""
+    exempt: ClassVar[Mapping[str, str]] = {}
+    """Tests that do not apply, by name without ``test_``, each with the reason: they are skipped.
+    `fxf plugins --check` takes those of the descriptor, as its samples are not chosen by hand."""
 
     def samples(self) -> Iterable[Sample]:
         """Inputs of the format, small ones among them; the first must hold a record."""
@@ -85,9 +88,9 @@ class Contract:
     # --- Around each test, as pytest and `checkup` call it -----------------------------------
 
     def setup_method(self, method: Any) -> None:
-        """Begin to watch the CPU time of a test; skip what the plugin is exempt from."""
+        """Begin to watch the CPU time of a test; skip one that does not apply."""
         name = getattr(method, "__name__", "a test")
-        reason = self._exempt().get(name.removeprefix("test_"))
+        reason = self.exempt.get(name.removeprefix("test_"))
         if reason is not None:
             skip(reason)
         self._limit = limited(self.hang, name)
@@ -98,10 +101,6 @@ class Contract:
         self._limit.__exit__(None, None, None)
 
     # --- What is under test ------------------------------------------------------------------
-
-    def _exempt(self) -> Mapping[str, str]:
-        """Tests that do not apply, by name, each with the reason."""
-        return {}
 
     def _module(self) -> Any:
         """The module of the hooks, or the object that has them."""

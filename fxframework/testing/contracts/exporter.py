@@ -76,9 +76,6 @@ class ExporterContract(Contract):
     def check_output(self, output: bytes, capture: Capture) -> None:
         """Assert that an output is sound in itself, such as by parsing it; here, nothing."""
 
-    def _exempt(self) -> Mapping[str, str]:
-        return self.exporter.exempt
-
     @property
     def exporter(self) -> Exporter:
         """The exporter under test."""

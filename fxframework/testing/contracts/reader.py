@@ -84,9 +84,6 @@ class ReaderContract(Requests, Repetition, Choosing):
     memory: ClassVar[tuple[int, int]] = (64 << 20, 200)
     """Bytes that reading a damaged sample may take: a base, and so many per byte of input."""
 
-    def _exempt(self) -> Mapping[str, str]:
-        return self.reader.exempt
-
     def foreign(self) -> Mapping[str, bytes]:
         """Inputs that the sniffer must leave to others, by name."""
         return FOREIGN

@@ -142,9 +142,6 @@ class WriterContract(Cutting):
 
     # --- What is under test ----------------------------------------------------------------
 
-    def _exempt(self) -> Mapping[str, str]:
-        return self.writer.exempt
-
     @property
     def writer(self) -> Writer:
         """The writer under test."""
