@@ -29,7 +29,7 @@ class Effect(Enum):
     """The reader passes the bytes on to something that is not modelled. Not a loss by itself."""
 
 
-@attrs.frozen(kw_only=True)
+@attrs.frozen
 class Quirk:
     """One way of a reference reader with what is in a file: a row of its table."""
 
@@ -39,9 +39,9 @@ class Quirk:
     """What becomes of the data."""
     title: str
     """What the reader does with it: a clause without the reader's name."""
-    counter: str | None = None
+    counter: str | None = attrs.field(default=None, kw_only=True)
     """The reader's own counter of it, by its name; None where it is silent."""
-    message: str | None = None
+    message: str | None = attrs.field(default=None, kw_only=True)
     """The reader's own message, word by word, where it always has the same."""
 
 

@@ -22,30 +22,26 @@ __all__ = ["QUIRKS", "predict", "quirks"]
 S, D, M = Effect.STOPS, Effect.DROPS, Effect.MISREADS
 
 
-def _quirk(key: str, effect: Effect, title: str) -> Quirk:
-    return Quirk(key=key, effect=effect, title=title)
-
-
 QUIRKS: Final[tuple[Quirk, ...]] = (
-    _quirk("size-zero", S, "a record of size 0 ends the stream: Invalid record size in header"),
-    _quirk("cut", S, "a record that is cut off ends the stream: Truncated record at end of stream"),
-    _quirk("record", S, "a record of another type, or without a time, ends the stream"),
-    _quirk("reference", S, "a string reference without its inline bit ends the stream"),
-    _quirk("string", S, "a string that is longer than the rest of its record ends the stream"),
-    _quirk("number", S, "a number whose word is not in its record ends the stream"),
-    _quirk("arg-type", S, "an argument of a type that logs do not have ends the stream"),
-    _quirk("utf8", S, "a name or string that is not UTF-8 ends the stream, except in the first "
-           "message"),
-    _quirk("rolled-out", D, "a control record that says how many logs were lost is left out"),
-    _quirk("manifest", D, "a manifest without a moniker or without a url is left out"),
-    _quirk("unknown-tag", M, "a log whose tag no manifest named is shown with the moniker UNKNOWN"),
-    _quirk("message", M, "bytes of the first message that are not UTF-8 become U+FFFD"),
-    _quirk("null", M, "a null, and each zero word at the end of a record, becomes the number 1"),
-    _quirk("dropped", M, "`dropped_logs`, as C++ writes it, is an ordinary key, and no logs count "
-           "as lost"),
-    _quirk("type", M, "a well-known argument of another type is an ordinary key"),
-    _quirk("repeated", M, "of several well-known arguments of one name, tags aside, the last one "
-           "is kept"),
+    Quirk("size-zero", S, "a record of size 0 ends the stream: Invalid record size in header"),
+    Quirk("cut", S, "a record that is cut off ends the stream: Truncated record at end of stream"),
+    Quirk("record", S, "a record of another type, or without a time, ends the stream"),
+    Quirk("reference", S, "a string reference without its inline bit ends the stream"),
+    Quirk("string", S, "a string that is longer than the rest of its record ends the stream"),
+    Quirk("number", S, "a number whose word is not in its record ends the stream"),
+    Quirk("arg-type", S, "an argument of a type that logs do not have ends the stream"),
+    Quirk("utf8", S, "a name or string that is not UTF-8 ends the stream, except in the first "
+          "message"),
+    Quirk("rolled-out", D, "a control record that says how many logs were lost is left out"),
+    Quirk("manifest", D, "a manifest without a moniker or without a url is left out"),
+    Quirk("unknown-tag", M, "a log whose tag no manifest named is shown with the moniker UNKNOWN"),
+    Quirk("message", M, "bytes of the first message that are not UTF-8 become U+FFFD"),
+    Quirk("null", M, "a null, and each zero word at the end of a record, becomes the number 1"),
+    Quirk("dropped", M, "`dropped_logs`, as C++ writes it, is an ordinary key, and no logs count "
+          "as lost"),
+    Quirk("type", M, "a well-known argument of another type is an ordinary key"),
+    Quirk("repeated", M, "of several well-known arguments of one name, tags aside, the last one "
+          "is kept"),
 )  # fmt: skip
 INVALID, UNSUPPORTED, MISSING = "ValueOutOfValidRange", "Unsupported", "InvalidArgument"
 """The parser's names of what is wrong."""

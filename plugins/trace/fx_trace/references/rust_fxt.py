@@ -23,38 +23,34 @@ __all__ = ["QUIRKS", "predict", "quirks"]
 R, D, M = Effect.REFUSES, Effect.DROPS, Effect.MISREADS
 
 
-def _quirk(key: str, effect: Effect, title: str) -> Quirk:
-    return Quirk(key=key, effect=effect, title=title)
-
-
 QUIRKS: Final[tuple[Quirk, ...]] = (
-    _quirk("no-magic", R, "a file that does not begin with the little-endian magic number record "
-           "is refused: MissingMagicNumber"),
-    _quirk("rate", R, "an event after a tick rate of 0, or beyond 63 bits of nanoseconds, panics"),
-    _quirk("blob-size", R, "an argument that is a blob, of more bytes than it has, panics"),
-    _quirk("size-zero", D, "a record of size 0 is an error, and the word is skipped: InvalidSize"),
-    _quirk("short", D, "a record whose fields are beyond its end is an error, and left out"),
-    _quirk("arg-size", D, "a record with an argument that does not fill its size is an error, and "
-           "left out"),
-    _quirk("utf8", D, "a record with a string that is not UTF-8, except the name of a kernel "
-           "object, is an error, and left out"),
-    _quirk("initialization", D, "an initialization record of more than two words is an error, and "
-           "left out"),
-    _quirk("index-zero", D, "a string or thread record with index 0 is left out"),
-    _quirk("record-type", D, "records of unknown types are left out, with a warning"),
-    _quirk("event-type", D, "events and scheduling records of unknown types are left out, with a "
-           "warning"),
-    _quirk("arg-type", D, "arguments of unknown types are left out with their record"),
-    _quirk("cut", D, "a last record that is cut off is left out"),
-    _quirk("odd-bytes", D, "bytes at the end that are not a whole word are left out"),
-    _quirk("string-ref", M, "a string reference that was not registered becomes `<unknown>`"),
-    _quirk("thread-ref", M, "a thread reference that was not registered becomes the koid 2^64 - 1"),
-    _quirk("no-rate", M, "without an initialization record, a tick is a second"),
-    _quirk("rates", M, "the last tick rate is that of all providers"),
-    _quirk("threads", M, "a thread index of one provider replaces that of another"),
-    _quirk("scope", M, "the scope of an instant is ignored"),
-    _quirk("profiler", M, "the inline thread of a module or mmap is taken for a process alone"),
-    _quirk("large-format", M, "a large blob without metadata is read as one with metadata"),
+    Quirk("no-magic", R, "a file that does not begin with the little-endian magic number record "
+          "is refused: MissingMagicNumber"),
+    Quirk("rate", R, "an event after a tick rate of 0, or beyond 63 bits of nanoseconds, panics"),
+    Quirk("blob-size", R, "an argument that is a blob, of more bytes than it has, panics"),
+    Quirk("size-zero", D, "a record of size 0 is an error, and the word is skipped: InvalidSize"),
+    Quirk("short", D, "a record whose fields are beyond its end is an error, and left out"),
+    Quirk("arg-size", D, "a record with an argument that does not fill its size is an error, and "
+          "left out"),
+    Quirk("utf8", D, "a record with a string that is not UTF-8, except the name of a kernel "
+          "object, is an error, and left out"),
+    Quirk("initialization", D, "an initialization record of more than two words is an error, and "
+          "left out"),
+    Quirk("index-zero", D, "a string or thread record with index 0 is left out"),
+    Quirk("record-type", D, "records of unknown types are left out, with a warning"),
+    Quirk("event-type", D, "events and scheduling records of unknown types are left out, with a "
+          "warning"),
+    Quirk("arg-type", D, "arguments of unknown types are left out with their record"),
+    Quirk("cut", D, "a last record that is cut off is left out"),
+    Quirk("odd-bytes", D, "bytes at the end that are not a whole word are left out"),
+    Quirk("string-ref", M, "a string reference that was not registered becomes `<unknown>`"),
+    Quirk("thread-ref", M, "a thread reference that was not registered becomes the koid 2^64 - 1"),
+    Quirk("no-rate", M, "without an initialization record, a tick is a second"),
+    Quirk("rates", M, "the last tick rate is that of all providers"),
+    Quirk("threads", M, "a thread index of one provider replaces that of another"),
+    Quirk("scope", M, "the scope of an instant is ignored"),
+    Quirk("profiler", M, "the inline thread of a module or mmap is taken for a process alone"),
+    Quirk("large-format", M, "a large blob without metadata is read as one with metadata"),
 )  # fmt: skip
 NS_PER_SECOND: Final = 1_000_000_000
 SCOPES: Final = (1, 2)

@@ -22,37 +22,33 @@ __all__ = ["QUIRKS", "predict", "quirks"]
 R, D, M = Effect.REFUSES, Effect.DROPS, Effect.MISREADS
 
 
-def _quirk(key: str, effect: Effect, title: str) -> Quirk:
-    return Quirk(key=key, effect=effect, title=title)
-
-
 QUIRKS: Final[tuple[Quirk, ...]] = (
-    _quirk("size-zero", R, "a record of size 0, whose header is not a word of zero, ends the "
-           "conversion with an error"),
-    _quirk("cut", R, "a last record that is cut off ends the conversion with an error"),
-    _quirk("odd-bytes", R, "bytes at the end that are not a whole record end the conversion with "
-           "an error"),
-    _quirk("short", D, "a record whose fields are beyond its end is left out"),
-    _quirk("string-ref", D, "a record with a string reference that was not registered is left out"),
-    _quirk("thread-ref", D, "a record with a thread reference that was not registered is left out"),
-    _quirk("index-zero", D, "a string or thread record with index 0 is left out"),
-    _quirk("rate-zero", D, "an initialization record with a tick rate of 0 is left out"),
-    _quirk("record-type", D, "userspace objects, profiler records and records of unknown types are "
-           "left out"),
-    _quirk("event-type", D, "events and scheduling records of unknown types are left out"),
-    _quirk("arg-type", D, "a record with an argument of an unknown type is left out"),
-    _quirk("object-type", D, "kernel objects other than processes and threads are left out"),
-    _quirk("blob-type", D, "blobs other than last-branch records are left out"),
-    _quirk("large", D, "large blobs are left out, except those of category `fidl:blob`"),
-    _quirk("large-size", D, "a large record of more than 256 KiB is left out"),
-    _quirk("buffer-full", D, "the note that a provider's buffer was full is logged, not exported"),
-    _quirk("null", D, "arguments that are null are left out"),
-    _quirk("rates", M, "all times are scaled by the last tick rate, that of any provider"),
-    _quirk("reused", M, "a string or thread index that is registered again keeps its first "
-           "meaning"),
-    _quirk("names", M, "of several names of a process or thread, the longest one is kept"),
-    _quirk("blob-arg", M, "an argument that is a blob is exported with the padding behind it"),
-    _quirk("utf8", M, "bytes that are not UTF-8 become U+FFFD"),
+    Quirk("size-zero", R, "a record of size 0, whose header is not a word of zero, ends the "
+          "conversion with an error"),
+    Quirk("cut", R, "a last record that is cut off ends the conversion with an error"),
+    Quirk("odd-bytes", R, "bytes at the end that are not a whole record end the conversion with "
+          "an error"),
+    Quirk("short", D, "a record whose fields are beyond its end is left out"),
+    Quirk("string-ref", D, "a record with a string reference that was not registered is left out"),
+    Quirk("thread-ref", D, "a record with a thread reference that was not registered is left out"),
+    Quirk("index-zero", D, "a string or thread record with index 0 is left out"),
+    Quirk("rate-zero", D, "an initialization record with a tick rate of 0 is left out"),
+    Quirk("record-type", D, "userspace objects, profiler records and records of unknown types are "
+          "left out"),
+    Quirk("event-type", D, "events and scheduling records of unknown types are left out"),
+    Quirk("arg-type", D, "a record with an argument of an unknown type is left out"),
+    Quirk("object-type", D, "kernel objects other than processes and threads are left out"),
+    Quirk("blob-type", D, "blobs other than last-branch records are left out"),
+    Quirk("large", D, "large blobs are left out, except those of category `fidl:blob`"),
+    Quirk("large-size", D, "a large record of more than 256 KiB is left out"),
+    Quirk("buffer-full", D, "the note that a provider's buffer was full is logged, not exported"),
+    Quirk("null", D, "arguments that are null are left out"),
+    Quirk("rates", M, "all times are scaled by the last tick rate, that of any provider"),
+    Quirk("reused", M, "a string or thread index that is registered again keeps its first "
+          "meaning"),
+    Quirk("names", M, "of several names of a process or thread, the longest one is kept"),
+    Quirk("blob-arg", M, "an argument that is a blob is exported with the padding behind it"),
+    Quirk("utf8", M, "bytes that are not UTF-8 become U+FFFD"),
 )  # fmt: skip
 
 

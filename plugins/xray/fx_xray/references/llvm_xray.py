@@ -22,44 +22,40 @@ __all__ = ["QUIRKS", "predict", "quirks"]
 R, D, M = Effect.REFUSES, Effect.DROPS, Effect.MISREADS
 
 
-def _quirk(key: str, effect: Effect, title: str) -> Quirk:
-    return Quirk(key=key, effect=effect, title=title)
-
-
 QUIRKS: Final[tuple[Quirk, ...]] = (
-    _quirk("header", R, "a file that is too short, or of an unknown version or type, is refused"),
-    _quirk("no-records", R, "a log without a buffer is refused"),
-    _quirk("extents", R, "bytes behind the last buffer without another buffer extents record are "
-           "refused"),
-    _quirk("metadata-kind", R, "a metadata record of an unknown kind, or an end of buffer from "
-           "version 2 on, is refused"),
-    _quirk("function-kind", R, "a function record of kinds 4 to 7 is refused"),
-    _quirk("cut", R, "a record that is cut off by the end of the file is refused"),
-    _quirk("event-size", R, "an event with a payload of no bytes, or of a negative size, is "
-           "refused"),
-    _quirk("over-read", R, "a record that reaches beyond the extents of its buffer is refused; the "
-           "runtime writes such a log where there are typed events"),
-    _quirk("transition", R, "a block whose records are in another order than the runtime writes is "
-           "refused"),
-    _quirk("terminal", R, "a block that ends within its first records is refused"),
-    _quirk("basic-size", R, "a basic log without a record, or whose size is not a multiple of 32 "
-           "bytes, is refused"),
-    _quirk("basic-record", R, "a basic record of an unknown type or kind is refused"),
-    _quirk("basic-argument", R, "an argument of basic mode that does not follow a record of its "
-           "function and thread is refused"),
-    _quirk("between", D, "bytes between buffers are skipped up to the next byte 0x0F"),
-    _quirk("short-extents", D, "a buffer whose extents reach beyond the end of the file is read up "
-           "to there, as if it were whole"),
-    _quirk("after-end", D, "records behind an end of buffer, up to the next buffer, are left out"),
-    _quirk("event", D, "custom and typed events are in `convert -f yaml` and `fdr-dump` alone"),
-    _quirk("payload", M, "the payload of an event that is not UTF-8 is cut at the first such byte "
-           "in YAML"),
-    _quirk("typed-event", M, "typed events of versions 3 and 4 are read in the layout of version "
-           "5"),
-    _quirk("event-cpu", M, "the padding of a custom event of versions 1 to 3 is read as its CPU"),
-    _quirk("argument", M, "a call with an argument becomes an entry, whatever it is"),
-    _quirk("order", M, "`account`, `stack` and `convert -sort=false` take threads in the order of "
-           "a hash table, and reject what is earlier than what they took first"),
+    Quirk("header", R, "a file that is too short, or of an unknown version or type, is refused"),
+    Quirk("no-records", R, "a log without a buffer is refused"),
+    Quirk("extents", R, "bytes behind the last buffer without another buffer extents record are "
+          "refused"),
+    Quirk("metadata-kind", R, "a metadata record of an unknown kind, or an end of buffer from "
+          "version 2 on, is refused"),
+    Quirk("function-kind", R, "a function record of kinds 4 to 7 is refused"),
+    Quirk("cut", R, "a record that is cut off by the end of the file is refused"),
+    Quirk("event-size", R, "an event with a payload of no bytes, or of a negative size, is "
+          "refused"),
+    Quirk("over-read", R, "a record that reaches beyond the extents of its buffer is refused; the "
+          "runtime writes such a log where there are typed events"),
+    Quirk("transition", R, "a block whose records are in another order than the runtime writes is "
+          "refused"),
+    Quirk("terminal", R, "a block that ends within its first records is refused"),
+    Quirk("basic-size", R, "a basic log without a record, or whose size is not a multiple of 32 "
+          "bytes, is refused"),
+    Quirk("basic-record", R, "a basic record of an unknown type or kind is refused"),
+    Quirk("basic-argument", R, "an argument of basic mode that does not follow a record of its "
+          "function and thread is refused"),
+    Quirk("between", D, "bytes between buffers are skipped up to the next byte 0x0F"),
+    Quirk("short-extents", D, "a buffer whose extents reach beyond the end of the file is read up "
+          "to there, as if it were whole"),
+    Quirk("after-end", D, "records behind an end of buffer, up to the next buffer, are left out"),
+    Quirk("event", D, "custom and typed events are in `convert -f yaml` and `fdr-dump` alone"),
+    Quirk("payload", M, "the payload of an event that is not UTF-8 is cut at the first such byte "
+          "in YAML"),
+    Quirk("typed-event", M, "typed events of versions 3 and 4 are read in the layout of version "
+          "5"),
+    Quirk("event-cpu", M, "the padding of a custom event of versions 1 to 3 is read as its CPU"),
+    Quirk("argument", M, "a call with an argument becomes an entry, whatever it is"),
+    Quirk("order", M, "`account`, `stack` and `convert -sort=false` take threads in the order of "
+          "a hash table, and reject what is earlier than what they took first"),
 )  # fmt: skip
 
 NAMES: Final = {
