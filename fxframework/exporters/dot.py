@@ -9,7 +9,7 @@ from typing import Any
 from fxframework.analysis.figures import check_figure
 from fxframework.analysis.graph import call_graph, dot
 from fxframework.errors import WriteRefusedError
-from fxframework.exporters.stacks import ASYNCHRONOUS, UNFINISHED, left_out
+from fxframework.exporters.stacks import ASYNCHRONOUS, UNFINISHED, left_out, no_calls
 from fxframework.io.sink import Sink
 from fxframework.model.capture import Capture
 from fxframework.registry import ExportSession
@@ -49,9 +49,7 @@ class _DotExport:
         self._dropped += left_out(capture)
         graph = call_graph(capture, by=self._by)
         if not graph.nodes:
-            raise WriteRefusedError(
-                "there are no calls", path=capture.name, remedy="`fxf info` shows what there is"
-            )
+            raise no_calls(capture)
         unfinished = sum(node.spread.unfinished for node in graph.nodes.values())
         for name, count in ((ASYNCHRONOUS, graph.asynchronous), (UNFINISHED, unfinished)):
             if count:

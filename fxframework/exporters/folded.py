@@ -10,8 +10,7 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
-from fxframework.errors import UsageError, WriteRefusedError, did_you_mean
-from fxframework.exporters.stacks import WEIGHTS, left_out, path_texts, tree_of
+from fxframework.exporters.stacks import check_weight, path_texts, stacks_of
 from fxframework.io.sink import Sink
 from fxframework.model.capture import Capture
 from fxframework.registry import ExportSession
@@ -27,12 +26,7 @@ CHUNK = 1 << 16
 
 def open_export(sink: Sink, options: Mapping[str, Any]) -> ExportSession:
     """The exporter `folded`. Raises UsageError for an unknown weight."""
-    weight = options["weight"]
-    if weight not in WEIGHTS:
-        raise UsageError(
-            f"stacks are not weighed by {weight!r}{did_you_mean(weight, WEIGHTS)}",
-            remedy=f"-o weight takes {', '.join(WEIGHTS)}",
-        )
+    check_weight(options["weight"], "stacks")
     return _FoldedExport(sink, options)
 
 
@@ -47,15 +41,7 @@ class _FoldedExport:
     def write(self, capture: Capture) -> None:
         """Write the stacks of a capture. Raises WriteRefusedError where it has no calls."""
         options = self._options
-        dropped = left_out(capture)
-        tree = tree_of(
-            capture, dropped, by=options["by"], per_thread=options["thread"], depth=options["depth"]
-        )
-        if len(tree) == len(tree.roots):
-            raise WriteRefusedError(
-                "there are no calls", path=capture.name, remedy="`fxf info` shows what there is"
-            )
-        self._dropped += dropped
+        tree = stacks_of(capture, options, self._dropped)
         weight = options["weight"]
         numbers = tree.count if weight == "count" else tree.own
         values = (tree.in_ns(numbers) if weight == "ns" else numbers).tolist()

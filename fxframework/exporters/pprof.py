@@ -10,8 +10,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from fxframework.errors import WriteRefusedError
-from fxframework.exporters.stacks import left_out, tree_of
+from fxframework.exporters.stacks import left_out, no_calls, tree_of
 from fxframework.io.sink import Sink
 from fxframework.model.capture import Capture
 from fxframework.registry import ExportSession
@@ -50,9 +49,7 @@ class _PprofExport:
             capture, self._dropped, by=options["by"], per_thread=True, depth=options["depth"]
         )
         if len(tree) == len(tree.roots):
-            raise WriteRefusedError(
-                "there are no calls", path=capture.name, remedy="`fxf info` shows what there is"
-            )
+            raise no_calls(capture)
         if not self._begun:
             self._begun = True
             types = [

@@ -14,8 +14,7 @@ import numpy as np
 import orjson
 
 from fxframework.analysis.calls import ASYNC, Calls, thread_names
-from fxframework.errors import WriteRefusedError
-from fxframework.exporters.stacks import ASYNCHRONOUS, UNFINISHED, left_out
+from fxframework.exporters.stacks import ASYNCHRONOUS, UNFINISHED, left_out, no_calls
 from fxframework.io.sink import Sink
 from fxframework.kit.json_fields import encodable
 from fxframework.model.capture import Capture
@@ -54,9 +53,7 @@ class _SpeedscopeExport:
         self._dropped += left_out(capture)
         calls = Calls.of(capture, self._by)
         if not len(calls):
-            raise WriteRefusedError(
-                "there are no calls", path=capture.name, remedy="`fxf info` shows what there is"
-            )
+            raise no_calls(capture)
         frames = [
             self._frames.setdefault((function.name, function.source), len(self._frames))
             for function in calls.functions

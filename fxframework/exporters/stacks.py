@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
+from typing import Any
 
 from fxframework.analysis.tree import CallTree, call_tree
+from fxframework.errors import UsageError, WriteRefusedError, did_you_mean
 from fxframework.model.capture import Capture
 from fxframework.model.schema import STANDARD_TABLES
 
-__all__ = ["WEIGHTS", "left_out", "path_texts", "tree_of"]
+__all__ = ["check_weight", "left_out", "no_calls", "path_texts", "stacks_of", "tree_of"]
 
 WEIGHTS = ("ns", "count", "ticks")
 """What the numbers beside stacks can be: time, calls, or time in the capture's own units."""
@@ -48,6 +50,37 @@ def tree_of(
     }
     dropped.update({name: count for name, count in found.items() if count})
     return tree
+
+
+def stacks_of(capture: Capture, options: Mapping[str, Any], dropped: Counter[str]) -> CallTree:
+    """The call tree as the options `by`, `thread` and `depth` want it; what it lacks is counted.
+
+    Raises WriteRefusedError where there are no calls; nothing is counted then.
+    """
+    lacks = left_out(capture)
+    tree = tree_of(
+        capture, lacks, by=options["by"], per_thread=options["thread"], depth=options["depth"]
+    )
+    if len(tree) == len(tree.roots):
+        raise no_calls(capture)
+    dropped += lacks
+    return tree
+
+
+def no_calls(capture: Capture) -> WriteRefusedError:
+    """The refusal of a capture without calls."""
+    return WriteRefusedError(
+        "there are no calls", path=capture.name, remedy="`fxf info` shows what there is"
+    )
+
+
+def check_weight(weight: str, what: str) -> None:
+    """Raises UsageError for an unknown weight of ``what``."""
+    if weight not in WEIGHTS:
+        raise UsageError(
+            f"{what} are not weighed by {weight!r}{did_you_mean(weight, WEIGHTS)}",
+            remedy=f"-o weight takes {', '.join(WEIGHTS)}",
+        )
 
 
 def path_texts(tree: CallTree) -> list[str]:

@@ -18,9 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fxframework.analysis.tree import CallTree, merged
-from fxframework.errors import UsageError, WriteRefusedError, did_you_mean
 from fxframework.exporters.rows import pieces
-from fxframework.exporters.stacks import WEIGHTS, left_out, path_texts, tree_of
+from fxframework.exporters.stacks import check_weight, path_texts, stacks_of
 from fxframework.io.sink import Sink
 from fxframework.model.capture import Capture
 from fxframework.registry import ExportSession
@@ -45,12 +44,7 @@ NARROW = "frames narrower than 0.1 px, which are drawn together"
 
 def open_export(sink: Sink, options: Mapping[str, Any]) -> ExportSession:
     """The exporter `flamegraph`. Raises UsageError for an unknown weight."""
-    weight = options["weight"]
-    if weight not in WEIGHTS:
-        raise UsageError(
-            f"frames are not weighed by {weight!r}{did_you_mean(weight, WEIGHTS)}",
-            remedy=f"-o weight takes {', '.join(WEIGHTS)}",
-        )
+    check_weight(options["weight"], "frames")
     return _FlameExport(sink, options)
 
 
@@ -66,17 +60,7 @@ class _FlameExport:
 
     def write(self, capture: Capture) -> None:
         """Take the calls of a capture. Raises WriteRefusedError where it has none."""
-        options = self._options
-        dropped = left_out(capture)
-        tree = tree_of(
-            capture, dropped, by=options["by"], per_thread=options["thread"], depth=options["depth"]
-        )
-        if len(tree) == len(tree.roots):
-            raise WriteRefusedError(
-                "there are no calls", path=capture.name, remedy="`fxf info` shows what there is"
-            )
-        self._dropped += dropped
-        self._trees.append(tree)
+        self._trees.append(stacks_of(capture, self._options, self._dropped))
         self._names.append(capture.name)
 
     def close(self) -> Mapping[str, int]:
