@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import attrs
 
@@ -56,24 +56,6 @@ class StageFigure:
     records: int
     written: int = 0
     """Bytes of the output."""
-
-
-class _Nowhere:
-    """A file that only counts."""
-
-    def __init__(self) -> None:
-        self.count = 0
-
-    def write(self, data: Any) -> int:
-        size = memoryview(data).nbytes
-        self.count += size
-        return size
-
-    def flush(self) -> None:
-        """Nothing is held back."""
-
-    def close(self) -> None:
-        """Nothing is open."""
 
 
 def _summed(host: Host, path: str, format: str) -> None:
@@ -193,19 +175,21 @@ def _stages(session: Session, path: str, format: str, runs: int) -> Iterator[Sta
     for stage in READING:
         yield figure(stage, processor_seconds(host, path, format, stage, runs))
     for target in dict.fromkeys(targets):
-        counted = _Nowhere()
+        written = 0
 
-        def convert(to: str = target, counted: _Nowhere = counted) -> None:
-            counted.count = 0
+        def convert(to: str = target) -> None:
+            nonlocal written
+            sink = Sink.nowhere()
             with host.open(path, format=format, options={"max_output": 0}) as capture:
-                plan(host, [capture], "-", to=to).run(Sink(cast("IO[bytes]", counted), name="-"))
+                plan(host, [capture], "-", to=to).run(sink)
+            written = sink.written
 
         try:
             seconds = _least(convert, runs)
         except FxError as error:
             session.screen.note(f"{format} to {target} is left out: {error.message}")
             continue
-        yield figure(f"to {target}", seconds, counted.count)
+        yield figure(f"to {target}", seconds, written)
     for name, yardstick in host.reader(format).yardsticks.items():
         theirs = yardstick(Path(path))
         if theirs is not None:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import io
 import os
 import sys
 from pathlib import Path
 from types import TracebackType
-from typing import IO, Self
+from typing import IO, Any, Self, cast
 
 from fxframework.errors import OutputError, WriteRefusedError
 from fxframework.io.budget import Budget
@@ -15,6 +16,16 @@ from fxframework.io.packing import packing_of_name
 from fxframework.io.pending import PendingFile
 
 __all__ = ["Sink"]
+
+
+class _Nowhere(io.RawIOBase):
+    """A file that keeps nothing."""
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, data: Any) -> int:
+        return memoryview(data).nbytes
 
 
 class Sink:
@@ -71,9 +82,12 @@ class Sink:
     @classmethod
     def memory(cls) -> Self:
         """A sink that keeps its bytes; ``getvalue()`` gives them."""
-        import io
-
         return cls(io.BytesIO(), name="<memory>", force=True)
+
+    @classmethod
+    def nowhere(cls) -> Self:
+        """A sink that keeps nothing and counts: ``written`` is the size of the output."""
+        return cls(cast("IO[bytes]", _Nowhere()), name="<nowhere>", force=True)
 
     _pending: PendingFile | None = None
 
@@ -101,8 +115,6 @@ class Sink:
 
     def getvalue(self) -> bytes:
         """All bytes of a memory sink."""
-        import io
-
         if not isinstance(self._file, io.BytesIO):
             raise TypeError("only a memory sink keeps its bytes")
         return self._file.getvalue()

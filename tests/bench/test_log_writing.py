@@ -33,7 +33,7 @@ COMPOSED = 4_000_000
 
 
 class Nowhere:
-    """A socket and a file that only count: what is measured is the making."""
+    """A socket that only counts: what is measured is the making."""
 
     def __init__(self) -> None:
         self.count = 0
@@ -41,21 +41,6 @@ class Nowhere:
     def send(self, data: bytes) -> bool:
         self.count += len(data)
         return True
-
-    def write(self, data: Any) -> int:
-        size = memoryview(data).nbytes
-        self.count += size
-        return size
-
-    def flush(self) -> None:
-        """Nothing is held back."""
-
-    def close(self) -> None:
-        """Nothing is open."""
-
-
-def nowhere() -> Sink:
-    return Sink(Nowhere(), name="nowhere")  # type: ignore[arg-type]
 
 
 # --- One record at a time ------------------------------------------------------------------------
@@ -129,7 +114,7 @@ def test_composing_against_copying_the_records(compose: Any, say: Say) -> None:
 
     def copy() -> int:
         with fxf.open(data, format="log") as capture:
-            writer = open_writer(nowhere(), {}, Diagnostics({}))
+            writer = open_writer(Sink.nowhere(), {}, Diagnostics({}))
             count = 0
             for record in capture.records():
                 writer.write(record)
@@ -139,7 +124,7 @@ def test_composing_against_copying_the_records(compose: Any, say: Say) -> None:
 
     def run() -> None:
         with fxf.open(data, format="log") as capture:
-            session = compose(nowhere(), {})
+            session = compose(Sink.nowhere(), {})
             session.write(capture)
             session.close()
 

@@ -38,28 +38,6 @@ def big(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-class Nowhere:
-    """A file that only counts: what is measured is the making."""
-
-    def __init__(self) -> None:
-        self.count = 0
-
-    def write(self, data: Any) -> int:
-        size = memoryview(data).nbytes
-        self.count += size
-        return size
-
-    def flush(self) -> None:
-        """Nothing is held back."""
-
-    def close(self) -> None:
-        """Nothing is open."""
-
-
-def nowhere() -> Sink:
-    return Sink(Nowhere(), name="nowhere")  # type: ignore[arg-type]
-
-
 # --- Bulk ----------------------------------------------------------------------------------------
 
 
@@ -99,7 +77,7 @@ def packing_alone() -> None:
 
 @contextlib.contextmanager
 def writer() -> Iterator[Any]:
-    with Archive(nowhere()) as archive:
+    with Archive(Sink.nowhere()) as archive:
         yield archive.provider(1, "bench", ticks_per_second=1_000_000_000)
 
 
@@ -119,7 +97,7 @@ def instants_with_arguments() -> None:
 
 
 def slices() -> None:
-    with Archive(nowhere()) as archive:
+    with Archive(Sink.nowhere()) as archive:
         out = archive.provider(1, "bench")
         for _ in range(ONE_BY_ONE):
             with out.slice("category", "name"):
@@ -165,7 +143,7 @@ def test_cutting_a_tenth_against_copying_the_file(how: str, big: Path, say: Say)
 
     def run() -> None:
         with fxf.open(big) as capture:
-            cut(capture, selection, nowhere(), {"open_slices": how})
+            cut(capture, selection, Sink.nowhere(), {"open_slices": how})
 
     size = big.stat().st_size
     seconds = least(run, 5)
@@ -182,7 +160,7 @@ def test_cutting_a_thread_against_copying_the_file(big: Path, say: Say) -> None:
 
     def run() -> None:
         with fxf.open(big) as capture:
-            cut(capture, selection, nowhere(), {})
+            cut(capture, selection, Sink.nowhere(), {})
 
     size = big.stat().st_size
     ratio = least(run, 5) / copied(size)
@@ -192,7 +170,7 @@ def test_cutting_a_thread_against_copying_the_file(big: Path, say: Say) -> None:
 
 def test_merging_two_files_against_copying_them(big: Path, say: Say) -> None:
     def run() -> None:
-        session = open_compose(nowhere(), {})
+        session = open_compose(Sink.nowhere(), {})
         for _ in range(2):
             with fxf.open(big) as capture:
                 session.write(capture)

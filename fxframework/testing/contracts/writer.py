@@ -6,7 +6,6 @@ import copy
 import gc
 import importlib
 import inspect
-import io
 import itertools
 import json
 import tracemalloc
@@ -74,16 +73,6 @@ ADDED = "no_such_field"
 """A field that no record has: it may be refused or passed over."""
 MOST = 10_000
 """Records of which a long file is made, where they are small."""
-
-
-class _Nowhere(io.RawIOBase):
-    """A file that keeps nothing."""
-
-    def writable(self) -> bool:
-        return True
-
-    def write(self, data: Any) -> int:
-        return len(data)
 
 
 @attrs.frozen
@@ -410,7 +399,7 @@ class WriterContract(Cutting):
 
     def test_memory_does_not_grow_with_what_was_written(self) -> None:
         """The writer frees what the sink has taken."""
-        sink = Sink(cast("Any", _Nowhere()), name="<nowhere>")
+        sink = Sink.nowhere()
         tracemalloc.start()
         try:
             count = sum(1 for _ in self._written(sink))
