@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from fxframework.conversion import check_options, plan, plan_salvage
@@ -112,6 +112,19 @@ def salvage(
             return work.run(sink)
 
 
+@contextlib.contextmanager
+def _reading(
+    input: Input | Capture, format: str | None, options: Mapping[str, Any]
+) -> Iterator[Capture]:
+    """A capture as it is, or an input that is open meanwhile, with no options but its reader's."""
+    if isinstance(input, Capture):
+        yield input
+        return
+    with _open(input, format, False, options) as capture:
+        check_options(_host(capture), options, [capture])
+        yield capture
+
+
 def verify(
     input: Input | Capture, *, format: str | None = None, **options: Any
 ) -> list[Diagnostic]:
@@ -119,12 +132,7 @@ def verify(
 
     ``options`` are those of the reader and the limits. Raises what ``fxframework.open`` raises.
     """
-    with contextlib.ExitStack() as stack:
-        if isinstance(input, Capture):
-            capture = input
-        else:
-            capture = stack.enter_context(_open(input, format, False, options))
-            check_options(_host(capture), options, [capture])
+    with _reading(input, format, options) as capture:
         capture.scan()
         return capture.diagnostics.sorted()
 
@@ -141,12 +149,7 @@ def predict(
     """
     from fxframework.model.prediction import Prediction
 
-    with contextlib.ExitStack() as stack:
-        if isinstance(input, Capture):
-            capture = input
-        else:
-            capture = stack.enter_context(_open(input, format, False, options))
-            check_options(_host(capture), options, [capture])
+    with _reading(input, format, options) as capture:
         reference = reference_of(_host(capture), capture, reader)
         found = Prediction(reference.quirks(), reader=reference.name, title=reference.title)
         reference.predict(capture, found)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from fxframework.cli.session import Session
 from fxframework.cli.text import amount, hex_context, place, printable
-from fxframework.errors import ExitCode, FxError, UsageError
+from fxframework.errors import ExitCode
 from fxframework.model.prediction import Effect
 
 if TYPE_CHECKING:
@@ -32,25 +32,18 @@ def predict(session: Session, files: tuple[str, ...], name: str) -> ExitCode:
     shown: list[Mapping[str, Any]] = []
 
     def one(text: str) -> ExitCode:
-        try:
-            with session.open(text, several=len(files) > 1) as capture:
-                with session.screen.working(f"reading {capture.name}"):
-                    found = predict(capture, name)
-                if session.settings.json:
-                    size = capture.source.size
-                    head = {"path": capture.name, "format": capture.format, "size": size}
-                    shown.append({**head, **found.to_json()})
-                else:
-                    _print(session, capture.source, found)
-                return ExitCode.OK if found.clean else ExitCode.FINDINGS
-        except UsageError:
-            raise
-        except FxError as error:
-            told = {"code": error.code, "message": error.message, "offset": error.offset}
-            shown.append({"path": session.named(text)[1], "error": told})
-            raise
+        with session.open(text, several=len(files) > 1) as capture:
+            with session.screen.working(f"reading {capture.name}"):
+                found = predict(capture, name)
+            if session.settings.json:
+                size = capture.source.size
+                head = {"path": capture.name, "format": capture.format, "size": size}
+                shown.append({**head, **found.to_json()})
+            else:
+                _print(session, capture.source, found)
+            return ExitCode.OK if found.clean else ExitCode.FINDINGS
 
-    status = session.each(files, one)
+    status = session.each(files, one, shown)
     if session.settings.json:
         session.screen.json("verify", {"as": name, "captures": shown})
     return status

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -246,8 +246,16 @@ class Session:
 
     # --- outcomes ---
 
-    def each(self, inputs: Sequence[str], work: Callable[[str], ExitCode]) -> ExitCode:
-        """Do the same for every input; where one fails, print why and go on with the others."""
+    def each(
+        self,
+        inputs: Sequence[str],
+        work: Callable[[str], ExitCode],
+        shown: list[Mapping[str, Any]] | None = None,
+    ) -> ExitCode:
+        """Do the same for every input; where one fails, print why and go on with the others.
+
+        With ``shown``, the documents that ``--json`` prints, a failure is one of them.
+        """
         statuses = []
         for text in inputs:
             try:
@@ -255,6 +263,9 @@ class Session:
             except UsageError:
                 raise
             except FxError as error:
+                if shown is not None:
+                    why = {"code": error.code, "message": error.message, "offset": error.offset}
+                    shown.append({"path": self.named(text)[1], "error": why})
                 self.screen.error(error)
                 statuses.append(error.exit_code)
         return worst(*statuses)

@@ -13,7 +13,7 @@ from fxframework.cli.options import command as _command
 from fxframework.cli.render import severity_of
 from fxframework.cli.session import Session
 from fxframework.cli.text import amount, printable
-from fxframework.errors import ExitCode, FxError, Severity, UsageError
+from fxframework.errors import ExitCode, Severity
 
 if TYPE_CHECKING:
     from fxframework.model.capture import Capture
@@ -49,27 +49,20 @@ def command(session: Session, files: tuple[str, ...], reader: str | None) -> Exi
     shown: list[Mapping[str, Any]] = []
 
     def one(text: str) -> ExitCode:
-        try:
-            with session.open(text, several=len(files) > 1) as capture:
-                with session.screen.working(f"reading {capture.name}"):
-                    capture.scan()
-                    records = capture.summary().records
-                found = _all(capture.diagnostics)
-                if session.settings.json:
-                    shown.append(_document(capture, found, records))
-                else:
-                    _print(session, capture, found, records)
-                worst = capture.diagnostics.worst
-                sound = worst is None or worst < Severity.WARNING
-                return ExitCode.OK if sound else ExitCode.FINDINGS
-        except UsageError:
-            raise
-        except FxError as error:
-            told = {"code": error.code, "message": error.message, "offset": error.offset}
-            shown.append({"path": session.named(text)[1], "error": told})
-            raise
+        with session.open(text, several=len(files) > 1) as capture:
+            with session.screen.working(f"reading {capture.name}"):
+                capture.scan()
+                records = capture.summary().records
+            found = _all(capture.diagnostics)
+            if session.settings.json:
+                shown.append(_document(capture, found, records))
+            else:
+                _print(session, capture, found, records)
+            worst = capture.diagnostics.worst
+            sound = worst is None or worst < Severity.WARNING
+            return ExitCode.OK if sound else ExitCode.FINDINGS
 
-    status = session.each(files, one)
+    status = session.each(files, one, shown)
     if session.settings.json:
         session.screen.json("verify", {"captures": shown})
     return status
