@@ -55,7 +55,12 @@ def _take(nbytes: int) -> mmap.mmap:
             block = min(fitting, key=len)
             _free.remove(block)
             return block
-    block = mmap.mmap(-1, -(-nbytes // GRAIN) * GRAIN)
+    size = -(-nbytes // GRAIN) * GRAIN
+    if hasattr(mmap, "MAP_PRIVATE"):
+        # Shared memory, which is the default, gets no huge pages: a fault for every 4 KiB.
+        block = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    else:
+        block = mmap.mmap(-1, size)
     if hasattr(mmap, "MADV_HUGEPAGE"):
         with contextlib.suppress(OSError):  # a kernel without huge pages
             block.madvise(mmap.MADV_HUGEPAGE)
