@@ -25,7 +25,7 @@ NAMES["Writer"] = NAMES["Exporter"] = NAMES["Reader"]
 REQUIRED = ("open", "run", "sniff")
 """Fields that are functions in every descriptor that has them."""
 OPTIONAL = (
-    "rules", "explain", "sample", "shapes", "snapshot", "compose", "cut", "salvage", "parameters",
+    "rules", "explain", "sample", "shapes", "snapshot", "extract", "merge", "salvage", "parameters",
 )  # fmt: skip
 """Fields that are functions or None."""
 

@@ -140,7 +140,7 @@ def targets_for(host: Host, capture: Capture) -> list[Target]:
     writers = [
         writer
         for writer in host.writers.values()
-        if writer.format == capture.format or writer.composes(capture.tables)
+        if writer.format == capture.format or writer.merges(capture.tables)
     ]
     writers.sort(key=lambda writer: writer.format != capture.format)
     exporters: dict[str, Exporter] = {}
@@ -154,7 +154,7 @@ def merged_formats(host: Host, captures: Sequence[Capture]) -> list[str]:
     return [
         writer.format
         for writer in host.writers.values()
-        if all(writer.composes(capture.tables) for capture in captures)
+        if all(writer.merges(capture.tables) for capture in captures)
     ]
 
 
@@ -471,7 +471,7 @@ class Conversion:
     def _check_logs(self, capture: Capture, part: Selection) -> None:
         capture.select(part)
         target = self.target
-        if isinstance(target, Writer) and target.cut is not None and capture.row_table is None:
+        if isinstance(target, Writer) and target.extract is not None and capture.row_table is None:
             raise UsageError(
                 f"a part of {capture.format} captures that becomes {target.format} cannot be "
                 "selected by its logs",
@@ -482,7 +482,7 @@ class Conversion:
     def _check_extract(self) -> None:
         (capture,), target = self.captures, self.target
         assert isinstance(target, Writer)  # noqa: S101 (exporters do not extract)
-        if target.cut is None and capture.row_table is None:
+        if target.extract is None and capture.row_table is None:
             raise UsageError(
                 f"no part of a file of {target.format} can be extracted: it would lack what its "
                 "records depend on",
@@ -495,7 +495,7 @@ class Conversion:
         target = self.target
         assert isinstance(target, Writer)  # noqa: S101 (exporters do not merge)
         for capture in self.captures:
-            if target.composes(capture.tables):
+            if target.merges(capture.tables):
                 continue
             several = len(self.captures) > 1 and capture.format == target.format
             raise UsageError(
@@ -586,8 +586,8 @@ class Conversion:
         (capture,), (part,), writer = self.captures, self.parts, self.target
         assert isinstance(writer, Writer)  # noqa: S101 (exporters do not extract)
         assert part is not None  # noqa: S101 (or it would be rewritten)
-        if writer.cut is not None:
-            outside = writer.cut(capture, part, sink, self.options)
+        if writer.extract is not None:
+            outside = writer.extract(capture, part, sink, self.options)
             return (), outside, getattr(outside, "dropped", {})
         window = capture.select(part)
         findings = self._write_records(window, sink)
@@ -604,7 +604,7 @@ class Conversion:
         Of several captures, what one made is freed before the next is read.
         """
         target = self.target
-        open_session = target.compose if isinstance(target, Writer) else target.open
+        open_session = target.merge if isinstance(target, Writer) else target.open
         assert open_session is not None  # noqa: S101 (`_check_merge` has asked)
         session = open_session(sink, self.options)
         from fxframework.model.timeline import aligned, spare
@@ -798,8 +798,8 @@ class Salvage:
     def _write(self, sink: Sink, report: SalvageReport) -> Iterator[Loss]:
         capture, writer = self.capture, self.target
         if report.merged:
-            assert writer.compose is not None  # noqa: S101 (`_salvage_writer` has asked)
-            session = writer.compose(sink, self.options)
+            assert writer.merge is not None  # noqa: S101 (`_salvage_writer` has asked)
+            session = writer.merge(sink, self.options)
             session.write(capture)
             report.dropped = session.close()
             capture.scan()

@@ -332,10 +332,12 @@ class Writer:
     options: tuple[Option, ...] = ()
     """Options of the writer."""
     accepts: frozenset[str] = frozenset()
-    """Tables, of which a capture of another format must have at least one for ``compose``."""
-    compose: Callable[[Sink, Mapping[str, Any]], ExportSession] | None = None
+    """Tables, of which a capture of another format must have at least one for ``merge``."""
+    merge: Callable[[Sink, Mapping[str, Any]], ExportSession] | None = None
     """Writes captures by their tables, whatever format filled them, several into one file."""
-    cut: Callable[[Capture, Selection, Sink, Mapping[str, Any]], Mapping[str, int]] | None = None
+    extract: Callable[[Capture, Selection, Sink, Mapping[str, Any]], Mapping[str, int]] | None = (
+        None
+    )
     """Writes a part of a capture of its own format, with all that the part needs; gives what was
     left out, by name, with counts. A ``fxframework.model.selection.Omitted`` also says which rows
     of the part the output format cannot hold."""
@@ -346,9 +348,9 @@ class Writer:
     """Tests of its contract that do not apply to its samples, by name without ``test_``, each with
     the reason: `fxf plugins --check` skips them."""
 
-    def composes(self, tables: Iterable[str]) -> bool:
+    def merges(self, tables: Iterable[str]) -> bool:
         """Whether a capture with these tables can be written by them."""
-        return self.compose is not None and not self.accepts.isdisjoint(tables)
+        return self.merge is not None and not self.accepts.isdisjoint(tables)
 
 
 def never_the_same(reason: str) -> dict[str, str]:

@@ -16,7 +16,7 @@ import pytest
 import fxframework as fxf
 from fx_log.sample import sample
 from fx_log.write.handler import LogHandler
-from fx_log.write.merge import open_compose, open_stream_compose
+from fx_log.write.merge import open_merge, open_stream_merge
 from fx_log.write.rewriter import open_writer
 from fx_log.write.sinks import PacketWriter, RingWriter
 from fx_log.write.writer import LogWriter
@@ -108,7 +108,7 @@ def test_one_at_a_time_against_struct(run: Callable[[], None], say: Say) -> None
 # --- Files ---------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("compose", [open_compose, open_stream_compose])
+@pytest.mark.parametrize("compose", [open_merge, open_stream_merge])
 def test_composing_against_copying_the_records(compose: Any, say: Say) -> None:
     data = sample(COMPOSED)
 

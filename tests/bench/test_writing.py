@@ -19,8 +19,8 @@ import fxframework as fxf
 from fx_trace.sample import BYTES_PER_EVENT, sample
 from fx_trace.write.archive import Archive
 from fx_trace.write.bulk import NAMES, TABLES, Bulk
-from fx_trace.write.extract import cut
-from fx_trace.write.merge import open_compose
+from fx_trace.write.extract import extract
+from fx_trace.write.merge import open_merge
 from fxframework.io.sink import Sink
 from fxframework.model.selection import Selection
 
@@ -143,7 +143,7 @@ def test_cutting_a_tenth_against_copying_the_file(how: str, big: Path, say: Say)
 
     def run() -> None:
         with fxf.open(big) as capture:
-            cut(capture, selection, Sink.nowhere(), {"open_slices": how})
+            extract(capture, selection, Sink.nowhere(), {"open_slices": how})
 
     size = big.stat().st_size
     seconds = least(run, 5)
@@ -160,7 +160,7 @@ def test_cutting_a_thread_against_copying_the_file(big: Path, say: Say) -> None:
 
     def run() -> None:
         with fxf.open(big) as capture:
-            cut(capture, selection, Sink.nowhere(), {})
+            extract(capture, selection, Sink.nowhere(), {})
 
     size = big.stat().st_size
     ratio = least(run, 5) / copied(size)
@@ -170,7 +170,7 @@ def test_cutting_a_thread_against_copying_the_file(big: Path, say: Say) -> None:
 
 def test_merging_two_files_against_copying_them(big: Path, say: Say) -> None:
     def run() -> None:
-        session = open_compose(Sink.nowhere(), {})
+        session = open_merge(Sink.nowhere(), {})
         for _ in range(2):
             with fxf.open(big) as capture:
                 session.write(capture)

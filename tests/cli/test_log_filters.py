@@ -163,11 +163,11 @@ def test_records_that_have_no_rows_cannot_follow_logs(
 def test_a_writer_that_cuts_by_itself_does_not_choose_logs(
     host: Host, logs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def cut(*arguments: Any) -> Any:
+    def extract(*arguments: Any) -> Any:
         pytest.fail("it was asked")
 
     def item(made: Any) -> Any:
-        return attrs.evolve(made, cut=cut)
+        return attrs.evolve(made, extract=extract)
 
     monkeypatch.setattr(toy_log.LogToy, "row_table", None)
     entries = host._items["writers"]

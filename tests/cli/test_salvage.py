@@ -25,7 +25,7 @@ MARK = toy.mark("m", 1)
 DAMAGED = toy.toy(MARK, toy.record(9), bytes(24), toy.record(7), b"odd")
 
 
-class Composed:
+class Merged:
     """What a composing writer opens: one line per row."""
 
     def __init__(self, sink: Sink, options: Mapping[str, Any]) -> None:
@@ -43,7 +43,7 @@ class Composed:
 def other_writer(**more: Any) -> Writer:
     return Writer(
         format="other", title="others", suffixes=(".other",), open=toy.ToyWriter,
-        accepts=frozenset({"instants"}), compose=Composed,
+        accepts=frozenset({"instants"}), merge=Merged,
         options=(Option(name="loud", type=bool, default=False, help="with a mark"),), **more,
     )  # fmt: skip
 
@@ -255,7 +255,7 @@ def test_another_formats_options_are_not_those_of_this(host: Host, tmp_path: Pat
 
 
 def test_a_format_that_cannot_take_it_is_refused(host: Host, damaged: Path) -> None:
-    with_writers(host, attrs.evolve(other_writer(), compose=None))
+    with_writers(host, attrs.evolve(other_writer(), merge=None))
     result = run_cli("salvage", damaged, "out.other", host=host)
     assert result.exit_code == ExitCode.USAGE
     assert "toy captures cannot be written as other" in result.stderr
@@ -274,7 +274,7 @@ def test_of_formats_that_share_a_suffix_the_captures_own(host: Host, damaged: Pa
 
 
 def test_of_one_plugins_formats_that_share_a_suffix_the_first(host: Host, damaged: Path) -> None:
-    third = attrs.evolve(other_writer(), format="third", suffixes=(".both",), compose=None)
+    third = attrs.evolve(other_writer(), format="third", suffixes=(".both",), merge=None)
     with_writers(host, attrs.evolve(other_writer(), suffixes=(".both",)), third)
     for command in ("salvage", "convert"):
         out = damaged.with_name(f"{command}.both")

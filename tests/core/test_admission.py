@@ -55,7 +55,7 @@ def plugin(**hooks: Any) -> ModuleType:
         (Reader, {**READER, "options": (Option(**{**OPTION, "help": ""}),)}, "option size has no help"),
         (Reader, {**READER, "options": (Option(**OPTION, flags="-s"),)}, "write the tuple ('-s',)"),
         (Writer, {**WRITER, "accepts": "logs"}, "accepts is 'logs', not a frozenset of names"),
-        (Writer, {**WRITER, "cut": True}, "cut is True, not a function"),
+        (Writer, {**WRITER, "extract": True}, "extract is True, not a function"),
         (Exporter, {**EXPORTER, "accepts": ["logs"]}, "accepts is ['logs'], not a frozenset"),
         (Exporter, {**EXPORTER, "accepts": frozenset({1})}, "which are not all texts"),
         (StepKind, {**STEP, "name": "do"}, "name is 'do', which is not of the form"),

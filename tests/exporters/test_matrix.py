@@ -63,9 +63,9 @@ def export_bytes(capture: Capture, name: str, tmp_path: Path, **options: Any) ->
 def made(host: Host, path: Path, format: str, folder: Path) -> bytes:
     out = folder / f"{path.stem}.{format}"
     writer = host.writer(format)
-    assert writer.compose is not None
+    assert writer.merge is not None
     with host.open(path) as capture, Sink.open(out, force=True) as sink:
-        session = writer.compose(sink, parse_options({}, writer.options, whose=format))
+        session = writer.merge(sink, parse_options({}, writer.options, whose=format))
         session.write(capture)
         session.close()
     return out.read_bytes()

@@ -20,8 +20,8 @@ from hypothesis import strategies as st
 from fx_trace.read.image import open_buffer
 from fx_trace.read.reader import TraceCapture, open_trace
 from fx_trace.write.bulk import NAMES, TABLES, Bulk
-from fx_trace.write.extract import OPEN_SLICES, cut
-from fx_trace.write.merge import open_compose
+from fx_trace.write.extract import OPEN_SLICES, extract
+from fx_trace.write.merge import open_merge
 from fxframework.errors import FxError
 from fxframework.io.sink import Sink
 from fxframework.io.source import Source
@@ -62,9 +62,9 @@ def try_writing(data: bytes, chance: random.Random) -> None:
             captures: list[Capture] = [opened(), opened()]
             with contextlib.suppress(FxError):  # names that nothing has
                 captures.insert(1, opened().select(chance.choice(some)))
-            try_compose(captures, chance)
+            try_merge(captures, chance)
         else:
-            try_compose([opened(), opened().select(Selection(stop_ns=HUGE))], chance)
+            try_merge([opened(), opened().select(Selection(stop_ns=HUGE))], chance)
 
 
 def selections(capture: TraceCapture, chance: random.Random) -> list[Selection]:
@@ -95,7 +95,7 @@ def selections(capture: TraceCapture, chance: random.Random) -> list[Selection]:
 
 def part(capture: TraceCapture, selection: Selection, how: str) -> bytes:
     sink = Sink.memory()
-    cut(capture, selection, sink, {"open_slices": how})
+    extract(capture, selection, sink, {"open_slices": how})
     return sink.getvalue()
 
 
@@ -121,7 +121,7 @@ def try_tables(capture: Capture, *, logs_as_instants: bool) -> None:
     """Write the tables; what is written is sound."""
     tables = {name: capture.table(name) for name in (*TABLES, *NAMES, "args", "blobs")}
     sink = Sink.memory()
-    session = open_compose(sink, {"logs_as_instants": logs_as_instants})
+    session = open_merge(sink, {"logs_as_instants": logs_as_instants})
     try:
         session._write_tables(capture)
     except FxError:
@@ -132,10 +132,10 @@ def try_tables(capture: Capture, *, logs_as_instants: bool) -> None:
     assert sum(len(block) for block in bulk.blocks()) > 0
 
 
-def try_compose(captures: list[Capture], chance: random.Random) -> None:
+def try_merge(captures: list[Capture], chance: random.Random) -> None:
     """Write several captures into one archive."""
     sink = Sink.memory()
-    session = open_compose(sink, {"logs_as_instants": chance.random() < 0.5})
+    session = open_merge(sink, {"logs_as_instants": chance.random() < 0.5})
     for capture in captures:
         try:
             session.write(capture)

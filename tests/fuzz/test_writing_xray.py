@@ -72,13 +72,13 @@ def selections(capture: Capture, chance: random.Random) -> list[Selection]:
 def try_writing(data: bytes, format: str, chance: random.Random) -> None:
     """Cut, mend and compose. Anything but a sound log or an FxError is a bug."""
     writer = host().writer(format)
-    assert writer.cut is not None
+    assert writer.extract is not None
     assert writer.salvage is not None
-    assert writer.compose is not None
+    assert writer.merge is not None
     for selection in selections(opened(data, format), chance):
         sink = Sink.memory()
         try:
-            writer.cut(opened(data, format), selection, sink, options_of(writer))
+            writer.extract(opened(data, format), selection, sink, options_of(writer))
         except FxError:
             continue
         once = sink.getvalue()
@@ -92,7 +92,7 @@ def try_writing(data: bytes, format: str, chance: random.Random) -> None:
         return
     sound(sink.getvalue(), format)
     sink = Sink.memory()
-    session = writer.compose(sink, options_of(writer))
+    session = writer.merge(sink, options_of(writer))
     for _ in range(2):
         session.write(opened(data, format))
     session.close()

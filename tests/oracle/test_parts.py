@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 import fxframework as fxf
 from fx_trace.write.bulk import NAMES, TABLES, Bulk
-from fx_trace.write.extract import cut
-from fx_trace.write.merge import open_compose
+from fx_trace.write.extract import extract
+from fx_trace.write.merge import open_merge
 from fxframework.io.sink import Sink
 from fxframework.model.selection import Selection
 
@@ -35,7 +35,7 @@ generated = settings(
 def part(trace: bytes, selection: Selection, **options: Any) -> bytes:
     sink = Sink.memory()
     with fxf.open(trace, format="trace") as capture:
-        cut(capture, selection, sink, options)
+        extract(capture, selection, sink, options)
     return sink.getvalue()
 
 
@@ -171,7 +171,7 @@ def test_generated_captures_from_their_tables(perfetto: Perfetto, traces: list[b
 def test_several_captures_in_one_archive(perfetto: Perfetto, traces: list[bytes]) -> None:
     """What each has is there; threads of one id are one for Perfetto, whoever had it."""
     sink = Sink.memory()
-    session = open_compose(sink, {})
+    session = open_merge(sink, {})
     for trace in traces:
         with fxf.open(trace, format="trace") as capture:
             session.write(capture)

@@ -10,8 +10,8 @@ import pytest
 
 from fx_xray.read.columns import Events
 from fx_xray.read.reader import EventCapture, open_basic, open_fdr
-from fx_xray.write.extract import cut, salvage
-from fx_xray.write.merge import open_compose, open_compose_basic
+from fx_xray.write.extract import extract, salvage
+from fx_xray.write.merge import open_merge, open_merge_basic
 from fx_xray.write.packer import Header, RecorderPacker
 from fxframework.io.sink import Sink
 from fxframework.io.source import Source
@@ -49,13 +49,13 @@ def accepted(path: Path, sink: Sink, *, basic: bool = False) -> None:
 def test_traces_of_every_version_are_accepted(name: str, tmp_path: Path) -> None:
     for version in range(1, 6):
         sink = Sink.memory()
-        session = open_compose(sink, {"version": version, "buffer_size": 1024})
+        session = open_merge(sink, {"version": version, "buffer_size": 1024})
         session.write(opened(name))
         session.close()
         accepted(tmp_path / f"version{version}.xray", sink)
     for version in range(1, 4):
         sink = Sink.memory()
-        session = open_compose_basic(sink, {"version": version})
+        session = open_merge_basic(sink, {"version": version})
         session.write(opened(name))
         session.close()
         accepted(tmp_path / f"basic{version}.xray", sink, basic=True)
@@ -68,7 +68,7 @@ def test_parts_are_accepted(name: str, tmp_path: Path) -> None:
     assert summary.start_ns is not None
     assert summary.end_ns is not None
     sink = Sink.memory()
-    cut(capture, Selection(start_ns=(summary.start_ns + summary.end_ns) // 2), sink, {})
+    extract(capture, Selection(start_ns=(summary.start_ns + summary.end_ns) // 2), sink, {})
     accepted(tmp_path / "part.xray", sink, basic=name.startswith("basic"))
 
 

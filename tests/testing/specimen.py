@@ -289,31 +289,31 @@ def salvage(capture: Capture, sink: Sink, options: Mapping[str, Any]) -> Iterato
     writer.close()
 
 
-def cut(
+def extract(
     capture: Capture, selection: Selection, sink: Sink, options: Mapping[str, Any]
 ) -> Mapping[str, int]:
     """Some of the beats."""
     writer = SpecimenWriter(sink, options, capture.diagnostics)
     chosen = capture.between(selection.start_ns, selection.stop_ns)
     kept = (
-        capture if "cut takes all" in FAULTS and len(chosen.table("instants")) else chosen
+        capture if "extract takes all" in FAULTS and len(chosen.table("instants")) else chosen
     ).table("instants")
-    offsets = set(kept.array("offset").tolist()[int("cut forgets a row" in FAULTS) :])
-    if kept or "cut of nothing is nothing" not in FAULTS:
+    offsets = set(kept.array("offset").tolist()[int("extract forgets a row" in FAULTS) :])
+    if kept or "extract of nothing is nothing" not in FAULTS:
         writer.write({"record": "magic"})
     lost = 0
     for record in capture.records():
         if record.offset in offsets:
             shown = record.to_json()
-            shown["ts"] += "cut is late" in FAULTS
+            shown["ts"] += "extract is late" in FAULTS
             writer.write(shown)
         else:
             lost += record.to_json()["record"] == "beat"
     writer.close()
-    return {"beats": lost} if lost or "cut counts nothing" in FAULTS else {}
+    return {"beats": lost} if lost or "extract counts nothing" in FAULTS else {}
 
 
-class SpecimenComposer:
+class SpecimenMerger:
     """Instants to beats."""
 
     def __init__(self, sink: Sink, options: Mapping[str, Any]) -> None:
@@ -325,12 +325,12 @@ class SpecimenComposer:
     def write(self, capture: Capture) -> None:
         if not self._captures:
             self._writer.write({"record": "magic"})
-        elif "compose crashes on a second" in FAULTS:
+        elif "merge crashes on a second" in FAULTS:
             raise IndexError(self._captures)
         self._captures += 1
-        if "compose forgets the rows" in FAULTS:
+        if "merge forgets the rows" in FAULTS:
             return
-        if "compose keeps columns back" not in FAULTS:
+        if "merge keeps columns back" not in FAULTS:
             self._dropped += omitted_columns(capture, ["instants"])
         for ts in capture.table("instants").array("ts").tolist():
             self._writer.write({"record": "beat", "ts": ts, "value": 0})
@@ -426,7 +426,7 @@ def fx_writers() -> Iterable[Writer]:
     return [
         Writer(format="specimen", title="beats" + "." * ("writer's title is a sentence" in FAULTS),
                suffixes=(".other",) if "a suffix of its own" in FAULTS else (".specimen",),
-               open=SpecimenWriter, options=(option,), compose=SpecimenComposer, cut=cut,
+               open=SpecimenWriter, options=(option,), merge=SpecimenMerger, extract=extract,
                accepts=frozenset({"beats" if "accepts what is not" in FAULTS else "instants"}),
                salvage=lazy("specimen:" + "salvag" + "e" * ("misspelt" not in FAULTS)))
     ]  # fmt: skip

@@ -74,7 +74,7 @@ def thread_ids(capture: Capture, selection: Selection) -> set[int]:
     return {id for id, pid, tid in rows if f"{pid}/{tid}" in selection.threads}
 
 
-def told(selection: Selection) -> str:
+def described(selection: Selection) -> str:
     """A selection in a few words."""
     if selection.threads:
         return f"thread {selection.threads[0]}"
@@ -107,13 +107,13 @@ class Choosing(RoundTrips):
         wanted = table.array("row")[keep].tolist()
         found = part.table(name).array("row").tolist()
         assert found == wanted, (
-            f"select: {where}, {told(selection)}: of {name} it keeps rows {found[:8]}, a filter of "
-            f"the rows keeps {wanted[:8]}"
+            f"select: {where}, {described(selection)}: of {name} it keeps rows {found[:8]}, "
+            f"a filter of the rows keeps {wanted[:8]}"
         )
         batched = [row for batch in part.batches(name, 2) for row in batch.array("row").tolist()]
         assert batched == wanted, (
-            f"select: {where}, {told(selection)}: batches of {name} have rows {batched[:8]}, the "
-            f"table {wanted[:8]}"
+            f"select: {where}, {described(selection)}: batches of {name} have rows {batched[:8]}, "
+            f"the table {wanted[:8]}"
         )
 
     def test_select_keeps_the_records_of_its_time(self) -> None:
@@ -133,21 +133,22 @@ class Choosing(RoundTrips):
                     wanted = [at for at, ns in times if ns is None or start <= ns < stop]
                     found = [record.offset for record in capture.select(selection).records()]
                     assert found == wanted, (
-                        f"select: {sample.name}, {told(selection)}: it keeps the records at "
+                        f"select: {sample.name}, {described(selection)}: it keeps the records at "
                         f"{found[:8]}, a filter of their ns keeps {wanted[:8]}"
                     )
         if not tried:
             skip(f"records of {self.format} captures have no time of their own")
 
 
-class Cutting(RoundTrips):
-    """What a writer's ``cut`` makes of a part."""
+class Extracting(RoundTrips):
+    """What a writer's ``extract`` makes of a part."""
 
     def _check_cut(self, capture: Capture, selection: Selection, output: bytes, dropped: Any,
                    where: str) -> None:  # fmt: skip
         """That a file that was cut has the events of the part, and says what it left out."""
         part = capture.select(selection)
         lost = 0
+        part_of = f"extract: {where}, {described(selection)}"
         with self._open(output) as again:
             for name in capture.schemas:
                 whole = capture.table(name)
@@ -157,18 +158,16 @@ class Cutting(RoundTrips):
                 wanted, found = _events(kept), _events(again.table(name))
                 missing, extra = wanted - found, found - wanted
                 assert not extra, (
-                    f"cut: {where}, {told(selection)}: {name} has {sum(extra.values())} rows that "
+                    f"{part_of}: {name} has {sum(extra.values())} rows that "
                     f"do not belong, such as {_row(extra)}"
                 )
                 no_place = isinstance(dropped, Omitted) and dropped.dropped
                 assert not missing or no_place, (
-                    f"cut: {where}, {told(selection)}: {name} lacks {sum(missing.values())} rows "
+                    f"{part_of}: {name} lacks {sum(missing.values())} rows "
                     f"of the part, such as {_row(missing)}"
                 )
                 lost += len(whole) - len(kept)
-        assert dropped or not lost, (
-            f"cut: {where}, {told(selection)}: {lost} rows were left out, and it reports nothing"
-        )
+        assert dropped or not lost, f"{part_of}: {lost} rows were left out, and it reports nothing"
 
 
 def events_from(capture: Capture, name: str, offset: int) -> list[tuple[Any, ...]]:

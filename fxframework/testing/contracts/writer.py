@@ -45,7 +45,7 @@ from fxframework.testing.contracts.checks import (
     skip,
     tolerating,
 )
-from fxframework.testing.contracts.choosing import Cutting, selections_of
+from fxframework.testing.contracts.choosing import Extracting, selections_of
 from fxframework.testing.contracts.sinks import WatchedSink
 
 __all__ = ["WriterContract"]
@@ -90,7 +90,7 @@ class Stream:
     """The file, where there is one."""
 
 
-class WriterContract(Cutting):
+class WriterContract(Extracting):
     """What every writer keeps. Give ``plugin``, ``format`` and ``samples()``.
 
     The reader of the format is in ``reader_plugin`` where it is not in the writer's own plugin;
@@ -228,7 +228,7 @@ class WriterContract(Cutting):
 
     def test_functions_are_there_and_documented(self) -> None:
         """What the descriptor names exists, also what is imported at the first use only."""
-        for name in ("open", "compose", "cut", "salvage"):
+        for name in ("open", "merge", "extract", "salvage"):
             function = getattr(self.writer, name)
             if function is None:
                 continue
@@ -241,12 +241,12 @@ class WriterContract(Cutting):
         assert inspect.getdoc(type(writer)), f"{type(writer)} has no docstring"
 
     def test_accepts_names_standard_tables(self) -> None:
-        """What ``compose`` is offered are tables that every format names alike."""
+        """What ``merge`` is offered are tables that every format names alike."""
         writer = self.writer
-        if writer.compose is None:
-            assert not writer.accepts, "accepts is for compose, which is not given"
+        if writer.merge is None:
+            assert not writer.accepts, "accepts is for merge, which is not given"
             return
-        assert writer.accepts, "compose is given, but accepts no table"
+        assert writer.accepts, "merge is given, but accepts no table"
         unknown = sorted(writer.accepts - STANDARD_TABLES.keys())
         assert not unknown, f"accepts names {unknown}, which are not standard tables"
 
@@ -589,26 +589,26 @@ class WriterContract(Cutting):
 
         self._try(self._damaged(), or_fx_error(check))
 
-    # --- Cutting ---------------------------------------------------------------------------
+    # --- Extracting --------------------------------------------------------------------------
 
     def _cut(self, capture: Capture, selection: Selection) -> bytes:
-        cut = self._optional("cut")
+        extract = self._optional("extract")
         sink = WatchedSink()
-        dropped = cut(capture, selection, sink, self._options(capture.writer_options))
-        sink.check_left_open("cut")
-        check_dropped(dropped, "cut")
+        dropped = extract(capture, selection, sink, self._options(capture.writer_options))
+        sink.check_left_open("extract")
+        check_dropped(dropped, "extract")
         return sink.getvalue()
 
-    def test_cut_of_everything_is_everything(self) -> None:
+    def test_extract_of_everything_is_everything(self) -> None:
         """A selection that chooses all of a sound sample gives all rows of all tables.
 
         What shows in no table, such as a string that nothing uses, may be left out.
         """
-        self._optional("cut")
+        self._optional("extract")
         for sample in self._sound():
             with self._open(sample.data) as whole:
                 output = self._cut(whole, Selection())
-                self._check_readable(output, f"{sample.name} cut")
+                self._check_readable(output, f"{sample.name} extracted")
                 with self._open(output) as part:
                     for name in whole.schemas:
                         found, wanted = contents_of(part, name), contents_of(whole, name)
@@ -619,9 +619,9 @@ class WriterContract(Cutting):
                             same = found[0].get(column) == values
                             assert same, f"{sample.name}: {name}.{column} is not what it was"
 
-    def test_cut_of_nothing_is_readable(self) -> None:
+    def test_extract_of_nothing_is_readable(self) -> None:
         """A stretch of time in which nothing is, or of no length, is still a file."""
-        self._optional("cut")
+        self._optional("extract")
         for sample in self._sound():
             for start, stop in ((0, 0), (NS_MAX - 1, NS_MAX), (NS_MAX, NS_MAX)):
                 with self._open(sample.data) as whole:
@@ -630,58 +630,58 @@ class WriterContract(Cutting):
                     continue
                 self._check_readable(output, f"{sample.name} from {start} to {stop} ns")
 
-    def test_cut_keeps_what_a_filter_keeps(self) -> None:
+    def test_extract_keeps_what_a_filter_keeps(self) -> None:
         """The events of a stretch of time or of a thread, no others; and it reports the rest."""
-        cut = self._optional("cut")
+        extract = self._optional("extract")
         for sample in self._sound():
             with self._open(sample.data) as whole:
                 for selection in selections_of(whole):
                     sink = WatchedSink()
-                    dropped = cut(whole, selection, sink, self._options(whole.writer_options))
+                    dropped = extract(whole, selection, sink, self._options(whole.writer_options))
                     if sink.getvalue() or not self.may_be_empty:
                         self._check_cut(whole, selection, sink.getvalue(), dropped, sample.name)
 
-    # --- Composing -------------------------------------------------------------------------
+    # --- Merging -------------------------------------------------------------------------
 
-    def _composed(self, captures: Iterable[Capture]) -> bytes:
-        compose = self._optional("compose")
+    def _merged(self, captures: Iterable[Capture]) -> bytes:
+        merge = self._optional("merge")
         sink = WatchedSink()
-        session = compose(sink, self._options({}))
+        session = merge(sink, self._options({}))
         for capture in captures:
             session.write(capture)
-        check_dropped(session.close(), "compose")
-        sink.check_left_open("compose")
+        check_dropped(session.close(), "merge")
+        sink.check_left_open("merge")
         return sink.getvalue()
 
-    def test_composed_files_are_readable(self) -> None:
+    def test_merged_files_are_readable(self) -> None:
         """What is made of tables alone reads without loss, has rows, and is always the same."""
-        self._optional("compose")
+        self._optional("merge")
         for sample in self._sound():
             with self._open(sample.data) as capture:
                 had = self._accepted_rows(capture)
                 with tolerating(*(() if had else (WriteRefusedError,))):
-                    output = self._composed([capture])
-                    self._check_readable(output, f"{sample.name} composed")
-                    check_same(self._composed([capture]), output, f"{sample.name} composed again")
-                    with self._open(output) as composed:
-                        rows = self._accepted_rows(composed)
-                        assert rows or not had, f"{sample.name}: none of {had} rows was composed"
+                    output = self._merged([capture])
+                    self._check_readable(output, f"{sample.name} merged")
+                    check_same(self._merged([capture]), output, f"{sample.name} merged again")
+                    with self._open(output) as merged:
+                        rows = self._accepted_rows(merged)
+                        assert rows or not had, f"{sample.name}: none of {had} rows was merged"
 
     def test_several_captures_are_composed_or_refused(self) -> None:
         """A file that cannot hold a second capture says so."""
-        self._optional("compose")
+        self._optional("merge")
         for sample in self._sound():
             with (
                 tolerating(WriteRefusedError, UsageError),
                 self._open(sample.data) as first,
                 self._open(sample.data) as second,
             ):
-                output = self._composed([first, second])
-                self._check_readable(output, f"{sample.name} composed with itself")
+                output = self._merged([first, second])
+                self._check_readable(output, f"{sample.name} merged with itself")
 
     def test_columns_without_a_place_are_reported(self) -> None:
         """What other plugins add to a table, and the format cannot hold, is in the report."""
-        compose = self._optional("compose")
+        merge = self._optional("merge")
         for sample in self._sound():
             with self._open(sample.data) as capture:
                 extended = _Extended(capture)
@@ -691,7 +691,7 @@ class WriterContract(Cutting):
                     if len(capture.table(name))
                 ]
                 sink = WatchedSink()
-                session = compose(sink, self._options({}))
+                session = merge(sink, self._options({}))
                 session.write(extended)
                 dropped = session.close()
                 for name in written:

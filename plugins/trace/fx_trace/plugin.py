@@ -176,8 +176,8 @@ def fx_writers() -> Iterable[Writer]:
                 ),
             ),
             accepts=frozenset({"slices", "instants", "counters", "flows", "sched", "logs"}),
-            compose=lazy("fx_trace.write.merge:open_compose"),
-            cut=lazy("fx_trace.write.extract:cut"),
+            merge=lazy("fx_trace.write.merge:open_merge"),
+            extract=lazy("fx_trace.write.extract:extract"),
         ),
         Writer(
             format="trace-buffer",

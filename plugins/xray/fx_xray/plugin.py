@@ -308,8 +308,8 @@ def fx_writers() -> Iterable[Writer]:
             },
             options=(*RECORDING, WRITTEN_ORDER, NAMES),
             accepts=frozenset({"slices"}),
-            compose=lazy("fx_xray.write.merge:open_compose"),
-            cut=lazy("fx_xray.write.extract:cut"),
+            merge=lazy("fx_xray.write.merge:open_merge"),
+            extract=lazy("fx_xray.write.extract:extract"),
             salvage=lazy("fx_xray.write.extract:salvage"),
         ),
         Writer(
@@ -319,8 +319,8 @@ def fx_writers() -> Iterable[Writer]:
             open=lazy("fx_xray.write.writer:open_basic_writer"),
             options=(BASIC_VERSION, WRITTEN_ORDER, NAMES),
             accepts=frozenset({"slices"}),
-            compose=lazy("fx_xray.write.merge:open_compose_basic"),
-            cut=lazy("fx_xray.write.extract:cut"),
+            merge=lazy("fx_xray.write.merge:open_merge_basic"),
+            extract=lazy("fx_xray.write.extract:extract"),
             salvage=lazy("fx_xray.write.extract:salvage"),
         ),
     ]

@@ -22,7 +22,7 @@ from fxframework.model.strings import StringPool
 from fxframework.model.table import Table
 
 from .streams import fxt_streams
-from .test_cutting import names_of, rows
+from .test_extracting import names_of, rows
 
 MAGIC = layout.MAGIC_BYTES
 tried = settings(max_examples=100, deadline=None, suppress_health_check=list(HealthCheck))

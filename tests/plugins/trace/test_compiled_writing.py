@@ -44,7 +44,7 @@ def outcomes(data: bytes) -> list[Any]:
     """What parts, and the tables written, give; imported anew, for one kind of kernels."""
     from fx_trace.read.reader import TraceCapture, open_trace
     from fx_trace.write.bulk import NAMES, TABLES, Bulk
-    from fx_trace.write.extract import OPEN_SLICES, cut
+    from fx_trace.write.extract import OPEN_SLICES, extract
     from fxframework.errors import FxError
     from fxframework.io.sink import Sink
     from fxframework.io.source import Source
@@ -71,7 +71,7 @@ def outcomes(data: bytes) -> list[Any]:
         for how in OPEN_SLICES:
             sink = Sink.memory()
             try:
-                left_out = cut(opened(), selection, sink, {"open_slices": how})
+                left_out = extract(opened(), selection, sink, {"open_slices": how})
             except FxError as error:
                 out.append(error.code)
             else:

@@ -24,7 +24,7 @@ from fxframework.model.capture import Capture, Window
 from fxframework.model.diagnostics import Diagnostics
 from fxframework.model.selection import Selection
 
-__all__ = ["cut", "salvage"]
+__all__ = ["extract", "salvage"]
 
 I64 = NDArray[np.int64]
 STALE = "FXL0808"
@@ -38,7 +38,7 @@ _REPORTED = {
 }
 
 
-def cut(
+def extract(
     capture: Capture, selection: Selection, sink: Sink, options: Mapping[str, Any]
 ) -> Mapping[str, int]:
     """Write the logs that were chosen, with the records that say who logged them.

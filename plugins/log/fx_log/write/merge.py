@@ -40,7 +40,7 @@ from fxframework.model.capture import Capture
 from fxframework.model.strings import StringPool
 from fxframework.model.table import Table
 
-__all__ = ["Merger", "PacketMerger", "open_compose", "open_stream_compose"]
+__all__ = ["Merger", "PacketMerger", "open_merge", "open_stream_merge"]
 
 BUFFER: Final = 1 << 20
 CACHED: Final = 1 << 16
@@ -440,8 +440,8 @@ class Merger(_MergerBase):
         return known
 
 
-def open_compose(sink: Sink, options: Mapping[str, Any]) -> Merger:
-    """A composition of structured records.
+def open_merge(sink: Sink, options: Mapping[str, Any]) -> Merger:
+    """A session that merges captures into structured records.
 
     ``attribution`` is where components are named, by default (``keep``) in manifests;
     ``redact_keys`` and ``redact_pattern`` say what is not to be passed on.
@@ -533,8 +533,8 @@ class PacketMerger(_MergerBase):
         return Argument(name=name, type=wire.ARG_NAMES[key.kind], value=key.value)
 
 
-def open_stream_compose(sink: Sink, options: Mapping[str, Any]) -> PacketMerger:
-    """A composition of legacy packets.
+def open_stream_merge(sink: Sink, options: Mapping[str, Any]) -> PacketMerger:
+    """A session that merges captures into legacy packets.
 
     ``fold`` puts file, line and keys into the message; ``redact_keys`` and ``redact_pattern`` say
     what is not to be passed on.

@@ -1,4 +1,4 @@
-"""Cutting: a part of a trace as a trace of its own, with every record that the part needs.
+"""Extraction: a part of a trace as a trace of its own, with every record that the part needs.
 
 The events of the part are chosen by their columns; one more walk over the records then marks the
 strings, threads, objects and providers that they need, and what is marked is copied unchanged.
@@ -31,7 +31,7 @@ from fxframework.model.clock import NS_MAX, NS_MIN, Clock
 from fxframework.model.rows import category_mask, thread_mask
 from fxframework.model.selection import Selection
 
-__all__ = ["OPEN_SLICES", "cut"]
+__all__ = ["OPEN_SLICES", "extract"]
 
 U8 = NDArray[np.uint8]
 I64 = NDArray[np.int64]
@@ -57,7 +57,7 @@ _NAMES = {
 }
 
 
-def cut(
+def extract(
     capture: Capture, selection: Selection, sink: Sink, options: Mapping[str, Any]
 ) -> Mapping[str, int]:
     """Write the selected part of a trace; gives the records that were left out, by kind.
@@ -72,7 +72,7 @@ def cut(
     wanted; else none: the others would join another flow of that id. Context switches are kept
     on all CPUs, as long as no category is asked for: a part of them
     would say that threads ran which did not. What has neither time nor thread (blobs, unknown
-    records) stays where only time is cut. Damage and padding are always left out.
+    records) stays where only time is selected. Damage and padding are always left out.
 
     Raises UsageError where a name matches nothing, and for options that do not act on a part.
     """
@@ -166,7 +166,7 @@ class _Patch:
 
 
 class _Cut:
-    """One cut: marks by word of the file, then the copy."""
+    """One extraction: marks by word of the file, then the copy."""
 
     def __init__(self, capture: TraceCapture, selection: Selection, how: str) -> None:
         if selection.by_logs:

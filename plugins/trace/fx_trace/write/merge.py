@@ -1,4 +1,4 @@
-"""Composing: captures of any format, several of them, as one trace archive, and what it dropped.
+"""Merging: captures of any format, several of them, as one trace archive, and what it dropped.
 
 Each capture becomes a provider. One that is a trace already keeps its records as they are, under
 provider ids that are free; of any other the tables are written (``fx_trace.write.bulk``).
@@ -24,7 +24,7 @@ from fxframework.kit.omitted import omitted_columns
 from fxframework.model.capture import Capture, Window
 from fxframework.model.selection import Selection
 
-__all__ = ["Merger", "open_compose"]
+__all__ = ["Merger", "open_merge"]
 
 _BESIDE = ("args", "blobs", "diagnostics")
 MAX_NAME = 255
@@ -111,8 +111,8 @@ class Merger:
                 self._dropped[f"rows of {name}"] = rows
 
 
-def open_compose(sink: Sink, options: Mapping[str, Any]) -> Merger:
-    """A composition.
+def open_merge(sink: Sink, options: Mapping[str, Any]) -> Merger:
+    """A session that merges captures.
 
     ``logs_as_instants``: logs of other formats become instant events with all their fields.
     ``open_slices`` is for parts of traces. Raises UsageError for the options that are not.

@@ -29,7 +29,7 @@ from fxframework.model.capture import Capture
 from fxframework.model.diagnostics import Diagnostic
 from fxframework.model.selection import Omitted, Selection
 
-__all__ = ["cut", "salvage"]
+__all__ = ["extract", "salvage"]
 
 MENDED: Final = ("FXX00", "FXX01", "FXX02", "FXX04")
 """Findings of the file, of its records and of their order, by how their codes begin."""
@@ -38,7 +38,7 @@ KEPT: Final = frozenset({"FXX0007", "FXX0107", "FXX0405"})
 """Findings that a trace has which is written again, too."""
 
 
-def cut(
+def extract(
     capture: Capture, selection: Selection, sink: Sink, options: Mapping[str, Any]
 ) -> Mapping[str, int]:
     """Write the calls and the events that were chosen (``fxframework.registry.Writer``).
@@ -51,7 +51,7 @@ def cut(
     """
     _check_names(options)
     header = _header_of(capture)
-    if header is None:  # there is nothing to cut
+    if header is None:  # there is nothing to extract
         raise refusal("FXX0501", "a trace without a file header")
     view = capture.select(selection)
     left_out = Counter(

@@ -1,4 +1,4 @@
-"""Composing: the calls of captures of any format, several of them, as one trace, and what it lost.
+"""Merging: the calls of captures of any format, several of them, as one trace, and what it lost.
 
 A capture that has events of its own (``events()``, ``event_threads()``, ``payloads``) is written
 by them, exactly; of a part of one, those that belong to its rows. Any other is written by its
@@ -34,7 +34,7 @@ from fxframework.kit.omitted import omitted_columns
 from fxframework.model.capture import Capture
 from fxframework.model.clock import NS_PER_SECOND
 
-__all__ = ["IdAllocator", "Merger", "Packing", "open_compose", "open_compose_basic"]
+__all__ = ["IdAllocator", "Merger", "Packing", "open_merge", "open_merge_basic"]
 
 I64 = NDArray[Any]
 WRITTEN_ORDER: Final = "write_byte_order"
@@ -336,8 +336,8 @@ def _listing(names: Mapping[int, bytes]) -> bytes:
     return out.getvalue().encode(errors="surrogateescape")
 
 
-def open_compose(sink: Sink, options: Mapping[str, Any]) -> Merger:
-    """A composition of a trace of the flight data recorder.
+def open_merge(sink: Sink, options: Mapping[str, Any]) -> Merger:
+    """A session that merges captures into a trace of the flight data recorder.
 
     Of the options, ``version``, ``buffer_size`` and ``write_byte_order`` say how it is written,
     ``names`` is a file for the names of functions. Raises UsageError or WriteRefusedError for what
@@ -346,8 +346,8 @@ def open_compose(sink: Sink, options: Mapping[str, Any]) -> Merger:
     return _open(sink, "xray", options)
 
 
-def open_compose_basic(sink: Sink, options: Mapping[str, Any]) -> Merger:
-    """A composition of a trace of basic mode; its options are as those of ``open_compose``."""
+def open_merge_basic(sink: Sink, options: Mapping[str, Any]) -> Merger:
+    """The same for a trace of basic mode; its options are as those of ``open_merge``."""
     return _open(sink, "xray-basic", options)
 
 

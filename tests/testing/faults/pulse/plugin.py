@@ -63,7 +63,11 @@ def fx_readers() -> Iterable[Reader]:
 def fx_writers() -> Iterable[Writer]:
     """Pulse."""
     return [
-        Writer(format="pulse", open=lazy("pulse.writer:PulseWriter"), cut=lazy("pulse.writer:cut"))
+        Writer(
+            format="pulse",
+            open=lazy("pulse.writer:PulseWriter"),
+            extract=lazy("pulse.writer:extract"),
+        )
     ]
 
 

@@ -70,7 +70,7 @@ def _only(shown: Mapping[str, Any], fields: set[str]) -> None:
         raise ValueError(f"there is no field {min(more)}")
 
 
-def cut(
+def extract(
     capture: Capture, selection: Selection, sink: Sink, options: Mapping[str, Any]
 ) -> Mapping[str, int]:
     """Write the events of a part, with all strings and threads."""

@@ -10,7 +10,7 @@ import pytest
 import fxframework as fxf
 from fx_log import layout as wire
 from fx_log.read import records as fx
-from fx_log.write.extract import cut, salvage
+from fx_log.write.extract import extract, salvage
 from fxframework.io.sink import Sink
 from fxframework.kit.salvage import Loss
 from fxframework.model.selection import Selection
@@ -27,7 +27,7 @@ PLAIN = {"attribution": "keep", "redact_keys": "", "redact_pattern": ""}
 def part(data: bytes, selection: Selection, format: str = "log", **options: Any) -> Any:
     sink = Sink.memory()
     with fxf.open(data, format=format, **options) as capture:
-        left_out = cut(capture, selection, sink, PLAIN)
+        left_out = extract(capture, selection, sink, PLAIN)
     return sink.getvalue(), left_out
 
 
@@ -135,7 +135,7 @@ def test_a_part_says_what_its_writer_reports() -> None:
     data = manifest(3, "core/a", "u") + full + keyed + text_log("late", time=9)
     sink = Sink.memory()
     with fxf.open(data, format="log") as capture:
-        left_out = cut(capture, Selection(stop_ns=5), sink, options)
+        left_out = extract(capture, Selection(stop_ns=5), sink, options)
     assert messages(sink.getvalue())[1:] == ["m"]
     assert left_out == {
         "logs": 1,

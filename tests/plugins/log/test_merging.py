@@ -1,4 +1,4 @@
-"""Captures composed into a file of logs: every row says there what it said, or it is counted."""
+"""Captures merged into a file of logs: every row says there what it said, or it is counted."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from fx_log import layout as wire
 from fx_log.read.reader import open_log, open_ring, open_stream
 from fx_log.read.records import LegacyPacket
 from fx_log.write.convert import structured
-from fx_log.write.merge import open_compose, open_stream_compose
+from fx_log.write.merge import open_merge, open_stream_merge
 from fxframework.errors import UsageError
 from fxframework.io.sink import Sink
 from fxframework.io.source import Source
@@ -59,7 +59,7 @@ def opened(data: bytes, form: str = "log") -> Capture:
     return by_form[form](Source.open(data), REQUEST)
 
 
-def composed(*captures: Capture, to: Any = open_compose, **options: Any) -> tuple[bytes, Any]:
+def merged(*captures: Capture, to: Any = open_merge, **options: Any) -> tuple[bytes, Any]:
     sink = Sink.memory()
     session = to(sink, options)
     for capture in captures:
@@ -96,7 +96,7 @@ def said(data: bytes, form: str = "log") -> list[dict[str, Any]]:
     ids=["full", "manifests", "many", "empty"],
 )
 def test_rows_come_out_as_they_went_in(data: bytes, attribution: str) -> None:
-    after, dropped = composed(opened(data), attribution=attribution)
+    after, dropped = merged(opened(data), attribution=attribution)
     before = said(data)
     if attribution == "in_record":  # the component's next log says what was rolled out
         lost = [row for row in before if row["rolled_out"] and row["message"] is None]
@@ -108,7 +108,7 @@ def test_rows_come_out_as_they_went_in(data: bytes, attribution: str) -> None:
 
 
 def test_what_was_rolled_out_before_a_log_becomes_a_control_record() -> None:
-    after, dropped = composed(opened(IN_RECORD))
+    after, dropped = merged(opened(IN_RECORD))
     rows = [(r["message"], r["component"], r["url"], r["rolled_out"]) for r in said(after)]
     assert rows == [
         ("nobody", None, None, 0),
@@ -123,26 +123,26 @@ def test_what_was_rolled_out_before_a_log_becomes_a_control_record() -> None:
 
 
 def test_without_attribution_nobody_is_named_and_that_is_counted() -> None:
-    after, dropped = composed(opened(IN_RECORD), attribution="none")
+    after, dropped = merged(opened(IN_RECORD), attribution="none")
     assert {row["component"] for row in said(after)} == {None, "UNKNOWN"}
     assert b"core/" not in after
     assert sum(row["rolled_out"] for row in said(after)) == 9
     assert dropped == {"components": 3}
     with pytest.raises(UsageError):
-        open_compose(Sink.memory(), {"attribution": "nowhere"})
+        open_merge(Sink.memory(), {"attribution": "nowhere"})
 
 
 def test_tags_of_several_captures_are_kept_apart() -> None:
     one = manifest(1, "core/a", "u") + text_log("a", tag_bits=1)
     two = manifest(1, "core/b", "u") + text_log("b", tag_bits=1) + text_log("?", tag_bits=9)
-    after, _ = composed(opened(one), opened(two), opened(one))
+    after, _ = merged(opened(one), opened(two), opened(one))
     rows = [(row["message"], row["component"]) for row in said(after)]
     assert rows == [("a", "core/a"), ("b", "core/b"), ("?", "UNKNOWN"), ("a", "core/a")]
     assert sum(record.control for record in decode(after)[0]) == 2
 
 
 def test_packets_and_rings_become_records() -> None:
-    after, dropped = composed(
+    after, dropped = merged(
         opened(stream([packet("hello", "x,y", "z", dropped_logs=3)]), "log-legacy-stream"),
         opened(ring([entry(text_log("ringed"), tag=0)]), "log-ring"),
     )
@@ -155,7 +155,7 @@ def test_packets_and_rings_become_records() -> None:
 @pytest.mark.parametrize("name", ["$__moniker", "$__url"])
 def test_a_key_that_would_say_who_logged_does_not_stand_at_the_end(name: str) -> None:
     data = log((name, "string", "not me"), ("message", "string", "m"))
-    after, dropped = composed(opened(data))
+    after, dropped = merged(opened(data))
     assert said(after) == said(data)
     assert dropped == {}
 
@@ -193,7 +193,7 @@ def test_logs_of_other_formats() -> None:
         Arg(name="small", value=1, type=1),
         Arg(name="blob", value=b"bytes", type=10),
     ]
-    after, dropped = composed(foreign(args, tags=["a,b"]))
+    after, dropped = merged(foreign(args, tags=["a,b"]))
     (row,) = said(after)
     assert (row["ts"], row["severity"], row["pid"], row["tid"]) == (5, 0x30, 1, None)
     assert row["tags"] == ["a", "b"]
@@ -219,7 +219,7 @@ def test_logs_of_other_formats() -> None:
     ],
 )
 def test_what_is_too_large_is_written_in_part_and_counted(logs: Log) -> None:
-    after, dropped = composed(hand_made(Log(message="before"), logs, Log(message="after")))
+    after, dropped = merged(hand_made(Log(message="before"), logs, Log(message="after")))
     rows = said(after)
     assert len(rows) == 3
     assert (rows[0]["message"], rows[-1]["message"]) == ("before", "after")
@@ -227,23 +227,23 @@ def test_what_is_too_large_is_written_in_part_and_counted(logs: Log) -> None:
 
 
 def test_a_log_of_which_nothing_fits_is_counted() -> None:
-    after, dropped = composed(hand_made(Log(message="m", file="x" * 40_000), Log(message="n")))
+    after, dropped = merged(hand_made(Log(message="m", file="x" * 40_000), Log(message="n")))
     assert [row["message"] for row in said(after)] == ["n"]
     assert dropped == {"logs": 1}
 
 
 def test_the_offset_from_utc_has_no_place() -> None:
-    _, dropped = composed(hand_made(Log(message="m"), utc_offset_ns=5))
+    _, dropped = merged(hand_made(Log(message="m"), utc_offset_ns=5))
     assert dropped == {"the offset from UTC": 1}
 
 
-def test_redaction_while_composing() -> None:
+def test_redaction_while_merging() -> None:
     options = {"redact_pattern": "broke|core/.", "redact_keys": "n"}
-    after, dropped = composed(opened(FULL + BY_MANIFEST), **options)
+    after, dropped = merged(opened(FULL + BY_MANIFEST), **options)
     assert b"broke" not in after
     assert b"core/" not in after
     assert dropped["redacted: values"] == 2
-    after, _ = composed(opened(FULL), to=open_stream_compose, **options)
+    after, _ = merged(opened(FULL), to=open_stream_merge, **options)
     assert b"broke" not in after
 
 
@@ -263,7 +263,7 @@ def test_what_is_redacted_by_key_does_not_come_into_a_packets_message(fold: bool
     )
     keys = "token, pid ,tid,tag,file,number,num_dropped,absent"
     options = {"redact_keys": keys, "redact_pattern": "654321"}
-    after, dropped = composed(opened(data), to=open_stream_compose, fold=fold, **options)
+    after, dropped = merged(opened(data), to=open_stream_merge, fold=fold, **options)
     _, made = decode(after, "log-legacy-stream")[0]
     assert isinstance(made, LegacyPacket)
     assert (made.pid, made.tid, made.dropped_logs, made.tags) == (0, 0, 0, ("<redacted>",))
@@ -284,7 +284,7 @@ def test_the_entries_of_a_ring_keep_their_tags_where_they_fit() -> None:
             entry(text_log("c"), tag=2),
         ]
     )
-    after, dropped = composed(opened(data, "log-ring"))
+    after, dropped = merged(opened(data, "log-ring"))
     tags = [(r.tag_bits, said_of(r)) for r in decode(after)[0] if not r.control]
     assert tags == [(1, "a"), (0, "b"), (2, "a1"), (0, "c")]  # 2 would say that core/a logged it
     assert dropped == {
@@ -295,12 +295,12 @@ def test_the_entries_of_a_ring_keep_their_tags_where_they_fit() -> None:
     plain = ring([entry(text_log("a"), tag=5), entry(text_log("b") + b"x" * 8, tag=1 << 40)])
     lost: Counter[str] = Counter()
     by_records = list(structured(decode(plain, "log-ring")[0], lost))
-    after, dropped = composed(opened(plain, "log-ring"))
+    after, dropped = merged(opened(plain, "log-ring"))
     assert decode(after)[0] == by_records
     assert dropped == {name: n for name, n in lost.items() if name != "padding"}
-    _, dropped = composed(opened(plain, "log-ring"), to=open_stream_compose)
+    _, dropped = merged(opened(plain, "log-ring"), to=open_stream_merge)
     assert dropped["ids of components that nothing names"] == 2
-    after, dropped = composed(opened(plain, "log-ring"), attribution="none")
+    after, dropped = merged(opened(plain, "log-ring"), attribution="none")
     assert [r.tag_bits for r in decode(after)[0]] == [0, 0]
     assert dropped["components"] == 2
 
@@ -312,14 +312,14 @@ def test_verbosities_of_packets_become_severities_as_they_do_record_by_record(
     data = stream([packet("m", severity=severity)])
     request = OpenRequest(options={**REQUEST.options, "severity_era": "2022"})
     (by_record,) = structured(decode(data, "log-legacy-stream")[0], Counter(), era="2022")
-    after, _ = composed(open_stream(Source.open(data), request))
+    after, _ = merged(open_stream(Source.open(data), request))
     assert decode(after)[0] == [by_record]
-    after, _ = composed(open_stream(Source.open(data), request), to=open_stream_compose)
+    after, _ = merged(open_stream(Source.open(data), request), to=open_stream_merge)
     assert decode(after, "log-legacy-stream")[0][1].severity == by_record.severity
 
 
 def test_legacy_packets_are_composed_with_what_they_have_no_place_for_counted() -> None:
-    after, dropped = composed(opened(FULL + IN_RECORD), to=open_stream_compose)
+    after, dropped = merged(opened(FULL + IN_RECORD), to=open_stream_merge)
     _, first, *others = decode(after, "log-legacy-stream")[0]
     assert isinstance(first, LegacyPacket)
     assert first.message.startswith("[a.c(7)] it broke n=-1 u=18446744073709551615 d=-0.5 t=true")
@@ -327,13 +327,13 @@ def test_legacy_packets_are_composed_with_what_they_have_no_place_for_counted() 
     assert [p.message for p in others] == ["nobody", "a1", "b1", "a2"]
     assert dropped["components"] == 3
     assert dropped["keys (put into messages)"] == 9
-    after, dropped = composed(opened(FULL), to=open_stream_compose, fold=False)
+    after, dropped = merged(opened(FULL), to=open_stream_merge, fold=False)
     assert [p.message for p in decode(after, "log-legacy-stream")[0][1:]] == ["it broke"]
 
 
 def test_an_empty_capture_composes() -> None:
-    assert composed(opened(b"")) == (b"", {})
-    assert composed(opened(b""), to=open_stream_compose) == (stream([]), {})
+    assert merged(opened(b"")) == (b"", {})
+    assert merged(opened(b""), to=open_stream_merge) == (stream([]), {})
 
 
 # --- On the command line -------------------------------------------------------------------------

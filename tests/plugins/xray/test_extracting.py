@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fx_xray.read.reader import EventCapture
-from fx_xray.write.extract import cut, salvage
+from fx_xray.write.extract import extract, salvage
 from fxframework.errors import Severity
 from fxframework.io.sink import Sink
 from fxframework.kit.salvage import Loss
@@ -30,7 +30,7 @@ KEPT = {
 
 def _cut(capture: EventCapture, selection: Selection, **options: Any) -> tuple[bytes, Any]:
     sink = Sink.memory()
-    left_out = cut(capture, selection, sink, {**capture.writer_options, **options})
+    left_out = extract(capture, selection, sink, {**capture.writer_options, **options})
     return sink.getvalue(), left_out
 
 

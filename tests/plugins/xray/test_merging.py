@@ -1,4 +1,4 @@
-"""Captures composed into a trace: every call is there as it was, or it is counted."""
+"""Captures merged into a trace: every call is there as it was, or it is counted."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 
 from fx_xray.read.reader import EventCapture
 from fx_xray.rules import RULES
-from fx_xray.write.merge import converted, open_compose, open_compose_basic
+from fx_xray.write.merge import converted, open_merge, open_merge_basic
 from fxframework.errors import UsageError, WriteRefusedError
 from fxframework.io.sink import Sink
 from fxframework.io.source import Source
@@ -66,11 +66,11 @@ def _threads(*koids: tuple[int, int]) -> dict[str, Any]:
     return {"id": range(len(koids)), "pid": [p for p, _ in koids], "tid": [t for _, t in koids]}
 
 
-def _composed(*captures: Capture, basic: bool = False, **options: Any) -> tuple[
+def _merged(*captures: Capture, basic: bool = False, **options: Any) -> tuple[
     EventCapture, dict[str, int]
 ]:  # fmt: skip
     sink = Sink.memory()
-    session = (open_compose_basic if basic else open_compose)(sink, options)
+    session = (open_merge_basic if basic else open_merge)(sink, options)
     for capture in captures:
         session.write(capture)
     dropped = dict(session.close())
@@ -96,7 +96,7 @@ NESTED = _slices(
 @pytest.mark.parametrize("basic", [False, True])
 def test_slices_nest_as_they_did(basic: bool) -> None:
     given = HandMade(threads=_threads((5, 6)), slices=NESTED)
-    capture, dropped = _composed(given, basic=basic)
+    capture, dropped = _merged(given, basic=basic)
     assert _calls(capture) == [
         (10, 100, 1, 0, 0, -1),
         (10, 0, 2, 0, 1, 0),
@@ -111,7 +111,7 @@ def test_slices_nest_as_they_did(basic: bool) -> None:
 
 def test_a_slice_that_never_ended_has_no_exit() -> None:
     given = HandMade(threads=_threads((5, 6)), slices=_slices((1, -1, "a", 0, -1)))
-    capture, _ = _composed(given)
+    capture, _ = _merged(given)
     assert [chunk.kind.tolist() for chunk in capture.events()] == [[0]]
     assert _calls(capture) == [(1, -1, 1, 0, 0, -1)]
 
@@ -130,7 +130,7 @@ def test_what_has_no_place_is_counted() -> None:
         threads=_threads((5, 1 << 40)), slices=slices, counters=counters, instants=instants,
         args=args,
     )  # fmt: skip
-    capture, dropped = _composed(given)
+    capture, dropped = _merged(given)
     assert dropped == {
         "names of functions (-o names=FILE keeps them in a file)": 2,
         "asynchronous slices": 1,
@@ -152,7 +152,7 @@ def test_ends_beyond_what_is_around_are_cut() -> None:
     given = HandMade(
         threads=_threads((5, 6)), slices=_slices((0, 10, "a", 0, -1), (5, 20, "b", 1, 0))
     )
-    capture, dropped = _composed(given)
+    capture, dropped = _merged(given)
     assert [(ts, dur) for ts, dur, *_ in _calls(capture)] == [(0, 10), (5, 5)]
     assert dropped["ends of slices beyond what is around them"] == 1
 
@@ -160,7 +160,7 @@ def test_ends_beyond_what_is_around_are_cut() -> None:
 @pytest.mark.parametrize("version", range(1, 6))
 def test_a_trace_keeps_its_events(version: int) -> None:
     whole = opened(trace(version))
-    capture, dropped = _composed(whole, version=version)
+    capture, dropped = _merged(whole, version=version)
     for name in ("slices", "instants"):
         for column in ("ticks", "xray_cpu", "thread"):
             assert (
@@ -176,7 +176,7 @@ def test_a_trace_keeps_its_events(version: int) -> None:
 def test_a_part_of_a_trace_keeps_its_events() -> None:
     whole = opened(trace())
     part = whole.select(Selection(threads=(f"{whole.event_threads()[1][0]}",)))
-    capture, _ = _composed(part)
+    capture, _ = _merged(part)
     wanted = part.table("slices").array("ticks").tolist()
     assert wanted
     assert capture.table("slices").array("ticks").tolist() == wanted
@@ -184,8 +184,8 @@ def test_a_part_of_a_trace_keeps_its_events() -> None:
 
 def test_basic_mode_becomes_the_recorders_and_back() -> None:
     first = opened(basic(3), "xray-basic")
-    recorder, _ = _composed(first)
-    again, _ = _composed(recorder, basic=True)
+    recorder, _ = _merged(first)
+    again, _ = _merged(recorder, basic=True)
     assert _calls(again) == _calls(recorder) == _calls(first)
     assert again.frequency == first.frequency
 
@@ -193,7 +193,7 @@ def test_basic_mode_becomes_the_recorders_and_back() -> None:
 def test_byte_orders_are_written() -> None:
     whole = opened(trace())
     for order in ("big", "big-lsb"):
-        capture, _ = _composed(whole, write_byte_order=order)
+        capture, _ = _merged(whole, write_byte_order=order)
         assert capture.byte_order == order
         assert _calls(capture) == _calls(whole)
 
@@ -201,7 +201,7 @@ def test_byte_orders_are_written() -> None:
 def test_counters_of_other_frequencies_are_converted() -> None:
     slow = opened(header(cycle_frequency=1000) + buffer(call(), call(kind="exit"), tsc=2000))
     fast = opened(header(cycle_frequency=3000) + buffer(call(), call(kind="exit"), tsc=6001))
-    capture, dropped = _composed(slow, fast)
+    capture, dropped = _merged(slow, fast)
     assert capture.frequency == 1000
     assert sorted(capture.table("slices").array("ticks").tolist()) == [2034, 2100]
     assert any("other frequencies" in what for what in dropped)
@@ -221,11 +221,11 @@ def test_conversion_is_exact() -> None:
 def test_names_go_beside_it(tmp_path: Path) -> None:
     names = tmp_path / "names.csv"
     given = HandMade(threads=_threads((5, 6)), slices=_slices((0, 9, "a,b", 0, -1)))
-    _, dropped = _composed(given, names=str(names))
+    _, dropped = _merged(given, names=str(names))
     assert names.read_text() == 'function_id,name\n1,"a,b"\n'
     assert not dropped
     with pytest.raises(WriteRefusedError):
-        open_compose(Sink.memory(), {"names": str(names)})
+        open_merge(Sink.memory(), {"names": str(names)})
 
 
 def test_options_that_make_no_sense_are_refused() -> None:
@@ -235,12 +235,12 @@ def test_options_that_make_no_sense_are_refused() -> None:
         {"write_byte_order": "x"},
     ):
         with pytest.raises(UsageError):
-            open_compose(Sink.memory(), options)
+            open_merge(Sink.memory(), options)
     with pytest.raises(WriteRefusedError) as refused:
-        open_compose(Sink.memory(), {"buffer_size": 100})
+        open_merge(Sink.memory(), {"buffer_size": 100})
     assert refused.value.code == "FXX0508"
 
 
 def test_nothing_is_a_header() -> None:
-    capture, dropped = _composed(version=4)
+    capture, dropped = _merged(version=4)
     assert (capture.version, capture.source.size, dropped) == (4, 32, {})

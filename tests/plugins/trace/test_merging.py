@@ -10,7 +10,7 @@ import pytest
 import fxframework as fxf
 from fx_trace.write.archive import Archive
 from fx_trace.write.buffer import TraceBuffer
-from fx_trace.write.merge import open_compose
+from fx_trace.write.merge import open_merge
 from fx_trace.write.writer import TraceWriter
 from fxframework.errors import UsageError, WriteRefusedError
 from fxframework.io.memory import BytesMemory
@@ -18,7 +18,7 @@ from fxframework.io.sink import Sink
 from fxframework.model.selection import Selection
 from fxframework.testing.cli import run_cli
 
-from .test_cutting import rows
+from .test_extracting import rows
 
 
 def trace(name: str, provider: int = 1, *, big_endian: bool = False) -> bytes:
@@ -40,9 +40,9 @@ def image(count: int) -> bytes:
     return memory.read(0, memory.size)
 
 
-def composed(*inputs: bytes, selection: Selection | None = None, **options: Any) -> bytes:
+def merged(*inputs: bytes, selection: Selection | None = None, **options: Any) -> bytes:
     sink = Sink.memory()
-    session = open_compose(sink, options)
+    session = open_merge(sink, options)
     for data in inputs:
         with fxf.open(data) as capture:
             session.write(capture if selection is None else capture.select(selection))
@@ -61,13 +61,13 @@ def providers(data: bytes) -> list[tuple[int, str]]:
 
 def test_rows_of_both_stand_behind_each_other() -> None:
     one, two = trace("one"), trace("two", 2)
-    with fxf.open(one) as first, fxf.open(two) as second, fxf.open(composed(one, two)) as both:
+    with fxf.open(one) as first, fxf.open(two) as second, fxf.open(merged(one, two)) as both:
         expected = {name: rows(first)[name] + rows(second)[name] for name in rows(first)}
         assert rows(both) == expected
 
 
 def test_ids_that_are_taken_are_given_anew() -> None:
-    assert providers(composed(trace("a"), trace("b"), trace("c", 5), trace("d"))) == [
+    assert providers(merged(trace("a"), trace("b"), trace("c", 5), trace("d"))) == [
         (1, "a"), (2, "b"), (5, "c"), (3, "d"),
     ]  # fmt: skip
 
@@ -75,11 +75,11 @@ def test_ids_that_are_taken_are_given_anew() -> None:
 def test_records_of_no_provider_get_one() -> None:
     bare = trace("a")[:8] + trace("a")[24:]
     # Provider 0 is listed first.
-    assert providers(composed(trace("x"), bare, bare)) == [(0, "<bytes>"), (1, "x"), (2, "<bytes>")]
+    assert providers(merged(trace("x"), bare, bare)) == [(0, "<bytes>"), (1, "x"), (2, "<bytes>")]
 
 
 def test_an_image_says_that_it_was_full() -> None:
-    data = composed(image(5), trace("a"), image(500))
+    data = merged(image(5), trace("a"), image(500))
     assert [number for number, _ in providers(data)] == [1, 2, 3]
     with fxf.open(data) as capture:
         full = [p["buffer_full"] for p in capture.summary().facts["providers"]]
@@ -90,9 +90,7 @@ def test_an_image_says_that_it_was_full() -> None:
 
 
 def test_a_part_of_each() -> None:
-    data = composed(
-        trace("a"), trace("b"), selection=Selection(start_ns=25_000), open_slices="close"
-    )
+    data = merged(trace("a"), trace("b"), selection=Selection(start_ns=25_000), open_slices="close")
     with fxf.open(data) as capture:
         slices = capture.table("slices")
         assert slices.texts("name") == ["a", "b"]
@@ -101,17 +99,17 @@ def test_a_part_of_each() -> None:
 
 
 def test_both_byte_orders_do_not_mix() -> None:
-    both = composed(trace("a", big_endian=True), trace("b", big_endian=True))
+    both = merged(trace("a", big_endian=True), trace("b", big_endian=True))
     assert providers(both) == [(1, "a"), (2, "b")]
     with pytest.raises(WriteRefusedError) as refused:
-        composed(trace("a"), trace("b", big_endian=True))
+        merged(trace("a"), trace("b", big_endian=True))
     assert refused.value.code == "FXT0413"
 
 
 @pytest.mark.parametrize("option", ["perfetto_safe", "big_endian"])
 def test_options_that_do_not_act(option: str) -> None:
     with pytest.raises(UsageError, match=option):
-        composed(trace("a"), **{option: True})
+        merged(trace("a"), **{option: True})
 
 
 def test_on_the_command_line(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from fx_trace.read import reader
 from fx_trace.read.records import ProfilerBacktrace
 from fx_trace.write.archive import Archive
 from fx_trace.write.arguments import Koid, Pointer
-from fx_trace.write.extract import cut
+from fx_trace.write.extract import extract
 from fxframework.errors import Severity, UsageError
 from fxframework.io.sink import Sink
 from fxframework.model.capture import Capture
@@ -32,7 +32,7 @@ tried = settings(max_examples=60, deadline=None, suppress_health_check=list(Heal
 def part(data: bytes, selection: Selection, **options: Any) -> bytes:
     sink = Sink.memory()
     with fxf.open(data, format="trace") as capture:
-        cut(capture, selection, sink, options)
+        extract(capture, selection, sink, options)
     return sink.getvalue()
 
 
@@ -327,7 +327,7 @@ def test_everything_is_what_was_there() -> None:
 def test_what_was_left_out_is_counted() -> None:
     sink = Sink.memory()
     with fxf.open(story()) as capture:
-        left_out = cut(capture, STRETCH, sink, {})
+        left_out = extract(capture, STRETCH, sink, {})
     assert left_out["events"] == kinds(story())["event"] - kinds(sink.getvalue())["event"]
     assert "blobs" not in left_out
 
@@ -405,7 +405,7 @@ def test_options_that_do_not_act_on_a_part(options: dict[str, Any]) -> None:
 
 def test_a_part_of_a_part_is_one_selection() -> None:
     with fxf.open(story()) as capture, pytest.raises(UsageError, match="whole trace"):
-        cut(capture.select(STRETCH), STRETCH, Sink.memory(), {})
+        extract(capture.select(STRETCH), STRETCH, Sink.memory(), {})
 
 
 def test_a_category_that_nothing_has() -> None:
