@@ -2,33 +2,64 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import hypothesis
 import orjson
 import pytest
+from hypothesis import strategies as st
 
+from fx_trace import layout
 from fx_trace.read import jsonlines
+from fx_trace.read.decoder import RecordEncoder
+from fx_trace.read.framing import frames
+from fx_trace.read.image import BufferCapture, open_buffer
 from fx_trace.read.reader import TraceCapture, open_trace
+from fx_trace.write.buffer import TraceBuffer
+from fxframework.io.memory import BytesMemory
 from fxframework.io.source import Source
 from fxframework.model.capture import OpenRequest
 
 from .streams import damaged, fxt_streams
 
-SAMPLE = Path(__file__).parents[2] / "conformance" / "trace" / "files" / "magic_trace_sample.fxt"
+CONFORMANCE = Path(__file__).parents[2] / "conformance" / "trace"
+SAMPLE = CONFORMANCE / "files" / "magic_trace_sample.fxt"
+VECTORS = sorted((CONFORMANCE / "vmo").glob("*.vmo"))
+IMAGE = 12288
+Opener = Callable[[bytes], TraceCapture]
 
 
 def opened(data: bytes) -> TraceCapture:
     return open_trace(Source.open(data), OpenRequest())
 
 
-def one_by_one(data: bytes) -> tuple[list[bytes], dict[str, int]]:
+def opened_image(data: bytes) -> BufferCapture:
+    return open_buffer(Source.open(data), OpenRequest())
+
+
+def image(stream: bytes, mode: layout.BufferingMode) -> bytes:
+    """A trace buffer with the records of a stream; what others refer to is durable."""
+    memory = BytesMemory(bytes(IMAGE))
+    buffer = TraceBuffer(memory, mode)
+    buffer.on_full = buffer.saved
+    durable = mode != layout.BufferingMode.ONESHOT
+    for start, end, header, code in frames(stream):
+        if code is None and header & 15 != layout.RecordType.METADATA:
+            shared = header & 15 in (layout.RecordType.STRING, layout.RecordType.THREAD)
+            buffer.put(stream[start:end], durable=durable and shared)
+    buffer.stop()
+    return memory.read(0, IMAGE)
+
+
+def one_by_one(data: bytes, opened: Opener = opened) -> tuple[list[bytes], dict[str, int]]:
     capture = opened(data)
     lines = [orjson.dumps(record.to_json()) for record in capture.records()]
     return lines, dict(capture.diagnostics.counts)
 
 
-def in_bulk(data: bytes) -> tuple[list[bytes], dict[str, int]]:
+def in_bulk(data: bytes, opened: Opener = opened) -> tuple[list[bytes], dict[str, int]]:
     capture = opened(data)
     lines = b"".join(capture.records_json()).splitlines()
     return lines, dict(capture.diagnostics.counts)
@@ -49,3 +80,44 @@ def test_lines_of_a_real_capture(lines: int, monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr(jsonlines, "LINES", lines)
     data = SAMPLE.read_bytes()[:200_000]
     assert in_bulk(data) == one_by_one(data)
+
+
+def test_lines_of_a_big_endian_trace_are_not_taken_for_others() -> None:
+    # With these indexes, headers read the other way round have the same parts.
+    encoder = RecordEncoder(big_endian=True)
+    refs = {"thread": 1, "category": 0x0201, "name": 0x2400}
+    shown = {"thread": [10, 11], "category": "first", "name": "second"}
+    lines: list[dict[str, Any]] = [
+        {"record": "thread", "index": 1, "pid": 10, "tid": 11},
+        {"record": "string", "index": 0x0201, "value": "first"},
+        {"record": "string", "index": 0x2400, "value": "second"},
+    ]
+    event = {"record": "event", "event": "duration_begin", **shown, "args": [], "refs": refs}
+    lines += [{**event, "timestamp": 1000 + at} for at in range(3)]
+    data = layout.MAGIC_BYTES_BIG_ENDIAN + b"".join(encoder.encode(line) for line in lines)
+    assert in_bulk(data) == one_by_one(data)
+
+
+@hypothesis.settings(
+    max_examples=40, deadline=None, suppress_health_check=list(hypothesis.HealthCheck)
+)
+@hypothesis.given(
+    fxt_streams(), st.sampled_from(layout.BufferingMode), st.lists(st.integers(0, 8 * IMAGE - 1))
+)
+def test_lines_of_a_trace_buffer_are_the_records(
+    stream: bytes, mode: layout.BufferingMode, flips: list[int]
+) -> None:
+    data = bytearray(image(4 * stream, mode))
+    for bit in flips[:4]:
+        data[bit >> 3] ^= 1 << (bit & 7)
+    for cut in (IMAGE, IMAGE // 2 + 3):
+        assert in_bulk(bytes(data[:cut]), opened_image) == one_by_one(
+            bytes(data[:cut]), opened_image
+        )
+
+
+def test_lines_of_the_images_of_the_vectors_are_the_records() -> None:
+    for path in VECTORS:
+        data = path.read_bytes()
+        assert in_bulk(data, opened_image) == one_by_one(data, opened_image), path.name
+    assert VECTORS

@@ -26,7 +26,7 @@ from fx_trace.read.record_bounds import RecordBounds
 from fxframework.errors import WriteRefusedError
 from fxframework.io.words import WORD
 
-__all__ = ["BufferHeader", "Fault", "Image", "Region", "reading_plan"]
+__all__ = ["BufferHeader", "Fault", "Image", "Region", "Stretch", "reading_plan"]
 
 I64 = NDArray[np.int64]
 U8 = NDArray[np.uint8]
@@ -365,7 +365,7 @@ def reading_plan(header: BufferHeader, data: U8) -> Iterator[Region]:
 
 
 @attrs.frozen
-class _Stretch:
+class Stretch:
     """Bytes ``start`` to ``end`` of an image: the header, records, zero words, or else damage."""
 
     start: int
@@ -378,15 +378,15 @@ class _Stretch:
 HEADER, RECORDS, PADDING, DAMAGED = "header", "records", "padding", "damaged"
 
 
-def _unused(data: U8, start: int, end: int, code: str) -> Iterator[_Stretch]:
+def _unused(data: U8, start: int, end: int, code: str) -> Iterator[Stretch]:
     """What stands for the bytes behind the records of a buffer."""
     end = max(start, end)
     whole = start + (end - start) // WORD * WORD
     if whole > start:
         stale = bool(data[start:whole].any())
-        yield _Stretch(start, whole, DAMAGED if stale else PADDING, code if stale else "")
+        yield Stretch(start, whole, DAMAGED if stale else PADDING, code if stale else "")
     if end > whole:
-        yield _Stretch(whole, end, DAMAGED, "FXT0005")
+        yield Stretch(whole, end, DAMAGED, "FXT0005")
 
 
 class Image:
@@ -415,16 +415,16 @@ class Image:
         return () if self.header is None else tuple(reading_plan(self.header, self.data))
 
     @functools.cached_property
-    def stretches(self) -> tuple[_Stretch, ...]:
+    def stretches(self) -> tuple[Stretch, ...]:
         """All bytes: the header, each buffer with what is behind its records, then the rest."""
         size = int(self.data.size)
         if self.header is None:
-            return (_Stretch(0, size, DAMAGED, "FXT0501"),) if size else ()
-        found = [_Stretch(0, BUFFER_HEADER_BYTES, HEADER)]
+            return (Stretch(0, size, DAMAGED, "FXT0501"),) if size else ()
+        found = [Stretch(0, BUFFER_HEADER_BYTES, HEADER)]
         for region in self.regions:
             used = region.offset + region.used
             if region.used:
-                found.append(_Stretch(region.offset, used, RECORDS))
+                found.append(Stretch(region.offset, used, RECORDS))
             code = "FXT0506" if self.lost(region) else "FXT0505"
             found += _unused(self.data, used, region.offset + region.size, code)
         read = {region.name for region in self.regions}
@@ -432,14 +432,14 @@ class Image:
             if name not in read:
                 found += _unused(self.data, offset, min(offset + length, size), "FXT0505")
         if size > self.header.total_size:
-            found.append(_Stretch(self.header.total_size, size, DAMAGED, "FXT0503"))
+            found.append(Stretch(self.header.total_size, size, DAMAGED, "FXT0503"))
         return tuple(found)
 
     def lost(self, region: Region) -> bool:
         """Whether scanning ended before the end that the header says, in bytes that are there."""
         return region.scanned and region.used < min(region.recorded_end, region.size)
 
-    def at(self, offset: int) -> _Stretch:
+    def at(self, offset: int) -> Stretch:
         """The stretch that holds byte ``offset``."""
         return next(part for part in self.stretches if part.start <= offset < part.end)
 

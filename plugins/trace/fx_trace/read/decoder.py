@@ -91,12 +91,7 @@ class RecordDecoder:
 
         Each is made when it is asked for; the tables of strings and threads are what is kept.
         """
-        reading = self.begin(data)
-        at = 0
-        while at < len(reading.framer.view):
-            record = reading.record(at)
-            yield record
-            at += record.nbytes
+        return self.begin(data).records()
 
     def begin(self, data: Data) -> Reading:
         """A reading from the beginning of ``data``, for callers that read some records."""
@@ -111,11 +106,24 @@ class Reading:
             data, big_endian=decoder.big_endian, max_record=decoder.limits.max_record
         )
         self.index = 0
+        self.big_endian = decoder.big_endian
         self.diagnostics = decoder.diagnostics
         self._core = _Core(big_endian=decoder.big_endian)
         self.tables = self._core.tables
         self.clean = True
         """Whether nothing was found about the record read last."""
+
+    def spans(self) -> Iterator[tuple[int, int, bool]]:
+        """What is read, in this order: first byte, byte after the last, whether all is records."""
+        yield 0, len(self.framer.view), True
+
+    def records(self) -> Iterator[TraceRecord]:
+        """The records of all spans."""
+        for at, end, _ in self.spans():
+            while at < end:
+                record = self.record(at)
+                yield record
+                at += record.nbytes
 
     def record(self, at: int) -> TraceRecord:
         """The record at byte ``at``, where the one before it ended."""

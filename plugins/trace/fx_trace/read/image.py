@@ -26,9 +26,10 @@ from fx_trace.read.buffer import (
     RECORDS,
     BufferHeader,
     Image,
+    Stretch,
 )
 from fx_trace.read.cursor import refusal
-from fx_trace.read.decoder import RecordDecoder, RecordEncoder
+from fx_trace.read.decoder import Reading, RecordDecoder, RecordEncoder
 from fx_trace.read.first_pass import TracePass
 from fx_trace.read.reader import TraceCapture
 from fx_trace.read.record_bounds import RecordBounds
@@ -47,7 +48,7 @@ from fxframework.io.sink import Sink
 from fxframework.io.source import CHUNK, Source, spool_file
 from fxframework.io.words import U64_MAX, WORD
 from fxframework.kit.salvage import Loss, lost
-from fxframework.model.capture import Capture, OpenRequest, Record, Summary
+from fxframework.model.capture import Capture, OpenRequest, Summary
 from fxframework.model.diagnostics import Diagnostics
 from fxframework.model.strings import StringPool
 
@@ -126,6 +127,62 @@ class _ImageScanner(Scanner):
             self._step_now = None
 
 
+class _ImageReading(Reading):
+    """Reads the records of an image, stretch after stretch."""
+
+    _part: Stretch
+    """The stretch that is read: ``spans`` comes to it."""
+
+    def __init__(self, decoder: RecordDecoder, image: Image) -> None:
+        super().__init__(decoder, image.data)
+        self._decoder = decoder
+        self._image = image
+
+    def spans(self) -> Iterator[tuple[int, int, bool]]:
+        """The stretches in reading order."""
+        for part in self._image.stretches:
+            self._part = part
+            if part.kind == RECORDS:
+                # No record passes the end of its buffer, where another one's bytes follow.
+                self.framer = self._decoder.begin(self._image.data[: part.end]).framer
+            yield part.start, part.end, part.kind == RECORDS
+
+    def record(self, at: int) -> Any:
+        """The record at byte ``at`` of the stretch that is read; the header is one."""
+        part = self._part
+        if part.kind == RECORDS:
+            record = self._metadata(self.framer.view, at)
+            if record is None:
+                return super().record(at)
+            self.index += 1
+            return record
+        self.index += 1
+        if part.kind == HEADER:
+            return self._image.header
+        size = part.end - at
+        if part.kind == PADDING:
+            return Padding(offset=at, nbytes=size)
+        raw = memoryview(cast("Any", self._image.data))[at : part.end]
+        return Damaged(offset=at, nbytes=size, code=part.code, raw=raw)
+
+    def _metadata(self, view: memoryview, at: int) -> TraceRecord | None:
+        """The metadata record at byte ``at``, without effect; None where there is another."""
+        if view[at] & 15 != layout.RecordType.METADATA:
+            return None
+        apart = RecordDecoder(limits=self._decoder.limits).begin(view)
+        _, end, _, code = apart.framer.frame(at)
+        if code is not None:
+            return None
+        record = apart.record(at)
+        record.ns = None
+        if isinstance(record, Damaged):
+            record.code = "FXT0507"
+        else:
+            # It tells a writer that the record comes from an image, and is not made up.
+            record.raw = view[at:end].tobytes()
+        return record
+
+
 def open_buffer(source: Source, request: OpenRequest) -> BufferCapture:
     """Open an image. Nothing is read yet but its header.
 
@@ -176,58 +233,12 @@ class BufferCapture(TraceCapture):
 
     # --- Records ---
 
-    def records(self) -> Iterator[Record]:
-        """The header and every record in reading order, unused space included."""
+    def reading(self) -> _ImageReading:
+        """A reading of the header and every record in reading order, unused space included."""
         decoder = self.decoder()
         if decoder.diagnostics is not None:
             self._report_image()
-        reading = decoder.begin(b"")
-        whole: Any = self.source.data
-        data = memoryview(whole)
-        for part in self.image.stretches:
-            size = part.end - part.start
-            if part.kind == RECORDS:
-                # No record passes the end of its buffer, where another one's bytes follow.
-                reading.framer = decoder.begin(data[: part.end]).framer
-                at = part.start
-                while at < part.end:
-                    record = self._metadata(data[: part.end], at)
-                    if record is None:
-                        record = reading.record(at)
-                    else:
-                        reading.index += 1
-                    yield record
-                    at += record.nbytes
-                continue
-            reading.index += 1
-            if part.kind == HEADER:
-                assert self.header is not None  # noqa: S101 (there is no stretch of it otherwise)
-                yield self.header
-            elif part.kind == PADDING:
-                yield Padding(offset=part.start, nbytes=size)
-            else:
-                raw = data[part.start : part.end]
-                yield Damaged(offset=part.start, nbytes=size, code=part.code, raw=raw)
-
-    def _metadata(self, view: memoryview, at: int) -> TraceRecord | None:
-        """The metadata record at byte ``at``, without effect; None where there is another."""
-        if view[at] & 15 != layout.RecordType.METADATA:
-            return None
-        apart = RecordDecoder(limits=self.request.limits).begin(view)
-        _, end, _, code = apart.framer.frame(at)
-        if code is not None:
-            return None
-        record = apart.record(at)
-        record.ns = None
-        if isinstance(record, Damaged):
-            record.code = "FXT0507"
-        else:
-            # It tells a writer that the record comes from an image, and is not made up.
-            record.raw = view[at:end].tobytes()
-        return record
-
-    # The bulk way reads archives, from one end to the other.
-    records_json = Capture.records_json
+        return _ImageReading(decoder, self.image)
 
     # --- Tables ---
 

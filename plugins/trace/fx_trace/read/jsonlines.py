@@ -17,7 +17,7 @@ import orjson
 
 from fx_trace import layout
 from fx_trace.layout import ArgType, RecordType
-from fx_trace.read.decoder import Reading, RecordDecoder
+from fx_trace.read.decoder import Reading
 
 __all__ = ["record_lines"]
 
@@ -40,22 +40,22 @@ Shape = tuple[str, str, int, int, bool]
 
 
 def record_lines(
-    decoder: RecordDecoder, data: Any, done: Callable[[int, int], None] = lambda _start, _stop: None
+    reading: Reading, done: Callable[[int, int], None] = lambda _start, _stop: None
 ) -> Iterator[bytes]:
-    """The JSON of every record of ``data`` (uint8), in chunks of whole lines.
+    """The JSON of every record of a reading, in chunks of whole lines.
 
     ``done`` is called with bytes that are not read again.
     """
-    return _Lines(decoder.begin(data)).chunks(done)
+    return _Lines(reading).chunks(done)
 
 
 class _Lines:
     def __init__(self, reading: Reading) -> None:
         self._reading = reading
-        view = reading.framer.view
-        self._whole = len(view) // 8
-        self._words = view[: 8 * self._whole].cast("Q")
-        self._doubles = view[: 8 * self._whole].cast("d")
+        self._whole = 0
+        """Words up to the end of the span that is read; 0 where it has no events to learn from."""
+        self._words: memoryview[int] = memoryview(b"")
+        self._doubles: memoryview[float] = memoryview(b"").cast("d")
         self._shapes: dict[int, Shape] = {}
         """By bits 0 to 23 of the header."""
         self._threads: dict[int, str] = {}
@@ -69,22 +69,24 @@ class _Lines:
 
     def chunks(self, done: Callable[[int, int], None]) -> Iterator[bytes]:
         """Chunks of whole lines."""
-        behind = 0
-        view = self._reading.framer.view
         out: list[str] = []
-        at = 0
-        while at < len(view):
-            if at % 8 == 0:
-                at = 8 * self._plain_events(at // 8, out)
-            if at < len(view) and len(out) < LINES and self._pending < CHUNK_BYTES:
-                at = self._record(at, out)
-            if len(out) >= LINES or self._pending >= CHUNK_BYTES:
-                yield ("\n".join(out) + "\n").encode()
-                out.clear()
-                self._pending = 0
-                if at - behind > RELEASED:
-                    done(behind, at)
-                    behind = at
+        for start, end, all_records in self._reading.spans():
+            self._whole = end // 8 if all_records and not self._reading.big_endian else 0
+            view = self._reading.framer.view[: 8 * self._whole]
+            self._words, self._doubles = view.cast("Q"), view.cast("d")
+            behind = at = start
+            while at < end:
+                if at % 8 == 0:
+                    at = 8 * self._plain_events(at // 8, out)
+                if at < end and len(out) < LINES and self._pending < CHUNK_BYTES:
+                    at = self._record(at, out)
+                if len(out) >= LINES or self._pending >= CHUNK_BYTES:
+                    yield ("\n".join(out) + "\n").encode()
+                    out.clear()
+                    self._pending = 0
+                    if at - behind > RELEASED:
+                        done(behind, at)
+                        behind = at
         if out:
             yield ("\n".join(out) + "\n").encode()
 

@@ -23,7 +23,7 @@ from fxframework.model.clock import NS_PER_SECOND
 from fxframework.model.schema import TableSchema
 
 if TYPE_CHECKING:
-    from fx_trace.read.decoder import RecordDecoder
+    from fx_trace.read.decoder import Reading, RecordDecoder
 
 __all__ = ["TraceCapture", "open_trace"]
 
@@ -99,13 +99,17 @@ class TraceCapture(ScannedCapture[TracePass, Part]):
 
     def records(self) -> Iterator[Record]:
         """Every record in file order, as ``fx_trace.read.records`` decodes them one at a time."""
-        return self.decoder().records(self.source.data)
+        return self.reading().records()
 
     def records_json(self) -> Iterator[bytes]:
         """The same as JSON lines, in chunks; for plain events many times as fast."""
         from fx_trace.read.jsonlines import record_lines
 
-        return record_lines(self.decoder(), self.source.data, self.source.release)
+        return record_lines(self.reading(), self.source.release)
+
+    def reading(self) -> Reading:
+        """A reading of the capture's records, in reading order."""
+        return self.decoder().begin(self.source.data)
 
     def decoder(self) -> RecordDecoder:
         """A decoder of the capture's records."""
