@@ -1,55 +1,36 @@
 cimport cython
+from fxframework.kernels.rows cimport Rows
 
-cdef int BEGIN, DROPPED, ROLLED_OUT, VERBOSITY
+cdef int DROPPED, ROLLED_OUT, VERBOSITY
 cdef long long LOW32, LATEST, EARLIEST
 
 @cython.final
-cdef class LogColumns:
-    cdef readonly long long rows, first, room
-    cdef readonly long long[::1] offset, ns, start, pid, tid, tag
-    cdef readonly unsigned int[::1] length, line
-    cdef readonly int[::1] tags, component, url, file
-    cdef readonly unsigned char[::1] severity, given
-
-    cdef int grow(self) except -1 with gil
-    cpdef int resize(self, long long rows) except -1 with gil
+cdef class LogColumns(Rows):
+    cdef public long long[::1] offset, ns, start, pid, tid, tag
+    cdef public unsigned int[::1] length, line
+    cdef public int[::1] tags, component, url, file
+    cdef public unsigned char[::1] severity, given
 
 @cython.final
-cdef class RareColumns:
-    cdef readonly long long rows, first, room
-    cdef readonly long long[::1] row, value
-    cdef readonly unsigned char[::1] column
-
-    cdef int grow(self) except -1 with gil
-    cpdef int resize(self, long long rows) except -1 with gil
+cdef class RareColumns(Rows):
+    cdef public long long[::1] row, value
+    cdef public unsigned char[::1] column
 
 @cython.final
-cdef class ArgColumns:
-    cdef readonly long long rows, first, room
-    cdef readonly long long[::1] offset, parent, value
-    cdef readonly int[::1] name
-    cdef readonly unsigned char[::1] type
-
-    cdef int grow(self) except -1 with gil
-    cpdef int resize(self, long long rows) except -1 with gil
+cdef class ArgColumns(Rows):
+    cdef public long long[::1] offset, parent, value
+    cdef public int[::1] name
+    cdef public unsigned char[::1] type
 
 @cython.final
-cdef class TagColumns:
-    cdef readonly long long rows, first, room
-    cdef readonly long long[::1] offset, parent
-    cdef readonly int[::1] name
-
-    cdef int grow(self) except -1 with gil
-    cpdef int resize(self, long long rows) except -1 with gil
+cdef class TagColumns(Rows):
+    cdef public long long[::1] offset, parent
+    cdef public int[::1] name
 
 @cython.final
-cdef class PositionalColumns:
-    cdef readonly long long rows, first, room
-    cdef readonly long long[::1] parent, value
-    cdef readonly unsigned char[::1] type
-
-    cdef int grow(self) except -1 with gil
-    cpdef int resize(self, long long rows) except -1 with gil
+cdef class PositionalColumns(Rows):
+    cdef public long long[::1] parent, value
+    cdef public unsigned char[::1] type
 
 @cython.final
 cdef class Totals:

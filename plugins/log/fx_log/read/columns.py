@@ -1,17 +1,11 @@
-"""Raw columns: the arrays that the scans fill, and what they count.
-
-``rows`` is the number of rows filled, ``first`` the number of the first one within its table. A
-scan makes room for rows as it goes; the reader takes the arrays and begins new ones.
-"""
+"""Raw columns: the arrays that the scans fill, and what they count."""
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-from numpy.typing import NDArray
 
-from fxframework.kernels.buffers import full, grown, room
+from fxframework.kernels.buffers import full
+from fxframework.kernels.rows import Rows, columns
 
 __all__ = [
     "ArgColumns",
@@ -22,8 +16,6 @@ __all__ = [
     "Totals",
 ]
 
-BEGIN = 64
-"""Rows for which there is room at first."""
 DROPPED = 0
 ROLLED_OUT = 1
 VERBOSITY = 2
@@ -32,228 +24,39 @@ LATEST = 0x7FFFFFFFFFFFFFFF
 EARLIEST = -0x8000000000000000
 
 
-class LogColumns:
+class LogColumns(Rows):
     """Raw columns of `logs`. The message is ``length`` bytes of the file from byte ``start``."""
 
-    def __init__(self) -> None:
-        self.rows = 0
-        self.first = 0
-        self.room = BEGIN
-        self.offset = room(BEGIN, "i8")
-        self.ns = room(BEGIN, "i8")
-        self.start = room(BEGIN, "i8")
-        self.pid = room(BEGIN, "i8")
-        self.tid = room(BEGIN, "i8")
-        self.tag = room(BEGIN, "i8")
-        self.length = room(BEGIN, "u4")
-        self.line = room(BEGIN, "u4")
-        self.tags = room(BEGIN, "i4")
-        self.component = room(BEGIN, "i4")
-        self.url = room(BEGIN, "i4")
-        self.file = room(BEGIN, "i4")
-        self.severity = room(BEGIN, "u1")
-        self.given = room(BEGIN, "u1")
-
-    def grow(self) -> int:
-        """Make room for twice as many rows."""
-        self.resize(2 * self.room)
-        return 0
-
-    def resize(self, rows: int) -> int:
-        """Make room for ``rows`` rows, of which those that are filled stay."""
-        self.offset = grown(self.offset, rows, self.rows)
-        self.ns = grown(self.ns, rows, self.rows)
-        self.start = grown(self.start, rows, self.rows)
-        self.pid = grown(self.pid, rows, self.rows)
-        self.tid = grown(self.tid, rows, self.rows)
-        self.tag = grown(self.tag, rows, self.rows)
-        self.length = grown(self.length, rows, self.rows)
-        self.line = grown(self.line, rows, self.rows)
-        self.tags = grown(self.tags, rows, self.rows)
-        self.component = grown(self.component, rows, self.rows)
-        self.url = grown(self.url, rows, self.rows)
-        self.file = grown(self.file, rows, self.rows)
-        self.severity = grown(self.severity, rows, self.rows)
-        self.given = grown(self.given, rows, self.rows)
-        self.room = rows
-        return 0
-
-    def take(self, rows: int) -> dict[str, NDArray[Any]]:
-        """The columns as they are filled; begins new ones, with room for ``rows`` rows."""
-        taken = {
-            "offset": np.asarray(self.offset)[: self.rows],
-            "ns": np.asarray(self.ns)[: self.rows],
-            "start": np.asarray(self.start)[: self.rows],
-            "pid": np.asarray(self.pid)[: self.rows],
-            "tid": np.asarray(self.tid)[: self.rows],
-            "tag": np.asarray(self.tag)[: self.rows],
-            "length": np.asarray(self.length)[: self.rows],
-            "line": np.asarray(self.line)[: self.rows],
-            "tags": np.asarray(self.tags)[: self.rows],
-            "component": np.asarray(self.component)[: self.rows],
-            "url": np.asarray(self.url)[: self.rows],
-            "file": np.asarray(self.file)[: self.rows],
-            "severity": np.asarray(self.severity)[: self.rows],
-            "given": np.asarray(self.given)[: self.rows],
-        }
-        self.first += self.rows
-        self.rows = 0
-        self.resize(rows)
-        return taken
+    COLUMNS = columns(
+        i8="offset ns start pid tid tag",
+        u4="length line",
+        i4="tags component url file",
+        u1="severity given",
+    )
 
 
-class RareColumns:
+class RareColumns(Rows):
     """What few logs have: a value in the column DROPPED, ROLLED_OUT or VERBOSITY of a row."""
 
-    def __init__(self) -> None:
-        self.rows = 0
-        self.first = 0
-        self.room = BEGIN
-        self.row = room(BEGIN, "i8")
-        self.value = room(BEGIN, "i8")
-        self.column = room(BEGIN, "u1")
-
-    def grow(self) -> int:
-        """Make room for twice as many rows."""
-        self.resize(2 * self.room)
-        return 0
-
-    def resize(self, rows: int) -> int:
-        """Make room for ``rows`` rows, of which those that are filled stay."""
-        self.row = grown(self.row, rows, self.rows)
-        self.value = grown(self.value, rows, self.rows)
-        self.column = grown(self.column, rows, self.rows)
-        self.room = rows
-        return 0
-
-    def take(self, rows: int) -> dict[str, NDArray[Any]]:
-        """The columns as they are filled; begins new ones, with room for ``rows`` rows."""
-        taken = {
-            "row": np.asarray(self.row)[: self.rows],
-            "value": np.asarray(self.value)[: self.rows],
-            "column": np.asarray(self.column)[: self.rows],
-        }
-        self.first += self.rows
-        self.rows = 0
-        self.resize(rows)
-        return taken
+    COLUMNS = columns(i8="row value", u1="column")
 
 
-class ArgColumns:
+class ArgColumns(Rows):
     """Raw columns of `args`; ``value`` is an integer, the bits of a double, or a string's code."""
 
-    def __init__(self) -> None:
-        self.rows = 0
-        self.first = 0
-        self.room = BEGIN
-        self.offset = room(BEGIN, "i8")
-        self.parent = room(BEGIN, "i8")
-        self.value = room(BEGIN, "i8")
-        self.name = room(BEGIN, "i4")
-        self.type = room(BEGIN, "u1")
-
-    def grow(self) -> int:
-        """Make room for twice as many rows."""
-        self.resize(2 * self.room)
-        return 0
-
-    def resize(self, rows: int) -> int:
-        """Make room for ``rows`` rows, of which those that are filled stay."""
-        self.offset = grown(self.offset, rows, self.rows)
-        self.parent = grown(self.parent, rows, self.rows)
-        self.value = grown(self.value, rows, self.rows)
-        self.name = grown(self.name, rows, self.rows)
-        self.type = grown(self.type, rows, self.rows)
-        self.room = rows
-        return 0
-
-    def take(self, rows: int) -> dict[str, NDArray[Any]]:
-        """The columns as they are filled; begins new ones, with room for ``rows`` rows."""
-        taken = {
-            "offset": np.asarray(self.offset)[: self.rows],
-            "parent": np.asarray(self.parent)[: self.rows],
-            "value": np.asarray(self.value)[: self.rows],
-            "name": np.asarray(self.name)[: self.rows],
-            "type": np.asarray(self.type)[: self.rows],
-        }
-        self.first += self.rows
-        self.rows = 0
-        self.resize(rows)
-        return taken
+    COLUMNS = columns(i8="offset parent value", i4="name", u1="type")
 
 
-class TagColumns:
+class TagColumns(Rows):
     """Raw columns of `log_tags`."""
 
-    def __init__(self) -> None:
-        self.rows = 0
-        self.first = 0
-        self.room = BEGIN
-        self.offset = room(BEGIN, "i8")
-        self.parent = room(BEGIN, "i8")
-        self.name = room(BEGIN, "i4")
-
-    def grow(self) -> int:
-        """Make room for twice as many rows."""
-        self.resize(2 * self.room)
-        return 0
-
-    def resize(self, rows: int) -> int:
-        """Make room for ``rows`` rows, of which those that are filled stay."""
-        self.offset = grown(self.offset, rows, self.rows)
-        self.parent = grown(self.parent, rows, self.rows)
-        self.name = grown(self.name, rows, self.rows)
-        self.room = rows
-        return 0
-
-    def take(self, rows: int) -> dict[str, NDArray[Any]]:
-        """The columns as they are filled; begins new ones, with room for ``rows`` rows."""
-        taken = {
-            "offset": np.asarray(self.offset)[: self.rows],
-            "parent": np.asarray(self.parent)[: self.rows],
-            "name": np.asarray(self.name)[: self.rows],
-        }
-        self.first += self.rows
-        self.rows = 0
-        self.resize(rows)
-        return taken
+    COLUMNS = columns(i8="offset parent", i4="name")
 
 
-class PositionalColumns:
+class PositionalColumns(Rows):
     """The values of structured printfs, for the formats in their messages."""
 
-    def __init__(self) -> None:
-        self.rows = 0
-        self.first = 0
-        self.room = BEGIN
-        self.parent = room(BEGIN, "i8")
-        self.value = room(BEGIN, "i8")
-        self.type = room(BEGIN, "u1")
-
-    def grow(self) -> int:
-        """Make room for twice as many rows."""
-        self.resize(2 * self.room)
-        return 0
-
-    def resize(self, rows: int) -> int:
-        """Make room for ``rows`` rows, of which those that are filled stay."""
-        self.parent = grown(self.parent, rows, self.rows)
-        self.value = grown(self.value, rows, self.rows)
-        self.type = grown(self.type, rows, self.rows)
-        self.room = rows
-        return 0
-
-    def take(self, rows: int) -> dict[str, NDArray[Any]]:
-        """The columns as they are filled; begins new ones, with room for ``rows`` rows."""
-        taken = {
-            "parent": np.asarray(self.parent)[: self.rows],
-            "value": np.asarray(self.value)[: self.rows],
-            "type": np.asarray(self.type)[: self.rows],
-        }
-        self.first += self.rows
-        self.rows = 0
-        self.resize(rows)
-        return taken
+    COLUMNS = columns(i8="parent value", u1="type")
 
 
 class Totals:

@@ -133,11 +133,11 @@ class Reading:
             "log_tags": int(self.scan.tags.first),
         }
         return Chunk(
-            logs=self.scan.logs.take(room),
-            rare=self.scan.rare.take(room),
-            args=self._args.take(room),
-            tags=self.scan.tags.take(room),
-            positional=self._positional.take(room),
+            logs=self.scan.logs.taken(room),
+            rare=self.scan.rare.taken(room),
+            args=self._args.taken(room),
+            tags=self.scan.tags.taken(room),
+            positional=self._positional.taken(room),
             data=self.data,
             first=first,
         )

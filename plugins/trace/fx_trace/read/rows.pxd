@@ -1,9 +1,6 @@
 cimport cython
 
-cdef class Rows:
-    cdef public long long rows, room
-
-    cdef int grow(self) except -1 with gil
+from fxframework.kernels.rows cimport Rows
 
 
 @cython.final
