@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,6 +26,10 @@ class Rows:
 
     COLUMNS: ClassVar[tuple[tuple[str, str], ...]] = ()
     """Names and dtypes, pair by pair; the header declares each as a public memoryview."""
+
+    if TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> memoryview: ...
 
     def __init__(self, size: int = 64) -> None:
         self.first = 0

@@ -4,19 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from fx_trace.numbers import (  # fmt: skip
-    ARG_BLOB,
-    ARG_DOUBLE,
-    ARG_INT64,
-    ARG_KOID,
-    ARG_NAME_AT,
-    ARG_POINTER,
-    ARG_STRING,
-    ARG_VALUE_AT,
-    RESERVED_BITS,
-    STRING_OVER_LIMIT,
-    WORDS_LEFT_OVER,
-)
+from fx_trace.numbers import *
 from fx_trace.read.providers import Providers
 from fx_trace.read.record_bounds import RecordBounds
 from fx_trace.read.rows import (

@@ -5,23 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from fx_trace.numbers import (
-    ASYNC_END_WITHOUT_BEGIN,
-    END_WITHOUT_BEGIN,
-    ENDS_AFTER_PARENT,
-    ENDS_BEFORE_BEGIN,
-    EVENT_ASYNC_BEGIN,
-    EVENT_ASYNC_END,
-    EVENT_ASYNC_INSTANT,
-    EVENT_DURATION_BEGIN,
-    EVENT_DURATION_COMPLETE,
-    EVENT_DURATION_END,
-    EVENT_FLOW_BEGIN,
-    EVENT_FLOW_END,
-    INVALID_END,
-    OPEN_END,
-    TOO_DEEP,
-)
+from fx_trace.numbers import *
 from fxframework.kernels.buffers import full, room
 from fxframework.kernels.kernel import Kernel
 from fxframework.kernels.maps import PairMap

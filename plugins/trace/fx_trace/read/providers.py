@@ -2,17 +2,7 @@
 
 from __future__ import annotations
 
-from fx_trace.numbers import (
-    BASE_TIME,
-    NO_RATE,
-    OF_DEFAULT_PROVIDER,
-    PROVIDER_AGAIN,
-    PROVIDER_NOT_INTRODUCED,
-    RATE_CHANGES,
-    RATE_ZERO,
-    STRING_NOT_REGISTERED,
-    THREAD_NOT_REGISTERED,
-)
+from fx_trace.numbers import *
 from fx_trace.read.rows import (
     ClockRows,
     EventRows,

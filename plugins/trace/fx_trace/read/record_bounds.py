@@ -5,40 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from fx_trace.layout import MINIMUM_WORDS, SOUND_RUN
-from fx_trace.numbers import (
-    ARG_BLOB,
-    ARG_DOUBLE,
-    ARG_INT64,
-    ARG_KOID,
-    ARG_NAME_AT,
-    ARG_POINTER,
-    ARG_STRING,
-    ARG_VALUE_AT,
-    EVENT_ARGS_AT,
-    EVENT_CATEGORY_AT,
-    EVENT_COUNTER,
-    EVENT_DURATION_COMPLETE,
-    EVENT_FLOW_END,
-    EVENT_INSTANT,
-    EVENT_KIND_AT,
-    EVENT_NAME_AT,
-    EVENT_THREAD_AT,
-    LOG_LENGTH_AT,
-    LOG_THREAD_AT,
-    RECORD_EVENT,
-    RECORD_LARGE,
-    RECORD_LOG,
-    RECORD_METADATA,
-    RECORD_STRING,
-    RECORD_THREAD,
-    SIZE_AT,
-    STRING_INDEX_AT,
-    STRING_LENGTH_AT,
-    THREAD_INDEX_AT,
-    UNUSED_LOG,
-    UNUSED_STRING,
-    UNUSED_THREAD,
-)
+from fx_trace.numbers import *
 from fxframework.kernels.buffers import view
 
 __all__ = ["RecordBounds"]

@@ -5,19 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from fx_trace.numbers import (
-    EVENT_ASYNC_BEGIN,
-    EVENT_ASYNC_END,
-    EVENT_DURATION_BEGIN,
-    EVENT_DURATION_COMPLETE,
-    EVENT_DURATION_END,
-    EVENT_FLOW_BEGIN,
-    EVENT_FLOW_END,
-    FLOW_BEGIN_PHASE,
-    FLOW_END_PHASE,
-    INVALID_END,
-    OPEN_END,
-)
+from fx_trace.numbers import *
 from fxframework.kernels.buffers import full, room
 from fxframework.kernels.kernel import Kernel
 from fxframework.kernels.maps import PairMap
