@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
@@ -15,7 +14,7 @@ from fx_trace.read.match import Match
 from fx_trace.read.people import Mentions
 from fx_trace.read.scanner import Events, Scanner
 from fx_trace.read.times import Part
-from fxframework.io import arena
+from fxframework.io.spill import Spill
 from fxframework.kernels.notes import Notes
 from fxframework.kernels.sorting import stable_order
 from fxframework.kit.scanned import FirstPass, Timeline, busiest, sketch
@@ -24,8 +23,8 @@ from fxframework.model.clock import NS_MAX, NS_MIN
 __all__ = ["TracePass"]
 
 I64 = NDArray[np.int64]
-IN_MEMORY = 256 << 20
-"""Bytes of one column of matching results that stay in memory; a longer one goes to a file."""
+BLOCK = 1 << 20
+"""Rows that are looked at together."""
 SPANS = {"end": "slices", "parent": "slices", "depth": "slices", "ends": "ends", "flows": "flows"}
 """Results of matching, and what they have a row for."""
 
@@ -41,18 +40,38 @@ IS_MATCHED = IS_SLICE | IS_END | IS_FLOW
 class Spans:
     """What matching finds: per slice row, per end event, per flow row (``match.Match``)."""
 
+    end: I64
+    parent: I64
+    depth: NDArray[np.int32]
+    ends: I64
+    flows: I64
+
     def __init__(self) -> None:
-        self.end = np.empty(0, np.int64)
-        self.parent = np.empty(0, np.int64)
-        self.depth = np.empty(0, np.int32)
-        self.ends = np.empty(0, np.int64)
-        self.flows = np.empty(0, np.int64)
+        self._columns = {name: Spill(np.int32 if name == "depth" else np.int64) for name in SPANS}
+        self.make_room(dict.fromkeys(SPANS.values(), 0))
 
     def make_room(self, rows: Mapping[str, int]) -> dict[str, NDArray[Any]]:
         """Room for that many rows, of which the earlier ones stay."""
-        for name, table in SPANS.items():
-            setattr(self, name, _spilled(getattr(self, name), rows[table]))
-        return {name: getattr(self, name) for name in SPANS}
+        arrays = {name: self._columns[name].grow(rows[table]) for name, table in SPANS.items()}
+        vars(self).update(arrays)
+        return arrays
+
+    def open_rows(self, slices: int, most: int) -> tuple[I64, int]:
+        """The first ``most`` (0 all) of these rows that were never closed, and how many were not."""
+        total = 0
+        parts = [np.zeros(0, np.int64)]
+        for at in range(0, slices, BLOCK):
+            rows = np.flatnonzero(self.end[at : min(at + BLOCK, slices)] == n.OPEN_END)
+            self.release()
+            if not most or total < most:
+                parts.append(rows[: most - total if most else None] + at)
+            total += rows.size
+        return np.concatenate(parts), total
+
+    def release(self) -> None:
+        """Release what is in files from memory."""
+        for column in self._columns.values():
+            column.release()
 
 
 class Kept(NamedTuple):
@@ -235,10 +254,7 @@ class TracePass(FirstPass[Part]):
         begins = (layout.EventType.DURATION_BEGIN, layout.EventType.ASYNC_BEGIN)
         if not self.scanner.seen(*begins):
             return 0, np.zeros(0, np.int64)
-        rows = np.flatnonzero(self.spans.end[: self.scanner.scan.slices] == n.OPEN_END)
-        total = int(rows.size)
-        if most:
-            rows = rows[:most]
+        rows, total = self.spans.open_rows(self.scanner.scan.slices, most)
         offsets: list[I64] = []
         found = 0
         for part in parts:
@@ -354,19 +370,3 @@ def longest_first(order: I64, time: I64, columns: Mapping[str, NDArray[Any]]) ->
     shorter = ~columns["finish"][events[chosen]]
     by_length = np.lexsort((places[chosen], shorter, thread[chosen], time[chosen]))
     order[places[chosen]] = events[chosen][by_length]
-
-
-def _spilled(array: NDArray[Any], size: int) -> NDArray[Any]:
-    """The array, at least ``size`` long: in memory up to a bound, beyond it in a file."""
-    if array.size >= size:
-        return array
-    if not array.size:
-        return arena.empty(size, array.dtype)
-    room = max(size, 3 * array.size // 2)
-    if room * array.itemsize > IN_MEMORY:
-        with tempfile.TemporaryFile() as file:
-            larger: NDArray[Any] = np.memmap(file, array.dtype, "w+", shape=(room,))
-    else:
-        larger = np.empty(room, array.dtype)
-    larger[: array.size] = array
-    return larger

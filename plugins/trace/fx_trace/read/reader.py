@@ -28,8 +28,10 @@ if TYPE_CHECKING:
 __all__ = ["TraceCapture", "open_trace"]
 
 I64 = NDArray[np.int64]
-CHUNK_EVENTS = 1 << 14
+CHUNK_EVENTS = 1 << 16
 """Events of a part."""
+RELEASED = 16 << 20
+"""Bytes of the file that are released together."""
 LISTED = 1000
 """Providers and clocks that a summary lists."""
 UNLIMITED_DEPTH = 1 << 30
@@ -136,11 +138,10 @@ class TraceCapture(ScannedCapture[TracePass, Part]):
         """Scan and match in file order; where times step back, once more, sorted."""
         max_depth = self.request.limits.max_depth or UNLIMITED_DEPTH
         passed = TracePass(self.scanner(), max_depth, ordered=False)
-        if not all(
-            passed.add(part, keep=whole) for part in self.parts(passed.scanner, whole=whole)
-        ):
+        parts = self._whole(passed) if whole else self._chunks(passed, passed.scanner)
+        if not all(passed.add(part, keep=whole) for part in parts):
             passed = TracePass(self.scanner(), max_depth, ordered=True)
-            for part in self.parts(passed.scanner):
+            for part in self._chunks(passed, passed.scanner):
                 passed.add(part, keep=False)
         passed.finish(self.framed_bytes)
         return passed
@@ -149,18 +150,21 @@ class TraceCapture(ScannedCapture[TracePass, Part]):
         """The chunks of the file once more."""
         if passed.whole is not None:
             return iter([passed.whole])
-        return self.parts(self.scanner())
+        return self._chunks(passed, self.scanner())
 
-    def parts(self, scanner: Scanner, *, whole: bool = False) -> Iterator[Part]:
-        """The chunks that a scanner gives, with their times."""
-        if whole:
-            yield _timed(scanner.whole(self.source.release), scanner)
-            return
+    def _whole(self, passed: TracePass) -> Iterator[Part]:
+        """One chunk of the whole file, with its times."""
+        yield _timed(passed.scanner.whole(self.source.release), passed.scanner)
+
+    def _chunks(self, passed: TracePass, scanner: Scanner) -> Iterator[Part]:
+        """The chunks that a scanner gives, with their times; what is behind them is released."""
         released = 0
         for chunk in scanner.chunks(CHUNK_EVENTS):
             yield _timed(chunk, scanner)
-            self.source.release(released, scanner.position)
-            released = scanner.position
+            if scanner.position - released >= RELEASED:
+                self.source.release(released, scanner.position)
+                passed.spans.release()
+                released = scanner.position
 
     def chunks(self) -> Iterator[Part]:
         """All raw rows with their times, after the first pass; may be asked for again."""
