@@ -85,15 +85,11 @@ VALUES: Final = frozenset(
 
 MAX_ORDER: Final = 7
 """Of the reference's blocks. The field holds up to 15, and readers take what fits."""
-MIN_BLOCK: Final = ORDER_SIZE(0)
 MAX_BLOCK: Final = ORDER_SIZE(MAX_ORDER)
 PAGE: Final = 4096
 DEFAULT_VMO: Final = 262144
 MIN_VMO: Final = PAGE
 MAX_VMO: Final = 128 << 20
-MAX_INDEX: Final = (1 << 24) - 1
-"""Of versions 1 and 2; 256 MiB."""
-MAX_INDEX_V0: Final = (1 << 28) - 1
 MAX_LINK_INDEX: Final = (1 << 20) - 1
 """Of a link's content: only the first 16 MiB."""
 MAX_SLOTS: Final = 255

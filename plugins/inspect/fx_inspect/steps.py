@@ -192,7 +192,9 @@ class Tree:
 
 def tree_of(run: Run, device: str) -> Tree:
     """The tree of a device, which begins here where it did not before."""
-    return run.shared(("fx_inspect.read.tree", device), lambda: Tree(Inspector(run.device(device))))
+    return run.shared(
+        ("fx_inspect.steps.Tree", device), lambda: Tree(Inspector(run.device(device)))
+    )
 
 
 # --- What a thread does --------------------------------------------------------------------------
@@ -355,7 +357,7 @@ def start(given: StartParameters, run: Run) -> Outcome:
         }
         return Tree(Inspector(run.device(given.device), **options))
 
-    run.shared(("fx_inspect.read.tree", given.device), make)
+    run.shared((Tree, given.device), make)
     if not began:
         raise UsageError(f"{given.device!r} has a tree already")
     return Outcome.ok()

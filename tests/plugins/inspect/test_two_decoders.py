@@ -18,7 +18,6 @@ import numpy as np
 import pytest
 from hypothesis import strategies as st
 
-from fx_inspect.read import tree
 from fx_inspect.read.decoder import RecordDecoder
 from fx_inspect.read.reader import InspectCapture, open_inspect
 from fx_inspect.read.tables import FORMATS, TYPES
@@ -30,6 +29,7 @@ from fxframework.model.capture import OpenRequest
 from fxframework.model.diagnostics import Diagnostics
 from fxframework.model.table import Table
 
+from . import tree
 from .streams import damaged, vmos
 
 CONFORMANCE = Path(__file__).parents[2] / "conformance" / "inspect"

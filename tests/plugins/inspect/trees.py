@@ -9,11 +9,12 @@ from typing import Any
 
 from fx_inspect import layout as wire
 from fx_inspect.layout import BlockType
-from fx_inspect.read import tree as fx
 from fx_inspect.read.decoder import RecordDecoder
 from fx_inspect.read.records import Block
 from fx_inspect.rules import RULES
 from fxframework.model.diagnostics import Diagnostic, Diagnostics
+
+from . import tree as fx
 
 CONFORMANCE = Path(__file__).parents[2] / "conformance" / "inspect"
 HEADER = bytes.fromhex("00020200494e5350") + bytes(8)

@@ -1,7 +1,7 @@
 """Records of a VMO, one after another: the decoder for clarity.
 
 The kernels read the same bytes for speed, and share nothing with this but the constants of
-``layout.py``; tests hold the two against each other. What blocks mean together is in ``tree.py``.
+``layout.py``; tests hold the two against each other.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Blocks of an Inspect VMO, one at a time: lossless objects, their JSON, decoder and encoder.
 
-This is the decoder for clarity; `kernels.py` is the one for speed, and shares nothing with it but
-the constants of `layout.py`. What blocks mean together, the tree, is in `tree.py`.
+This is the decoder for clarity; the kernels are for speed, and share nothing with it but the
+constants of `layout.py`.
 
 Names are Python strings; bytes that are not UTF-8 become surrogate escapes, as
 `os.fsdecode` makes them, so that nothing is lost. Sizes and offsets are bytes, indexes count 16.

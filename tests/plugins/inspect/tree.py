@@ -1,4 +1,4 @@
-"""The tree that the blocks of a VMO make, built for clarity: what `reader.py` is held against.
+"""The tree that the blocks of a VMO make, built for clarity: what the tables are held against.
 
 Blocks are looked at one after another, in the order of the file:
 
