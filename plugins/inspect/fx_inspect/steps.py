@@ -192,9 +192,7 @@ class Tree:
 
 def tree_of(run: Run, device: str) -> Tree:
     """The tree of a device, which begins here where it did not before."""
-    return run.shared(
-        ("fx_inspect.steps.Tree", device), lambda: Tree(Inspector(run.device(device)))
-    )
+    return run.shared((Tree, device), lambda: Tree(Inspector(run.device(device))))
 
 
 # --- What a thread does --------------------------------------------------------------------------
