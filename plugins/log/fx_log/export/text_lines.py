@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from fx_log.export.presentation import rust_double
+from fx_log.numbers import *
 from fx_log.severity import LEVELS, Level
 from fxframework.kernels.buffers import room, view
 from fxframework.kernels.kernel import Kernel
@@ -24,42 +25,13 @@ TEXTS = (
     b"false", b"null", b"<missing message>", b"] ", b".",
     *(f" {level.name}: ".encode() for level in Level),
 )  # fmt: skip
-OPEN = 0
-CLOSE = 1
-BETWEEN = 2
-NEWLINE = 3
-COMMA = 4
-LINE = 5
-AFTER_LINE = 6
-DROPPED = 7
-ROLLED_OUT = 8
-BLANK = 9
-EQUALS = 10
-TRUE = 11
-FALSE = 12
-NULL_TEXT = 13
-NO_MESSAGE = 14
-AFTER_FILE = 15
-POINT = 16
-FIRST_LEVEL = 17
-
-# Bits of the column `log_given`.
-GIVEN_MESSAGE = 1
-GIVEN_PID = 2
-GIVEN_TID = 4
-GIVEN_LINE = 8
-
-# Types of arguments, those of the trace format included: a bit each for integers.
-NULL = 0
-DOUBLE = 5
-STRING = 6
-BOOL = 9
+(
+    OPEN, CLOSE, BETWEEN, NEWLINE, COMMA, BEFORE_LINE, AFTER_LINE, DROPPED, ROLLED_OUT_TEXT, BLANK,
+    EQUALS, TRUE, FALSE, NULL_TEXT, NO_MESSAGE, AFTER_FILE, POINT, FIRST_LEVEL,
+) = range(len(TEXTS) - len(Level) + 1)  # fmt: skip
 SIGNED_TYPES = 0xA
 
-END = 0
-FULL = 1
-NOT_PLAIN = 2
-MOST_ARGUMENTS = 32
+SHOWN_ARGUMENTS = 32
 LONGEST_MONIKER = 1000
 FIRST_PRINTABLE = 0x20
 LAST_PRINTABLE = 0x7E
@@ -85,7 +57,7 @@ class TextLines(Kernel):
         self.show_file = int(file)
         self.most = most
         self.level_of = view(LEVEL_OF, np.uint8)
-        self.order = room(MOST_ARGUMENTS, "i8")
+        self.order = room(SHOWN_ARGUMENTS, "i8")
         self.row = 0
         self.rows = 0
         self.moniker_at = 0
@@ -185,7 +157,7 @@ class TextLines(Kernel):
             if not self.text(self.file[row]):
                 return 0
             if given & GIVEN_LINE:
-                self.out.literal(LINE)
+                self.out.literal(BEFORE_LINE)
                 self.out.natural(self.line[row])
                 self.out.literal(AFTER_LINE)
             else:
@@ -201,7 +173,7 @@ class TextLines(Kernel):
             self.out.natural(self.dropped[row])
             self.out.literal(CLOSE)
         if self.rolled_out[row]:
-            self.out.literal(ROLLED_OUT)
+            self.out.literal(ROLLED_OUT_TEXT)
             self.out.natural(self.rolled_out[row])
             self.out.literal(CLOSE)
         self.out.literal(NEWLINE)
@@ -313,7 +285,7 @@ class TextLines(Kernel):
     def arguments(self, first: int, stop: int) -> int:
         """Write arguments in the order of their names: 1, or 0 where one is not plain."""
         count = stop - first
-        if count > MOST_ARGUMENTS:
+        if count > SHOWN_ARGUMENTS:
             return 0
         number = 0
         while number < count:

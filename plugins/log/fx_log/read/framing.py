@@ -7,50 +7,13 @@ bytes.
 
 from __future__ import annotations
 
+from fx_log.numbers import *
 from fxframework.kernels.buffers import full, room
 from fxframework.kernels.kernel import Kernel
 from fxframework.kernels.notes import Notes
 
 __all__ = ["FrameList", "Framer", "LogFramer", "PacketFramer", "RingFramer"]
 
-# Kinds of records, in the order of ``layout.KINDS``.
-LOG = 0
-ATTRIBUTION = 1
-PADDING = 2
-DAMAGED = 3
-RING_ENTRY = 5
-KIND_COUNT = 8
-
-# Findings, by the numbers of their codes (`rules.py`).
-NOT_A_RECORD = 1
-RECORD_TOO_SMALL = 2
-RECORD_TRUNCATED = 3
-ODD_BYTES = 4
-TIME_TRUNCATED = 5
-ZERO_WORDS = 6
-OVER_MAX_RECORD = 8
-SUFFIX_TRUNCATED = 210
-PACKET_TRUNCATED = 701
-ENTRY_TOO_SMALL = 802
-ENTRY_TOO_LONG = 803
-ENTRY_WITHOUT_RECORD = 805
-ENTRY_TRAILING_BYTES = 806
-ENTRY_PADDING_NOT_ZERO = 807
-
-RECORD_TYPE = 9
-MIN_WORDS = 2
-SOUND_RUN = 3
-CHAIN = 64
-STRING = 6
-INLINE = 0x8000
-MAX_STRING = 0x7FFF
-# Types of arguments that logs have, and those of them whose value is a word: a bit each.
-ARGUMENT_TYPES = 0x279
-NUMBER_TYPES = 0x38
-ENTRY_HEADER_WORDS = 2
-MAX_ENTRY_WORDS = 8192
-LOW32 = 0xFFFFFFFF
-LATEST = 0x7FFFFFFFFFFFFFFF
 NOWHERE = -1
 
 

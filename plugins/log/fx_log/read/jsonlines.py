@@ -7,6 +7,7 @@ A third way beside the two decoders: it writes exactly the lines that ``orjson.d
 
 from __future__ import annotations
 
+from fx_log.numbers import *
 from fxframework.kernels.kernel import Kernel
 from fxframework.kernels.output import Output
 from fxframework.kernels.utf8 import Utf8
@@ -20,44 +21,11 @@ TEXTS = (
     b',"type":"string","value":', b',"type":"bool","value":true}',
     b',"type":"bool","value":false}', b"]", b',"raw":"', b'"', b"}\n", b",", b"}", b'""',
 )  # fmt: skip
-RECORD_OFFSET = 0
-NBYTES = 1
-TIMESTAMP = 2
-SEVERITY = 3
-TAG_BITS = 4
-ARGS = 5
-NAME = 6
-NULL_VALUE = 7
-INT64_VALUE = 8
-UINT64_VALUE = 9
-DOUBLE_VALUE = 10
-STRING_VALUE = 11
-TRUE_VALUE = 12
-FALSE_VALUE = 13
-END_OF_ARGS = 14
-RAW = 15
-END_OF_RAW = 16
-END_OF_RECORD = 17
-COMMA = 18
-END_OF_ARGUMENT = 19
-EMPTY_TEXT = 20
-
-# Types of arguments, as ``layout.ArgType`` has them.
-NULL = 0
-INT64 = 3
-UINT64 = 4
-DOUBLE = 5
-STRING = 6
-BOOL = 9
-
-END = 0
-FULL = 1
-NOT_PLAIN = 2
-RECORD_TYPE = 9
-MIN_WORDS = 2
-INLINE = 0x8000
-MAX_STRING = 0x7FFF
-LOW32 = 0xFFFFFFFF
+(
+    RECORD_OFFSET, NBYTES, TIMESTAMP, SEVERITY, TAG_BITS_TEXT, ARGS, NAME, NULL_VALUE, INT64_VALUE,
+    UINT64_VALUE, DOUBLE_VALUE, STRING_VALUE, TRUE_VALUE, FALSE_VALUE, END_OF_ARGS, RAW,
+    END_OF_RAW, END_OF_RECORD, COMMA, END_OF_ARGUMENT, EMPTY_TEXT,
+) = range(len(TEXTS))  # fmt: skip
 EXPONENT = 0x7FF0000000000000
 
 
@@ -111,7 +79,7 @@ class JsonLines(Kernel):
         self.out.signed(self.words[at + 1])
         self.out.literal(SEVERITY)
         self.out.signed((word >> 56) & 0xFF)
-        self.out.literal(TAG_BITS)
+        self.out.literal(TAG_BITS_TEXT)
         self.out.signed((word >> 16) & LOW32)
         self.out.literal(ARGS)
         argument = at + MIN_WORDS

@@ -5,6 +5,7 @@ It decodes the same bytes as ``decoder.py`` and ``entries.py``; tests compare th
 
 from __future__ import annotations
 
+from fx_log.numbers import *
 from fx_log.read.columns import LogColumns, RareColumns, TagColumns, Totals
 from fx_log.read.framing import Framer
 from fxframework.kernels.buffers import room
@@ -15,47 +16,7 @@ from fxframework.kernels.utf8 import Utf8
 
 __all__ = ["PacketScan"]
 
-# Kinds of records, in the order of ``layout.KINDS``.
-DAMAGED = 3
-PACKET = 6
-
-# Findings, by the numbers of their codes (`rules.py`).
-TIME_DECREASES = 203
-LOGS_LOST = 206
-PACKET_TOO_SHORT = 601
-PACKET_NOT_TERMINATED = 602
-MANY_TAGS = 603
-LONG_TAG = 604
-PAST_THE_END = 605
-SEVERITY_OF_ERAS = 606
-TRAILING_BYTES = 607
-NOT_UTF8 = 608
-OVER_A_DATAGRAM = 609
-
-# The layout of a packet.
-TID = 8
-TIME = 16
-SEVERITY = 24
-DROPPED = 28
-TAGS = 32
-SMALLEST = 33
-LARGEST = 32768
-MOST_TAGS = 5
-TAG_BYTES = 63
-
-# Severities.
-TRACE_LEVEL = 0x10
-DEBUG_LEVEL = 0x20
-INFO_LEVEL = 0x30
-FATAL_LEVEL = 0x60
-STEP = 0x10
-
-GIVEN = 7
-RARE_DROPPED = 0
-RARE_VERBOSITY = 2
-NO_STRING = -1
-LOW32 = 0xFFFFFFFF
-LATEST = 0x7FFFFFFFFFFFFFFF
+GIVEN = GIVEN_MESSAGE | GIVEN_PID | GIVEN_TID
 
 
 class PacketScan(Kernel):
@@ -113,11 +74,11 @@ class PacketScan(Kernel):
 
     def fault(self, start: int, end: int) -> int:
         """The finding about a packet that cannot be read; 0 for one that can."""
-        if end - start < SMALLEST:
+        if end - start < SMALLEST_PACKET:
             return PACKET_TOO_SHORT
         if self.data[end - 1]:
             return PACKET_NOT_TERMINATED
-        at = start + TAGS
+        at = start + PACKET_TAGS
         tags = 0
         while at < end:
             size = self.data[at]
@@ -147,16 +108,16 @@ class PacketScan(Kernel):
         row = self.logs.rows
         self.sound = 1
         first = self.tags.rows
-        at = start + TAGS
+        at = start + PACKET_TAGS
         while self.data[at]:
             at = self.tag(at)
         message = at + 1
         stop = message
         while self.data[stop]:
             stop += 1
-        self.check(self.number(start + SEVERITY, 4), message, stop, end)
-        self.take_severity(self.number(start + SEVERITY, 4))
-        ns = self.number(start + TIME, 8)
+        self.check(self.number(start + PACKET_SEVERITY, 4), message, stop, end)
+        self.take_severity(self.number(start + PACKET_SEVERITY, 4))
+        ns = self.number(start + PACKET_TIME, 8)
         self.logs.offset[row] = self.framer.offset
         self.logs.ns[row] = ns
         self.logs.start[row] = message
@@ -164,7 +125,7 @@ class PacketScan(Kernel):
         self.logs.severity[row] = self.severity
         self.logs.given[row] = GIVEN
         self.logs.pid[row] = self.number(start, 8)
-        self.logs.tid[row] = self.number(start + TID, 8)
+        self.logs.tid[row] = self.number(start + PACKET_TID, 8)
         self.logs.tags[row] = self.joined(first)
         self.logs.component[row] = NO_STRING
         self.logs.url[row] = NO_STRING
@@ -173,7 +134,7 @@ class PacketScan(Kernel):
         self.logs.tag[row] = 0
         self.logs.rows = row + 1
         self.totals.severities[self.severity] += 1
-        dropped = self.number(start + DROPPED, 4) & LOW32
+        dropped = self.number(start + PACKET_DROPPED, 4) & LOW32
         if ns < self.totals.last_ns:
             self.notes.add(
                 TIME_DECREASES, self.framer.offset, self.framer.index, self.totals.last_ns
@@ -189,14 +150,14 @@ class PacketScan(Kernel):
 
     def check(self, severity: int, message: int, stop: int, end: int) -> int:
         """Report what is odd about the packet, whose message is bytes ``message`` to ``stop``."""
-        if self.framer.size > LARGEST:
+        if self.framer.size > LARGEST_PACKET:
             self.notes.add(OVER_A_DATAGRAM, self.framer.offset, self.framer.index, self.framer.size)
         if severity & 15 or severity < TRACE_LEVEL or severity > FATAL_LEVEL:
             self.notes.add(SEVERITY_OF_ERAS, self.framer.offset, self.framer.index, severity)
         if stop + 1 < end:
             self.notes.add(TRAILING_BYTES, self.framer.offset, self.framer.index, end - stop - 1)
         if not (self.sound and self.utf8.valid(message, stop - message)):
-            self.notes.add(NOT_UTF8, self.framer.offset, self.framer.index, 0)
+            self.notes.add(PACKET_NOT_UTF8, self.framer.offset, self.framer.index, 0)
         return 0
 
     def take_severity(self, severity: int) -> int:
@@ -209,7 +170,7 @@ class PacketScan(Kernel):
             self.severity = DEBUG_LEVEL
             self.verbosity = -severity - 2
         elif -2 <= severity <= 3:
-            self.severity = TRACE_LEVEL + STEP * (severity + 2)
+            self.severity = TRACE_LEVEL + LEVEL_STEP * (severity + 2)
         elif DEBUG_LEVEL < severity < INFO_LEVEL:
             self.severity = DEBUG_LEVEL
             self.verbosity = INFO_LEVEL - severity

@@ -6,6 +6,7 @@ shares only numbers with them; tests compare the results. Words are signed 64-bi
 
 from __future__ import annotations
 
+from fx_log.numbers import *
 from fx_log.read.columns import (
     ArgColumns,
     LogColumns,
@@ -24,96 +25,18 @@ from fxframework.kernels.utf8 import Utf8
 
 __all__ = ["LogScan"]
 
-# Codes of the strings that the pool begins with, in the order of ``tables.WELL_KNOWN``.
-EMPTY = 0
-PID = 1
-TID = 2
-TAG = 3
-MESSAGE = 4
-FILE = 5
-LINE = 6
-NUM_DROPPED = 7
-DROPPED_LOGS = 8
-VERBOSITY = 9
-ROLLED_OUT = 10
-MONIKER = 11
-URL = 12
-PRINTF = 13
-OWN_MONIKER = 14
-OWN_URL = 15
-OWN_ROLLED_OUT = 16
-UNKNOWN = 17
-NO_STRING = -1
-
 # The names that nearly all records have, as words.
 WORD_PID = 0x646970
 WORD_TID = 0x646974
 WORD_TAG = 0x676174
 WORD_MESSAGE = 0x6567617373656D
-
-# Types of arguments, as ``layout.ArgType`` has them.
-NULL = 0
-INT64 = 3
-UINT64 = 4
-DOUBLE = 5
-STRING = 6
-BOOL = 9
-
-# Bits of the column `given`.
-GIVEN_MESSAGE = 1
-GIVEN_PID = 2
-GIVEN_TID = 4
-GIVEN_LINE = 8
-HAS_VERBOSITY = 64
-IS_PRINTF = 128
-
-# Columns of ``RareColumns``.
-RARE_DROPPED = 0
-RARE_ROLLED_OUT = 1
-RARE_VERBOSITY = 2
-
-# Findings, by the numbers of their codes (`rules.py`).
-RESERVED_BITS = 101
-PADDING_NOT_ZERO = 102
-SIZE_DIFFERS = 104
-TAG_BITS = 105
-SEVERITY_NOT_A_LEVEL = 106
-NOT_UTF8 = 107
-MESSAGE_NOT_UTF8 = 108
-RESERVED_REFERENCE = 109
-NULL_ARGUMENT = 110
-TRACE_TYPE = 112
-UNKNOWN_TYPE = 113
-STRING_TRUNCATED = 114
-NUMBER_MISSING = 115
-UNKNOWN_SIZE = 116
-EMPTY_INLINE_STRING = 117
-EMPTY_NAME = 118
-WELL_KNOWN_OF_OTHER_TYPE = 201
-WELL_KNOWN_TWICE = 202
-TIME_DECREASES = 203
-TAG_NOT_NAMED = 204
-MANIFEST_INCOMPLETE = 205
-LOGS_LOST = 206
-ATTRIBUTION_NOT_LAST = 207
-MANY_ARGUMENTS = 301
-LONG_NAME = 302
-
-FIDL_ARGUMENTS = 15
-FIDL_NAME_BYTES = 256
-DEBUG = 0x20
-MOST_ARGUMENTS = 4096
 COMPONENT_BITS = 30
 COMPONENT_MASK = 0x3FFFFFFF
 NOT_NAMED = 0
-INLINE = 0x8000
-MAX_STRING = 0x7FFF
 LOW24 = 0xFFFFFF
-LOW32 = 0xFFFFFFFF
 LOW56 = 0xFFFFFFFFFFFFFF
 IDENT = 0x7FFFFFFF
 ONE = 1
-LATEST = 0x7FFFFFFFFFFFFFFF
 NOT_ASCII = -0x7F7F7F7F7F7F7F80
 
 
@@ -304,7 +227,7 @@ class LogScan(Kernel):
         if (known >> VERBOSITY) & 1:
             given |= HAS_VERBOSITY
             if self.era_2022:
-                severity = DEBUG
+                severity = DEBUG_LEVEL
         line = self.line
         self.logs.offset[row] = self.framer.offset
         self.logs.ns[row] = ns
