@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 import fx_log
-from fx_log import layout, numbers
-from fx_log.read import tables
+from fx_log import layout
+from fx_log.read import numbers, tables
 from fx_log.rules import RULES
 from fx_log.sample import sample
 from fxframework.testing.kernels import plain_kernels

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from fx_log.export.presentation import rust_double
-from fx_log.numbers import *
+from fx_log.read.numbers import *
 from fx_log.severity import LEVELS, Level
 from fxframework.kernels.buffers import room, view
 from fxframework.kernels.kernel import Kernel

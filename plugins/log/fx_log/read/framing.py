@@ -7,7 +7,7 @@ bytes.
 
 from __future__ import annotations
 
-from fx_log.numbers import *
+from fx_log.read.numbers import *
 from fxframework.kernels.buffers import full, room
 from fxframework.kernels.kernel import Kernel
 from fxframework.kernels.notes import Notes

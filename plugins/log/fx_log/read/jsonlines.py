@@ -7,7 +7,7 @@ A third way beside the two decoders: it writes exactly the lines that ``orjson.d
 
 from __future__ import annotations
 
-from fx_log.numbers import *
+from fx_log.read.numbers import *
 from fxframework.kernels.kernel import Kernel
 from fxframework.kernels.output import Output
 from fxframework.kernels.utf8 import Utf8

@@ -5,9 +5,9 @@ It decodes the same bytes as ``decoder.py`` and ``entries.py``; tests compare th
 
 from __future__ import annotations
 
-from fx_log.numbers import *
 from fx_log.read.columns import LogColumns, RareColumns, TagColumns, Totals
 from fx_log.read.framing import Framer
+from fx_log.read.numbers import *
 from fxframework.kernels.buffers import room
 from fxframework.kernels.kernel import Kernel
 from fxframework.kernels.notes import Notes

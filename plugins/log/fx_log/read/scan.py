@@ -6,7 +6,6 @@ shares only numbers with them; tests compare the results. Words are signed 64-bi
 
 from __future__ import annotations
 
-from fx_log.numbers import *
 from fx_log.read.columns import (
     ArgColumns,
     LogColumns,
@@ -16,6 +15,7 @@ from fx_log.read.columns import (
     Totals,
 )
 from fx_log.read.framing import Framer
+from fx_log.read.numbers import *
 from fxframework.kernels.buffers import room
 from fxframework.kernels.kernel import Kernel
 from fxframework.kernels.maps import PairMap
