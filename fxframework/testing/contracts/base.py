@@ -7,7 +7,7 @@ import importlib
 import json
 import subprocess
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, ClassVar
 
 import attrs
@@ -21,7 +21,7 @@ from fxframework.io.source import Source
 from fxframework.model.capture import Capture
 from fxframework.model.diagnostics import Diagnostics
 from fxframework.registry import Confidence, Reader, Writer, parse_options
-from fxframework.testing.contracts.checks import check_same, limited, skip
+from fxframework.testing.contracts.checks import check_same, limited, or_fx_error, skip
 from fxframework.testing.contracts.expected import Expected
 from fxframework.testing.strategies import bit_flips, byte_strings, truncations
 
@@ -135,12 +135,20 @@ class Contract:
         assert filled, "samples() gives no bytes"
         return [sample for sample in filled if len(sample.data) <= most] or filled[:1]
 
+    @property
+    def _small_data(self) -> list[bytes]:
+        return [sample.data for sample in self._small()]
+
     def _damaged(self) -> st.SearchStrategy[bytes]:
         """Small samples cut short, damaged, or patched together."""
-        small = [sample.data for sample in self._small()]
+        small = self._small_data
         return st.one_of(bit_flips(*small), truncations(*small), byte_strings(small))
 
-    def _try(self, inputs: st.SearchStrategy[Any], check: Callable[[Any], None]) -> None:
+    def _try_flipped(self, check: Callable[[bytes], object]) -> None:
+        """Run ``check``, which may end in a coded error, on small samples with bits turned over."""
+        self._try(bit_flips(*self._small_data), or_fx_error(check))
+
+    def _try(self, inputs: st.SearchStrategy[Any], check: Callable[[Any], object]) -> None:
         """Run ``check`` on inputs of a strategy; a failing one is made small and shown."""
 
         @settings(
@@ -213,15 +221,19 @@ class RoundTrips(Contract):
     def _open(self, data: bytes, **more: Any) -> Capture:
         return open_bytes(self.reader, data, **more)
 
+    def _opened(self, samples: Iterable[Sample] | None = None) -> Iterator[tuple[Sample, Capture]]:
+        """Samples, all of them or these, each with a capture that is open until the next one."""
+        for sample in self.samples() if samples is None else samples:
+            with self._open(sample.data) as capture:
+                yield sample, capture
+
     def _need_reader(self) -> None:
         """Skip the test where nothing reads the format."""
         assert self.reader.format == self.format
 
     def test_records_round_trip(self) -> None:
         """Written again, as they are and by way of JSON text, they are the same bytes."""
-        if self.writer is None:
-            skip(f"{self._plugin_name} does not write {self.format}")
-        self._need_reader()
+        self._need_writer()
         for sample in self.samples():
             for as_json in (False, True):
                 form = "as JSON" if as_json else "as they are"
@@ -230,15 +242,19 @@ class RoundTrips(Contract):
 
     def test_damaged_records_round_trip(self) -> None:
         """So are those of inputs that nobody meant to write."""
-        if self.writer is None:
-            skip(f"{self._plugin_name} does not write {self.format}")
-        self._need_reader()
+        self._need_writer()
 
         def check(data: bytes) -> None:
             found = self._rewritten(data, as_json=True)
             check_same(found, data, "a damaged sample, its records written as JSON")
 
         self._try(self._damaged(), check)
+
+    def _need_writer(self) -> None:
+        """Skip the test where nothing writes the format, or nothing reads it."""
+        if self.writer is None:
+            skip(f"{self._plugin_name} does not write {self.format}")
+        self._need_reader()
 
     def _rewritten(self, data: bytes, *, as_json: bool) -> bytes:
         """What the writer makes of the records of ``data``, with the capture's options for it."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import importlib
+import json
 import re
 import signal
 import sys
@@ -35,13 +36,13 @@ __all__ = [
     "deliberate",
     "lacking",
     "limited",
-    "only",
     "or_fx_error",
     "put_together",
     "raising",
     "rows_of",
     "schema_fault",
     "skip",
+    "through_json",
     "tolerating",
 ]
 
@@ -114,10 +115,6 @@ def lacking(function: Any) -> tuple[Any, str]:
     return found, "" if found is not None else f"{module} has no {attribute}"
 
 
-def only(value: object) -> None:
-    """Nothing more than that ``value`` could be made."""
-
-
 class tolerating:  # noqa: N801 (reads like contextlib.suppress)
     """Like ``contextlib.suppress``, but the errors must say what can be done or what is wrong."""
 
@@ -134,7 +131,7 @@ class tolerating:  # noqa: N801 (reads like contextlib.suppress)
         return True
 
 
-def or_fx_error(check: Callable[[bytes], None]) -> Callable[[bytes], None]:
+def or_fx_error(check: Callable[[bytes], object]) -> Callable[[bytes], None]:
     """``check``, which may also end in a coded error."""
 
     def run(data: bytes) -> None:
@@ -273,19 +270,17 @@ def _check_column(table: Table, column: Column, size: int) -> None:
 def check_references(capture: Capture) -> None:
     """That what the rows of tables refer to is there."""
     threads = {-1}
-    if _has(capture, "threads"):
+    if "threads" in capture.tables:
         threads |= set(capture.table("threads").array("id").tolist())
     lengths = {name: len(capture.table(name)) for name in capture.tables}
     for name in capture.tables:
         table = capture.table(name)
-        for column in ("thread", "prev", "next"):
-            if column in table:
-                used = set(table.array(column).tolist())
-                strange = sorted(used - threads)
-                assert not strange, (
-                    f"{name}.{column}: thread {strange[:1]} is not in the table `threads`"
-                )
-    if _has(capture, "slices"):
+        for column in {"thread", "prev", "next"}.intersection(table.columns):
+            strange = sorted(set(table.array(column).tolist()) - threads)
+            assert not strange, (
+                f"{name}.{column}: thread {strange[:1]} is not in the table `threads`"
+            )
+    if "slices" in capture.tables:
         slices = capture.table("slices")
         parents = slices.array("parent")
         _check_rows(parents, len(slices), "slices.parent")
@@ -297,9 +292,9 @@ def check_references(capture: Capture) -> None:
             "slices.depth is more than its parent's and 1"
         )
         assert np.all(slices.array("dur") >= -1), "slices.dur is below -1"
-    if _has(capture, "flows"):
+    if "flows" in capture.tables:
         _check_rows(capture.table("flows").array("slice"), lengths.get("slices", 0), "flows.slice")
-    if _has(capture, "args"):
+    if "args" in capture.tables:
         args = capture.table("args")
         owners, parents = args.array("table"), args.array("parent")
         for code, name in enumerate(STANDARD_TABLES):
@@ -307,14 +302,21 @@ def check_references(capture: Capture) -> None:
                 _check_rows(parents[owners == code], lengths[name], f"args.parent in {name}")
 
 
-def _has(capture: Capture, name: str) -> bool:
-    return name in capture.tables
-
-
 def _check_rows(rows: Any, count: int, where: str) -> None:
     if rows.size:
         assert rows.min() >= -1, f"{where} has a row below -1"
         assert rows.max() < count, f"{where} has row {rows.max()} of {count}"
+
+
+# --- JSON ---------------------------------------------------------------------------------------
+
+
+def through_json(shown: Any, what: str = "it") -> Any:
+    """A copy of JSON values, as a file gives them. AssertionError for what JSON cannot hold."""
+    try:
+        return json.loads(json.dumps(shown, allow_nan=False))
+    except (TypeError, ValueError) as error:
+        raise AssertionError(f"{what}: not plain JSON: {error}") from None
 
 
 # --- JSON Schema -------------------------------------------------------------------------------

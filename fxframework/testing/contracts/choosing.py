@@ -45,10 +45,15 @@ def selections_of(capture: Capture) -> Iterator[Selection]:
         yield from (Selection(threads=(f"{pid}/{tid}",)) for pid, tid in list(people)[:2])
 
 
+def bounds(selection: Selection) -> tuple[int, int]:
+    """The stretch of time of a selection in nanoseconds."""
+    start, stop = selection.start_ns, selection.stop_ns
+    return -(1 << 63) if start is None else start, 1 << 63 if stop is None else stop
+
+
 def kept_by_filter(table: Table, selection: Selection, chosen: set[int]) -> NDArray[np.bool_]:
     """Which rows of a table with times a plain filter keeps; ``chosen`` are ids of threads."""
-    start = -(1 << 63) if selection.start_ns is None else selection.start_ns
-    stop = 1 << 63 if selection.stop_ns is None else selection.stop_ns
+    start, stop = bounds(selection)
     keep = []
     ts = table.array("ts").tolist()
     dur = table.array("dur").tolist() if "dur" in table else [0] * len(ts)
@@ -87,13 +92,11 @@ class Choosing(RoundTrips):
     def test_select_keeps_what_a_filter_keeps(self) -> None:
         """Of every table with times, the rows of that stretch or thread, and no others."""
         tried = 0
-        for sample in self._small():
-            with self._open(sample.data) as capture:
-                for selection in selections_of(capture):
-                    part = capture.select(selection)
-                    for name in capture.schemas:
-                        if "ts" not in capture.table(name) or name == "logs":
-                            continue
+        for sample, capture in self._opened(self._small()):
+            for selection in selections_of(capture):
+                part = capture.select(selection)
+                for name in capture.schemas:
+                    if "ts" in capture.table(name) and name != "logs":
                         tried += 1
                         self._check_part(capture, part, name, selection, sample.name)
         if not tried:
@@ -103,39 +106,36 @@ class Choosing(RoundTrips):
         self, whole: Capture, part: Capture, name: str, selection: Selection, where: str
     ) -> None:
         table = whole.table(name)
+        part_of = f"select: {where}, {described(selection)}"
         keep = kept_by_filter(table, selection, thread_ids(whole, selection))
         wanted = table.array("row")[keep].tolist()
         found = part.table(name).array("row").tolist()
         assert found == wanted, (
-            f"select: {where}, {described(selection)}: of {name} it keeps rows {found[:8]}, "
-            f"a filter of the rows keeps {wanted[:8]}"
+            f"{part_of}: of {name} it keeps rows {found[:8]}, a filter of the rows keeps {wanted[:8]}"
         )
         batched = [row for batch in part.batches(name, 2) for row in batch.array("row").tolist()]
         assert batched == wanted, (
-            f"select: {where}, {described(selection)}: batches of {name} have rows {batched[:8]}, "
-            f"the table {wanted[:8]}"
+            f"{part_of}: batches of {name} have rows {batched[:8]}, the table {wanted[:8]}"
         )
 
     def test_select_keeps_the_records_of_its_time(self) -> None:
         """Records with a time in the stretch, and those without a time."""
         tried = 0
-        for sample in self._small():
-            with self._open(sample.data) as capture:
-                if not capture.timed_records or capture.row_table is not None:
+        for sample, capture in self._opened(self._small()):
+            if not capture.timed_records or capture.row_table is not None:
+                continue
+            times = [(record.offset, getattr(record, "ns", None)) for record in capture.records()]
+            for selection in selections_of(capture):
+                if not selection.by_time_alone:
                     continue
-                for selection in selections_of(capture):
-                    if not selection.by_time_alone:
-                        continue
-                    tried += 1
-                    start = -(1 << 63) if selection.start_ns is None else selection.start_ns
-                    stop = 1 << 63 if selection.stop_ns is None else selection.stop_ns
-                    times = [(r.offset, getattr(r, "ns", None)) for r in capture.records()]
-                    wanted = [at for at, ns in times if ns is None or start <= ns < stop]
-                    found = [record.offset for record in capture.select(selection).records()]
-                    assert found == wanted, (
-                        f"select: {sample.name}, {described(selection)}: it keeps the records at "
-                        f"{found[:8]}, a filter of their ns keeps {wanted[:8]}"
-                    )
+                tried += 1
+                start, stop = bounds(selection)
+                wanted = [at for at, ns in times if ns is None or start <= ns < stop]
+                found = [record.offset for record in capture.select(selection).records()]
+                assert found == wanted, (
+                    f"select: {sample.name}, {described(selection)}: it keeps the records at "
+                    f"{found[:8]}, a filter of their ns keeps {wanted[:8]}"
+                )
         if not tried:
             skip(f"records of {self.format} captures have no time of their own")
 
@@ -143,12 +143,12 @@ class Choosing(RoundTrips):
 class Extracting(RoundTrips):
     """What a writer's ``extract`` makes of a part."""
 
-    def _check_cut(self, capture: Capture, selection: Selection, output: bytes, dropped: Any,
+    def _check_extract(self, capture: Capture, selection: Selection, output: bytes, dropped: Any,
                    where: str) -> None:  # fmt: skip
-        """That a file that was cut has the events of the part, and says what it left out."""
+        """That an extracted file has the events of the part, and says what it left out."""
+        part_of = f"extract: {where}, {described(selection)}"
         part = capture.select(selection)
         lost = 0
-        part_of = f"extract: {where}, {described(selection)}"
         with self._open(output) as again:
             for name in capture.schemas:
                 whole = capture.table(name)

@@ -5,12 +5,11 @@ from __future__ import annotations
 import contextlib
 import gzip
 import itertools
-import json
 import re
 import time
 import tracemalloc
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -23,12 +22,12 @@ from fxframework.errors import (
 )
 from fxframework.host import Host
 from fxframework.io.source import Source
-from fxframework.model.capture import Capture, kind_of
+from fxframework.model.capture import Capture, Record, kind_of
 from fxframework.model.prediction import Prediction
 from fxframework.model.schema import STANDARD_TABLES
 from fxframework.registry import HEAD, Confidence, Probe
-from fxframework.testing.contracts.agreement import AGREEMENTS
-from fxframework.testing.contracts.base import BATCH_SIZES, open_bytes
+from fxframework.testing.contracts import agreement
+from fxframework.testing.contracts.base import BATCH_SIZES
 from fxframework.testing.contracts.checks import (
     check_cover,
     check_descriptor,
@@ -36,18 +35,18 @@ from fxframework.testing.contracts.checks import (
     check_options,
     check_references,
     check_table,
-    only,
     or_fx_error,
     put_together,
     raising,
     rows_of,
     skip,
+    through_json,
 )
 from fxframework.testing.contracts.choosing import Choosing
 from fxframework.testing.contracts.expectation import check_capture, check_golden
 from fxframework.testing.contracts.repetition import Repetition
 from fxframework.testing.contracts.requests import Requests
-from fxframework.testing.strategies import bit_flips, byte_strings, every_truncation
+from fxframework.testing.strategies import byte_strings, every_truncation
 
 __all__ = ["FOREIGN", "ReaderContract"]
 
@@ -76,8 +75,6 @@ FOREIGN: Mapping[str, bytes] = {
 class ReaderContract(Requests, Repetition, Choosing):
     """What every reader keeps. Give ``plugin``, ``format`` and ``samples()``."""
 
-    format: ClassVar[str]
-    """The name of the format."""
     golden: ClassVar[Path | str | None] = None
     """A folder with what is expected of each sample, NAME.json, which `pytest
     --fxf-update-golden` writes."""
@@ -88,15 +85,11 @@ class ReaderContract(Requests, Repetition, Choosing):
         """Inputs that the sniffer must leave to others, by name."""
         return FOREIGN
 
-    def _open(self, data: bytes, **more: Any) -> Capture:
-        return open_bytes(self.reader, data, **more)
-
     # --- The descriptor --------------------------------------------------------------------
 
     def test_descriptor_is_complete(self) -> None:
         """Names are ones that a command line can take, and there is something to say."""
-        reader = self.reader
-        check_descriptor(reader, "reader", reader.format)
+        check_descriptor(self.reader, "reader", self.format)
 
     def test_options_are_documented(self) -> None:
         """Each option says what it does; its default is of its type."""
@@ -182,8 +175,7 @@ class ReaderContract(Requests, Repetition, Choosing):
     def test_sniff_never_raises(self) -> None:
         """Any first bytes have a confidence; a part of a sample has not more than the whole."""
         samples = list(self.samples())
-        heads = [sample.data[:512] for sample in samples]
-        self._try(byte_strings(heads), lambda data: only(self._sniff(data)))
+        self._try(byte_strings([sample.data[:512] for sample in samples]), self._sniff)
         for sample in samples:
             for head in itertools.islice(every_truncation(sample.data), 256):
                 assert self._sniff(head) <= sample.confidence, (
@@ -194,55 +186,47 @@ class ReaderContract(Requests, Repetition, Choosing):
 
     def test_records_cover_the_file(self) -> None:
         """``offset`` and ``nbytes`` of all records tile the input without gap or overlap."""
-        for sample in self.samples():
-            with self._open(sample.data) as capture:
-                check_cover([(r.offset, r.nbytes) for r in capture.records()], sample.data)
+        for sample, capture in self._opened():
+            check_cover([(r.offset, r.nbytes) for r in capture.records()], sample.data)
 
     def test_records_are_json(self) -> None:
         """Each one is a JSON object that names its kind and its place."""
-        for sample in self.samples():
-            with self._open(sample.data) as capture:
-                for record in capture.records():
-                    shown = record.to_json()
-                    where = f"JSON of the record at byte {record.offset} of {sample.name}"
-                    assert isinstance(shown.get("record"), str), f"{where} has no `record`: {shown}"
-                    place = shown.get("offset"), shown.get("nbytes")
-                    assert place == (record.offset, record.nbytes), (
-                        f"{where} has offset and nbytes {place}, the record "
-                        f"{(record.offset, record.nbytes)}"
-                    )
-                    try:
-                        again = json.loads(json.dumps(shown, allow_nan=False))
-                    except (TypeError, ValueError) as error:
-                        raise AssertionError(f"{where} is not plain JSON: {error}") from None
-                    assert again == shown, f"{where} is not plain JSON: {shown} becomes {again}"
+        for sample, capture in self._opened():
+            for record in capture.records():
+                shown = record.to_json()
+                where = f"JSON of the record at byte {record.offset} of {sample.name}"
+                assert isinstance(shown.get("record"), str), f"{where} has no `record`: {shown}"
+                place = shown.get("offset"), shown.get("nbytes")
+                assert place == (record.offset, record.nbytes), (
+                    f"{where} has offset and nbytes {place}, the record "
+                    f"{(record.offset, record.nbytes)}"
+                )
+                again = through_json(shown, where)
+                assert again == shown, f"{where} is not plain JSON: {shown} becomes {again}"
 
     # --- Tables ----------------------------------------------------------------------------
 
     def test_tables_match_their_schemas(self) -> None:
         """Columns have their types and lengths; rows are counted, offsets lie in the file."""
-        for sample in self.samples():
-            with self._open(sample.data) as capture:
-                for name in capture.tables:
-                    check_table(capture.table(name), len(sample.data))
+        for sample, capture in self._opened():
+            for name in capture.tables:
+                check_table(capture.table(name), len(sample.data))
 
     def test_references_between_tables_hold(self) -> None:
         """Threads, parents and owners of arguments are rows that exist."""
-        for sample in self.samples():
-            with self._open(sample.data) as capture:
-                check_references(capture)
+        for _, capture in self._opened():
+            check_references(capture)
 
     def test_batches_are_the_table(self) -> None:
         """In any size, in order, and never more rows than were asked for."""
-        for sample in self.samples():
-            with self._open(sample.data) as capture:
-                whole = {name: rows_of(capture.table(name)) for name in capture.tables}
-            most = max((rows for _, rows in whole.values()), default=0)
+        for sample, whole in self._opened():
+            tables = {name: rows_of(whole.table(name)) for name in whole.tables}
+            most = max((rows for _, rows in tables.values()), default=0)
             for size in BATCH_SIZES:
                 if most > 5000 and size < 64:
                     continue  # one by one is for small samples
                 with self._open(sample.data) as capture:
-                    for name, (columns, rows) in whole.items():
+                    for name, (columns, rows) in tables.items():
                         parts = list(capture.batches(name, size))
                         sizes = [len(part) for part in parts]
                         assert all(0 < rows_in <= size for rows_in in sizes), (
@@ -301,58 +285,60 @@ class ReaderContract(Requests, Repetition, Choosing):
 
     # --- What records, rows and findings say of each other -----------------------------------
 
-    def _agree(self, what: str) -> None:
-        """That the samples pass a check of ``AGREEMENTS``, and so do parts of them."""
+    def _agree(self, check: Callable[[Capture, Sequence[Record]], None]) -> None:
+        """That the samples pass a check of ``agreement``, and so do parts of them."""
         for sample in self.samples():
-            self._agrees(sample.name, sample.data, what)
+            self._agrees(sample.name, sample.data, check)
         for sample in self._small():
             for end in (len(sample.data) * 2 // 3, len(sample.data) - 1):
                 with contextlib.suppress(FxError):
-                    self._agrees(f"{sample.name} cut at {end}", sample.data[:end], what)
+                    self._agrees(f"{sample.name} cut at {end}", sample.data[:end], check)
 
-    def _agrees(self, name: str, data: bytes, what: str) -> None:
+    def _agrees(
+        self, name: str, data: bytes, check: Callable[[Capture, Sequence[Record]], None]
+    ) -> None:
         with self._open(data) as capture:
             capture.scan()
             try:
-                AGREEMENTS[what](capture)
+                check(capture, list(capture.records()))
             except AssertionError as error:
                 raise AssertionError(f"{error} ({name})") from None
 
     def test_rows_begin_records(self) -> None:
         """The ``offset`` of a row is that of a record; details of rows lie in one."""
-        self._agree("row offsets")
+        self._agree(agreement.check_row_offsets)
 
     def test_records_have_the_times_of_their_rows(self) -> None:
         """The ``ns`` of a record is the ``ts`` of its rows."""
-        self._agree("record times")
+        self._agree(agreement.check_record_times)
 
     def test_findings_lie_in_their_records(self) -> None:
         """The ``record`` of a finding is there, and its ``offset`` lies in it."""
-        self._agree("finding places")
+        self._agree(agreement.check_finding_places)
 
     def test_summary_has_the_times_of_the_rows(self) -> None:
         """Start, end and rows of the summary are those of the tables."""
-        self._agree("summary")
+        self._agree(agreement.check_summary)
 
     def test_slices_nest(self) -> None:
         """A slice is one deeper than its parent, which encloses it, on the same thread."""
-        self._agree("nesting")
+        self._agree(agreement.check_nesting)
 
     def test_arguments_hold_their_values(self) -> None:
         """``int`` and ``uint`` hold the same bits, and arguments belong to rows of their record."""
-        self._agree("arguments")
+        self._agree(agreement.check_arguments)
 
     def test_rows_have_names(self) -> None:
         """No event, argument, node or property is without a name."""
-        self._agree("names")
+        self._agree(agreement.check_names)
 
     def test_enumerations_are_named(self) -> None:
         """Columns of enumerations hold numbers that they name."""
-        self._agree("enumerations")
+        self._agree(agreement.check_enumerations)
 
     def test_threads_are_there_once(self) -> None:
         """Threads and processes have one row each."""
-        self._agree("people")
+        self._agree(agreement.check_people)
 
     def test_samples_are_what_is_expected(self) -> None:
         """What ``Sample.expected`` and the files in ``golden`` say of a sample holds."""
@@ -375,27 +361,22 @@ class ReaderContract(Requests, Repetition, Choosing):
 
     def test_findings_are_catalogued_and_placed(self) -> None:
         """Codes are in a catalogue, offsets within the file, messages there."""
-        small = [sample.data for sample in self._small()]
-        for sample in self.samples():
-            with self._open(sample.data) as capture:
-                capture.scan()
-                check_findings(capture, self.rules)
 
         def check(data: bytes) -> None:
             with self._open(data) as capture:
                 capture.scan()
                 check_findings(capture, self.rules)
 
-        self._try(bit_flips(*small), or_fx_error(check))
+        for sample in self.samples():
+            check(sample.data)
+        self._try_flipped(check)
 
     def test_sound_samples_have_no_findings(self) -> None:
         """None of WARNING or worse, so that `fxf verify` passes them."""
-        for sample in self.samples():
-            if sample.sound:
-                with self._open(sample.data) as capture:
-                    capture.scan()
-                    bad = [f for f in capture.diagnostics if f.severity >= Severity.WARNING]
-                    assert not bad, f"findings: {sample.name} is sound, but has {bad[0]}"
+        for sample, capture in self._opened(each for each in self.samples() if each.sound):
+            capture.scan()
+            bad = [found for found in capture.diagnostics if found.severity >= Severity.WARNING]
+            assert not bad, f"findings: {sample.name} is sound, but has {bad[0]}"
 
     def test_findings_are_made_once(self) -> None:
         """Reading again, or by another view, does not report them again."""
@@ -437,31 +418,27 @@ class ReaderContract(Requests, Repetition, Choosing):
 
     def test_summary_counts_the_records(self) -> None:
         """``summary()`` agrees with ``records()`` and can be shown as JSON."""
-        for sample in self.samples():
-            with self._open(sample.data) as capture:
-                summary = capture.summary()
-                records = sum(1 for _ in capture.records())
-                where = f"summary of {sample.name}"
-                assert summary.records == records, (
-                    f"{where} counts {summary.records} records, there are {records}"
-                )
-                # A kind may say more than the record's own word: "event instant".
-                kinds = Counter(kind_of(record).split()[0] for record in capture.records())
-                counted: Counter[str] = Counter()
-                for kind, count in summary.kinds.items():
-                    counted[kind.split()[0]] += count
-                assert counted == kinds, (
-                    f"{where} counts kinds {dict(summary.kinds)}, there are {dict(kinds)}"
-                )
-                if summary.start_ns is not None:
-                    assert summary.end_ns is not None, f"{where} has a start and no end"
-                    assert summary.start_ns <= summary.end_ns, f"{where} ends before it starts"
-                try:
-                    json.dumps(dict(summary.facts), allow_nan=False)
-                except (TypeError, ValueError) as error:
-                    raise AssertionError(f"{where}: facts are not plain JSON: {error}") from None
-                lengths = {len(cells) for _, cells in summary.timeline}
-                assert len(lengths) <= 1, f"{where}: rows of a timeline are of equal length"
+        for sample, capture in self._opened():
+            summary = capture.summary()
+            records = sum(1 for _ in capture.records())
+            where = f"summary of {sample.name}"
+            assert summary.records == records, (
+                f"{where} counts {summary.records} records, there are {records}"
+            )
+            # A kind may say more than the record's own word: "event instant".
+            kinds = Counter(kind_of(record).split()[0] for record in capture.records())
+            counted: Counter[str] = Counter()
+            for kind, count in summary.kinds.items():
+                counted[kind.split()[0]] += count
+            assert counted == kinds, (
+                f"{where} counts kinds {dict(summary.kinds)}, there are {dict(kinds)}"
+            )
+            if summary.start_ns is not None:
+                assert summary.end_ns is not None, f"{where} has a start and no end"
+                assert summary.start_ns <= summary.end_ns, f"{where} ends before it starts"
+            through_json(dict(summary.facts), f"{where}, its facts")
+            lengths = {len(cells) for _, cells in summary.timeline}
+            assert len(lengths) <= 1, f"{where}: rows of a timeline are of equal length"
 
     def test_explain_covers_every_byte(self) -> None:
         """The fields at any offset lie in the record there, and say their section."""
@@ -488,8 +465,7 @@ class ReaderContract(Requests, Repetition, Choosing):
     def test_truncation_keeps_the_records_before_it(self) -> None:
         """Cut at any byte, a sample gives all its records up to there, or a coded error."""
         sample = ([each for each in self._small() if len(each.data) <= CUT] or self._small())[-1]
-        with self._open(sample.data) as capture:
-            whole = [record.to_json() for record in capture.records()]
+        whole = self._shown(sample.data)
         with self._open(sample.data) as capture:
             events = _event_places(capture)
         for data in every_truncation(sample.data):
@@ -514,8 +490,7 @@ class ReaderContract(Requests, Repetition, Choosing):
             still = {at for at, _ in there}
             # White space alone does not show that an event began.
             begun = [(at, end) for at, end in events if at < len(data) < end and data[at:].strip()]
-            cut = (at for at, _ in begun if at not in still)
-            lost = next(cut, None)
+            lost = next((at for at, _ in begun if at not in still), None)
             assert lost is None or (worst is not None and worst >= Severity.DATA_LOSS), (
                 f"cut short at {len(data)}: an event that began at {lost} is lost, and no finding "
                 "of DATA_LOSS says so"
@@ -523,13 +498,16 @@ class ReaderContract(Requests, Repetition, Choosing):
 
     def test_bit_flips_are_survived(self) -> None:
         """Records still cover the file, tables still match, and it takes no longer."""
-        small = [sample.data for sample in self._small()]
-        self._try(bit_flips(*small), or_fx_error(self._survive))
+        self._try_flipped(self._survive)
 
     def test_any_bytes_are_survived(self) -> None:
         """Forced through the reader, any bytes give a result or a coded error."""
-        small = [sample.data for sample in self._small()]
-        self._try(byte_strings(small), or_fx_error(self._survive))
+        self._try(byte_strings(self._small_data), or_fx_error(self._survive))
+
+    def _shown(self, data: bytes) -> list[dict[str, Any]]:
+        """All records as JSON."""
+        with self._open(data) as capture:
+            return [record.to_json() for record in capture.records()]
 
     def _survive(self, data: bytes) -> None:
         start = time.process_time()
@@ -543,7 +521,6 @@ class ReaderContract(Requests, Repetition, Choosing):
 
     def test_memory_follows_the_input(self) -> None:
         """Sizes that a damaged file declares drive no allocation."""
-        small = [sample.data for sample in self._small()]
         base, per_byte = self.memory
 
         def check(data: bytes) -> None:
@@ -561,7 +538,7 @@ class ReaderContract(Requests, Repetition, Choosing):
                 f"memory: {len(data)} damaged bytes took {peak:,} bytes of memory"
             )
 
-        self._try(bit_flips(*small), or_fx_error(check))
+        self._try_flipped(check)
 
     def test_predictions_are_made_of_any_bytes(self) -> None:
         """What reference readers lose is in their tables and in the file, whatever the bytes."""
@@ -574,10 +551,9 @@ class ReaderContract(Requests, Repetition, Choosing):
             assert len(keys) == len(set(keys)), f"{reference.name} has a key twice"
             assert reference.title
             assert all(quirk.title and not quirk.title.endswith(".") for quirk in quirks)
-        small = [sample.data for sample in self._small()]
-        for data in (b"", *small):
+        for data in (b"", *self._small_data):
             or_fx_error(self._predict)(data)
-        self._try(bit_flips(*small), or_fx_error(self._predict))
+        self._try_flipped(self._predict)
 
     def _predict(self, data: bytes) -> None:
         with self._open(data) as capture:
@@ -612,15 +588,13 @@ class ReaderContract(Requests, Repetition, Choosing):
             plain.write_bytes(sample.data)
             packed = tmp_path / f"{plain.name}.gz"
             packed.write_bytes(gzip.compress(sample.data))
-            with self._open(sample.data) as capture:
-                expected = [record.to_json() for record in capture.records()]
+            expected = self._shown(sample.data)
             for path in (plain, packed):
-                source = Source.open(path)
-                with Host(discover=False).read(source, self.reader) as capture:
+                with Host(discover=False).read(Source.open(path), self.reader) as capture:
                     found = [record.to_json() for record in capture.records()]
-                    assert found == expected, (
-                        f"{path.name}, a file, reads otherwise than its bytes in memory"
-                    )
+                assert found == expected, (
+                    f"{path.name}, a file, reads otherwise than its bytes in memory"
+                )
 
     def test_close_may_be_called_again(self) -> None:
         """And a capture that was never read can be closed."""

@@ -241,13 +241,12 @@ class ScenarioContract(Contract):
                 f"parameter {key} of {self.name} does not say what it is for: "
                 "make it with fxframework.kit.steps.parameter(help=…)"
             )
-            default, least, most = field.default, notes.get("least"), notes.get("most")
+            default = field.default
             if isinstance(default, int | float) and not isinstance(default, bool):
-                assert least is None or default >= least, (
-                    f"parameter {key} of {self.name}: its default {default} is below {least}"
-                )
-                assert most is None or default <= most, (
-                    f"parameter {key} of {self.name}: its default {default} is above {most}"
+                least, most = notes.get("least", default), notes.get("most", default)
+                assert least <= default <= most, (
+                    f"parameter {key} of {self.name}: its default {default} is "
+                    + (f"below {least}" if default < least else f"above {most}")
                 )
             choices = notes.get("choices")
             if choices and isinstance(default, str):

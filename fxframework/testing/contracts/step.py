@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import json
 import tomllib
 from collections.abc import Iterator
 from typing import Any, ClassVar, Literal
@@ -13,7 +12,7 @@ import attrs
 from fxframework.errors import FxError
 from fxframework.kit.steps import Outcome, Run
 from fxframework.replay.scenario import Step
-from fxframework.testing.contracts.checks import deliberate, skip
+from fxframework.testing.contracts.checks import deliberate, skip, through_json
 from fxframework.testing.contracts.scenario import Place, ScenarioContract
 
 __all__ = ["StepContract"]
@@ -92,12 +91,7 @@ class StepContract(ScenarioContract):
                 assert found.status in {"ok", "failed", "skipped"}, (
                     f"{self.name}: its status is {found.status!r}"
                 )
-                try:
-                    again = json.loads(json.dumps(dict(found.facts), allow_nan=False))
-                except (TypeError, ValueError) as error:
-                    raise AssertionError(
-                        f"{self.name}: its facts cannot be JSON: {error}"
-                    ) from None
+                again = through_json(dict(found.facts), f"{self.name}: its facts")
                 assert again == dict(found.facts), (
                     f"{self.name}: its facts are {dict(found.facts)}, as JSON {again}"
                 )

@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import copy
 import gc
-import importlib
 import inspect
 import itertools
-import json
 import tracemalloc
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from typing import Any, ClassVar, cast
 
 import attrs
@@ -41,8 +38,10 @@ from fxframework.testing.contracts.checks import (
     check_options,
     check_same,
     contents_of,
+    lacking,
     or_fx_error,
     skip,
+    through_json,
     tolerating,
 )
 from fxframework.testing.contracts.choosing import Extracting, selections_of
@@ -168,27 +167,23 @@ class WriterContract(Extracting):
 
     def _write(self, records: Iterable[Any], options: Mapping[str, Any]) -> bytes:
         sink = Sink.memory()
-        writer = self._start(sink, options)
-        for record in records:
-            writer.write(record)
-        writer.close()
+        _all_written(self._start(sink, options), records).close()
         return sink.getvalue()
 
     def _sampled(self, *, sound: bool = False) -> Iterator[Stream]:
         """The records of each small sample, whose capture is open until the next is asked for."""
         if self._reader_if_any() is None:
             return
-        for sample in self._small():
+        for sample, capture in self._opened(self._small()):
             if sample.sound or not sound:
-                with self._open(sample.data) as capture:
-                    records = list(capture.records())
-                    shown = [_through_json(record.to_json()) for record in records]
-                    options = self._options(capture.writer_options)
-                    yield Stream(sample.name, shown, options, records, sample.data)
+                records = list(capture.records())
+                shown = [through_json(record.to_json()) for record in records]
+                options = self._options(capture.writer_options)
+                yield Stream(sample.name, shown, options, records, sample.data)
 
     def _scratch(self) -> Iterator[Stream]:
         """The records of records(), where it gives some."""
-        shown = [_through_json(record) for record in self.records()]
+        shown = [through_json(record) for record in self.records()]
         if shown:
             yield Stream("records()", shown, self._options({}), shown)
 
@@ -211,8 +206,7 @@ class WriterContract(Extracting):
 
     def test_descriptor_is_complete(self) -> None:
         """Names are ones that a command line can take, and there is something to say."""
-        writer = self.writer
-        check_descriptor(writer, "writer", writer.format)
+        check_descriptor(self.writer, "writer", self.format)
 
     def test_suffixes_are_the_readers(self) -> None:
         """A file that is written under a suffix is found again by it."""
@@ -230,13 +224,10 @@ class WriterContract(Extracting):
         """What the descriptor names exists, also what is imported at the first use only."""
         for name in ("open", "merge", "extract", "salvage"):
             function = getattr(self.writer, name)
-            if function is None:
-                continue
-            module, colon, attribute = getattr(function, "__qualname__", "").partition(":")
-            if colon:
-                function = getattr(importlib.import_module(module), attribute, None)
-                assert function is not None, f"{name}: {module} has no {attribute}"
-            assert inspect.getdoc(function), f"{name}: {function} has no docstring"
+            if function is not None:
+                found, missing = lacking(function)
+                assert not missing, f"{name}: {missing}"
+                assert inspect.getdoc(found), f"{name}: {found} has no docstring"
         writer = self._start(Sink.memory(), self._options({}))
         assert inspect.getdoc(type(writer)), f"{type(writer)} has no docstring"
 
@@ -259,12 +250,11 @@ class WriterContract(Extracting):
         """
         self._need_reader()
         known = {option.name for option in self.writer.options}
-        for sample in self.samples():
-            with self._open(sample.data) as capture:
-                given = dict(capture.writer_options)
+        for sample, capture in self._opened():
+            given = dict(capture.writer_options)
             unknown = sorted(given.keys() - known)
             assert not unknown, f"{sample.name}: the writer has no option {unknown}"
-            again = _through_json(given)
+            again = through_json(given)
             assert again == given, f"{sample.name}: writer_options are {given}, as JSON {again}"
             self._options(again)
 
@@ -272,13 +262,9 @@ class WriterContract(Extracting):
         """Record by record, the reader's object and its JSON are written alike."""
         for stream in self._sampled():
             assert stream.data is not None
+            pairs = list(zip(stream.records, stream.shown, strict=True))
             for first in (0, 1):
-                mixed = [
-                    record if number % 2 == first else shown
-                    for number, (record, shown) in enumerate(
-                        zip(stream.records, stream.shown, strict=True)
-                    )
-                ]
+                mixed = [pair[(number + first) % 2] for number, pair in enumerate(pairs)]
                 found = self._write(mixed, stream.options)
                 check_same(found, stream.data, f"{stream.name}, every other record as JSON")
 
@@ -291,7 +277,7 @@ class WriterContract(Extracting):
             assert changed is None, f"{stream.name}: write() changed the JSON of record {changed}"
             if stream.data is not None:
                 self._write(stream.records, stream.options)
-                now = [_through_json(record.to_json()) for record in stream.records]
+                now = [through_json(record.to_json()) for record in stream.records]
                 changed = _first_other(now, stream.shown)
                 assert changed is None, f"{stream.name}: write() changed record {changed}"
 
@@ -303,7 +289,7 @@ class WriterContract(Extracting):
             skip("records() gives none")
         output = self._write(stream.shown, stream.options)
         with self._open(output) as capture:
-            found = [_through_json(record.to_json()) for record in capture.records()]
+            found = [through_json(record.to_json()) for record in capture.records()]
             capture.scan()
             bad = [one for one in capture.diagnostics if one.severity >= Severity.WARNING]
         given, shown = self._plain(stream.shown), self._plain(found)
@@ -335,9 +321,7 @@ class WriterContract(Extracting):
         """All of it, once: another ``close()`` writes nothing more, nor does being forgotten."""
         for stream in self._streams():
             sink = Sink.memory()
-            writer = self._start(sink, stream.options)
-            for record in stream.shown:
-                writer.write(record)
+            writer = _all_written(self._start(sink, stream.options), stream.shown)
             writer.close()
             closed = sink.getvalue()
             if stream.data is not None:
@@ -352,9 +336,7 @@ class WriterContract(Extracting):
         """It is the caller's, who may have more to write, and puts the file in its place."""
         for stream in self._streams():
             sink = WatchedSink()
-            writer = self._start(sink, stream.options)
-            for record in stream.shown:
-                writer.write(record)
+            writer = _all_written(self._start(sink, stream.options), stream.shown)
             sink.check_left_open("write()")
             writer.close()
             sink.check_left_open("close()")
@@ -366,13 +348,9 @@ class WriterContract(Extracting):
         for one, two in itertools.product(range(len(streams)), repeat=2):
             first, second = streams[one], streams[two]
             sinks = Sink.memory(), Sink.memory()
-            writers = (
-                self._start(sinks[0], first.options),
-                self._start(sinks[1], second.options),
-            )
+            writers = self._start(sinks[0], first.options), self._start(sinks[1], second.options)
             half = len(first.shown) // 2
-            for record in first.shown[:half]:
-                writers[0].write(record)
+            _all_written(writers[0], first.shown[:half])
             for mine, other in itertools.zip_longest(first.shown[half:], second.shown):
                 if other is not None:
                     writers[1].write(other)
@@ -390,7 +368,7 @@ class WriterContract(Extracting):
         sink = Sink.memory()
         given = list(self._written(sink))
         with self._open(sink.getvalue()) as capture:
-            records = (self._plain(_through_json(r.to_json())) for r in capture.records())
+            records = (self._plain(through_json(r.to_json())) for r in capture.records())
             for number, (found, wanted) in enumerate(itertools.zip_longest(records, given)):
                 assert found == self._plain(wanted), (
                     f"record {number} of {len(given)} was given as {_short(wanted)} "
@@ -415,7 +393,7 @@ class WriterContract(Extracting):
         """Write many records, each a copy of its own, and give each one when it is written."""
         writer = self._start(sink, self._options({}))
         for record in itertools.islice(self.many(), MOST):
-            writer.write(_through_json(record))
+            writer.write(through_json(record))
             yield record
             if sink.written > 4 * self.held:
                 break
@@ -429,8 +407,7 @@ class WriterContract(Extracting):
         if not refused:
             skip("refused() gives none")
         for record, code in refused:
-            writer = self._start(Sink.memory(), self._options({}))
-            error = _refusal(writer, record)
+            error = _refusal(self._start(Sink.memory(), self._options({})), record)
             assert error is not None, f"{_short(record)} was written, not refused with {code}"
             assert error.code == code, f"{_short(record)} is refused with {error.code}, not {code}"
             self._check_refusal(error, record)
@@ -449,8 +426,7 @@ class WriterContract(Extracting):
     def test_what_is_no_record_is_refused(self) -> None:
         """JSON objects of no kind that the format has: WriteRefusedError, and nothing else."""
         for record in NO_RECORDS:
-            writer = self._start(Sink.memory(), self._options({}))
-            error = _refusal(writer, record)
+            error = _refusal(self._start(Sink.memory(), self._options({})), record)
             assert error is not None, f"{_short(record)} is not a record, but was not refused"
             self._check_refusal(error, record)
 
@@ -470,18 +446,14 @@ class WriterContract(Extracting):
             edited = _edited(stream.shown[number], path, value)
             where = f"{stream.shown[number]['record']} with {_named(path)} {_short(value)}"
             sink = Sink.memory()
-            writer = self._start(sink, stream.options)
-            for record in stream.shown[:number]:
-                writer.write(record)
+            writer = _all_written(self._start(sink, stream.options), stream.shown[:number])
             error = _refusal(writer, edited)
             if error is None:
                 writer.close()
                 self._check_effect(sink.getvalue(), path, value, where)
                 return
             self._check_refusal(error, edited)
-            for record in stream.shown[number:]:
-                writer.write(record)
-            writer.close()
+            _all_written(writer, stream.shown[number:]).close()
             check_same(sink.getvalue(), expected[which], f"{where}, which was refused")
 
         for place in places:
@@ -525,13 +497,9 @@ class WriterContract(Extracting):
         self, good: Sequence[Json], at: int, bad: Json, options: Mapping[str, Any]
     ) -> bytes:
         sink = Sink.memory()
-        writer = self._start(sink, options)
-        for record in good[:at]:
-            writer.write(record)
+        writer = _all_written(self._start(sink, options), good[:at])
         assert _refusal(writer, bad) is not None, f"{_short(bad)} was not refused"
-        for record in good[at:]:
-            writer.write(record)
-        writer.close()
+        _all_written(writer, good[at:]).close()
         return sink.getvalue()
 
     # --- What a writer may have beside -----------------------------------------------------
@@ -544,10 +512,10 @@ class WriterContract(Extracting):
             skip(f"the writer of {self.format} has no {name} of its own")
         return function
 
-    def _sound(self) -> list[Sample]:
+    def _sound(self) -> Iterator[tuple[Sample, Capture]]:
         sound = [sample for sample in self.samples() if sample.sound]
         assert sound, "samples() gives none that is sound"
-        return sound
+        return self._opened(sound)
 
     def _salvaged(self, capture: Capture) -> tuple[bytes, list[Loss]]:
         salvage = self._optional("salvage")
@@ -559,9 +527,8 @@ class WriterContract(Extracting):
     def test_salvage_keeps_what_is_sound(self) -> None:
         """Of a sound sample every byte, and there is no loss to tell of."""
         self._optional("salvage")
-        for sample in self._sound():
-            with self._open(sample.data) as capture:
-                output, losses = self._salvaged(capture)
+        for sample, capture in self._sound():
+            output, losses = self._salvaged(capture)
             check_same(output, sample.data, f"{sample.name}, which is sound, salvaged")
             assert not losses, f"{sample.name} is sound, but {losses[0]}"
 
@@ -589,9 +556,9 @@ class WriterContract(Extracting):
 
         self._try(self._damaged(), or_fx_error(check))
 
-    # --- Extracting --------------------------------------------------------------------------
+    # --- Extracting ---------------------------------------------------------------------------
 
-    def _cut(self, capture: Capture, selection: Selection) -> bytes:
+    def _extracted(self, capture: Capture, selection: Selection) -> bytes:
         extract = self._optional("extract")
         sink = WatchedSink()
         dropped = extract(capture, selection, sink, self._options(capture.writer_options))
@@ -605,41 +572,37 @@ class WriterContract(Extracting):
         What shows in no table, such as a string that nothing uses, may be left out.
         """
         self._optional("extract")
-        for sample in self._sound():
-            with self._open(sample.data) as whole:
-                output = self._cut(whole, Selection())
-                self._check_readable(output, f"{sample.name} extracted")
-                with self._open(output) as part:
-                    for name in whole.schemas:
-                        found, wanted = contents_of(part, name), contents_of(whole, name)
-                        assert found[1] == wanted[1], (
-                            f"{sample.name}: of {wanted[1]} rows of {name} it has {found[1]}"
-                        )
-                        for column, values in wanted[0].items():
-                            same = found[0].get(column) == values
-                            assert same, f"{sample.name}: {name}.{column} is not what it was"
+        for sample, whole in self._sound():
+            output = self._extracted(whole, Selection())
+            self._check_readable(output, f"{sample.name} extracted")
+            with self._open(output) as part:
+                for name in whole.schemas:
+                    found, wanted = contents_of(part, name), contents_of(whole, name)
+                    assert found[1] == wanted[1], (
+                        f"{sample.name}: of {wanted[1]} rows of {name} it has {found[1]}"
+                    )
+                    for column, values in wanted[0].items():
+                        same = found[0].get(column) == values
+                        assert same, f"{sample.name}: {name}.{column} is not what it was"
 
     def test_extract_of_nothing_is_readable(self) -> None:
         """A stretch of time in which nothing is, or of no length, is still a file."""
         self._optional("extract")
-        for sample in self._sound():
+        for sample, whole in self._sound():
             for start, stop in ((0, 0), (NS_MAX - 1, NS_MAX), (NS_MAX, NS_MAX)):
-                with self._open(sample.data) as whole:
-                    output = self._cut(whole, Selection(start_ns=start, stop_ns=stop))
-                if self.may_be_empty and not output:
-                    continue
-                self._check_readable(output, f"{sample.name} from {start} to {stop} ns")
+                output = self._extracted(whole, Selection(start_ns=start, stop_ns=stop))
+                if output or not self.may_be_empty:
+                    self._check_readable(output, f"{sample.name} from {start} to {stop} ns")
 
     def test_extract_keeps_what_a_filter_keeps(self) -> None:
         """The events of a stretch of time or of a thread, no others; and it reports the rest."""
         extract = self._optional("extract")
-        for sample in self._sound():
-            with self._open(sample.data) as whole:
-                for selection in selections_of(whole):
-                    sink = WatchedSink()
-                    dropped = extract(whole, selection, sink, self._options(whole.writer_options))
-                    if sink.getvalue() or not self.may_be_empty:
-                        self._check_cut(whole, selection, sink.getvalue(), dropped, sample.name)
+        for sample, whole in self._sound():
+            for selection in selections_of(whole):
+                sink = WatchedSink()
+                dropped = extract(whole, selection, sink, self._options(whole.writer_options))
+                if sink.getvalue() or not self.may_be_empty:
+                    self._check_extract(whole, selection, sink.getvalue(), dropped, sample.name)
 
     # --- Merging -------------------------------------------------------------------------
 
@@ -656,24 +619,22 @@ class WriterContract(Extracting):
     def test_merged_files_are_readable(self) -> None:
         """What is made of tables alone reads without loss, has rows, and is always the same."""
         self._optional("merge")
-        for sample in self._sound():
-            with self._open(sample.data) as capture:
-                had = self._accepted_rows(capture)
-                with tolerating(*(() if had else (WriteRefusedError,))):
-                    output = self._merged([capture])
-                    self._check_readable(output, f"{sample.name} merged")
-                    check_same(self._merged([capture]), output, f"{sample.name} merged again")
-                    with self._open(output) as merged:
-                        rows = self._accepted_rows(merged)
-                        assert rows or not had, f"{sample.name}: none of {had} rows was merged"
+        for sample, capture in self._sound():
+            had = self._accepted_rows(capture)
+            with tolerating(*(() if had else (WriteRefusedError,))):
+                output = self._merged([capture])
+                self._check_readable(output, f"{sample.name} merged")
+                check_same(self._merged([capture]), output, f"{sample.name} merged again")
+                with self._open(output) as merged:
+                    rows = self._accepted_rows(merged)
+                    assert rows or not had, f"{sample.name}: none of {had} rows was merged"
 
     def test_several_captures_are_composed_or_refused(self) -> None:
         """A file that cannot hold a second capture says so."""
         self._optional("merge")
-        for sample in self._sound():
+        for sample, first in self._sound():
             with (
                 tolerating(WriteRefusedError, UsageError),
-                self._open(sample.data) as first,
                 self._open(sample.data) as second,
             ):
                 output = self._merged([first, second])
@@ -682,24 +643,21 @@ class WriterContract(Extracting):
     def test_columns_without_a_place_are_reported(self) -> None:
         """What other plugins add to a table, and the format cannot hold, is in the report."""
         merge = self._optional("merge")
-        for sample in self._sound():
-            with self._open(sample.data) as capture:
-                extended = _Extended(capture)
-                written = [
-                    name
-                    for name in self.writer.accepts & capture.schemas.keys()
-                    if len(capture.table(name))
-                ]
-                sink = WatchedSink()
-                session = merge(sink, self._options({}))
-                session.write(extended)
-                dropped = session.close()
-                for name in written:
-                    column = _extra_column(name)
-                    assert any(column in what for what in dropped), (
-                        f"{sample.name}: the column {column!r} of {name!r} is lost without a word; "
-                        "fxframework.kit.omitted.omitted_columns() counts such columns"
-                    )
+        for sample, capture in self._sound():
+            written = [
+                name
+                for name in self.writer.accepts & capture.schemas.keys()
+                if len(capture.table(name))
+            ]
+            session = merge(WatchedSink(), self._options({}))
+            session.write(_Extended(capture))
+            dropped = session.close()
+            for name in written:
+                column = _extra_column(name)
+                assert any(column in what for what in dropped), (
+                    f"{sample.name}: the column {column!r} of {name!r} is lost without a word; "
+                    "fxframework.kit.omitted.omitted_columns() counts such columns"
+                )
 
     def _accepted_rows(self, capture: Capture) -> int:
         accepted = self.writer.accepts & capture.schemas.keys()
@@ -710,16 +668,19 @@ class WriterContract(Extracting):
     ) -> None:
         """That the reader takes an output and loses nothing of it."""
         assert output, f"{what} is a file of no bytes"
-        with _readable(what), self._open(output) as capture:
-            capture.scan()
-            for name in capture.tables:
-                capture.table(name)
-            lost = [
-                found
-                for found in capture.diagnostics
-                if found.severity >= Severity.DATA_LOSS and found.code not in allowed
-            ]
-            assert not lost, f"{what} is read with {lost[0]}"
+        try:
+            with self._open(output) as capture:
+                capture.scan()
+                for name in capture.tables:
+                    capture.table(name)
+        except FxError as error:
+            raise AssertionError(f"{what} cannot be read: {error}") from error
+        lost = [
+            found
+            for found in capture.diagnostics
+            if found.severity >= Severity.DATA_LOSS and found.code not in allowed
+        ]
+        assert not lost, f"{what} is read with {lost[0]}"
 
 
 def _extra_column(table: str) -> str:
@@ -756,11 +717,6 @@ class _Extended(Capture):
 
 
 # --- JSON --------------------------------------------------------------------------------------
-
-
-def _through_json(shown: Any) -> Any:
-    """A copy of it, as a file of JSON gives it."""
-    return json.loads(json.dumps(shown, allow_nan=False))
 
 
 def _short(shown: Any) -> str:
@@ -821,6 +777,12 @@ def _named(path: tuple[Any, ...]) -> str:
     return ".".join(map(str, path))
 
 
+def _all_written(writer: RecordWriter, records: Iterable[Any]) -> RecordWriter:
+    for record in records:
+        writer.write(record)
+    return writer
+
+
 def _refusal(writer: RecordWriter, record: Json) -> WriteRefusedError | None:
     """The error with which a record is refused; None where it is taken. No other may be raised."""
     try:
@@ -832,12 +794,3 @@ def _refusal(writer: RecordWriter, record: Json) -> WriteRefusedError | None:
             f"{_short(record)} raises {type(error).__name__} ({error}), not WriteRefusedError"
         ) from error
     return None
-
-
-@contextmanager
-def _readable(what: str) -> Iterator[None]:
-    """Makes an error of the reader a failure that says what was read."""
-    try:
-        yield
-    except FxError as error:
-        raise AssertionError(f"{what} cannot be read: {error}") from error
