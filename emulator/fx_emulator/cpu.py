@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from fractions import Fraction
-from typing import TypedDict, Unpack
+from typing import TypedDict
 
 import attrs
 
@@ -205,21 +205,38 @@ class ProcessorOptions(TypedDict, total=False):
     read_cost_ns: int
 
 
-@attrs.frozen(kw_only=True)
-class _Given:
-    """The options of a processor, with their defaults. Raises CpuError for invalid ones."""
+@attrs.define(eq=False, repr=False)
+class Processor:
+    """The CPUs of a target, and what they have in common. Raises CpuError for invalid values."""
 
-    frequency: int = 2_596_120_000
-    step: int = 26
-    constant: bool = True
-    nonstop: bool = True
-    offsets: Sequence[int] = ()
-    nodes: Sequence[int] = ()
-    crystal: int | None = None
-    rdtscp: bool = True
-    read_cost_ns: int = 0
+    clock: VirtualClock
+    """The time that drives the counters."""
+    number: int = attrs.field(default=4, alias="cpus")
+    """How many CPUs there are, numbered from 0; given as ``cpus``."""
+    frequency: int = attrs.field(default=2_596_120_000, kw_only=True)
+    """Ticks a second of each counter, and the base frequency of the cores, in Hz."""
+    step: int = attrs.field(default=26, kw_only=True)
+    """Counters move by multiples of so many ticks."""
+    constant: bool = attrs.field(default=True, kw_only=True)
+    """Whether counters keep their rate in every P-state."""
+    nonstop: bool = attrs.field(default=True, kw_only=True)
+    """Whether counters run on in every C-state and in suspend."""
+    offsets: Sequence[int] = attrs.field(default=(), kw_only=True)
+    """For each CPU the ticks that its counter begins with; none, all 0."""
+    nodes: Sequence[int] = attrs.field(default=(), kw_only=True)
+    """For each CPU its NUMA node; none, all 0."""
+    crystal: int | None = attrs.field(default=None, kw_only=True)
+    """Hz of the clock that CPUID 15h gives the frequency from; None, it gives zeros."""
+    rdtscp: bool = attrs.field(default=True, kw_only=True)
+    """Whether the CPUs have RDTSCP."""
+    read_cost_ns: int = attrs.field(default=0, kw_only=True)
+    """Virtual time that a read of a counter takes."""
+    cpus: tuple[Cpu, ...] = attrs.field(init=False)
+    """The CPUs by number."""
 
     def __attrs_post_init__(self) -> None:
+        if not 1 <= self.number <= _CPUS:
+            raise CpuError(f"a processor of {self.number} CPUs: it has 1 to {_CPUS}")
         if self.frequency < 1 or self.step < 1 or self.read_cost_ns < 0:
             raise CpuError(
                 f"a counter of {self.frequency} Hz in steps of {self.step} ticks that takes "
@@ -230,52 +247,16 @@ class _Given:
             raise CpuError(f"nodes {list(self.nodes)}: TSC_AUX holds 0 to {_MASK_32 >> 12:#x}")
         if self.crystal is not None:
             _check_crystal(self.frequency, self.crystal)
-
-
-class Processor:
-    """The CPUs of a target, and what they have in common.
-
-    Args:
-        clock: the time that drives the counters.
-        cpus: how many CPUs there are, numbered from 0.
-        frequency: ticks a second of each counter, and the base frequency of the cores, in Hz.
-        step: counters move by multiples of so many ticks.
-        constant: counters keep their rate in every P-state.
-        nonstop: counters run on in every C-state and in suspend.
-        offsets: for each CPU the ticks that its counter begins with; none, all 0.
-        nodes: for each CPU its NUMA node; none, all 0.
-        crystal: Hz of the clock that CPUID 15h gives the frequency from; None, it gives zeros.
-        rdtscp: whether the CPUs have RDTSCP.
-        read_cost_ns: virtual time that a read of a counter takes.
-
-    Raises CpuError for invalid values.
-    """
-
-    def __init__(
-        self, clock: VirtualClock, cpus: int = 4, **options: Unpack[ProcessorOptions]
-    ) -> None:
-        if not 1 <= cpus <= _CPUS:
-            raise CpuError(f"a processor of {cpus} CPUs: it has 1 to {_CPUS}")
-        given = _Given(**options)
-        for name, values in (("offsets", given.offsets), ("nodes", given.nodes)):
-            if values and len(values) != cpus:
-                raise CpuError(f"{len(values)} {name} for {cpus} CPUs: give one for each, or none")
-        self.clock = clock
-        self.frequency = given.frequency
-        self.step = given.step
-        self.constant = given.constant
-        self.nonstop = given.nonstop
-        self.crystal = given.crystal
-        self.rdtscp = given.rdtscp
-        self.read_cost_ns = given.read_cost_ns
+        zeros = (0,) * self.number
+        for name, values in (("offsets", self.offsets), ("nodes", self.nodes)):
+            if values and len(values) != self.number:
+                raise CpuError(
+                    f"{len(values)} {name} for {self.number} CPUs: give one for each, or none"
+                )
+        starts = zip(self.nodes or zeros, self.offsets or zeros, strict=True)
         self.cpus = tuple(
-            Cpu(
-                self,
-                number,
-                node=given.nodes[number] if given.nodes else 0,
-                offset=given.offsets[number] if given.offsets else 0,
-            )
-            for number in range(cpus)
+            Cpu(self, number, node=node, offset=offset)
+            for number, (node, offset) in enumerate(starts)
         )
 
     def __len__(self) -> int:

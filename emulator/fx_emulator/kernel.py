@@ -709,10 +709,10 @@ class Kernel:
         self.switches += 1
         if outgoing is None:
             core.cpu.leave_cstate()
-        told = [(listener, self._ticks(core, tsc=tsc)) for listener, tsc in self._listeners]
+        heard = [(listener, self._ticks(core, tsc=tsc)) for listener, tsc in self._listeners]
         if incoming is None:
             core.cpu.enter_cstate()
-        for listener, ticks in told:
+        for listener, ticks in heard:
             listener.context_switch(
                 cpu=core.number,
                 ticks=ticks,

@@ -98,19 +98,19 @@ class _Guarded:
         self._machine = machine
         self._listener: k.Listener | None = listener
 
-    def context_switch(self, **told: int) -> None:
+    def context_switch(self, **event: int) -> None:
         """Pass it on."""
-        self._tell("context_switch", told)
+        self._pass_on("context_switch", event)
 
-    def wakeup(self, **told: int) -> None:
+    def wakeup(self, **event: int) -> None:
         """Pass it on."""
-        self._tell("wakeup", told)
+        self._pass_on("wakeup", event)
 
-    def _tell(self, what: str, told: dict[str, int]) -> None:
+    def _pass_on(self, what: str, event: dict[str, int]) -> None:
         if self._listener is None:
             return
         try:
-            getattr(self._listener, what)(**told)
+            getattr(self._listener, what)(**event)
         except Crash as crash:
             self._listener = None
             self._machine.crashed(f"{crash}; in the kernel, which traces no more")
@@ -291,25 +291,12 @@ class TargetDevice:
 
 def open_target(given: TargetDevice, run: Run, name: str) -> Machine:  # noqa: ARG001 (all kinds)
     """Compose the machine."""
-    return Machine(
-        Target(
-            seed=run.seed,
-            cpus=given.cpus,
-            frequency=given.frequency,
-            step=given.step,
-            constant=given.constant,
-            nonstop=given.nonstop,
-            offsets=given.offsets,
-            nodes=given.nodes,
-            read_cost_ns=given.read_cost,
-            ticks_per_second=given.ticks_per_second,
-            start_ns=given.start,
-            suspended_ns=given.suspended,
-            slice_ns=given.slice,
-            save_delay_ns=None if given.save == "manual" else given.save_delay,
-            store_log=given.store_log,
-        )
-    )
+    options = attrs.asdict(given, recurse=False)
+    manual = options.pop("save") == "manual"
+    for duration in ("read_cost", "start", "suspended", "slice", "save_delay"):
+        options[f"{duration}_ns"] = options.pop(duration)
+    options["save_delay_ns"] = None if manual else given.save_delay
+    return Machine(Target(seed=run.seed, **options))
 
 
 @attrs.frozen
@@ -398,13 +385,13 @@ def run(given: RunFor, run: Run) -> Outcome:
     crashed = machine.run(until, budget=given.budget)
     passed, switched = kernel.now_ns - began, kernel.switches - switches
     facts = {"ns": passed, "context_switches": switched, "crashes": crashed}
-    told = f"{passed / 1e6:,.3f} ms, {switched:,} context switches"
+    message = f"{passed / 1e6:,.3f} ms, {switched:,} context switches"
     if len(crashed) != given.crashes:
         what = "; ".join(crashed) or "none did"
         return Outcome.failed(
             f"{len(crashed)} programs crashed, not {given.crashes}: {what}", **facts
         )
-    return Outcome.ok("; ".join([told, *crashed]), **facts)
+    return Outcome.ok("; ".join([message, *crashed]), **facts)
 
 
 @attrs.frozen
@@ -512,10 +499,10 @@ def snapshot(given: Snapshot, run: Run) -> Outcome:
     """Read the device."""
     data = run.bytes_of(given.device)
     run.put(given.as_, data)
-    told = f"{len(data):,} bytes"
+    message = f"{len(data):,} bytes"
     device = run.device(given.device)
     if not isinstance(device, DatagramSocket):
-        return Outcome.ok(told, bytes=len(data))
+        return Outcome.ok(message, bytes=len(data))
     service = run.target.target.log_services[given.device]
     counts = {
         "records": len(service.records),
@@ -523,8 +510,8 @@ def snapshot(given: Snapshot, run: Run) -> Outcome:
         "invalid": service.invalid,
         "lost": service.lost,
     }
-    told = ", ".join([told, *(f"{count:,} {what}" for what, count in counts.items() if count)])
-    return Outcome.ok(told, bytes=len(data), **counts)
+    some = (f"{count:,} {what}" for what, count in counts.items() if count)
+    return Outcome.ok(", ".join([message, *some]), bytes=len(data), **counts)
 
 
 @attrs.frozen

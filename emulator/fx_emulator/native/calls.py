@@ -8,9 +8,20 @@ from typing import Any, Literal
 
 import attrs
 
-__all__ = ["Blocked", "Call"]
+__all__ = ["Blocked", "Call", "RefusedError", "Table"]
 
 _MASK = (1 << 64) - 1
+
+Table = dict[str, Callable[..., int | None]]
+"""Functions by name: ``function(machine, *arguments)``, of integers."""
+
+
+class RefusedError(Exception):
+    """A call fails: it returns ``status``."""
+
+    def __init__(self, status: int) -> None:
+        super().__init__(status)
+        self.status = status
 
 
 class Blocked(Exception):  # noqa: N818 (not an error: the thread does something else first)
@@ -37,17 +48,23 @@ class Call:
     """Whether it is given its arguments only."""
 
     @classmethod
-    def of(cls, name: str, function: Callable[..., Any]) -> Call:
-        """A Python function of a test: it is given as many integers as it has parameters."""
+    def of(cls, name: str, function: Callable[..., Any], *, bare: bool = True) -> Call:
+        """A Python function: it is given as many integers as it has parameters.
+
+        One that is not ``bare`` is given the machine before them.
+        """
         try:
             parameters = inspect.signature(function).parameters.values()
         except (TypeError, ValueError):
             parameters = {}.values()
-        variable = inspect.Parameter.VAR_POSITIONAL
-        count = 6 if any(each.kind is variable for each in parameters) else len(parameters)
-        return cls(name, count, function, bare=True)
+        kinds = [each.kind for each in parameters]
+        count = 6 if inspect.Parameter.VAR_POSITIONAL in kinds else len(kinds) - (not bare)
+        return cls(name, count, function, bare)
 
     def __call__(self, machine: Any, arguments: list[int]) -> int:
         """Call it; RAX."""
-        result = self.function(*arguments) if self.bare else self.function(machine, *arguments)
+        try:
+            result = self.function(*arguments) if self.bare else self.function(machine, *arguments)
+        except RefusedError as refused:
+            result = refused.status
         return 0 if result is None else int(result) & _MASK

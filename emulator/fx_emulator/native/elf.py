@@ -6,7 +6,8 @@ Nothing is mapped here; ``loader`` does that. pyelftools decodes the file.
 from __future__ import annotations
 
 import io
-from collections.abc import Iterator
+import itertools
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -166,15 +167,10 @@ def _linked(path: Path, file: Any, kind: str, base: int) -> ObjectFile:
             tls_align = max(1, segment["p_align"])
     if not chunks:
         raise LoadError(f"{path}: no segment to load; build it again")
-    symbols: dict[str, Symbol] = {}
-    functions: list[Symbol] = []
-    undefined: dict[str, Symbol] = {}
     tables: dict[int, list[Symbol]] = {}
     for number, section in enumerate(file.iter_sections()):
         if section["sh_type"] in {"SHT_SYMTAB", "SHT_DYNSYM"}:
             tables[number] = [_symbol(each, bias) for each in section.iter_symbols()]
-            for symbol in tables[number]:
-                _enter(symbol, symbols, functions, undefined)
     relocations = list(_linked_relocations(file, tables, bias))
     initialisers: list[int] = []
     for name in (".preinit_array", ".init_array"):
@@ -182,18 +178,13 @@ def _linked(path: Path, file: Any, kind: str, base: int) -> ObjectFile:
         if section is not None:
             start = bias + section["sh_addr"]
             initialisers += range(start, start + section["sh_size"], 8)
-    used = {each.symbol.name for each in relocations if each.symbol is not None}
-    undefined = {name: each for name, each in undefined.items() if name in used}
     return ObjectFile(
         path=path,
         kind=kind,
         base=bias,
         entry=bias + file["e_entry"] if file["e_entry"] else 0,
         chunks=chunks,
-        symbols=symbols,
-        functions=functions,
         relocations=relocations,
-        undefined=undefined,
         tls=tls,
         tls_size=tls_size,
         tls_align=tls_align,
@@ -201,6 +192,7 @@ def _linked(path: Path, file: Any, kind: str, base: int) -> ObjectFile:
         headers=headers,
         header_count=file["e_phnum"],
         debug=file,
+        **_named(itertools.chain.from_iterable(tables.values()), relocations),
     )
 
 
@@ -212,15 +204,7 @@ def _linked_relocations(
             for each in section.iter_relocations():
                 yield Relocation(bias + each["r_offset"], _RELR, None, 0)
         elif isinstance(section, RelocationSection) and section["sh_flags"] & _ALLOC:
-            symbols = tables.get(section["sh_link"], [])
-            for each in section.iter_relocations():
-                number = each["r_info_sym"]
-                yield Relocation(
-                    bias + each["r_offset"],
-                    each["r_info_type"],
-                    symbols[number] if number else None,
-                    each["r_addend"],
-                )
+            yield from _relocations(section, bias, tables.get(section["sh_link"], []))
 
 
 _RELR = -8
@@ -253,22 +237,32 @@ def _symbol(each: Any, bias: int) -> Symbol:
     )
 
 
-def _enter(
-    symbol: Symbol,
-    symbols: dict[str, Symbol],
-    functions: list[Symbol],
-    undefined: dict[str, Symbol],
-) -> None:
-    if not symbol.name:
-        return
-    if not symbol.defined:
-        undefined.setdefault(symbol.name, symbol)
-        return
-    known = symbols.get(symbol.name)
-    if known is None or (known.local and not symbol.local):
-        symbols[symbol.name] = symbol
-    if symbol.kind in {"func", "ifunc"} or (symbol.kind == "none" and symbol.address):
-        functions.append(symbol)
+def _named(every: Iterable[Symbol], relocations: list[Relocation]) -> dict[str, Any]:
+    """The symbols of an ObjectFile; of those that are undefined the ones that are used."""
+    symbols: dict[str, Symbol] = {}
+    functions: list[Symbol] = []
+    undefined: dict[str, Symbol] = {}
+    used = {each.symbol.name for each in relocations if each.symbol is not None}
+    for symbol in every:
+        if not symbol.name:
+            continue
+        if not symbol.defined:
+            if symbol.name in used:
+                undefined.setdefault(symbol.name, symbol)
+            continue
+        known = symbols.get(symbol.name)
+        if known is None or (known.local and not symbol.local):
+            symbols[symbol.name] = symbol
+        if symbol.kind in {"func", "ifunc"} or (symbol.kind == "none" and symbol.address):
+            functions.append(symbol)
+    return {"symbols": symbols, "functions": functions, "undefined": undefined}
+
+
+def _relocations(section: Any, base: int, symbols: Sequence[Symbol]) -> Iterator[Relocation]:
+    for each in section.iter_relocations():
+        number = each["r_info_sym"]
+        symbol = symbols[number] if number else None
+        yield Relocation(base + each["r_offset"], each["r_info_type"], symbol, each["r_addend"])
 
 
 # --- Relocatable files -------------------------------------------------------------------------
@@ -307,30 +301,13 @@ class _Relocatable:
                 common_size += each["st_size"]
         if common_size:
             chunks.append(Chunk(after, common_size, b"", READ | WRITE, "common"))
-        symbols: dict[str, Symbol] = {}
-        functions: list[Symbol] = []
-        undefined: dict[str, Symbol] = {}
         every = [self.symbol(each) for each in raw]
-        for symbol in every:
-            _enter(symbol, symbols, functions, undefined)
-        relocations = []
+        relocations: list[Relocation] = []
         for section in sections:
-            if not isinstance(section, RelocationSection):
-                continue
-            target = section["sh_info"]
-            if target not in self.placed or sections[target]["sh_flags"] & _TLS:
-                continue
-            for each in section.iter_relocations():
-                number = each["r_info_sym"]
-                relocations.append(
-                    Relocation(
-                        self.placed[target] + each["r_offset"],
-                        each["r_info_type"],
-                        every[number] if number else None,
-                        each["r_addend"],
-                    )
-                )
-        used = {each.symbol.name for each in relocations if each.symbol is not None}
+            if isinstance(section, RelocationSection):
+                target = section["sh_info"]
+                if target in self.placed and not sections[target]["sh_flags"] & _TLS:
+                    relocations += _relocations(section, self.placed[target], every)
         initialisers: list[int] = []
         for wanted in (".preinit_array", ".init_array", ".ctors"):
             for number, section in enumerate(sections):
@@ -343,10 +320,7 @@ class _Relocatable:
             base=self.base,
             entry=0,
             chunks=chunks,
-            symbols=symbols,
-            functions=functions,
             relocations=relocations,
-            undefined={name: each for name, each in undefined.items() if name in used},
             tls=bytes(self.tls),
             tls_size=len(self.tls),
             tls_align=self.tls_align,
@@ -354,6 +328,7 @@ class _Relocatable:
             headers=0,
             header_count=0,
             debug=self.patched(raw, every),
+            **_named(every, relocations),
         )
 
     def lay_out(self) -> tuple[list[Chunk], int]:

@@ -40,8 +40,6 @@ _ON_INSTRUCTION = ctypes.PYFUNCTYPE(_INT, _VOID_P, _VOID_P)
 _ON_INVALID = ctypes.PYFUNCTYPE(ctypes.c_bool, _VOID_P, _VOID_P)
 _ON_INTERRUPT = ctypes.PYFUNCTYPE(None, _VOID_P, ctypes.c_uint32, _VOID_P)
 
-READ_ACCESS, WRITE_ACCESS = 16, 17
-"""Kinds of access that a callback is given."""
 FAULTS = {
     19: "read of unmapped memory",
     20: "store into unmapped memory",

@@ -13,46 +13,10 @@ from typing import Any
 
 import attrs
 
-from fx_emulator.native.errors import Frame, NativeError
-from fx_emulator.native.explorer import Check, Explorer, Failed
-from fx_emulator.native.program import NativeEntry, Store
+from fx_emulator.native.explorer import Check, ExploreFailure, Explorer
+from fx_emulator.native.program import NativeEntry
 
 __all__ = ["Exploration", "ExploreFailure", "explore"]
-
-
-@attrs.frozen(kw_only=True)
-class ExploreFailure:
-    """A schedule that leads to an image that a check refuses, or to an error of the program."""
-
-    error: BaseException
-    schedule: str
-    """Give it to ``explore(schedule=…)`` to run this schedule again."""
-    image: bytes = attrs.field(repr=False)
-    """The memory, as others see it."""
-    trail: tuple[Store, ...]
-    """The last stores, newest last."""
-    final: bool
-    """Whether all threads had ended."""
-
-    @property
-    def frame(self) -> Frame | None:
-        """Where the last store was made, or where the program failed."""
-        if isinstance(self.error, NativeError) and self.error.frames:
-            return self.error.frames[0]
-        return self.trail[-1].frame if self.trail else None
-
-    def __str__(self) -> str:
-        text = str(self.error)
-        told = type(self.error).__name__ + (f": {text}" if text else "")
-        when = "when all threads had ended" if self.final else "after a store"
-        if isinstance(self.error, NativeError):
-            when = "while it ran"
-        where = f" at {self.frame}" if self.frame is not None else ""
-        trail = "".join(f"\n    {each}" for each in self.trail)
-        return (
-            f"{when}{where}\n  {told}\n  schedule={self.schedule!r}"
-            f"\n  the last stores, newest last:{trail}"
-        )
 
 
 @attrs.frozen(kw_only=True)
@@ -134,15 +98,5 @@ def explore(
         images=explorer.images,
         points=len(explorer.conflicts.points),
         complete=explorer.complete and failed is None,
-        failure=None if failed is None else _report(failed),
-    )
-
-
-def _report(failed: Failed) -> ExploreFailure:
-    return ExploreFailure(
-        error=failed.error,
-        schedule=failed.schedule,
-        image=failed.image,
-        trail=failed.trail,
-        final=failed.final,
+        failure=failed,
     )

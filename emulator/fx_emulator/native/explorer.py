@@ -13,7 +13,7 @@ from fx_emulator.kernel import Random
 from fx_emulator.native.calls import Blocked
 from fx_emulator.native.conflicts import Conflicts, GrownError
 from fx_emulator.native.devices import MappedDevice
-from fx_emulator.native.errors import NativeError
+from fx_emulator.native.errors import Frame, NativeError
 from fx_emulator.native.heap import Heap
 from fx_emulator.native.machine import Machine
 from fx_emulator.native.program import NativeEntry, Store
@@ -21,7 +21,7 @@ from fx_emulator.native.schedule import Choice, Drain, Run, Signal, read_schedul
 from fx_emulator.native.state import Snapshot, State
 from fx_emulator.native.threads import Finished, NativeThread
 
-__all__ = ["Check", "Explorer", "Failed"]
+__all__ = ["Check", "ExploreFailure", "Explorer"]
 
 Check = Callable[..., object]
 
@@ -38,14 +38,38 @@ _REMEMBER = 8
 
 
 @attrs.frozen(kw_only=True)
-class Failed:
-    """What a check refused, or what a thread did that no program may do."""
+class ExploreFailure:
+    """A schedule that leads to an image that a check refuses, or to an error of the program."""
 
     error: BaseException
     schedule: str
-    image: bytes
+    """Give it to ``explore(schedule=…)`` to run this schedule again."""
+    image: bytes = attrs.field(repr=False)
+    """The memory, as others see it."""
     trail: tuple[Store, ...]
+    """The last stores, newest last."""
     final: bool
+    """Whether all threads had ended."""
+
+    @property
+    def frame(self) -> Frame | None:
+        """Where the last store was made, or where the program failed."""
+        if isinstance(self.error, NativeError) and self.error.frames:
+            return self.error.frames[0]
+        return self.trail[-1].frame if self.trail else None
+
+    def __str__(self) -> str:
+        text = str(self.error)
+        error = type(self.error).__name__ + (f": {text}" if text else "")
+        when = "when all threads had ended" if self.final else "after a store"
+        if isinstance(self.error, NativeError):
+            when = "while it ran"
+        where = f" at {self.frame}" if self.frame is not None else ""
+        trail = "".join(f"\n    {each}" for each in self.trail)
+        return (
+            f"{when}{where}\n  {error}\n  schedule={self.schedule!r}"
+            f"\n  the last stores, newest last:{trail}"
+        )
 
 
 class _FoundError(Exception):
@@ -157,7 +181,9 @@ class Explorer:
 
     # --- the whole ---
 
-    def run(self, *, schedule: str | None, random: Sequence[int], limit: int) -> Failed | None:
+    def run(
+        self, *, schedule: str | None, random: Sequence[int], limit: int
+    ) -> ExploreFailure | None:
         """Explore; what was found, or None. The program is as it was before."""
         machine = self.machine
         kept = machine.sink, machine.journal, machine.observer
@@ -229,17 +255,10 @@ class Explorer:
         else:
             check(image)
 
-    def _ask_first(self) -> Failed | None:
-        if not self.crash:
-            return None
-        image = self.device.image()
-        try:
-            self._ask(self.check, image, None)
-        except Exception as error:  # noqa: BLE001
-            return self._failed(error, image=image)
-        return None
+    def _ask_first(self) -> ExploreFailure | None:
+        return self._ask_all([self.check], final=False) if self.crash else None
 
-    def _ask_last(self) -> Failed | None:
+    def _ask_last(self) -> ExploreFailure | None:
         """A schedule has come to its end."""
         self.schedules += 1
         checks = [self.final] if self.final is not None else []
@@ -252,22 +271,26 @@ class Explorer:
         if self.order is not None:
             self.machine.select(None)
             self.order.reveal()
+        return self._ask_all(checks, final=True)
+
+    def _ask_all(self, checks: Sequence[Check], *, final: bool) -> ExploreFailure | None:
+        """Ask about the memory as it is now."""
         image = self.device.image()
         try:
             for check in checks:
                 self._ask(check, image, None)
-        except Exception as error:  # noqa: BLE001
-            return self._failed(error, image=image, final=True)
+        except Exception as error:  # noqa: BLE001 (whatever a check raises is its verdict)
+            return self._failed(error, image=image, final=final)
         return None
 
-    def _failed(self, error: BaseException, *, image: bytes, final: bool = False) -> Failed:
+    def _failed(self, error: BaseException, *, image: bytes, final: bool = False) -> ExploreFailure:
         names, threads = self.machine.names, self.machine.threads
         trail = tuple(
             Store(thread, pc, at, size, value, names.frame(pc), threads[thread].name)
             for at, size, value, thread, pc in self.state.trail[-_TRAIL:]
         )
         path = self.path if final else [*self.path, Run(self.current)]
-        return Failed(
+        return ExploreFailure(
             error=error,
             schedule=self.random_name or write_schedule(path, self.base),
             image=image,
@@ -473,7 +496,7 @@ class Explorer:
 
     # --- all schedules ---
 
-    def _systematic(self, limit: int) -> Failed | None:
+    def _systematic(self, limit: int) -> ExploreFailure | None:
         """What is in conflict grows while threads run; then it all begins again."""
         if self.signal is not None:
             self._meet_signal()
@@ -572,7 +595,7 @@ class Explorer:
 
     # --- one schedule ---
 
-    def _replay(self, schedule: str) -> Failed | None:
+    def _replay(self, schedule: str) -> ExploreFailure | None:
         """Run a schedule that was found before."""
         if schedule.startswith("random:"):
             number = schedule.removeprefix("random:")
@@ -613,7 +636,7 @@ class Explorer:
                     self._run_thread()
         self.path.append(choice)
 
-    def _at_random(self, seeds: Sequence[int]) -> Failed | None:
+    def _at_random(self, seeds: Sequence[int]) -> ExploreFailure | None:
         """Schedules with switches at any instruction, drawn from seeds."""
         self.conflicts.hook_points(self._on_replay, self.machine.ordering)
         self._stop_at = None
@@ -664,7 +687,7 @@ class Explorer:
 class _EndError(Exception):
     """The last image of a schedule was refused."""
 
-    def __init__(self, failed: Failed) -> None:
+    def __init__(self, failed: ExploreFailure) -> None:
         super().__init__(failed.schedule)
         self.failed = failed
 

@@ -20,9 +20,8 @@ GROUP = "fx_emulator.native"
 def known_calls() -> dict[str, Call]:
     """All functions by name: of libc, of Zircon, and of installed plugins."""
     found: dict[str, Call] = {}
-    for table in (LIBC, ZIRCON):
-        for name, (count, function) in table.items():
-            found[name] = Call(name, count, function)
+    for name, function in (LIBC | ZIRCON).items():
+        found[name] = Call.of(name, function, bare=False)
     for point in entry_points(group=GROUP):
         given = point.load()
         if not isinstance(given, dict):

@@ -7,16 +7,13 @@ are only read, printf without floating point, assertions, the C++ runtime's entr
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NoReturn
 
-from fx_emulator.native.calls import Blocked
+from fx_emulator.native.calls import Blocked, Table
 from fx_emulator.native.heap import Heap
 from fx_emulator.native.printf import format_text
 
-__all__ = ["LIBC", "Table"]
-
-Table = dict[str, tuple[int, Callable[..., int | None]]]
-"""Name to the number of integer arguments and ``function(machine, *arguments)``."""
+__all__ = ["LIBC"]
 
 _ENOMEM, _EINVAL = 12, 22
 _NS = 1_000_000_000
@@ -26,11 +23,6 @@ _LONGEST = 1 << 24
 
 
 # --- allocation --------------------------------------------------------------------------------
-
-
-def malloc(machine: Any, size: int) -> int:
-    """A block of memory; 0 where there is none."""
-    return Heap.of(machine).allocate(size)
 
 
 def calloc(machine: Any, count: int, size: int) -> int:
@@ -51,21 +43,11 @@ def realloc(machine: Any, old: int, size: int) -> int:
     return at
 
 
-def free(machine: Any, at: int) -> None:
-    """Give a block back."""
-    Heap.of(machine).release(at)
-
-
-def aligned_alloc(machine: Any, align: int, size: int) -> int:
-    """A block at a multiple of ``align``."""
-    return Heap.of(machine).allocate(size, max(16, align))
-
-
 def posix_memalign(machine: Any, out: int, align: int, size: int) -> int:
     """Likewise, into a variable."""
     if align < 8 or align & align - 1:
         return _EINVAL
-    at = aligned_alloc(machine, align, size)
+    at = Heap.of(machine).allocate(size, max(16, align))
     if not at:
         return _ENOMEM
     machine.store(out, at.to_bytes(8, "little"))
@@ -74,7 +56,7 @@ def posix_memalign(machine: Any, out: int, align: int, size: int) -> int:
 
 def operator_new(machine: Any, size: int) -> int:
     """Operator new: never null."""
-    at = malloc(machine, size)
+    at = Heap.of(machine).allocate(size)
     if not at:
         raise machine.error("operator new: the heap of the emulated program is full")
     return at
@@ -92,60 +74,16 @@ def _order(left: bytes, right: bytes) -> int:
     return (left > right) - (left < right)
 
 
-def strlen(machine: Any, at: int) -> int:
-    """Bytes before the NUL."""
-    return len(_string(machine, at))
-
-
-def strnlen(machine: Any, at: int, most: int) -> int:
-    """Bytes before the NUL, up to ``most``."""
-    return len(machine.space.read_string(at, most)) if most else 0
-
-
-def strcmp(machine: Any, left: int, right: int) -> int:
-    """Compare two strings."""
-    return _order(_string(machine, left), _string(machine, right))
-
-
 def strncmp(machine: Any, left: int, right: int, most: int) -> int:
     """Compare the beginnings of two strings."""
     read = machine.space.read_string
     return _order(read(left, most), read(right, most)) if most else 0
 
 
-def memcmp(machine: Any, left: int, right: int, size: int) -> int:
-    """Compare bytes."""
-    return _order(machine.space.read(left, size), machine.space.read(right, size))
-
-
-def memchr(machine: Any, at: int, byte: int, size: int) -> int:
-    """Where a byte is first."""
-    found = machine.space.read(at, size).find(byte & 0xFF)
-    return at + found if found >= 0 else 0
-
-
-def strchr(machine: Any, at: int, byte: int) -> int:
-    """Where a byte of a string is first; its NUL counts."""
-    found = (_string(machine, at) + b"\0").find(byte & 0xFF)
-    return at + found if found >= 0 else 0
-
-
-def strrchr(machine: Any, at: int, byte: int) -> int:
-    """Where a byte of a string is last; its NUL counts."""
-    found = (_string(machine, at) + b"\0").rfind(byte & 0xFF)
-    return at + found if found >= 0 else 0
-
-
-def strstr(machine: Any, at: int, part: int) -> int:
-    """Where a string first has another within."""
-    found = _string(machine, at).find(_string(machine, part))
-    return at + found if found >= 0 else 0
-
-
 def strdup(machine: Any, at: int) -> int:
     """A copy of a string."""
     text = _string(machine, at) + b"\0"
-    made = malloc(machine, len(text))
+    made = Heap.of(machine).allocate(len(text))
     if made:
         machine.store(made, text)
     return made
@@ -153,7 +91,8 @@ def strdup(machine: Any, at: int) -> int:
 
 def strcat(machine: Any, target: int, source: int) -> int:
     """Put a string behind another."""
-    machine.store(target + strlen(machine, target), _string(machine, source) + b"\0")
+    end = target + len(_string(machine, target))
+    machine.store(end, _string(machine, source) + b"\0")
     return target
 
 
@@ -212,46 +151,6 @@ def _print(machine: Any, text: bytes) -> int:
     return len(text)
 
 
-def snprintf(machine: Any, at: int, size: int, form: int) -> int:
-    """Format into a buffer."""
-    return _into(machine, at, size, _text(machine, form, _Registers(machine, 3)))
-
-
-def snprintf_checked(machine: Any, at: int, size: int, _flag: int, _room: int, form: int) -> int:
-    """Likewise, as -D_FORTIFY_SOURCE calls it."""
-    return _into(machine, at, size, _text(machine, form, _Registers(machine, 5)))
-
-
-def vsnprintf(machine: Any, at: int, size: int, form: int, arguments: int) -> int:
-    """Likewise, with a ``va_list``."""
-    return _into(machine, at, size, _text(machine, form, _VaList(machine, arguments)))
-
-
-def sprintf(machine: Any, at: int, form: int) -> int:
-    """Format into a buffer without a limit."""
-    return _into(machine, at, _ALL, _text(machine, form, _Registers(machine, 2)))
-
-
-def printf(machine: Any, form: int) -> int:
-    """Format to the program's output."""
-    return _print(machine, _text(machine, form, _Registers(machine, 1)))
-
-
-def fprintf(machine: Any, _file: int, form: int) -> int:
-    """Likewise, whatever the file."""
-    return _print(machine, _text(machine, form, _Registers(machine, 2)))
-
-
-def puts(machine: Any, at: int) -> int:
-    """A line of output."""
-    return _print(machine, _string(machine, at) + b"\n")
-
-
-def fputs(machine: Any, at: int, _file: int) -> int:
-    """Output."""
-    return _print(machine, _string(machine, at))
-
-
 def putchar(machine: Any, byte: int) -> int:
     """One byte of output."""
     _print(machine, bytes([byte & 0xFF]))
@@ -259,11 +158,6 @@ def putchar(machine: Any, byte: int) -> int:
 
 
 # --- the end of a program ----------------------------------------------------------------------
-
-
-def abort(machine: Any) -> None:
-    """End the program."""
-    raise machine.error("abort() was called")
 
 
 def assert_fail(machine: Any, expression: int, file: int, line: int, function: int) -> None:
@@ -274,46 +168,7 @@ def assert_fail(machine: Any, expression: int, file: int, line: int, function: i
     raise machine.error(f"assertion failed: {what} ({where}:{line & 0xFFFFFFFF}{inside})")
 
 
-def stack_smashed(machine: Any) -> None:
-    """What the stack protector calls."""
-    raise machine.error("the stack protector found a buffer overrun on the stack")
-
-
-def pure_virtual(machine: Any) -> None:
-    """What a call of a pure virtual function calls."""
-    raise machine.error("a pure virtual function was called")
-
-
-def unwind(machine: Any) -> None:
-    """What C++ exceptions and Rust panics call."""
-    raise machine.error("the program throws; build it with -fno-exceptions, or with panic=abort")
-
-
-def finish(machine: Any, code: int) -> None:
-    """End the thread that calls it."""
-    del machine
-    raise Blocked("exit", code & 0xFF)
-
-
-def nothing(machine: Any, *_: int) -> int:
-    """Succeed without doing anything."""
-    del machine
-    return 0
-
-
 # --- threads and time --------------------------------------------------------------------------
-
-
-def pthread_self(machine: Any) -> int:
-    """The thread's pointer."""
-    pointer: int = machine.current.thread_pointer
-    return pointer
-
-
-def errno_location(machine: Any) -> int:
-    """Where the thread's errno is."""
-    pointer: int = machine.current.thread_pointer + 0x80
-    return pointer
 
 
 def tls_get_addr(machine: Any, index: int) -> int:
@@ -321,16 +176,6 @@ def tls_get_addr(machine: Any, index: int) -> int:
     begin: int = machine.current.thread_pointer - machine.tls_size
     offset: int = machine.space.read_word(index + 8)
     return begin + offset
-
-
-def guard_acquire(machine: Any, guard: int) -> int:
-    """Whether a static variable is still to be initialised."""
-    return int(not machine.space.read(guard, 1)[0])
-
-
-def guard_release(machine: Any, guard: int) -> None:
-    """It is initialised."""
-    machine.store(guard, b"\x01")
 
 
 def clock_gettime(machine: Any, clock: int, at: int) -> int:
@@ -349,87 +194,97 @@ def nanosleep(machine: Any, at: int, _left: int) -> int:
     raise Blocked("sleep", ns=seconds * _NS + ns)
 
 
-def usleep(machine: Any, us: int) -> int:
-    """Sleep."""
-    del machine
-    raise Blocked("sleep", ns=(us & 0xFFFFFFFF) * 1000)
+# --- by name -----------------------------------------------------------------------------------
 
 
-def sched_yield(machine: Any) -> int:
-    """Let others go first."""
-    del machine
-    raise Blocked("yield")
+def _found(at: int, offset: int) -> int:
+    """Where something is that was looked for from ``at`` on; 0 where it is not there."""
+    return at + offset if offset >= 0 else 0
 
 
-def sched_getcpu(machine: Any) -> int:
-    """Number of the CPU that the thread is on."""
-    number: int = machine.cpu.number
-    return number
+def _format(machine: Any, form: int, skip: int) -> bytes:
+    """The text of a format whose arguments come behind the first ``skip`` of the call."""
+    return _text(machine, form, _Registers(machine, skip))
 
 
-def getpid(machine: Any) -> int:
-    """The process's koid."""
-    koid: int = machine.current.process_koid
-    return koid & 0x7FFFFFFF
+def _blocked(action: Any, result: int = 0, ns: int = 0) -> NoReturn:
+    raise Blocked(action, result, ns=ns)
+
+
+def _failing(message: str) -> Callable[..., NoReturn]:
+    """A function that ends the program with an error."""
+
+    def fail(machine: Any) -> NoReturn:
+        raise machine.error(message)
+
+    return fail
 
 
 LIBC: Table = {
-    "malloc": (1, malloc),
-    "calloc": (2, calloc),
-    "realloc": (2, realloc),
-    "free": (1, free),
-    "aligned_alloc": (2, aligned_alloc),
-    "posix_memalign": (3, posix_memalign),
-    "strlen": (1, strlen),
-    "strnlen": (2, strnlen),
-    "strcmp": (2, strcmp),
-    "strncmp": (3, strncmp),
-    "memcmp": (3, memcmp),
-    "bcmp": (3, memcmp),
-    "memchr": (3, memchr),
-    "strchr": (2, strchr),
-    "strrchr": (2, strrchr),
-    "strstr": (2, strstr),
-    "strdup": (1, strdup),
-    "strcat": (2, strcat),
-    "snprintf": (3, snprintf),
-    "__snprintf_chk": (5, snprintf_checked),
-    "vsnprintf": (4, vsnprintf),
-    "sprintf": (2, sprintf),
-    "printf": (1, printf),
-    "fprintf": (2, fprintf),
-    "puts": (1, puts),
-    "fputs": (2, fputs),
-    "putchar": (1, putchar),
-    "abort": (0, abort),
-    "exit": (1, finish),
-    "_exit": (1, finish),
-    "__assert_fail": (4, assert_fail),
-    "__stack_chk_fail": (0, stack_smashed),
-    "__cxa_pure_virtual": (0, pure_virtual),
-    "__cxa_atexit": (3, nothing),
-    "__cxa_finalize": (1, nothing),
-    "__cxa_guard_acquire": (1, guard_acquire),
-    "__cxa_guard_release": (1, guard_release),
-    "_Znwm": (1, operator_new),
-    "_Znam": (1, operator_new),
-    "_ZdlPv": (1, free),
-    "_ZdlPvm": (1, free),
-    "_ZdaPv": (1, free),
-    "_ZdaPvm": (1, free),
-    "_Unwind_Resume": (0, unwind),
-    "__cxa_throw": (0, unwind),
-    "__gxx_personality_v0": (0, unwind),
-    "rust_eh_personality": (0, unwind),
-    "pthread_self": (0, pthread_self),
-    "__errno_location": (0, errno_location),
-    "__tls_get_addr": (1, tls_get_addr),
-    "clock_gettime": (2, clock_gettime),
-    "nanosleep": (2, nanosleep),
-    "usleep": (1, usleep),
-    "sched_yield": (0, sched_yield),
-    "sched_getcpu": (0, sched_getcpu),
-    "getpid": (0, getpid),
-    "fflush": (1, nothing),
-    "atexit": (1, nothing),
+    # Allocation.
+    "malloc": lambda m, size: Heap.of(m).allocate(size),
+    "calloc": calloc,
+    "realloc": realloc,
+    "aligned_alloc": lambda m, align, size: Heap.of(m).allocate(size, max(16, align)),
+    "posix_memalign": posix_memalign,
+    **dict.fromkeys(("_Znwm", "_Znam"), operator_new),
+    **dict.fromkeys(
+        ("free", "_ZdlPv", "_ZdlPvm", "_ZdaPv", "_ZdaPvm"), lambda m, at: Heap.of(m).release(at)
+    ),
+    # Strings; of the one that strchr and strrchr look into, the NUL counts.
+    "strlen": lambda m, at: len(_string(m, at)),
+    "strnlen": lambda m, at, most: len(m.space.read_string(at, most)) if most else 0,
+    "strcmp": lambda m, left, right: _order(_string(m, left), _string(m, right)),
+    "strncmp": strncmp,
+    **dict.fromkeys(
+        ("memcmp", "bcmp"),
+        lambda m, a, b, size: _order(m.space.read(a, size), m.space.read(b, size)),
+    ),
+    "memchr": lambda m, at, byte, size: _found(at, m.space.read(at, size).find(byte & 0xFF)),
+    "strchr": lambda m, at, byte: _found(at, (_string(m, at) + b"\0").find(byte & 0xFF)),
+    "strrchr": lambda m, at, byte: _found(at, (_string(m, at) + b"\0").rfind(byte & 0xFF)),
+    "strstr": lambda m, at, part: _found(at, _string(m, at).find(_string(m, part))),
+    "strdup": strdup,
+    "strcat": strcat,
+    # Formats: -D_FORTIFY_SOURCE calls those that are checked.
+    "snprintf": lambda m, at, size, form: _into(m, at, size, _format(m, form, 3)),
+    "__snprintf_chk": lambda m, at, size, _flag, _room, form: _into(
+        m, at, size, _format(m, form, 5)
+    ),
+    "vsnprintf": lambda m, at, size, form, rest: _into(
+        m, at, size, _text(m, form, _VaList(m, rest))
+    ),
+    "sprintf": lambda m, at, form: _into(m, at, _ALL, _format(m, form, 2)),
+    "printf": lambda m, form: _print(m, _format(m, form, 1)),
+    "fprintf": lambda m, _file, form: _print(m, _format(m, form, 2)),
+    "puts": lambda m, at: _print(m, _string(m, at) + b"\n"),
+    "fputs": lambda m, at, _file: _print(m, _string(m, at)),
+    "putchar": putchar,
+    "fflush": lambda _m, _file: 0,
+    # The end of a program.
+    "abort": _failing("abort() was called"),
+    **dict.fromkeys(("exit", "_exit"), lambda _m, code: _blocked("exit", code & 0xFF)),
+    "atexit": lambda _m, _function: 0,
+    "__assert_fail": assert_fail,
+    "__stack_chk_fail": _failing("the stack protector found a buffer overrun on the stack"),
+    # The runtime of C++ and Rust.
+    "__cxa_pure_virtual": _failing("a pure virtual function was called"),
+    "__cxa_atexit": lambda _m, _function, _argument, _handle: 0,
+    "__cxa_finalize": lambda _m, _handle: 0,
+    "__cxa_guard_acquire": lambda m, guard: int(not m.space.read(guard, 1)[0]),
+    "__cxa_guard_release": lambda m, guard: m.store(guard, b"\x01"),
+    **dict.fromkeys(
+        ("_Unwind_Resume", "__cxa_throw", "__gxx_personality_v0", "rust_eh_personality"),
+        _failing("the program throws; build it with -fno-exceptions, or with panic=abort"),
+    ),
+    # Threads and time.
+    "pthread_self": lambda m: m.current.thread_pointer,
+    "__errno_location": lambda m: m.current.thread_pointer + 0x80,
+    "__tls_get_addr": tls_get_addr,
+    "clock_gettime": clock_gettime,
+    "nanosleep": nanosleep,
+    "usleep": lambda _m, us: _blocked("sleep", ns=(us & 0xFFFFFFFF) * 1000),
+    "sched_yield": lambda _m: _blocked("yield"),
+    "sched_getcpu": lambda m: m.cpu.number,
+    "getpid": lambda m: m.current.process_koid & 0x7FFFFFFF,
 }

@@ -73,14 +73,14 @@ class Names:
             self._line_starts = [each[0] for each in self._lines]
         return self._lines
 
-    def _decode_lines(self) -> list[tuple[int, str, int]]:
+    def _dwarf(self) -> Any:
         file = self._file.debug
-        if not file.has_dwarf_info():
-            return []
-        dwarf = file.get_dwarf_info(relocate_dwarf_sections=False)
-        bias = self._file.base if self._file.kind == "shared" else 0
+        return file.get_dwarf_info(relocate_dwarf_sections=False) if file.has_dwarf_info() else None
+
+    def _decode_lines(self) -> list[tuple[int, str, int]]:
+        dwarf = self._dwarf()
         found: dict[int, tuple[str, int]] = {}
-        for unit in dwarf.iter_CUs():
+        for unit in () if dwarf is None else dwarf.iter_CUs():
             program = dwarf.line_program_for_CU(unit)
             if program is None:
                 continue
@@ -90,7 +90,7 @@ class Names:
                 state = entry.state
                 if state is None:
                     continue
-                address = bias + state.address
+                address = self._bias + state.address
                 if state.end_sequence:
                     found.setdefault(address, ("", 0))
                     continue
@@ -178,14 +178,11 @@ class Names:
         return self._file.base if self._file.kind == "shared" else 0
 
     def _decode_frames(self) -> list[tuple[int, int, Any]]:
-        file = self._file.debug
-        if not file.has_dwarf_info():
-            return []
-        dwarf = file.get_dwarf_info(relocate_dwarf_sections=False)
+        dwarf = self._dwarf()
         entries: list[Any] = []
-        if dwarf.has_EH_CFI():
+        if dwarf is not None and dwarf.has_EH_CFI():
             entries += dwarf.EH_CFI_entries()
-        if dwarf.has_CFI():
+        if dwarf is not None and dwarf.has_CFI():
             entries += dwarf.CFI_entries()
         found = []
         for entry in entries:

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 from fx_emulator.kernel import Random
-from fx_emulator.native.calls import Blocked
+from fx_emulator.native.calls import Blocked, RefusedError
 from fx_emulator.native.errors import NativeError
 from fx_emulator.native.space import PAGE, READ, RUN, WRITE, round_up
 
@@ -59,7 +59,7 @@ class Linux:
         self.own: dict[str, bytes] = {}
         """Files of /proc about the process's start."""
         self._break = _BRK_AT
-        self._heap = machine.map_private("heap", _BRK_AT, _BRK_BYTES, READ | WRITE)
+        machine.map_private("heap", _BRK_AT, _BRK_BYTES, READ | WRITE)
         self._random = Random(machine.target.seed)
 
     def call(self) -> int:
@@ -73,6 +73,8 @@ class Linux:
             return -_ENOSYS
         try:
             return function(self, *arguments)
+        except RefusedError as refused:
+            return refused.status
         except NativeError as error:
             if error.frames:
                 raise
@@ -84,13 +86,18 @@ class Linux:
         text: str = self.machine.space.read_string(at).decode(errors="replace")
         return text
 
+    def _file(self, number: int) -> _File:
+        """An open file. Raises RefusedError where there is none."""
+        file = self._open.get(number)
+        if file is None:
+            raise RefusedError(-_EBADF)
+        return file
+
     def _find(self, path: str) -> bytearray | None:
-        if path not in self.files:
-            made = self._system_file(path)
-            if made is None:
-                return None
-            return bytearray(made)
-        return self.files[path]
+        if path in self.files:
+            return self.files[path]
+        made = self._system_file(path)
+        return None if made is None else bytearray(made)
 
     def _system_file(self, path: str) -> bytes | None:
         """Files of /proc and /sys that say what the emulated machine is."""
@@ -104,11 +111,9 @@ class Linux:
                 f"processor\t: {number}\ncpu MHz\t\t: {processor.frequency / 1e6:.3f}\n\n".encode()
                 for number in range(len(processor))
             )
-        if path.startswith("/sys/devices/system/cpu/cpu0/"):
-            khz = processor.frequency // 1000
-            return (
-                f"{khz}\n".encode() if path.endswith(("tsc_freq_khz", "cpuinfo_max_freq")) else None
-            )
+        frequencies = ("tsc_freq_khz", "cpuinfo_max_freq")
+        if path.startswith("/sys/devices/system/cpu/cpu0/") and path.endswith(frequencies):
+            return f"{processor.frequency // 1000}\n".encode()
         return None
 
     def _maps(self) -> bytes:
@@ -140,9 +145,7 @@ class Linux:
 
     def read(self, number: int, at: int, size: int) -> int:
         """Read."""
-        file = self._open.get(number)
-        if file is None:
-            return -_EBADF
+        file = self._file(number)
         data = bytes(file.data[file.position : file.position + size]) if number > 2 else b""
         self.machine.store(at, data)
         file.position += len(data)
@@ -150,9 +153,7 @@ class Linux:
 
     def write(self, number: int, at: int, size: int) -> int:
         """Write."""
-        file = self._open.get(number)
-        if file is None:
-            return -_EBADF
+        file = self._file(number)
         data = self.machine.space.read(at, size)
         if number <= 2:
             self.output += data
@@ -177,9 +178,7 @@ class Linux:
 
     def seek(self, number: int, offset: int, whence: int) -> int:
         """Lseek."""
-        file = self._open.get(number)
-        if file is None:
-            return -_EBADF
+        file = self._file(number)
         if number <= 2:
             return -_ESPIPE
         offset -= (offset >> 63) << 64
@@ -195,9 +194,7 @@ class Linux:
 
     def status(self, number: int, at: int) -> int:
         """Fstat."""
-        file = self._open.get(number)
-        if file is None:
-            return -_EBADF
+        file = self._file(number)
         return self._put_status(at, "stream" if number <= 2 else "regular", len(file.data))
 
     def status_of(self, path: str, at: int) -> int:
@@ -232,11 +229,7 @@ class Linux:
             return -_ENOMEM if size else -_EINVAL
         space = self.machine.space
         nbytes = round_up(size)
-        file = None
-        if not flags & _ANONYMOUS:
-            file = self._open.get(number & 0xFFFFFFFF)
-            if file is None:
-                return -_EBADF
+        file = None if flags & _ANONYMOUS else self._file(number & 0xFFFFFFFF)
         if flags & _FIXED:
             self.unmap(at, nbytes)
         else:

@@ -17,7 +17,7 @@ from fx_emulator.native.calls import Blocked, Call
 from fx_emulator.native.decode import Decoder
 from fx_emulator.native.devices import MappedDevice
 from fx_emulator.native.elf import Symbol, open_object
-from fx_emulator.native.engine import FAULTS, Engine
+from fx_emulator.native.engine import FAULTS, GENERAL, Engine
 from fx_emulator.native.errors import BudgetError, Frame, LoadError, NativeError
 from fx_emulator.native.known_calls import known_calls
 from fx_emulator.native.lines import Names
@@ -50,6 +50,11 @@ _TLS_GUARD = 0x28
 """Where the stack protector's word is, from the thread's pointer."""
 _GUARD_WORD = 0x5BD1E995_2F0B4A00
 _ARGUMENTS = ("rdi", "rsi", "rdx", "rcx", "r8", "r9")
+
+_CLEARED = tuple(name for name in GENERAL if name not in {"rsp", "rip"})
+"""Registers that are 0 where a thread begins."""
+_ENCODED = ("rax", "rcx", "rdx", "rbx", "rsp", "rbp", "rsi", "rdi")
+"""Registers in the order of their numbers in instructions."""
 
 # CPUID: what the engine runs, beside what the emulated processor says of its counter.
 _FEATURES_EDX = 1 << 0 | 1 << 4 | 1 << 5 | 1 << 8 | 1 << 15 | 1 << 19 | 7 << 23 | 1 << 26
@@ -413,8 +418,7 @@ class Machine:
         return found
 
     def _rdtsc(self) -> None:
-        ticks = self.cpu.rdtsc()
-        self._give_ticks(ticks)
+        self._give_ticks(self.cpu.rdtsc())
 
     def _give_ticks(self, ticks: int) -> None:
         self.engine.set("rax", ticks & 0xFFFFFFFF)
@@ -472,10 +476,7 @@ class Machine:
         if body[:2] != b"\x0f\xc7" or len(body) < 3 or body[2] >> 3 != 0b11111:
             return False
         number = (body[2] & 7) | (rex & 1) << 3
-        name = (
-            ["rax", "rcx", "rdx", "rbx", "rsp", "rbp", "rsi", "rdi"]
-            + [f"r{each}" for each in range(8, 16)]
-        )[number]
+        name = _ENCODED[number] if number < 8 else f"r{number}"
         self.engine.set(name, self.cpu.rdmsr(0xC0000103))
         self.engine.set("rip", pc + (5 if rex else 4))
         return True
@@ -555,29 +556,11 @@ class Machine:
     def start(self, thread: NativeThread, address: int, arguments: Sequence[int] = ()) -> None:
         """Let a thread begin at a function. Its variables are as they were at the beginning."""
         space, tls = self.space, thread.tls
-        if (tls is not None and thread.number) or (
-            tls is not None and not space.read_word(thread.thread_pointer)
-        ):
+        if tls is not None and (thread.number or not space.read_word(thread.thread_pointer)):
             self._reset_tls(thread)
         self.select(None)
         engine = self.engine
-        for name in [
-            "rax",
-            "rbx",
-            "rcx",
-            "rdx",
-            "rsi",
-            "rdi",
-            "rbp",
-            "r8",
-            "r9",
-            "r10",
-            "r11",
-            "r12",
-            "r13",
-            "r14",
-            "r15",
-        ]:
+        for name in _CLEARED:
             engine.set(name, 0)
         engine.set("eflags", 2)
         engine.set("fs_base", thread.thread_pointer)
@@ -793,7 +776,6 @@ class Machine:
 
     def _interrupted(self, number: int) -> NativeError:
         if number == 3:
-            assert self.current is not None  # noqa: S101
             return self.error("breakpoint instruction (INT3), or a jump between two functions")
         what = _INTERRUPTS.get(number, "software interrupt")
         return self.error(f"exception {number}: {what}")

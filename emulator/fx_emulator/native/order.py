@@ -6,8 +6,9 @@ everybody else sees at these words is kept aside.
 
 from __future__ import annotations
 
+import contextlib
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import attrs
@@ -136,8 +137,17 @@ class StoreBuffers:
             with self._as_everybody():
                 device.land(entry.at, entry.size, entry.value, entry.pc)
 
-    def _as_everybody(self) -> _Everybody:
-        return _Everybody(self)
+    @contextlib.contextmanager
+    def _as_everybody(self) -> Iterator[None]:
+        """While it is entered, the memory shows what everybody sees."""
+        mine = {word: self._load(word) for word in self.hidden}
+        for word, seen in self.hidden.items():
+            self._store(word, seen)
+        try:
+            yield
+        finally:
+            for word, data in mine.items():
+                self._store(word, data)
 
     def switch(self, thread: int) -> None:
         """Another thread runs: the memory shows its view."""
@@ -179,23 +189,6 @@ class StoreBuffers:
         waiting, hidden, self.owner, self.direct = kept
         self.pending = {thread: deque(queue) for thread, queue in waiting.items()}
         self.hidden = dict(hidden)
-
-
-class _Everybody:
-    """While it is entered, the memory shows what everybody sees."""
-
-    def __init__(self, buffers: StoreBuffers) -> None:
-        self._buffers = buffers
-
-    def __enter__(self) -> None:
-        buffers = self._buffers
-        self._mine = {word: buffers._load(word) for word in buffers.hidden}  # noqa: SLF001
-        for word, seen in buffers.hidden.items():
-            buffers._store(word, seen)  # noqa: SLF001
-
-    def __exit__(self, *_: object) -> None:
-        for word, data in self._mine.items():
-            self._buffers._store(word, data)  # noqa: SLF001
 
 
 def _overlay(data: bytes, word: int, entry: Pending) -> bytes:

@@ -7,8 +7,7 @@ from typing import Any
 
 from fx_emulator.errors import MemoryAccessError, RightsError, VmoError
 from fx_emulator.kernel import Random
-from fx_emulator.native.calls import Blocked
-from fx_emulator.native.libc import Table
+from fx_emulator.native.calls import Blocked, RefusedError, Table
 from fx_emulator.socket import DatagramSocket
 from fx_emulator.vmo import DEFAULT_RIGHTS, PAGE, Rights, Vmo
 
@@ -77,14 +76,22 @@ class Handles:
         return self._objects.pop(number & 0xFFFFFFFF, None) is not None
 
 
-def _vmo(machine: Any, number: int, rights: Rights = Rights.NONE) -> Vmo | int:
-    """The VMO of a handle, or an error code."""
+def _object(machine: Any, number: int) -> Any:
+    """The object of a handle. Raises RefusedError where there is none."""
     found = Handles.of(machine).find(number)
     if found is None:
-        return BAD_HANDLE
+        raise RefusedError(BAD_HANDLE)
+    return found
+
+
+def _vmo(machine: Any, number: int, rights: Rights = Rights.NONE) -> Vmo:
+    """The VMO of a handle, which allows something. Raises RefusedError."""
+    found = _object(machine, number)
     if not isinstance(found, Vmo):
-        return WRONG_TYPE
-    return found if not rights & ~found.rights else ACCESS_DENIED
+        raise RefusedError(WRONG_TYPE)
+    if rights & ~found.rights:
+        raise RefusedError(ACCESS_DENIED)
+    return found
 
 
 def _out(machine: Any, at: int, value: int, size: int = 8) -> None:
@@ -95,44 +102,9 @@ def _out(machine: Any, at: int, value: int, size: int = 8) -> None:
 # --- time --------------------------------------------------------------------------------------
 
 
-def clock_get_monotonic(machine: Any) -> int:
-    """Nanoseconds since boot, without suspended time."""
-    now: int = machine.target.clock.monotonic_ns()
-    return now
-
-
-def clock_get_boot(machine: Any) -> int:
-    """Nanoseconds since boot."""
-    now: int = machine.target.clock.boot_ns()
-    return now
-
-
-def ticks_get(machine: Any) -> int:
-    """Monotonic time in ticks."""
-    ticks: int = machine.target.clock.ticks()
-    return ticks
-
-
-def ticks_get_boot(machine: Any) -> int:
-    """Boot time in ticks."""
-    ticks: int = machine.target.clock.boot_ticks()
-    return ticks
-
-
-def ticks_per_second(machine: Any) -> int:
-    """Rate of the ticks."""
-    rate: int = machine.target.clock.ticks_per_second
-    return rate
-
-
-def deadline_after(machine: Any, ns: int) -> int:
-    """Monotonic time in so many nanoseconds, which may be negative."""
-    return clock_get_monotonic(machine) + _signed(ns)
-
-
 def nanosleep(machine: Any, deadline: int) -> int:
     """Sleep until a monotonic time."""
-    left = _signed(deadline) - clock_get_monotonic(machine)
+    left: int = _signed(deadline) - machine.target.clock.monotonic_ns()
     if left <= 0:
         raise Blocked("yield")
     raise Blocked("sleep", ns=left)
@@ -162,8 +134,6 @@ def vmo_create(machine: Any, size: int, options: int, out: int) -> int:
 def vmo_read(machine: Any, number: int, buffer: int, offset: int, size: int) -> int:
     """Copy out of a VMO."""
     vmo = _vmo(machine, number, Rights.READ)
-    if isinstance(vmo, int):
-        return vmo
     if offset + size > vmo.size:
         return OUT_OF_RANGE
     machine.store(buffer, vmo.read(offset, size))
@@ -173,8 +143,6 @@ def vmo_read(machine: Any, number: int, buffer: int, offset: int, size: int) -> 
 def vmo_write(machine: Any, number: int, buffer: int, offset: int, size: int) -> int:
     """Copy into a VMO: ascending stores."""
     vmo = _vmo(machine, number, Rights.WRITE)
-    if isinstance(vmo, int):
-        return vmo
     if offset + size > vmo.size:
         return OUT_OF_RANGE
     if size:
@@ -183,20 +151,9 @@ def vmo_write(machine: Any, number: int, buffer: int, offset: int, size: int) ->
     return OK
 
 
-def vmo_get_size(machine: Any, number: int, out: int) -> int:
-    """Bytes, whole pages."""
-    vmo = _vmo(machine, number)
-    if isinstance(vmo, int):
-        return vmo
-    _out(machine, out, vmo.size)
-    return OK
-
-
 def vmo_set_size(machine: Any, number: int, size: int) -> int:
     """Change the size of a resizable VMO."""
     vmo = _vmo(machine, number, Rights.WRITE)
-    if isinstance(vmo, int):
-        return vmo
     if not vmo.resizable:
         return UNAVAILABLE
     mapped = machine.find_device(vmo) is not None
@@ -215,8 +172,6 @@ def vmo_op_range(machine: Any, number: int, operation: int, offset: int, size: i
     """Commit, decommit or zero pages; cache operations succeed and do nothing."""
     operation &= 0xFFFFFFFF
     vmo = _vmo(machine, number)
-    if isinstance(vmo, int):
-        return vmo
     if offset + size > vmo.size:
         return OUT_OF_RANGE
     if operation in _CACHE_OPERATIONS:
@@ -237,11 +192,6 @@ def vmo_op_range(machine: Any, number: int, operation: int, offset: int, size: i
     return OK
 
 
-def vmar_root_self(machine: Any) -> int:
-    """A handle of the address space."""
-    return Handles.of(machine).own("vmar", machine.current.process_koid)
-
-
 def vmar_map(
     machine: Any,
     vmar: int,
@@ -253,14 +203,10 @@ def vmar_map(
     out: int,
 ) -> int:
     """Map a VMO; where is the target's choice."""
-    space = Handles.of(machine).find(vmar)
-    if space is None:
-        return BAD_HANDLE
+    space = _object(machine, vmar)
     if not isinstance(space, tuple) or space[0] != "vmar":
         return WRONG_TYPE
     vmo = _vmo(machine, number, Rights.MAP | Rights.READ)
-    if isinstance(vmo, int):
-        return vmo
     if offset % PAGE or not size:
         return INVALID_ARGS
     if offset + size > -(-vmo.size // PAGE) * PAGE:
@@ -271,8 +217,7 @@ def vmar_map(
 
 def vmar_unmap(machine: Any, vmar: int, address: int, size: int) -> int:
     """Take a whole mapping out; a part of one stays mapped."""
-    if Handles.of(machine).find(vmar) is None:
-        return BAD_HANDLE
+    _object(machine, vmar)
     for key, device in list(machine.devices.items()):
         if device.region.start == address and size >= device.region.limit:
             device.unmap()
@@ -297,9 +242,7 @@ def object_get_info(
     machine: Any, number: int, topic: int, buffer: int, size: int, actual: int, available: int
 ) -> int:
     """ZX_INFO_HANDLE_BASIC: koid, rights, type."""
-    found = Handles.of(machine).find(number)
-    if found is None:
-        return BAD_HANDLE
+    found = _object(machine, number)
     if topic & 0xFFFFFFFF != _INFO_HANDLE_BASIC:
         return NOT_SUPPORTED
     if size < 32:
@@ -319,8 +262,6 @@ def object_get_info(
 def object_get_property(machine: Any, number: int, what: int, value: int, size: int) -> int:
     """ZX_PROP_NAME and ZX_PROP_VMO_CONTENT_SIZE of a VMO."""
     vmo = _vmo(machine, number, Rights.GET_PROPERTY)
-    if isinstance(vmo, int):
-        return vmo
     what &= 0xFFFFFFFF
     if what == _PROPERTY_NAME:
         if size < _NAME_BYTES:
@@ -336,8 +277,6 @@ def object_get_property(machine: Any, number: int, what: int, value: int, size: 
 def object_set_property(machine: Any, number: int, what: int, value: int, size: int) -> int:
     """Likewise."""
     vmo = _vmo(machine, number, Rights.SET_PROPERTY)
-    if isinstance(vmo, int):
-        return vmo
     what &= 0xFFFFFFFF
     if what == _PROPERTY_NAME:
         name = machine.space.read(value, min(size, _NAME_BYTES)).split(b"\0")[0]
@@ -361,9 +300,7 @@ def handle_close(machine: Any, number: int) -> int:
 
 def handle_duplicate(machine: Any, number: int, rights: int, out: int) -> int:
     """Another handle, with the same rights or fewer."""
-    found = Handles.of(machine).find(number)
-    if found is None:
-        return BAD_HANDLE
+    found = _object(machine, number)
     wanted = rights & 0xFFFFFFFF
     if isinstance(found, Vmo):
         try:
@@ -378,9 +315,7 @@ def socket_write(
     machine: Any, number: int, options: int, buffer: int, size: int, actual: int
 ) -> int:
     """Send one datagram, whole or not at all."""
-    socket = Handles.of(machine).find(number)
-    if socket is None:
-        return BAD_HANDLE
+    socket = _object(machine, number)
     if not isinstance(socket, DatagramSocket):
         return WRONG_TYPE
     if options & 0xFFFFFFFF or (not buffer and size):
@@ -398,25 +333,9 @@ def socket_write(
 # --- the program -------------------------------------------------------------------------------
 
 
-def thread_self(machine: Any) -> int:
-    """A handle of the thread that calls."""
-    return Handles.of(machine).own("thread", machine.current.koid)
-
-
-def process_self(machine: Any) -> int:
-    """A handle of its process."""
-    return Handles.of(machine).own("process", machine.current.process_koid)
-
-
-def leave(machine: Any, code: int = 0) -> None:
+def leave(_machine: Any, code: int) -> None:
     """End the thread that calls."""
-    del machine
     raise Blocked("exit", code & _MASK)
-
-
-def num_cpus(machine: Any) -> int:
-    """How many CPUs there are."""
-    return len(machine.target.processor)
 
 
 def cprng_draw(machine: Any, buffer: int, size: int) -> None:
@@ -427,32 +346,32 @@ def cprng_draw(machine: Any, buffer: int, size: int) -> None:
 
 
 ZIRCON: Table = {
-    "zx_clock_get_monotonic": (0, clock_get_monotonic),
-    "zx_clock_get_boot": (0, clock_get_boot),
-    "zx_ticks_get": (0, ticks_get),
-    "zx_ticks_get_boot": (0, ticks_get_boot),
-    "zx_ticks_per_second": (0, ticks_per_second),
-    "zx_deadline_after": (1, deadline_after),
-    "zx_nanosleep": (1, nanosleep),
-    "zx_vmo_create": (3, vmo_create),
-    "zx_vmo_read": (4, vmo_read),
-    "zx_vmo_write": (4, vmo_write),
-    "zx_vmo_get_size": (2, vmo_get_size),
-    "zx_vmo_set_size": (2, vmo_set_size),
-    "zx_vmo_op_range": (4, vmo_op_range),
-    "zx_vmar_root_self": (0, vmar_root_self),
-    "zx_vmar_map": (7, vmar_map),
-    "zx_vmar_unmap": (3, vmar_unmap),
-    "zx_object_get_info": (6, object_get_info),
-    "zx_object_get_property": (4, object_get_property),
-    "zx_object_set_property": (4, object_set_property),
-    "zx_handle_close": (1, handle_close),
-    "zx_handle_duplicate": (3, handle_duplicate),
-    "zx_socket_write": (5, socket_write),
-    "zx_thread_self": (0, thread_self),
-    "zx_process_self": (0, process_self),
-    "zx_thread_exit": (0, leave),
-    "zx_process_exit": (1, leave),
-    "zx_system_get_num_cpus": (0, num_cpus),
-    "zx_cprng_draw": (2, cprng_draw),
+    "zx_clock_get_monotonic": lambda m: m.target.clock.monotonic_ns(),
+    "zx_clock_get_boot": lambda m: m.target.clock.boot_ns(),
+    "zx_ticks_get": lambda m: m.target.clock.ticks(),
+    "zx_ticks_get_boot": lambda m: m.target.clock.boot_ticks(),
+    "zx_ticks_per_second": lambda m: m.target.clock.ticks_per_second,
+    "zx_deadline_after": lambda m, ns: m.target.clock.monotonic_ns() + _signed(ns),
+    "zx_nanosleep": nanosleep,
+    "zx_vmo_create": vmo_create,
+    "zx_vmo_read": vmo_read,
+    "zx_vmo_write": vmo_write,
+    "zx_vmo_get_size": lambda m, number, out: _out(m, out, _vmo(m, number).size),
+    "zx_vmo_set_size": vmo_set_size,
+    "zx_vmo_op_range": vmo_op_range,
+    "zx_vmar_root_self": lambda m: Handles.of(m).own("vmar", m.current.process_koid),
+    "zx_vmar_map": vmar_map,
+    "zx_vmar_unmap": vmar_unmap,
+    "zx_object_get_info": object_get_info,
+    "zx_object_get_property": object_get_property,
+    "zx_object_set_property": object_set_property,
+    "zx_handle_close": handle_close,
+    "zx_handle_duplicate": handle_duplicate,
+    "zx_socket_write": socket_write,
+    "zx_thread_self": lambda m: Handles.of(m).own("thread", m.current.koid),
+    "zx_process_self": lambda m: Handles.of(m).own("process", m.current.process_koid),
+    "zx_thread_exit": lambda m: leave(m, 0),
+    "zx_process_exit": leave,
+    "zx_system_get_num_cpus": lambda m: len(m.target.processor),
+    "zx_cprng_draw": cprng_draw,
 }

@@ -207,12 +207,12 @@ def check_arguments(capture: Capture, _records: Records) -> None:
     names = {code: name for name, code in TABLE_CODES.items()}
     for code in np.unique(codes).tolist():
         name = names.get(code)
-        if name in capture.schemas:
-            _check_owners(capture.table(name), args, codes == code)
-        elif name is None:
+        if name is None:
             assert code >= OWN_TABLES, (
                 f"args: the table {code} of a row is none of the standard tables"
             )
+        elif name in capture.schemas:
+            _check_owners(capture.table(name), args, codes == code)
         else:
             assert not (owners[codes == code] >= 0).any(), (
                 f"args: rows belong to {name}, which the capture does not fill"

@@ -111,7 +111,7 @@ class Choosing(RoundTrips):
         wanted = table.array("row")[keep].tolist()
         found = part.table(name).array("row").tolist()
         assert found == wanted, (
-            f"{part_of}: of {name} it keeps rows {found[:8]}, a filter of the rows keeps {wanted[:8]}"
+            f"{part_of}: of {name} it keeps rows {found[:8]}, a filter of them {wanted[:8]}"
         )
         batched = [row for batch in part.batches(name, 2) for row in batch.array("row").tolist()]
         assert batched == wanted, (
