@@ -233,7 +233,7 @@ class ExportSession(Protocol):
     """
 
     def write(self, capture: Capture) -> None:
-        """Export one capture."""
+        """Export one capture, which stays open until ``close()``."""
         ...
 
     def close(self) -> Mapping[str, int]:

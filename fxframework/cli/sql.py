@@ -146,13 +146,13 @@ def _cell(value: Any) -> str:
 
 def _write(result: pa.Table, out: str, *, force: bool) -> None:
     """Write a result where the suffix says how. Raises WriteRefusedError."""
-    from fxframework.exporters.columnar import write_arrow, write_csv, write_parquet
+    from fxframework.exporters.columnar import ROWS, write_arrow, write_csv, write_parquet
     from fxframework.io.sink import Sink
 
     for suffix, write in zip(WRITERS, (write_parquet, write_arrow, write_csv), strict=True):
         if out.endswith(suffix):
             with Sink.open(out, force=force) as sink:
-                write(result, sink)
+                write(result.unify_dictionaries().to_reader(ROWS), sink)
             return
     raise WriteRefusedError(
         "no result of a query has this suffix", path=out, remedy=f"use {', '.join(WRITERS)}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -18,11 +19,15 @@ from fxframework.io.folder import Folder
 from fxframework.io.pending import scratch_folder
 from fxframework.io.sink import Sink
 from fxframework.model.capture import Capture
-from fxframework.model.schema import Column
+from fxframework.model.schema import STANDARD_TABLES, Column
+from fxframework.model.table import Table
+from fxframework.model.timeline import spare
 from fxframework.registry import ExportSession
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+    from fxframework.model.arrow import ArrowShape
 
 __all__ = [
     "arrow_schema",
@@ -42,6 +47,7 @@ MEMORY = "400MB"
 """What the database may hold in memory while it is filled."""
 ROWS = 1 << 20
 """Rows of a batch of Arrow, of a row group of Parquet."""
+Write = Callable[["pa.RecordBatchReader", Sink], None]
 
 
 def open_arrow(sink: Sink, options: Mapping[str, Any]) -> ExportSession:
@@ -93,14 +99,77 @@ def _meaning(column: Column) -> dict[str, str]:
     return found
 
 
+class _Rows:
+    """The rows of one table of captures as Arrow, some at a time, all of one schema."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._parts: list[tuple[Capture, ArrowShape, pa.Table]] = []
+
+    def add(self, capture: Capture) -> None:
+        """Look at the rows of a capture, which stays open until ``tables`` are taken."""
+        from fxframework.model.arrow import ArrowShape
+
+        schema = capture.schemas.get(self._name) or STANDARD_TABLES[self._name]
+        kinds = {column.name: column.kind for column in schema.all_columns}
+        shape = ArrowShape(kinds, capture.strings)
+        for batch in capture.batches(self._name, ROWS):
+            shape.see(batch)
+        empty = shape.table(Table.of(schema, capture.strings))
+        about = arrow_schema(capture, self._name, empty.schema)
+        self._parts.append((capture, shape, empty.cast(about)))
+
+    def whole(self) -> pa.Table:
+        """No rows, with the schema and the dictionaries of all of them."""
+        return together([empty for _, _, empty in self._parts]).unify_dictionaries()
+
+    def tables(self) -> Iterator[pa.Table]:
+        """``ROWS`` rows each, but the last."""
+        held: list[pa.Table] = []
+        for rows in self._fitting():
+            held.append(rows)
+            while sum(map(len, held)) >= ROWS:
+                joined = _joined(held)
+                held = [joined.slice(ROWS)]
+                yield joined.slice(0, ROWS)
+        if any(map(len, held)):
+            yield _joined(held)
+
+    def _fitting(self) -> Iterator[pa.Table]:
+        """The rows as the captures give them, of one schema, and of one dictionary a column."""
+        whole = self.whole()
+        captures = [capture for capture, _, _ in self._parts]
+        for capture, shape, empty in self._parts:
+            for batch in capture.batches(self._name, ROWS):
+                rows = shape.table(batch).cast(empty.schema)
+                if len(captures) > 1:
+                    rows = together([whole, rows]).unify_dictionaries().combine_chunks()
+                yield rows
+            spare(captures, capture)
+
+    def reader(self) -> pa.RecordBatchReader:
+        """The same as Arrow reads it."""
+        import pyarrow as pa
+
+        batches = (batch for table in self.tables() for batch in table.to_batches())
+        return pa.RecordBatchReader.from_batches(self.whole().schema, batches)
+
+
+def _joined(tables: list[pa.Table]) -> pa.Table:
+    """Tables of one schema and of equal dictionaries, as one whose columns are in one piece."""
+    import pyarrow as pa
+
+    return pa.concat_tables(tables).combine_chunks()
+
+
 class _TableExport:
     """Writes one table of each capture, one behind the other."""
 
-    def __init__(self, sink: Sink, table: str, write: Callable[[pa.Table, Sink], None]) -> None:
+    def __init__(self, sink: Sink, table: str, write: Write) -> None:
         self._sink = sink
         self._table = table
         self._write = write
-        self._parts: list[pa.Table] = []
+        self._rows: _Rows | None = None
         self._left: dict[str, int] = {}
 
     def write(self, capture: Capture) -> None:
@@ -118,8 +187,8 @@ class _TableExport:
                 )
             raise WriteRefusedError("no table of it has rows", path=capture.name, remedy=remedy)
         self._table = name
-        table = capture.table(name).to_arrow()
-        self._parts.append(table.cast(arrow_schema(capture, name, table.schema)))
+        self._rows = self._rows or _Rows(name)
+        self._rows.add(capture)
         for other, rows in counts.items():
             if rows and other != name:
                 label = f"rows of {other}"
@@ -127,17 +196,15 @@ class _TableExport:
 
     def close(self) -> Mapping[str, int]:
         """Write the file; gives the rows of the tables that it does not hold."""
-        if self._parts:
-            self._write(together(self._parts), self._sink)
+        if self._rows is not None:
+            self._write(self._rows.reader(), self._sink)
         return self._left
 
 
 class _FolderExport:
     """Writes each table of the captures to a file of its own, TABLE with the suffix."""
 
-    def __init__(
-        self, folder: Folder, only: str, suffix: str, write: Callable[[pa.Table, Sink], None]
-    ) -> None:
+    def __init__(self, folder: Folder, only: str, suffix: str, write: Write) -> None:
         if only:
             raise UsageError(
                 "a folder gets all tables",
@@ -146,21 +213,21 @@ class _FolderExport:
         self._folder = folder
         self._suffix = suffix
         self._write = write
-        self._parts: dict[str, list[pa.Table]] = {}
+        self._captures: list[Capture] = []
 
     def write(self, capture: Capture) -> None:
         """Take every table of a capture."""
-        for name in capture.tables:
-            table = capture.table(name).to_arrow()
-            self._parts.setdefault(name, []).append(
-                table.cast(arrow_schema(capture, name, table.schema))
-            )
+        self._captures.append(capture)
 
     def close(self) -> Mapping[str, int]:
         """Write the files; they hold everything that the tables do."""
-        for name in list(self._parts):
+        for name in dict.fromkeys(name for capture in self._captures for name in capture.tables):
+            rows = _Rows(name)
+            for capture in self._captures:
+                if name in capture.tables:
+                    rows.add(capture)
             with self._folder.file(f"{name}{self._suffix}") as sink:
-                self._write(together(self._parts.pop(name)), sink)
+                self._write(rows.reader(), sink)
         return {}
 
 
@@ -230,14 +297,13 @@ class _File:
         return False
 
 
-def write_arrow(table: pa.Table, sink: Sink) -> None:
-    """Write an Arrow IPC file."""
+def write_arrow(rows: pa.RecordBatchReader, sink: Sink) -> None:
+    """Write an Arrow IPC file; a column has one dictionary in all of the rows."""
     import pyarrow as pa
 
-    # A file may hold one dictionary a column, so those of chunks are made one.
-    whole = table.unify_dictionaries()
-    with pa.ipc.new_file(pa.PythonFile(_File(sink), "w"), whole.schema) as writer:
-        writer.write_table(whole, max_chunksize=ROWS)
+    with pa.ipc.new_file(pa.PythonFile(_File(sink), "w"), rows.schema) as writer:
+        for batch in rows:
+            writer.write_batch(batch)
 
 
 def parquet_writer(sink: Sink, schema: pa.Schema, *, plain: bool = False) -> Any:
@@ -260,17 +326,19 @@ def parquet_writer(sink: Sink, schema: pa.Schema, *, plain: bool = False) -> Any
     )
 
 
-def write_parquet(table: pa.Table, sink: Sink) -> None:
-    """Write a Parquet file."""
-    with parquet_writer(sink, table.schema) as writer:
-        writer.write_table(table, row_group_size=ROWS)
+def write_parquet(rows: pa.RecordBatchReader, sink: Sink) -> None:
+    """Write a Parquet file, of a row group for each batch."""
+    with parquet_writer(sink, rows.schema) as writer:
+        for batch in rows:
+            writer.write_batch(batch, row_group_size=ROWS)
 
 
-def write_csv(table: pa.Table, sink: Sink) -> None:
+def write_csv(rows: pa.RecordBatchReader, sink: Sink) -> None:
     """Write comma-separated values with a header line; nested values as text."""
     import pyarrow as pa
     from pyarrow import csv
 
+    table = rows.read_all()
     plain = [
         column.cast(column.type.value_type)
         if pa.types.is_dictionary(column.type)
@@ -313,7 +381,7 @@ class _DatabaseExport:
             connection = duckdb.connect(str(self._path), config={"memory_limit": MEMORY})
             self._connection = self._stack.enter_context(connection)
         self._known: set[str] = set()
-        self._captures = 0
+        self._written = 0
 
     @contextlib.contextmanager
     def _writing(self) -> Iterator[None]:
@@ -330,24 +398,30 @@ class _DatabaseExport:
             self._add(capture)
 
     def _add(self, capture: Capture) -> None:
+        for name in capture.tables:
+            rows = _Rows(name)
+            rows.add(capture)
+            for table in itertools.chain([rows.whole()], rows.tables()):
+                self._insert(name, table, capture.name)
+
+    def _insert(self, name: str, table: pa.Table, whose: str) -> None:
+        """Append rows to a table of the database, which the first ones, or none, create."""
         import pyarrow as pa
 
-        self._captures += 1
-        for name in capture.tables:
-            table = capture.table(name).to_arrow()
-            if self._sink.budget is not None:
-                self._sink.budget.check_output(_written_out(table), path=self._sink.name)
-            whose = pa.DictionaryArray.from_arrays(
-                pa.nulls(len(table), pa.int32()).fill_null(0), [capture.name]
-            )
-            self._connection.register("given", table.append_column("capture", whose))
-            given = self._connection.table("given")
-            if name in self._known:
-                given.insert_into(name)
-            else:
-                given.create(name)
-            self._connection.unregister("given")
-            self._known.add(name)
+        if self._sink.budget is not None:
+            self._written += _written_out(table)
+            self._sink.budget.check_output(self._written, path=self._sink.name)
+        names = pa.DictionaryArray.from_arrays(
+            pa.nulls(len(table), pa.int32()).fill_null(0), [whose]
+        )
+        self._connection.register("given", table.append_column("capture", names))
+        given = self._connection.table("given")
+        if name in self._known:
+            given.insert_into(name)
+        else:
+            given.create(name)
+        self._connection.unregister("given")
+        self._known.add(name)
 
     def close(self) -> Mapping[str, int]:
         """Write the database file; it holds everything that the tables do."""

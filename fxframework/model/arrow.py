@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Union
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,9 +16,13 @@ try:
 except ImportError:
     raise MissingExtraError("pyarrow", "arrow", purpose="an Arrow table") from None
 
-__all__ = ["arrow_table", "code_column", "number_column", "text_column"]
+if TYPE_CHECKING:
+    from fxframework.model.table import Table
+
+__all__ = ["ArrowShape", "code_column", "number_column", "text_column"]
 
 Column = NDArray[Any] | TextColumn
+Columns = Union[Mapping[str, Column], "Table"]
 
 SPELLED_OUT = 256 << 20
 """Bytes of values that may be written out for each row."""
@@ -26,22 +30,92 @@ SMALL_STRINGS = (1 << 31) - 1
 """Bytes that the offsets of Arrow's `string` can count."""
 
 
-def arrow_table(columns: Mapping[str, Column], kinds: Sequence[str], pool: StringPool) -> pa.Table:
-    """Columns of the kinds of a schema, over the pool of their codes, as pyarrow holds them."""
-    arrays = [
-        _column(column, kind, pool) for column, kind in zip(columns.values(), kinds, strict=True)
-    ]
-    return pa.table(arrays, names=list(columns))
+class ArrowShape:
+    """What the Arrow columns of a table are, whichever of its rows they hold.
+
+    ``see`` takes rows into account, of which each is seen before ``table`` makes any of them: a
+    column of codes is a dictionary of all strings that occur, and one with a string that is not
+    UTF-8 is binary in every stretch of the rows.
+    """
+
+    def __init__(self, kinds: Mapping[str, str], pool: StringPool) -> None:
+        self._columns: dict[str, _Codes | _Texts | _Numbers] = {
+            name: _Codes(pool) if kind == "code" else _Texts() if kind == "text" else _Numbers()
+            for name, kind in kinds.items()
+        }
+
+    def see(self, table: Columns) -> None:
+        """Take the rows of some columns into account."""
+        # Making a column may add strings to the pool: it is read once all of them are made.
+        for name, column in [(name, table[name]) for name in self._columns]:
+            self._columns[name].see(column)
+
+    def table(self, table: Columns) -> pa.Table:
+        """Rows of these columns."""
+        arrays = [shape.array(table[name]) for name, shape in self._columns.items()]
+        return pa.table(arrays, names=list(self._columns))
 
 
-def _column(column: Column, kind: str, pool: StringPool) -> pa.Array:
-    if isinstance(column, TextColumn):
-        return text_column(column)
-    if kind == "code":
-        return code_column(column, pool)
-    if column.ndim == 2:
-        return pa.FixedSizeListArray.from_arrays(number_column(np.ravel(column)), 2)
-    return number_column(column)
+class _Numbers:
+    """A column of numbers or of pairs of them."""
+
+    def see(self, column: Any) -> None:
+        """Numbers are what their type is."""
+
+    def array(self, column: Any) -> pa.Array:
+        if column.ndim == 2:
+            return pa.FixedSizeListArray.from_arrays(number_column(np.ravel(column)), 2)
+        return number_column(column)
+
+
+class _Texts:
+    """A column of strings of its own."""
+
+    def __init__(self) -> None:
+        self._binary = False
+
+    def see(self, column: Any) -> None:
+        self._binary = self._binary or pa.types.is_large_binary(text_column(column).type)
+
+    def array(self, column: Any) -> pa.Array:
+        return text_column(column, binary=self._binary)
+
+
+class _Codes:
+    """A column of codes: a dictionary, or values where ``code_column`` says so."""
+
+    def __init__(self, pool: StringPool) -> None:
+        self._pool = pool
+        self._occurs = np.zeros(0, np.bool_)
+        self._nbytes = 0
+        """Bytes of the strings of all rows, where one of the pool is not UTF-8."""
+        self._values: pa.Array = None
+        self._place = np.zeros(0, np.int32)
+
+    def see(self, codes: Any) -> None:
+        size = len(self._pool) + 1
+        if self._occurs.size != size:  # -1 is the last one
+            earlier, self._occurs = self._occurs[:-1], np.zeros(size, np.bool_)
+            self._occurs[: earlier.size] = earlier
+        self._occurs[codes] = True
+        if not self._pool.pool.array("valid").all():
+            self._nbytes += int(self._pool.pool.array("lengths")[codes[codes >= 0]].sum())
+        self._values = None
+
+    def array(self, codes: Any) -> pa.Array:
+        if self._values is None:
+            used = np.flatnonzero(self._occurs[:-1])
+            self._place = np.full(len(self._pool) + 1, -1, np.int32)
+            self._place[used] = np.arange(used.size, dtype=np.int32)
+            self._values = text_column(self._pool.column(used), small=True)
+        values = self._values
+        # A null has the index 0: polars checks the indexes of nulls, too.
+        places = self._place[codes]
+        indices = number_column(np.maximum(places, 0), places < 0)
+        binary = pa.types.is_binary(values.type) or pa.types.is_large_binary(values.type)
+        if binary and self._nbytes <= SPELLED_OUT:
+            return values.take(indices)
+        return pa.DictionaryArray.from_arrays(indices, values)
 
 
 def number_column(values: NDArray[Any], nulls: NDArray[np.bool_] | None = None) -> pa.Array:
@@ -60,10 +134,10 @@ def number_column(values: NDArray[Any], nulls: NDArray[np.bool_] | None = None) 
     return pa.Array.from_buffers(kind, values.size, [valid, pa.py_buffer(data)])
 
 
-def text_column(column: TextColumn, *, small: bool = False) -> pa.Array:
+def text_column(column: TextColumn, *, small: bool = False, binary: bool | None = None) -> pa.Array:
     """Strings, `large_string` (`string` where ``small`` asks for it, if they fit).
 
-    Where some are not UTF-8, all of them are binary: `large_binary`, or `binary`.
+    They are `large_binary`, or `binary`, where ``binary`` says so; None: where one is not UTF-8.
     """
     offsets = column.offsets - column.offsets[0]
     data = np.ascontiguousarray(column.data[int(column.offsets[0]) : int(column.offsets[-1])])
@@ -74,9 +148,9 @@ def text_column(column: TextColumn, *, small: bool = False) -> pa.Array:
         pa.py_buffer(np.ascontiguousarray(offsets, np.int32 if small else np.int64)),
         pa.py_buffer(data),
     ]
-    made = pa.Array.from_buffers(kinds[0], len(column), buffers)
+    made = pa.Array.from_buffers(kinds[bool(binary)], len(column), buffers)
     try:
-        made.validate(full=True)
+        made.validate(full=binary is None)
     except pa.ArrowInvalid:
         return pa.Array.from_buffers(kinds[1], len(column), buffers)
     return made
@@ -88,18 +162,6 @@ def code_column(codes: NDArray[Any], pool: StringPool) -> pa.Array:
     Where one of these is not UTF-8 it is a column of `binary` values, as not every library takes
     a dictionary of them; but for long values that many rows share, which stay a dictionary.
     """
-    codes = np.ascontiguousarray(codes)
-    occurs = np.zeros(len(pool) + 1, np.bool_)
-    occurs[codes] = True  # -1 is the last one
-    used = np.flatnonzero(occurs[:-1])
-    place = np.full(len(pool) + 1, -1, np.int32)
-    place[used] = np.arange(used.size, dtype=np.int32)
-    values = text_column(pool.column(used), small=True)
-    # A null has the index 0: polars checks the indexes of nulls, too.
-    places = place[codes]
-    indices = number_column(np.maximum(places, 0), places < 0)
-    if pa.types.is_binary(values.type) or pa.types.is_large_binary(values.type):
-        lengths = np.diff(pool.column(used).offsets)
-        if int(lengths @ np.bincount(place[codes[codes >= 0]], minlength=used.size)) <= SPELLED_OUT:
-            return values.take(indices)
-    return pa.DictionaryArray.from_arrays(indices, values)
+    shape = _Codes(pool)
+    shape.see(np.ascontiguousarray(codes))
+    return shape.array(codes)

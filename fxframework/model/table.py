@@ -222,12 +222,13 @@ class Table:
         both are binary where one of their strings is not UTF-8. Pairs are lists of two integers.
         Raises MissingExtraError where pyarrow is not installed.
         """
-        from fxframework.model.arrow import arrow_table
+        from fxframework.model.arrow import ArrowShape
 
-        # Making a column may add strings to the pool: it is read once all of them are made.
-        made = {name: self[name] for name in (self.columns if columns is None else columns)}
-        kinds = [self.schema.column(name).kind for name in made]
-        return arrow_table(made, kinds, self.pool)
+        names = self.columns if columns is None else columns
+        shape = ArrowShape({name: self.schema.column(name).kind for name in names}, self.pool)
+        made = {name: self[name] for name in names}
+        shape.see(made)
+        return shape.table(made)
 
     def to_polars(self) -> pl.DataFrame:
         """The table as a polars DataFrame; MissingExtraError without polars or pyarrow."""

@@ -57,7 +57,7 @@ class Spans:
         return arrays
 
     def open_rows(self, slices: int, most: int) -> tuple[I64, int]:
-        """The first ``most`` (0 all) of these rows that were never closed, and how many were not."""
+        """The first ``most`` (0: all) of the rows never closed, and how many those are."""
         total = 0
         parts = [np.zeros(0, np.int64)]
         for at in range(0, slices, BLOCK):
