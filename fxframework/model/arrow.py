@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Union
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,13 +16,16 @@ try:
 except ImportError:
     raise MissingExtraError("pyarrow", "arrow", purpose="an Arrow table") from None
 
-if TYPE_CHECKING:
-    from fxframework.model.table import Table
-
 __all__ = ["ArrowShape", "code_column", "number_column", "text_column"]
 
 Column = NDArray[Any] | TextColumn
-Columns = Union[Mapping[str, Column], "Table"]
+
+
+class Columns(Protocol):
+    """Columns by name, as a table has them."""
+
+    def __getitem__(self, name: str, /) -> Column: ...
+
 
 SPELLED_OUT = 256 << 20
 """Bytes of values that may be written out for each row."""
