@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from fx_xray.numbers import ARGUMENT, FINDINGS, SIGN
 from fx_xray.read.columns import array
 from fx_xray.read.log import Log
-from fx_xray.read.match import Args, Instants, Match, Slices
+from fx_xray.read.match import Match
 from fx_xray.read.timeline import EventBuffer
 from fxframework.io import arena
 from fxframework.io.limits import Limits
@@ -131,38 +131,37 @@ class Matcher:
         """Rows of each table up to those that were taken or forgotten last."""
         match = self._match
         return {
-            "slices": match.first_slice,
-            "instants": match.first_instant,
-            "args": match.first_arg,
+            "slices": match.slices.first,
+            "instants": match.instants.first,
+            "args": match.args.first,
         }
 
     def add(self, events: EventBuffer) -> None:
         """Match these events too; their rows stay here until they are taken."""
-        match, count = self._match, events.count
-        left = self._log.entries - match.first_slice
-        wanted = min(match.slices.count + count, left)
+        match, count = self._match, events.rows
+        left = self._log.entries - match.slices.first
+        wanted = min(match.slices.rows + count, left)
         if match.slices.room < wanted:
-            match.slices.reserve(min(max(wanted, 2 * match.slices.count), left))
-        used = match.instants.count
+            match.slices.resize(min(max(wanted, 2 * match.slices.rows), left))
+        used = match.instants.rows
         if match.instants.room < used + count:
-            match.instants.reserve(max(used + 2 * count, 3 * used // 2))
-        used = match.args.count
+            match.instants.resize(max(used + 2 * count, 3 * used // 2))
+        used = match.args.rows
         if match.args.room < used + 2 * count:
-            match.args.reserve(max(used + 4 * count, 3 * used // 2))
+            match.args.resize(max(used + 4 * count, 3 * used // 2))
         match.events = events
         match.run()
 
     def add_all(self) -> None:
         """Match all events of the log."""
-        self._match.slices.reserve(self._log.entries - self._match.first_slice)
+        self._match.slices.resize(self._log.entries - self._match.slices.first)
         for events in self._log.chunks():
             self.add(events)
 
     def exited(self) -> list[int]:
         """Functions with unmatched exits since rows were taken last."""
-        rows = self._match.instants
-        exits = array(rows.kind, rows.count) < ARGUMENT
-        found: list[int] = np.unique(array(rows.function, rows.count)[exits]).tolist()
+        rows = self._match.instants.filled()
+        found: list[int] = np.unique(rows["function"][rows["kind"] < ARGUMENT]).tolist()
         return found
 
     def beyond(self, bound: int) -> tuple[int, int] | None:
@@ -174,34 +173,26 @@ class Matcher:
             return None
         found = []
         for rows in (self._match.slices, self._match.instants):
-            late = array(rows.ticks, rows.count).view(np.uint64) > np.uint64(bound)
-            found.append(array(rows.offset, rows.count)[late])
+            columns = rows.filled()
+            found.append(columns["offset"][columns["ticks"].view(np.uint64) > np.uint64(bound)])
         offsets = np.concatenate(found)
         return (int(offsets.min()), int(offsets.size)) if offsets.size else None
 
     def take(self) -> Rows:
         """The rows since the last time."""
-        match = self._match
-        slices, instants, args = match.slices, match.instants, match.args
-        rows = Rows(
-            SliceRows(*(array(getattr(slices, name), slices.count) for name in SliceRows._fields)),
-            InstantRows(
-                *(array(getattr(instants, name), instants.count) for name in InstantRows._fields)
-            ),
-            ArgRows(*(array(getattr(args, name), args.count) for name in ArgRows._fields)),
-            self.counted,
+        match, first = self._match, self.counted
+        return Rows(
+            SliceRows(**match.slices.taken(0)),
+            InstantRows(**match.instants.taken(0)),
+            ArgRows(**match.args.taken(0)),
+            first,
         )
-        self.forget()
-        match.slices, match.instants, match.args = Slices(), Instants(), Args()
-        return rows
 
     def forget(self) -> None:
         """Forget the rows since the last time, but for how many there were."""
-        match = self._match
-        match.first_slice += match.slices.count
-        match.first_instant += match.instants.count
-        match.first_arg += match.args.count
-        match.slices.count = match.instants.count = match.args.count = 0
+        for rows in (self._match.slices, self._match.instants, self._match.args):
+            rows.first += rows.rows
+            rows.rows = 0
 
     def entries(self) -> tuple[I64, I64]:
         """Function ids, ascending, and how many entries each has so far."""
@@ -213,7 +204,7 @@ class Matcher:
 
     def open_calls(self) -> I64:
         """Byte offsets of the entries of the calls that are open, ascending."""
-        offsets = np.empty(self._match.open.used, np.int64)
+        offsets = np.empty(self._match.open.rows, np.int64)
         return np.sort(offsets[: self._match.open.list_offsets(offsets.data)])
 
 

@@ -76,7 +76,7 @@ def array(column: Any, count: int | None = None) -> NDArray[Any]:
 
 def events_of(buffer: EventBuffer) -> Events:
     """A copy of the events that a kernel's buffer holds."""
-    columns = {name: array(getattr(buffer, name), buffer.count).copy() for name in Events._fields}
+    columns = {name: column.copy() for name, column in buffer.filled().items()}
     columns["kind"] &= BACK - 1
     for name in ("tsc", "value"):
         columns[name] = columns[name].view(np.uint64)
@@ -94,7 +94,7 @@ def fill(buffer: EventBuffer, events: Events, back: NDArray[np.bool_], first: in
         target = array(getattr(buffer, name))
         target[:count] = column[mine].view(target.dtype)
     array(buffer.kind, count)[back[mine]] |= BACK
-    buffer.count = count
+    buffer.rows = count
 
 
 def merged_order(events: Events) -> I64:

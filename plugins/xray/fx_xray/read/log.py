@@ -187,7 +187,7 @@ class _FileLog(Log):
         let_go = 0
         while timeline.run():
             yield events
-            let_go += 8 * events.count
+            let_go += 8 * events.rows
             if let_go >= WINDOW:
                 # Threads are here and there in the file; what is still needed comes back.
                 self._release(0, self.nbytes)
@@ -240,11 +240,8 @@ class FdrLog(_FileLog):
 
     def _settle(self, scan: FdrScan, frequency: int) -> None:
         """Number the threads, and put their stretches in order."""
-        blocks, count = scan.blocks, scan.blocks.count
-        start, tid = array(blocks.start, count), array(blocks.tid, count)
-        pid, flags = array(blocks.pid, count), array(blocks.flags, count)
-        seconds, micros = array(blocks.seconds, count), array(blocks.micros, count)
-        tsc = array(blocks.tsc, count)
+        start, stop, pid, tid, flags, seconds, micros, tsc, records = scan.blocks.filled().values()
+        count = start.size
         # A buffer that is nothing but its extents is nobody's.
         inhabited = np.flatnonzero(flags & INHABITED)
         thread = np.full(count, -1, np.int32)
@@ -257,21 +254,20 @@ class FdrLog(_FileLog):
             wall = (int(seconds[block]) * 1_000_000 + int(micros[block])) * frequency // 1_000_000
             bases[block] = np.uint64(max(wall, 0) & (1 << 64) - 1).view(np.int64)
         ticks: I64 = np.where(flags & TIMELESS, bases, tsc)
-        nbytes, records = array(blocks.stop, count) - start, array(blocks.records, count)
-        self.buffers = Buffers(start, nbytes, thread, seconds, micros, ticks, records)
+        self.buffers = Buffers(start, stop - start, thread, seconds, micros, ticks, records)
         place = _places(thread, (flags & WALLED) != 0, seconds, micros)
-        stretches = scan.stretches
-        of_block = array(stretches.block, stretches.count)
+        stretches = scan.stretches.filled()
+        of_block = stretches["block"]
         chosen = np.flatnonzero(thread[of_block] >= 0)
         order = chosen[np.argsort(place[of_block[chosen]], kind="stable")]
         of_block = of_block[order]
-        marks = array(stretches.flags)[order] & np.uint8(CUT)
+        marks = stretches["flags"][order] & np.uint8(CUT)
         marks[np.diff(of_block, prepend=-1) != 0] |= np.uint8(FIRST)
         cut = (marks & CUT) != 0
-        base = np.where(cut, array(stretches.tsc)[order], bases[of_block] ^ np.int64(SIGN))
+        base = np.where(cut, stretches["tsc"][order], bases[of_block] ^ np.int64(SIGN))
         self._set_stretches(
-            array(stretches.start)[order],
-            array(stretches.stop)[order],
+            stretches["start"][order],
+            stretches["stop"][order],
             marks,
             base,
             thread[of_block],
@@ -333,19 +329,12 @@ class BasicLog(_FileLog):
         scan.finish(max(self.nbytes - self.nbytes % layout.BASIC_BYTES, 0))
         self.entries = scan.entries
         self._count(scan)
-        stretches, count = scan.stretches, scan.stretches.count
-        who, start = array(stretches.block, count), array(stretches.start, count)
+        start, stop, who, tsc, flags = scan.stretches.filled().values()
         thread = self._set_threads(
             (who.view(np.uint64) >> np.uint64(32)).view(np.int64), who & np.int64(LOW32), start
         )
         order = np.argsort(thread, kind="stable")
-        self._set_stretches(
-            start[order],
-            array(stretches.stop)[order],
-            array(stretches.flags)[order],
-            array(stretches.tsc)[order],
-            thread[order],
-        )
+        self._set_stretches(start[order], stop[order], flags[order], tsc[order], thread[order])
 
     def _timeline(self, events: EventBuffer) -> BasicTimeline:
         return BasicTimeline(view(self._data, np.uint8), self._stretches, events, big=self._big)

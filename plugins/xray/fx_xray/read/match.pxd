@@ -3,6 +3,7 @@ from fx_xray.read.timeline cimport EventBuffer
 from fxframework.kernels.kernel cimport Kernel
 from fxframework.kernels.maps cimport PairMap
 from fxframework.kernels.notes cimport Notes
+from fxframework.kernels.rows cimport Rows
 from libc.stdint cimport int64_t
 
 cdef int ARGUMENT, BACK, DATA, ENTER, ENTER_ARG, EVENT_TYPE, EXIT, NOTHING, TAIL_EXIT, TYPED
@@ -11,12 +12,11 @@ cdef long long LATEST, SIGN
 
 
 @cython.final
-cdef class OpenCalls:
+cdef class OpenCalls(Rows):
     cdef readonly long long[::1] top, depth, shallow
     cdef PairMap deep
-    cdef long long room, free
-    cdef readonly long long used
-    cdef readonly long long[::1] row, function, tsc, offset, below
+    cdef long long free
+    cdef public long long[::1] row, function, tsc, offset, below
 
     @cython.locals(node=cython.longlong, top=cython.longlong, depth=cython.longlong)
     cdef int push(
@@ -26,41 +26,33 @@ cdef class OpenCalls:
     cdef int pop(self, long long thread) except -1 nogil
     @cython.locals(node=cython.longlong)
     cdef long long find(self, long long thread, long long function) noexcept nogil
-    @cython.locals(used=cython.longlong)
-    cdef int grow(self) except -1 with gil
     @cython.locals(count=cython.longlong, thread=cython.longlong, node=cython.longlong)
     cpdef int64_t list_offsets(self, long long[::1] out) noexcept nogil
 
 
 @cython.final
-cdef class Slices:
-    cdef public long long count
-    cdef readonly long long room
-    cdef readonly long long[::1] offset, ticks, parent
-    cdef readonly int[::1] thread, depth
-    cdef readonly unsigned int[::1] function
-    cdef readonly unsigned short[::1] cpu
-    cdef readonly unsigned char[::1] entry
+cdef class Slices(Rows):
+    cdef public long long[::1] offset, ticks, parent
+    cdef public int[::1] thread, depth
+    cdef public unsigned int[::1] function
+    cdef public unsigned short[::1] cpu
+    cdef public unsigned char[::1] entry
 
 
 @cython.final
-cdef class Instants:
-    cdef public long long count
-    cdef readonly long long room
-    cdef readonly long long[::1] offset, ticks
-    cdef readonly int[::1] thread
-    cdef readonly unsigned char[::1] kind
-    cdef readonly unsigned int[::1] function
-    cdef readonly unsigned short[::1] cpu
+cdef class Instants(Rows):
+    cdef public long long[::1] offset, ticks
+    cdef public int[::1] thread
+    cdef public unsigned char[::1] kind
+    cdef public unsigned int[::1] function
+    cdef public unsigned short[::1] cpu
 
 
 @cython.final
-cdef class Args:
-    cdef public long long count
-    cdef readonly long long room
-    cdef readonly long long[::1] offset, parent, value
-    cdef readonly unsigned char[::1] of_instant
-    cdef readonly int[::1] name, size
+cdef class Args(Rows):
+    cdef public long long[::1] offset, parent, value
+    cdef public unsigned char[::1] of_instant
+    cdef public int[::1] name, size
 
     @cython.locals(row=cython.longlong)
     cdef inline void add(
@@ -80,7 +72,6 @@ cdef class Match(Kernel):
     cdef public Slices slices
     cdef public Instants instants
     cdef public Args args
-    cdef public long long first_slice, first_instant, first_arg
     cdef readonly long long[::1] counts
     cdef readonly PairMap far_counts
     cdef readonly long long unmatched, unwound, low, high

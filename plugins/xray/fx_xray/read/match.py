@@ -2,31 +2,14 @@
 
 from __future__ import annotations
 
-from fx_xray.numbers import (
-    ARGUMENT,
-    BACK,
-    DATA,
-    ENTER,
-    ENTER_ARG,
-    EVENT_TYPE,
-    EXIT,
-    LATEST,
-    NOTHING,
-    SIGN,
-    TAIL_EXIT,
-    TIME_BACK,
-    TOO_DEEP,
-    TYPED,
-    UNMATCHED_EXIT,
-    UNWOUND,
-    UNWOUND_CALL,
-)
+from fx_xray.numbers import *
 from fx_xray.read.scan import wrapped
 from fx_xray.read.timeline import EventBuffer
-from fxframework.kernels.buffers import full, grown, room
+from fxframework.kernels.buffers import full
 from fxframework.kernels.kernel import Kernel
 from fxframework.kernels.maps import PairMap
 from fxframework.kernels.notes import Notes
+from fxframework.kernels.rows import Rows, columns
 
 try:
     import cython
@@ -40,22 +23,18 @@ DEEP = 64
 a function is open."""
 
 
-class OpenCalls:
+class OpenCalls(Rows):
     """The open calls of each thread, the innermost first."""
 
+    COLUMNS = columns(i8="row function tsc offset below")
+
     def __init__(self, threads: int) -> None:
+        super().__init__(256)
         self.top = full(threads, "i8", NOTHING)
         self.depth = full(threads, "i8")
         self.shallow = full(threads, "i8", NOTHING)
         self.deep = PairMap()
-        self.room = 256
-        self.used = 0
         self.free = NOTHING
-        self.row = room(256, "i8")
-        self.function = room(256, "i8")
-        self.tsc = room(256, "i8")
-        self.offset = room(256, "i8")
-        self.below = room(256, "i8")
 
     def push(self, thread: int, function: int, row: int, tsc: int, offset: int) -> int:
         """Open a call."""
@@ -63,10 +42,10 @@ class OpenCalls:
         if node >= 0:
             self.free = self.below[node]
         else:
-            if self.used == self.room:
+            node = self.rows
+            if node == self.room:
                 self.grow()
-            node = self.used
-            self.used = node + 1
+            self.rows = node + 1
         top = self.top[thread]
         depth = self.depth[thread]
         self.row[node] = row
@@ -104,17 +83,6 @@ class OpenCalls:
             node = self.below[node]
         return node
 
-    def grow(self) -> int:
-        """Make room for twice as many."""
-        used = self.room
-        self.room = 2 * used
-        self.row = grown(self.row, self.room, used)
-        self.function = grown(self.function, self.room, used)
-        self.tsc = grown(self.tsc, self.room, used)
-        self.offset = grown(self.offset, self.room, used)
-        self.below = grown(self.below, self.room, used)
-        return 0
-
     def list_offsets(self, out: memoryview) -> int:
         """Put the offsets of all open calls into ``out``; gives how many there are."""
         count = 0
@@ -127,96 +95,37 @@ class OpenCalls:
         return count
 
 
-class Slices:
+class Slices(Rows):
     """Rows of `slices`: what is known when a call is entered."""
 
-    def __init__(self) -> None:
-        self.count = 0
-        self.room = 0
-        self.offset = room(0, "i8")
-        self.ticks = room(0, "i8")
-        self.thread = room(0, "i4")
-        self.function = room(0, "u4")
-        self.depth = room(0, "i4")
-        self.parent = room(0, "i8")
-        self.cpu = room(0, "u2")
-        self.entry = room(0, "u1")
-
-    def reserve(self, size: int) -> None:
-        """Make room for ``size`` rows in all."""
-        used = self.count
-        self.room = size
-        self.offset = grown(self.offset, size, used)
-        self.ticks = grown(self.ticks, size, used)
-        self.thread = grown(self.thread, size, used)
-        self.function = grown(self.function, size, used)
-        self.depth = grown(self.depth, size, used)
-        self.parent = grown(self.parent, size, used)
-        self.cpu = grown(self.cpu, size, used)
-        self.entry = grown(self.entry, size, used)
+    COLUMNS = columns(
+        i8="offset ticks parent", i4="thread depth", u4="function", u2="cpu", u1="entry"
+    )
 
 
-class Instants:
+class Instants(Rows):
     """Rows of `instants`: exits of calls that are not open, and custom and typed events."""
 
-    def __init__(self) -> None:
-        self.count = 0
-        self.room = 0
-        self.offset = room(0, "i8")
-        self.ticks = room(0, "i8")
-        self.thread = room(0, "i4")
-        self.kind = room(0, "u1")
-        self.function = room(0, "u4")
-        self.cpu = room(0, "u2")
-
-    def reserve(self, size: int) -> None:
-        """Make room for ``size`` rows in all."""
-        used = self.count
-        self.room = size
-        self.offset = grown(self.offset, size, used)
-        self.ticks = grown(self.ticks, size, used)
-        self.thread = grown(self.thread, size, used)
-        self.kind = grown(self.kind, size, used)
-        self.function = grown(self.function, size, used)
-        self.cpu = grown(self.cpu, size, used)
+    COLUMNS = columns(i8="offset ticks", i4="thread", u1="kind", u4="function", u2="cpu")
 
 
-class Args:
+class Args(Rows):
     """Rows of `args`; ``name`` is the number of the argument, or DATA or EVENT_TYPE."""
 
-    def __init__(self) -> None:
-        self.count = 0
-        self.room = 0
-        self.offset = room(0, "i8")
-        self.of_instant = room(0, "u1")
-        self.parent = room(0, "i8")
-        self.name = room(0, "i4")
-        self.value = room(0, "i8")
-        self.size = room(0, "i4")
-
-    def reserve(self, size: int) -> None:
-        """Make room for ``size`` rows in all."""
-        used = self.count
-        self.room = size
-        self.offset = grown(self.offset, size, used)
-        self.of_instant = grown(self.of_instant, size, used)
-        self.parent = grown(self.parent, size, used)
-        self.name = grown(self.name, size, used)
-        self.value = grown(self.value, size, used)
-        self.size = grown(self.size, size, used)
+    COLUMNS = columns(i8="offset parent value", u1="of_instant", i4="name size")
 
     def add(
         self, offset: int, of_instant: int, parent: int, name: int, value: int, size: int
     ) -> None:
         """Add a row."""
-        row = self.count
+        row = self.rows
         self.offset[row] = offset
         self.of_instant[row] = of_instant
         self.parent[row] = parent
         self.name[row] = name
         self.value[row] = value
         self.size[row] = size
-        self.count = row + 1
+        self.rows = row + 1
 
 
 class Match(Kernel):
@@ -245,12 +154,9 @@ class Match(Kernel):
         self.again = again
         self.max_depth = max_depth
         self.open = OpenCalls(threads)
-        self.slices = Slices()
-        self.instants = Instants()
-        self.args = Args()
-        self.first_slice = 0
-        self.first_instant = 0
-        self.first_arg = 0
+        self.slices = Slices(0)
+        self.instants = Instants(0)
+        self.args = Args(0)
         self.counted = counted
         self.counts = full(counted, "i8")
         self.far_counts = PairMap()
@@ -265,7 +171,7 @@ class Match(Kernel):
     def step(self) -> int:
         """Make the rows of ``events``."""
         index = 0
-        while index < self.events.count:
+        while index < self.events.rows:
             kind = self.events.kind[index]
             time = self.events.tsc[index] ^ SIGN
             self.low = min(self.low, time)
@@ -290,8 +196,8 @@ class Match(Kernel):
         function = self.events.function[index]
         tsc = self.events.tsc[index]
         offset = self.events.offset[index]
-        place = self.slices.count
-        row = self.first_slice + place
+        place = self.slices.rows
+        row = self.slices.first + place
         top = self.open.top[thread]
         self.slices.parent[place] = self.open.row[top] if top >= 0 else -1
         depth = self.open.depth[thread]
@@ -306,7 +212,7 @@ class Match(Kernel):
         self.slices.depth[place] = depth
         self.slices.cpu[place] = self.events.cpu[index]
         self.slices.entry[place] = kind
-        self.slices.count = place + 1
+        self.slices.rows = place + 1
         if not self.again:
             self.lengths[row] = -1
             self.ends[row] = 0
@@ -361,15 +267,15 @@ class Match(Kernel):
 
     def add_instant(self, index: int, kind: int) -> None:
         """Add a row to `instants`."""
-        place = self.instants.count
+        place = self.instants.rows
         self.instants.offset[place] = self.events.offset[index]
         self.instants.ticks[place] = self.events.tsc[index]
         self.instants.thread[place] = self.events.thread[index]
         self.instants.kind[place] = kind
         self.instants.function[place] = self.events.function[index]
         self.instants.cpu[place] = self.events.cpu[index]
-        self.instants.count = place + 1
-        self.row = self.first_instant + place
+        self.instants.rows = place + 1
+        self.row = self.instants.first + place
         self.of_instant = True
 
     def add_argument(self, index: int) -> None:

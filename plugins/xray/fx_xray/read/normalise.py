@@ -2,18 +2,7 @@
 
 from __future__ import annotations
 
-from fx_xray.numbers import (
-    BIG,
-    BUFFER_EXTENTS,
-    CALL_ARGUMENT,
-    CUSTOM_EVENT,
-    NEW_BUFFER,
-    NEW_CPU,
-    PID,
-    TSC_WRAP,
-    TYPED_EVENT,
-    WALL_TIME,
-)
+from fx_xray.numbers import *
 from fx_xray.read.scan import Bytes
 from fx_xray.read.timeline import Stretches
 from fxframework.kernels.kernel import Kernel

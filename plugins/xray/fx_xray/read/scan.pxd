@@ -1,6 +1,7 @@
 cimport cython
 from fxframework.kernels.kernel cimport Kernel
 from fxframework.kernels.notes cimport Notes
+from fxframework.kernels.rows cimport Rows
 
 cdef int BAD_FUNCTION, BAD_KIND, BAD_SIZE, BAD_TYPE, BASIC_ORPHAN, BASIC_TAIL_EXIT
 cdef int CUT_RECORD, EMPTY_EVENT, END_RECORD, ENDS_IN_PREAMBLE, EXTENTS_PAST_FILE, GARBAGE
@@ -31,30 +32,22 @@ cdef class Bytes:
 
 
 @cython.final
-cdef class Stretches:
-    cdef readonly long long count
-    cdef long long room
-    cdef readonly long long[::1] start, stop, block, tsc
-    cdef readonly unsigned char[::1] flags
+cdef class Stretches(Rows):
+    cdef public long long[::1] start, stop, block, tsc
+    cdef public unsigned char[::1] flags
 
     @cython.locals(row=cython.longlong)
     cdef int add(
         self, long long start, long long stop, long long block, int flags, long long tsc
     ) except -1 nogil
-    @cython.locals(used=cython.longlong)
-    cdef int grow(self) except -1 with gil
 
 
 @cython.final
-cdef class Blocks:
-    cdef readonly long long count
-    cdef long long room
-    cdef readonly long long[::1] start, stop, pid, tid, flags, seconds, micros, tsc, records
+cdef class Blocks(Rows):
+    cdef public long long[::1] start, stop, pid, tid, flags, seconds, micros, tsc, records
 
     @cython.locals(row=cython.longlong)
     cdef int add(self, long long at, long long record) except -1 nogil
-    @cython.locals(used=cython.longlong)
-    cdef int grow(self) except -1 with gil
 
 
 cdef class FdrScan(Kernel):

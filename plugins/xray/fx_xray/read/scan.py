@@ -7,74 +7,11 @@ need not check them. ``decoder.py`` finds the same one record at a time, and sha
 
 from __future__ import annotations
 
-from fx_xray.numbers import (
-    BAD_FUNCTION,
-    BAD_KIND,
-    BAD_SIZE,
-    BAD_TYPE,
-    BASIC_ORPHAN,
-    BASIC_TAIL_EXIT,
-    BIG,
-    BUFFER_EXTENTS,
-    CALL_ARGUMENT,
-    CUSTOM_EVENT,
-    CUT,
-    CUT_RECORD,
-    CUT_SHORT,
-    DAMAGED,
-    EARLY,
-    EMPTY_EVENT,
-    END_OF_BUFFER,
-    END_RECORD,
-    ENDS_IN_PREAMBLE,
-    ENTER,
-    ENTER_ARG,
-    EXTENTS_PAST_FILE,
-    FOREIGN_TYPED,
-    FUNCTION,
-    GARBAGE,
-    HAS_PID,
-    HAS_THREAD,
-    INHABITED,
-    KIND_NAMES,
-    LATEST,
-    LITTLE,
-    LOST_TAIL,
-    LOW32,
-    LOW64,
-    NEW_BUFFER,
-    NEW_CPU,
-    NEWER_RECORD,
-    NO_END_RECORD,
-    NO_EXTENTS,
-    NO_THREAD,
-    NO_TIME,
-    ORPHAN,
-    ORPHAN_ARGUMENT,
-    OUT_OF_ORDER,
-    PADDING,
-    PARTIAL_RECORD,
-    PAST_BUFFER,
-    PAST_FILE,
-    PID,
-    RECORD_TOO_LARGE,
-    SETTLED,
-    SIGN,
-    STALE_SPACE,
-    START,
-    TAIL_EXIT,
-    TIME_JUMP,
-    TIMELESS,
-    TSC_WRAP,
-    TYPED_EVENT,
-    UNKNOWN,
-    UNKNOWN_METADATA,
-    WALL_TIME,
-    WALLED,
-)
-from fxframework.kernels.buffers import full, grown, room
+from fx_xray.numbers import *
+from fxframework.kernels.buffers import full
 from fxframework.kernels.kernel import Kernel
 from fxframework.kernels.notes import Notes
+from fxframework.kernels.rows import Rows, columns
 
 try:
     import cython
@@ -139,64 +76,35 @@ class Bytes:
         return value - ((value >> 31) << 32)
 
 
-class Stretches:
+class Stretches(Rows):
     """Sound records that follow each other in one buffer, or in basic mode in one thread."""
 
-    def __init__(self) -> None:
-        self.count = 0
-        self.room = 64
-        self.start = room(64, "i8")
-        self.stop = room(64, "i8")
-        self.block = room(64, "i8")
-        self.flags = room(64, "u1")
-        self.tsc = room(64, "i8")
+    COLUMNS = columns(i8="start stop block tsc", u1="flags")
 
     def add(self, start: int, stop: int, block: int, flags: int, tsc: int) -> int:
         """Add one: its bytes, its buffer (in basic mode its thread), marks, and a mended time."""
-        if self.count == self.room:
+        row = self.rows
+        if row == self.room:
             self.grow()
-        row = self.count
         self.start[row] = start
         self.stop[row] = stop
         self.block[row] = block
         self.flags[row] = flags
         self.tsc[row] = tsc
-        self.count = row + 1
-        return 0
-
-    def grow(self) -> int:
-        """Make room for twice as many."""
-        used = self.room
-        self.room = 2 * used
-        self.start = grown(self.start, self.room, used)
-        self.stop = grown(self.stop, self.room, used)
-        self.block = grown(self.block, self.room, used)
-        self.flags = grown(self.flags, self.room, used)
-        self.tsc = grown(self.tsc, self.room, used)
+        self.rows = row + 1
         return 0
 
 
-class Blocks:
+class Blocks(Rows):
     """Buffers of the flight data recorder in file order; ``tsc`` is the first record's time."""
 
-    def __init__(self) -> None:
-        self.count = 0
-        self.room = 16
-        self.start = room(16, "i8")
-        self.stop = room(16, "i8")
-        self.pid = room(16, "i8")
-        self.tid = room(16, "i8")
-        self.flags = room(16, "i8")
-        self.seconds = room(16, "i8")
-        self.micros = room(16, "i8")
-        self.tsc = room(16, "i8")
-        self.records = room(16, "i8")
+    COLUMNS = columns(i8="start stop pid tid flags seconds micros tsc records")
 
     def add(self, at: int, record: int) -> int:
         """Add one that begins at a byte with a record of this number."""
-        if self.count == self.room:
+        row = self.rows
+        if row == self.room:
             self.grow()
-        row = self.count
         self.start[row] = at
         self.stop[row] = at
         self.records[row] = -record
@@ -206,22 +114,7 @@ class Blocks:
         self.seconds[row] = 0
         self.micros[row] = 0
         self.tsc[row] = 0
-        self.count = row + 1
-        return 0
-
-    def grow(self) -> int:
-        """Make room for twice as many."""
-        used = self.room
-        self.room = 2 * used
-        self.start = grown(self.start, self.room, used)
-        self.stop = grown(self.stop, self.room, used)
-        self.pid = grown(self.pid, self.room, used)
-        self.tid = grown(self.tid, self.room, used)
-        self.flags = grown(self.flags, self.room, used)
-        self.seconds = grown(self.seconds, self.room, used)
-        self.micros = grown(self.micros, self.room, used)
-        self.tsc = grown(self.tsc, self.room, used)
-        self.records = grown(self.records, self.room, used)
+        self.rows = row + 1
         return 0
 
 
@@ -470,7 +363,7 @@ class FdrScan(Kernel):
         if self.block >= 0:
             return 0
         self.blocks.add(self.at, self.record)
-        self.block = self.blocks.count - 1
+        self.block = self.blocks.rows - 1
         self.last = START
         self.timed = False
         self.called = False

@@ -1,6 +1,7 @@
 cimport cython
 from fx_xray.read.scan cimport Bytes
 from fxframework.kernels.kernel cimport Kernel
+from fxframework.kernels.rows cimport Rows
 
 cdef int ARGUMENT, BACK, CUSTOM, ENTER, ENTER_ARG, TYPED
 cdef int CALL_ARGUMENT, CUSTOM_EVENT, NEW_CPU, TSC_WRAP, TYPED_EVENT
@@ -9,16 +10,12 @@ cdef long long LATEST, LOW32, SIGN
 
 
 @cython.final
-cdef class EventBuffer:
-    cdef readonly long long room
-    cdef public long long count
-    cdef readonly unsigned char[::1] kind
-    cdef readonly unsigned int[::1] function
-    cdef readonly long long[::1] tsc
-    cdef readonly unsigned short[::1] cpu
-    cdef readonly int[::1] thread
-    cdef readonly long long[::1] offset, value
-    cdef readonly int[::1] size
+cdef class EventBuffer(Rows):
+    cdef public unsigned char[::1] kind
+    cdef public unsigned int[::1] function
+    cdef public long long[::1] tsc, offset, value
+    cdef public unsigned short[::1] cpu
+    cdef public int[::1] thread, size
 
 
 @cython.final

@@ -5,29 +5,11 @@ Threads are merged by time; the events of one thread keep the order in which it 
 
 from __future__ import annotations
 
-from fx_xray.numbers import (
-    ARGUMENT,
-    BACK,
-    CALL_ARGUMENT,
-    CUSTOM,
-    CUSTOM_EVENT,
-    CUT,
-    ENTER,
-    ENTER_ARG,
-    FIRST,
-    LATEST,
-    LOW32,
-    NEW_CPU,
-    NO_CPU,
-    NOTHING,
-    SIGN,
-    TSC_WRAP,
-    TYPED,
-    TYPED_EVENT,
-)
+from fx_xray.numbers import *
 from fx_xray.read.scan import Bytes, wrapped
 from fxframework.kernels.buffers import full, grown
 from fxframework.kernels.kernel import Kernel
+from fxframework.kernels.rows import Rows, columns
 
 try:
     import cython
@@ -44,24 +26,14 @@ NEARBY = 40
 """Bits of the ticks by which an event with a time of its own may be ahead of its thread."""
 
 
-class EventBuffer:
-    """Events in order of time: ``count`` of them, in columns of ``room`` numbers.
+class EventBuffer(Rows):
+    """Events in order of time, in columns of a fixed room.
 
     ``tsc`` has the bits of a uint64, ``thread`` the number of the thread, ``value`` the argument or
     the place of the payload, ``size`` the bytes of a payload, -1 for an argument of no call.
     """
 
-    def __init__(self, size: int) -> None:
-        self.room = size
-        self.count = 0
-        self.kind = full(size, "u1")
-        self.function = full(size, "u4")
-        self.tsc = full(size, "i8")
-        self.cpu = full(size, "u2")
-        self.thread = full(size, "i4")
-        self.offset = full(size, "i8")
-        self.value = full(size, "i8")
-        self.size = full(size, "i4")
+    COLUMNS = columns(u1="kind", u4="function", i8="tsc offset value", u2="cpu", i4="thread size")
 
 
 class Stretches:
@@ -220,11 +192,11 @@ class FdrTimeline(Kernel):
 
     def step(self) -> int:
         """Fill ``events`` again; gives how many there are: fewer than fit only at the end."""
-        self.events.count = 0
-        while self.events.count < self.events.room and self.threads.used:
+        self.events.rows = 0
+        while self.events.rows < self.events.room and self.threads.used:
             if 1 < self.threads.used <= FEW:
                 self.merge()
-                if self.events.count == self.events.room:
+                if self.events.rows == self.events.room:
                     break
             place = self.threads.choose()
             self.thread = self.threads.heap[place]
@@ -232,14 +204,14 @@ class FdrTimeline(Kernel):
                 self.threads.drop(place)
             else:
                 self.threads.advance()
-        return self.events.count
+        return self.events.rows
 
     def merge(self) -> None:
         """Take function records of few threads in order of time, up to a record of another kind.
 
         Threads take turns so often that a branch on which one is next would be guessed wrong.
         """
-        count = self.events.count
+        count = self.events.rows
         most = self.events.room
         used = self.threads.used
         while count < most:
@@ -286,7 +258,7 @@ class FdrTimeline(Kernel):
             self.function_of[thread] = function
             self.events.kind[count] = kind
             count += 1
-        self.events.count = count
+        self.events.rows = count
 
     def take(self) -> int:
         """Take the events of the thread up to the bound; PAUSE or DONE."""
@@ -364,7 +336,7 @@ class FdrTimeline(Kernel):
         function = self.function_of[thread]
         cpu = self.cpu_of[thread]
         bound = self.threads.bound
-        count = self.events.count
+        count = self.events.rows
         most = self.events.room
         state = GO_ON
         while at < stop:
@@ -395,7 +367,7 @@ class FdrTimeline(Kernel):
             self.events.cpu[count] = cpu
             self.events.kind[count] = kind
             count += 1
-        self.events.count = count
+        self.events.rows = count
         self.at_of[thread] = at
         self.base_of[thread] = base
         self.function_of[thread] = function
@@ -421,7 +393,7 @@ class FdrTimeline(Kernel):
     def argument(self, at: int) -> int:
         """Take an argument of the call before it."""
         thread = self.thread
-        count = self.events.count
+        count = self.events.rows
         base = self.base_of[thread]
         function = self.function_of[thread]
         if function < 0 and base > self.threads.bound:
@@ -437,7 +409,7 @@ class FdrTimeline(Kernel):
         self.events.offset[count] = at
         self.events.value[count] = self.bytes.number(at + 1, 8)
         self.events.size[count] = -1 if function < 0 else 0
-        self.events.count = count + 1
+        self.events.rows = count + 1
         self.at_of[thread] = at + 16
         return GO_ON
 
@@ -466,7 +438,7 @@ class FdrTimeline(Kernel):
                 what = self.bytes.number(at + 13, 2)
             elif self.version == 4:
                 cpu = self.bytes.number(at + 13, 2)
-        count = self.events.count
+        count = self.events.rows
         if order > self.threads.bound or count == self.events.room:
             return self.pause(order)
         if self.version >= 5:
@@ -482,7 +454,7 @@ class FdrTimeline(Kernel):
         self.events.offset[count] = at
         self.events.value[count] = at + 16
         self.events.size[count] = size
-        self.events.count = count + 1
+        self.events.rows = count + 1
         return GO_ON
 
 
@@ -516,15 +488,15 @@ class BasicTimeline(Kernel):
 
     def step(self) -> int:
         """Fill ``events`` again; gives how many there are: fewer than fit only at the end."""
-        self.events.count = 0
-        while self.events.count < self.events.room and self.threads.used:
+        self.events.rows = 0
+        while self.events.rows < self.events.room and self.threads.used:
             place = self.threads.choose()
             self.thread = self.threads.heap[place]
             if self.take() == DONE:
                 self.threads.drop(place)
             else:
                 self.threads.advance()
-        return self.events.count
+        return self.events.rows
 
     def take(self) -> int:
         """Take the events of the thread up to the bound; PAUSE or DONE."""
@@ -571,7 +543,7 @@ class BasicTimeline(Kernel):
         """Take a function record."""
         at = self.at
         time = self.bytes.number(at + 8, 8) ^ SIGN
-        if time > self.threads.bound or self.events.count == self.events.room:
+        if time > self.threads.bound or self.events.rows == self.events.room:
             return self.pause(time)
         kind = self.data[at + 3]
         if kind == ENTER and at + 32 < self.stop and self.bytes.number(at + 32, 2):
@@ -588,7 +560,7 @@ class BasicTimeline(Kernel):
         """Take an argument of the call before it."""
         if self.function < 0 and self.base > self.threads.bound:
             return self.pause(self.base)
-        if self.events.count == self.events.room:
+        if self.events.rows == self.events.room:
             return self.pause(self.base if self.function < 0 else SIGN)
         value = self.bytes.number(self.at + 16, 8)
         self.put(ARGUMENT, value, -1 if self.function < 0 else 0)
@@ -596,7 +568,7 @@ class BasicTimeline(Kernel):
 
     def put(self, kind: int, value: int, size: int) -> None:
         """Add an event."""
-        count = self.events.count
+        count = self.events.rows
         self.events.kind[count] = kind
         self.events.function[count] = max(self.function, 0)
         self.events.tsc[count] = self.base ^ SIGN
@@ -605,5 +577,5 @@ class BasicTimeline(Kernel):
         self.events.offset[count] = self.at
         self.events.value[count] = value
         self.events.size[count] = size
-        self.events.count = count + 1
+        self.events.rows = count + 1
         self.at += 32

@@ -44,7 +44,7 @@ def _marked(whole: Any, capture: Capture) -> Iterator[Events]:
         threads=len(whole.event_threads()[1]),
     )
     for buffer in whole.log.chunks():
-        keep = np.asarray(selection.choose(buffer))[: buffer.count]
+        keep = np.asarray(selection.choose(buffer))[: buffer.rows]
         if selection.kept:
             events = events_of(buffer)
             yield events if selection.kept == keep.size else picked(events, keep.astype(np.bool_))

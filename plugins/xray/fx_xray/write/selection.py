@@ -5,7 +5,7 @@ Calls are matched as the tables match them, so that the number of an entry is th
 
 from __future__ import annotations
 
-from fx_xray.numbers import ARGUMENT, ENTER, ENTER_ARG, EXIT, TAIL_EXIT
+from fx_xray.numbers import *
 from fx_xray.read.match import OpenCalls
 from fx_xray.read.timeline import EventBuffer
 from fxframework.kernels.buffers import full
@@ -36,7 +36,7 @@ class Selection(Kernel):
 
     def choose(self, events: EventBuffer) -> memoryview:
         """A byte for each event: 1 where it belongs; ``kept`` says how many do."""
-        if len(self.keep) < events.count:
+        if len(self.keep) < events.rows:
             self.keep = full(events.room, "u1")
         self.events = events
         self.run()
@@ -46,7 +46,7 @@ class Selection(Kernel):
         """Choose among ``events``."""
         self.kept = 0
         index = 0
-        while index < self.events.count:
+        while index < self.events.rows:
             kept = self.belongs(index, self.events.kind[index] & 7)
             self.keep[index] = kept
             self.kept += kept
