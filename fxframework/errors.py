@@ -77,7 +77,7 @@ class ExitCode(IntEnum):
     """An optional package is missing."""
 
 
-@attrs.frozen(kw_only=True)
+@attrs.frozen
 class Rule:
     """One row of a format's rule catalogue: what `fxf explain CODE` and the docs are made from."""
 
@@ -87,15 +87,15 @@ class Rule:
     """How much a finding by this rule matters."""
     title: str
     """The finding in a few words, without values."""
-    rule: str
-    """What the format requires."""
     section: str
     """The section of the format's document that requires it."""
-    readers: str = ""
+    rule: str
+    """What the format requires."""
+    readers: str = attrs.field(default="", kw_only=True)
     """What the reference readers do in this case."""
-    ours: str = ""
+    ours: str = attrs.field(default="", kw_only=True)
     """What this reader does."""
-    remedy: str = ""
+    remedy: str = attrs.field(default="", kw_only=True)
     """What the user can do."""
 
 

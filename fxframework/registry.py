@@ -85,22 +85,24 @@ class Probe:
         return any(name.endswith(suffix) for suffix in suffixes)
 
 
-@attrs.frozen(kw_only=True)
+@attrs.frozen
 class Option:
-    """An option that ``-o NAME=VALUE`` sets. ``type`` is bool, int, float or str."""
+    """An option that ``-o NAME=VALUE`` sets: ``Option("depth", 64, "how deep it looks")``."""
 
     name: str
     """Its name: lower case, digits and underscores."""
-    type: type
-    """bool, int, float or str."""
     default: Any
-    """Its value where it is not given; of its type."""
+    """Its value where it is not given."""
     help: str
     """What it does, in one line without a full stop."""
-    flags: tuple[str, ...] = ()
+    type: type = attrs.field(
+        default=attrs.Factory(lambda option: type(option.default), takes_self=True), kw_only=True
+    )
+    """bool, int, float or str: that of the default."""
+    flags: tuple[str, ...] = attrs.field(default=(), kw_only=True)
     """Of a reader's option: options of its own that every command which opens captures has for it,
     such as ``("-m", "--map")``."""
-    portable: bool = attrs.field()
+    portable: bool = attrs.field(kw_only=True)
     """Whether a records file may set it. Only for what is about the bytes of the capture: never for
     a path, a pattern or a size that is allocated. By default, switches (bool) are portable."""
 
@@ -139,12 +141,7 @@ class Option:
 
 
 LIMIT_OPTIONS = tuple(
-    Option(
-        name=field.name,
-        type=field.metadata["type"],
-        default=field.default,
-        help=field.metadata["help"],
-    )
+    Option(field.name, field.default, field.metadata["help"], type=field.metadata["type"])
     for field in attrs.fields(Limits)
 )
 """The limits as options: every reader has them."""

@@ -21,40 +21,31 @@ from fxframework.registry import (
 SUFFIX = ".jsonl"
 CALLS = frozenset({"slices"})
 BY = Option(
-    name="by",
-    type=str,
-    default="",
-    help="what tells calls apart: id, name, category or another column of slices; by default id, "
+    "by",
+    "",
+    "what tells calls apart: id, name, category or another column of slices; by default id, "
     "or name where calls have no id",
 )
 TABLE = Option(
-    name="table",
-    type=str,
-    default="",
-    help="the table; if not given, the first of slices, logs, properties, instants, counters, … "
+    "table",
+    "",
+    "the table; if not given, the first of slices, logs, properties, instants, counters, … "
     "that has rows",
 )
 WEIGHT = Option(
-    name="weight",
-    type=str,
-    default="ns",
-    help="what the numbers are: ns, count (calls), or ticks (the capture's own units)",
+    "weight", "ns", "what the numbers are: ns, count (calls), or ticks (the capture's own units)"
 )
 DEPTH = Option(
-    name="depth",
-    type=int,
-    default=1000,
-    help="calls within each other at most; what is deeper counts for the call at that depth",
+    "depth",
+    1000,
+    "calls within each other at most; what is deeper counts for the call at that depth",
 )
 
 
 def _figure(name: str, where: str, default: str) -> Option:
     """An option that says which figure is shown somewhere."""
     return Option(
-        name=name,
-        type=str,
-        default=default,
-        help=f"the figure that {where}: none, count, min, med, 90p, 99p, max, sum or self",
+        name, default, f"the figure that {where}: none, count, min, med, 90p, 99p, max, sum or self"
     )
 
 
@@ -89,10 +80,7 @@ def fx_readers() -> Iterable[Reader]:
             open=lazy("fxframework.exporters.records:open_records"),
             options=(
                 Option(
-                    name="format",
-                    type=str,
-                    default="",
-                    help="the format of the records, where the file has no header line",
+                    "format", "", "the format of the records, where the file has no header line"
                 ),
             ),
         )
@@ -123,10 +111,9 @@ EXPORTERS = (
         exempt={"unknown_columns_are_passed_on_or_reported": "it reads records, no tables"},
         options=(
             Option(
-                name="header",
-                type=bool,
-                default=True,
-                help="begin with the header line that a records file needs to be read again",
+                "header",
+                True,
+                "begin with the header line that a records file needs to be read again",
             ),
         ),
     ),
@@ -152,29 +139,17 @@ EXPORTERS = (
         open=lazy("fxframework.exporters.csv_table:open_export"),
         options=(
             TABLE,
+            Option("delimiter", ",", "separator of fields: one character, or `tab`"),
             Option(
-                name="delimiter",
-                type=str,
-                default=",",
-                help="separator of fields: one character, or `tab`",
+                "threads",
+                True,
+                "add pid, tid and the names of process and thread to rows of a thread",
             ),
+            Option("args", True, "add a row's arguments, as a JSON object"),
             Option(
-                name="threads",
-                type=bool,
-                default=True,
-                help="add pid, tid and the names of process and thread to rows of a thread",
-            ),
-            Option(
-                name="args",
-                type=bool,
-                default=True,
-                help="add a row's arguments, as a JSON object",
-            ),
-            Option(
-                name="spreadsheet",
-                type=bool,
-                default=False,
-                help="put ' before texts that a spreadsheet takes for formulas: = + - @",
+                "spreadsheet",
+                False,
+                "put ' before texts that a spreadsheet takes for formulas: = + - @",
             ),
         ),
     ),
@@ -215,12 +190,7 @@ EXPORTERS = (
         open=lazy("fxframework.exporters.folded:open_export"),
         options=(
             WEIGHT,
-            Option(
-                name="thread",
-                type=bool,
-                default=True,
-                help="begin each stack with its thread; no adds threads up",
-            ),
+            Option("thread", True, "begin each stack with its thread; no adds threads up"),
             BY,
             DEPTH,
         ),
@@ -233,12 +203,7 @@ EXPORTERS = (
         open=lazy("fxframework.exporters.flamegraph.export:open_export"),
         options=(
             WEIGHT,
-            Option(
-                name="thread",
-                type=bool,
-                default=True,
-                help="begin with a frame for each thread; no adds threads up",
-            ),
+            Option("thread", True, "begin with a frame for each thread; no adds threads up"),
             BY,
             DEPTH,
         ),
@@ -263,10 +228,9 @@ EXPORTERS = (
         },
         options=(
             Option(
-                name="utc_offset_ns",
-                type=int,
-                default=0,
-                help="nanoseconds from the Unix epoch to time 0 of the clock; 0 is what the "
+                "utc_offset_ns",
+                0,
+                "nanoseconds from the Unix epoch to time 0 of the clock; 0 is what the "
                 "capture says, if anything",
             ),
         ),
@@ -293,12 +257,7 @@ EXPORTERS = (
             "unknown_columns_are_passed_on_or_reported": "a report shows no single columns",
         },
         options=(
-            Option(
-                name="title",
-                type=str,
-                default="",
-                help="heading of the report; the names of the captures if not given",
-            ),
+            Option("title", "", "heading of the report; the names of the captures if not given"),
         ),
     ),
     Exporter(

@@ -96,54 +96,23 @@ READER_OPTIONS = (
         help="folder with the trees that links lead to, each a file of the link's content, with "
         "or without the suffix .inspect or .vmo",
     ),
-    Option(
-        name="link_depth",
-        type=int,
-        default=16,
-        help="how many links are followed one after another",
-    ),
+    Option("link_depth", 16, "how many links are followed one after another"),
 )
 METADATA = (
-    Option(
-        name="moniker",
-        type=str,
-        default="",
-        help="moniker of the component; empty is the file's name up to its first dot",
-    ),
-    Option(name="name", type=str, default="", help="name of the tree; empty is the file's name"),
-    Option(name="component_url", type=str, default="", help="url of the component"),
-    Option(
-        name="timestamp",
-        type=int,
-        default=0,
-        help="time of the snapshot in nanoseconds; the file does not say it",
-    ),
-    Option(name="escrowed", type=bool, default=False, help="say that the tree was escrowed"),
+    Option("moniker", "", "moniker of the component; empty is the file's name up to its first dot"),
+    Option("name", "", "name of the tree; empty is the file's name"),
+    Option("component_url", "", "url of the component"),
+    Option("timestamp", 0, "time of the snapshot in nanoseconds; the file does not say it"),
+    Option("escrowed", False, "say that the tree was escrowed"),
 )
-SELECTORS = Option(
-    name="selectors",
-    type=bool,
-    default=False,
-    help="list the selectors of all properties instead",
-)
+SELECTORS = Option("selectors", False, "list the selectors of all properties instead")
 LOSSLESS = Option(
-    name="lossless",
-    type=bool,
-    default=False,
-    help="add the bytes of what is not UTF-8, and the bits of NaN, as further keys",
+    "lossless", False, "add the bytes of what is not UTF-8, and the bits of NaN, as further keys"
 )
 REPEAT = Option(
-    name="repeat",
-    type=bool,
-    default=False,
-    help="write a string of 1 KiB or more in full each time, however often it occurs",
+    "repeat", False, "write a string of 1 KiB or more in full each time, however often it occurs"
 )
-ALL = Option(
-    name="all",
-    type=bool,
-    default=False,
-    help="write all values of every snapshot, not only those that have changed",
-)
+ALL = Option("all", False, "write all values of every snapshot, not only those that have changed")
 
 
 def _rules() -> Catalogue:

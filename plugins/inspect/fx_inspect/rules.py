@@ -21,14 +21,10 @@ REFUSED = "Refused; nothing is written."
 CUT = "The file was cut off; everything before that is sound."
 
 
-def _rule(code: str, severity: Severity, title: str, section: str, rule: str, **more: str) -> Rule:
-    return Rule(code=code, severity=severity, title=title, section=section, rule=rule, **more)
-
-
 RULES = Catalogue(
     [
         # --- the header, and where blocks begin ---
-        _rule(
+        Rule(
             "FXI0001",
             DATA_LOSS,
             "the file does not begin with a header",
@@ -40,7 +36,7 @@ RULES = Catalogue(
             ours="The blocks are read in the layout of versions 1 and 2.",
             remedy="`fxf cat --records` shows what is there.",
         ),
-        _rule(
+        Rule(
             "FXI0002",
             WARNING,
             "the header has another magic",
@@ -50,7 +46,7 @@ RULES = Catalogue(
             + ' An early writer of version 0 may have left "PSNI".',
             ours="Read anyway.",
         ),
-        _rule(
+        Rule(
             "FXI0003",
             WARNING,
             "unknown version",
@@ -59,7 +55,7 @@ RULES = Catalogue(
             readers=BOTH.format("MissingHeaderOrLocked.", "ZX_ERR_INTERNAL."),
             ours="Read in the layout that the first bytes show.",
         ),
-        _rule(
+        Rule(
             "FXI0004",
             INFO,
             "version 0 in the layout of versions 1 and 2",
@@ -68,7 +64,7 @@ RULES = Catalogue(
             readers="Read as version 1 or 2; tests of the C++ reader have such files.",
             ours="The bytes decide the layout, not the version.",
         ),
-        _rule(
+        Rule(
             "FXI0005",
             WARNING,
             "the file was copied during a change",
@@ -78,7 +74,7 @@ RULES = Catalogue(
             ours="Read anyway; what was being changed may be inconsistent.",
             remedy="Take the copy again, by the protocol that `fxf watch` follows.",
         ),
-        _rule(
+        Rule(
             "FXI0006",
             INFO,
             "the VMO was frozen",
@@ -87,7 +83,7 @@ RULES = Catalogue(
             readers="Read without checking the generation again.",
             ours="The same.",
         ),
-        _rule(
+        Rule(
             "FXI0007",
             WARNING,
             "invalid size in the header",
@@ -96,7 +92,7 @@ RULES = Catalogue(
             readers="Ignored in a file; of a live VMO, this many bytes would be copied.",
             ours="Ignored; the size of the file counts.",
         ),
-        _rule(
+        Rule(
             "FXI0008",
             DATA_LOSS,
             "the file is shorter than its header says",
@@ -106,7 +102,7 @@ RULES = Catalogue(
             ours="The bytes that exist are read.",
             remedy=CUT,
         ),
-        _rule(
+        Rule(
             "FXI0009",
             INFO,
             "the file is longer than its header says",
@@ -115,7 +111,7 @@ RULES = Catalogue(
             readers="All of a file is scanned.",
             ours="The same.",
         ),
-        _rule(
+        Rule(
             "FXI0010",
             INFO,
             "a block larger than the reference writes",
@@ -124,7 +120,7 @@ RULES = Catalogue(
             readers="Read, up to order 15 in Rust, and up to order 11 in C++.",
             ours="Read.",
         ),
-        _rule(
+        Rule(
             "FXI0011",
             DATA_LOSS,
             "a block runs past the end of the file",
@@ -134,7 +130,7 @@ RULES = Catalogue(
             ours="The rest of the file is `damaged`.",
             remedy=CUT,
         ),
-        _rule(
+        Rule(
             "FXI0012",
             DATA_LOSS,
             "no block can begin here",
@@ -143,7 +139,7 @@ RULES = Catalogue(
             readers="The scan stops there silently.",
             ours="The bytes up to the next place from which blocks lead to the end are `damaged`.",
         ),
-        _rule(
+        Rule(
             "FXI0013",
             DATA_LOSS,
             "bytes after the last block",
@@ -153,7 +149,7 @@ RULES = Catalogue(
             ours="They are `damaged`.",
             remedy=CUT,
         ),
-        _rule(
+        Rule(
             "FXI0014",
             DATA_LOSS,
             "the block is over the limit",
@@ -163,7 +159,7 @@ RULES = Catalogue(
             ours="The block is `damaged`.",
             remedy="Raise it with -o max_record=BYTES.",
         ),
-        _rule(
+        Rule(
             "FXI0015",
             WARNING,
             "a second header",
@@ -173,7 +169,7 @@ RULES = Catalogue(
             ours="Kept as a block, otherwise ignored.",
         ),
         # --- blocks ---
-        _rule(
+        Rule(
             "FXI0101",
             WARNING,
             "unknown block type",
@@ -184,7 +180,7 @@ RULES = Catalogue(
             ),
             ours="Skipped by its size, and kept as `unknown`.",
         ),
-        _rule(
+        Rule(
             "FXI0102",
             INFO,
             "reserved block",
@@ -193,7 +189,7 @@ RULES = Catalogue(
             readers="Ignored.",
             ours="Ignored.",
         ),
-        _rule(
+        Rule(
             "FXI0103",
             INFO,
             "bool that is neither 0 nor 1",
@@ -203,7 +199,7 @@ RULES = Catalogue(
             ours="Also true; the record keeps the word (raw).",
         ),
         # --- the tree ---
-        _rule(
+        Rule(
             "FXI0201",
             DATA_LOSS,
             "name index without a block",
@@ -212,7 +208,7 @@ RULES = Catalogue(
             readers=REFUSES.format("ParseName") + DROPS,
             ours="The value is dropped, with everything below it.",
         ),
-        _rule(
+        Rule(
             "FXI0202",
             DATA_LOSS,
             "name index of another block type",
@@ -221,7 +217,7 @@ RULES = Catalogue(
             readers=REFUSES.format("ParseName") + DROPS,
             ours="The value is dropped, with everything below it.",
         ),
-        _rule(
+        Rule(
             "FXI0203",
             DATA_LOSS,
             "name longer than its block",
@@ -230,7 +226,7 @@ RULES = Catalogue(
             readers="Rust reads on into the next block. " + DROPS,
             ours="The value is dropped, with everything below it.",
         ),
-        _rule(
+        Rule(
             "FXI0204",
             WARNING,
             "name or string that is not UTF-8",
@@ -240,7 +236,7 @@ RULES = Catalogue(
             "bytes of strings by U+FFFD. C++ passes the bytes through.",
             ours="The bytes are kept; in text, invalid bytes become U+FFFD.",
         ),
-        _rule(
+        Rule(
             "FXI0205",
             DATA_LOSS,
             "chain of extents with a block that is not an EXTENT",
@@ -250,7 +246,7 @@ RULES = Catalogue(
             "any block as an extent. C++ cuts the value there.",
             ours="The value is cut there.",
         ),
-        _rule(
+        Rule(
             "FXI0206",
             DATA_LOSS,
             "chain of extents that is a ring",
@@ -260,7 +256,7 @@ RULES = Catalogue(
             "stops at the file's size, but not for string references.",
             ours="The value is cut there.",
         ),
-        _rule(
+        Rule(
             "FXI0207",
             DATA_LOSS,
             "chain of extents that ends early",
@@ -269,7 +265,7 @@ RULES = Catalogue(
             readers="Rust pads with zero bytes up to the declared length. C++ cuts the value.",
             ours="The value is cut there.",
         ),
-        _rule(
+        Rule(
             "FXI0208",
             DATA_LOSS,
             "chains of extents with more bytes than the file",
@@ -279,7 +275,7 @@ RULES = Catalogue(
             ours="The value is cut where the sum of all, in the order of the file, reaches the "
             "file's size.",
         ),
-        _rule(
+        Rule(
             "FXI0209",
             DATA_LOSS,
             "unknown buffer format",
@@ -288,7 +284,7 @@ RULES = Catalogue(
             readers=REFUSES.format("InvalidFlags") + DROPS,
             ours="The value is dropped.",
         ),
-        _rule(
+        Rule(
             "FXI0210",
             DATA_LOSS,
             "string index without a STRING_REFERENCE",
@@ -297,7 +293,7 @@ RULES = Catalogue(
             readers="Rust refuses the whole file. " + DROPS,
             ours="The value is dropped.",
         ),
-        _rule(
+        Rule(
             "FXI0211",
             DATA_LOSS,
             "invalid entry type of an array",
@@ -306,7 +302,7 @@ RULES = Catalogue(
             readers=REFUSES.format("InvalidArrayType or InvalidBlockTypeNumber") + DROPS,
             ours="The value is dropped.",
         ),
-        _rule(
+        Rule(
             "FXI0212",
             DATA_LOSS,
             "array with more slots than fit its block",
@@ -316,7 +312,7 @@ RULES = Catalogue(
             + "C++ drops the value silently; its check lets one slot too many pass.",
             ours="The value is dropped.",
         ),
-        _rule(
+        Rule(
             "FXI0213",
             DATA_LOSS,
             "histogram without slots",
@@ -327,7 +323,7 @@ RULES = Catalogue(
             ours="The value is dropped, as is an array without slots of an unknown format; a flat "
             "array may be empty.",
         ),
-        _rule(
+        Rule(
             "FXI0214",
             WARNING,
             "histogram with too few slots",
@@ -336,7 +332,7 @@ RULES = Catalogue(
             readers=REFUSES.format("MissingHistogramElements") + "C++ does not look.",
             ours="Kept as an array of that format.",
         ),
-        _rule(
+        Rule(
             "FXI0215",
             WARNING,
             "unknown array format",
@@ -345,7 +341,7 @@ RULES = Catalogue(
             readers="Rust panics. C++ shows it flat.",
             ours="Read as flat.",
         ),
-        _rule(
+        Rule(
             "FXI0216",
             DATA_LOSS,
             "slot without a STRING_REFERENCE",
@@ -355,7 +351,7 @@ RULES = Catalogue(
             readers="Rust refuses the whole file. " + DROPS,
             ours="The slot is an empty string; reported once for each array.",
         ),
-        _rule(
+        Rule(
             "FXI0217",
             WARNING,
             "unknown link disposition",
@@ -364,7 +360,7 @@ RULES = Catalogue(
             readers=REFUSES.format("InvalidFlags") + "C++ keeps it, and calls it invalid later.",
             ours="Kept, and never followed.",
         ),
-        _rule(
+        Rule(
             "FXI0218",
             DATA_LOSS,
             "link without a valid content",
@@ -373,7 +369,7 @@ RULES = Catalogue(
             readers="Rust refuses the whole file. " + DROPS,
             ours="The link is dropped.",
         ),
-        _rule(
+        Rule(
             "FXI0221",
             DATA_LOSS,
             "value without a parent node",
@@ -383,7 +379,7 @@ RULES = Catalogue(
             ours="The value is not in the tree, and neither is anything below it.",
             remedy="`fxf cat --records` shows it.",
         ),
-        _rule(
+        Rule(
             "FXI0222",
             DATA_LOSS,
             "nodes in a cycle",
@@ -395,7 +391,7 @@ RULES = Catalogue(
             "first node of the cycle.",
             remedy="`fxf cat --records` shows them.",
         ),
-        _rule(
+        Rule(
             "FXI0223",
             INFO,
             "deleted node that still has values",
@@ -404,7 +400,7 @@ RULES = Catalogue(
             readers="It is not in the tree, and neither is anything below it.",
             ours="The same.",
         ),
-        _rule(
+        Rule(
             "FXI0224",
             INFO,
             "children of the same name",
@@ -413,7 +409,7 @@ RULES = Catalogue(
             readers="Both are kept, in the order of their blocks; JSON then has one key twice.",
             ours="Both are kept.",
         ),
-        _rule(
+        Rule(
             "FXI0225",
             INFO,
             "properties of the same name",
@@ -422,7 +418,7 @@ RULES = Catalogue(
             readers="Both are kept, in the order of their blocks; JSON then has one key twice.",
             ours="Both are kept.",
         ),
-        _rule(
+        Rule(
             "FXI0226",
             DATA_LOSS,
             "the string is over the limit",
@@ -432,7 +428,7 @@ RULES = Catalogue(
             remedy="Raise it with -o max_string=BYTES.",
         ),
         # --- what only the inspect validator looks at ---
-        _rule(
+        Rule(
             "FXI0301",
             WARNING,
             "reserved bits are set",
@@ -441,7 +437,7 @@ RULES = Catalogue(
             readers="Ignored; the validator fails.",
             ours="Kept (raw), otherwise ignored.",
         ),
-        _rule(
+        Rule(
             "FXI0302",
             WARNING,
             "NAME used more than once",
@@ -450,7 +446,7 @@ RULES = Catalogue(
             readers="Ignored; the validator fails.",
             ours="Each value has the name.",
         ),
-        _rule(
+        Rule(
             "FXI0303",
             WARNING,
             "EXTENT used more than once",
@@ -459,7 +455,7 @@ RULES = Catalogue(
             readers="Ignored; the validator fails.",
             ours="Each chain has its bytes, as far as all together fit the file.",
         ),
-        _rule(
+        Rule(
             "FXI0304",
             INFO,
             "wrong reference count of a node",
@@ -468,7 +464,7 @@ RULES = Catalogue(
             readers="Ignored.",
             ours="Ignored.",
         ),
-        _rule(
+        Rule(
             "FXI0305",
             INFO,
             "wrong reference count of a string",
@@ -478,7 +474,7 @@ RULES = Catalogue(
             readers="Ignored.",
             ours="Ignored.",
         ),
-        _rule(
+        Rule(
             "FXI0306",
             INFO,
             "unused block",
@@ -488,7 +484,7 @@ RULES = Catalogue(
             ours="Ignored.",
         ),
         # --- refusals of writers ---
-        _rule(
+        Rule(
             "FXI0401",
             ERROR,
             "unknown record",
@@ -497,7 +493,7 @@ RULES = Catalogue(
             ours=REFUSED,
             remedy="See the page of the format for the kinds of records.",
         ),
-        _rule(
+        Rule(
             "FXI0402",
             ERROR,
             "missing or unknown field",
@@ -506,7 +502,7 @@ RULES = Catalogue(
             ours=REFUSED,
             remedy="See the page of the format for the fields of each type.",
         ),
-        _rule(
+        Rule(
             "FXI0403",
             ERROR,
             "field with a value of the wrong kind",
@@ -515,7 +511,7 @@ RULES = Catalogue(
             ours=REFUSED,
             remedy="Give a value of the kind that the message names.",
         ),
-        _rule(
+        Rule(
             "FXI0404",
             ERROR,
             "number out of range of its field",
@@ -524,7 +520,7 @@ RULES = Catalogue(
             ours=REFUSED,
             remedy="Give a number of the range that the message names.",
         ),
-        _rule(
+        Rule(
             "FXI0405",
             ERROR,
             "name or string too long",
@@ -534,7 +530,7 @@ RULES = Catalogue(
             ours=REFUSED,
             remedy="Shorten it; version 2 has room for longer names.",
         ),
-        _rule(
+        Rule(
             "FXI0406",
             ERROR,
             "too many slots",
@@ -545,7 +541,7 @@ RULES = Catalogue(
             ours=REFUSED,
             remedy="Make several arrays of it.",
         ),
-        _rule(
+        Rule(
             "FXI0407",
             ERROR,
             "block too large",
@@ -555,7 +551,7 @@ RULES = Catalogue(
             ours=REFUSED,
             remedy="Give a larger order, or less to hold.",
         ),
-        _rule(
+        Rule(
             "FXI0408",
             ERROR,
             "record without its raw bytes",
@@ -564,7 +560,7 @@ RULES = Catalogue(
             ours=REFUSED,
             remedy="Leave such records as they are.",
         ),
-        _rule(
+        Rule(
             "FXI0409",
             ERROR,
             "fields contradict each other",
@@ -573,7 +569,7 @@ RULES = Catalogue(
             ours=REFUSED,
             remedy="Change one of them.",
         ),
-        _rule(
+        Rule(
             "FXI0410",
             ERROR,
             "value of a kind that the version lacks",
@@ -582,7 +578,7 @@ RULES = Catalogue(
             ours=REFUSED,
             remedy="Write version 2.",
         ),
-        _rule(
+        Rule(
             "FXI0411",
             ERROR,
             "index out of range of its field",
@@ -593,7 +589,7 @@ RULES = Catalogue(
             ours=REFUSED,
             remedy="Make links before the VMO grows over 16 MiB, or keep it below.",
         ),
-        _rule(
+        Rule(
             "FXI0412",
             ERROR,
             "node cannot be moved there",
@@ -603,7 +599,7 @@ RULES = Catalogue(
             ours=REFUSED,
             remedy="Choose another parent.",
         ),
-        _rule(
+        Rule(
             "FXI0413",
             ERROR,
             "no transaction is open, or one still is",
@@ -613,7 +609,7 @@ RULES = Catalogue(
             ours=REFUSED,
             remedy="Use `with`, which ends what it begins.",
         ),
-        _rule(
+        Rule(
             "FXI0414",
             ERROR,
             "invalid size for a VMO",
@@ -623,7 +619,7 @@ RULES = Catalogue(
             remedy="Give a size of that range; Inspect rounds it up to pages.",
         ),
         # --- live VMOs ---
-        _rule(
+        Rule(
             "FXI0501",
             ERROR,
             "no consistent snapshot",
@@ -633,7 +629,7 @@ RULES = Catalogue(
             ours="Copying ends after the given number of attempts.",
             remedy="Try again, allow more attempts, or wait between them.",
         ),
-        _rule(
+        Rule(
             "FXI0502",
             ERROR,
             "the memory holds no Inspect VMO",
@@ -643,7 +639,7 @@ RULES = Catalogue(
             ours="Refused at once.",
             remedy="Give the memory, or the file, that a component's Inspect writes to.",
         ),
-        _rule(
+        Rule(
             "FXI0503",
             ERROR,
             "memory too small, or invalid size in its header",
@@ -654,7 +650,7 @@ RULES = Catalogue(
             remedy="Give the whole of the memory.",
         ),
         # --- links ---
-        _rule(
+        Rule(
             "FXI0601",
             DATA_LOSS,
             "the tree of a link was not found",
@@ -664,7 +660,7 @@ RULES = Catalogue(
             ours="The link stays, with the state `not found`. A tree is used for every link to it.",
             remedy="Put the file of the tree into the folder of -o links=FOLDER.",
         ),
-        _rule(
+        Rule(
             "FXI0602",
             DATA_LOSS,
             "the tree of a link cannot be read",
@@ -674,7 +670,7 @@ RULES = Catalogue(
             ours="The link stays, with the state `not readable`.",
             remedy="`fxf verify` of that file says why.",
         ),
-        _rule(
+        Rule(
             "FXI0603",
             DATA_LOSS,
             "link to a tree that contains it",
@@ -683,7 +679,7 @@ RULES = Catalogue(
             readers="Not bounded in C++; in Rust the second link is LinkNotFound.",
             ours="The link stays, with the state `cycle`.",
         ),
-        _rule(
+        Rule(
             "FXI0604",
             DATA_LOSS,
             "links nested deeper than the limit",
@@ -693,7 +689,7 @@ RULES = Catalogue(
             ours="The link stays, with the state `too deep`.",
             remedy="Raise it with -o link_depth=N.",
         ),
-        _rule(
+        Rule(
             "FXI0605",
             INFO,
             "links were not followed",
@@ -704,7 +700,7 @@ RULES = Catalogue(
             remedy="Give the folder that has the trees' files with -o links=FOLDER.",
         ),
         # --- what writers report ---
-        _rule(
+        Rule(
             "FXI0901",
             DATA_LOSS,
             "the VMO is full",

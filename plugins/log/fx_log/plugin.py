@@ -171,136 +171,95 @@ def sniff_stream(probe: Probe) -> Confidence:
 # --- Options -----------------------------------------------------------------------------
 
 UTC_OFFSET = Option(
-    name="utc_offset_ns",
-    portable=True,
-    type=int,
-    default=0,
-    help="nanoseconds from the Unix epoch to time 0 of the clock; 0 is what the capture says, if "
+    "utc_offset_ns",
+    0,
+    "nanoseconds from the Unix epoch to time 0 of the clock; 0 is what the capture says, if "
     "anything",
+    portable=True,
 )
 CLOCKS = (
     Option(
-        name="clock",
+        "clock",
+        "",
+        "what the times are counted by: boot or monotonic; the bytes do not say",
         portable=True,
-        type=str,
-        default="",
-        help="what the times are counted by: boot or monotonic; the bytes do not say",
     ),
     UTC_OFFSET,
 )
 ERA = Option(
-    name="severity_era",
+    "severity_era",
+    "current",
+    "how severities are taken: current, or 2022, when packets had -10 to 3",
     portable=True,
-    type=str,
-    default="current",
-    help="how severities are taken: current, or 2022, when packets had -10 to 3",
 )
 STRUCTURED = (
     ERA,
+    Option("printf", False, "put the values of a structured printf (2022) into its message"),
     Option(
-        name="printf",
-        type=bool,
-        default=False,
-        help="put the values of a structured printf (2022) into its message",
-    ),
-    Option(
-        name="fidl_limits",
-        type=bool,
-        default=False,
-        help="report what the FIDL record type cannot hold: 15 arguments, names of 256 bytes",
+        "fidl_limits",
+        False,
+        "report what the FIDL record type cannot hold: 15 arguments, names of 256 bytes",
     ),
 )
 SUFFIX = Option(
-    name="suffix",
-    type=bool,
-    default=False,
-    help="each record is followed by its moniker and url, as written in 2025",
+    "suffix", False, "each record is followed by its moniker and url, as written in 2025"
 )
 
 
 REDACTION = (
     Option(
-        name="redact_keys",
-        type=str,
-        default="",
-        help="names of keys, separated by commas, whose values become <redacted>; message, tag, "
+        "redact_keys",
+        "",
+        "names of keys, separated by commas, whose values become <redacted>; message, tag, "
         "file and so on are keys too",
     ),
-    Option(
-        name="redact_pattern",
-        type=str,
-        default="",
-        help="regular expression; what it finds in texts becomes <redacted>",
-    ),
+    Option("redact_pattern", "", "regular expression; what it finds in texts becomes <redacted>"),
 )
 ATTRIBUTION = Option(
-    name="attribution",
-    type=str,
-    default="keep",
-    help="where records say who logged: manifest (control records), in_record ($__moniker, "
+    "attribution",
+    "keep",
+    "where records say who logged: manifest (control records), in_record ($__moniker, "
     "$__url), none, or keep, which leaves it; of other formats keep is manifest",
 )
 FOLD = Option(
-    name="fold",
-    type=bool,
-    default=True,
-    help="of other formats: put file, line and keys, which packets have no place for, into the "
-    "message",
+    "fold",
+    True,
+    "of other formats: put file, line and keys, which packets have no place for, into the message",
 )
 TEXT_OPTIONS = (
-    Option(name="show_metadata", type=bool, default=True, help="show pid and tid"),
+    Option("show_metadata", True, "show pid and tid"),
+    Option("show_full_moniker", True, "show whole monikers, not only their last segments"),
+    Option("show_tags", True, "show tags"),
+    Option("show_file", True, "show source file and line"),
     Option(
-        name="show_full_moniker",
-        type=bool,
-        default=True,
-        help="show whole monikers, not only their last segments",
-    ),
-    Option(name="show_tags", type=bool, default=True, help="show tags"),
-    Option(name="show_file", type=bool, default=True, help="show source file and line"),
-    Option(
-        name="time",
-        type=str,
-        default="boot",
-        help="show times on the capture's clock (boot or monotonic), or in UTC (utc), in local "
+        "time",
+        "boot",
+        "show times on the capture's clock (boot or monotonic), or in UTC (utc), in local "
         "time (local), or as tz says (wall)",
     ),
-    Option(name="tz", type=str, default="utc", help="time zone of time=wall: utc or local"),
+    Option("tz", "utc", "time zone of time=wall: utc or local"),
     UTC_OFFSET,
-    Option(name="color", type=bool, default=False, help="color lines by severity, as ffx does"),
+    Option("color", False, "color lines by severity, as ffx does"),
 )
 JSON_OPTIONS = (
+    Option("wrap", True, "wrap each LogsData object as `ffx log --machine json` does"),
     Option(
-        name="wrap",
-        type=bool,
-        default=True,
-        help="wrap each LogsData object as `ffx log --machine json` does",
-    ),
-    Option(
-        name="non_finite",
-        type=str,
-        default="strings",
-        help="doubles that JSON does not have: strings (NaN, Infinity, -Infinity) or null",
+        "non_finite",
+        "strings",
+        "doubles that JSON does not have: strings (NaN, Infinity, -Infinity) or null",
     ),
 )
 OTLP_OPTIONS = (
     UTC_OFFSET,
-    Option(
-        name="observed_ns",
-        type=int,
-        default=0,
-        help="observedTimeUnixNano of all logs; 0 is the time of the export",
-    ),
+    Option("observed_ns", 0, "observedTimeUnixNano of all logs; 0 is the time of the export"),
 )
 JOURNALD_OPTIONS = (
     UTC_OFFSET,
+    Option("hostname", "", "_HOSTNAME of all entries; empty leaves it out"),
     Option(
-        name="hostname", type=str, default="", help="_HOSTNAME of all entries; empty leaves it out"
-    ),
-    Option(
-        name="boot_id",
-        type=str,
-        default="",
-        help="_BOOT_ID of all entries, 32 hex digits; empty is one that is always the same",
+        "boot_id",
+        "",
+        "_BOOT_ID of all entries, 32 hex digits; empty is one that is always the same",
     ),
 )
 

@@ -13,14 +13,10 @@ REFUSES = "The Rust parser refuses the record: {}."
 STOPS = "ffx ends the stream there."
 
 
-def _rule(code: str, severity: Severity, title: str, section: str, rule: str, **more: str) -> Rule:
-    return Rule(code=code, severity=severity, title=title, section=section, rule=rule, **more)
-
-
 RULES = Catalogue(
     [
         # --- framing of structured records ---
-        _rule(
+        Rule(
             "FXL0001",
             DATA_LOSS,
             "no log record begins here",
@@ -31,7 +27,7 @@ RULES = Catalogue(
             ours="The words up to the next place where plausible records follow are `damaged`.",
             remedy="`fxf salvage` writes what is sound; `fxf cat --records` shows the bytes.",
         ),
-        _rule(
+        Rule(
             "FXL0002",
             DATA_LOSS,
             "a record is shorter than its header and time",
@@ -40,7 +36,7 @@ RULES = Catalogue(
             readers="The Rust parser: ValueOutOfValidRange. " + STOPS,
             ours="The words up to the next place where plausible records follow are `damaged`.",
         ),
-        _rule(
+        Rule(
             "FXL0003",
             DATA_LOSS,
             "a record runs past the end of the file",
@@ -52,7 +48,7 @@ RULES = Catalogue(
             "`damaged`.",
             remedy="The writer was cut off, or the file was; all records before it are sound.",
         ),
-        _rule(
+        Rule(
             "FXL0004",
             DATA_LOSS,
             "too few bytes for a record's header",
@@ -62,7 +58,7 @@ RULES = Catalogue(
             "record size in header.",
             ours="The odd bytes are `damaged`.",
         ),
-        _rule(
+        Rule(
             "FXL0005",
             DATA_LOSS,
             "a record's header without its time",
@@ -71,7 +67,7 @@ RULES = Catalogue(
             readers="The Rust parser: InvalidTimestamp. ffx: Truncated record at end of stream.",
             ours="The bytes are `damaged`.",
         ),
-        _rule(
+        Rule(
             "FXL0006",
             WARNING,
             "zero words between records",
@@ -80,7 +76,7 @@ RULES = Catalogue(
             readers="The Rust parser: ValueOutOfValidRange. ffx: Invalid record size in header.",
             ours="They are `padding`.",
         ),
-        _rule(
+        Rule(
             "FXL0008",
             DATA_LOSS,
             "a record is over the limit",
@@ -91,7 +87,7 @@ RULES = Catalogue(
             remedy="Raise it with -o max_record=BYTES.",
         ),
         # --- inside a record ---
-        _rule(
+        Rule(
             "FXL0101",
             WARNING,
             "bits that are reserved are set",
@@ -100,7 +96,7 @@ RULES = Catalogue(
             readers="Ignored.",
             ours="Kept (raw), otherwise ignored.",
         ),
-        _rule(
+        Rule(
             "FXL0102",
             WARNING,
             "padding of a string is not zero",
@@ -109,7 +105,7 @@ RULES = Catalogue(
             readers="Ignored.",
             ours="Kept (raw), otherwise ignored.",
         ),
-        _rule(
+        Rule(
             "FXL0104",
             WARNING,
             "an argument's size is not that of its contents",
@@ -118,7 +114,7 @@ RULES = Catalogue(
             readers="The Rust parser never looks at it; add_dropped_count walks by it.",
             ours="The contents count; the size is kept (raw).",
         ),
-        _rule(
+        Rule(
             "FXL0105",
             INFO,
             "records have tags, where the document reserves the bits",
@@ -127,7 +123,7 @@ RULES = Catalogue(
             readers="Newer ones use the tag; older ones ignore it.",
             ours="The tag is read. Reported once.",
         ),
-        _rule(
+        Rule(
             "FXL0106",
             INFO,
             "a severity between the levels",
@@ -136,7 +132,7 @@ RULES = Catalogue(
             readers="Named by its band, with raw_severity beside it; readers of 2022: Unsupported.",
             ours="Named by its band; the byte is kept.",
         ),
-        _rule(
+        Rule(
             "FXL0107",
             WARNING,
             "a string is not UTF-8",
@@ -146,7 +142,7 @@ RULES = Catalogue(
             + " In 2022 the arguments ended there in silence.",
             ours="The bytes are kept; as text, what is not UTF-8 shows as U+FFFD.",
         ),
-        _rule(
+        Rule(
             "FXL0108",
             WARNING,
             "the message is not UTF-8",
@@ -155,7 +151,7 @@ RULES = Catalogue(
             readers="Of the first `message` the Rust parser makes what is not UTF-8 U+FFFD.",
             ours="The bytes are kept; as text, what is not UTF-8 shows as U+FFFD.",
         ),
-        _rule(
+        Rule(
             "FXL0109",
             DATA_LOSS,
             "a string reference of a reserved kind",
@@ -164,7 +160,7 @@ RULES = Catalogue(
             readers=REFUSES.format("Unsupported"),
             ours="The argument is kept as damaged; the others are read.",
         ),
-        _rule(
+        Rule(
             "FXL0110",
             WARNING,
             "an argument without a value",
@@ -174,7 +170,7 @@ RULES = Catalogue(
             "read as such arguments.",
             ours="Kept as null.",
         ),
-        _rule(
+        Rule(
             "FXL0112",
             WARNING,
             "an argument of a type that only traces have",
@@ -183,7 +179,7 @@ RULES = Catalogue(
             readers=REFUSES.format("Unsupported"),
             ours="Its words are kept; the other arguments are read.",
         ),
-        _rule(
+        Rule(
             "FXL0113",
             WARNING,
             "an argument of an unknown type",
@@ -192,7 +188,7 @@ RULES = Catalogue(
             readers=REFUSES.format("ValueOutOfValidRange"),
             ours="Its words are kept; the other arguments are read.",
         ),
-        _rule(
+        Rule(
             "FXL0114",
             DATA_LOSS,
             "a name or a value is longer than its record",
@@ -201,7 +197,7 @@ RULES = Catalogue(
             readers=REFUSES.format("ValueOutOfValidRange"),
             ours="The argument is kept as damaged; what its size steps over to is read.",
         ),
-        _rule(
+        Rule(
             "FXL0115",
             DATA_LOSS,
             "the value of a number is missing",
@@ -210,7 +206,7 @@ RULES = Catalogue(
             readers=REFUSES.format("InvalidArgument"),
             ours="The argument is kept as damaged.",
         ),
-        _rule(
+        Rule(
             "FXL0116",
             DATA_LOSS,
             "an argument of an unknown type, whose size is none",
@@ -219,7 +215,7 @@ RULES = Catalogue(
             readers=REFUSES.format("Unsupported or ValueOutOfValidRange"),
             ours="The argument is kept as damaged.",
         ),
-        _rule(
+        Rule(
             "FXL0117",
             INFO,
             "an empty string that is said to follow",
@@ -228,7 +224,7 @@ RULES = Catalogue(
             readers="Taken as empty.",
             ours="Taken as empty; the reference is kept (raw).",
         ),
-        _rule(
+        Rule(
             "FXL0118",
             WARNING,
             "an argument without a name",
@@ -238,7 +234,7 @@ RULES = Catalogue(
             ours="Kept.",
         ),
         # --- what records mean ---
-        _rule(
+        Rule(
             "FXL0201",
             INFO,
             "a well-known argument of another type",
@@ -248,7 +244,7 @@ RULES = Catalogue(
             readers="An ordinary key; in 2022 an error: UnrecognizedValue or ExpectedInteger.",
             ours="An ordinary key.",
         ),
-        _rule(
+        Rule(
             "FXL0202",
             INFO,
             "a well-known argument is repeated",
@@ -257,7 +253,7 @@ RULES = Catalogue(
             readers="The last one counts.",
             ours="The last one counts; records keep all.",
         ),
-        _rule(
+        Rule(
             "FXL0203",
             INFO,
             "a log is older than the one before it",
@@ -266,7 +262,7 @@ RULES = Catalogue(
             readers="The archivist sorts by time.",
             ours="The order of the file is kept.",
         ),
-        _rule(
+        Rule(
             "FXL0204",
             INFO,
             "a tag that no manifest names",
@@ -275,7 +271,7 @@ RULES = Catalogue(
             readers="The moniker is UNKNOWN, the url empty.",
             ours="The same. Reported once a tag.",
         ),
-        _rule(
+        Rule(
             "FXL0205",
             WARNING,
             "a control record that says nothing",
@@ -284,7 +280,7 @@ RULES = Catalogue(
             readers="Consumed and ignored.",
             ours="Kept as a record, otherwise ignored.",
         ),
-        _rule(
+        Rule(
             "FXL0206",
             INFO,
             "logs were dropped, or rolled out of a buffer",
@@ -293,7 +289,7 @@ RULES = Catalogue(
             readers="Shown beside the next log.",
             ours="Counted.",
         ),
-        _rule(
+        Rule(
             "FXL0207",
             INFO,
             "attribution that is not at the end of its record",
@@ -302,7 +298,7 @@ RULES = Catalogue(
             readers="Newer ones count them anywhere and cut as many arguments off the end.",
             ours="An ordinary key.",
         ),
-        _rule(
+        Rule(
             "FXL0210",
             DATA_LOSS,
             "a suffix runs past the end",
@@ -313,7 +309,7 @@ RULES = Catalogue(
             remedy="Without -o suffix=yes the file is read as plain records.",
         ),
         # --- limits of the FIDL reference API, on request ---
-        _rule(
+        Rule(
             "FXL0301",
             WARNING,
             "more arguments than the FIDL record type holds",
@@ -322,7 +318,7 @@ RULES = Catalogue(
             readers="Not enforced on the wire.",
             ours="Reported with -o fidl_limits=yes.",
         ),
-        _rule(
+        Rule(
             "FXL0302",
             WARNING,
             "a name longer than the FIDL record type holds",
@@ -332,7 +328,7 @@ RULES = Catalogue(
             ours="Reported with -o fidl_limits=yes.",
         ),
         # --- refusals of writers ---
-        _rule(
+        Rule(
             "FXL0401",
             ERROR,
             "unknown kind of record",
@@ -341,7 +337,7 @@ RULES = Catalogue(
             ours="Refused; nothing is written.",
             remedy="See the page of the format for the kinds of records.",
         ),
-        _rule(
+        Rule(
             "FXL0402",
             ERROR,
             "a field is missing or unknown",
@@ -350,7 +346,7 @@ RULES = Catalogue(
             ours="Refused; nothing is written.",
             remedy="See the page of the format for the fields of each kind.",
         ),
-        _rule(
+        Rule(
             "FXL0403",
             ERROR,
             "a field holds a value of the wrong kind",
@@ -359,7 +355,7 @@ RULES = Catalogue(
             ours="Refused; nothing is written.",
             remedy="Give a value of the kind that the message names.",
         ),
-        _rule(
+        Rule(
             "FXL0404",
             ERROR,
             "a number does not fit its field",
@@ -368,7 +364,7 @@ RULES = Catalogue(
             ours="Refused; nothing is written.",
             remedy="Give a number of the range that the message names.",
         ),
-        _rule(
+        Rule(
             "FXL0405",
             ERROR,
             "a string is too long",
@@ -378,7 +374,7 @@ RULES = Catalogue(
             ours="Refused; nothing is written.",
             remedy="Shorten it, or let the writer cut the message.",
         ),
-        _rule(
+        Rule(
             "FXL0406",
             ERROR,
             "too many of something",
@@ -388,7 +384,7 @@ RULES = Catalogue(
             ours="Refused; nothing is written.",
             remedy="Leave some of them out.",
         ),
-        _rule(
+        Rule(
             "FXL0407",
             ERROR,
             "a record is too large",
@@ -399,7 +395,7 @@ RULES = Catalogue(
             ours="Refused; nothing is written.",
             remedy="Shorten it, or let the writer cut the message.",
         ),
-        _rule(
+        Rule(
             "FXL0408",
             ERROR,
             "a record that has no bytes but its raw ones",
@@ -408,7 +404,7 @@ RULES = Catalogue(
             ours="Refused; nothing is written.",
             remedy="Leave such records and arguments as they are.",
         ),
-        _rule(
+        Rule(
             "FXL0409",
             ERROR,
             "fields contradict each other",
@@ -417,7 +413,7 @@ RULES = Catalogue(
             ours="Refused; nothing is written.",
             remedy="Change one of them.",
         ),
-        _rule(
+        Rule(
             "FXL0410",
             ERROR,
             "a value of a kind that logs do not have",
@@ -427,7 +423,7 @@ RULES = Catalogue(
             remedy="Give a text instead.",
         ),
         # --- legacy packets ---
-        _rule(
+        Rule(
             "FXL0601",
             DATA_LOSS,
             "a packet is too short",
@@ -436,7 +432,7 @@ RULES = Catalogue(
             readers="ShortRead.",
             ours="The packet is `damaged`.",
         ),
-        _rule(
+        Rule(
             "FXL0602",
             DATA_LOSS,
             "a packet does not end in a zero byte",
@@ -445,7 +441,7 @@ RULES = Catalogue(
             readers="NotNullTerminated.",
             ours="The packet is `damaged`.",
         ),
-        _rule(
+        Rule(
             "FXL0603",
             DATA_LOSS,
             "a packet has too many tags",
@@ -454,7 +450,7 @@ RULES = Catalogue(
             readers="TooManyTags.",
             ours="The packet is `damaged`.",
         ),
-        _rule(
+        Rule(
             "FXL0604",
             DATA_LOSS,
             "a tag is too long",
@@ -463,7 +459,7 @@ RULES = Catalogue(
             readers="TagTooLong.",
             ours="The packet is `damaged`.",
         ),
-        _rule(
+        Rule(
             "FXL0605",
             DATA_LOSS,
             "a tag or the message runs past the end of the packet",
@@ -472,7 +468,7 @@ RULES = Catalogue(
             readers="OutOfBounds; a tag that ends exactly at the end makes the reference panic.",
             ours="The packet is `damaged`.",
         ),
-        _rule(
+        Rule(
             "FXL0606",
             INFO,
             "a severity that the eras take differently",
@@ -482,7 +478,7 @@ RULES = Catalogue(
             readers="Today it is clamped to a byte; in 2022 named so, or refused: InvalidSeverity.",
             ours="Clamped; with -o severity_era=2022 taken as in 2022.",
         ),
-        _rule(
+        Rule(
             "FXL0607",
             WARNING,
             "bytes behind the message",
@@ -491,7 +487,7 @@ RULES = Catalogue(
             readers="Ignored.",
             ours="Kept (raw), otherwise ignored.",
         ),
-        _rule(
+        Rule(
             "FXL0608",
             WARNING,
             "a tag or the message is not UTF-8",
@@ -500,7 +496,7 @@ RULES = Catalogue(
             readers="What is not becomes U+FFFD; in 2022 an error.",
             ours="The bytes are kept; as text, what is not UTF-8 shows as U+FFFD.",
         ),
-        _rule(
+        Rule(
             "FXL0609",
             WARNING,
             "a packet larger than a datagram",
@@ -510,7 +506,7 @@ RULES = Catalogue(
             ours="Read all the same.",
         ),
         # --- our container of legacy packets ---
-        _rule(
+        Rule(
             "FXL0701",
             DATA_LOSS,
             "a packet runs past the end of the file",
@@ -519,7 +515,7 @@ RULES = Catalogue(
             ours="The rest of the file is `damaged`.",
             remedy="The writer was cut off, or the file was; all packets before it are sound.",
         ),
-        _rule(
+        Rule(
             "FXL0702",
             DATA_LOSS,
             "the header of the container is damaged",
@@ -528,7 +524,7 @@ RULES = Catalogue(
             ours="The header is `damaged`; what follows it is read as packets.",
         ),
         # --- rings ---
-        _rule(
+        Rule(
             "FXL0801",
             DATA_LOSS,
             "invalid head or tail of the ring",
@@ -538,7 +534,7 @@ RULES = Catalogue(
             readers="BadAlignment, or TooSmall.",
             ours="No entry is read; the ring's bytes are `damaged`.",
         ),
-        _rule(
+        Rule(
             "FXL0802",
             DATA_LOSS,
             "no room for an entry between tail and head",
@@ -547,7 +543,7 @@ RULES = Catalogue(
             readers="TooSmall.",
             ours="What is left up to the head is `damaged`.",
         ),
-        _rule(
+        Rule(
             "FXL0803",
             DATA_LOSS,
             "an entry runs past the head",
@@ -556,7 +552,7 @@ RULES = Catalogue(
             readers="BadLength.",
             ours="What is left up to the head is `damaged`.",
         ),
-        _rule(
+        Rule(
             "FXL0804",
             WARNING,
             "invalid size of the ring",
@@ -565,7 +561,7 @@ RULES = Catalogue(
             readers="The ring cannot be created.",
             ours="Read all the same.",
         ),
-        _rule(
+        Rule(
             "FXL0805",
             DATA_LOSS,
             "the payload of an entry is not a log record",
@@ -574,7 +570,7 @@ RULES = Catalogue(
             readers="The archivist skips it.",
             ours="The payload is kept as bytes.",
         ),
-        _rule(
+        Rule(
             "FXL0806",
             WARNING,
             "bytes behind the record of an entry",
@@ -583,7 +579,7 @@ RULES = Catalogue(
             readers="The archivist ignores the tail.",
             ours="Kept (raw), otherwise ignored.",
         ),
-        _rule(
+        Rule(
             "FXL0807",
             WARNING,
             "padding of an entry is not zero",
@@ -592,7 +588,7 @@ RULES = Catalogue(
             readers="Ignored.",
             ours="Kept (raw), otherwise ignored.",
         ),
-        _rule(
+        Rule(
             "FXL0808",
             INFO,
             "unused space of the ring holds bytes",
@@ -602,7 +598,7 @@ RULES = Catalogue(
             ours="Kept as `damaged`: what is left of earlier entries.",
         ),
         # --- what writers report ---
-        _rule(
+        Rule(
             "FXL0901",
             WARNING,
             "values were redacted",
@@ -610,7 +606,7 @@ RULES = Catalogue(
             "With redact_keys and redact_pattern the output says less than the input, as asked.",
             ours="Values become <redacted>; bytes that were not understood are left out.",
         ),
-        _rule(
+        Rule(
             "FXL0902",
             DATA_LOSS,
             "who logged could not be said",
@@ -619,7 +615,7 @@ RULES = Catalogue(
             ours="The record is written without its attribution.",
             remedy="-o attribution=manifest takes no room in the records.",
         ),
-        _rule(
+        Rule(
             "FXL0903",
             WARNING,
             "a key to be redacted was not there",

@@ -148,30 +148,22 @@ def fx_writers() -> Iterable[Writer]:
             },
             salvage=lazy("fx_trace.write.salvage:salvage"),
             options=(
+                Option("big_endian", False, "write words most significant byte first"),
                 Option(
-                    name="big_endian",
-                    type=bool,
-                    default=False,
-                    help="write words most significant byte first",
+                    "perfetto_safe",
+                    False,
+                    "write large records as blob records, which Perfetto does not mis-size",
                 ),
                 Option(
-                    name="perfetto_safe",
-                    type=bool,
-                    default=False,
-                    help="write large records as blob records, which Perfetto does not mis-size",
-                ),
-                Option(
-                    name="logs_as_instants",
-                    type=bool,
-                    default=False,
-                    help="of other formats: write logs as instant events with all their fields, "
+                    "logs_as_instants",
+                    False,
+                    "of other formats: write logs as instant events with all their fields, "
                     "which Perfetto shows, instead of log records",
                 ),
                 Option(
-                    name="open_slices",
-                    type=str,
-                    default="keep",
-                    help="of a part in time: keep slices that reach beyond it, close them at its "
+                    "open_slices",
+                    "keep",
+                    "of a part in time: keep slices that reach beyond it, close them at its "
                     "bounds, or drop them",
                 ),
             ),
@@ -192,11 +184,10 @@ def fx_writers() -> Iterable[Writer]:
             salvage=lazy("fx_trace.read.image:salvage"),
             options=(
                 Option(
-                    name="image_size",
+                    "image_size",
+                    0,
+                    "bytes of an image that was cut short; 0 is what its header says",
                     portable=True,
-                    type=int,
-                    default=0,
-                    help="bytes of an image that was cut short; 0 is what its header says",
                 ),
             ),
         ),
@@ -215,10 +206,9 @@ def fx_exporters() -> Iterable[Exporter]:
             lazy("fx_trace.export.chrome_json:open_json"),
             (
                 Option(
-                    name="sched",
-                    type=str,
-                    default="both",
-                    help="context switches for whom: fuchsia (an object, as in trace2json), "
+                    "sched",
+                    "both",
+                    "context switches for whom: fuchsia (an object, as in trace2json), "
                     "ftrace (lines that Perfetto reads), or both",
                 ),
             ),
@@ -231,14 +221,7 @@ def fx_exporters() -> Iterable[Exporter]:
         suffixes=(".blob",),
         binary=True,
         open=lazy("fx_trace.export.blobs:open_blobs"),
-        options=(
-            Option(
-                name="name",
-                type=str,
-                default="",
-                help="name of the blobs; may be left out where all have one name",
-            ),
-        ),
+        options=(Option("name", "", "name of the blobs; may be left out where all have one name"),),
     )
     return [
         *(

@@ -10,14 +10,10 @@ INFO, WARNING, DATA_LOSS = Severity.INFO, Severity.WARNING, Severity.DATA_LOSS
 ERROR = Severity.ERROR
 
 
-def _rule(code: str, severity: Severity, title: str, section: str, rule: str, **more: str) -> Rule:
-    return Rule(code=code, severity=severity, title=title, section=section, rule=rule, **more)
-
-
 RULES = Catalogue(
     [
         # --- framing: where records begin and end ---
-        _rule(
+        Rule(
             "FXT0001",
             DATA_LOSS,
             "a record has size zero",
@@ -28,7 +24,7 @@ RULES = Catalogue(
             "fills its size exactly, are `damaged`.",
             remedy="`fxf salvage` writes what is sound; `fxf cat --records` shows the bytes.",
         ),
-        _rule(
+        Rule(
             "FXT0002",
             DATA_LOSS,
             "a record runs past the end of the file",
@@ -39,7 +35,7 @@ RULES = Catalogue(
             "fills its size exactly, or to the end, is `damaged`.",
             remedy="The writer was cut off, or the file was; all records before it are sound.",
         ),
-        _rule(
+        Rule(
             "FXT0003",
             DATA_LOSS,
             "a record is shorter than its type allows",
@@ -49,7 +45,7 @@ RULES = Catalogue(
             ours="The words up to the next place where three sound records follow, or one that "
             "fills its size exactly, are `damaged`.",
         ),
-        _rule(
+        Rule(
             "FXT0004",
             DATA_LOSS,
             "the contents do not fit the record",
@@ -58,7 +54,7 @@ RULES = Catalogue(
             readers="Perfetto counts fuchsia_record_read_error and skips it by its size.",
             ours="The record, by its size, is `damaged`; the next one is read.",
         ),
-        _rule(
+        Rule(
             "FXT0005",
             DATA_LOSS,
             "the size of the file is not a multiple of 8 bytes",
@@ -68,7 +64,7 @@ RULES = Catalogue(
             ours="The odd bytes are `damaged`.",
             remedy="The file was cut off, or its writer does not pad to whole words.",
         ),
-        _rule(
+        Rule(
             "FXT0006",
             WARNING,
             "zero words between records",
@@ -77,7 +73,7 @@ RULES = Catalogue(
             readers="The newer C++ reader skips them silently; Perfetto stops there.",
             ours="They are `padding`.",
         ),
-        _rule(
+        Rule(
             "FXT0007",
             WARNING,
             "a record type that the format does not define",
@@ -86,7 +82,7 @@ RULES = Catalogue(
             readers="All readers skip it.",
             ours="Kept as `unknown`.",
         ),
-        _rule(
+        Rule(
             "FXT0008",
             DATA_LOSS,
             "a record is over the limit",
@@ -97,7 +93,7 @@ RULES = Catalogue(
             remedy="Raise it with -o max_record=BYTES.",
         ),
         # --- inside a record: what departs from the layout, with nothing lost ---
-        _rule(
+        Rule(
             "FXT0101",
             WARNING,
             "bits that are reserved are set",
@@ -106,7 +102,7 @@ RULES = Catalogue(
             readers="Ignored.",
             ours="Kept (raw), otherwise ignored.",
         ),
-        _rule(
+        Rule(
             "FXT0102",
             WARNING,
             "padding of a stream is not zero",
@@ -115,7 +111,7 @@ RULES = Catalogue(
             readers="Ignored.",
             ours="Kept (raw), otherwise ignored.",
         ),
-        _rule(
+        Rule(
             "FXT0103",
             WARNING,
             "words beyond what the record needs",
@@ -124,7 +120,7 @@ RULES = Catalogue(
             readers="Ignored by all but the Rust crate, which refuses some.",
             ours="Kept (raw), otherwise ignored.",
         ),
-        _rule(
+        Rule(
             "FXT0104",
             DATA_LOSS,
             "a string reference was never registered",
@@ -134,7 +130,7 @@ RULES = Catalogue(
             ours="The record is kept; the string shows as <str#N>.",
             remedy="The beginning of the capture, or of a circular buffer, is missing.",
         ),
-        _rule(
+        Rule(
             "FXT0105",
             DATA_LOSS,
             "a thread reference was never registered",
@@ -144,7 +140,7 @@ RULES = Catalogue(
             ours="The record is kept; the thread shows as <thr#N>.",
             remedy="The beginning of the capture, or of a circular buffer, is missing.",
         ),
-        _rule(
+        Rule(
             "FXT0106",
             WARNING,
             "a reference resolves only in the default provider",
@@ -153,7 +149,7 @@ RULES = Catalogue(
             readers="ocaml-trace writes such files; the Rust crate has one thread table for all.",
             ours="Resolved in provider 0.",
         ),
-        _rule(
+        Rule(
             "FXT0107",
             WARNING,
             "a string is not UTF-8",
@@ -162,7 +158,7 @@ RULES = Catalogue(
             readers="Perfetto interns the bytes; the Rust crate fails the record.",
             ours="The bytes are kept and shown beside the text.",
         ),
-        _rule(
+        Rule(
             "FXT0108",
             INFO,
             "the name of a kernel object is not UTF-8",
@@ -171,7 +167,7 @@ RULES = Catalogue(
             readers="Raw bytes.",
             ours="The bytes are kept and shown beside the text.",
         ),
-        _rule(
+        Rule(
             "FXT0109",
             INFO,
             "string or thread record with index 0",
@@ -180,7 +176,7 @@ RULES = Catalogue(
             readers="Ignored.",
             ours="Ignored.",
         ),
-        _rule(
+        Rule(
             "FXT0110",
             WARNING,
             "an argument type that the format does not define",
@@ -189,7 +185,7 @@ RULES = Catalogue(
             readers="Skipped, with a message.",
             ours="Kept with its bytes.",
         ),
-        _rule(
+        Rule(
             "FXT0111",
             WARNING,
             "a kind of event or record that the format does not define",
@@ -198,7 +194,7 @@ RULES = Catalogue(
             readers="Skipped, with a message.",
             ours="Kept with its bytes; not in the tables.",
         ),
-        _rule(
+        Rule(
             "FXT0112",
             WARNING,
             "an inline process reference has two words",
@@ -207,7 +203,7 @@ RULES = Catalogue(
             readers="The C++ serializer writes two, process and thread.",
             ours="Read either way, as the record's size tells.",
         ),
-        _rule(
+        Rule(
             "FXT0113",
             WARNING,
             "an inline thread of a profiler record has one word",
@@ -216,7 +212,7 @@ RULES = Catalogue(
             readers="The Rust crate reads and tests one word.",
             ours="Read either way, as the record's size tells.",
         ),
-        _rule(
+        Rule(
             "FXT0114",
             WARNING,
             "an argument has words beyond its value",
@@ -225,7 +221,7 @@ RULES = Catalogue(
             readers="Skipped by its size; the Rust crate fails the record.",
             ours="Kept (raw), otherwise ignored.",
         ),
-        _rule(
+        Rule(
             "FXT0115",
             WARNING,
             "an instant's scope is none that we know",
@@ -234,7 +230,7 @@ RULES = Catalogue(
             readers="Perfetto ignores the word.",
             ours="The number is kept.",
         ),
-        _rule(
+        Rule(
             "FXT0116",
             DATA_LOSS,
             "a string is over the limit",
@@ -244,7 +240,7 @@ RULES = Catalogue(
             remedy="Raise it with -o max_string=BYTES.",
         ),
         # --- providers and clocks ---
-        _rule(
+        Rule(
             "FXT0201",
             INFO,
             "the file does not begin with the magic number",
@@ -253,7 +249,7 @@ RULES = Catalogue(
             readers="Perfetto does not recognise such a file.",
             ours="Read as little-endian.",
         ),
-        _rule(
+        Rule(
             "FXT0202",
             INFO,
             "no initialization record before the first time stamp",
@@ -262,7 +258,7 @@ RULES = Catalogue(
             readers="The Rust crate takes one tick per second.",
             ours="1 tick = 1 ns for this provider.",
         ),
-        _rule(
+        Rule(
             "FXT0203",
             WARNING,
             "an initialization record says zero ticks per second",
@@ -271,7 +267,7 @@ RULES = Catalogue(
             readers="Perfetto drops every event; trace2json keeps the previous rate.",
             ours="The previous rate stays.",
         ),
-        _rule(
+        Rule(
             "FXT0204",
             INFO,
             "an initialization record of four words",
@@ -280,7 +276,7 @@ RULES = Catalogue(
             readers="Perfetto ignores the extra words; the Rust crate refuses them.",
             ours="Times are counted from the base tick; the wall time is shown by `fxf info`.",
         ),
-        _rule(
+        Rule(
             "FXT0205",
             INFO,
             "provider info again for the same id",
@@ -289,7 +285,7 @@ RULES = Catalogue(
             readers="Perfetto and the C++ reader reset its tables; the Rust crate keeps them.",
             ours="Its string and thread tables are emptied.",
         ),
-        _rule(
+        Rule(
             "FXT0206",
             WARNING,
             "a section of a provider that was never introduced",
@@ -298,7 +294,7 @@ RULES = Catalogue(
             readers="Perfetto drops all records of the section; the C++ reader registers it.",
             ours="Registered with an empty name; nothing is dropped.",
         ),
-        _rule(
+        Rule(
             "FXT0207",
             INFO,
             "a provider's buffer was full",
@@ -308,7 +304,7 @@ RULES = Catalogue(
             ours="Counted by `fxf info`.",
             remedy="Trace fewer categories, or with a larger buffer.",
         ),
-        _rule(
+        Rule(
             "FXT0208",
             DATA_LOSS,
             "a time does not fit 63 bits of nanoseconds",
@@ -317,7 +313,7 @@ RULES = Catalogue(
             readers="Perfetto drops the event (fuchsia_timestamp_overflow).",
             ours="The row is kept with the greatest time; `ticks` has the raw value.",
         ),
-        _rule(
+        Rule(
             "FXT0209",
             INFO,
             "more than one rate for one provider",
@@ -327,7 +323,7 @@ RULES = Catalogue(
             ours="Each time is converted by the rate in force at its record.",
         ),
         # --- what the events mean ---
-        _rule(
+        Rule(
             "FXT0301",
             WARNING,
             "a complete event ends before it begins",
@@ -338,7 +334,7 @@ RULES = Catalogue(
             ours="Kept with dur -1.",
             remedy="Write the time of the end as the last word: the time stamp plus the length.",
         ),
-        _rule(
+        Rule(
             "FXT0302",
             INFO,
             "a duration ends that never began",
@@ -348,7 +344,7 @@ RULES = Catalogue(
             ours="No slice is made; the record is kept.",
             remedy="Usual where tracing started inside a function.",
         ),
-        _rule(
+        Rule(
             "FXT0303",
             INFO,
             "a duration was never closed",
@@ -358,7 +354,7 @@ RULES = Catalogue(
             ours="Kept with dur -1.",
             remedy="Usual where tracing stopped inside a function.",
         ),
-        _rule(
+        Rule(
             "FXT0304",
             INFO,
             "times of one thread are not in order",
@@ -367,7 +363,7 @@ RULES = Catalogue(
             readers="Perfetto sorts.",
             ours="Sorted by time within each thread, stable in file order.",
         ),
-        _rule(
+        Rule(
             "FXT0305",
             INFO,
             "complete events of one thread overlap in part",
@@ -376,7 +372,7 @@ RULES = Catalogue(
             readers="Perfetto drops the later one (slice_drop_overlapping_complete_event).",
             ours="Both are kept; the later one is nested in the earlier one.",
         ),
-        _rule(
+        Rule(
             "FXT0306",
             INFO,
             "an asynchronous operation ends that never began",
@@ -385,7 +381,7 @@ RULES = Catalogue(
             readers="Perfetto ignores it.",
             ours="No slice is made; the record is kept.",
         ),
-        _rule(
+        Rule(
             "FXT0307",
             INFO,
             "a counter's argument is not a number",
@@ -394,7 +390,7 @@ RULES = Catalogue(
             readers="Perfetto counts fuchsia_non_numeric_counters.",
             ours="It is in `args` only.",
         ),
-        _rule(
+        Rule(
             "FXT0308",
             INFO,
             "slices nest deeper than the limit",
@@ -404,7 +400,7 @@ RULES = Catalogue(
             remedy="Raise it with -o max_depth=N.",
         ),
         # --- what cannot be written: an edited record that the format has no place for ---
-        _rule(
+        Rule(
             "FXT0401",
             ERROR,
             "no such record, kind or type",
@@ -413,7 +409,7 @@ RULES = Catalogue(
             ours="Refused; nothing of it is written.",
             remedy="Use the names that `fxf cat --records` shows.",
         ),
-        _rule(
+        Rule(
             "FXT0402",
             ERROR,
             "a field is missing, or is none of the record's",
@@ -422,7 +418,7 @@ RULES = Catalogue(
             ours="Refused, so that no edit is lost silently.",
             remedy="Compare with a record of that kind in `fxf cat --records`.",
         ),
-        _rule(
+        Rule(
             "FXT0403",
             ERROR,
             "a value of the wrong kind",
@@ -431,7 +427,7 @@ RULES = Catalogue(
             ours="Refused.",
             remedy="Compare with a record of that kind in `fxf cat --records`.",
         ),
-        _rule(
+        Rule(
             "FXT0404",
             ERROR,
             "a number does not fit its field",
@@ -440,7 +436,7 @@ RULES = Catalogue(
             ours="Refused; nothing is cut off silently.",
             remedy="The message says what the field holds.",
         ),
-        _rule(
+        Rule(
             "FXT0405",
             ERROR,
             "a string or payload is too long",
@@ -449,7 +445,7 @@ RULES = Catalogue(
             ours="Refused.",
             remedy="Shorten it, or split a payload over several blobs of one name.",
         ),
-        _rule(
+        Rule(
             "FXT0406",
             ERROR,
             "too many arguments or frames",
@@ -458,7 +454,7 @@ RULES = Catalogue(
             ours="Refused.",
             remedy="Spread them over several records.",
         ),
-        _rule(
+        Rule(
             "FXT0407",
             ERROR,
             "a record or argument is too large",
@@ -467,7 +463,7 @@ RULES = Catalogue(
             ours="Refused.",
             remedy="Put long strings into string records, long payloads into several records.",
         ),
-        _rule(
+        Rule(
             "FXT0408",
             ERROR,
             "only its raw bytes say what is in it",
@@ -476,7 +472,7 @@ RULES = Catalogue(
             ours="Refused where `raw` is missing or says something else than the fields.",
             remedy="Leave such records as they are; `damaged` takes any bytes.",
         ),
-        _rule(
+        Rule(
             "FXT0409",
             ERROR,
             "it contradicts something else",
@@ -486,7 +482,7 @@ RULES = Catalogue(
             ours="Refused.",
             remedy="Change both, remove one, or take another id or index.",
         ),
-        _rule(
+        Rule(
             "FXT0410",
             ERROR,
             "metadata inside a provider's records",
@@ -495,7 +491,7 @@ RULES = Catalogue(
             ours="Refused.",
             remedy="Introduce providers through the archive; buffers hold one provider's records.",
         ),
-        _rule(
+        Rule(
             "FXT0411",
             ERROR,
             "a trace buffer has no place for it",
@@ -504,7 +500,7 @@ RULES = Catalogue(
             ours="Refused; nothing is written.",
             remedy="Shorten or remove records of that buffer, or make a larger one.",
         ),
-        _rule(
+        Rule(
             "FXT0412",
             ERROR,
             "a trace buffer's header that does not add up",
@@ -513,7 +509,7 @@ RULES = Catalogue(
             ours="Refused; nothing is written.",
             remedy="Leave sizes and mode as they were; FXT0501 says what a header must keep.",
         ),
-        _rule(
+        Rule(
             "FXT0413",
             ERROR,
             "captures of both byte orders in one archive",
@@ -523,7 +519,7 @@ RULES = Catalogue(
             remedy="Write one of them in the other order first, with -o big_endian=yes or no.",
         ),
         # --- trace buffers: images of the trace engine's memory ---
-        _rule(
+        Rule(
             "FXT0501",
             ERROR,
             "the header of a trace buffer is inconsistent",
@@ -535,7 +531,7 @@ RULES = Catalogue(
             remedy="Fetch the image again, whole; `fxf cat --records` and `fxf convert` keep the "
             "bytes.",
         ),
-        _rule(
+        Rule(
             "FXT0502",
             DATA_LOSS,
             "the image is shorter than its header says",
@@ -545,7 +541,7 @@ RULES = Catalogue(
             ours="What is there is read.",
             remedy="Fetch the image again, whole.",
         ),
-        _rule(
+        Rule(
             "FXT0503",
             WARNING,
             "bytes behind the end of the trace buffer",
@@ -554,7 +550,7 @@ RULES = Catalogue(
             readers="The trace manager refuses the buffer.",
             ours="They are `damaged`; everything before them is read.",
         ),
-        _rule(
+        Rule(
             "FXT0504",
             INFO,
             "the end of a buffer's records was found by scanning",
@@ -565,7 +561,7 @@ RULES = Catalogue(
             ours="Records are read up to a zero word, or one that does not fit.",
             remedy="Usual where the program crashed or is still running.",
         ),
-        _rule(
+        Rule(
             "FXT0505",
             INFO,
             "stale bytes behind the records of a buffer",
@@ -576,7 +572,7 @@ RULES = Catalogue(
             ours="They are `damaged`.",
             remedy="Usual in circular and streaming buffers.",
         ),
-        _rule(
+        Rule(
             "FXT0506",
             DATA_LOSS,
             "the records end before the place that the header says",
@@ -587,7 +583,7 @@ RULES = Catalogue(
             "unused space.",
             remedy="The image was damaged, or taken while it was written.",
         ),
-        _rule(
+        Rule(
             "FXT0507",
             WARNING,
             "metadata inside a trace buffer",
@@ -596,7 +592,7 @@ RULES = Catalogue(
             readers="The trace manager copies it as it is, and readers then switch providers.",
             ours="The record is kept, and has no effect.",
         ),
-        _rule(
+        Rule(
             "FXT0508",
             INFO,
             "records were dropped",
@@ -606,7 +602,7 @@ RULES = Catalogue(
             ours="Counted by `fxf info`.",
             remedy="Trace fewer categories, or with a larger buffer.",
         ),
-        _rule(
+        Rule(
             "FXT0509",
             WARNING,
             "reserved bits of a trace buffer's header are set",

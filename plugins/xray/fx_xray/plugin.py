@@ -135,108 +135,83 @@ def sniff_yaml(probe: Probe) -> Confidence:
 
 SYMBOLS = (
     Option(
-        name="instr_map",
-        type=str,
-        default="",
-        help="what names the functions: the instrumented program, or its map as YAML of llvm-xray "
+        "instr_map",
+        "",
+        "what names the functions: the instrumented program, or its map as YAML of llvm-xray "
         "or as CSV; of shared libraries by their numbers: main,1=lib.so",
         flags=("-m", "--instr-map"),
     ),
-    Option(name="demangle", type=bool, default=True, help="show names as the source has them"),
+    Option("demangle", True, "show names as the source has them"),
 )
 FREQUENCY = Option(
-    name="cycle_frequency",
-    portable=True,
-    type=int,
-    default=0,
-    help="ticks per second; 0 is what the header says",
+    "cycle_frequency", 0, "ticks per second; 0 is what the header says", portable=True
 )
 BYTE_ORDER = Option(
-    name="byte_order",
-    portable=True,
-    type=str,
-    default="",
-    help="how numbers are in the file: little, big (as a big-endian machine writes them) or "
+    "byte_order",
+    "",
+    "how numbers are in the file: little, big (as a big-endian machine writes them) or "
     "big-lsb (big-endian, bit fields from the least significant bit); empty: found out",
+    portable=True,
 )
 RECORDING = (
     Option(
-        name="version",
-        type=int,
-        default=0,
-        help="version of what is written again: 1 to 5; 0 is that of the trace, else 5",
+        "version", 0, "version of what is written again: 1 to 5; 0 is that of the trace, else 5"
     ),
     Option(
-        name="buffer_size",
-        type=int,
-        default=0,
-        help="bytes of a buffer of a thread in what is written again; 0 is what the trace says, "
+        "buffer_size",
+        0,
+        "bytes of a buffer of a thread in what is written again; 0 is what the trace says, "
         "else 16384",
     ),
 )
 BASIC_VERSION = Option(
-    name="version",
-    type=int,
-    default=0,
-    help="version of what is written again: 1 to 3; 0 is that of the trace, else 3",
+    "version", 0, "version of what is written again: 1 to 3; 0 is that of the trace, else 3"
 )
 NAMES = Option(
-    name="names",
-    type=str,
-    default="",
-    help="file to which the names of functions go, which the format does not hold: CSV, as "
+    "names",
+    "",
+    "file to which the names of functions go, which the format does not hold: CSV, as "
     "-o instr_map takes it",
 )
 WRITTEN_ORDER = Option(
-    name="write_byte_order",
+    "write_byte_order",
+    "",
+    "how numbers are written: little, big or big-lsb; empty: as the header says, else little",
     portable=True,
-    type=str,
-    default="",
-    help="how numbers are written: little, big or big-lsb; empty: as the header says, else little",
 )
 YAML_VERSION = Option(
-    name="header_version",
-    type=str,
-    default="1",
-    help="version in the header: 1, the only one that llvm-xray reads back, or keep",
+    "header_version",
+    "1",
+    "version in the header: 1, the only one that llvm-xray reads back, or keep",
 )
 TEXT_OPTIONS = (
     Option(
-        name="time",
-        type=str,
-        default="clock",
-        help="show times in seconds of the trace's clock (clock), in seconds since its first event "
+        "time",
+        "clock",
+        "show times in seconds of the trace's clock (clock), in seconds since its first event "
         "(first), or as ticks (ticks)",
     ),
     Option(
-        name="metadata",
-        type=bool,
-        default=False,
-        help="show the records that are not events too, each beside the event it belongs to",
+        "metadata",
+        False,
+        "show the records that are not events too, each beside the event it belongs to",
     ),
 )
 JSON_OPTIONS = (
     Option(
-        name="strings",
-        type=bool,
-        default=False,
-        help="write what llvm-xray does, with all numbers as strings; Perfetto takes ids that are "
+        "strings",
+        False,
+        "write what llvm-xray does, with all numbers as strings; Perfetto takes ids that are "
         "strings for names",
     ),
-    Option(
-        name="events",
-        type=bool,
-        default=True,
-        help="write arguments, custom and typed events too, where strings is no",
-    ),
+    Option("events", True, "write arguments, custom and typed events too, where strings is no"),
 )
 YAML_OPTIONS = (
     YAML_VERSION,
     Option(
-        name="sort",
-        type=bool,
-        default=True,
-        help="put all records in order of time; no keeps those of a thread in the order in which "
+        "sort",
+        True,
+        "put all records in order of time; no keeps those of a thread in the order in which "
         "it wrote them, where its times go back",
     ),
 )

@@ -13,14 +13,10 @@ INFO, WARNING, DATA_LOSS = Severity.INFO, Severity.WARNING, Severity.DATA_LOSS
 ERROR = Severity.ERROR
 
 
-def _rule(code: str, severity: Severity, title: str, section: str, rule: str, **more: str) -> Rule:
-    return Rule(code=code, severity=severity, title=title, section=section, rule=rule, **more)
-
-
 RULES = Catalogue(
     [
         # --- the file and its header ---
-        _rule(
+        Rule(
             "FXX0001",
             DATA_LOSS,
             "too few bytes for the file header",
@@ -31,7 +27,7 @@ RULES = Catalogue(
             remedy="The writer was cut off before it wrote anything; `fxf info` of another file "
             "of the run may help.",
         ),
-        _rule(
+        Rule(
             "FXX0002",
             ERROR,
             "a version that nobody has defined",
@@ -42,7 +38,7 @@ RULES = Catalogue(
             remedy="Look for a newer fxframework, or give -f xray or -f xray-basic if the file "
             "is of another kind.",
         ),
-        _rule(
+        Rule(
             "FXX0003",
             WARNING,
             "the type is another mode's",
@@ -51,7 +47,7 @@ RULES = Catalogue(
             readers="llvm-xray chooses by it; fdr-dump does not look.",
             ours="Read as the format that was asked for.",
         ),
-        _rule(
+        Rule(
             "FXX0004",
             INFO,
             "a trace without records",
@@ -62,7 +58,7 @@ RULES = Catalogue(
             ours="An empty capture: nothing was recorded, or nothing took long enough.",
             remedy="XRAY_OPTIONS func_duration_threshold_us=0 keeps short calls too.",
         ),
-        _rule(
+        Rule(
             "FXX0005",
             INFO,
             "the time-stamp counter may not be constant",
@@ -72,7 +68,7 @@ RULES = Catalogue(
             ours="Times are ticks by the one frequency of the header: they may be wrong where "
             "the rate changed.",
         ),
-        _rule(
+        Rule(
             "FXX0006",
             INFO,
             "the time-stamp counter may have stopped",
@@ -81,7 +77,7 @@ RULES = Catalogue(
             readers="llvm-xray does not look.",
             ours="Times leave out what the counter did not count.",
         ),
-        _rule(
+        Rule(
             "FXX0007",
             WARNING,
             "the frequency of the counter is not known",
@@ -92,7 +88,7 @@ RULES = Catalogue(
             remedy="Give the frequency with -o cycle_frequency=HZ.",
         ),
         # --- framing of the flight data recorder's records ---
-        _rule(
+        Rule(
             "FXX0101",
             DATA_LOSS,
             "a record runs past the end of its buffer",
@@ -103,7 +99,7 @@ RULES = Catalogue(
             remedy="compiler-rt counts too few bytes for typed events (up to LLVM 19 at least): "
             "the end of each such buffer was never written.",
         ),
-        _rule(
+        Rule(
             "FXX0102",
             DATA_LOSS,
             "a record runs past the end of the file",
@@ -113,7 +109,7 @@ RULES = Catalogue(
             ours="The rest is `damaged`.",
             remedy="The writer was cut off, or the file was; all records before it are sound.",
         ),
-        _rule(
+        Rule(
             "FXX0103",
             DATA_LOSS,
             "a buffer runs past the end of the file",
@@ -123,7 +119,7 @@ RULES = Catalogue(
             ours="Read up to the end of the file.",
             remedy="The writer was cut off, or the file was; all records before the end are sound.",
         ),
-        _rule(
+        Rule(
             "FXX0104",
             DATA_LOSS,
             "a function record of unknown kind",
@@ -132,7 +128,7 @@ RULES = Catalogue(
             readers="llvm-xray: Unknown function record type; the whole file is refused.",
             ours="Skipped by its size (`damaged`).",
         ),
-        _rule(
+        Rule(
             "FXX0105",
             WARNING,
             "a metadata record of unknown kind",
@@ -141,7 +137,7 @@ RULES = Catalogue(
             readers="llvm-xray: Invalid metadata record type; the whole file is refused.",
             ours="Skipped by its size (`unknown`).",
         ),
-        _rule(
+        Rule(
             "FXX0106",
             DATA_LOSS,
             "an event of negative size",
@@ -150,7 +146,7 @@ RULES = Catalogue(
             readers="llvm-xray: Invalid size for custom event.",
             ours="What is left of the buffer is `damaged`.",
         ),
-        _rule(
+        Rule(
             "FXX0107",
             WARNING,
             "an event without payload",
@@ -160,7 +156,7 @@ RULES = Catalogue(
             "runtime writes such events.",
             ours="Read.",
         ),
-        _rule(
+        Rule(
             "FXX0108",
             WARNING,
             "records outside of a buffer",
@@ -170,7 +166,7 @@ RULES = Catalogue(
             "are 0, and else reads on.",
             ours="Read; the records belong to the buffer before them.",
         ),
-        _rule(
+        Rule(
             "FXX0109",
             DATA_LOSS,
             "bytes that are not records",
@@ -180,7 +176,7 @@ RULES = Catalogue(
             " record type.",
             ours="They are `damaged`, up to the next buffer.",
         ),
-        _rule(
+        Rule(
             "FXX0110",
             WARNING,
             "an end of buffer in a version that has none",
@@ -190,7 +186,7 @@ RULES = Catalogue(
             "of the log.",
             ours="Read, and passed over.",
         ),
-        _rule(
+        Rule(
             "FXX0111",
             WARNING,
             "a record that this version does not have",
@@ -199,7 +195,7 @@ RULES = Catalogue(
             readers="llvm-xray reads it.",
             ours="Read.",
         ),
-        _rule(
+        Rule(
             "FXX0112",
             INFO,
             "a buffer without an end",
@@ -208,7 +204,7 @@ RULES = Catalogue(
             readers="The readers of LLVM 5 and 6: an error. Later ones read on.",
             ours="Read up to the size of buffers, or to the end of the file.",
         ),
-        _rule(
+        Rule(
             "FXX0113",
             INFO,
             "old bytes behind the end of a buffer",
@@ -217,7 +213,7 @@ RULES = Catalogue(
             readers="llvm-xray since LLVM 7 reads it as records.",
             ours="Kept (`padding` with `raw`), otherwise ignored.",
         ),
-        _rule(
+        Rule(
             "FXX0114",
             DATA_LOSS,
             "a record is over the limit",
@@ -227,7 +223,7 @@ RULES = Catalogue(
             ours="The record is `damaged`.",
             remedy="Raise it with -o max_record=BYTES.",
         ),
-        _rule(
+        Rule(
             "FXX0115",
             WARNING,
             "the end of a buffer may be missing",
@@ -242,7 +238,7 @@ RULES = Catalogue(
             "events to have all.",
         ),
         # --- order of its records, as llvm-xray's block verifier asks for it ---
-        _rule(
+        Rule(
             "FXX0201",
             WARNING,
             "a record that may not follow the one before",
@@ -253,7 +249,7 @@ RULES = Catalogue(
             readers="llvm-xray: BlockVerifier: Invalid transition; the whole file is refused.",
             ours="Read as it is.",
         ),
-        _rule(
+        Rule(
             "FXX0202",
             WARNING,
             "a buffer that ends before its body",
@@ -263,7 +259,7 @@ RULES = Catalogue(
             readers="llvm-xray: BlockVerifier: Invalid terminal condition, malformed block.",
             ours="Read as it is.",
         ),
-        _rule(
+        Rule(
             "FXX0203",
             DATA_LOSS,
             "records before any NewCPUId",
@@ -274,7 +270,7 @@ RULES = Catalogue(
             "counter's frequency, is used for it, so that lengths are right and moments"
             " about right.",
         ),
-        _rule(
+        Rule(
             "FXX0204",
             WARNING,
             "a buffer without a thread",
@@ -283,7 +279,7 @@ RULES = Catalogue(
             readers="llvm-xray: BlockVerifier: Invalid transition.",
             ours="Its thread is 0.",
         ),
-        _rule(
+        Rule(
             "FXX0205",
             DATA_LOSS,
             "a record that the recorder cut in half",
@@ -296,7 +292,7 @@ RULES = Catalogue(
             remedy="compiler-rt rewinds a tail exit too far when the thread had changed its CPU "
             "(up to LLVM 19 at least).",
         ),
-        _rule(
+        Rule(
             "FXX0206",
             INFO,
             "a time far from the one before",
@@ -305,7 +301,7 @@ RULES = Catalogue(
             readers="llvm-xray does not look.",
             ours="Read as it is.",
         ),
-        _rule(
+        Rule(
             "FXX0207",
             INFO,
             "the argument of no call",
@@ -315,7 +311,7 @@ RULES = Catalogue(
             ours="It is in `args` with parent -1.",
         ),
         # --- basic mode ---
-        _rule(
+        Rule(
             "FXX0401",
             DATA_LOSS,
             "an odd number of bytes at the end",
@@ -324,7 +320,7 @@ RULES = Catalogue(
             readers="llvm-xray: Invalid-sized XRay data; the whole file is refused.",
             ours="They are `damaged`.",
         ),
-        _rule(
+        Rule(
             "FXX0402",
             DATA_LOSS,
             "a record of unknown type",
@@ -333,7 +329,7 @@ RULES = Catalogue(
             readers="llvm-xray: Unknown record type; the whole file is refused.",
             ours="The record is `damaged`.",
         ),
-        _rule(
+        Rule(
             "FXX0403",
             DATA_LOSS,
             "a function record of unknown kind",
@@ -342,7 +338,7 @@ RULES = Catalogue(
             readers="llvm-xray: Unknown record kind; the whole file is refused.",
             ours="The record is `damaged`.",
         ),
-        _rule(
+        Rule(
             "FXX0404",
             WARNING,
             "an argument of another call",
@@ -352,7 +348,7 @@ RULES = Catalogue(
             readers="llvm-xray: Corrupted log; the whole file is refused.",
             ours="It is in `args` with parent -1.",
         ),
-        _rule(
+        Rule(
             "FXX0405",
             WARNING,
             "a kind that this version does not have",
@@ -362,7 +358,7 @@ RULES = Catalogue(
             ours="Read.",
         ),
         # --- calls ---
-        _rule(
+        Rule(
             "FXX0301",
             INFO,
             "exits without entries",
@@ -372,7 +368,7 @@ RULES = Catalogue(
             ours="Each is an instant of the category `unmatched_exit`. They were entered "
             "before the trace begins, or where a buffer was lost.",
         ),
-        _rule(
+        Rule(
             "FXX0302",
             INFO,
             "entries without exits",
@@ -382,7 +378,7 @@ RULES = Catalogue(
             ours="Slices that were never closed (length -1). They were still running, or their"
             " exits were lost.",
         ),
-        _rule(
+        Rule(
             "FXX0303",
             INFO,
             "calls left without a record of it",
@@ -392,7 +388,7 @@ RULES = Catalogue(
             ours="They end where the call around them does: an exception went through them, or"
             " records were lost.",
         ),
-        _rule(
+        Rule(
             "FXX0304",
             INFO,
             "a thread's times go back",
@@ -401,7 +397,7 @@ RULES = Catalogue(
             readers="llvm-xray sorts them, and loses the order of calls.",
             ours="Calls are matched in the order of the records.",
         ),
-        _rule(
+        Rule(
             "FXX0305",
             DATA_LOSS,
             "times that 64 bits of nanoseconds cannot hold",
@@ -410,7 +406,7 @@ RULES = Catalogue(
             readers="llvm-xray has doubles.",
             ours="The greatest time is there; `ticks` has the exact one.",
         ),
-        _rule(
+        Rule(
             "FXX0306",
             WARNING,
             "calls nested deeper than the limit",
@@ -421,7 +417,7 @@ RULES = Catalogue(
             remedy="Raise it with -o max_depth=N.",
         ),
         # --- names of functions ---
-        _rule(
+        Rule(
             "FXX0601",
             INFO,
             "functions without names",
@@ -431,7 +427,7 @@ RULES = Catalogue(
             ours="Their numbers stand for names.",
             remedy="Give the program, or its map: -o instr_map=FILE.",
         ),
-        _rule(
+        Rule(
             "FXX0602",
             WARNING,
             "the map names fewer functions than the trace has",
@@ -442,7 +438,7 @@ RULES = Catalogue(
             remedy="Is it the program that wrote the trace? Of shared libraries, name their own "
             "maps: `-o instr_map=main,1=lib.so`.",
         ),
-        _rule(
+        Rule(
             "FXX0603",
             WARNING,
             "an entry of the map that is invalid",
@@ -452,7 +448,7 @@ RULES = Catalogue(
             readers="llvm-xray: an error, for typed events too.",
             ours="The entry is left out.",
         ),
-        _rule(
+        Rule(
             "FXX0604",
             WARNING,
             "the object number may be another's",
@@ -462,7 +458,7 @@ RULES = Catalogue(
             ours="The objects of the map that share the four bits are one: the first is taken.",
         ),
         # --- YAML of llvm-xray ---
-        _rule(
+        Rule(
             "FXX0701",
             ERROR,
             "no YAML of llvm-xray",
@@ -472,7 +468,7 @@ RULES = Catalogue(
             ours="Nothing is read.",
             remedy="Was it written by `llvm-xray convert -f yaml`?",
         ),
-        _rule(
+        Rule(
             "FXX0702",
             DATA_LOSS,
             "a record of the YAML that is invalid",
@@ -481,7 +477,7 @@ RULES = Catalogue(
             readers="llvm-xray: Failed loading YAML Data.",
             ours="The record is left out.",
         ),
-        _rule(
+        Rule(
             "FXX0703",
             INFO,
             "payloads that are cut short in the YAML",
@@ -491,7 +487,7 @@ RULES = Catalogue(
             remedy="Convert the trace itself.",
         ),
         # --- refusals of the writers ---
-        _rule(
+        Rule(
             "FXX0501",
             ERROR,
             "no record of this format",
@@ -500,7 +496,7 @@ RULES = Catalogue(
             ours="Nothing of it is written.",
             remedy="See the page of the format for the kinds of records; a header comes first.",
         ),
-        _rule(
+        Rule(
             "FXX0502",
             ERROR,
             "a field is missing or unknown",
@@ -509,7 +505,7 @@ RULES = Catalogue(
             ours="Nothing of it is written.",
             remedy="See the page of the format for the fields of each kind.",
         ),
-        _rule(
+        Rule(
             "FXX0503",
             ERROR,
             "a value of the wrong type",
@@ -518,7 +514,7 @@ RULES = Catalogue(
             ours="Nothing of it is written.",
             remedy="Give a value of the kind that the message names.",
         ),
-        _rule(
+        Rule(
             "FXX0504",
             ERROR,
             "a number that its field does not hold",
@@ -528,7 +524,7 @@ RULES = Catalogue(
             ours="Nothing of it is written.",
             remedy="Give a number of the range that the message names.",
         ),
-        _rule(
+        Rule(
             "FXX0505",
             ERROR,
             "bytes of another size than the record says",
@@ -537,7 +533,7 @@ RULES = Catalogue(
             ours="Nothing of it is written.",
             remedy="Give as many bytes as the message names, or leave them out.",
         ),
-        _rule(
+        Rule(
             "FXX0506",
             ERROR,
             "a version that cannot hold it",
@@ -548,7 +544,7 @@ RULES = Catalogue(
             ours="Nothing of it is written.",
             remedy="Write a newer version.",
         ),
-        _rule(
+        Rule(
             "FXX0507",
             ERROR,
             "an event larger than a buffer",
@@ -558,7 +554,7 @@ RULES = Catalogue(
             ours="Nothing of it is written.",
             remedy="Make the buffers larger.",
         ),
-        _rule(
+        Rule(
             "FXX0508",
             ERROR,
             "a buffer too small for its preamble",
@@ -569,7 +565,7 @@ RULES = Catalogue(
             remedy="Give each buffer 128 bytes at least, and no more buffers than the memory has "
             "room for.",
         ),
-        _rule(
+        Rule(
             "FXX0509",
             ERROR,
             "the exit of a function that the thread is not in",
@@ -579,7 +575,7 @@ RULES = Catalogue(
             ours="Written with check=False; else nothing of it is.",
             remedy="Leave it out, or open the recorder with check=False.",
         ),
-        _rule(
+        Rule(
             "FXX0510",
             DATA_LOSS,
             "calls were dropped: no buffer was free",
