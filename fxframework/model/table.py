@@ -160,6 +160,10 @@ class Table:
             raise TypeError(msg)
         return column
 
+    def tuples(self, *names: str) -> Iterator[tuple[Any, ...]]:
+        """Each row of some columns that are numpy arrays, as Python numbers; codes stay codes."""
+        return zip(*(self.array(name).tolist() for name in names), strict=True)
+
     def texts(self, name: str) -> list[str | None]:
         """A code or text column as Python strings; None where the code is -1."""
         column = self[name]

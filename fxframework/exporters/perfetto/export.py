@@ -466,7 +466,7 @@ class _CaptureWriter:
         if not rows.size:
             return
         nodes = self.capture.table("nodes")
-        paths = dict(zip(nodes.array("id").tolist(), nodes.array("path").tolist(), strict=True))
+        paths = dict(nodes.tuples("id", "path"))
         pool = self.capture.strings
         group = self.tracks.named(0, f"Inspect {self.capture.name.rpartition('/')[2]}")
         places = zip(

@@ -23,6 +23,7 @@ from fx_log.write.writer import LogWriter
 from fxframework.cli.measures import peak_of
 from fxframework.errors import UsageError, WriteRefusedError
 from fxframework.host import Host
+from fxframework.kit import memo
 from fxframework.model.capture import Capture
 from fxframework.model.schema import STANDARD_TABLES, Column
 
@@ -508,13 +509,13 @@ def test_no_more_is_held_than_a_batch_and_a_log(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(presentation, "ROWS", 8)
     capture = hand_made(*many(200))
     held: list[int] = []
-    joined = presentation._Children.of
+    made = presentation.ChildColumns.made
 
-    def watched(children: Any, table: Any) -> Any:
-        held.append(len(children._made))
-        return joined(children, table)
+    def watched(children: Any, *given: Any) -> Any:
+        held.append(len(children._parents))
+        return made(children, *given)
 
-    monkeypatch.setattr(presentation._Children, "of", watched)
+    monkeypatch.setattr(presentation.ChildColumns, "made", watched)
     batches = list(presentation.walk(capture, lambda args: [1] * len(args), Counter()))
     assert sum(map(len, batches)) == 200
     assert max(map(len, batches)) <= 8
@@ -579,16 +580,16 @@ def test_a_long_moniker_is_cut_in_lines_and_counted_once() -> None:
 
 def test_what_is_made_of_heads_is_forgotten_by_its_size() -> None:
     calls: list[int] = []
-    size = presentation.REMEMBERED_BYTES // 4
+    size = memo.REMEMBERED_BYTES // 4
 
     def make(key: int) -> tuple[str, bytes]:
         calls.append(key)
         return "x" * (size // 2), b"x" * (size // 2)
 
-    memo = presentation.Memo(make)
+    kept = memo.Memo(make)
     for key in range(6):
-        assert memo[key] == memo[key]
-        assert sum(len(text) for value in memo.values() for text in value) <= 4 * size
+        assert kept[key] == kept[key]
+        assert sum(len(text) for value in kept.values() for text in value) <= 4 * size
     assert calls == list(range(6))
 
 

@@ -17,7 +17,6 @@ from fx_log.export.presentation import (
     Batch,
     Forms,
     Head,
-    Memo,
     Messages,
     in_pieces,
     left_out,
@@ -31,6 +30,7 @@ from fx_log.read.tables import GIVEN_LINE, GIVEN_MESSAGE, GIVEN_PID, GIVEN_TID
 from fx_log.severity import LEVELS, SYSLOG
 from fxframework.errors import UsageError
 from fxframework.io.sink import Sink
+from fxframework.kit.memo import Memo
 from fxframework.model.capture import Capture
 from fxframework.model.strings import StringPool
 from fxframework.model.table import Table

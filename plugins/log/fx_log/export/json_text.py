@@ -12,7 +12,6 @@ from fx_log.export.presentation import (
     Batch,
     Forms,
     Head,
-    Memo,
     Texts,
     choice,
     shown_values,
@@ -22,6 +21,7 @@ from fx_log.layout import UNKNOWN_COMPONENT
 from fx_log.read.tables import GIVEN_LINE, GIVEN_MESSAGE, GIVEN_PID, GIVEN_TID
 from fx_log.severity import LEVELS
 from fxframework.io.sink import Sink
+from fxframework.kit.memo import Memo
 from fxframework.model.capture import Capture
 from fxframework.model.table import Table
 from fxframework.registry import ExportSession

@@ -20,7 +20,6 @@ from fx_log.export.presentation import (
     Batch,
     Forms,
     Head,
-    Memo,
     Texts,
     leaf,
     left_out,
@@ -36,6 +35,7 @@ from fxframework.analysis.spans import Spans
 from fxframework.errors import UsageError, WriteRefusedError
 from fxframework.io.sink import Sink
 from fxframework.io.words import U64_MAX
+from fxframework.kit.memo import Memo
 from fxframework.kit.otlp import NO_SERVICE, SCOPE, data, double, integer, member, string
 from fxframework.model.capture import Capture
 from fxframework.model.table import Table

@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
-from typing import Any, Final, Generic, NamedTuple, Protocol, TypeVar
+from typing import Any, Final, Generic, NamedTuple, TypeVar
 
 import attrs
 import numpy as np
@@ -20,10 +20,11 @@ from numpy.typing import NDArray
 from fx_log.layout import UNKNOWN_COMPONENT, ArgType
 from fx_log.read.tables import GIVEN_LINE, GIVEN_MESSAGE, GIVEN_PID, GIVEN_TID, LOGS
 from fxframework.errors import UsageError, WriteRefusedError, did_you_mean
+from fxframework.kit.memo import Memo
 from fxframework.kit.otlp import special_double
 from fxframework.model.capture import Capture
 from fxframework.model.clock import NS_MAX, NS_MIN, NS_PER_SECOND
-from fxframework.model.schema import TABLE_CODES
+from fxframework.model.schema import STANDARD_TABLES, TABLE_CODES
 from fxframework.model.strings import StringPool, TextColumn
 from fxframework.model.table import Table
 
@@ -32,7 +33,6 @@ __all__ = [
     "Batch",
     "Forms",
     "Head",
-    "Memo",
     "Messages",
     "Texts",
     "choice",
@@ -51,17 +51,12 @@ __all__ = [
     "wall_seconds",
 ]
 
-K = TypeVar("K")
 V = TypeVar("V")
 D = TypeVar("D", str, bytes)
 I64 = NDArray[np.int64]
 
 ROWS: Final = 1 << 14
 """Rows of a batch that a capture is asked for."""
-REMEMBERED: Final = 1 << 16
-"""What is made of distinct rows is kept, up to so many of them."""
-REMEMBERED_BYTES: Final = 1 << 25
-"""And up to so many characters of it."""
 PIECE: Final = 1 << 20
 """Characters that are put together before they are written."""
 ENDLESS: Final = NS_MAX
@@ -76,37 +71,6 @@ SIGNED: Final = frozenset({3, 1})
 UNSIGNED: Final = frozenset({4, 2, 7, 8})
 """Types of integers, those of the trace format included (`ARG_TYPES` of the standard tables)."""
 NULL, DOUBLE, STRING, BOOL = map(int, (ArgType.NULL, ArgType.DOUBLE, ArgType.STRING, ArgType.BOOL))
-
-
-class Memo(dict[K, V]):
-    """What is made of keys, made when first asked for; all is forgotten once it takes too much.
-
-    It holds at most REMEMBERED values, of REMEMBERED_BYTES in all: for ``limit`` 0 any number, for
-    keys that a capture's string pool holds in any case.
-    """
-
-    def __init__(self, make: Callable[[K], V], limit: int = REMEMBERED) -> None:
-        super().__init__()
-        self._make = make
-        self._limit = limit
-        self._size = 0
-
-    def __missing__(self, key: K) -> V:
-        value = self._make(key)
-        if self._limit:
-            self._size += _size(value)
-            if len(self) >= self._limit or self._size > REMEMBERED_BYTES:
-                self.clear()
-                self._size = _size(value)
-        self[key] = value
-        return value
-
-
-def _size(value: Any) -> int:
-    """Characters or bytes of a text, or of the texts of a tuple."""
-    if isinstance(value, str | bytes):
-        return len(value)
-    return sum(map(_size, value)) if isinstance(value, tuple) else 0
 
 
 def in_pieces(texts: Iterable[D]) -> Iterator[list[D]]:
@@ -211,7 +175,7 @@ class Batch(Generic[V]):
     heads: list[tuple[Any, ...]]
     """Fields of a ``Head`` each: a key to what is made of it."""
     messages: Messages
-    args: list[Sequence[V]]
+    args: Sequence[Sequence[V]]
     """What was made of each argument, in order."""
     dropped: list[int]
     rolled_out: list[int]
@@ -229,29 +193,12 @@ def walk(
     What no exporter has a place for is added to ``dropped``: columns of other plugins, and the
     ids of components whose name is not known.
     """
-    pool = capture.strings
-    args = _Children(capture, "args", render)
-    if "log_tags" in capture.schemas:
-        names: Memo[int, bytes] = Memo(lambda code: pool.bytes_of(code) if code >= 0 else b"")
-        tags: _Children[bytes] | _Joined = _Children(
-            capture, "log_tags", lambda batch: [names[c] for c in batch.array("name").tolist()]
-        )
-    else:
-        tags = _Joined(pool)
-    for part in _parts(capture, args, tags, dropped):
-        yield _batch(part, tags.of(part), args.of(part))
-
-
-class Complete(Protocol):
-    """Rows that are children of rows of `logs`, read as far as they are asked for."""
-
-    def complete(self, row: int) -> int:
-        """A row behind ``row`` up to which all children are at hand."""
-        ...
+    for part in walk_columns(capture, dropped):
+        yield part.rows(0, len(part.logs), render)
 
 
 def _parts(
-    capture: Capture, args: Complete, tags: Complete, dropped: Counter[str]
+    capture: Capture, args: ChildColumns, tags: Tags, dropped: Counter[str]
 ) -> Iterator[Table]:
     """Rows of `logs` in order, of which all children are at hand."""
     for batch in capture.batches("logs", ROWS):
@@ -265,7 +212,7 @@ def _parts(
             start = stop
 
 
-def _batch(part: Table, tags: list[tuple[bytes, ...]], args: list[Sequence[V]]) -> Batch[V]:
+def _batch(part: Table, tags: list[tuple[bytes, ...]], args: Sequence[Sequence[V]]) -> Batch[V]:
     return Batch(
         ts=part.array("ts"),
         heads=_heads(part, tags),
@@ -282,7 +229,7 @@ class ColumnBatch:
     """Some logs with their tags and arguments, as columns."""
 
     logs: Table
-    tags: ChildColumns
+    tags: Tags
     args: ChildColumns
 
     def columns(self) -> dict[str, NDArray[Any]]:
@@ -293,6 +240,7 @@ class ColumnBatch:
         verbosity = np.asarray(_column(logs, "log_verbosity"), np.int64)
         types = args["type"]
         unsigned = (_UNSIGNED_MASK >> types) & 1 == 1
+        assert isinstance(self.tags, _TagRows)  # noqa: S101 (only such captures have columns)
         tag_starts, tag_stops = self.tags.bounds(logs)
         arg_starts, arg_stops = self.args.bounds(logs)
         return {
@@ -321,51 +269,31 @@ class ColumnBatch:
             "arg_strings": args["str"],
         }
 
-    def rows(
-        self, start: int, stop: int, pool: StringPool, render: Callable[[Any], Sequence[V]]
-    ) -> Batch[V]:
-        """Rows ``start`` to ``stop`` as a batch."""
+    def rows(self, start: int, stop: int, render: Callable[[Table], Sequence[V]]) -> Batch[V]:
+        """Rows ``start`` to ``stop`` as a batch; ``render`` makes something of each argument."""
         part = self.logs.select(slice(start, stop))
-        tags, args = [], []
-        for first, last in zip(*(b.tolist() for b in self.tags.bounds(part)), strict=True):
-            codes = self.tags.columns["name"][first:last].tolist()
-            tags.append(tuple(pool.bytes_of(code) if code >= 0 else b"" for code in codes))
-        for first, last in zip(*(b.tolist() for b in self.args.bounds(part)), strict=True):
-            args.append(render(Slice(self.args.columns, slice(first, last), pool)))
-        return _batch(part, tags, args)
+        return _batch(part, self.tags.of(part), self.args.made(part, render))
 
 
 def walk_columns(capture: Capture, dropped: Counter[str]) -> Iterator[ColumnBatch]:
-    """The logs of a capture that has `log_tags`, as ``walk`` gives them, but as columns."""
+    """The logs of a capture, as ``walk`` gives them, but as columns."""
     args = ChildColumns(capture, "args", ("name", "type", "int", "uint", "float", "str"))
-    tags = ChildColumns(capture, "log_tags", ("name",))
+    tags = _TagRows(capture) if "log_tags" in capture.schemas else _JoinedTags(capture.strings)
     for part in _parts(capture, args, tags, dropped):
         yield ColumnBatch(part, tags, args)
-
-
-@attrs.frozen
-class Slice:
-    """Some rows of columns, which ``shown_values`` takes as it does a Table."""
-
-    columns: Mapping[str, NDArray[Any]]
-    part: slice
-    pool: StringPool
-
-    def array(self, name: str) -> NDArray[Any]:
-        """A column."""
-        return self.columns[name][self.part]
 
 
 class ChildColumns:
     """Columns of a table whose rows are children of rows of `logs`, in their order."""
 
     def __init__(self, capture: Capture, name: str, columns: Sequence[str]) -> None:
-        self._batches = capture.batches(name, ROWS)
+        known = name in capture.schemas
+        self._batches = capture.batches(name, ROWS) if known else iter(())
+        self._schema = capture.schemas[name] if known else STANDARD_TABLES[name]
+        self._pool = capture.strings
         self._parents = np.zeros(0, np.int64)
-        schema = capture.schemas[name]
-        self.columns: dict[str, NDArray[Any]] = {
-            column: np.zeros(0, _DTYPES[schema.column(column).kind]) for column in columns
-        }
+        nothing = Table.of(self._schema, self._pool)
+        self.columns = {column: nothing.array(column) for column in columns}
         self._more = True
 
     def complete(self, row: int) -> int:
@@ -392,14 +320,31 @@ class ChildColumns:
         starts = np.searchsorted(self._parents, rows, "left").astype(np.int64)
         return starts, np.searchsorted(self._parents, rows, "right").astype(np.int64)
 
+    def made(self, logs: Table, make: Callable[[Table], Sequence[V]]) -> list[tuple[V, ...]]:
+        """What ``make`` gives for the children of each row."""
+        starts, stops = (bound.tolist() for bound in self.bounds(logs))
+        first, last = (starts[0], stops[-1]) if starts else (0, 0)
+        part = {name: column[first:last] for name, column in self.columns.items()}
+        made = tuple(make(Table.of(self._schema, self._pool, **part)))
+        return [made[i - first : j - first] for i, j in zip(starts, stops, strict=True)]
 
-_DTYPES: Final = {
-    "code": np.int32,
-    "u1": np.uint8,
-    "i8": np.int64,
-    "u8": np.uint64,
-    "f8": np.float64,
-}
+
+class _TagRows(ChildColumns):
+    """Tags of a format that has a table of them."""
+
+    def __init__(self, capture: Capture) -> None:
+        super().__init__(capture, "log_tags", ("name",))
+        self._names: Memo[int, bytes] = Memo(
+            lambda code: self._pool.bytes_of(code) if code >= 0 else b""
+        )
+
+    def of(self, logs: Table) -> list[tuple[bytes, ...]]:
+        """The tags of each row."""
+        return self.made(
+            logs, lambda tags: [self._names[code] for code in tags.array("name").tolist()]
+        )
+
+
 _UNSIGNED_MASK: Final = np.int64(sum(1 << kind for kind in UNSIGNED))
 
 
@@ -448,40 +393,7 @@ def _text(table: Table, name: str) -> TextColumn:
     return column
 
 
-class _Children(Generic[V]):
-    """Rows of a table that are children of rows of `logs`, in their order."""
-
-    def __init__(self, capture: Capture, name: str, render: Callable[[Table], Sequence[V]]) -> None:
-        self._batches = capture.batches(name, ROWS) if name in capture.schemas else iter(())
-        self._render = render
-        self._parents = np.zeros(0, np.int64)
-        self._made: tuple[V, ...] = ()
-        self._more = True
-
-    def complete(self, row: int) -> int:
-        """A row behind ``row`` up to which all children are at hand; those before may go."""
-        while self._more and not (self._parents.size and int(self._parents[-1]) > row):
-            batch = next(self._batches, None)
-            if batch is None:
-                self._more = False
-                break
-            if "table" in batch:
-                mine = batch.array("table") == TABLE_CODES["logs"]
-                batch = batch if mine.all() else batch.select(mine)
-            done = int(np.searchsorted(self._parents, row))
-            self._parents = np.concatenate((self._parents[done:], batch.array("parent")))
-            self._made = (*self._made[done:], *self._render(batch))
-        return int(self._parents[-1]) if self._more else ENDLESS
-
-    def of(self, logs: Table) -> list[Any]:
-        """The children of each row, as tuples."""
-        rows, made = logs.array("row"), self._made
-        starts = np.searchsorted(self._parents, rows, "left").tolist()
-        stops = np.searchsorted(self._parents, rows, "right").tolist()
-        return [made[start:stop] for start, stop in zip(starts, stops, strict=True)]
-
-
-class _Joined:
+class _JoinedTags:
     """Tags of a format that only has them joined by commas."""
 
     def __init__(self, pool: StringPool) -> None:
@@ -494,9 +406,12 @@ class _Joined:
         del row
         return ENDLESS
 
-    def of(self, logs: Table) -> list[Any]:
+    def of(self, logs: Table) -> list[tuple[bytes, ...]]:
         """The tags of each row."""
         return [self._tags[code] for code in logs.array("tags").tolist()]
+
+
+Tags = _TagRows | _JoinedTags
 
 
 # --- Arguments -----------------------------------------------------------------------------------
@@ -517,18 +432,11 @@ class Forms(Generic[V]):
     null: V
 
 
-def shown_values(args: Table | Slice, forms: Forms[V]) -> list[V]:
+def shown_values(args: Table, forms: Forms[V]) -> list[V]:
     """The value of each row of `args`, in a form of the caller's."""
     out: list[V] = []
     string, integer = forms.string, forms.integer
-    for kind, signed, unsigned, real, code in zip(
-        args.array("type").tolist(),
-        args.array("int").tolist(),
-        args.array("uint").tolist(),
-        args.array("float").tolist(),
-        args.array("str").tolist(),
-        strict=True,
-    ):
+    for kind, signed, unsigned, real, code in args.tuples("type", "int", "uint", "float", "str"):
         if kind == STRING:
             out.append(string[code])
         elif kind in UNSIGNED and code < 0:
@@ -601,7 +509,7 @@ def process_names(capture: Capture) -> dict[int, int]:
     if "processes" not in capture.schemas:
         return {}
     table = capture.table("processes")
-    names = dict(zip(table.array("pid").tolist(), table.array("name").tolist(), strict=True))
+    names = dict(table.tuples("pid", "name"))
     return {pid: name for pid, name in names.items() if name >= 0}
 
 

@@ -19,7 +19,6 @@ from fx_log.export.presentation import (
     Batch,
     Forms,
     Head,
-    Memo,
     Texts,
     choice,
     in_pieces,
@@ -36,6 +35,7 @@ from fx_log.read.tables import GIVEN_LINE, GIVEN_MESSAGE, GIVEN_PID, GIVEN_TID
 from fx_log.severity import LEVELS, Level
 from fxframework.io.sink import Sink
 from fxframework.kernels import native
+from fxframework.kit.memo import Memo
 from fxframework.model.capture import Capture
 from fxframework.model.table import Table
 from fxframework.registry import ExportSession
@@ -125,7 +125,7 @@ class _TextExport(LineExport):
                     start = lines.row
                     stretch = min(2 * stretch, STRETCH) if start == resumed else 1
                     resumed = min(start + stretch, lines.rows)
-                    rows = batch.rows(start, resumed, capture.strings, render)
+                    rows = batch.rows(start, resumed, render)
                     for piece in in_pieces(shown(rows)):
                         lines.out.put("\n".join([*piece, ""]).encode())
                         if lines.out.used >= PIECE:

@@ -81,14 +81,8 @@ class _Row(NamedTuple):
 def _keys(args: Table) -> list[_Key]:
     """Each row of `args`."""
     out = []
-    for name, kind, signed, unsigned, real, code in zip(
-        args.array("name").tolist(),
-        args.array("type").tolist(),
-        args.array("int").tolist(),
-        args.array("uint").tolist(),
-        args.array("float").tolist(),
-        args.array("str").tolist(),
-        strict=True,
+    for name, kind, signed, unsigned, real, code in args.tuples(
+        "name", "type", "int", "uint", "float", "str"
     ):
         if kind == ArgType.STRING:
             key = _Key(name, kind, code)

@@ -23,6 +23,21 @@ from fx_trace.export.first_pass import (
     ends_of,
     refusal,
 )
+from fx_trace.export.items import (
+    ASYNC,
+    ASYNC_SCOPE,
+    CODE,
+    COMPLETE,
+    LEGACY,
+    NEVER,
+    PLAIN_FORMS,
+    REAL,
+    UNSIGNED,
+    WAKEUP,
+    Forms,
+    ItemMaker,
+    argument_values,
+)
 from fx_trace.export.json_text import json_string
 from fx_trace.export.sched_text import HEADER, SchedText
 from fx_trace.export.time_order import InTime
@@ -30,21 +45,16 @@ from fx_trace.export.windows import Members, by_offset, last_offset, windows
 from fx_trace.layout import ArgType, BlobType
 from fxframework.errors import UsageError, WriteRefusedError, did_you_mean
 from fxframework.io.sink import Sink
+from fxframework.kit.memo import Memo
 from fxframework.model.capture import Capture
 from fxframework.model.schema import TABLE_CODES
+from fxframework.model.strings import StringPool
 from fxframework.model.table import Table
 from fxframework.registry import ExportSession
 
 __all__ = ["open_json"]
 
 I64 = NDArray[np.int64]
-COMPLETE, ASYNC = 1, 2
-"""Kinds of slices."""
-LEGACY, WAKEUP = 0, 2
-"""Kinds of scheduling rows."""
-ASYNC_SCOPE = 255
-NEVER = -1
-"""Length of a slice that was never closed."""
 COUNTERS = TABLE_CODES["counters"]
 NONE = -1
 """Row of no slice."""
@@ -80,10 +90,6 @@ _PHASES = ("s", "t", "f")
 _SCOPE_LETTERS = {0: "t", 1: "p", 2: "g"}
 
 
-CACHED_BYTES = 16 << 20
-"""Characters of strings that are kept."""
-
-
 def _size(item: Item) -> int:
     """Characters of an event."""
     return len(item[-1]) + (len(item[-2]) if item[0] == _SLICE else 0)
@@ -100,81 +106,44 @@ def _us(ns: I64) -> list[str]:
     return [f"{w}.{p:03d}" for w, p in zip(whole.tolist(), part.tolist(), strict=True)]
 
 
-class _Strings:
-    """Texts of a pool as JSON, each made once, as long as they do not take too much memory."""
-
-    def __init__(self) -> None:
-        self._made: dict[int, str] = {}
-        self._bytes = 0
-
-    def of(self, table: Table, name: str) -> list[str]:
-        """A code column as JSON strings; null as ``null``."""
-        made = self._made
-        pool = table.pool
-        out = []
-        for code in table.array(name).tolist():
-            text = made.get(code)
-            if text is None:
-                text = "null" if code < 0 else json_string(pool[code])
-                self._bytes += len(text)
-                if self._bytes > CACHED_BYTES:
-                    made.clear()
-                    self._bytes = len(text)
-                made[code] = text
-            out.append(text)
-        return out
-
-
 class _JsonArgs:
-    """Arguments as members of a JSON object."""
+    """Strings and arguments as JSON."""
 
-    def __init__(self, strings: _Strings) -> None:
-        self._strings = strings
+    def __init__(self, pool: StringPool) -> None:
+        self.texts: Memo[int, str] = Memo(
+            lambda code: "null" if code < 0 else json_string(pool[code])
+        )
+        self._forms: Forms = {
+            **PLAIN_FORMS,
+            ArgType.DOUBLE: (REAL, _double),
+            ArgType.STRING: (CODE, self.texts.__getitem__),
+            ArgType.POINTER: (UNSIGNED, '"0x{:x}"'.format),
+            ArgType.KOID: (UNSIGNED, '"#{}"'.format),
+            ArgType.BLOB: (
+                CODE,
+                lambda code: f'"{base64.b64encode(pool.bytes_of(code)).decode()}"',
+            ),
+        }
         self.unknown = 0
         """Arguments of unknown types, which have no value to show."""
 
+    def column(self, table: Table, name: str) -> list[str]:
+        """A code column as JSON strings; null as ``null``."""
+        return [self.texts[code] for code in table.array(name).tolist()]
+
     def render(self, args: Table) -> list[tuple[str, str] | None]:
         """Per row: name and value, as JSON."""
-        names = self._strings.of(args, "name")
-        texts = self._strings.of(args, "str")
-        out: list[tuple[str, str] | None] = []
-        for name, kind, signed, unsigned, real, text, code in zip(
-            names,
-            args.array("type").tolist(),
-            args.array("int").tolist(),
-            args.array("uint").tolist(),
-            args.array("float").tolist(),
-            texts,
-            args.array("str").tolist(),
-            strict=True,
-        ):
-            if kind == ArgType.STRING:
-                value = text
-            elif kind == ArgType.POINTER:
-                value = f'"0x{unsigned:x}"'
-            elif kind in {ArgType.INT32, ArgType.INT64}:
-                value = str(signed)
-            elif kind in {ArgType.UINT32, ArgType.UINT64}:
-                value = str(unsigned)
-            elif kind == ArgType.DOUBLE:
-                value = repr(real) if math.isfinite(real) else _not_finite(real)
-            elif kind == ArgType.KOID:
-                value = f'"#{unsigned}"'
-            elif kind == ArgType.BOOL:
-                value = "true" if signed else "false"
-            elif kind == ArgType.NULL:
-                value = "null"
-            elif kind == ArgType.BLOB:
-                value = f'"{base64.b64encode(args.pool.bytes_of(code)).decode()}"'
-            else:
-                self.unknown += 1
-                out.append(None)
-                continue
-            out.append((name, value))
-        return out
+        values = list(argument_values(args, self._forms))
+        self.unknown += values.count(None)
+        return [
+            None if value is None else (name, value)
+            for name, value in zip(self.column(args, "name"), values, strict=True)
+        ]
 
 
-def _not_finite(value: float) -> str:
+def _double(value: float) -> str:
+    if math.isfinite(value):
+        return repr(value)
     if math.isnan(value):
         return '"NaN"'
     return '"Infinity"' if value > 0 else '"-Infinity"'
@@ -228,12 +197,11 @@ class _JsonExport:
         self._dropped = dropped_records(capture, survey)
         self._dropped["annotations of pointers and koids"] = survey.annotated
         self._dropped["kernel objects other than processes and threads"] = names.others
-        strings = _Strings()
-        arguments = _JsonArgs(strings)
+        arguments = _JsonArgs(capture.strings)
         cast = ThreadNames(capture)
         self._sink.write(b'{"displayTimeUnit":"ns","traceEvents":[')
         self._put(names.metadata(cast))
-        events = _JsonEvents(cast, strings, arguments, survey)
+        events = _JsonEvents(cast, arguments, survey)
 
         def emit(ready: list[Item]) -> None:
             self._put(events.placed(ready))
@@ -346,14 +314,19 @@ Item = tuple[Any, ...]
 """What it is (one of the three), then what its place among the others needs, then its JSON."""
 
 
-class _JsonEvents:
+class _JsonEvents(ItemMaker[Item]):
     """Rows as trace events, and their places."""
 
-    def __init__(
-        self, cast: ThreadNames, strings: _Strings, arguments: _JsonArgs, survey: FirstPass
-    ) -> None:
-        self._strings = strings
+    def __init__(self, cast: ThreadNames, arguments: _JsonArgs, survey: FirstPass) -> None:
+        self.makers = {
+            "slices": self._slices,
+            "instants": self._instants,
+            "flows": self._flows,
+            "logs": self._logs,
+            "counters": self._counters,
+        }
         self._arguments = arguments
+        self.render = arguments.render  # type: ignore[method-assign]
         self._who = {
             thread: f'"pid":{cast.pids[thread]},"tid":{tid}' for thread, tid in cast.tids.items()
         }
@@ -363,28 +336,9 @@ class _JsonEvents:
 
     def window(self, window: Mapping[str, Table]) -> tuple[I64, list[Item]]:
         """Times and events of a window, in file order."""
-        args = window.get("args")
-        members = by_offset(args, self._arguments.render)
-        times, offsets = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
-        items: list[Item] = []
-        for name, make in (
-            ("slices", self._slices),
-            ("instants", self._instants),
-            ("flows", self._flows),
-            ("logs", self._logs),
-            ("counters", self._counters),
-        ):
-            if name in window:
-                table = window[name]
-                if name == "counters":  # one event of all the series of a record
-                    table = table.select(np.unique(table.array("offset"), return_index=True)[1])
-                times.append(table.array("ts"))
-                offsets.append(table.array("offset"))
-                items += make(table, members)
-        if args is not None:
-            self._count_numberless(args, window.get("counters"))
-        order = np.argsort(np.concatenate(offsets), kind="stable")
-        return np.concatenate(times)[order], [items[place] for place in order.tolist()]
+        if "args" in window:
+            self._count_numberless(window["args"], window.get("counters"))
+        return super().window(window)
 
     def rest(self) -> list[str]:
         """The ends that are still to be written."""
@@ -429,8 +383,8 @@ class _JsonEvents:
         return [
             f'{{"cat":{category},"name":{name},"ts":{ts},{who[thread]}'
             for category, name, ts, thread in zip(
-                self._strings.of(table, "category"),
-                self._strings.of(table, "name"),
+                self._arguments.column(table, "category"),
+                self._arguments.column(table, "name"),
                 times,
                 table.array("thread").tolist(),
                 strict=True,
@@ -442,15 +396,10 @@ class _JsonEvents:
         ends = ts + np.maximum(dur, 0)
         later_args = ends_of(self._end_args, table, self._arguments.render)
         items: list[Item] = []
-        for begin, finish, offset, row, parent, thread, kind, number, length, end in zip(
+        for begin, finish, (offset, row, parent, thread, kind, number), length, end in zip(
             self._heads(table, _us(ts)),
             self._heads(table, _us(ends)),
-            table.array("offset").tolist(),
-            table.array("row").tolist(),
-            table.array("parent").tolist(),
-            table.array("thread").tolist(),
-            table.array("kind").tolist(),
-            table.array("id").tolist(),
+            table.tuples("offset", "row", "parent", "thread", "kind", "id"),
             dur.tolist(),
             ends.tolist(),
             strict=True,
@@ -479,13 +428,9 @@ class _JsonEvents:
 
     def _instants(self, table: Table, members: Members) -> list[Item]:
         items: list[Item] = []
-        for head, offset, thread, ts, scope, number in zip(
+        for head, (offset, thread, ts, scope, number) in zip(
             self._heads(table, _us(table.array("ts"))),
-            table.array("offset").tolist(),
-            table.array("thread").tolist(),
-            table.array("ts").tolist(),
-            table.array("scope").tolist(),
-            table.array("id").tolist(),
+            table.tuples("offset", "thread", "ts", "scope", "id"),
             strict=True,
         ):
             args = _object(members.get(offset, []))
@@ -499,14 +444,9 @@ class _JsonEvents:
 
     def _flows(self, table: Table, members: Members) -> list[Item]:
         items: list[Item] = []
-        for head, offset, thread, ts, row, phase, number in zip(
+        for head, (offset, thread, ts, row, phase, number) in zip(
             self._heads(table, _us(table.array("ts"))),
-            table.array("offset").tolist(),
-            table.array("thread").tolist(),
-            table.array("ts").tolist(),
-            table.array("slice").tolist(),
-            table.array("phase").tolist(),
-            table.array("id").tolist(),
+            table.tuples("offset", "thread", "ts", "slice", "phase", "id"),
             strict=True,
         ):
             letter = _PHASES[phase]
@@ -518,11 +458,8 @@ class _JsonEvents:
 
     def _counters(self, table: Table, members: Members) -> list[Item]:
         items: list[Item] = []
-        for head, offset, number in zip(
-            self._heads(table, _us(table.array("ts"))),
-            table.array("offset").tolist(),
-            table.array("id").tolist(),
-            strict=True,
+        for head, (offset, number) in zip(
+            self._heads(table, _us(table.array("ts"))), table.tuples("offset", "id"), strict=True
         ):
             shown = f',"id":"0x{number:x}"' if number else ""
             args = _object(
@@ -543,12 +480,8 @@ class _JsonEvents:
     def _logs(self, table: Table, members: Members) -> list[Item]:
         del members
         items: list[Item] = []
-        for ts, pid, tid, message in zip(
-            _us(table.array("ts")),
-            table.array("pid").tolist(),
-            table.array("tid").tolist(),
-            table.texts("message"),
-            strict=True,
+        for ts, (pid, tid), message in zip(
+            _us(table.array("ts")), table.tuples("pid", "tid"), table.texts("message"), strict=True
         ):
             head = f'{{"cat":"log","name":"log","ts":{ts},"pid":{pid},"tid":{tid},"ph":"i","s":"g"'
             items.append((_ALONE, f'{head},"args":{{"message":{json_string(message or "")}}}}}'))
@@ -565,16 +498,10 @@ def _sched_json(
     """Context switches and wakeups as ``systemTraceEvents`` has them, with their arguments."""
     members = by_offset(args, arguments.render)
     out = []
-    for offset, ts, cpu, kind, before, after, state, left, entered in zip(
+    for offset, ts, (cpu, kind, before, after, state, left, entered) in zip(
         sched.array("offset").tolist(),
         _us(sched.array("ts")),
-        sched.array("cpu").tolist(),
-        sched.array("kind").tolist(),
-        sched.array("prev").tolist(),
-        sched.array("next").tolist(),
-        sched.array("prev_state").tolist(),
-        sched.array("prev_priority").tolist(),
-        sched.array("next_priority").tolist(),
+        sched.tuples("cpu", "kind", "prev", "next", "prev_state", "prev_priority", "next_priority"),
         strict=True,
     ):
         extra = _object(members.get(offset, []))

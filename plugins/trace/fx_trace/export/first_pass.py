@@ -145,10 +145,8 @@ class KernelNames:
         lengths: dict[Any, int] = {}
         for batch in capture.batches("trace_objects"):
             kernel = batch.select(batch.array("kind") == 0)
-            for kind, koid, pid, name, code in zip(
-                kernel.array("type").tolist(),
-                kernel.array("id").tolist(),
-                kernel.array("pid").tolist(),
+            for (kind, koid, pid), name, code in zip(
+                kernel.tuples("type", "id", "pid"),
                 kernel.texts("name"),
                 kernel.array("name").tolist(),
                 strict=True,

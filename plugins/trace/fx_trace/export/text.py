@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -18,26 +18,36 @@ from fx_trace.export.first_pass import (
     ends_of,
     refusal,
 )
+from fx_trace.export.items import (
+    ASYNC,
+    ASYNC_SCOPE,
+    CODE,
+    LEGACY,
+    NEVER,
+    PLAIN_FORMS,
+    REAL,
+    SIGNED,
+    UNSIGNED,
+    WAKEUP,
+    Forms,
+    ItemMaker,
+    argument_values,
+)
 from fx_trace.export.json_text import json_string
 from fx_trace.export.time_order import InTime
-from fx_trace.export.windows import Members, by_offset, last_offset, windows
+from fx_trace.export.windows import Members, last_offset, windows
 from fx_trace.layout import ArgType
 from fxframework.io.sink import Sink
+from fxframework.kit.memo import Memo
 from fxframework.model.capture import Capture
 from fxframework.model.schema import FLOW_PHASES, SCOPES, THREAD_STATES
+from fxframework.model.strings import StringPool
 from fxframework.model.table import Table
 from fxframework.registry import ExportSession
 
 __all__ = ["open_text"]
 
 I64 = NDArray[np.int64]
-COMPLETE, ASYNC = 1, 2
-"""Kinds of slices."""
-LEGACY, WAKEUP = 0, 2
-"""Kinds of scheduling rows."""
-ASYNC_SCOPE = 255
-NEVER = -1
-"""Length of a slice that was never closed."""
 
 
 def open_text(sink: Sink, options: Mapping[str, Any]) -> ExportSession:
@@ -68,7 +78,7 @@ class _TextExport:
         self._dropped += dropped_records(capture, survey)
         names = KernelNames(capture)
         self._dropped["kernel objects other than processes and threads"] += names.others
-        lines = _TextLines(ThreadNames(capture), survey)
+        lines = _TextLines(capture.strings, ThreadNames(capture), survey)
         with InTime(self._emit, str.encode, bytes.decode) as ordered:
             for window in windows(capture, (*TIMED, "args")):
                 ordered.add(*lines.window(window), survey.earliest_after(last_offset(window)))
@@ -81,42 +91,49 @@ class _TextExport:
         return {what: count for what, count in self._dropped.items() if count > 0}
 
 
-class _TextLines:
+class _TextLines(ItemMaker[str]):
     """Rows as lines, without their ends."""
 
-    def __init__(self, cast: ThreadNames, survey: FirstPass) -> None:
-        self._texts = _Plain()
+    def __init__(self, pool: StringPool, cast: ThreadNames, survey: FirstPass) -> None:
+        self.makers = {
+            name: self._timed(make)
+            for name, make in (
+                ("slices", self._slices),
+                ("instants", self._instants),
+                ("flows", self._flows),
+                ("counters", self._counters),
+                ("sched", self._sched),
+                ("logs", self._logs),
+            )
+        }
+        self._texts: Memo[int, str] = Memo(lambda code: "" if code < 0 else _plain(pool[code]))
+        self._forms: Forms = {
+            **{kind: (SIGNED, f"<type {kind}>".format) for kind in range(16)},
+            **PLAIN_FORMS,
+            ArgType.DOUBLE: (REAL, repr),
+            ArgType.STRING: (CODE, lambda code: json_string(pool[code])),
+            ArgType.POINTER: (UNSIGNED, "0x{:x}".format),
+            ArgType.KOID: (UNSIGNED, "#{}".format),
+            ArgType.BLOB: (CODE, lambda code: f"[{pool.bytes_of(code).hex(' ')}]"),
+        }
         self._who = {thread: self._label(cast, thread) for thread in cast.tids}
         self._cast = cast
         self._end_args = survey.end_args()
 
-    def window(self, window: Mapping[str, Table]) -> tuple[I64, list[str]]:
-        """Times and lines of a window, in file order."""
-        args = window.get("args")
-        shown = by_offset(args, self._render)
-        times, offsets = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
-        lines: list[str] = []
-        for name, make in (
-            ("slices", self._slices),
-            ("instants", self._instants),
-            ("flows", self._flows),
-            ("counters", self._counters),
-            ("sched", self._sched),
-            ("logs", self._logs),
-        ):
-            if name in window:
-                table = window[name]
-                if name == "counters":  # one line for all the series of a record
-                    table = table.select(np.unique(table.array("offset"), return_index=True)[1])
-                times.append(table.array("ts"))
-                offsets.append(table.array("offset"))
-                starts = [_seconds(ts) for ts in table.array("ts").tolist()]
-                lines += [
-                    f"{start} {line}"
-                    for start, line in zip(starts, make(table, shown), strict=True)
-                ]
-        order = np.argsort(np.concatenate(offsets), kind="stable")
-        return np.concatenate(times)[order], [lines[place] for place in order.tolist()]
+    @staticmethod
+    def _timed(
+        make: Callable[[Table, Members], list[str]],
+    ) -> Callable[[Table, Members], list[str]]:
+        """The lines with their times before them."""
+
+        def timed(table: Table, shown: Members) -> list[str]:
+            times, lines = table.array("ts").tolist(), make(table, shown)
+            return [f"{_seconds(ts)} {line}" for ts, line in zip(times, lines, strict=True)]
+
+        return timed
+
+    def _column(self, table: Table, name: str) -> list[str]:
+        return [self._texts[code] for code in table.array(name).tolist()]
 
     def _label(self, cast: ThreadNames, thread: int) -> str:
         pid, tid = cast.pids[thread], cast.tids[thread]
@@ -130,7 +147,7 @@ class _TextLines:
         return [
             name if category in {"", EMPTY} else f"{category}:{name}"
             for category, name in zip(
-                self._texts.of(table, "category"), self._texts.of(table, "name"), strict=True
+                self._column(table, "category"), self._column(table, "name"), strict=True
             )
         ]
 
@@ -140,15 +157,11 @@ class _TextLines:
 
     def _slices(self, table: Table, shown: Members) -> list[str]:
         lines = []
-        ends = ends_of(self._end_args, table, self._render)
-        for who, title, offset, row, kind, number, dur in zip(
+        ends = ends_of(self._end_args, table, self.render)
+        for who, title, (offset, row, kind, number, dur) in zip(
             self._on_thread(table),
             self._title(table),
-            table.array("offset").tolist(),
-            table.array("row").tolist(),
-            table.array("kind").tolist(),
-            table.array("id").tolist(),
-            table.array("dur").tolist(),
+            table.tuples("offset", "row", "kind", "id", "dur"),
             strict=True,
         ):
             what = f"async id={number}" if kind == ASYNC else "slice"
@@ -159,12 +172,10 @@ class _TextLines:
 
     def _instants(self, table: Table, shown: Members) -> list[str]:
         lines = []
-        for who, title, offset, scope, number in zip(
+        for who, title, (offset, scope, number) in zip(
             self._on_thread(table),
             self._title(table),
-            table.array("offset").tolist(),
-            table.array("scope").tolist(),
-            table.array("id").tolist(),
+            table.tuples("offset", "scope", "id"),
             strict=True,
         ):
             what = "instant"
@@ -178,12 +189,10 @@ class _TextLines:
     def _flows(self, table: Table, shown: Members) -> list[str]:
         return [
             " ".join([who, f"flow-{FLOW_PHASES[phase]} id={number}", title, *shown.get(offset, [])])
-            for who, title, offset, phase, number in zip(
+            for who, title, (offset, phase, number) in zip(
                 self._on_thread(table),
                 self._title(table),
-                table.array("offset").tolist(),
-                table.array("phase").tolist(),
-                table.array("id").tolist(),
+                table.tuples("offset", "phase", "id"),
                 strict=True,
             )
         ]
@@ -191,27 +200,18 @@ class _TextLines:
     def _counters(self, table: Table, shown: Members) -> list[str]:
         return [
             " ".join([who, f"counter id={number}", title, *shown.get(offset, [])])
-            for who, title, offset, number in zip(
+            for who, title, (offset, number) in zip(
                 self._on_thread(table),
                 self._title(table),
-                table.array("offset").tolist(),
-                table.array("id").tolist(),
+                table.tuples("offset", "id"),
                 strict=True,
             )
         ]
 
     def _sched(self, table: Table, shown: Members) -> list[str]:
         lines = []
-        for offset, cpu, kind, before, after, state, left, entered in zip(
-            table.array("offset").tolist(),
-            table.array("cpu").tolist(),
-            table.array("kind").tolist(),
-            table.array("prev").tolist(),
-            table.array("next").tolist(),
-            table.array("prev_state").tolist(),
-            table.array("prev_priority").tolist(),
-            table.array("next_priority").tolist(),
-            strict=True,
+        for offset, cpu, kind, before, after, state, left, entered in table.tuples(
+            "offset", "cpu", "kind", "prev", "next", "prev_state", "prev_priority", "next_priority"
         ):
             extra = shown.get(offset, [])
             incoming = self._who[after]
@@ -230,84 +230,25 @@ class _TextLines:
         cast = self._cast
         ids = {(cast.pids[thread], tid): thread for thread, tid in cast.tids.items()}
         lines = []
-        for pid, tid, message in zip(
-            table.array("pid").tolist(),
-            table.array("tid").tolist(),
-            table.texts("message"),
-            strict=True,
+        for (pid, tid), message in zip(
+            table.tuples("pid", "tid"), table.texts("message"), strict=True
         ):
             thread = ids.get((pid, tid))
             who = f"{pid}/{tid}" if thread is None else self._who[thread]
             lines.append(f"{who} log {json_string(message or '')}")
         return lines
 
-    def _render(self, args: Table) -> list[str]:
+    def render(self, args: Table) -> list[str]:
         """Per argument: ``name=value``, with the name of the object that it means."""
         notes: list[str | None] = [None] * len(args)
         if "trace_annotation" in args.columns:
             notes = args.texts("trace_annotation")
-        out = []
-        for name, kind, signed, unsigned, real, code, note in zip(
-            self._texts.of(args, "name"),
-            args.array("type").tolist(),
-            args.array("int").tolist(),
-            args.array("uint").tolist(),
-            args.array("float").tolist(),
-            args.array("str").tolist(),
-            notes,
-            strict=True,
-        ):
-            if kind == ArgType.STRING:
-                value = json_string(args.pool[code])
-            elif kind in {ArgType.INT32, ArgType.INT64}:
-                value = str(signed)
-            elif kind in {ArgType.UINT32, ArgType.UINT64}:
-                value = str(unsigned)
-            elif kind == ArgType.POINTER:
-                value = f"0x{unsigned:x}"
-            elif kind == ArgType.KOID:
-                value = f"#{unsigned}"
-            elif kind == ArgType.DOUBLE:
-                value = repr(real)
-            elif kind == ArgType.BOOL:
-                value = "true" if signed else "false"
-            elif kind == ArgType.NULL:
-                value = "null"
-            elif kind == ArgType.BLOB:
-                value = f"[{args.pool.bytes_of(code).hex(' ')}]"
-            else:
-                value = f"<type {kind}>"
-            out.append(f"{name}={value}" if note is None else f"{name}={value}({_plain(note)})")
-        return out
-
-
-CACHED_BYTES = 16 << 20
-"""Characters of strings that are kept."""
-
-
-class _Plain:
-    """Texts of a pool as a line shows them, each made once, within bounded memory."""
-
-    def __init__(self) -> None:
-        self._made: dict[int, str] = {-1: ""}
-        self._bytes = 0
-
-    def of(self, table: Table, name: str) -> list[str]:
-        """A code column; null as nothing."""
-        made = self._made
-        out = []
-        for code in table.array(name).tolist():
-            text = made.get(code)
-            if text is None:
-                text = _plain(table.pool[code])
-                self._bytes += len(text)
-                if self._bytes > CACHED_BYTES:
-                    made.clear()
-                    made[-1] = ""
-                    self._bytes = len(text)
-                made[code] = text
-            out.append(text)
-        return out
+        return [
+            f"{name}={value}" if note is None else f"{name}={value}({_plain(note)})"
+            for name, value, note in zip(
+                self._column(args, "name"), argument_values(args, self._forms), notes, strict=True
+            )
+        ]
 
 
 EMPTY = '""'
