@@ -8,6 +8,7 @@ from __future__ import annotations
 from fx_trace import layout
 from fx_trace.layout import (
     ArgType,
+    BlobType,
     EventType,
     LargeBlobFormat,
     MetadataType,
@@ -72,6 +73,9 @@ ARG_KOID = int(ArgType.KOID)
 ARG_BOOL = int(ArgType.BOOL)
 ARG_BLOB = int(ArgType.BLOB)
 
+MAGIC = layout.MAGIC
+STATE_RUNNING, STATE_DEAD = layout.STATE_RUNNING, max(layout.THREAD_STATES)
+BLOB_DATA, BLOB_PERFETTO = int(BlobType.DATA), int(BlobType.PERFETTO)
 SCHED_LEGACY_SWITCH = int(SchedulingType.LEGACY_CONTEXT_SWITCH)
 SCHED_SWITCH = int(SchedulingType.CONTEXT_SWITCH)
 SCHED_WAKEUP = int(SchedulingType.THREAD_WAKEUP)
@@ -116,6 +120,7 @@ LEGACY_OUTGOING_AT = _low(layout.LEGACY_CONTEXT_SWITCH, "outgoing")
 LEGACY_INCOMING_AT = _low(layout.LEGACY_CONTEXT_SWITCH, "incoming")
 LEGACY_OUTGOING_PRIORITY_AT = _low(layout.LEGACY_CONTEXT_SWITCH, "outgoing_priority")
 LEGACY_INCOMING_PRIORITY_AT = _low(layout.LEGACY_CONTEXT_SWITCH, "incoming_priority")
+MAGIC_AT = _low(layout.TRACE_INFO, "magic")
 LOG_LENGTH_AT = _low(layout.LOG, "message_length")
 LOG_THREAD_AT = _low(layout.LOG, "thread")
 PROFILER_KIND_AT = layout.PROFILER_TYPE.low
@@ -174,6 +179,10 @@ INVALID_END = -0x7FFFFFFFFFFFFFFF - 1
 SIGN = INVALID_END
 """The highest bit, as int64."""
 
+LINK_BITS = 3
+"""Low bits of what matching keeps of an id: which kinds of events have it. The others are the
+offset of the first one."""
+
 FLOW_BEGIN_PHASE, FLOW_END_PHASE = 0, 2
 """Phases of flows, as in the table."""
 
@@ -214,6 +223,9 @@ ONE_WORD_THREAD = 113
 ARGUMENT_LEFT_OVER = 114
 UNKNOWN_SCOPE = 115
 STRING_OVER_LIMIT = 116
+OTHER_MAGIC = 117
+INVALID_STATE = 118
+UNKNOWN_BLOB_TYPE = 119
 NO_RATE = 202
 RATE_ZERO = 203
 BASE_TIME = 204

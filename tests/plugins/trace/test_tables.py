@@ -152,6 +152,30 @@ def test_what_does_not_match_is_kept_and_said() -> None:
     assert by_code["FXT0303"].offset == len(data) + len(built(event("duration_end", 5))) - len(data)
 
 
+@pytest.mark.parametrize(
+    ("kinds", "expected"),
+    [
+        (("flow_begin", "flow_step", "flow_end"), {}),
+        (("flow_end", "flow_begin"), {"FXT0304": 1}),
+        (("flow_begin", "flow_step"), {"FXT0310": 1}),
+        (("flow_step", "flow_end"), {"FXT0309": 1}),
+        (("async_begin", "async_instant", "async_end"), {}),
+        (("async_instant", "async_instant"), {"FXT0311": 1}),
+    ],
+)
+def test_flows_and_operations_begin_and_end(
+    kinds: tuple[str, ...], expected: dict[str, int]
+) -> None:
+    times = range(len(kinds)) if "FXT0304" not in expected else (20, 10)
+    made = [event(kind, time, id=7) for kind, time in zip(kinds, times, strict=True)]
+    other = [event("flow_begin", 90, id=8), event("flow_end", 91, id=8, thread=[3, 4])]
+    capture = opened(*made, *other)
+    assert codes(capture) == expected
+    unpaired = expected.keys() - {"FXT0304"}
+    found = {finding.offset for finding in capture.diagnostics if finding.code in unpaired}
+    assert found == ({len(built())} if unpaired else set())
+
+
 def test_complete_events_that_overlap_in_part_are_both_kept() -> None:
     capture = opened(complete(10, 30, "first"), complete(20, 40, "second"))
     assert rows(capture, "slices", "name", "dur", "depth", "parent") == [

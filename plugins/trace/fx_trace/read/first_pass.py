@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -35,6 +35,9 @@ IS_END[[n.EVENT_DURATION_END, n.EVENT_ASYNC_END]] = True
 IS_FLOW = np.zeros(256, np.bool_)
 IS_FLOW[n.EVENT_FLOW_BEGIN : n.EVENT_FLOW_END + 1] = True
 IS_MATCHED = IS_SLICE | IS_END | IS_FLOW
+IS_MATCHED[n.EVENT_ASYNC_INSTANT] = True
+IDENTIFIED = tuple(range(n.EVENT_ASYNC_BEGIN, n.EVENT_FLOW_END + 1))
+"""Events with an id: asynchronous ones and flows."""
 
 
 class Spans:
@@ -157,7 +160,7 @@ class TracePass(FirstPass[Part]):
         columns["finish"] = finish if self._seen(n.EVENT_DURATION_COMPLETE) else time
         asynchronous = self._seen(n.EVENT_ASYNC_BEGIN, n.EVENT_ASYNC_END)
         columns["name"] = events.name if asynchronous else events.thread
-        columns["word"] = events.word if asynchronous else time
+        columns["word"] = events.word if self._seen(*IDENTIFIED) else time
         matched = IS_MATCHED[kind]
         if not matched.all():
             picked = np.flatnonzero(matched)
@@ -172,7 +175,9 @@ class TracePass(FirstPass[Part]):
         if self._seen(n.EVENT_DURATION_COMPLETE):
             needs.append("finish")
         if self._seen(n.EVENT_ASYNC_BEGIN, n.EVENT_ASYNC_END):
-            needs += ["name", "word"]
+            needs.append("name")
+        if self._seen(*IDENTIFIED):
+            needs.append("word")
         # Column by column, so that no two copies of all of them are there at once.
         columns, refs = self._kept[0]
         if len(self._kept) > 1:
@@ -266,6 +271,20 @@ class TracePass(FirstPass[Part]):
             offsets.append(events.offset[slices[rows[found:last] - first]])
             found = last
         return total, np.concatenate(offsets) if offsets else np.zeros(0, np.int64)
+
+    def unpaired(self) -> Iterator[tuple[str, I64]]:
+        """Codes of findings about ids, and the offsets of the first events of those ids."""
+        links = self._match.links
+        value = np.asarray(links.value)
+        first, value = np.asarray(links.first)[value >= 0], value[value >= 0]
+        begun, ended = (value & 1).astype(np.bool_), (value & 4).astype(np.bool_)
+        flow = first == n.EVENT_FLOW_BEGIN
+        for code, which in (
+            ("FXT0309", flow & ~begun),
+            ("FXT0310", flow & begun & ~ended),
+            ("FXT0311", ~flow & ~begun),
+        ):
+            yield code, np.sort(value[which] >> n.LINK_BITS)
 
     # --- What the capture asks for ---------------------------------------------------------------
 

@@ -5,7 +5,8 @@ from fxframework.kernels.notes cimport Notes
 
 cdef int ASYNC_END_WITHOUT_BEGIN, END_WITHOUT_BEGIN, ENDS_AFTER_PARENT, ENDS_BEFORE_BEGIN, EVENT_ASYNC_BEGIN, EVENT_ASYNC_END
 cdef int EVENT_ASYNC_INSTANT, EVENT_DURATION_BEGIN, EVENT_DURATION_COMPLETE, EVENT_DURATION_END, EVENT_FLOW_BEGIN, EVENT_FLOW_END, TOO_DEEP
-cdef long long OPEN_END, INVALID_END
+cdef long long OPEN_END, INVALID_END, ONE
+cdef int LINK_BITS
 
 
 cdef class Match(Kernel):
@@ -20,11 +21,15 @@ cdef class Match(Kernel):
     cdef long long threads
     cdef public long long[::1] top, open_slices, last, last_end, open_begins
     cdef PairMap operations, open_async
+    cdef readonly PairMap links
 
     @cython.locals(index=cython.longlong, kind=cython.int, fine=cython.int)
     cdef long long step(self) except? -1 nogil
     @cython.final
     cdef int note(self, long long code, long long index) except -1 nogil
+    @cython.final
+    @cython.locals(number=cython.longlong, found=cython.longlong)
+    cdef int link(self, int first, int kind, long long index) except -1 nogil
     @cython.final
     @cython.locals(
         now=cython.longlong, thread=cython.longlong, end=cython.longlong, last=cython.longlong,

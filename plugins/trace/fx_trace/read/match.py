@@ -13,6 +13,8 @@ from fxframework.kernels.notes import Notes
 
 __all__ = ["Durations", "Match"]
 
+ONE = 1
+
 
 class Match(Kernel):
     """Nests the slices of events that ``take`` gives it, in file order or in order of time.
@@ -20,7 +22,8 @@ class Match(Kernel):
     By slice row: ``end`` (ns), ``parent`` (a row, or -1) and ``depth``. By ordinal of an end
     event: ``ends``, the row of the slice it closes, or -1. By flow row: ``flows``, the row of the
     slice that encloses it, or -1. The open slices of a thread are the chain of parents from the
-    innermost one, ``top``. The caller has made room in all of them.
+    innermost one, ``top``. The caller has made room in all of them. ``links`` has, for each id of
+    asynchronous and flow events, which kinds of them there are.
 
     ``run`` gives -1, or the index of the first event that steps back in time: then the events
     have to be taken in order of time, by a new ``Match``.
@@ -57,6 +60,7 @@ class Match(Kernel):
         self.end_row = 0
         self.flow_row = 0
         self.last_async = INVALID_END
+        self.links = PairMap(16)
 
     def take(self, columns: Mapping[str, Any], refs: Any, pids: Any, count: int) -> None:
         """Set the events that ``run`` matches, by columns of ``EventRows``, `time` and `finish`.
@@ -108,8 +112,11 @@ class Match(Kernel):
                 fine = self.finish_slice(index)
             elif EVENT_ASYNC_BEGIN <= kind <= EVENT_ASYNC_END:
                 fine = kind == EVENT_ASYNC_INSTANT or self.match_async(index, kind)
+                if kind != EVENT_ASYNC_END:
+                    self.link(EVENT_ASYNC_BEGIN, kind, index)
             elif EVENT_FLOW_BEGIN <= kind <= EVENT_FLOW_END:
                 fine = self.enclose_flow(index)
+                self.link(EVENT_FLOW_BEGIN, kind, index)
             else:
                 fine = 1
             if not fine:
@@ -121,6 +128,14 @@ class Match(Kernel):
         """Report a finding about an event."""
         self.notes.add(code, self.offset[index], -1, 0)
         return 0
+
+    def link(self, first: int, kind: int, index: int) -> int:
+        """Note that an event of a kind has this id; ``first`` is the kind of what must begin it."""
+        number = self.word[index]
+        found = self.links.get(first, number)
+        if found < 0:
+            found = self.offset[index] << LINK_BITS
+        return self.links.put(first, number, found | ONE << (kind - first))
 
     def begin(self, index: int, kind: int) -> int:
         """A duration begins. Gives 0 where it steps back in time."""

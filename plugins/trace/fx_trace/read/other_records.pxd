@@ -3,7 +3,10 @@ from libc.stdint cimport int64_t
 from fx_trace.read.fields cimport FieldReader
 
 cdef int ARG_KOID, ARG_POINTER, BACKTRACE_FLAGS_AT, BLOB_KIND_AT, BLOB_LENGTH_AT, BLOB_NAME_AT
-cdef int BUFFER_FULL, FRAME_COUNT_AT, INDEX_ZERO, LARGE_ARGS_AT, LARGE_CATEGORY_AT
+cdef int BLOB_DATA, BLOB_PERFETTO, BUFFER_FULL, INVALID_STATE, MAGIC_AT, OTHER_MAGIC
+cdef int PROVIDER_NOT_INTRODUCED, STATE_DEAD, STATE_RUNNING, UNKNOWN_BLOB_TYPE
+cdef long long MAGIC
+cdef int FRAME_COUNT_AT, INDEX_ZERO, LARGE_ARGS_AT, LARGE_CATEGORY_AT
 cdef int LARGE_FORMAT_AT, LARGE_KIND_AT, LARGE_NAME_AT, LARGE_THREAD_AT, LARGE_WITHOUT_METADATA
 cdef int LARGE_WITH_METADATA, LEGACY_CPU_AT, LEGACY_INCOMING_AT, LEGACY_INCOMING_PRIORITY_AT
 cdef int LEGACY_OUTGOING_AT, LEGACY_OUTGOING_PRIORITY_AT, LEGACY_STATE_AT, LOG_LENGTH_AT
@@ -44,6 +47,8 @@ cdef class OtherRecords(FieldReader):
     @cython.final
     @cython.locals(row=cython.longlong)
     cdef int64_t switch(self, long long word, long long kind) except? -2 nogil
+    @cython.final
+    cdef int state(self, long long row, long long state, int may_run) except -1 nogil
     @cython.final
     @cython.locals(row=cython.longlong)
     cdef int log(self, long long word) except -1 nogil

@@ -41,6 +41,8 @@ class OtherRecords(FieldReader):
             self.provider_event(number, (word >> PROVIDER_EVENT_AT) & 15)
         elif kind == TRACE_INFO and (word >> TRACE_INFO_KIND_AT) & 15 == 0:
             self.unused(word & UNUSED_TRACE_INFO)
+            if (word >> MAGIC_AT) & LOW32 != MAGIC:
+                self.note(OTHER_MAGIC, offset, (word >> MAGIC_AT) & LOW32)
         else:
             if kind == TRACE_INFO:
                 kind = (word >> TRACE_INFO_KIND_AT) & 15
@@ -53,10 +55,12 @@ class OtherRecords(FieldReader):
         """Something that a provider reports: event 0 says that its buffer was full."""
         if event:
             self.note(UNKNOWN_KIND, self.start * 8, event)
-            return 0
-        self.note(BUFFER_FULL, self.start * 8, number)
+        else:
+            self.note(BUFFER_FULL, self.start * 8, number)
         provider = self.providers.numbers.get(number, 0)
-        if provider >= 0:
+        if provider < 0:
+            self.note(PROVIDER_NOT_INTRODUCED, self.start * 8, number)
+        elif event == 0:
             self.providers.table.full[provider] += 1
         return 0
 
@@ -146,7 +150,7 @@ class OtherRecords(FieldReader):
         self.sched.prev[row] = self.thread_at(outgoing, outgoing_at)
         self.sched.next[row] = self.thread_at(incoming, incoming_at)
         self.sched.cpu[row] = (word >> LEGACY_CPU_AT) & 0xFF
-        self.sched.state[row] = (word >> LEGACY_STATE_AT) & 15
+        self.state(row, (word >> LEGACY_STATE_AT) & 15, 0)
         self.sched.prev_priority[row] = (word >> LEGACY_OUTGOING_PRIORITY_AT) & 0xFF
         self.sched.next_priority[row] = (word >> LEGACY_INCOMING_PRIORITY_AT) & 0xFF
         return after
@@ -164,7 +168,7 @@ class OtherRecords(FieldReader):
         self.sched.next_priority[row] = -1
         if kind == SCHED_SWITCH:
             self.unused(word & UNUSED_SWITCH)
-            self.sched.state[row] = (word >> SWITCH_STATE_AT) & 15
+            self.state(row, (word >> SWITCH_STATE_AT) & 15, 1)
             self.sched.prev[row] = self.words[self.start + 2]
             self.sched.next[row] = self.words[self.start + 3]
         else:
@@ -177,6 +181,13 @@ class OtherRecords(FieldReader):
         self.arg_table = TABLE_SCHED
         self.arg_parent = self.sched_rows
         return after
+
+    def state(self, row: int, state: int, may_run: int) -> int:
+        """The state in which a switch leaves a thread."""
+        self.sched.state[row] = state
+        if state > STATE_DEAD or (state == STATE_RUNNING and not may_run):
+            self.note(INVALID_STATE, self.start * 8, state)
+        return 0
 
     def log(self, word: int) -> int:
         """A line that was logged."""
@@ -221,7 +232,10 @@ class OtherRecords(FieldReader):
         name = self.string(ref, name_at, self.start * 8, NOT_UTF8)
         self.padded(at, length)
         self.leftover(after)
-        self.add_blob((word >> BLOB_KIND_AT) & 0xFF, name, at * 8, length)
+        kind = (word >> BLOB_KIND_AT) & 0xFF
+        if kind < BLOB_DATA or kind > BLOB_PERFETTO:
+            self.note(UNKNOWN_BLOB_TYPE, self.start * 8, kind)
+        self.add_blob(kind, name, at * 8, length)
         return 1
 
     def add_blob(self, kind: int, name: int, start: int, length: int) -> int:

@@ -9,7 +9,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from typing import Any, ClassVar
 
 from fx_trace import layout as wire
@@ -116,6 +116,21 @@ class Number(Field):
         b.put(self, getattr(record, self.name))
 
 
+class Listed(Number):
+    """An unsigned number in the header, of which the format defines some values."""
+
+    def __init__(self, code: str, what: str, values: Container[int]) -> None:
+        super().__init__()
+        self.code = code
+        self.what = what
+        self.values = values
+
+    def read(self, c: Cursor, values: dict[str, Any]) -> None:
+        super().read(c, values)
+        if values[self.name] not in self.values:
+            c.find(self.code, f"{self.what} {values[self.name]}")
+
+
 class OptionalNumber(Number):
     """An unsigned number in the header, which JSON shows where it is not 0."""
 
@@ -183,6 +198,8 @@ class Magic(Number):
     def read(self, c: Cursor, values: dict[str, Any]) -> None:
         if values["info_type"] == 0:
             super().read(c, values)
+            if values[self.name] != wire.MAGIC:
+                c.find("FXT0117", f"0x{values[self.name]:08x}")
         else:
             values[self.name] = None
             c.find("FXT0111", f"trace info type {values['info_type']}")

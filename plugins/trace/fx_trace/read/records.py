@@ -40,6 +40,7 @@ from fx_trace.read.cursor import (
 from fx_trace.read.parts import (
     BaseTime,
     LargePayload,
+    Listed,
     Magic,
     Named,
     NextHeader,
@@ -327,6 +328,8 @@ class ProviderEvent(TraceRecord):
             find("FXT0207", f"provider {self.id}")
         else:
             find("FXT0111", f"event {self.event} of provider {self.id}")
+        if self.id not in tables.providers:
+            find("FXT0206", f"provider {self.id}")
 
 
 @_declare("metadata", RecordType.METADATA, wire.TRACE_INFO, kind=wire.MetadataType.TRACE_INFO)
@@ -452,7 +455,7 @@ class Blob(TraceRecord):
     """Bytes of some other format (BLOB record)."""
 
     name: str = _field(StringReference())
-    blob_type: int = _field(Number())
+    blob_type: int = _field(Listed("FXT0119", "blob type", frozenset(wire.BlobType)))
     """1 data, 2 last branch records, 3 Perfetto."""
     payload: bytes = _field(Payload("blob_size", key="payload_hex"))
 
@@ -498,7 +501,7 @@ class ContextSwitch(TraceRecord):
 
     cpu: int = _field(Number())
     timestamp: int = _field(Word())
-    outgoing_state: int = _field(Number())
+    outgoing_state: int = _field(Listed("FXT0118", "thread state", wire.THREAD_STATES))
     """0 new, 1 running, 2 suspended, 3 blocked, 4 dying, 5 dead."""
     outgoing_tid: int = _field(Word())
     incoming_tid: int = _field(Word())
@@ -530,7 +533,9 @@ class LegacyContextSwitch(TraceRecord):
 
     cpu: int = _field(Number())
     timestamp: int = _field(Word())
-    outgoing_state: int = _field(Number())
+    outgoing_state: int = _field(
+        Listed("FXT0118", "thread state", wire.THREAD_STATES.keys() - {wire.STATE_RUNNING})
+    )
     outgoing: Koids = _field(Thread())
     incoming: Koids = _field(Thread())
     outgoing_priority: int = _field(Number())
