@@ -56,7 +56,6 @@ __all__ = [
     "SalvageReport",
     "Target",
     "check_options",
-    "merged_formats",
     "plan",
     "plan_salvage",
     "require_readable",
@@ -149,15 +148,6 @@ def targets_for(host: Host, capture: Capture) -> list[Target]:
     return [*writers, *exporters.values()]
 
 
-def merged_formats(host: Host, captures: Sequence[Capture]) -> list[str]:
-    """Formats that can hold all of several captures in one file."""
-    return [
-        writer.format
-        for writer in host.writers.values()
-        if all(writer.merges(capture.tables) for capture in captures)
-    ]
-
-
 def _names(targets: Iterable[Target]) -> str:
     return ", ".join(sorted({target_name(target) for target in targets})) or "none"
 
@@ -200,7 +190,7 @@ def find_target(host: Host, captures: Sequence[Capture], out: str, to: str | Non
             )
         return meant
     if not exporters:
-        raise _no_suffix(host, capture, out, choices)
+        raise _no_suffix(capture, out, choices)
     fitting = [one for one in exporters if one in choices]
     if not fitting:
         raise _does_not_apply(capture, longer, exporters, choices)
@@ -263,9 +253,8 @@ def _needs(exporters: Iterable[Exporter]) -> str:
     return ", or ".join(parts)
 
 
-def _no_suffix(host: Host, capture: Capture, out: str, choices: Sequence[Target]) -> UsageError:
+def _no_suffix(capture: Capture, out: str, choices: Sequence[Target]) -> UsageError:
     """No writer or exporter has the suffix of an output."""
-    del host
     name = out.replace("\\", "/").rpartition("/")[2]
     suffix = "." + name.partition(".")[2] if "." in name else ""
     known = sorted({known for target in choices for known in target.suffixes})

@@ -194,17 +194,14 @@ class LiveSnapshot(Protocol):
     @property
     def data(self) -> bytes:
         """The copy, which a reader reads."""
-        ...
 
     @property
     def generation(self) -> int:
         """A number that changes whenever the data do."""
-        ...
 
     @property
     def attempts(self) -> int:
         """How often it was copied until it was consistent."""
-        ...
 
 
 class RecordWriter(Protocol):
@@ -215,11 +212,9 @@ class RecordWriter(Protocol):
 
         Raises WriteRefusedError, with nothing of it written, where the format cannot hold it.
         """
-        ...
 
     def close(self) -> None:
         """Write the bytes that are still buffered."""
-        ...
 
 
 class ExportSession(Protocol):
@@ -231,11 +226,9 @@ class ExportSession(Protocol):
 
     def write(self, capture: Capture) -> None:
         """Export one capture, which stays open until ``close()``."""
-        ...
 
     def close(self) -> Mapping[str, int]:
         """Finish the output. Returns what was dropped, by name, with counts."""
-        ...
 
 
 def _named(field: str) -> Any:

@@ -65,10 +65,7 @@ def convert(
         raise UsageError("convert needs at least one input", remedy="give a path or a capture")
     with contextlib.ExitStack() as stack:
         captures = [
-            one
-            if isinstance(one, Capture)
-            else stack.enter_context(_open(one, format, strict, options))
-            for one in several
+            stack.enter_context(_given(one, format, options, strict=strict)) for one in several
         ]
         # A part that was selected before is extracted as one, with all that it needs.
         parts = [
@@ -100,29 +97,11 @@ def salvage(
     that can be made from its tables. Raises what ``convert`` raises; UnreadableError where nothing
     is sound.
     """
-    with contextlib.ExitStack() as stack:
-        capture = (
-            input
-            if isinstance(input, Capture)
-            else stack.enter_context(_open(input, format, False, options))
-        )
+    with _given(input, format, options) as capture:
         host = _host(capture)
         work = plan_salvage(host, capture, out, options=options)
         with host.sink(out, force=force) as sink:
             return work.run(sink)
-
-
-@contextlib.contextmanager
-def _reading(
-    input: Input | Capture, format: str | None, options: Mapping[str, Any]
-) -> Iterator[Capture]:
-    """A capture as it is, or an input that is open meanwhile, with no options but its reader's."""
-    if isinstance(input, Capture):
-        yield input
-        return
-    with _open(input, format, False, options) as capture:
-        check_options(_host(capture), options, [capture])
-        yield capture
 
 
 def verify(
@@ -132,7 +111,7 @@ def verify(
 
     ``options`` are those of the reader and the limits. Raises what ``fxframework.open`` raises.
     """
-    with _reading(input, format, options) as capture:
+    with _given(input, format, options, only=True) as capture:
         capture.scan()
         return capture.diagnostics.sorted()
 
@@ -149,7 +128,7 @@ def predict(
     """
     from fxframework.model.prediction import Prediction
 
-    with _reading(input, format, options) as capture:
+    with _given(input, format, options, only=True) as capture:
         reference = reference_of(_host(capture), capture, reader)
         found = Prediction(reference.quirks(), reader=reference.name, title=reference.title)
         reference.predict(capture, found)
@@ -210,11 +189,7 @@ def diff(
 
     if by not in BY:
         raise UsageError(f"captures cannot be compared by {by!r}", remedy=f"by: {', '.join(BY)}")
-    with contextlib.ExitStack() as stack:
-        a, b = (
-            one if isinstance(one, Capture) else stack.enter_context(_open(one, None, False, {}))
-            for one in (first, second)
-        )
+    with _given(first, None, {}) as a, _given(second, None, {}) as b:
         return compare(a, b, by=BY[by], show=show)
 
 
@@ -224,15 +199,33 @@ def _host(capture: Capture) -> Host:
     return host or default_host()
 
 
-def _open(what: Input, format: str | None, strict: bool, options: Mapping[str, Any]) -> Capture:
-    """Open an input with those of some options that its reader has."""
+@contextlib.contextmanager
+def _given(
+    what: Input | Capture,
+    format: str | None,
+    options: Mapping[str, Any],
+    *,
+    strict: bool = False,
+    only: bool = False,
+) -> Iterator[Capture]:
+    """A capture as it is, or an input that is open meanwhile, with the options that its reader has.
+
+    With ``only``, there may be no others. Raises UsageError.
+    """
+    if isinstance(what, Capture):
+        yield what
+        return
     host = default_host()
     source = host.source(what, options=options)
     try:
         reader = host.detect(source) if format is None else host.reader(format)
         own = {option.name for option in (*reader.options, *LIMIT_OPTIONS)}
         mine = {name: value for name, value in options.items() if name in own}
-        return host.read(source, reader, strict=strict, options=mine)
+        capture = host.read(source, reader, strict=strict, options=mine)
     except BaseException:
         source.close()
         raise
+    with capture:
+        if only:
+            check_options(host, options, [capture])
+        yield capture

@@ -159,7 +159,6 @@ class Faulty(Protocol):
     @property
     def faults(self) -> list[Any]:
         """Those that are armed."""
-        ...
 
 
 def _in_order(faults: Iterable[Fault]) -> tuple[Fault, ...]:

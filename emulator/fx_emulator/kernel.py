@@ -247,11 +247,9 @@ class Listener(Protocol):
         outgoing_priority: int,
     ) -> object:
         """A CPU went from one thread to another."""
-        ...
 
     def wakeup(self, *, cpu: int, ticks: int, tid: int, priority: int) -> object:
         """A thread became ready to run."""
-        ...
 
 
 class _Core:

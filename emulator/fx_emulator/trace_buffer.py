@@ -61,19 +61,15 @@ class TraceMemory(Protocol):
     @property
     def size(self) -> int:
         """Bytes in the region."""
-        ...
 
     def store_u64(self, offset: int, value: int) -> None:
         """Store a word, in one store."""
-        ...
 
     def read(self, offset: int, n: int) -> bytes:
         """``n`` bytes from ``offset``."""
-        ...
 
     def write(self, offset: int, buffer: bytes) -> None:
         """Store whole words in ascending order."""
-        ...
 
 
 @attrs.frozen

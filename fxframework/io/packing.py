@@ -23,21 +23,17 @@ class Unpacker(Protocol):
     @property
     def eof(self) -> bool:
         """Whether the member is complete."""
-        ...
 
     @property
     def needs_input(self) -> bool:
         """Whether nothing more can be given without further bytes."""
-        ...
 
     @property
     def unused_data(self) -> bytes:
         """Bytes behind the member."""
-        ...
 
     def decompress(self, data: bytes, max_length: int) -> bytes:
         """At most ``max_length`` bytes; what is left of ``data`` is kept for the next call."""
-        ...
 
 
 @attrs.frozen(kw_only=True)

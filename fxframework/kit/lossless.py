@@ -122,11 +122,9 @@ class Encoder(Protocol):
 
     def encode(self, record: Any) -> bytes:
         """The bytes of a record, or of its JSON."""
-        ...
 
     def close(self) -> bytes:
         """The bytes that were buffered."""
-        ...
 
 
 class RecordRewriter:

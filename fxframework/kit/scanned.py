@@ -68,12 +68,10 @@ class Notes(Protocol):
     @property
     def findings(self) -> Any:
         """int64, ``FINDING_FIELDS`` numbers a finding, one finding after another."""
-        ...
 
     @property
     def counts(self) -> Any:
         """int64: findings listed, the most that may be listed of a rule, then findings by rule."""
-        ...
 
 
 class Note(NamedTuple):

@@ -123,7 +123,6 @@ class Image(Protocol):
 
     def image(self) -> bytes:
         """What it holds, as a file of its format has it; reading it changes nothing."""
-        ...
 
 
 @attrs.frozen

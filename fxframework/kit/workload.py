@@ -51,7 +51,6 @@ class Action(Protocol):
 
     def do(self, stage: Any, /) -> Activity | None:
         """Do it, at once or over time."""
-        ...
 
 
 class ActionContext(Generic[W]):

@@ -7,7 +7,6 @@ import itertools
 import os
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol, Self, runtime_checkable
 
 import attrs
@@ -63,16 +62,13 @@ class Record(Protocol):
     @property
     def offset(self) -> int:
         """Byte offset of its first byte in the (unpacked) file."""
-        ...
 
     @property
     def nbytes(self) -> int:
         """Bytes that it takes there."""
-        ...
 
     def to_json(self) -> dict[str, Any]:
         """The record as JSON (docs/records.md)."""
-        ...
 
 
 def kind_of(record: Record) -> str:
@@ -489,12 +485,7 @@ class Capture(abc.ABC):
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
 

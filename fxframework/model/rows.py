@@ -28,30 +28,24 @@ class HasTables(Protocol):
     @property
     def name(self) -> str:
         """The name of the input."""
-        ...
 
     @property
     def format(self) -> str:
         """The name of the format."""
-        ...
 
     @property
     def schemas(self) -> Mapping[str, TableSchema]:
         """The tables that the format fills."""
-        ...
 
     @property
     def tables(self) -> tuple[str, ...]:
         """Names of all tables."""
-        ...
 
     def table(self, name: str) -> Table:
         """A whole table."""
-        ...
 
     def batches(self, name: str, rows: int = 65536) -> Iterator[Table]:
         """A table, some rows at a time."""
-        ...
 
 
 class RowMarks:

@@ -48,23 +48,18 @@ class Stores(Protocol):
     @property
     def stores(self) -> int:
         """How many there are."""
-        ...
 
     def store(self, number: int) -> tuple[int, int, int]:
         """Offset, value and bytes of store ``number``, from 1."""
-        ...
 
     def notes(self, stores: int) -> list[Any]:
         """What was noted before store ``stores + 1``."""
-        ...
 
     def images(self) -> Iterator[tuple[bytearray, int]]:
         """The memory after 0, 1, 2 … stores, in place, and what the last one replaced."""
-        ...
 
     def places(self, number: int) -> tuple[str, ...]:
         """The last stores up to ``number`` as text, where they can be named."""
-        ...
 
 
 class RecordedMemory:

@@ -10,7 +10,6 @@ import mmap
 import os
 import time
 from pathlib import Path
-from types import TracebackType
 from typing import Self
 
 import attrs
@@ -118,12 +117,7 @@ class MappedFile:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def _let_go(self) -> None:

@@ -21,7 +21,6 @@ class LinkedTree(Protocol):
 
     def copy(self) -> bytes | None:
         """The VMO; None while a transaction is open."""
-        ...
 
 
 class Lazy(Value):

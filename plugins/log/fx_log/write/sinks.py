@@ -65,7 +65,6 @@ class Writable(Protocol):
 
     def write(self, data: bytes, /) -> object:
         """Take them all."""
-        ...
 
 
 class Putting(Protocol):
@@ -73,7 +72,6 @@ class Putting(Protocol):
 
     def put(self, record: bytes, /) -> object:
         """Take one; False where it was dropped."""
-        ...
 
 
 Where = str | os.PathLike[str] | Writable | Putting | DatagramSink

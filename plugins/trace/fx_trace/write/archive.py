@@ -39,7 +39,6 @@ class Writable(Protocol):
 
     def write(self, data: bytes, /) -> object:
         """Take them all."""
-        ...
 
 
 Where = str | os.PathLike[str] | Sink | Writable

@@ -13,7 +13,6 @@ import operator
 import reprlib
 import struct
 from collections.abc import Callable, Iterable, Mapping
-from types import TracebackType
 from typing import Any, Protocol, Self
 
 import attrs
@@ -74,11 +73,9 @@ class Destination(Protocol):
 
     def put(self, record: bytes, *, durable: bool = False) -> bool:
         """Take one whole record; False where it was dropped. ``durable``: later ones need it."""
-        ...
 
     def has_room(self, nbytes: int) -> bool:
         """Whether a durable record of so many bytes would be taken."""
-        ...
 
 
 def _correlated(kind: EventType, doc: str):  # type: ignore[no-untyped-def]
@@ -792,12 +789,6 @@ class _Slice:
         )
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        # The end of a slice whose beginning was dropped would close another one.
+    def __exit__(self, *_: object) -> None:
         if self._begun:
             self._writer.duration_end(self._category, self._name, thread=self._thread)

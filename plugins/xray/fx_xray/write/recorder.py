@@ -10,7 +10,6 @@ import reprlib
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from types import TracebackType
 from typing import Any, Final
 
 from fx_xray.layout import EMULATED_FREQUENCY, MAX_FUNCTION_ID
@@ -91,12 +90,7 @@ class Call:
     def __enter__(self) -> bool:
         return self._thread.enter(self._function, *self._arguments)
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._thread.exit(self._function)
 
 
