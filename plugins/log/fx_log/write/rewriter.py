@@ -12,10 +12,11 @@ from fx_log.write.encoder import RecordEncoder
 from fx_log.write.redaction import Redactor
 from fxframework.errors import Severity
 from fxframework.io.sink import Sink
+from fxframework.kit.lossless import RecordRewriter
 from fxframework.model.diagnostics import Diagnostics
 
 __all__ = [
-    "RecordRewriter",
+    "LogRewriter",
     "open_any_writer",
     "open_legacy_writer",
     "open_ring_writer",
@@ -23,12 +24,9 @@ __all__ = [
     "open_writer",
 ]
 
-BUFFER = 1 << 20
-"""Bytes gathered before they go to the sink."""
 
-
-class RecordRewriter:
-    """Puts one record after the other into a sink (``fxframework.registry.RecordWriter``).
+class LogRewriter(RecordRewriter):
+    """Puts one record after the other into a sink.
 
     ``attribution`` rewrites who logged (``fx_log.write.convert``), ``redactor`` removes
     what must not be passed on (``fx_log.write.redaction``). A container of packets without a header
@@ -44,11 +42,9 @@ class RecordRewriter:
         attribution: AttributionConverter | None = None,
         redactor: Redactor | None = None,
     ) -> None:
-        self._sink = sink
+        super().__init__(sink, RecordEncoder(form))
         self._diagnostics = diagnostics
-        self._encoder = RecordEncoder(form)
         self._headless = form == "log-legacy-stream"
-        self._buffer = bytearray()
         self._attribution = attribution
         self._redactor = redactor
 
@@ -67,15 +63,12 @@ class RecordRewriter:
         if isinstance(record, Mapping):
             record = from_json(record)
         self._put([record] if self._attribution is None else self._attribution.feed(record))
-        if len(self._buffer) >= BUFFER:
-            self._flush()
 
     def close(self) -> None:
         """Put what is held back into the sink, which stays open; report what was left out."""
         if self._attribution is not None:
             self._put(self._attribution.finish())
-        self._buffer += self._encoder.close()
-        self._flush()
+        super().close()
         for what, count in self.redacted.items():
             self._report("FXL0901", f"{count} {what}", count)
         for key in () if self._redactor is None else self._redactor.absent:
@@ -96,30 +89,26 @@ class RecordRewriter:
             kept = record if self._redactor is None else self._redactor.redact(record)
             if kept is None:
                 continue
-            data = self._encoder.encode(kept)
+            data = self.encoder.encode(kept)
             if self._headless:
                 self._headless = False
                 if not isinstance(kept, StreamHeader | Damaged):
-                    self._buffer += StreamHeader().pack()
-            self._buffer += data
-
-    def _flush(self) -> None:
-        self._sink.write(self._buffer)
-        self._buffer = bytearray()
+                    self.put(StreamHeader().pack())
+            self.put(data)
 
 
 def open_writer(
     sink: Sink,
     options: Mapping[str, Any],
     diagnostics: Diagnostics,
-) -> RecordRewriter:
+) -> LogRewriter:
     """A writer of structured records.
 
     Of the options, ``attribution`` says where who logged is to be said (keep, manifest, in_record,
     none), ``redact_keys`` and ``redact_pattern`` what is not to be passed on. Raises UsageError
     for an invalid value.
     """
-    return RecordRewriter(
+    return LogRewriter(
         sink, "log", diagnostics, attribution=attribution_of(options), redactor=Redactor.of(options)
     )
 
@@ -128,30 +117,30 @@ def open_legacy_writer(
     sink: Sink,
     options: Mapping[str, Any],
     diagnostics: Diagnostics,
-) -> RecordRewriter:
+) -> LogRewriter:
     """A writer of one legacy packet as a file; its options are those of redaction."""
-    return RecordRewriter(sink, "log-legacy", diagnostics, redactor=Redactor.of(options))
+    return LogRewriter(sink, "log-legacy", diagnostics, redactor=Redactor.of(options))
 
 
 def open_stream_writer(
     sink: Sink,
     options: Mapping[str, Any],
     diagnostics: Diagnostics,
-) -> RecordRewriter:
+) -> LogRewriter:
     """A writer of our container of legacy packets; its options are those of redaction."""
-    return RecordRewriter(sink, "log-legacy-stream", diagnostics, redactor=Redactor.of(options))
+    return LogRewriter(sink, "log-legacy-stream", diagnostics, redactor=Redactor.of(options))
 
 
 def open_ring_writer(
     sink: Sink,
     options: Mapping[str, Any],
     diagnostics: Diagnostics,
-) -> RecordRewriter:
+) -> LogRewriter:
     """A writer of the image of a ring, which it puts together at the end.
 
     Its options are those of redaction.
     """
-    return RecordRewriter(sink, "log-ring", diagnostics, redactor=Redactor.of(options))
+    return LogRewriter(sink, "log-ring", diagnostics, redactor=Redactor.of(options))
 
 
 def attribution_of(options: Mapping[str, Any]) -> AttributionConverter | None:
@@ -170,6 +159,6 @@ _OPEN = {
 
 def open_any_writer(
     format: str, sink: Sink, options: Mapping[str, Any], diagnostics: Diagnostics
-) -> RecordRewriter:
+) -> LogRewriter:
     """The writer of one of the formats of logs."""
     return _OPEN[format](sink, options, diagnostics)

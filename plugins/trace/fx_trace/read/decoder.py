@@ -191,6 +191,10 @@ class RecordEncoder:
         record.apply(tables, _unheard)
         return data
 
+    def close(self) -> bytes:
+        """Nothing: every record's bytes are given at once."""
+        return b""
+
     def _decoded(self, data: bytes) -> TraceRecord | None:
         """The record that these bytes are; None where they are not exactly one sound record."""
         view = memoryview(data)

@@ -12,7 +12,7 @@ from fx_trace import layout
 from fx_trace import numbers as n
 from fx_trace.read.match import Match
 from fx_trace.read.people import Mentions
-from fx_trace.read.scanner import Events, Scanner
+from fx_trace.read.scanner import Filled, Scanner
 from fx_trace.read.times import Part
 from fxframework.io.spill import Spill
 from fxframework.kernels.notes import Notes
@@ -118,7 +118,7 @@ class TracePass(FirstPass[Part]):
         complete = self.scanner.seen(layout.EventType.DURATION_COMPLETE)
         finish = times.finish() if complete else times.events
         if not self.ordered:
-            columns = {**chunk.events._asdict(), "time": times.events, "finish": finish}
+            columns = {**vars(chunk.events), "time": times.events, "finish": finish}
             if self._run(columns, np.empty(0, np.int64)) < 0:
                 return True
             if not keep:
@@ -139,7 +139,7 @@ class TracePass(FirstPass[Part]):
         match.take(columns, refs, known.filled()["pid"], columns["time"].size)
         return int(match.run())
 
-    def _keep(self, events: Events, first: Mapping[str, int], time: I64, finish: I64) -> None:
+    def _keep(self, events: Filled, first: Mapping[str, int], time: I64, finish: I64) -> None:
         """Hold what matching needs of a chunk until all of it can be sorted."""
         kind = events.kind
         refs = np.zeros(kind.size, np.int64)

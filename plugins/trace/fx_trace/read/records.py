@@ -62,6 +62,8 @@ from fx_trace.read.parts import (
 )
 from fxframework.errors import did_you_mean
 from fxframework.io.words import Bits, WordLayout
+from fxframework.kit.json_fields import JsonFields
+from fxframework.kit.lossless import LosslessRecord
 from fxframework.model.clock import Clock
 
 __all__ = [
@@ -107,15 +109,13 @@ def _field(*parts: Part, default: Any = attrs.NOTHING) -> Any:
 
 
 @attrs.define(kw_only=True)
-class TraceRecord:
+class TraceRecord(LosslessRecord):
     """One record of a trace, lossless. Two records are equal where they say the same, wherever.
 
     ``refs`` has the indexes of fields that are references, by field. ``raw`` is the whole record
     as it is in the file, where fields and refs alone would not give the same bytes.
     """
 
-    record: ClassVar[str] = ""
-    """The kind of record, as in JSON."""
     constants: ClassVar[Mapping[str, str | int]] = {}
     """What tells this kind from others of the record, as in JSON."""
     layout: ClassVar[WordLayout] = wire.HEADER
@@ -129,30 +129,27 @@ class TraceRecord:
     _reserved: ClassVar[int] = 0
     _readers: ClassVar[tuple[Callable[[Cursor, dict[str, Any]], None], ...]] = ()
 
-    offset: int = attrs.field(default=0, eq=False)
-    """Byte offset in the (unpacked) file."""
-    nbytes: int = attrs.field(default=0, eq=False)
-    """Bytes that it takes in the file."""
     refs: dict[str, int] | None = None
-    raw: bytes | memoryview | None = None
     ns: int | None = attrs.field(default=None, eq=False)
     """Its time in nanoseconds, by the clock in force there; None where it has none."""
 
-    def to_json(self) -> dict[str, Any]:
-        """The record as the record JSON shows it, ready for ``json.dumps``."""
-        out: dict[str, Any] = {
-            "record": self.record,
-            "offset": self.offset,
-            "nbytes": self.nbytes,
-        }
+    def show(self, out: dict[str, Any]) -> None:
+        """Put the fields into JSON."""
         out |= self.constants
         for part in self.parts:
             part.show(self, out)
         if self.refs:
             out["refs"] = dict(self.refs)
-        if self.raw is not None:
-            out["raw"] = self.raw.hex()
-        return out
+
+    @classmethod
+    def parse(cls, form: JsonFields) -> dict[str, Any]:
+        """The fields, from JSON."""
+        assert isinstance(form, TraceFields)  # noqa: S101 (`from_json` makes it)
+        form.used |= set(cls.constants)
+        values: dict[str, Any] = {}
+        for part in cls.parts:
+            part.parse(form, values)
+        return {**values, "refs": parse_refs(form, cls.parts)}
 
     @property
     def title(self) -> str:
@@ -218,18 +215,27 @@ _BY_TYPE: dict[int, type[TraceRecord]] = {}
 _BY_NAME: dict[str, list[type[TraceRecord]]] = {}
 
 
-def _declare(
-    record: str,
-    record_type: RecordType | None,
-    layout: WordLayout,
-    *,
-    known: bool = True,
-    **kind: IntEnum,
-) -> Callable[[type[TraceRecord]], Any]:
-    """Make a class the one for a record type, and, where that has several kinds, for one ``kind``.
+_TYPE_OF: dict[type[IntEnum], RecordType] = {
+    wire.MetadataType: RecordType.METADATA,
+    wire.SchedulingType: RecordType.SCHEDULING,
+    wire.ProfilerType: RecordType.PROFILER,
+    wire.LargeType: RecordType.LARGE,
+}
+"""The record type of each enumeration of kinds."""
+_KEYS: dict[type[IntEnum], str] = {
+    wire.LargeType: "large_type",
+    wire.LargeBlobFormat: "blob_format",
+}
+"""Keys by which JSON shows the number of a kind; the name of others is its ``kind``."""
 
-    A kind is named by its JSON keys: ``kind``, which shows its name, or the two of a large blob.
-    ``known`` is whether the format defines the kind, so that its reserved bits are known.
+
+def _declare(
+    layout: WordLayout, *kinds: IntEnum | str, known: bool = True
+) -> Callable[[type[TraceRecord]], Any]:
+    """Make a class the one for a record type, or for one of the kinds that a type has.
+
+    ``known`` is whether the format defines the kind, so that its reserved bits are known. A name
+    in place of a type is that of stretches of other words.
     """
 
     def register(cls: type[TraceRecord]) -> type[TraceRecord]:
@@ -242,24 +248,31 @@ def _declare(
         for number, part in enumerate(parts):
             if isinstance(part, ThreadOrProcess):
                 part.following = tuple(parts[number + 1 :])
-        cls.record = record
         cls.layout = layout
         cls.parts = tuple(parts)
-        cls.constants = {
-            key: member.name.lower() if key == "kind" else int(member)
-            for key, member in kind.items()
-        }
         cls.known = known
         cls._readers = tuple(part.read for part in parts)
         cls._reserved = layout.reserved_mask if known else 0
-        _BY_NAME.setdefault(record, []).append(cls)
-        if record_type is None:
+        first, *_ = kinds
+        if isinstance(first, str):
+            cls.record = first
+            _BY_NAME[first] = [cls]
             return cls
+        record_type = first if isinstance(first, RecordType) else _TYPE_OF[type(first)]
+        cls.record = record_type.name.lower()
+        _BY_NAME.setdefault(cls.record, []).append(cls)
         if not known:
             _BY_TYPE[record_type] = cls
             return cls
+        members = [kind for kind in kinds if isinstance(kind, IntEnum) and kind is not record_type]
+        cls.constants = {
+            _KEYS.get(type(member), "kind"): int(member)
+            if type(member) in _KEYS
+            else member.name.lower()
+            for member in members
+        }
         cls._header = int(record_type)
-        for bits, member in zip(_KIND_BITS.get(record_type, ()), kind.values(), strict=True):
+        for bits, member in zip(_KIND_BITS.get(record_type, ()), members, strict=True):
             cls._header |= bits.put(member)
         _BY_HEADER[cls._header] = cls
         return cls
@@ -276,7 +289,7 @@ def class_of(header: int) -> type[TraceRecord]:
 # Metadata record
 
 
-@_declare("metadata", RecordType.METADATA, wire.PROVIDER_INFO, kind=wire.MetadataType.PROVIDER_INFO)
+@_declare(wire.PROVIDER_INFO, wire.MetadataType.PROVIDER_INFO)
 @attrs.define(kw_only=True)
 class ProviderInfo(TraceRecord):
     """A provider is introduced; what follows is its (Provider info metadata)."""
@@ -295,9 +308,7 @@ class ProviderInfo(TraceRecord):
         tables.current = provider
 
 
-@_declare(
-    "metadata", RecordType.METADATA, wire.PROVIDER_SECTION, kind=wire.MetadataType.PROVIDER_SECTION
-)
+@_declare(wire.PROVIDER_SECTION, wire.MetadataType.PROVIDER_SECTION)
 @attrs.define(kw_only=True)
 class ProviderSection(TraceRecord):
     """What follows is this provider's (Provider section metadata)."""
@@ -311,9 +322,7 @@ class ProviderSection(TraceRecord):
         tables.current = tables.provider(self.id)
 
 
-@_declare(
-    "metadata", RecordType.METADATA, wire.PROVIDER_EVENT, kind=wire.MetadataType.PROVIDER_EVENT
-)
+@_declare(wire.PROVIDER_EVENT, wire.MetadataType.PROVIDER_EVENT)
 @attrs.define(kw_only=True)
 class ProviderEvent(TraceRecord):
     """Something that a provider reports about itself (Provider event metadata)."""
@@ -332,7 +341,7 @@ class ProviderEvent(TraceRecord):
             find("FXT0206", f"provider {self.id}")
 
 
-@_declare("metadata", RecordType.METADATA, wire.TRACE_INFO, kind=wire.MetadataType.TRACE_INFO)
+@_declare(wire.TRACE_INFO, wire.MetadataType.TRACE_INFO)
 @attrs.define(kw_only=True)
 class TraceInfo(TraceRecord):
     """The magic number (Magic number record), or trace info of a type that is not ours."""
@@ -347,7 +356,7 @@ class TraceInfo(TraceRecord):
         return self.info_type != 0
 
 
-@_declare("metadata", RecordType.METADATA, wire.METADATA, known=False)
+@_declare(wire.METADATA, RecordType.METADATA, known=False)
 @attrs.define(kw_only=True)
 class UnknownMetadata(TraceRecord):
     """Metadata of a type that the format does not define: its number and its bytes."""
@@ -358,7 +367,7 @@ class UnknownMetadata(TraceRecord):
 # Records that set the stage
 
 
-@_declare("initialization", RecordType.INITIALIZATION, wire.INITIALIZATION)
+@_declare(wire.INITIALIZATION, RecordType.INITIALIZATION)
 @attrs.define(kw_only=True)
 class Initialization(TraceRecord):
     """The rate of the provider's clock (Initialization record)."""
@@ -383,7 +392,7 @@ class Initialization(TraceRecord):
         provider.clock = Clock(rate, self.base_tick or 0, self.base_wall_ns)
 
 
-@_declare("string", RecordType.STRING, wire.STRING)
+@_declare(wire.STRING, RecordType.STRING)
 @attrs.define(kw_only=True)
 class StringRecord(TraceRecord):
     """A string is registered at an index (String record)."""
@@ -402,7 +411,7 @@ class StringRecord(TraceRecord):
             find("FXT0109", "a string with index 0")
 
 
-@_declare("thread", RecordType.THREAD, wire.THREAD)
+@_declare(wire.THREAD, RecordType.THREAD)
 @attrs.define(kw_only=True)
 class ThreadRecord(TraceRecord):
     """A thread is registered at an index (Thread record)."""
@@ -425,7 +434,7 @@ class ThreadRecord(TraceRecord):
 # Records of what happened
 
 
-@_declare("event", RecordType.EVENT, wire.EVENT)
+@_declare(wire.EVENT, RecordType.EVENT)
 @attrs.define(kw_only=True)
 class Event(TraceRecord):
     """Something that happened on a thread (Event record).
@@ -449,7 +458,7 @@ class Event(TraceRecord):
     """Of asynchronous and flow events, what tells operations apart."""
 
 
-@_declare("blob", RecordType.BLOB, wire.BLOB)
+@_declare(wire.BLOB, RecordType.BLOB)
 @attrs.define(kw_only=True)
 class Blob(TraceRecord):
     """Bytes of some other format (BLOB record)."""
@@ -460,7 +469,7 @@ class Blob(TraceRecord):
     payload: bytes = _field(Payload("blob_size", key="payload_hex"))
 
 
-@_declare("userspace_object", RecordType.USERSPACE_OBJECT, wire.USERSPACE_OBJECT)
+@_declare(wire.USERSPACE_OBJECT, RecordType.USERSPACE_OBJECT)
 @attrs.define(kw_only=True)
 class UserspaceObject(TraceRecord):
     """What a pointer of a process points to (Userspace object record)."""
@@ -474,7 +483,7 @@ class UserspaceObject(TraceRecord):
     """Process and thread koid, where the reference has both inline."""
 
 
-@_declare("kernel_object", RecordType.KERNEL_OBJECT, wire.KERNEL_OBJECT)
+@_declare(wire.KERNEL_OBJECT, RecordType.KERNEL_OBJECT)
 @attrs.define(kw_only=True)
 class KernelObject(TraceRecord):
     """What a koid stands for (Kernel object record)."""
@@ -489,12 +498,7 @@ class KernelObject(TraceRecord):
 # Scheduling record
 
 
-@_declare(
-    "scheduling",
-    RecordType.SCHEDULING,
-    wire.CONTEXT_SWITCH,
-    kind=wire.SchedulingType.CONTEXT_SWITCH,
-)
+@_declare(wire.CONTEXT_SWITCH, wire.SchedulingType.CONTEXT_SWITCH)
 @attrs.define(kw_only=True)
 class ContextSwitch(TraceRecord):
     """A CPU goes from one thread to another (Context switch record)."""
@@ -508,9 +512,7 @@ class ContextSwitch(TraceRecord):
     args: tuple[Argument, ...] = _field(Arguments("arg_count"), default=())
 
 
-@_declare(
-    "scheduling", RecordType.SCHEDULING, wire.THREAD_WAKEUP, kind=wire.SchedulingType.THREAD_WAKEUP
-)
+@_declare(wire.THREAD_WAKEUP, wire.SchedulingType.THREAD_WAKEUP)
 @attrs.define(kw_only=True)
 class ThreadWakeup(TraceRecord):
     """A thread can run again (Thread wakeup record)."""
@@ -521,12 +523,7 @@ class ThreadWakeup(TraceRecord):
     args: tuple[Argument, ...] = _field(Arguments("arg_count"), default=())
 
 
-@_declare(
-    "scheduling",
-    RecordType.SCHEDULING,
-    wire.LEGACY_CONTEXT_SWITCH,
-    kind=wire.SchedulingType.LEGACY_CONTEXT_SWITCH,
-)
+@_declare(wire.LEGACY_CONTEXT_SWITCH, wire.SchedulingType.LEGACY_CONTEXT_SWITCH)
 @attrs.define(kw_only=True)
 class LegacyContextSwitch(TraceRecord):
     """A CPU goes from one thread to another, as was written once (Legacy context switch record)."""
@@ -542,7 +539,7 @@ class LegacyContextSwitch(TraceRecord):
     incoming_priority: int = _field(Number())
 
 
-@_declare("scheduling", RecordType.SCHEDULING, wire.SCHEDULING, known=False)
+@_declare(wire.SCHEDULING, RecordType.SCHEDULING, known=False)
 @attrs.define(kw_only=True)
 class UnknownScheduling(TraceRecord):
     """Scheduling of a type that the format does not define: its number and its bytes."""
@@ -550,7 +547,7 @@ class UnknownScheduling(TraceRecord):
     kind: int = _field(Number("scheduling_type"), Opaque("scheduling type"))
 
 
-@_declare("log", RecordType.LOG, wire.LOG)
+@_declare(wire.LOG, RecordType.LOG)
 @attrs.define(kw_only=True)
 class Log(TraceRecord):
     """A line that was logged (Log record)."""
@@ -563,7 +560,7 @@ class Log(TraceRecord):
 # Profiler record
 
 
-@_declare("profiler", RecordType.PROFILER, wire.PROFILER_MODULE, kind=wire.ProfilerType.MODULE)
+@_declare(wire.PROFILER_MODULE, wire.ProfilerType.MODULE)
 @attrs.define(kw_only=True)
 class ProfilerModule(TraceRecord):
     """A module that a process has loaded (Profiler record)."""
@@ -578,7 +575,7 @@ class ProfilerModule(TraceRecord):
     """The process koid, where the reference has one word inline."""
 
 
-@_declare("profiler", RecordType.PROFILER, wire.PROFILER_MMAP, kind=wire.ProfilerType.MMAP)
+@_declare(wire.PROFILER_MMAP, wire.ProfilerType.MMAP)
 @attrs.define(kw_only=True)
 class ProfilerMmap(TraceRecord):
     """Where a module is mapped (Profiler record); addresses and ``range`` in bytes."""
@@ -596,9 +593,7 @@ class ProfilerMmap(TraceRecord):
     """The process koid, where the reference has one word inline."""
 
 
-@_declare(
-    "profiler", RecordType.PROFILER, wire.PROFILER_BACKTRACE, kind=wire.ProfilerType.BACKTRACE
-)
+@_declare(wire.PROFILER_BACKTRACE, wire.ProfilerType.BACKTRACE)
 @attrs.define(kw_only=True)
 class ProfilerBacktrace(TraceRecord):
     """The call stack of a thread, as code addresses (Profiler record)."""
@@ -609,7 +604,7 @@ class ProfilerBacktrace(TraceRecord):
     frames: tuple[int, ...] = _field(Words("frame_count"))
 
 
-@_declare("profiler", RecordType.PROFILER, wire.PROFILER, known=False)
+@_declare(wire.PROFILER, RecordType.PROFILER, known=False)
 @attrs.define(kw_only=True)
 class UnknownProfiler(TraceRecord):
     """A profiler record of a type that is not ours: its number and its bytes."""
@@ -620,13 +615,7 @@ class UnknownProfiler(TraceRecord):
 # Large record
 
 
-@_declare(
-    "large",
-    RecordType.LARGE,
-    wire.LARGE_BLOB,
-    large_type=wire.LargeType.BLOB,
-    blob_format=wire.LargeBlobFormat.METADATA,
-)
+@_declare(wire.LARGE_BLOB, wire.LargeType.BLOB, wire.LargeBlobFormat.METADATA)
 @attrs.define(kw_only=True)
 class LargeBlobWithMetadata(TraceRecord):
     """Many bytes, and when and where they came about (In-band large BLOB record with metadata)."""
@@ -639,13 +628,7 @@ class LargeBlobWithMetadata(TraceRecord):
     payload: bytes = _field(LargePayload(key="payload_hex"))
 
 
-@_declare(
-    "large",
-    RecordType.LARGE,
-    wire.LARGE_BLOB,
-    large_type=wire.LargeType.BLOB,
-    blob_format=wire.LargeBlobFormat.NO_METADATA,
-)
+@_declare(wire.LARGE_BLOB, wire.LargeType.BLOB, wire.LargeBlobFormat.NO_METADATA)
 @attrs.define(kw_only=True)
 class LargeBlob(TraceRecord):
     """Many bytes (In-band large BLOB record without metadata)."""
@@ -677,7 +660,7 @@ class BlobFormat(Number):
             super().parse(form, values)
 
 
-@_declare("large", RecordType.LARGE, wire.LARGE_BLOB, known=False)
+@_declare(wire.LARGE_BLOB, RecordType.LARGE, known=False)
 @attrs.define(kw_only=True)
 class UnknownLarge(TraceRecord):
     """A large record of a type, or a blob of a format, that is not ours: its numbers and bytes."""
@@ -697,7 +680,7 @@ class Skipped(Part):
         c.at = c.end
 
 
-@_declare("unknown", None, wire.HEADER, known=False)
+@_declare(wire.HEADER, "unknown", known=False)
 @attrs.define(kw_only=True)
 class Unknown(TraceRecord):
     """A record of a type that the format does not define: its number and its bytes."""
@@ -705,13 +688,13 @@ class Unknown(TraceRecord):
     type: int = _field(Number("record_type"), Skipped())
 
 
-@_declare("padding", None, wire.HEADER, known=False)
+@_declare(wire.HEADER, "padding", known=False)
 @attrs.define(kw_only=True)
 class Padding(TraceRecord):
     """Zero words where a record should begin, ``nbytes`` of them in bytes."""
 
 
-@_declare("damaged", None, wire.HEADER, known=False)
+@_declare(wire.HEADER, "damaged", known=False)
 @attrs.define(kw_only=True)
 class Damaged(TraceRecord):
     """Bytes in which no sound record was found; ``raw`` may be a view of the file."""
@@ -719,11 +702,15 @@ class Damaged(TraceRecord):
     code: str
     """The finding that says why."""
 
-    def to_json(self) -> dict[str, Any]:
-        """The record as the record JSON shows it."""
-        out = super().to_json()
-        raw = out.pop("raw")
-        return {**out, "code": self.code, "raw": raw}
+    def show(self, out: dict[str, Any]) -> None:
+        """Put the code into JSON."""
+        out["code"] = self.code
+
+    @classmethod
+    def parse(cls, form: JsonFields) -> dict[str, Any]:
+        """The code; ``raw`` must be there."""
+        form.need("raw")
+        return {"code": form.text("code")}
 
 
 def from_json(given: Mapping[str, Any]) -> TraceRecord:
@@ -743,19 +730,12 @@ def from_json(given: Mapping[str, Any]) -> TraceRecord:
     form = TraceFields(name, given)
     form.used |= {"record", "offset", "nbytes"}
     cls = _class_for(form, _BY_NAME[name])
-    form.used |= set(cls.constants)
-    values: dict[str, Any] = {}
+    values = cls.parse(form)
     if cls is Padding:
         values["nbytes"] = form.number("nbytes")
-    elif cls is Damaged:
-        values["code"] = form.text("code")
-        form.need("raw")
-    for part in cls.parts:
-        part.parse(form, values)
-    refs = parse_refs(form, cls.parts)
     raw = form.octets("raw") if "raw" in form else None
     form.finish()
-    return cls(refs=refs, raw=raw, **values)
+    return cls(raw=raw, **values)
 
 
 def _class_for(form: TraceFields, classes: list[type[TraceRecord]]) -> type[TraceRecord]:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import NamedTuple
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
 
 import attrs
 import numpy as np
@@ -21,8 +22,6 @@ from fxframework.model.strings import StringPool
 __all__ = ["Chunk", "Scanner"]
 
 I64 = NDArray[np.int64]
-I32 = NDArray[np.int32]
-U8 = NDArray[np.uint8]
 WINDOW_WORDS = 1 << 22
 """Words after which the file's pages are released."""
 FIRST_WORDS = 1 << 17
@@ -31,120 +30,29 @@ FEW = 1 << 10
 """Rows that need no estimate."""
 
 
-class Events(NamedTuple):
-    """Event rows (``EventRows``), each of shape (rows,)."""
+class Filled(SimpleNamespace):
+    """Filled rows of a class of ``fx_trace.read.rows``: its columns, each of shape (rows,)."""
 
-    kind: U8
-    thread: I32
-    category: I32
-    name: I32
-    offset: I64
-    ticks: I64
-    word: I64
+    if TYPE_CHECKING:
 
-
-class Args(NamedTuple):
-    """Argument rows (``ArgRows``)."""
-
-    table: U8
-    type: U8
-    name: I32
-    parent: I64
-    offset: I64
-    value: I64
-
-
-class Sched(NamedTuple):
-    """Scheduling rows (``SchedRows``)."""
-
-    kind: U8
-    state: U8
-    cpu: I32
-    prev_priority: I32
-    next_priority: I32
-    offset: I64
-    ticks: I64
-    prev: I64
-    next: I64
-
-
-class Logs(NamedTuple):
-    """Log rows (``LogRows``)."""
-
-    thread: I32
-    offset: I64
-    ticks: I64
-    start: I64
-    length: I64
-
-
-class Blobs(NamedTuple):
-    """Blob rows (``BlobRows``)."""
-
-    type: U8
-    name: I32
-    offset: I64
-    start: I64
-    length: I64
-
-
-class Objects(NamedTuple):
-    """Object rows (``ObjectRows``)."""
-
-    kind: U8
-    type: U8
-    name: I32
-    offset: I64
-    value: I64
-    pid: I64
-
-
-class Profiler(NamedTuple):
-    """Profiler rows (``ProfilerRows``)."""
-
-    kind: U8
-    thread: I32
-    module: I32
-    name: I32
-    build_id: I32
-    flags: I32
-    offset: I64
-    ticks: I64
-    pid: I64
-    address: I64
-    size: I64
-    vaddr: I64
-    start: I64
-    length: I64
-
-
-class Counters(NamedTuple):
-    """The event and the argument of each counter row, within the chunk (``CounterRows``)."""
-
-    event: I64
-    arg: I64
-
-
-class Annotations(NamedTuple):
-    """Arguments, within the chunk, that an object annotates, and its name (``NoteRows``)."""
-
-    arg: I64
-    name: I64
+        def __getattr__(self, name: str) -> NDArray[Any]: ...
 
 
 @attrs.define
 class Chunk:
     """Raw rows of consecutive records."""
 
-    events: Events
-    args: Args
-    sched: Sched
-    logs: Logs
-    blobs: Blobs
-    objects: Objects
-    profiler: Profiler
-    counters: Counters
-    annotations: Annotations
+    events: Filled
+    args: Filled
+    sched: Filled
+    logs: Filled
+    blobs: Filled
+    objects: Filled
+    profiler: Filled
+    counters: Filled
+    """The event and the argument of each row, within the chunk."""
+    annotations: Filled
+    """Arguments, within the chunk, and the names of the objects that they mean."""
     segments: I64
     """Shape (n, 5): clock, and the rows of events, sched, logs and profiler from which it holds."""
     first: dict[str, int]
@@ -241,15 +149,15 @@ class Scanner:
         scan, providers = self.scan, self.scan.providers
         segments = np.column_stack(list(providers.segments.taken(16).values()))
         chunk = Chunk(
-            events=Events(**scan.events.taken()),
-            args=Args(**scan.args.taken()),
-            sched=Sched(**scan.sched.taken()),
-            logs=Logs(**scan.logs.taken()),
-            blobs=Blobs(**scan.blobs.taken()),
-            objects=Objects(**scan.objects.taken()),
-            profiler=Profiler(**scan.profiler.taken()),
-            counters=Counters(**scan.counters.taken()),
-            annotations=Annotations(**scan.annotations.taken()),
+            events=Filled(**scan.events.taken()),
+            args=Filled(**scan.args.taken()),
+            sched=Filled(**scan.sched.taken()),
+            logs=Filled(**scan.logs.taken()),
+            blobs=Filled(**scan.blobs.taken()),
+            objects=Filled(**scan.objects.taken()),
+            profiler=Filled(**scan.profiler.taken()),
+            counters=Filled(**scan.counters.taken()),
+            annotations=Filled(**scan.annotations.taken()),
             segments=segments,
             first=first,
         )

@@ -206,7 +206,7 @@ class _Maker:
         def values() -> NDArray[np.float64]:
             unsigned = (kind == n.ARG_UINT64) & (value < 0)
             out = np.where(unsigned, value.view(np.uint64).astype(np.float64), value)
-            return np.where(is_double, value.view(np.float64), out)
+            return np.asarray(np.where(is_double, value.view(np.float64), out))
 
         return picked.count, {
             **self.common(picked),
@@ -318,11 +318,11 @@ class _Maker:
 
         def parents() -> I64:
             if not passed.scanner.scan.end_args:
-                return args.parent
+                return np.asarray(args.parent)
             later = np.flatnonzero(args.parent < -1)
             parent = args.parent.copy()
             parent[later] = passed.spans.ends[-2 - parent[later]]
-            return parent
+            return np.asarray(parent)
 
         def annotated() -> NDArray[np.int32]:
             if not annotations.arg.size:

@@ -12,56 +12,42 @@ from fx_trace.read.records import TraceRecord
 from fx_trace.write.checks import encoded_text
 from fxframework.io.sink import Sink
 from fxframework.io.words import pad8
+from fxframework.kit.lossless import RecordRewriter
 from fxframework.model.diagnostics import Diagnostics
 
-__all__ = ["RecordRewriter", "open_writer", "perfetto_parts"]
-
-BUFFER = 1 << 20
-"""Bytes gathered before they go to the sink."""
+__all__ = ["TraceRewriter", "open_writer", "perfetto_parts"]
 
 
-class RecordRewriter:
-    """Puts one record after the other into a sink (``fxframework.registry.RecordWriter``)."""
+class TraceRewriter(RecordRewriter):
+    """A writer of trace records; ``perfetto_safe`` makes large records blob records."""
 
     def __init__(
         self, sink: Sink, *, big_endian: bool = False, perfetto_safe: bool = False
     ) -> None:
-        self._sink = sink
-        self._encoder = RecordEncoder(big_endian=big_endian)
+        super().__init__(sink, RecordEncoder(big_endian=big_endian))
         self._perfetto_safe = perfetto_safe
-        self._buffer = bytearray()
 
     def write(self, record: TraceRecord | Mapping[str, Any]) -> None:
         """Write a record. Raises WriteRefusedError (FXT0401 to FXT0409), nothing of it written."""
         if self._perfetto_safe and isinstance(record, Mapping):
             record = r.from_json(record)
         if self._perfetto_safe and isinstance(record, r.LargeBlob | r.LargeBlobWithMetadata):
-            self._buffer += b"".join(map(self._encoder.encode, perfetto_parts(record)))
+            self.put(b"".join(map(self.encoder.encode, perfetto_parts(record))))
         else:
-            self._buffer += self._encoder.encode(record)
-        if len(self._buffer) >= BUFFER:
-            self._flush()
-
-    def close(self) -> None:
-        """Put what is still held back into the sink, which stays open."""
-        self._flush()
-
-    def _flush(self) -> None:
-        self._sink.write(self._buffer)
-        self._buffer = bytearray()
+            super().write(record)
 
 
 def open_writer(
     sink: Sink,
     options: Mapping[str, Any],
     diagnostics: Diagnostics,  # noqa: ARG001 (findings are the reader's; this one refuses)
-) -> RecordRewriter:
+) -> TraceRewriter:
     """A writer of trace records.
 
     Of the options, ``big_endian`` is the byte order, ``perfetto_safe`` that large
     records are to become blob records.
     """
-    return RecordRewriter(
+    return TraceRewriter(
         sink,
         big_endian=bool(options.get("big_endian", False)),
         perfetto_safe=bool(options.get("perfetto_safe", False)),
