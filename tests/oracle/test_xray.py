@@ -15,7 +15,7 @@ from pathlib import Path
 
 import attrs
 import pytest
-from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import HealthCheck, Phase, example, given, settings
 from hypothesis import strategies as st
 
 import fxframework as fxf
@@ -238,7 +238,13 @@ def test_the_paths_of_calls(name: str) -> None:
 def accounted(path: Path) -> dict[str, list[str]]:
     """What ``fxf account --csv`` says by function id: what llvm-xray says too, but for names."""
     done = run_cli("account", "--csv", path)
-    assert done.exit_code == 0, done.stderr
+    # Of slow counters the times may not fit 64 bits of nanoseconds, which is data loss; statistics
+    # are of ticks, and hold all the same.
+    with opened(path) as capture:
+        capture.scan()
+        lost = "FXX0305" in capture.diagnostics.counts
+    assert done.exit_code == (3 if lost else 0), done.stderr
+    assert ("FXX0305" in done.stderr) == lost
     lines = list(csv.reader(io.StringIO(done.text)))[1:]
     return {line[0]: line[:8] for line in lines}
 
@@ -256,6 +262,7 @@ def test_the_account_of_real_logs(name: str) -> None:
 
 @generated
 @given(data=xray_logs.single_logs())
+@example(data=xray_logs.single_log(3, 1 << 40, [(1, 0, 5), (1, 1, 7)]))
 def test_the_account_of_generated_logs(data: bytes, folder: Path) -> None:
     assert_accounts_agree(written(folder, data))
 

@@ -139,9 +139,18 @@ def single_logs(draw: st.DrawFn) -> bytes:
     """A log of one thread, one buffer and nested calls: of such, llvm-xray's account is right."""
     tsc = draw(st.integers(0, 1 << 40))
     body = draw(bodies(FDR_VERSIONS[-1], tsc, calls_alone=True))
+    return one_buffer(draw(st.sampled_from(FREQUENCIES)), tsc, b"".join(body.parts))
+
+
+def single_log(frequency: int, tsc: int, calls: list[tuple[int, int, int]]) -> bytes:
+    """The same of these calls: function, kind, and ticks since the one before."""
+    return one_buffer(frequency, tsc, b"".join(function(kind, id, d) for id, kind, d in calls))
+
+
+def one_buffer(frequency: int, tsc: int, body: bytes) -> bytes:
+    """A log of one thread and one buffer."""
     preamble = metadata(0, "i", 7) + metadata(4, "qi", 1, 2) + metadata(9, "i", 5)
-    frequency = draw(st.sampled_from(FREQUENCIES))
-    buffer = preamble + metadata(2, "HQ", 1, tsc) + b"".join(body.parts)
+    buffer = preamble + metadata(2, "HQ", 1, tsc) + body
     return laid_out(FDR_VERSIONS[-1], frequency, [buffer])
 
 
