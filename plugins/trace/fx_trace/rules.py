@@ -9,6 +9,9 @@ from fxframework.errors import Catalogue, Rule, Severity
 INFO, WARNING, DATA_LOSS = Severity.INFO, Severity.WARNING, Severity.DATA_LOSS
 ERROR = Severity.ERROR
 
+_RESUMED = "up to the next record that its contents fill exactly, or three of sound sizes,"
+"""Where reading goes on after damage."""
+
 
 RULES = Catalogue(
     [
@@ -20,8 +23,7 @@ RULES = Catalogue(
             "Record header",
             "A record is at least one word long, its header.",
             readers="Perfetto and the 2022 C++ reader stop there; the Rust crate goes on.",
-            ours="The words up to the next place where three sound records follow, or one that "
-            "fills its size exactly, are `damaged`.",
+            ours=f"The words {_RESUMED} are `damaged`.",
             remedy="`fxf salvage` writes what is sound; `fxf cat --records` shows the bytes.",
         ),
         Rule(
@@ -31,8 +33,7 @@ RULES = Catalogue(
             "Record header",
             "A record's size, in words, ends within the file.",
             readers="Perfetto and the Rust crate drop the record silently; trace2json fails.",
-            ours="The rest, up to the next place where three sound records follow, or one that "
-            "fills its size exactly, or to the end, is `damaged`.",
+            ours=f"The words {_RESUMED} or to the end, are `damaged`.",
             remedy="The writer was cut off, or the file was; all records before it are sound.",
         ),
         Rule(
@@ -42,8 +43,7 @@ RULES = Catalogue(
             "Record header",
             "A record is at least as long as the words that its type always has.",
             readers="Perfetto counts fuchsia_record_read_error and skips it by its size.",
-            ours="The words up to the next place where three sound records follow, or one that "
-            "fills its size exactly, are `damaged`.",
+            ours=f"The words {_RESUMED} are `damaged`.",
         ),
         Rule(
             "FXT0004",

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from fx_trace import layout as wire
 from fx_trace.layout import RecordType
+from fx_trace.read.forms import BYTES, FORMS, KOIDS, STRING, Field
 from fxframework.io.words import U64_MAX, WORD, padding, view_of
 
 if TYPE_CHECKING:
@@ -97,10 +98,15 @@ def _zeros_end(view: memoryview, at: int, whole: int) -> int:
 def _resume(view: memoryview, order: str, at: int, whole: int) -> int:
     """Where to go on after damage at byte ``at``: at the next sound records, or the end.
 
-    That is before three records of sound sizes, or before one whose contents fill it exactly: so
-    that the second bug of a writer shows, too, where the first one is in every other record.
+    That is behind the contents of the record that was damaged, if a record begins there whose
+    contents fill it exactly, or the words end; else before the first such record, or three of
+    sound sizes: so that the second bug of a writer shows, too, where the first one is in every
+    other record.
     """
     word = struct.Struct(f"{order}Q").unpack_from
+    for end in _contents_ends(view, word, at, whole):
+        if end == whole or _is_exact(view, word, end, whole):
+            return end
     start = at + WORD
     nbytes = 64 * WORD
     while start < whole:
@@ -108,7 +114,10 @@ def _resume(view: memoryview, order: str, at: int, whole: int) -> int:
         for number in _sound_headers(view[start:stop], order, (whole - start) // WORD):
             first = start + number * WORD
             end = _sound_end(view, word, first, whole)
-            if fills(view, word, first, end):
+            # A header of a type and a size alone may be any small number.
+            if _is_exact(view, word, first, whole) and (
+                word(view, first)[0] >> 16 or end == whole or _is_exact(view, word, end, whole)
+            ):
                 return first
             for _ in range(wire.SOUND_RUN - 1):
                 end = _sound_end(view, word, end, whole)
@@ -119,49 +128,45 @@ def _resume(view: memoryview, order: str, at: int, whole: int) -> int:
     return whole
 
 
-def fills(view: memoryview, word: Callable[..., tuple[int]], at: int, end: int) -> bool:
-    """Whether the contents of a string, thread, event or log fill bytes ``at`` to ``end`` exactly.
+def _is_exact(view: memoryview, word: Callable[..., tuple[int]], at: int, whole: int) -> bool:
+    """Whether a record begins at byte ``at`` whose contents fill it exactly."""
+    end = _sound_end(view, word, at, whole)
+    return end != 0 and end in _contents_ends(view, word, at, whole)
 
-    A string has bytes and, as a thread, an index; an event has a name, and arguments of known
-    types; bits that must be zero are.
-    """
+
+def _contents_ends(
+    view: memoryview, word: Callable[..., tuple[int]], at: int, whole: int
+) -> Iterator[int]:
+    """Where the contents of the record at byte ``at`` end, by each form that its header has."""
     (header,) = word(view, at)
-    layout = _EXACT.get(header & 15)
-    if layout is None or header & layout.reserved_mask:
-        return False
-    fields = layout.unpack(header)
-    words = (end - at) // WORD
-    if layout is wire.STRING:
-        length = fields["string_length"]
-        return bool(fields["string_index"] and length and words == 1 + _stream_words(length))
-    if layout is wire.THREAD:
-        return bool(fields["thread_index"] and words == 3)
-    inline_thread = 0 if fields["thread"] else 2
-    if layout is wire.LOG:
-        length = fields["message_length"]
-        return bool(length) and words == 2 + inline_thread + _stream_words(length)
-    kind, name = fields["event_type"], fields["name"]
-    if kind not in wire.EVENT_NAMES or not name:
-        return False
-    need = 2 + inline_thread + _inline_words(fields["category"]) + _inline_words(name)
-    for _ in range(fields["arg_count"]):
-        if need >= words:
-            return False
-        (argument,) = word(view, at + need * WORD)
-        size = wire.ARG_SIZE.get(argument)
-        if not size or size != _argument_words(argument):
-            return False
-        need += size
-    need += kind in wire.EVENT_HAS_WORD
-    return need == words or (kind == wire.EventType.INSTANT and need + 1 == words)
+    for form in FORMS:
+        if header & form.mask == form.value and header & form.some and header & form.more:
+            words = form.words + sum(_words_of(field, header) for field in form.fields)
+            end = at + words * WORD
+            count = header >> form.nargs_at & 15 if form.nargs_at >= 0 else 0
+            for _ in range(count):
+                size = _argument_words(word(view, end)[0]) if end < whole else 0
+                if not size:
+                    break
+                end += size * WORD
+            else:
+                end += form.tail * WORD
+                if end <= whole:
+                    yield end
 
 
-_EXACT = {
-    int(RecordType.STRING): wire.STRING,
-    int(RecordType.THREAD): wire.THREAD,
-    int(RecordType.EVENT): wire.EVENT,
-    int(RecordType.LOG): wire.LOG,
-}
+def _words_of(field: Field, header: int) -> int:
+    """Words that follow because of a field of a header."""
+    value = header >> field.low & field.limit
+    if field.kind == BYTES:
+        return _stream_words(value)
+    if field.kind == STRING:
+        return _inline_words(value)
+    if field.kind == KOIDS:
+        return 0 if value else field.koids
+    return value
+
+
 _ONE_WORD_VALUES = {
     wire.ArgType.INT64,
     wire.ArgType.UINT64,
@@ -180,16 +185,18 @@ def _inline_words(ref: int) -> int:
 
 
 def _argument_words(header: int) -> int:
-    """Words that an argument needs; 0 where its type is not defined."""
+    """Words that an argument has; 0 where its type is not defined, or its size is not that."""
     kind = wire.ARG_TYPE.get(header)
     if kind not in wire.ARG_NAMES:
         return 0
     words = 1 + _inline_words(wire.ARG_NAME.get(header))
     if kind == wire.ArgType.STRING:
-        return words + _inline_words(wire.ARG_STRING.unpack(header)["value"])
-    if kind == wire.ArgType.BLOB:
-        return words + _stream_words(wire.ARG_BLOB.unpack(header)["blob_size"])
-    return words + (kind in _ONE_WORD_VALUES)
+        words += _inline_words(wire.ARG_STRING.unpack(header)["value"])
+    elif kind == wire.ArgType.BLOB:
+        words += _stream_words(wire.ARG_BLOB.unpack(header)["blob_size"])
+    else:
+        words += kind in _ONE_WORD_VALUES
+    return words if words == wire.ARG_SIZE.get(header) else 0
 
 
 def _sound_headers(view: memoryview, order: str, left: int) -> list[int]:

@@ -6,6 +6,7 @@ from typing import Any
 
 from fx_trace.layout import MINIMUM_WORDS, SOUND_RUN
 from fx_trace.numbers import *
+from fx_trace.read import forms
 from fxframework.kernels.buffers import view
 
 __all__ = ["RecordBounds"]
@@ -14,6 +15,15 @@ SIZE_BITS = 0xFFF
 LARGE_SIZE_BITS = 0xFFFFFFFF
 INLINE = 0x8000
 RUN = SOUND_RUN
+FORM_WIDTH = 7 + 4 * forms.FIELDS
+"""Numbers of a form in ``RecordBounds.forms``: those before its fields, and its fields."""
+MASK, FORM_VALUE, SOME, MORE, FORM_WORDS, NARGS_AT, TAIL = range(7)
+BYTES, WORDS, STRING, KOIDS = forms.BYTES, forms.WORDS, forms.STRING, forms.KOIDS
+FLAT_FORMS = [
+    number - (1 << 64) if number >> 63 == 1 else number
+    for form in forms.FORMS
+    for number in (*form[:-1], *(part for field in form.fields for part in field))
+]
 _LEAST = {int(kind): words for kind, words in MINIMUM_WORDS.items()}
 
 
@@ -27,6 +37,10 @@ class RecordBounds:
         self.words = memoryview(words)
         self.total = len(self.words)
         self.least = view([_LEAST.get(kind, 0) for kind in range(16)], "i8")
+        self.forms = view(FLAT_FORMS, "i8")
+        self.first_form = view(
+            [sum(form.value & 15 < kind for form in forms.FORMS) for kind in range(17)], "i8"
+        )
 
     def size_of(self, word: int) -> int:
         """Words of the record with this header."""
@@ -52,10 +66,20 @@ class RecordBounds:
         return size
 
     def resume(self, at: int) -> int:
-        """The first word from ``at`` on where records follow again; the end where none do.
+        """The word where records follow again after damage at word ``at``; the end if none do.
 
-        That is before three records of sound sizes, or before one whose contents fill it exactly.
+        That is behind the contents of the record that was damaged, if a record begins there whose
+        contents fill it exactly, or the words end; else the first word before which one such
+        record follows, or three of sound sizes. A header of a type and a size alone, which may
+        be any small number, has to be followed by another record that is filled exactly.
         """
+        form = self.first_form[self.words[at] & 15]
+        while form < self.first_form[(self.words[at] & 15) + 1]:
+            end = self.contents_end(at, form)
+            if end and (end == self.total or self.is_exact(end)):
+                return end
+            form += 1
+        at += 1
         while at < self.total and not self.follows(at):
             at += 1
         return at
@@ -66,7 +90,9 @@ class RecordBounds:
         if size == 0:
             return False
         after = at + size
-        if self.is_exact(at, after):
+        if self.is_exact(at) and (
+            self.words[at] >> 16 or after == self.total or self.is_exact(after)
+        ):
             return True
         run = 1
         while run < RUN and size:
@@ -75,54 +101,56 @@ class RecordBounds:
             run += 1
         return size != 0
 
-    def is_exact(self, at: int, end: int) -> bool:
-        """Whether a string, thread, event or log fills words ``at`` to ``end`` exactly."""
-        word = self.words[at]
-        kind = word & 15
-        if kind == RECORD_STRING:
-            length = (word >> STRING_LENGTH_AT) & 0x7FFF
-            return (
-                (word & UNUSED_STRING) == 0
-                and (word >> STRING_INDEX_AT) & 0x7FFF != 0
-                and length != 0
-                and at + 1 + ((length + 7) >> 3) == end
-            )
-        if kind == RECORD_THREAD:
-            return (
-                (word & UNUSED_THREAD) == 0
-                and (word >> THREAD_INDEX_AT) & 0xFF != 0
-                and at + 3 == end
-            )
-        if kind == RECORD_LOG:
-            length = (word >> LOG_LENGTH_AT) & 0x7FFF
-            inline = 0 if (word >> LOG_THREAD_AT) & 0xFF else 2
-            return (
-                (word & UNUSED_LOG) == 0
-                and length != 0
-                and at + 2 + inline + ((length + 7) >> 3) == end
-            )
-        return kind == RECORD_EVENT and self.is_exact_event(word, at, end)
-
-    def is_exact_event(self, word: int, at: int, end: int) -> bool:
-        """The same of an event, which has to have a name."""
-        kind = (word >> EVENT_KIND_AT) & 15
-        name = (word >> EVENT_NAME_AT) & 0xFFFF
-        if kind > EVENT_FLOW_END or name == 0:
+    def is_exact(self, at: int) -> bool:
+        """Whether a record begins at word ``at`` whose contents fill it exactly."""
+        size = self.sound_size(at)
+        if size == 0:
             return False
-        after = at + 2 + (0 if (word >> EVENT_THREAD_AT) & 0xFF else 2)
-        after += self.inline_words((word >> EVENT_CATEGORY_AT) & 0xFFFF) + self.inline_words(name)
-        count = (word >> EVENT_ARGS_AT) & 15
+        kind = self.words[at] & 15
+        form = self.first_form[kind]
+        while form < self.first_form[kind + 1]:
+            if self.contents_end(at, form) == at + size:
+                return True
+            form += 1
+        return False
+
+    def contents_end(self, at: int, form: int) -> int:
+        """The word behind the contents of a record of this form; 0 where it can be none."""
+        word = self.words[at]
+        row = form * FORM_WIDTH
+        if (
+            word & self.forms[row + MASK] != self.forms[row + FORM_VALUE]
+            or word & self.forms[row + SOME] == 0
+            or word & self.forms[row + MORE] == 0
+        ):
+            return 0
+        end = at + self.forms[row + FORM_WORDS]
+        field = row + TAIL + 1
+        while field < row + FORM_WIDTH:
+            count = (word >> self.forms[field + 1]) & self.forms[field + 2]
+            kind = self.forms[field]
+            if kind == BYTES:
+                end += (count + 7) >> 3
+            elif kind == STRING:
+                end += self.inline_words(count)
+            elif kind == WORDS:
+                end += count
+            elif count == 0:
+                end += self.forms[field + 3]
+            field += 4
+        count = 0
+        if self.forms[row + NARGS_AT] >= 0:
+            count = (word >> self.forms[row + NARGS_AT]) & 15
         while count > 0:
-            if after >= end:
-                return False
-            size = (self.words[after] >> SIZE_AT) & SIZE_BITS
-            if size == 0 or size != self.argument_words(self.words[after]):
-                return False
-            after += size
+            if end >= self.total:
+                return 0
+            size = (self.words[end] >> SIZE_AT) & SIZE_BITS
+            if size == 0 or size != self.argument_words(self.words[end]):
+                return 0
+            end += size
             count -= 1
-        if kind == EVENT_COUNTER or kind >= EVENT_DURATION_COMPLETE:
-            after += 1
-        return after == end or (kind == EVENT_INSTANT and after + 1 == end)
+        end += self.forms[row + TAIL]
+        return end if end <= self.total else 0
 
     def sizes_end(self, at: int, end: int) -> int:
         """The word at which records end that begin at word ``at``, going by their sizes alone.
@@ -155,7 +183,7 @@ class RecordBounds:
             elif size or self.is_framed(at):
                 at += self.size_of(word)
             else:
-                at = self.resume(at + 1)
+                at = self.resume(at)
         self.total = total
         return at
 

@@ -243,7 +243,7 @@ class Scan(OtherRecords):
         elif size == 0 or size > self.total - start or size < least:
             code = SIZE_ZERO if size == 0 else TOO_SHORT
             self.note(PAST_THE_END if size > self.total - start else code, offset, size)
-            self.pos = self.bounds.resume(start + 1)
+            self.pos = self.bounds.resume(start)
             kind = KIND_DAMAGED
         elif self.max_record and size * 8 > self.max_record:
             self.note(RECORD_OVER_LIMIT, offset, size * 8)

@@ -89,7 +89,7 @@ class Needs(Kernel):
                 pos += 1
                 continue
             if size == 0 or size > self.total - pos or size < least:
-                pos = self.records.resume(pos + 1)
+                pos = self.records.resume(pos)
                 continue
             # Most records are events that are not kept.
             if (
