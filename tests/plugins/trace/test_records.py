@@ -834,9 +834,8 @@ def test_damage_ends_where_the_rule_says() -> None:
         for size in range(1, min(len(words), 60) + 1):
             header = words[0] & ~0xFFF0 | size << 4
             whole = [header, *words[1:]]
-            if sound_exact(whole, 0) == size:
-                if size == len(words) or sound_exact(words, size):
-                    return size
+            if sound_exact(whole, 0) == size and (size == len(words) or sound_exact(words, size)):
+                return size
         for start in range(1, len(words)):
             after = sound_exact(words, start)
             if after is not None and (
