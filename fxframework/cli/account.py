@@ -44,13 +44,13 @@ class Order(TypedDict):
     short_help="Show how often functions were called, and for how long.",
 )
 @by_option
-@click.option("--per-thread", is_flag=True, help="One line a function and thread.")
+@click.option("--per-thread", is_flag=True, help="Print one line for each function and thread.")
 @click.option(
     "--recursive-calls-only",
     is_flag=True,
-    help="Only calls of a function within another of its calls, and those around them.",
+    help="Count only recursive calls, and the calls around them.",
 )
-@click.option("--no-recursion", is_flag=True, help="Sum up only the outermost calls of a function.")
+@click.option("--no-recursion", is_flag=True, help="Count only the outermost calls of a function.")
 @click.option(
     "--sort",
     type=click.Choice(SORTS),
@@ -60,10 +60,10 @@ class Order(TypedDict):
 @click.option(
     "--sort-order",
     type=click.Choice(["asc", "dsc"]),
-    help="From the least, or from the greatest; ids and names asc, else dsc.",
+    help="Ascending or descending. Default: asc for ids and names, else dsc.",
 )
 @click.option("--top", type=click.IntRange(min=1), metavar="N", help="Only the first N lines.")
-@click.option("--csv", is_flag=True, help="As comma-separated values, times in seconds.")
+@click.option("--csv", is_flag=True, help="Print comma-separated values, times in seconds.")
 @click.argument("file", shell_complete=complete.files)
 @place_options
 def command(
@@ -79,10 +79,10 @@ def command(
 ) -> ExitCode:
     """Show how often each function was called, and how long its calls took.
 
-    A call's time is that from its beginning to its end; self is that without the calls within.
-    Calls that never ended are counted as unfinished and have no time, ends without a beginning as
-    unmatched. Of n calls in order of their times, the median is number n/2, the 90th percentile
-    number n*0.9, both rounded down and counted from 0.
+    The time of a call is that from its beginning to its end; self excludes the calls within it.
+    Calls that never ended count as unfinished and have no time; ends without a beginning count as
+    unmatched. Of n calls sorted by time, the median is number n/2 and the 90th percentile number
+    n*0.9, rounded down and counted from 0.
     """  # fmt: skip
     if recursive_calls_only and no_recursion:
         raise UsageError(

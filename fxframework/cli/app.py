@@ -28,26 +28,26 @@ if TYPE_CHECKING:
 __all__ = ["COMMANDS", "Fxf", "run"]
 
 COMMANDS = {
-    "info": "Show what captures hold.",
+    "info": "Show what captures contain.",
     "cat": "Print a capture: as text, as records, or one of its tables.",
-    "convert": "Convert captures into another form.",
-    "verify": "List every departure from the format.",
+    "convert": "Convert captures to another format.",
+    "verify": "List every violation of the format.",
     "batch": "Convert many captures into one dataset.",
-    "sql": "Ask captures, or a dataset, in SQL.",
+    "sql": "Query captures, or a dataset, with SQL.",
     "view": "Show captures in the Perfetto UI.",
     "diff": "Show what differs between two captures.",
     "account": "Show how often functions were called, and for how long.",
-    "stack": "Show the time by stacks of calls.",
-    "graph": "Write who calls whom, for Graphviz.",
-    "graph-diff": "Write how who calls whom differs, for Graphviz.",
+    "stack": "Show time by call stacks.",
+    "graph": "Write the call graph, for Graphviz.",
+    "graph-diff": "Write how two call graphs differ, for Graphviz.",
     "watch": "Show how a live capture changes.",
-    "salvage": "Write what is sound of a damaged capture.",
+    "salvage": "Write the sound part of a damaged capture.",
     "explain": "Explain a finding's code, or the bytes at an offset.",
-    "replay": "Run scenarios against an emulated target.",
+    "replay": "Run scenarios on the emulated target.",
     "record": "Write the scenario that replays a capture.",
-    "bench": "Measure decoding against copying the same bytes.",
-    "plugins": "List what is installed, and what failed.",
-    "new-plugin": "Write the repository that a new plugin begins with.",
+    "bench": "Measure decoding, relative to copying the same bytes.",
+    "plugins": "List installed plugins, and those that failed.",
+    "new-plugin": "Create the repository of a new plugin.",
     "doctor": "Check this installation.",
 }
 """Our commands and their short help, so that ``fxf --help`` loads none of them."""
@@ -132,11 +132,11 @@ def _is_input(text: str) -> bool:
 
 HELP = """Read, check and convert binary telemetry captures.
 
-`fxf FILE` says what is in a capture; so does `fxf info FILE`.
+`fxf FILE`, short for `fxf info FILE`, shows what a capture contains.
 """
 EPILOG = """\b
-Exit status: 0 well; 1 failed; 2 wrong usage; 3 done, with losses
-(verify: with any departure); 4 no reader, or several; 5 a package is missing.
+Exit status: 0 success; 1 failed; 2 wrong usage; 3 done, with losses
+(verify: with violations); 4 no reader, or several; 5 a package is missing.
 """
 
 

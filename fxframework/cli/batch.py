@@ -20,14 +20,14 @@ from fxframework.errors import ExitCode, FxError
 )
 @click.option("--out", required=True, metavar="DATASET", help="Folder or address of the dataset.")
 @click.option("--jobs", type=click.IntRange(1), metavar="N",
-              help="Processes; one for each processor.")  # fmt: skip
+              help="Number of processes. Default: one for each processor.")  # fmt: skip
 @click.option("--engine", default="pool", metavar="NAME",
-              help="pool, dask (a cluster of N processes here) or dask=ADDRESS; pool.")  # fmt: skip
+              help="pool, dask (a local cluster) or dask=ADDRESS. Default: pool.")  # fmt: skip
 @click.option("--resume", is_flag=True,
-              help="Keep the captures that are finished, and add the others.")  # fmt: skip
-@click.option("--force", is_flag=True, help="Replace the dataset where there is one.")
+              help="Keep the captures that are finished, and convert the others.")  # fmt: skip
+@click.option("--force", is_flag=True, help="Replace an existing dataset.")
 @click.option("--host", default="", metavar="NAME",
-              help="Host of the captures; {folder} in it is the folder of each.")  # fmt: skip
+              help="Host of the captures; {folder} stands for the folder of each.")  # fmt: skip
 @click.argument("inputs", nargs=-1, required=True, metavar="IN...", shell_complete=complete.files)
 def command(
     session: Session,
@@ -42,12 +42,12 @@ def command(
 ) -> ExitCode:
     """Convert many captures, of any formats, into one Parquet dataset.
 
-    IN is a file, a folder, a quoted pattern (** goes down), @LIST (a file of names, one a line,
-    with a tab and the host of each) or an address. DATASET has a folder table=NAME for each table,
-    with a file for each capture, and _manifest.jsonl, which says what became of each. `fxf sql
-    DATASET` asks it.
+    IN is a file, a folder, a quoted pattern (** matches nested folders), @LIST (a file with one
+    name per line, optionally followed by a tab and its host) or an address. DATASET has a folder
+    table=NAME for each table, with a file for each capture, and _manifest.jsonl, which has the
+    result of each. `fxf sql DATASET` queries it.
 
-    A capture that fails is printed, and the others go on; the exit status is 3 then.
+    A capture that fails is reported, and the others continue; the exit status is then 3.
     """
     session.whole("batch")
     screen = session.screen

@@ -38,20 +38,22 @@ def _sizes(_ctx: click.Context, _param: click.Parameter, text: str | None) -> tu
     return sizes
 
 
-@_command(name="bench", guard=False, short_help="Measure decoding against copying the same bytes.")
+@_command(
+    name="bench", guard=False, short_help="Measure decoding, relative to copying the same bytes."
+)
 @click.argument("files", nargs=-1, metavar="[FILE...]", shell_complete=complete.files)
 @click.option("--size", type=click.IntRange(1), default=SIZE, metavar="MB",
-              help=f"Size of the samples that are made if no FILE is given; {SIZE}.")  # fmt: skip
+              help=f"Size of the samples made if no FILE is given. Default: {SIZE}.")  # fmt: skip
 @click.option("--runs", type=click.IntRange(1, 100), default=RUNS, metavar="N",
-              help=f"Runs of which the best counts; {RUNS}.")  # fmt: skip
+              help=f"Runs; the best counts. Default: {RUNS}.")  # fmt: skip
 @click.option("--shapes", is_flag=True,
-              help="Measure awkward shapes: disorder, damage, names all different.")  # fmt: skip
+              help="Measure unusual shapes: disorder, damage, distinct names.")  # fmt: skip
 @click.option("--stages", is_flag=True,
-              help="Measure each stage: reading, checking, every conversion.")  # fmt: skip
+              help="Measure each stage: reading, verifying, every conversion.")  # fmt: skip
 @click.option("--growth", metavar="MB,MB,...", callback=_sizes,
-              help="Measure samples of these sizes, and fit how time grows.")  # fmt: skip
+              help="Measure samples of these sizes, and fit the growth of time.")  # fmt: skip
 @click.option("--compare", metavar="RUN.json",
-              help="Print how the figures differ from a run that --json printed.")  # fmt: skip
+              help="Print how the results differ from a run saved with --json.")  # fmt: skip
 def command(
     session: Session,
     files: tuple[str, ...],
@@ -63,10 +65,10 @@ def command(
     shapes: bool,
     stages: bool,
 ) -> ExitCode:
-    """Measure decoding against copying the same bytes.
+    """Measure decoding, relative to copying the same bytes.
 
-    Every column of the tables is made. Without a FILE, each format that can make a typical sample
-    is measured on one. Ratios are of one run on one machine: compare them, not seconds.
+    Every column of the tables is made. Without FILE, each format that has a sample is measured on
+    it. Compare ratios, not seconds: a ratio is of one run on one machine.
     """
     if sum((shapes, stages, bool(growth))) > 1 or (files and (shapes or stages or growth)):
         raise UsageError(

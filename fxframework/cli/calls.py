@@ -34,7 +34,9 @@ by_option = click.option(
 def out_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Give a command ``--out`` and ``--force``."""
     force = click.option("--force", is_flag=True, help="Replace OUT.")
-    out = click.option("--out", default="-", metavar="OUT", help="File; standard output.")
+    out = click.option(
+        "--out", default="-", metavar="OUT", help="Output file. Default: standard output."
+    )
     return out(force(command))
 
 

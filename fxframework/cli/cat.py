@@ -42,12 +42,14 @@ LINES = 4096
     short_help="Print a capture: as text, as records, or one of its tables.",
 )
 @click.option("--records", is_flag=True, help="Every record, lossless, one JSON object per line.")
-@click.option("--table", metavar="NAME", help="One table: aligned on a terminal, else by tabs.")
+@click.option(
+    "--table", metavar="NAME", help="One table: aligned on a terminal, else separated by tabs."
+)
 @click.option(
     "-F",
     "--follow",
     is_flag=True,
-    help="Print what is appended to FILE, too, until interrupted.",
+    help="Keep printing what is appended to FILE, until interrupted.",
 )
 @click.argument("file", shell_complete=complete.files)
 @click.argument("selectors", nargs=-1, metavar="[SELECTOR...]")
@@ -63,11 +65,11 @@ def command(
 ) -> ExitCode:
     """Print a capture: as text, one line per record; as records; or one of its tables.
 
-    SELECTORs take a part of a capture that is a tree: those nodes and properties that any of them
-    chooses. With --json tables are JSON too, one object per row, and text is records.
+    SELECTORs print a part of a tree: the nodes and properties that any of them matches. With
+    --json, tables are printed as JSON, one object per row, and records replace text.
 
-    --since, --until and the options under Parts and Log options print a part of it. Options of
-    one name add up; of several names, all must fit.
+    --since, --until and the options under Parts and Log options select a part. An option may be
+    repeated: one of its values must match. Different options must all match.
     """
     if records and table is not None:
         raise UsageError("--records and --table exclude each other", remedy="choose one")

@@ -26,23 +26,25 @@ if TYPE_CHECKING:
 
 
 @_command(
-    captures=True, times=True, name="convert", short_help="Convert captures into another form."
+    captures=True, times=True, name="convert", short_help="Convert captures to another format."
 )
 @click.option(
     "-t",
     "--to",
     metavar="EXPORTER",
     shell_complete=complete.targets,
-    help="Exporter or format, instead of OUT's suffix.",
+    help="Exporter or format, overriding the suffix of OUT.",
 )
 @click.option(
     "--align",
     multiple=True,
     metavar="NAME:HOW",
-    help="Relate an input's clock: offset=NS, FROM=TO (ns; twice for drift), or tsc; repeatable.",
+    help="Align an input's clock: offset=NS, FROM=TO (ns; twice for drift), or tsc; repeatable.",
 )
 @click.option("--force", is_flag=True, help="Replace OUT; print binary output to a terminal.")
-@click.option("--list", "listing", is_flag=True, help="List what IN can become; there is no OUT.")
+@click.option(
+    "--list", "listing", is_flag=True, help="List the possible outputs of IN; takes no OUT."
+)
 @click.argument(
     "paths", nargs=-1, required=True, metavar="IN... OUT", shell_complete=complete.files
 )
@@ -56,15 +58,14 @@ def command(
     paths: tuple[str, ...],
     names: Selection,
 ) -> ExitCode:
-    """Convert captures into another form, which OUT's suffix or -t names.
+    """Convert captures to the format or exporter that the suffix of OUT, or -t, names.
 
-    An OUT whose suffix is that of a format is written in that format; any other suffix names an
-    exporter. `fxf convert --list IN` lists both. - is standard input or output. OUT appears whole
-    or not at all, compressed where it ends in .gz or .zst, and never over an existing file without
-    --force.
+    `fxf convert --list IN` lists the possible outputs. - is standard input or output. OUT appears
+    complete or not at all, compressed if it ends in .gz or .zst. It replaces an existing file only
+    with --force.
 
-    --since, --until and the options under Parts and Log options take a part of each capture; in
-    a capture's own format, the part comes with all that it needs.
+    --since, --until and the options under Parts and Log options select a part of each capture. A
+    part in the capture's own format keeps everything that it needs.
     """
     if listing:
         return session.each(paths, lambda text: _list(session, text))

@@ -48,18 +48,22 @@ BY = {
     help="Compare records, entries, names, or all; all.",
 )
 @click.option(
-    "--show", type=click.IntRange(0), default=10, metavar="N", help="Entries of each list; 10."
+    "--show",
+    type=click.IntRange(0),
+    default=10,
+    metavar="N",
+    help="Entries of each list. Default: 10.",
 )
 @click.argument("first", metavar="A", shell_complete=complete.files)
 @click.argument("second", metavar="B", shell_complete=complete.files)
 def command(session: Session, by: str, show: int, first: str, second: str) -> ExitCode:
     """Show what differs between two captures of one format.
 
-    Records are the same if their contents are, whatever their place and whatever indexes they
-    use. Captures of a state, such as a tree of properties, are compared by its entries instead:
-    by what they say of each path. By name, rows of the tables are counted, slices and counters
-    also measured, and processes and threads compared. The exit status is 0 where all is the same,
-    and 1 where something differs; -q prints nothing else.
+    Records are equal if their contents are, wherever they are and whichever indexes they use.
+    Captures of a state, such as a tree of properties, are compared path by path instead. By name,
+    rows of the tables are counted, slices and counters also measured, and processes and threads
+    compared. The exit status is 0 if all is equal and 1 if something differs; -q prints nothing
+    but errors.
     """
     from fxframework.kit.difference import compare
 

@@ -26,8 +26,8 @@ _CODE = re.compile(r"[A-Za-z]{2,}[0-9]+")
 def command(session: Session, what: str) -> ExitCode:
     """Explain a finding's CODE, or the bytes of FILE at OFFSET, field by field.
 
-    OFFSET is decimal, or hexadecimal after 0x, as findings show it. The whole record is shown;
-    its word at OFFSET is marked >.
+    OFFSET is decimal, or hexadecimal with 0x, as in findings. The whole record is shown; the word
+    at OFFSET is marked with >.
     """
     session.whole("explain")
     file, at, offset = what.rpartition("@")

@@ -28,36 +28,36 @@ def figure_options(
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Give a command the options that say what labels and colours show."""
     options = (
-        (("-e", "--edge-label"), "sum", f"{labels} beside calls: {SHOWN}"),
-        (("--vertex-label",), vertex, f"{labels} in functions: one of the same"),
-        (("-c", "--edge-color"), "sum", "What colours calls: one of the same"),
-        (("-b", "--vertex-color"), "sum", "What colours functions: one of the same"),
+        (("-e", "--edge-label"), "sum", f"{labels} of calls: {SHOWN}"),
+        (("--vertex-label",), vertex, f"{labels} of functions: one of the same"),
+        (("-c", "--edge-color"), "sum", "Measure that colours calls: one of the same"),
+        (("-b", "--vertex-color"), "sum", "Measure that colours functions: one of the same"),
     )
 
     def decorate(command: Callable[..., Any]) -> Callable[..., Any]:
         for names, default, text in reversed(options):
             command = click.option(
                 *names, type=click.Choice(FIGURES), default=default, metavar="FIGURE",
-                help=f"{text}; {default}.",
+                help=f"{text}. Default: {default}.",
             )(command)  # fmt: skip
         return command
 
     return decorate
 
 
-@_command(captures=True, times=True, name="graph", short_help="Write who calls whom, for Graphviz.")
+@_command(captures=True, times=True, name="graph", short_help="Write the call graph, for Graphviz.")
 @by_option
-@figure_options(labels="The figure", vertex="count")
+@figure_options(labels="Label", vertex="count")
 @out_options
 @click.argument("file", shell_complete=complete.files)
 @place_options
 def command(
     session: Session, by: str, out: str, force: bool, file: str, names: Selection, **figures: str
 ) -> ExitCode:
-    """Write who calls whom, how often and for how long, in the language of Graphviz.
+    """Write the call graph, with counts and times, in the language of Graphviz.
 
-    F0 stands for what calls what nothing calls; the darker a colour, the more. Times are in
-    seconds. With --json the same with all figures.
+    F0 is the caller of functions that nothing calls. Darker colours mean more. Times are in
+    seconds. --json prints the same with all measures.
     """
     from fxframework.analysis.graph import call_graph, dot
 

@@ -29,17 +29,17 @@ MEASURES = {"count": "count", "sum": "sum", "self": "self", "median": "med", "ma
 
 
 @_command(
-    captures=True, name="graph-diff", short_help="Write how who calls whom differs, for Graphviz."
+    captures=True, name="graph-diff", short_help="Write how two call graphs differ, for Graphviz."
 )
 @by_option
-@figure_options(labels="The change of the figure", vertex="sum")
+@figure_options(labels="Label, as a change,", vertex="sum")
 @click.option(
     "--of-a",
     multiple=True,
     metavar="KEY=VALUE",
-    help="An -o for A alone, such as what names its functions; repeatable.",
+    help="An -o for A alone, such as its instr_map; repeatable.",
 )
-@click.option("--of-b", multiple=True, metavar="KEY=VALUE", help="The same for B.")
+@click.option("--of-b", multiple=True, metavar="KEY=VALUE", help="An -o for B alone; repeatable.")
 @out_options
 @click.argument("first", metavar="A", shell_complete=complete.files)
 @click.argument("second", metavar="B", shell_complete=complete.files)
@@ -56,10 +56,10 @@ def command(
     names: Selection,
     **figures: str,
 ) -> ExitCode:
-    """Write how who calls whom differs between two captures, in the language of Graphviz.
+    """Write how the call graphs of two captures differ, in the language of Graphviz.
 
-    Functions are the same where their names are. What B has more of than A is red, what it has
-    less of is green; labels say by what share. With --json the same with several figures.
+    Functions are matched by name. Red means more in B than in A, green means less; labels have the
+    share. --json prints the same with several measures.
     """  # fmt: skip
     from fxframework.analysis.graph import call_graph, difference, dot_of_difference
 

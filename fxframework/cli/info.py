@@ -31,10 +31,10 @@ LABEL = 20
 """Columns of a timeline row's name at most."""
 
 
-@_command(captures=True, name="info", short_help="Show what captures hold.")
+@_command(captures=True, name="info", short_help="Show what captures contain.")
 @click.argument("files", nargs=-1, required=True, metavar="FILE...", shell_complete=complete.files)
 def command(session: Session, files: tuple[str, ...]) -> ExitCode:
-    """Show what captures hold: records, tables, times, findings.
+    """Show what captures contain: records, tables, times, findings.
 
     FILE is a path, - for standard input, or NAME:PATH to name its format. The default command:
     `fxf FILE` does the same.

@@ -19,22 +19,22 @@ if TYPE_CHECKING:
 OURS = "fxframework"
 
 
-@_command(name="new-plugin", short_help="Write the repository that a new plugin begins with.")
+@_command(name="new-plugin", short_help="Create the repository of a new plugin.")
 @click.option(
     "--into",
     type=click.Path(path_type=Path),
     default=Path(),
     metavar="DIR",
-    help="The folder in which it comes; default: here.",
+    help="Folder for the repository. Default: here.",
 )
 @click.argument("kind", type=click.Choice(list(KINDS)))
 @click.argument("name", metavar="NAME")
 def command(session: Session, into: Path, kind: str, name: str) -> ExitCode:
-    """Write the repository of a new plugin: a small one that works, to be changed.
+    """Create the repository of a new plugin: a small one that works, for you to change.
 
-    KIND is `format` (a reader and a writer), `exporter`, `step` or `device` (of scenarios), or
-    `kernel` (a format that is read by compiled code). The repository is the folder fx-NAME; it has
-    tests that pass, and a README that says how to run them.
+    KIND is `format` (a reader and a writer), `exporter`, `step` or `device` (for scenarios), or
+    `kernel` (a format read by compiled code). The repository is the folder fx-NAME; it has tests
+    that pass, and a README that says how to run them.
     """
     session.whole("new-plugin")
     named = Name.parse(name)

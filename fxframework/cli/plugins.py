@@ -21,15 +21,15 @@ if TYPE_CHECKING:
     from fxframework.host import Host, Plugin
 
 
-@_command(name="plugins", short_help="List what is installed, and what failed.")
+@_command(name="plugins", short_help="List installed plugins, and those that failed.")
 @click.option(
     "--check",
     metavar="NAME",
     shell_complete=complete.plugins,
-    help="Run the contracts of an installed plugin: exit 0 where all hold, 3 where one does not.",
+    help="Run the contract tests of an installed plugin: exit 0 if all pass, 3 if one fails.",
 )
 def command(session: Session, check: str | None) -> ExitCode:
-    """List plugins, the formats and exporters they bring, and what failed; -v adds options."""
+    """List plugins with their formats and exporters, and those that failed; -v adds options."""
     session.whole("plugins")
     session.lists_failures = True
     if check is not None:

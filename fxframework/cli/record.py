@@ -65,7 +65,7 @@ findings = {findings}
 def command(session: Session, out: Path | None, force: bool, file: str) -> ExitCode:
     """Write the scenario that replays a capture byte for byte.
 
-    Beside it comes a copy of the capture, unpacked, which the scenario reads and compares with.
+    It also writes an unpacked copy of the capture, which the scenario reads and compares with.
     """
     session.whole("record")
     with session.open(file) as capture:

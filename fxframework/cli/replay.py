@@ -23,17 +23,19 @@ SUFFIX = ".replay"
 """Of the folder of outputs, behind the scenario's name."""
 
 
-@_command(name="replay", short_help="Run scenarios against an emulated target.")
+@_command(name="replay", short_help="Run scenarios on the emulated target.")
 @click.option(
     "--out",
     type=click.Path(path_type=Path),
     metavar="DIR",
     help="Folder of the outputs; of several scenarios, one for each in it. Default: NAME.replay.",
 )
-@click.option("--seed", type=click.IntRange(min=0), help="A seed instead of the scenario's own.")
+@click.option("--seed", type=click.IntRange(min=0), help="Seed, overriding the scenario's.")
 @click.option("--update-golden", is_flag=True, help="Write golden files instead of comparing.")
-@click.option("--junit", type=click.Path(path_type=Path), metavar="FILE", help="JUnit XML as well.")
-@click.option("--schema", is_flag=True, help="Print what a scenario may hold, as JSON Schema.")
+@click.option(
+    "--junit", type=click.Path(path_type=Path), metavar="FILE", help="Also write JUnit XML."
+)
+@click.option("--schema", is_flag=True, help="Print the JSON Schema of scenarios.")
 @click.option("--force", is_flag=True, help="Replace what is in DIR.")
 @click.argument("scenarios", nargs=-1, metavar="SCENARIO...", shell_complete=complete.files)
 def command(
@@ -46,10 +48,10 @@ def command(
     force: bool,
     scenarios: tuple[str, ...],
 ) -> ExitCode:
-    """Run scenarios: emulated devices, what is done with them, and what must come of it.
+    """Run scenarios: emulated devices, steps, and expectations.
 
-    Outputs and a report are left in DIR, the same bytes for the same seed. The exit status is 0
-    if every expectation holds, 1 if one fails, 2 if a scenario is invalid.
+    Outputs and a report are written to DIR, the same bytes for the same seed. The exit status is
+    0 if every expectation holds, 1 if one fails, 2 if a scenario is invalid.
     """
     session.whole("replay")
     if schema:

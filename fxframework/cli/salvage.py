@@ -21,16 +21,16 @@ LISTED = 20
 """Losses that are listed without -v."""
 
 
-@_command(captures=True, name="salvage", short_help="Write what is sound of a damaged capture.")
+@_command(captures=True, name="salvage", short_help="Write the sound part of a damaged capture.")
 @click.option("--force", is_flag=True, help="Replace OUT.")
 @click.argument("file", metavar="IN", shell_complete=complete.files)
 @click.argument("out", metavar="OUT", shell_complete=complete.files)
 def command(session: Session, force: bool, file: str, out: str) -> ExitCode:
-    """Write what is sound of a damaged capture, and list what was lost, and where.
+    """Write the sound part of a damaged capture, and list what was lost, with offsets.
 
-    OUT's suffix is that of a format: mostly that of IN, which is rewritten record by record, or
-    one that can be made from IN's tables. The exit status is 0 where nothing was lost and 3 where
-    something was. Where nothing is sound it is 1, and OUT is not written.
+    The suffix of OUT names a format: usually that of IN, which is rewritten record by record, or
+    one that can be written from IN's tables. The exit status is 0 if nothing was lost and 3 if
+    something was. If nothing is sound it is 1, and OUT is not written.
     """
     session.whole("salvage")
     everything = session.settings.json or session.settings.verbose

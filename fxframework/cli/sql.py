@@ -28,7 +28,7 @@ HELP = """A query ends with a semicolon. `.tables` lists the views, `.columns VI
 WRITERS = (".parquet", ".arrow", ".csv")
 
 
-@_command(captures=True, name="sql", short_help="Ask captures, or a dataset, in SQL.")
+@_command(captures=True, name="sql", short_help="Query captures, or a dataset, with SQL.")
 @click.option(
     "-o",
     "--option",
@@ -37,18 +37,18 @@ WRITERS = (".parquet", ".arrow", ".csv")
     metavar="OUT|KEY=VALUE",
     help="Write the result to OUT.parquet, .arrow or .csv; or an option of a reader.",
 )
-@click.option("--force", is_flag=True, help="Replace OUT where it exists.")
+@click.option("--force", is_flag=True, help="Replace OUT if it exists.")
 @click.argument("words", nargs=-1, required=True, metavar="FILE... [QUERY]")
 def command(
     session: Session, words: tuple[str, ...], given: tuple[str, ...], force: bool
 ) -> ExitCode:
-    """Ask the tables of captures in SQL (duckdb's), each a view of its name.
+    """Query the tables of captures with SQL (duckdb's); each table is a view of the same name.
 
     slices_with_names, instants_with_names, counters_with_names, flows_with_names,
-    sched_with_names and logs_with_keys have process, thread and arguments beside. Of several
-    files every view has the rows of all, and a column `capture`; FILE may be the dataset that
-    `fxf batch` made, whose manifest is the view captures. Without a QUERY there is a prompt; from
-    a pipe, queries are read that end with semicolons.
+    sched_with_names and logs_with_keys add process, thread and arguments. With several files
+    every view has the rows of all, and a column `capture`. FILE may be a dataset that `fxf batch`
+    made; its manifest is the view captures. Without a QUERY there is a prompt; from a pipe,
+    queries end with semicolons.
     """
     session.whole("sql")
     out = None

@@ -25,29 +25,29 @@ if TYPE_CHECKING:
 STEP = "  "
 
 
-@_command(captures=True, times=True, name="stack", short_help="Show the time by stacks of calls.")
+@_command(captures=True, times=True, name="stack", short_help="Show time by call stacks.")
 @by_option
-@click.option("--per-thread", is_flag=True, help="A tree for each thread, not one for all of them.")
+@click.option("--per-thread", is_flag=True, help="Print a tree for each thread.")
 @click.option(
     "--depth",
     type=click.IntRange(min=1),
     default=64,
     metavar="N",
-    help="Calls within each other that the tree shows; 64.",
+    help="Greatest depth that the tree shows. Default: 64.",
 )
 @click.option(
     "--min-percent",
     type=click.FloatRange(0, 100),
     default=0.0,
     metavar="P",
-    help="Leave out of the tree what has less of the time; 0.",
+    help="Leave out calls with a smaller share of the time. Default: 0.",
 )
 @click.option(
     "--top",
     type=click.IntRange(min=0),
     default=10,
     metavar="N",
-    help="Stacks that each of the lists below the tree shows; 10.",
+    help="Stacks in each of the lists below the tree. Default: 10.",
 )
 @click.argument("files", nargs=-1, required=True, metavar="FILE...", shell_complete=complete.files)
 @place_options
@@ -61,11 +61,11 @@ def command(
     files: tuple[str, ...],
     names: Selection,
 ) -> ExitCode:
-    """Show the time by stacks of calls: a tree of who called whom, with times of all their calls.
+    """Show time by call stacks: a tree of callers and callees, with the times of all calls.
 
-    Below it, the stacks that took the most time by themselves, and those that were called most
-    often. Several FILEs are added up, with functions identified by name. With --json all of the
-    tree is given, whatever its depth: a parent precedes its children.
+    Below it are the stacks with the most time of their own, and those called most often. Several
+    FILEs are summed, with functions identified by name. --json prints the whole tree, whatever its
+    depth: parents precede their children.
     """  # fmt: skip
     from fxframework.analysis.tree import call_tree, merged
 

@@ -24,22 +24,22 @@ SHOWN = 3
 """Findings of one code that are shown without -v."""
 
 
-@_command(captures=True, name="verify", short_help="List every departure from the format.")
+@_command(captures=True, name="verify", short_help="List every violation of the format.")
 @click.argument("files", nargs=-1, required=True, metavar="FILE...", shell_complete=complete.files)
 @click.option(
     "--as",
     "reader",
     metavar="NAME",
     shell_complete=complete.references,
-    help="Predict what another reader of the format loses, instead: perfetto, "
+    help="Instead, predict what another reader of the format loses: perfetto, "
     "llvm-xray and others (`fxf plugins -v`).",
 )
 def command(session: Session, files: tuple[str, ...], reader: str | None) -> ExitCode:
-    """List every departure from the format, each with its place, and the bytes there.
+    """List every violation of the format, with its offset and the bytes there.
 
-    The first three findings of each code are listed, and what is only worth knowing (info) is
-    counted; -v lists all. The exit status is 3 if there is a warning or worse, or if the reader
-    that --as names loses something.
+    The first three findings of each code are listed, and those of severity info are counted; -v
+    lists all. The exit status is 3 if there is a warning or worse, or if the reader that --as names
+    loses something.
     """
     session.whole("verify")
     if reader is not None:

@@ -38,12 +38,14 @@ PACKET = 0x0A
     "--align",
     multiple=True,
     metavar="NAME:HOW",
-    help="Relate an input's clock, as for convert; repeatable.",
+    help="Align an input's clock, as for convert; repeatable.",
 )
 @click.option("--port", type=click.IntRange(0, 65535), default=0, metavar="PORT",
-              help="Listen on this port; on a free one if not given.")  # fmt: skip
-@click.option("--no-open", is_flag=True, help="Print the URL, and open no browser.")
-@click.option("--keep", is_flag=True, help="Serve until interrupted, not only until it is loaded.")
+              help="Listen on this port. Default: a free one.")  # fmt: skip
+@click.option("--no-open", is_flag=True, help="Print the URL, but open no browser.")
+@click.option(
+    "--keep", is_flag=True, help="Serve until interrupted, not only until the trace is loaded."
+)
 @click.argument("files", nargs=-1, required=True, metavar="FILE...")
 @part_options
 def command(
@@ -57,9 +59,9 @@ def command(
 ) -> ExitCode:
     """Show captures on one timeline in the Perfetto UI.
 
-    FILEs become one Perfetto trace, as `fxf convert FILE... OUT.pftrace` makes it. A trace that
-    is Perfetto's already is shown as it is. The UI is served to this machine alone, at a URL
-    that cannot be guessed, until it has loaded or Ctrl-C is pressed.
+    FILEs become one Perfetto trace, as `fxf convert FILE... OUT.pftrace` writes it. A Perfetto
+    trace is shown as it is. The UI is served to this machine alone, at a URL that cannot be
+    guessed, until the trace has loaded or Ctrl-C is pressed.
     """
     from fxframework.io.pending import scratch_folder
     from fxframework.viewer import Viewer, find_ui

@@ -38,10 +38,13 @@ Change = tuple[str, "Entry | None", "Entry | None"]
     type=click.FloatRange(min=0),
     default=INTERVAL,
     metavar="SECONDS",
-    help=f"Time between two looks; {INTERVAL}.",
+    help=f"Seconds between two snapshots. Default: {INTERVAL}.",
 )
 @click.option(
-    "--count", type=click.IntRange(1), metavar="N", help="Look N times; until interrupted."
+    "--count",
+    type=click.IntRange(1),
+    metavar="N",
+    help="Take N snapshots. Default: until interrupted.",
 )
 @click.argument("file", shell_complete=complete.files)
 @click.argument("selectors", nargs=-1, metavar="[SELECTOR...]")
@@ -50,9 +53,9 @@ def command(
 ) -> ExitCode:
     """Show how the state in FILE changes while another program writes it.
 
-    A line per change: the generation, what became of it, its path, and its values. FILE is looked
-    at until interrupted; what changes twice between two looks is seen once. SELECTORs take a part
-    of it. With --json each change is a JSON object in a line of its own.
+    Prints one line for each change: the generation, the kind of change, the path, and the values.
+    Takes snapshots of FILE until interrupted; several changes between two snapshots count as one.
+    SELECTORs watch a part of it. With --json each change is a JSON object on its own line.
     """
     session.whole("watch")
     watch = _Watch(session, file, selectors)

@@ -23,30 +23,28 @@ CALLS = frozenset({"slices"})
 BY = Option(
     "by",
     "",
-    "what tells calls apart: id, name, category or another column of slices; by default id, "
-    "or name where calls have no id",
+    "identify functions by id, name, category or another column of slices; by default id, or name"
+    " for calls without an id",
 )
 TABLE = Option(
     "table",
     "",
-    "the table; if not given, the first of slices, logs, properties, instants, counters, … "
-    "that has rows",
+    "table to write; default: the first of slices, logs, properties, instants, counters, … that "
+    "has rows",
 )
 WEIGHT = Option(
-    "weight", "ns", "what the numbers are: ns, count (calls), or ticks (the capture's own units)"
+    "weight", "ns", "unit of the numbers: ns, count (calls), or ticks (the capture's own units)"
 )
 DEPTH = Option(
     "depth",
     1000,
-    "calls within each other at most; what is deeper counts for the call at that depth",
+    "greatest nesting; deeper calls count for the call at that depth",
 )
 
 
-def _figure(name: str, where: str, default: str) -> Option:
-    """An option that says which figure is shown somewhere."""
-    return Option(
-        name, default, f"the figure that {where}: none, count, min, med, 90p, 99p, max, sum or self"
-    )
+def _figure(name: str, shown: str, default: str) -> Option:
+    """An option that chooses a measure of the graph."""
+    return Option(name, default, f"{shown}: none, count, min, med, 90p, 99p, max, sum or self")
 
 
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
@@ -79,9 +77,7 @@ def fx_readers() -> Iterable[Reader]:
             sniff=sniff,
             open=lazy("fxframework.exporters.records:open_records"),
             options=(
-                Option(
-                    "format", "", "the format of the records, where the file has no header line"
-                ),
+                Option("format", "", "format of the records, if the file has no header line"),
             ),
         )
     ]
@@ -113,7 +109,7 @@ EXPORTERS = (
             Option(
                 "header",
                 True,
-                "begin with the header line that a records file needs to be read again",
+                "begin with the header line that readers of records files need",
             ),
         ),
     ),
@@ -139,17 +135,17 @@ EXPORTERS = (
         open=lazy("fxframework.exporters.csv_table:open_export"),
         options=(
             TABLE,
-            Option("delimiter", ",", "separator of fields: one character, or `tab`"),
+            Option("delimiter", ",", "field separator: one character, or `tab`"),
             Option(
                 "threads",
                 True,
-                "add pid, tid and the names of process and thread to rows of a thread",
+                "add pid, tid, process name and thread name to rows that have a thread",
             ),
             Option("args", True, "add a row's arguments, as a JSON object"),
             Option(
                 "spreadsheet",
                 False,
-                "put ' before texts that a spreadsheet takes for formulas: = + - @",
+                "put ' before strings that spreadsheets take for formulas: = + - @",
             ),
         ),
     ),
@@ -190,7 +186,7 @@ EXPORTERS = (
         open=lazy("fxframework.exporters.folded:open_export"),
         options=(
             WEIGHT,
-            Option("thread", True, "begin each stack with its thread; no adds threads up"),
+            Option("thread", True, "begin each stack with its thread; no: sum over threads"),
             BY,
             DEPTH,
         ),
@@ -203,7 +199,7 @@ EXPORTERS = (
         open=lazy("fxframework.exporters.flamegraph.export:open_export"),
         options=(
             WEIGHT,
-            Option("thread", True, "begin with a frame for each thread; no adds threads up"),
+            Option("thread", True, "begin with a frame for each thread; no: sum over threads"),
             BY,
             DEPTH,
         ),
@@ -230,8 +226,8 @@ EXPORTERS = (
             Option(
                 "utc_offset_ns",
                 0,
-                "nanoseconds from the Unix epoch to time 0 of the clock; 0 is what the "
-                "capture says, if anything",
+                "nanoseconds from the Unix epoch to time 0 of the clock; 0: as the capture says, "
+                "if it does",
             ),
         ),
     ),
@@ -256,9 +252,7 @@ EXPORTERS = (
             "a_failure_leaves_nothing_behind": "of some captures it reads no rows",
             "unknown_columns_are_passed_on_or_reported": "a report shows no single columns",
         },
-        options=(
-            Option("title", "", "heading of the report; the names of the captures if not given"),
-        ),
+        options=(Option("title", "", "heading of the report; default: the names of the captures"),),
     ),
     Exporter(
         name="pprof",
@@ -277,10 +271,10 @@ EXPORTERS = (
         open=lazy("fxframework.exporters.dot:open_export"),
         options=(
             BY,
-            _figure("edge_label", "labels a call", "sum"),
-            _figure("vertex_label", "labels a function", "count"),
-            _figure("edge_color", "colours a call, the darker the more", "sum"),
-            _figure("vertex_color", "colours a function", "sum"),
+            _figure("edge_label", "label of a call", "sum"),
+            _figure("vertex_label", "label of a function", "count"),
+            _figure("edge_color", "measure that colours calls (darker is more)", "sum"),
+            _figure("vertex_color", "measure that colours functions", "sum"),
         ),
     ),
 )

@@ -93,26 +93,24 @@ READER_OPTIONS = (
         name="links",
         type=str,
         default="",
-        help="folder with the trees that links lead to, each a file of the link's content, with "
-        "or without the suffix .inspect or .vmo",
+        help="folder with the trees that links refer to, one file named after each link's "
+        "content, with or without the suffix .inspect or .vmo",
     ),
-    Option("link_depth", 16, "how many links are followed one after another"),
+    Option("link_depth", 16, "longest chain of links to follow"),
 )
 METADATA = (
-    Option("moniker", "", "moniker of the component; empty is the file's name up to its first dot"),
-    Option("name", "", "name of the tree; empty is the file's name"),
-    Option("component_url", "", "url of the component"),
-    Option("timestamp", 0, "time of the snapshot in nanoseconds; the file does not say it"),
-    Option("escrowed", False, "say that the tree was escrowed"),
+    Option("moniker", "", "moniker of the component; default: the file name up to its first dot"),
+    Option("name", "", "name of the tree; default: the file name"),
+    Option("component_url", "", "URL of the component"),
+    Option("timestamp", 0, "time of the snapshot in nanoseconds, which the file does not contain"),
+    Option("escrowed", False, "mark the tree as escrowed"),
 )
 SELECTORS = Option("selectors", False, "list the selectors of all properties instead")
 LOSSLESS = Option(
-    "lossless", False, "add the bytes of what is not UTF-8, and the bits of NaN, as further keys"
+    "lossless", False, "add keys for the bytes of invalid UTF-8 and for the bits of NaN"
 )
-REPEAT = Option(
-    "repeat", False, "write a string of 1 KiB or more in full each time, however often it occurs"
-)
-ALL = Option("all", False, "write all values of every snapshot, not only those that have changed")
+REPEAT = Option("repeat", False, "write every occurrence of a string of 1 KiB or more in full")
+ALL = Option("all", False, "write all values of every snapshot, not only changed ones")
 
 
 def _rules() -> Catalogue:

@@ -173,15 +173,14 @@ def sniff_stream(probe: Probe) -> Confidence:
 UTC_OFFSET = Option(
     "utc_offset_ns",
     0,
-    "nanoseconds from the Unix epoch to time 0 of the clock; 0 is what the capture says, if "
-    "anything",
+    "nanoseconds from the Unix epoch to time 0 of the clock; 0: as the capture says, if it does",
     portable=True,
 )
 CLOCKS = (
     Option(
         "clock",
         "",
-        "what the times are counted by: boot or monotonic; the bytes do not say",
+        "clock of the times, which the bytes do not name: boot or monotonic",
         portable=True,
     ),
     UTC_OFFSET,
@@ -189,20 +188,20 @@ CLOCKS = (
 ERA = Option(
     "severity_era",
     "current",
-    "how severities are taken: current, or 2022, when packets had -10 to 3",
+    "meaning of severities: current, or 2022, when packets had -10 to 3",
     portable=True,
 )
 STRUCTURED = (
     ERA,
-    Option("printf", False, "put the values of a structured printf (2022) into its message"),
+    Option("printf", False, "insert the values of a structured printf (2022) into its message"),
     Option(
         "fidl_limits",
         False,
-        "report what the FIDL record type cannot hold: 15 arguments, names of 256 bytes",
+        "report records that exceed the FIDL record type: 15 arguments, names of 256 bytes",
     ),
 )
 SUFFIX = Option(
-    "suffix", False, "each record is followed by its moniker and url, as written in 2025"
+    "suffix", False, "each record is followed by its moniker and URL, as written in 2025"
 )
 
 
@@ -210,32 +209,33 @@ REDACTION = (
     Option(
         "redact_keys",
         "",
-        "names of keys, separated by commas, whose values become <redacted>; message, tag, "
-        "file and so on are keys too",
+        "keys, separated by commas, whose values become <redacted>; message, tag, file and the "
+        "like are keys too",
     ),
-    Option("redact_pattern", "", "regular expression; what it finds in texts becomes <redacted>"),
+    Option("redact_pattern", "", "regular expression; its matches in strings become <redacted>"),
 )
 ATTRIBUTION = Option(
     "attribution",
     "keep",
-    "where records say who logged: manifest (control records), in_record ($__moniker, "
-    "$__url), none, or keep, which leaves it; of other formats keep is manifest",
+    "where records name their component: manifest (control records), in_record ($__moniker, "
+    "$__url), none, or keep (unchanged; manifest for other formats)",
 )
 FOLD = Option(
     "fold",
     True,
-    "of other formats: put file, line and keys, which packets have no place for, into the message",
+    "for logs of other formats, append file, line and keys, which packets cannot hold, to the "
+    "message",
 )
 TEXT_OPTIONS = (
     Option("show_metadata", True, "show pid and tid"),
-    Option("show_full_moniker", True, "show whole monikers, not only their last segments"),
+    Option("show_full_moniker", True, "show full monikers, not only their last segments"),
     Option("show_tags", True, "show tags"),
     Option("show_file", True, "show source file and line"),
     Option(
         "time",
         "boot",
-        "show times on the capture's clock (boot or monotonic), or in UTC (utc), in local "
-        "time (local), or as tz says (wall)",
+        "show times on the capture's clock (boot or monotonic), in UTC (utc), in local time "
+        "(local), or in the zone of tz (wall)",
     ),
     Option("tz", "utc", "time zone of time=wall: utc or local"),
     UTC_OFFSET,
@@ -246,20 +246,20 @@ JSON_OPTIONS = (
     Option(
         "non_finite",
         "strings",
-        "doubles that JSON does not have: strings (NaN, Infinity, -Infinity) or null",
+        "how to write doubles that JSON lacks: strings (NaN, Infinity, -Infinity) or null",
     ),
 )
 OTLP_OPTIONS = (
     UTC_OFFSET,
-    Option("observed_ns", 0, "observedTimeUnixNano of all logs; 0 is the time of the export"),
+    Option("observed_ns", 0, "observedTimeUnixNano of all logs; 0: the time of the export"),
 )
 JOURNALD_OPTIONS = (
     UTC_OFFSET,
-    Option("hostname", "", "_HOSTNAME of all entries; empty leaves it out"),
+    Option("hostname", "", "_HOSTNAME of all entries; default: none"),
     Option(
         "boot_id",
         "",
-        "_BOOT_ID of all entries, 32 hex digits; empty is one that is always the same",
+        "_BOOT_ID of all entries, 32 hex digits; default: a fixed one",
     ),
 )
 

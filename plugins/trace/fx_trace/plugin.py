@@ -148,23 +148,22 @@ def fx_writers() -> Iterable[Writer]:
             },
             salvage=lazy("fx_trace.write.salvage:salvage"),
             options=(
-                Option("big_endian", False, "write words most significant byte first"),
+                Option("big_endian", False, "write words with the most significant byte first"),
                 Option(
                     "perfetto_safe",
                     False,
-                    "write large records as blob records, which Perfetto does not mis-size",
+                    "write large records as blob records, whose sizes Perfetto computes correctly",
                 ),
                 Option(
                     "logs_as_instants",
                     False,
-                    "of other formats: write logs as instant events with all their fields, "
-                    "which Perfetto shows, instead of log records",
+                    "write logs of other formats as instant events with all their fields, which "
+                    "Perfetto shows, instead of log records",
                 ),
                 Option(
                     "open_slices",
                     "keep",
-                    "of a part in time: keep slices that reach beyond it, close them at its "
-                    "bounds, or drop them",
+                    "slices that reach beyond a range of time: keep, close at its bounds, or drop",
                 ),
             ),
             accepts=frozenset({"slices", "instants", "counters", "flows", "sched", "logs"}),
@@ -186,7 +185,7 @@ def fx_writers() -> Iterable[Writer]:
                 Option(
                     "image_size",
                     0,
-                    "bytes of an image that was cut short; 0 is what its header says",
+                    "bytes of a truncated image; 0: as in the header",
                     portable=True,
                 ),
             ),
@@ -208,8 +207,8 @@ def fx_exporters() -> Iterable[Exporter]:
                 Option(
                     "sched",
                     "both",
-                    "context switches for whom: fuchsia (an object, as in trace2json), "
-                    "ftrace (lines that Perfetto reads), or both",
+                    "form of context switches: fuchsia (an object, as in trace2json), ftrace "
+                    "(lines that Perfetto reads), or both",
                 ),
             ),
         ),
@@ -221,7 +220,7 @@ def fx_exporters() -> Iterable[Exporter]:
         suffixes=(".blob",),
         binary=True,
         open=lazy("fx_trace.export.blobs:open_blobs"),
-        options=(Option("name", "", "name of the blobs; may be left out where all have one name"),),
+        options=(Option("name", "", "name of the blobs; optional if all have the same name"),),
     )
     return [
         *(

@@ -137,46 +137,38 @@ SYMBOLS = (
     Option(
         "instr_map",
         "",
-        "what names the functions: the instrumented program, or its map as YAML of llvm-xray "
-        "or as CSV; of shared libraries by their numbers: main,1=lib.so",
+        "source of function names: the instrumented program, or its map as YAML of llvm-xray or "
+        "as CSV; for shared libraries by number: main,1=lib.so",
         flags=("-m", "--instr-map"),
     ),
-    Option("demangle", True, "show names as the source has them"),
+    Option("demangle", True, "demangle the names of functions"),
 )
-FREQUENCY = Option(
-    "cycle_frequency", 0, "ticks per second; 0 is what the header says", portable=True
-)
+FREQUENCY = Option("cycle_frequency", 0, "ticks per second; 0: as in the header", portable=True)
 BYTE_ORDER = Option(
     "byte_order",
     "",
-    "how numbers are in the file: little, big (as a big-endian machine writes them) or "
-    "big-lsb (big-endian, bit fields from the least significant bit); empty: found out",
+    "byte order: little, big (as big-endian machines write) or big-lsb (big-endian, bit fields "
+    "from the least significant bit); default: detected",
     portable=True,
 )
 RECORDING = (
-    Option(
-        "version", 0, "version of what is written again: 1 to 5; 0 is that of the trace, else 5"
-    ),
+    Option("version", 0, "version of the output: 1 to 5; 0: that of the trace, else 5"),
     Option(
         "buffer_size",
         0,
-        "bytes of a buffer of a thread in what is written again; 0 is what the trace says, "
-        "else 16384",
+        "bytes of a thread's buffer in the output; 0: as in the trace, else 16384",
     ),
 )
-BASIC_VERSION = Option(
-    "version", 0, "version of what is written again: 1 to 3; 0 is that of the trace, else 3"
-)
+BASIC_VERSION = Option("version", 0, "version of the output: 1 to 3; 0: that of the trace, else 3")
 NAMES = Option(
     "names",
     "",
-    "file to which the names of functions go, which the format does not hold: CSV, as "
-    "-o instr_map takes it",
+    "CSV file for the names of functions, which the format cannot hold; -o instr_map reads it",
 )
 WRITTEN_ORDER = Option(
     "write_byte_order",
     "",
-    "how numbers are written: little, big or big-lsb; empty: as the header says, else little",
+    "byte order of the output: little, big or big-lsb; default: as in the header, else little",
     portable=True,
 )
 YAML_VERSION = Option(
@@ -188,31 +180,31 @@ TEXT_OPTIONS = (
     Option(
         "time",
         "clock",
-        "show times in seconds of the trace's clock (clock), in seconds since its first event "
-        "(first), or as ticks (ticks)",
+        "show times in seconds of the trace's clock (clock), in seconds since the first event "
+        "(first), or in ticks (ticks)",
     ),
     Option(
         "metadata",
         False,
-        "show the records that are not events too, each beside the event it belongs to",
+        "also show records that are not events, each beside its event",
     ),
 )
 JSON_OPTIONS = (
     Option(
         "strings",
         False,
-        "write what llvm-xray does, with all numbers as strings; Perfetto takes ids that are "
-        "strings for names",
+        "write all numbers as strings, as llvm-xray does; Perfetto takes ids that are strings for"
+        " names",
     ),
-    Option("events", True, "write arguments, custom and typed events too, where strings is no"),
+    Option("events", True, "with strings=no, also write arguments, custom events and typed events"),
 )
 YAML_OPTIONS = (
     YAML_VERSION,
     Option(
         "sort",
         True,
-        "put all records in order of time; no keeps those of a thread in the order in which "
-        "it wrote them, where its times go back",
+        "sort all records by time; no: keep the records of a thread in file order, even if their "
+        "times decrease",
     ),
 )
 

@@ -39,7 +39,7 @@ VERBOSITY: Final = 2
 """Columns of `logs` that few rows have a value in, as ``RareColumns`` numbers them."""
 
 LOGS = STANDARD_TABLES["logs"].extended(
-    Column("log_url", "code", "url of the component"),
+    Column("log_url", "code", "URL of the component"),
     Column("log_tag", "u8", "tag bits of the record; of a ring, the entry's whole tag"),
     Column("log_rolled_out", "u8", "logs rolled out of the buffer before this one"),
     Column("log_verbosity", "i8", "verbosity, as writers of 2022 gave it; 0 not given"),
