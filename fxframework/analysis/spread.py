@@ -40,6 +40,12 @@ class Spread:
     p99: int | None = None
     max: int | None = None
 
+    def to_json(self) -> dict[str, int | None]:
+        """The figures by name; ``self`` is ``own``."""
+        return {
+            {"own": "self"}.get(name, name): value for name, value in attrs.asdict(self).items()
+        }
+
 
 def spreads(
     group: NDArray[np.int32],

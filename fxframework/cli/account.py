@@ -13,7 +13,7 @@ from fxframework.cli.calls import by_option, finished, length, opened
 from fxframework.cli.filters import place_options
 from fxframework.cli.options import command as _command
 from fxframework.cli.session import Session
-from fxframework.cli.text import aligned, amount, printable
+from fxframework.cli.text import amount, printable
 from fxframework.errors import ExitCode, UsageError
 
 if TYPE_CHECKING:
@@ -25,6 +25,9 @@ CSV_HEADER = (
 )
 """llvm-xray's columns, and behind them ours."""
 UNKNOWN = "(unknown)"
+TIMES = {"sum": "sum", "self": "own", "min": "min", "median": "median", "90%": "p90", "99%": "p99",
+         "max": "max"}  # fmt: skip
+"""Columns of times, and the fields of a Spread that they show."""
 ASCENDING = ("funcid", "func")
 """What is sorted from the least on where nothing else is said."""
 
@@ -118,21 +121,12 @@ def command(
 
 
 def _document(entry: Entry) -> dict[str, Any]:
-    spread = entry.spread
     return {
         "id": entry.function.id,
         "name": entry.function.name,
         "source": entry.function.source,
         "thread": entry.thread,
-        "count": spread.count,
-        "sum": spread.sum,
-        "self": spread.own,
-        "min": spread.min,
-        "median": spread.median,
-        "p90": spread.p90,
-        "p99": spread.p99,
-        "max": spread.max,
-        "unfinished": spread.unfinished,
+        **entry.spread.to_json(),
         "unmatched_exits": entry.unmatched,
     }
 
@@ -171,18 +165,12 @@ def _print(session: Session, found: Account, entries: Sequence[Entry]) -> None:
     if not entries:
         session.screen.note("there are no calls")
         return
-    screen = session.screen
-    rate = found.per_second
     columns: list[tuple[str, list[str]]] = [
-        ("calls", [amount(entry.spread.count) for entry in entries]),
-        ("sum", [length(entry.spread.sum, rate) for entry in entries]),
-        ("self", [length(entry.spread.own, rate) for entry in entries]),
-        ("min", [length(entry.spread.min, rate) for entry in entries]),
-        ("median", [length(entry.spread.median, rate) for entry in entries]),
-        ("90%", [length(entry.spread.p90, rate) for entry in entries]),
-        ("99%", [length(entry.spread.p99, rate) for entry in entries]),
-        ("max", [length(entry.spread.max, rate) for entry in entries]),
+        ("calls", [amount(entry.spread.count) for entry in entries])
     ]
+    for title, figure in TIMES.items():
+        times = (getattr(entry.spread, figure) for entry in entries)
+        columns.append((title, [length(time, found.per_second) for time in times]))
     if any(entry.spread.unfinished for entry in entries):
         columns.append(("unfinished", [amount(entry.spread.unfinished) for entry in entries]))
     if any(entry.unmatched for entry in entries):
@@ -198,6 +186,4 @@ def _print(session: Session, found: Account, entries: Sequence[Entry]) -> None:
             columns.append((title, [printable(value or "–") for value in values]))
             numeric.append(False)
     rows = zip(*(values for _, values in columns), strict=True)
-    head = [title for title, _ in columns]
-    for at, line in enumerate(aligned([head, *map(list, rows)], numeric)):
-        screen.print(line if at else screen.paint(line, bold=True))
+    session.screen.table([[title for title, _ in columns], *rows], numeric)

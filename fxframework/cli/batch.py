@@ -56,7 +56,7 @@ def command(
         def progress(count: int, total: int, nbytes: int, size: int, entry: Entry | None) -> None:
             working.count(count, total, nbytes, size)
             if entry is not None:
-                _tell(session, entry)
+                _report(session, entry)
 
         report = batch(
             inputs, out, jobs=jobs or os.cpu_count(), engine=engine, resume=resume, force=force,
@@ -70,18 +70,12 @@ def command(
     return ExitCode.OK if outcomes[OK] == len(report.entries) else ExitCode.FINDINGS
 
 
-def _tell(session: Session, entry: Entry) -> None:
+def _report(session: Session, entry: Entry) -> None:
     """Print a capture that failed, or lost data."""
     if entry.error is not None:
-        session.screen.error(
-            FxError(
-                entry.error.message,
-                code=entry.error.code,
-                path=entry.file,
-                remedy=entry.error.remedy,
-            ),
-            stops=False,
-        )
+        why = entry.error
+        error = FxError(why.message, code=why.code, path=entry.file, remedy=why.remedy)
+        session.screen.error(error, stops=False)
     elif entry.outcome == LOSSES:
         codes = ", ".join(f"{code} ×{count:,}" for code, count in entry.findings.items())
         session.screen.note(f"{entry.file}: data was lost ({codes}); `fxf verify` lists where")

@@ -14,7 +14,7 @@ from fxframework.cli.bench_compare import load_run, show_comparison
 from fxframework.cli.measures import measure
 from fxframework.cli.options import command as _command
 from fxframework.cli.session import Session
-from fxframework.cli.text import aligned, amount, printable
+from fxframework.cli.text import amount, printable
 from fxframework.errors import ExitCode, UsageError
 from fxframework.io.pending import scratch_folder
 
@@ -131,8 +131,7 @@ def _captures(session: Session, files: tuple[str, ...], size: int, runs: int) ->
 
     def show() -> None:
         rows = [HEADER, *(_row(one, named=bool(files)) for one in shown)]
-        for at, line in enumerate(aligned(rows, [False, *[True] * (len(HEADER) - 1)])):
-            screen.print(line if at else screen.paint(line, bold=True))
+        screen.table(rows, [False, *[True] * (len(HEADER) - 1)])
         screen.print(
             f"best of {amount(runs, 'run')}; tables: every column, as a multiple of copying the "
             "bytes; memory: the peak of a process, as a multiple of the file"

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 from fxframework.cli.session import Session
-from fxframework.cli.text import aligned
 from fxframework.errors import UnreadableError
 
 __all__ = ["load_run", "ratios", "show_comparison"]
@@ -22,20 +21,14 @@ def load_run(path: str) -> Mapping[str, Any]:
     """A document that ``fxf bench --json`` printed. Raises UnreadableError for anything else."""
     import orjson
 
+    why = "this is not a run of `fxf bench`"
     try:
         found = orjson.loads(Path(path).read_bytes())
     except (OSError, orjson.JSONDecodeError) as error:
-        raise UnreadableError(
-            f"the saved run cannot be read: {error}",
-            path=path,
-            remedy="save one with `fxf bench --json > RUN.json`",
-        ) from error
+        found, why = None, f"the saved run cannot be read: {error}"
     if not isinstance(found, dict) or found.get("fxframework") != "bench":
-        raise UnreadableError(
-            "this is not a run of `fxf bench`",
-            path=path,
-            remedy="save one with `fxf bench --json > RUN.json`",
-        )
+        remedy = "save one with `fxf bench --json > RUN.json`"
+        raise UnreadableError(why, path=path, remedy=remedy)
     return found
 
 
@@ -81,7 +74,6 @@ def show_comparison(session: Session, now: Mapping[str, Any], path: str) -> None
          f"{change:.2f} x{' *' if not 1 / NOTABLE < change < NOTABLE else '  '}")
         for change, key, old, new in both
     ]  # fmt: skip
-    for at, line in enumerate(aligned(rows, [False, False, False, True, True, True])):
-        screen.print(line if at else screen.paint(line, bold=True))
+    screen.table(rows, [False, False, False, True, True, True])
     notable = sum(not 1 / NOTABLE < row[0] < NOTABLE for row in both)
     screen.note(f"{len(both)} figures are in both runs; {notable} differ by a quarter or more (*)")

@@ -9,7 +9,6 @@ import attrs
 
 from fxframework.cli.bench_stages import READING, processor_seconds, samples_of
 from fxframework.cli.session import Session
-from fxframework.cli.text import aligned
 from fxframework.io.pending import scratch_folder
 
 __all__ = ["Growth", "bench_growth", "fitted_exponent", "show_growth"]
@@ -82,5 +81,4 @@ def show_growth(session: Session, figures: list[Growth]) -> None:
         for one in figures
     ]
     right = [False, False, *[True] * (len(rows[0]) - 2)]
-    for at, line in enumerate(aligned(rows, right)):
-        session.screen.print(line if at else session.screen.paint(line, bold=True))
+    session.screen.table(rows, right)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections import deque
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,7 +12,6 @@ import attrs
 
 from fxframework.cli.measures import TABLES, touch
 from fxframework.cli.session import Session
-from fxframework.cli.text import aligned
 from fxframework.conversion import plan, target_name, targets_for
 from fxframework.errors import FxError
 from fxframework.io.pending import scratch_folder
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from fxframework.host import Host
+    from fxframework.model.capture import Capture
     from fxframework.registry import Reader
 
 __all__ = [
@@ -58,48 +59,31 @@ class StageFigure:
     """Bytes of the output."""
 
 
-def _summed(host: Host, path: str, format: str) -> None:
-    with host.open(path, format=format) as capture:
-        capture.summary()
+def _batched(capture: Capture) -> None:
+    for name in capture.schemas:
+        for batch in capture.batches(name):
+            for column in batch.columns:
+                len(batch[column])
 
 
-def _scanned(host: Host, path: str, format: str) -> None:
-    with host.open(path, format=format) as capture:
-        capture.scan()
-
-
-def _tabled(host: Host, path: str, format: str) -> None:
-    with host.open(path, format=format) as capture:
-        touch(capture, tuple(name for name in TABLES if name in capture.tables))
-
-
-def _batched(host: Host, path: str, format: str) -> None:
-    with host.open(path, format=format) as capture:
-        for name in capture.schemas:
-            for batch in capture.batches(name):
-                for column in batch.columns:
-                    len(batch[column])
-
-
-def _listed(host: Host, path: str, format: str) -> None:
-    with host.open(path, format=format) as capture:
-        for _ in capture.records_json():
-            pass
-
-
-READING: dict[str, Callable[[Host, str, str], None]] = {
-    "info": _summed,
-    "verify": _scanned,
-    "tables": _tabled,
+READING: dict[str, Callable[[Capture], object]] = {
+    "info": lambda capture: capture.summary(),
+    "verify": lambda capture: capture.scan(),
+    "tables": lambda capture: touch(capture, tuple(t for t in TABLES if t in capture.tables)),
     "batches": _batched,
-    "record JSON": _listed,
+    "record JSON": lambda capture: deque(capture.records_json(), maxlen=0),
 }
 """Stages of reading, by name."""
 
 
 def processor_seconds(host: Host, path: str, format: str, stage: str, runs: int) -> float:
     """The least seconds of processors that some runs of a stage of reading take."""
-    return _least(lambda: READING[stage](host, path, format), runs)
+
+    def read() -> None:
+        with host.open(path, format=format) as capture:
+            READING[stage](capture)
+
+    return _least(read, runs)
 
 
 def _least(run: Callable[[], Any], runs: int) -> float:
@@ -219,5 +203,4 @@ def show_stages(session: Session, figures: list[StageFigure]) -> None:
             )
         for one in figures
     ]  # fmt: skip
-    for at, line in enumerate(aligned(rows, [False, False, True, True, True, True, True])):
-        session.screen.print(line if at else session.screen.paint(line, bold=True))
+    session.screen.table(rows, [False, False, *[True] * (len(HEADER) - 2)])

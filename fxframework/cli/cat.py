@@ -12,7 +12,7 @@ from fxframework.cli import complete
 from fxframework.cli.filters import part_options
 from fxframework.cli.options import command as _command
 from fxframework.cli.session import Session, require_readable
-from fxframework.cli.text import aligned, printable
+from fxframework.cli.text import printable
 from fxframework.errors import ExitCode, UsageError
 from fxframework.registry import parse_options
 
@@ -238,10 +238,7 @@ def _print_rows(session: Session, capture: Capture, name: str) -> None:
             yield from map(list, zip(*columns, strict=True))
 
     numeric = [_is_number(column) and column.name not in THREADS for column in shown]
-    for at, line in enumerate(aligned(rows(), numeric)):
-        room = screen.width
-        line = line if everything or len(line) <= room else line[: room - 1] + "…"
-        screen.print(line if at else screen.paint(line, bold=True))
+    screen.table(rows(), numeric, fit=not everything)
 
 
 def _write_lines(screen: Screen, lines: Iterator[bytes]) -> None:

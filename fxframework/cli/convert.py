@@ -91,7 +91,7 @@ def command(
             strict=session.settings.strict,
             alignments=parse_alignments(align),
         )
-        tell_alignments(session, conversion)
+        show_alignments(session, conversion)
         if out == "-" and conversion.binary and session.screen.out_is_terminal and not force:
             raise UsageError(
                 f"{target_name(conversion.target)} is binary, and standard output is a terminal",
@@ -99,12 +99,12 @@ def command(
             )
         report = carry_out(session, conversion, out, force=force)
         _show(session, report)
-        tell_findings(session, report.findings)
+        warn_of_findings(session, report.findings)
         written = ExitCode.FINDINGS if _lost(report.findings) else ExitCode.OK
         return worst(*(session.status(capture) for capture in captures), written)
 
 
-def tell_alignments(session: Session, conversion: Conversion) -> None:
+def show_alignments(session: Session, conversion: Conversion) -> None:
     """Say how each capture comes onto the clock of the first one."""
     for alignment in conversion.alignments:
         line = alignment.line
@@ -139,14 +139,14 @@ def _lost(findings: Iterable[Diagnostic]) -> bool:
     return any(finding.severity >= Severity.DATA_LOSS for finding in findings)
 
 
-def tell_findings(session: Session, findings: Iterable[Diagnostic]) -> None:
+def warn_of_findings(session: Session, findings: Iterable[Diagnostic]) -> None:
     """Warn of what a writer found."""
     for finding in findings:
         if finding.severity >= Severity.WARNING:
             session.screen.warn(finding.code, finding.message)
 
 
-def tell_dropped(session: Session, name: str, dropped: Mapping[str, int]) -> None:
+def note_dropped(session: Session, name: str, dropped: Mapping[str, int]) -> None:
     """Print what a target had no place for."""
     if dropped:
         some = ", ".join(f"{what} ({count:,})" for what, count in dropped.items())
@@ -155,7 +155,7 @@ def tell_dropped(session: Session, name: str, dropped: Mapping[str, int]) -> Non
 
 def _show(session: Session, report: ConversionReport) -> None:
     screen = session.screen
-    tell_dropped(session, report.to, report.dropped)
+    note_dropped(session, report.to, report.dropped)
     if report.outside:
         rest = ", ".join(f"{count:,} {what}" for what, count in report.outside.items())
         screen.detail(f"outside of the part: {rest}")

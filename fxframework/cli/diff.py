@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -10,8 +10,9 @@ import click
 from fxframework.cli import complete
 from fxframework.cli.options import command as _command
 from fxframework.cli.session import Session, require_readable
-from fxframework.cli.text import aligned, amount, duration, printable
+from fxframework.cli.text import amount, duration, printable
 from fxframework.errors import ExitCode, UsageError
+from fxframework.verbs import BY
 
 if TYPE_CHECKING:
     from fxframework.cli.render import Screen
@@ -30,12 +31,6 @@ if TYPE_CHECKING:
 SIDES = ("A", "B")
 LONGEST = 200
 """Letters of a record that are shown without -v."""
-BY = {
-    "record": ("record",),
-    "entry": ("entry",),
-    "name": ("name",),
-    "all": ("record", "entry", "name"),
-}
 
 
 @_command(
@@ -206,14 +201,11 @@ def _print(session: Session, pair: Sequence[Capture], found: Difference, show: i
 def _print_records(session: Session, records: RecordDifference) -> None:
     screen = session.screen
     a, b = records.counts
-    told = f"{amount(a, 'record')} in A, {amount(b, 'record')} in B"
+    verdict = ", the same in another order" if records.reordered else ""
+    verdict = ", the same" if records.same else verdict
+    screen.print(f"records: {amount(a, 'record')} in A, {amount(b, 'record')} in B{verdict}")
     if records.same:
-        screen.print(f"records: {told}, the same")
         return
-    if records.reordered:
-        screen.print(f"records: {told}, the same in another order")
-    else:
-        screen.print(f"records: {told}")
     if records.first is not None:
         screen.print("  first difference")
         for side, first in zip(SIDES, records.first, strict=True):
@@ -248,18 +240,18 @@ def _print_entries(session: Session, entries: EntryDifference) -> None:
 
 def entry_line(session: Session, one: Entry) -> str:
     """An entry in one line: its path, what it is, and its value where it has one."""
-    value = "" if one.value is None else f" {_entry_value(session, one.value)}"
+    value = "" if one.value is None else f" {_json(session, one.value)}"
     return f"{printable(one.path)}  {one.type}{value}"
 
 
 def change_line(session: Session, one: Entry, other: Entry) -> str:
     """What became of an entry, in one line."""
-    value = _entry_value(session, other.value)
+    value = _json(session, other.value)
     kind = "" if one.type == other.type else f"{other.type} "
     return f"{entry_line(session, one)} -> {kind}{value}"
 
 
-def _entry_value(session: Session, value: Any) -> str:
+def _json(session: Session, value: Any) -> str:
     """A value as JSON, shortened."""
     text = printable(session.screen.json_line(value).decode().rstrip("\n"))
     if len(text) > LONGEST and not session.settings.verbose:
@@ -274,10 +266,7 @@ def _print_rest(screen: Screen, more: int, indent: str) -> None:
 
 def _line(session: Session, one: ShownRecord) -> str:
     """A record in one line: its offset, and what it says."""
-    text = printable(session.screen.json_line(one.said).decode().rstrip("\n"))
-    if len(text) > LONGEST and not session.settings.verbose:
-        text = text[: LONGEST - 1] + "…"
-    return f"0x{one.offset:08x}  {text}"
+    return f"0x{one.offset:08x}  {_json(session, one.said)}"
 
 
 def _print_names(screen: Screen, table: str, names: tuple[NameDifference, ...], show: int) -> None:
@@ -285,8 +274,8 @@ def _print_names(screen: Screen, table: str, names: tuple[NameDifference, ...], 
     come = [one for one in names if one.a is None]
     changed = len(names) - len(gone) - len(come)
     counts = {"only in A": len(gone), "only in B": len(come), "changed": changed}
-    told = ", ".join(f"{amount(count)} {what}" for what, count in counts.items() if count)
-    screen.print(f"{table}: {amount(len(names), 'name')} ({told})")
+    some = ", ".join(f"{amount(count)} {what}" for what, count in counts.items() if count)
+    screen.print(f"{table}: {amount(len(names), 'name')} ({some})")
     shown = names[:show]
     measures = dict(_MEASURES.get(table, {"count": _count}))
     if any(_unclosed(one.a) != _unclosed(one.b) for one in shown):
@@ -296,8 +285,7 @@ def _print_names(screen: Screen, table: str, names: tuple[NameDifference, ...], 
         head += [f"{measure} {side}" for measure in measures for side in SIDES]
         rows = [[*head, "B/A"], *(_row(one, measures) for one in shown)]
         numeric = [False] * len(shown[0].key) + [True] * (2 * len(measures) + 1)
-        for at, line in enumerate(aligned(rows, numeric)):
-            screen.print("  " + (line if at else screen.paint(line, bold=True)))
+        screen.table(rows, numeric, indent=2)
     _print_rest(screen, len(names) - len(shown), "  ")
 
 
@@ -308,41 +296,30 @@ def _row(one: NameDifference, measures: Mapping[str, Any]) -> list[str]:
     return [*cells, "–" if one.ratio is None else f"{one.ratio:.2f}"]
 
 
-def _count(stats: Stats) -> str:
-    return amount(stats.count)
-
-
-def _total(stats: Stats) -> str:
-    return duration(stats.total_ns or 0)
-
-
-def _mean(stats: Stats) -> str:
-    return "–" if stats.mean_ns is None else duration(round(stats.mean_ns))
-
-
 def _unclosed(stats: Stats | None) -> str:
     return amount(0 if stats is None else stats.unclosed)
-
-
-def _least(stats: Stats) -> str:
-    return _number(stats.least)
-
-
-def _most(stats: Stats) -> str:
-    return _number(stats.most)
-
-
-def _last(stats: Stats) -> str:
-    return _number(stats.last)
 
 
 def _number(value: float | None) -> str:
     return "–" if value is None else f"{value:,.6g}"
 
 
-_MEASURES: Mapping[str, Mapping[str, Any]] = {
-    "slices": {"count": _count, "total": _total, "mean": _mean},
-    "counters": {"count": _count, "min": _least, "max": _most, "last": _last},
+def _count(stats: Stats) -> str:
+    return amount(stats.count)
+
+
+_MEASURES: Mapping[str, Mapping[str, Callable[[Stats], str]]] = {
+    "slices": {
+        "count": _count,
+        "total": lambda stats: duration(stats.total_ns or 0),
+        "mean": lambda stats: "–" if stats.mean_ns is None else duration(round(stats.mean_ns)),
+    },
+    "counters": {
+        "count": _count,
+        "min": lambda stats: _number(stats.least),
+        "max": lambda stats: _number(stats.most),
+        "last": lambda stats: _number(stats.last),
+    },
 }
 """What is measured of a name beside its count, by table."""
 

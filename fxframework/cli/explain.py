@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import attrs
 import click
 
 from fxframework.cli import complete
@@ -18,6 +19,14 @@ from fxframework.io.words import WORD
 if TYPE_CHECKING:
     from fxframework.io.words import FieldView
 
+LABELS = {
+    "rule": "the rule",
+    "section": "document",
+    "readers": "other readers",
+    "ours": "what we do",
+    "remedy": "what you can do",
+}
+"""What a person reads for each field of a Rule."""
 _CODE = re.compile(r"[A-Za-z]{2,}[0-9]+")
 
 
@@ -43,33 +52,14 @@ def command(session: Session, what: str) -> ExitCode:
 def _explain_code(session: Session, code: str) -> None:
     screen = session.screen
     rule, format = session.host.rule(code)
-    parts = {
-        "rule": rule.rule,
-        "section": rule.section,
-        "readers": rule.readers,
-        "ours": rule.ours,
-        "remedy": rule.remedy,
-    }
+    parts = {name: getattr(rule, name) for name in LABELS}
     if session.settings.json:
-        body = {
-            "code": rule.code,
-            "format": format,
-            "severity": rule.severity.key,
-            "title": rule.title,
-            **parts,
-        }
-        screen.json("explain", body)
+        head = {"code": rule.code, "format": format, "severity": rule.severity.key}
+        screen.json("explain", {**head, "title": rule.title, **parts})
         return
     screen.print(screen.paint(f"{rule.code}: {rule.title}", bold=True))
-    labels = {
-        "rule": "the rule",
-        "section": "document",
-        "readers": "other readers",
-        "ours": "what we do",
-        "remedy": "what you can do",
-    }
     rows = [("severity", rule.severity.word), ("format", format)]
-    rows += [(labels[name], text) for name, text in parts.items() if text]
+    rows += [(LABELS[name], text) for name, text in parts.items() if text]
     screen.columns(rows)
 
 
@@ -102,23 +92,11 @@ def _explain_bytes(session: Session, file: str, offset_text: str) -> None:
         fields = reader.explain(source, offset)
         if session.settings.json:
             body = {"path": source.name, "format": reader.format, "offset": offset}
-            screen.json("explain", {**body, "fields": [_document(field) for field in fields]})
+            screen.json("explain", {**body, "fields": [attrs.asdict(field) for field in fields]})
         else:
             _print(session, source.name, offset, fields)
     finally:
         source.close()
-
-
-def _document(field: FieldView) -> dict[str, object]:
-    return {
-        "offset": field.offset,
-        "low": field.low,
-        "high": field.high,
-        "name": field.name,
-        "value": field.value,
-        "meaning": field.meaning,
-        "section": field.section,
-    }
 
 
 def _print(session: Session, name: str, offset: int, fields: list[FieldView]) -> None:

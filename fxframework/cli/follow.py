@@ -189,11 +189,11 @@ class _Reading:
             part = Appended(capture, first, stop, shift)
             self._show(part if self._selection is None else part.select(self._selection))
         capture.scan()
-        self._tell_losses(capture, first, stop, shift)
+        self._warn_of_losses(capture, first, stop, shift)
         self._at = max(stop, first) + shift
         self._before = before
 
-    def _tell_losses(self, capture: Capture, first: int, stop: int, shift: int) -> None:
+    def _warn_of_losses(self, capture: Capture, first: int, stop: int, shift: int) -> None:
         losses = [
             found
             for found in capture.diagnostics.sorted()

@@ -17,7 +17,6 @@ from fxframework.errors import ExitCode
 
 if TYPE_CHECKING:
     from fxframework.analysis.graph import CallGraph
-    from fxframework.analysis.spread import Spread
     from fxframework.model.selection import Selection
 
 SHOWN = ", ".join(FIGURES)
@@ -78,25 +77,11 @@ def document(graph: CallGraph) -> dict[str, Any]:
         "units_per_second": graph.per_second,
         "asynchronous": graph.asynchronous,
         "nodes": [
-            {"node": node.number, "name": node.function.name, **_figures(node.spread)}
+            {"node": node.number, "name": node.function.name, **node.spread.to_json()}
             for node in graph.nodes.values()
         ],
         "edges": [
-            {"caller": caller, "callee": callee, **_figures(spread)}
+            {"caller": caller, "callee": callee, **spread.to_json()}
             for (caller, callee), spread in graph.edges.items()
         ],
-    }
-
-
-def _figures(spread: Spread) -> dict[str, int | None]:
-    return {
-        "count": spread.count,
-        "unfinished": spread.unfinished,
-        "sum": spread.sum,
-        "self": spread.own,
-        "min": spread.min,
-        "median": spread.median,
-        "p90": spread.p90,
-        "p99": spread.p99,
-        "max": spread.max,
     }

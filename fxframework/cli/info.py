@@ -60,8 +60,8 @@ def command(session: Session, files: tuple[str, ...]) -> ExitCode:
             return one(text)
         except FxError as error:
             if not shown or shown[-1].get("path") != error.path:
-                told = {"code": error.code, "message": error.message}
-                shown.append({"path": session.named(text)[1], "error": told})
+                why = {"code": error.code, "message": error.message}
+                shown.append({"path": session.named(text)[1], "error": why})
             raise
 
     status = session.each(files, each)
@@ -164,9 +164,11 @@ def _value(name: str, value: Any) -> str:
 
 def _words(value: Any) -> str:
     if isinstance(value, Mapping):
-        told = {name: entry for name, entry in value.items() if entry is not None}
-        words = (f"{name.replace('_', ' ')} {_value(name, entry)}" for name, entry in told.items())
-        return ", ".join(words)
+        return ", ".join(
+            f"{name.replace('_', ' ')} {_value(name, entry)}"
+            for name, entry in value.items()
+            if entry is not None
+        )
     if isinstance(value, list):
         return "; ".join(map(_words, value))
     if isinstance(value, bool):

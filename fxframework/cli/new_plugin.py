@@ -43,8 +43,8 @@ def command(session: Session, into: Path, kind: str, name: str) -> ExitCode:
     files = render(kind, named)
     write(files, target)
     if session.settings.json:
-        told = {"kind": kind, "path": str(target), **named.words, "files": list(files)}
-        session.screen.json("new-plugin", told)
+        body = {"kind": kind, "path": str(target), **named.words, "files": list(files)}
+        session.screen.json("new-plugin", body)
         return ExitCode.OK
     for path in files:
         session.screen.print(str(target / path))

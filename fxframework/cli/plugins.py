@@ -70,9 +70,9 @@ def _print_results(session: Session, plugin: str, results: Sequence[Any]) -> Non
         tests = list(group)
         count = Counter(one.status for one in tests)
         reasons = {one.message for one in tests if one.status == "skipped"}
-        told = ", ".join(f"{n} {status}" for status, n in sorted(count.items(), reverse=True))
-        lost = f": {reasons.pop()}" if len(reasons) == 1 and not count["failed"] else ""
-        screen.print(f"{noun} {item}: {told}{lost}")
+        counts = ", ".join(f"{n} {status}" for status, n in sorted(count.items(), reverse=True))
+        reason = f": {reasons.pop()}" if len(reasons) == 1 and not count["failed"] else ""
+        screen.print(f"{noun} {item}: {counts}{reason}")
         for one in tests:
             if one.status == "failed" or (session.settings.verbose and one.status == "skipped"):
                 screen.print(f"  {one.status} {one.test}: {one.fault}")
@@ -95,12 +95,7 @@ def _document(host: Host) -> dict[str, Any]:
             "suffixes": item.suffixes,
             "plugin": host.owner(item).name,
             "options": [
-                {
-                    "name": option.name,
-                    "type": option.type.__name__,
-                    "default": option.default,
-                    "help": option.help,
-                }
+                {**_fields(option, "name", "default", "help"), "type": option.type.__name__}
                 for option in item.options
             ],
         }
@@ -108,12 +103,8 @@ def _document(host: Host) -> dict[str, Any]:
     return {
         "plugins": [
             {
-                "name": plugin.name,
-                "distribution": plugin.distribution,
-                "version": plugin.version,
-                "status": plugin.status,
-                "registers": plugin.registers,
-                "observes": plugin.observes,
+                **_fields(plugin, "name", "distribution", "version", "status"),
+                **_fields(plugin, "registers", "observes"),
                 "kernels": _kernels(plugin),
             }
             for plugin in host.plugins()
@@ -127,15 +118,13 @@ def _document(host: Host) -> dict[str, Any]:
             {"name": name, "format": format, "title": title}
             for name, format, title in _references(host)
         ],
-        "limits": [
-            {"name": limit.name, "default": limit.default, "help": limit.help}
-            for limit in LIMIT_OPTIONS
-        ],
-        "failures": [
-            {"plugin": f.plugin, "distribution": f.distribution, "error": f.error}
-            for f in host.failures
-        ],
+        "limits": [_fields(limit, "name", "default", "help") for limit in LIMIT_OPTIONS],
+        "failures": [attrs.asdict(failure) for failure in host.failures],
     }
+
+
+def _fields(item: object, *names: str) -> dict[str, Any]:
+    return {name: getattr(item, name) for name in names}
 
 
 def _print(session: Session, host: Host) -> None:

@@ -54,8 +54,8 @@ def _print(session: Session, source: Source, found: Prediction) -> None:
     for loss in found.losses:
         _print_loss(session, source, loss, counts=found.has_counters)
     verdict, colour = _verdict(found)
-    told = [f"{counter} {count:,}" for counter, count in found.counters.items()]
-    tail = f"; counters: {', '.join(told)}" if told else ""
+    counters = [f"{counter} {count:,}" for counter, count in found.counters.items()]
+    tail = f"; counters: {', '.join(counters)}" if counters else ""
     verdict = screen.paint(verdict, fg=colour, bold=True)
     who = f"{found.reader} ({found.title})"
     records = amount(found.records, "record")

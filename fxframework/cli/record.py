@@ -86,8 +86,8 @@ def command(session: Session, out: Path | None, force: bool, file: str) -> ExitC
         nbytes = amount(capture.source.size, "byte")
         session.screen.note(f"wrote {scenario}, and {copy} ({nbytes})")
         if session.settings.json:
-            told = {"path": capture.name, "scenario": str(scenario), "capture": str(copy)}
-            session.screen.json("record", told)
+            body = {"path": capture.name, "scenario": str(scenario), "capture": str(copy)}
+            session.screen.json("record", body)
         return session.status(capture)
 
 

@@ -9,14 +9,22 @@ import contextlib
 import os
 import shutil
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from fxframework.cli.progress import Working, spinning
 from fxframework.cli.settings import Settings
-from fxframework.cli.text import amount, fitted, hex_context, json_escaped, place, printable
+from fxframework.cli.text import (
+    aligned,
+    amount,
+    fitted,
+    hex_context,
+    json_escaped,
+    place,
+    printable,
+)
 from fxframework.errors import (
     FRAMEWORK_RULES,
     FxError,
@@ -123,6 +131,20 @@ class Screen:
         if self.settings.color == "auto":
             return terminal and not os.environ.get("NO_COLOR")
         return self.settings.color == "always"
+
+    def table(
+        self,
+        rows: Iterable[Sequence[str]],
+        numeric: Sequence[bool],
+        *,
+        indent: int = 0,
+        fit: bool = False,
+    ) -> None:
+        """Print rows in aligned columns below a heading, the first row; ``fit`` cuts long lines."""
+        for at, line in enumerate(aligned(rows, numeric)):
+            if fit and len(line) > self.width:
+                line = line[: self.width - 1] + "…"
+            self.print(" " * indent + (line if at else self.paint(line, bold=True)))
 
     def columns(self, rows: Sequence[Sequence[str]], *, indent: int = 2) -> None:
         """Print short rows in aligned columns; the last one is wrapped within the terminal."""

@@ -82,7 +82,7 @@ def command(
             _print(session.screen, report, folder, verbose=session.settings.verbose > 0)
         return ExitCode.OK if report.ok else ExitCode.FAILED
 
-    status = worst(*(_told(session, one, text) for text in scenarios))
+    status = worst(*(_attempt(session, one, text) for text in scenarios))
     if junit is not None:
         from fxframework.replay import junit as xml
 
@@ -93,7 +93,7 @@ def command(
     return status
 
 
-def _told(session: Session, one: Callable[[str], ExitCode], text: str) -> ExitCode:
+def _attempt(session: Session, one: Callable[[str], ExitCode], text: str) -> ExitCode:
     """Run one; where it cannot be run, tell why."""
     from fxframework.replay import ScenarioError
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from fxframework.cli import complete
-from fxframework.cli.convert import tell_dropped, tell_findings
+from fxframework.cli.convert import note_dropped, warn_of_findings
 from fxframework.cli.options import command as _command
 from fxframework.cli.session import Session
 from fxframework.cli.text import amount, printable
@@ -49,7 +49,7 @@ def command(session: Session, force: bool, file: str, out: str) -> ExitCode:
             working.watch(lambda: sink.written)
             report = work.run(sink, keep=None if everything else LISTED)
         _show(session, capture, report)
-        tell_findings(session, report.findings)
+        warn_of_findings(session, report.findings)
         return ExitCode.FINDINGS if report.lossy else ExitCode.OK
 
 
@@ -59,7 +59,7 @@ def _show(session: Session, capture: Capture, result: SalvageReport) -> None:
         screen.json("salvage", _document(capture, result))
     if session.settings.json or session.settings.quiet:
         return
-    tell_dropped(session, result.to, result.dropped)
+    note_dropped(session, result.to, result.dropped)
     if result.count:
         screen.note(f"{capture.name}: {amount(result.count, 'loss', 'losses')}")
     for loss, _ in result.losses:

@@ -145,8 +145,7 @@ def _print_tree(
             amount(int(tree.count[node])) if level else "",
             f"{indent}{printable(tree.name(node))}{never}",
         ])  # fmt: skip
-    for at, line in enumerate(aligned(rows, [True, True, True, True, False])):
-        screen.print(line if at else screen.paint(line, bold=True))
+    screen.table(rows, [True, True, True, True, False])
     if hidden:
         screen.note(
             f"{amount(hidden, 'stack')} not shown, which --depth or --min-percent leave out"

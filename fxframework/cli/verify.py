@@ -129,7 +129,7 @@ def _print(session: Session, capture: Capture, found: list[Diagnostic], records:
     for code, count in capture.diagnostics.counts.items():
         counts[severity_of(capture.diagnostics, code)] += count
     name = printable(capture.name)
-    told = ", ".join(
+    listed = ", ".join(
         f"{amount(counts[severity])} {severity.word}"
         for severity in reversed(Severity)
         if counts[severity]
@@ -138,7 +138,7 @@ def _print(session: Session, capture: Capture, found: list[Diagnostic], records:
     verdict = "sound" if sound else "departs from the format"
     colour = "green" if sound else "red"
     verdict = screen.paint(verdict, fg=colour, bold=True)
-    tail = f"; findings: {told}" if told else ""
-    if told and not session.settings.verbose and counts[Severity.INFO]:
+    tail = f"; findings: {listed}" if listed else ""
+    if listed and not session.settings.verbose and counts[Severity.INFO]:
         tail += " (-v lists the info)"
     screen.print(f"{name}: {verdict}, {amount(records, 'record')}{tail}")

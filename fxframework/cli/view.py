@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from fxframework.cli.convert import carry_out, tell_alignments, tell_dropped
+from fxframework.cli.convert import carry_out, note_dropped, show_alignments
 from fxframework.cli.filters import part_options
 from fxframework.cli.options import command as _command
 from fxframework.cli.session import Session, worst
@@ -113,9 +113,9 @@ def _make(
             strict=session.settings.strict,
             alignments=parse_alignments(align),
         )
-        tell_alignments(session, conversion)
+        show_alignments(session, conversion)
         report = carry_out(session, conversion, str(trace), force=False)
-        tell_dropped(session, report.to, report.dropped)
+        note_dropped(session, report.to, report.dropped)
         return worst(*(session.status(capture) for capture in captures))
 
 

@@ -86,7 +86,7 @@ class _Watch:
         session.check_reader_options(self._reader)
         self._data: bytes | None = None
         self._known: Mapping[Key, Entry] | None = None
-        self._told = ""
+        self._losses = ""
         self.status = ExitCode.OK
 
     def _found(self, format: str | None, path: str) -> Reader:
@@ -131,8 +131,8 @@ class _Watch:
                     self._show(snapshot.generation, *change)
             self._known = now
             losses = repr(sorted(whole.diagnostics.counts.items()))
-            if losses != self._told:
-                self._told = losses
+            if losses != self._losses:
+                self._losses = losses
                 self.status = worst(self.status, session.status(whole))
 
     def _snapshot(self) -> LiveSnapshot | None:
@@ -161,9 +161,9 @@ class _Watch:
 
     def _show(self, generation: int, what: str, before: Entry | None, after: Entry | None) -> None:
         screen = self._session.screen
+        entry = after or before
+        assert entry is not None  # noqa: S101 (one of the two is there)
         if self._session.settings.json:
-            entry = after or before
-            assert entry is not None  # noqa: S101 (one of the two is there)
             line: dict[str, Any] = {"generation": generation, "change": what, "path": entry.path}
             for name, one in (("before", before), ("after", after)):
                 line[name] = None if one is None else {"type": one.type, "value": one.value}
@@ -172,8 +172,6 @@ class _Watch:
         if before is not None and after is not None:
             text = change_line(self._session, before, after)
         else:
-            entry = after or before
-            assert entry is not None  # noqa: S101 (as above)
             text = entry_line(self._session, entry)
         mark = screen.paint(MARKS[what], fg=COLOURS[what], bold=True)
         screen.print(f"{generation:>8}  {mark} {printable(text)}")
