@@ -555,10 +555,8 @@ class Conversion:
         usual = {option.name: option.default for option in writer.options}
         if capture.source.rebuilt and self.options == {**usual, **capture.writer_options}:
             # This very writer has just made these bytes, from a records file.
-            from fxframework.io.source import CHUNK
-
-            for at in range(0, capture.source.size, CHUNK):
-                sink.write(capture.source.read(at, CHUNK))
+            for piece in capture.source.pieces():
+                sink.write(piece)
             capture.scan()
             return ()
         return self._write_records(capture, sink)

@@ -7,7 +7,7 @@ import os
 import stat
 import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import IO
 
@@ -88,6 +88,11 @@ class Source:
     def read(self, offset: int, nbytes: int) -> bytes:
         """Up to ``nbytes`` bytes from ``offset``; fewer at the end."""
         return self.data[offset : offset + nbytes].tobytes()
+
+    def pieces(self, start: int = 0, stop: int | None = None) -> Iterator[bytes]:
+        """The bytes from ``start`` to ``stop`` (None: the end), up to 1 MiB at once."""
+        stop = self.size if stop is None else stop
+        return (self.read(at, min(CHUNK, stop - at)) for at in range(start, stop, CHUNK))
 
     def release(self, start: int, stop: int) -> None:
         """Release the pages of bytes ``start`` to ``stop`` from memory.

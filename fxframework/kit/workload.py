@@ -9,14 +9,14 @@ from __future__ import annotations
 
 import itertools
 import random
-from collections.abc import Callable, Generator, Iterable, Mapping
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from typing import Any, ClassVar, Generic, Protocol, Self, TypeVar
 
 import attrs
 
-from fxframework.errors import UsageError
-from fxframework.kit.steps import Duration, Run, parameter
-from fxframework.model.target import Program, Target, Thread
+from fxframework.errors import UsageError, WriteRefusedError
+from fxframework.kit.steps import Duration, Outcome, Run, parameter
+from fxframework.model.target import Target, Thread
 
 __all__ = [
     "Action",
@@ -28,13 +28,13 @@ __all__ = [
     "GiveWay",
     "Loop",
     "Migrate",
-    "ReplayClock",
     "Signal",
     "Sleep",
     "ThreadParameters",
     "Wait",
     "Work",
-    "run_through",
+    "counted",
+    "replay",
     "start",
     "target_of",
 ]
@@ -319,34 +319,51 @@ def target_of(run: Run) -> Target:
 # --- Replaying captures --------------------------------------------------------------------------
 
 
-class ReplayClock:
-    """Lets a thread wait until the time of what it writes next."""
+class Timed(Protocol):
+    """What a capture holds."""
 
-    def __init__(self, thread: Thread) -> None:
-        self._thread = thread
-        self._offset: int | None = None
-        """From the capture's time to the target's; the first time of the capture is now."""
-
-    def until(self, ns: int | None) -> object | None:
-        """What to yield first, if it is not that time yet."""
-        if ns is None:
-            return None
-        now = self._thread.clock.monotonic_ns()
-        if self._offset is None:
-            self._offset = now - ns
-        left = ns + self._offset - now
-        return self._thread.sleep(left) if left > 0 else None
+    @property
+    def ns(self) -> int | None:
+        """When it was written; None where that is not known, or does not matter."""
+        ...
 
 
-def run_through(target: Target, name: str, program: Program, records: int) -> None:
-    """Run a program that writes so many records to its end, whatever else there is to be done."""
-    done = [False]
+T = TypeVar("T", bound=Timed)
 
-    def whole(thread: Thread) -> Activity:
-        yield from program(thread)
-        done[0] = True
 
-    target.spawn(name, name, whole, background=True)
-    target.run(budget=max(1_000_000, STEPS_PER_RECORD * records))
-    if not done[0]:
+def replay(run: Run, items: Sequence[T], write: Callable[[T], bool]) -> dict[str, int]:
+    """Let a thread of the target write each item at its own time, the first one now.
+
+    Gives how many ``records`` were taken, ``dropped`` (``write`` gave False) and ``refused`` (it
+    raised WriteRefusedError).
+    """
+    counts = {"records": 0, "dropped": 0, "refused": 0}
+
+    def program(thread: Thread) -> Activity:
+        offset = None  # from the capture's time to the target's
+        for item in items:
+            if item.ns is not None:
+                now = thread.clock.monotonic_ns()
+                offset = now - item.ns if offset is None else offset
+                if item.ns + offset > now:
+                    yield thread.sleep(item.ns + offset - now)
+            try:
+                taken = write(item)
+            except WriteRefusedError:
+                counts["refused"] += 1
+            else:
+                counts["records" if taken else "dropped"] += 1
+
+    target = target_of(run)
+    target.spawn("replay", "replay", program, background=True)
+    target.run(budget=max(1_000_000, STEPS_PER_RECORD * len(items)))
+    if sum(counts.values()) < len(items):
         raise UsageError("the target stopped before the capture was written")
+    return counts
+
+
+def counted(counts: Mapping[str, int]) -> Outcome:
+    """The outcome that says these counts."""
+    return Outcome.ok(
+        ", ".join(f"{count:,} {what}" for what, count in counts.items() if count), **counts
+    )

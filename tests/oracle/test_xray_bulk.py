@@ -10,9 +10,10 @@ import pytest
 
 from fx_xray.read.columns import Events
 from fx_xray.read.reader import EventCapture, open_basic, open_fdr
+from fx_xray.read.records import FileHeader
 from fx_xray.write.extract import extract, salvage
 from fx_xray.write.merge import open_merge, open_merge_basic
-from fx_xray.write.packer import Header, RecorderPacker
+from fx_xray.write.packer import RecorderPacker
 from fxframework.io.sink import Sink
 from fxframework.io.source import Source
 from fxframework.model.capture import OpenRequest
@@ -100,7 +101,7 @@ def test_llvm_xray_reads_what_was_packed(version: int, tmp_path: Path) -> None:
         "size": np.where(kind >= 5, 1 + np.arange(count) % 11, 0).astype(np.int32),
     }
     sink = Sink.memory()
-    header = Header(type=1, version=version, buffer_size=200)
+    header = FileHeader(version=version, cycle_frequency=1_000_000_000, buffer_size=200)
     packer = RecorderPacker(sink, header)
     packer.add_threads(np.array([5]), np.array([6]))
     packer.write(Events(**columns), payload)

@@ -19,8 +19,8 @@ from fx_log.write.writer import LogWriter, add_dropped_count
 from fxframework.errors import UsageError
 from fxframework.kit import workload
 from fxframework.kit.steps import Outcome, Run, parameter
-from fxframework.kit.workload import BODY, Activity, ArgumentType, CommonAction, ReplayClock
-from fxframework.model.target import DatagramSink, Thread
+from fxframework.kit.workload import BODY, ArgumentType, CommonAction
+from fxframework.model.target import DatagramSink
 
 __all__ = ["Action", "Argument", "manifest", "replay", "thread"]
 
@@ -247,51 +247,34 @@ def _as_log(name: str, pieces: list[_Piece], run: Run) -> Outcome:
     target = workload.target_of(run)
     sent = [piece for piece in pieces if piece.log]
     socket = target.log_socket(sum(len(piece.data) for piece in sent))
-    lost = [0]
-
-    def program(mine: Thread) -> Activity:
-        pace = ReplayClock(mine)
-        for piece in sent:
-            wait = pace.until(piece.ns)
-            if wait is not None:
-                yield wait
-            lost[0] += not socket.send(piece.data)
-
-    workload.run_through(target, "replay", program, len(sent))
+    lost = workload.replay(run, sent, lambda piece: socket.send(piece.data))["dropped"]
     out = bytearray()
     for piece in pieces:
         out += (socket.receive() or b"") if piece.log else piece.data
     run.put(name, bytes(out))
     facts = {"records": len(sent), "bytes": len(out)}
-    if lost[0]:
-        return Outcome.failed(f"the target dropped {lost[0]:,} of {len(sent):,} records", **facts)
+    if lost:
+        return Outcome.failed(f"the target dropped {lost:,} of {len(sent):,} records", **facts)
     return Outcome.ok(f"{len(sent):,} records", **facts)
 
 
 def _into_socket(name: str, pieces: list[_Piece], run: Run) -> Outcome:
     """Send all records to one socket, as a program would that counts what is dropped."""
     socket = _socket(run, name)
-    counts = {"records": 0, "dropped": 0}
-    untold = [0]
+    untold = 0
 
-    def program(mine: Thread) -> Activity:
-        pace = ReplayClock(mine)
-        for piece in pieces:
-            if not piece.log:
-                continue
-            wait = pace.until(piece.ns)
-            if wait is not None:
-                yield wait
-            telling = None
-            if untold[0] and piece.ns is not None:
-                telling = add_dropped_count(piece.data, untold[0])
-            taken = socket.send(piece.data if telling is None else telling)
-            counts["records" if taken else "dropped"] += 1
-            if not taken:
-                untold[0] += 1
-            elif telling is not None:
-                untold[0] = 0
+    def send(piece: _Piece) -> bool:
+        nonlocal untold
+        telling = None
+        if untold and piece.ns is not None:
+            telling = add_dropped_count(piece.data, untold)
+        taken = socket.send(piece.data if telling is None else telling)
+        if not taken:
+            untold += 1
+        elif telling is not None:
+            untold = 0
+        return taken
 
-    workload.run_through(workload.target_of(run), "replay", program, len(pieces))
-    told = ", ".join(f"{count:,} {what}" for what, count in counts.items() if count)
-    return Outcome.ok(told, **counts)
+    counts = workload.replay(run, [piece for piece in pieces if piece.log], send)
+    del counts["refused"]
+    return workload.counted(counts)

@@ -15,17 +15,14 @@ from fx_trace.read.decoder import RecordEncoder
 from fx_trace.read.records import (
     ProviderInfo,
     ProviderSection,
-    StringRecord,
-    ThreadRecord,
     TraceRecord,
 )
 from fx_trace.write import arguments as values
 from fx_trace.write.writer import TraceWriter
-from fxframework.errors import UsageError, WriteRefusedError
+from fxframework.errors import UsageError
 from fxframework.kit import workload
 from fxframework.kit.steps import Outcome, Run, parameter
-from fxframework.kit.workload import BODY, Activity, ArgumentType, CommonAction, ReplayClock
-from fxframework.model.target import Thread
+from fxframework.kit.workload import BODY, Activity, ArgumentType, CommonAction
 
 __all__ = ["Action", "Argument", "replay", "schedule", "thread"]
 
@@ -383,19 +380,10 @@ def _as_archive(name: str, pieces: list[_Piece], run: Run) -> Outcome:
         if piece.provider is not None:
             sizes[piece.provider] = sizes.get(piece.provider, 0) + len(piece.data)
     buffers = {id: target.trace_buffer(size) for id, size in sizes.items()}
-    lost = [0]
-
-    def program(mine: Thread) -> Activity:
-        pace = ReplayClock(mine)
-        for piece in pieces:
-            if piece.provider is None:
-                continue
-            wait = pace.until(piece.ns)
-            if wait is not None:
-                yield wait
-            lost[0] += not buffers[piece.provider].put(piece.data)
-
-    workload.run_through(target, "replay", program, len(pieces))
+    provided = [piece for piece in pieces if piece.provider in buffers]
+    lost = workload.replay(
+        run, provided, lambda piece: buffers[piece.provider or 0].put(piece.data)
+    )["dropped"]
     ends = dict.fromkeys(buffers, BUFFER_HEADER_BYTES)
     out = bytearray()
     for piece in pieces:
@@ -406,40 +394,17 @@ def _as_archive(name: str, pieces: list[_Piece], run: Run) -> Outcome:
         out += buffers[piece.provider].memory.read(at, len(piece.data))
         ends[piece.provider] = at + len(piece.data)
     run.put(name, bytes(out))
-    written = sum(piece.provider is not None for piece in pieces)
+    written = len(provided)
     facts = {"records": written, "providers": len(buffers), "bytes": len(out)}
-    if lost[0]:
-        return Outcome.failed(f"the target dropped {lost[0]:,} of {written:,} records", **facts)
+    if lost:
+        return Outcome.failed(f"the target dropped {lost:,} of {written:,} records", **facts)
     return Outcome.ok(f"{written:,} records of {len(buffers)} providers", **facts)
 
 
 def _into_provider(provider: str, records: Iterator[TraceRecord], run: Run) -> Outcome:
     """Write all records to one provider, as a program would that has slots of its own."""
     writer = writer_of(run, provider)
-    found = list(records)
-    counts = {"records": 0, "dropped": 0, "refused": 0}
-
-    def program(mine: Thread) -> Activity:
-        pace = ReplayClock(mine)
-        for record in found:
-            # Slots are the writer's own; rates are the target's.
-            if isinstance(record, StringRecord | ThreadRecord) or record.record in {
-                "metadata",
-                "initialization",
-                "padding",
-                "damaged",
-            }:
-                continue
-            wait = pace.until(record.ns)
-            if wait is not None:
-                yield wait
-            try:
-                taken = writer.write(record)
-            except WriteRefusedError:
-                counts["refused"] += 1
-            else:
-                counts["records" if taken else "dropped"] += 1
-
-    workload.run_through(workload.target_of(run), "replay", program, len(found))
-    told = ", ".join(f"{count:,} {what}" for what, count in counts.items() if count)
-    return Outcome.ok(told, **counts)
+    # Slots are the writer's own; rates are the target's.
+    left_out = {"string", "thread", "metadata", "initialization", "padding", "damaged"}
+    written = [record for record in records if record.record not in left_out]
+    return workload.counted(workload.replay(run, written, writer.write))

@@ -11,8 +11,9 @@ from numpy.typing import NDArray
 
 from fx_xray import layout
 from fx_xray.layout import FunctionKind, MetadataKind
+from fx_xray.read.records import FileHeader
 
-__all__ = ["FREQUENCY", "FUNCTIONS", "THREADS", "sample", "scenario"]
+__all__ = ["FREQUENCY", "FUNCTIONS", "HEADER", "THREADS", "metadata", "sample", "scenario"]
 
 FREQUENCY = 2_596_120_000
 THREADS = 4
@@ -30,6 +31,7 @@ _EXTENTS = layout.METADATA_BYTES
 _BUFFER = layout.BUFFER_BYTES
 _THREAD_AT, _SECONDS_AT, _MICROS_AT, _CPU_AT, _TSC_AT = 17, 33, 41, 65, 67
 """Bytes of a buffer, with its extents, at which its own numbers are."""
+HEADER = FileHeader(version=5, cycle_frequency=FREQUENCY, buffer_size=_BUFFER).pack()
 
 
 def sample(nbytes: int) -> bytes:
@@ -51,15 +53,7 @@ def sample(nbytes: int) -> bytes:
     _put(buffers, _MICROS_AT, micros % 1_000_000, "<i4")
     _put(buffers, _CPU_AT, number % THREADS, "<u2")
     _put(buffers, _TSC_AT, tsc, "<u8")
-    header = struct.pack(
-        "<HHIQQ8x",
-        layout.FDR_VERSIONS[-1],
-        layout.FDR,
-        layout.CONSTANT_TSC | layout.NONSTOP_TSC,
-        FREQUENCY,
-        _BUFFER,
-    )
-    return header + buffers.tobytes()
+    return HEADER + buffers.tobytes()
 
 
 def _put(buffers: NDArray[np.uint8], at: int, values: NDArray[np.int64], dtype: str) -> None:
@@ -79,12 +73,12 @@ def _shapes() -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
 
 def _shape(chance: random.Random) -> tuple[bytes, int]:
     parts = [
-        _metadata(MetadataKind.BUFFER_EXTENTS, struct.pack("<Q", _BUFFER)),
-        _metadata(MetadataKind.NEW_BUFFER, bytes(4)),
-        _metadata(MetadataKind.WALL_TIME, bytes(12)),
-        _metadata(MetadataKind.PID, struct.pack("<i", PROCESS)),
-        _metadata(MetadataKind.NEW_CPU, bytes(10)),
-        _metadata(MetadataKind.CUSTOM_EVENT, struct.pack("<ii", len(_PAYLOAD), 40)) + _PAYLOAD,
+        metadata(MetadataKind.BUFFER_EXTENTS, struct.pack("<Q", _BUFFER)),
+        metadata(MetadataKind.NEW_BUFFER, bytes(4)),
+        metadata(MetadataKind.WALL_TIME, bytes(12)),
+        metadata(MetadataKind.PID, struct.pack("<i", PROCESS)),
+        metadata(MetadataKind.NEW_CPU, bytes(10)),
+        metadata(MetadataKind.CUSTOM_EVENT, struct.pack("<ii", len(_PAYLOAD), 40)) + _PAYLOAD,
     ]
     used = sum(map(len, parts)) - _EXTENTS
     ticks = 40
@@ -106,13 +100,14 @@ def _shape(chance: random.Random) -> tuple[bytes, int]:
             opened.append(id)
         record = struct.pack("<II", kind << 1 | id << 4, delta)
         if kind == FunctionKind.ENTER_ARG:
-            record += _metadata(MetadataKind.CALL_ARGUMENT, struct.pack("<Q", ticks))
+            record += metadata(MetadataKind.CALL_ARGUMENT, struct.pack("<Q", ticks))
         parts.append(record)
         used += len(record)
     return b"".join(parts), ticks
 
 
-def _metadata(kind: MetadataKind, fields: bytes) -> bytes:
+def metadata(kind: MetadataKind, fields: bytes) -> bytes:
+    """A metadata record of these fields."""
     return (bytes([kind << 1 | 1]) + fields).ljust(layout.METADATA_BYTES, b"\0")
 
 

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from fx_xray import layout
 from fx_xray.layout import FunctionKind, MetadataKind
-from fx_xray.sample import FREQUENCY
+from fx_xray.sample import FREQUENCY, HEADER, metadata
 
 __all__ = ["shapes"]
 
@@ -90,28 +90,17 @@ def _trace(
     buffers[:, :HEAD] = np.frombuffer(heads, np.uint8).reshape(count, HEAD)
     rows = number[:, None] * PER_BUFFER + np.arange(PER_BUFFER)
     buffers[:, HEAD : HEAD + 8 * PER_BUFFER] = words(rows).view(np.uint8).reshape(count, -1)
-    return _header() + buffers.tobytes()
+    return HEADER + buffers.tobytes()
 
 
 def _events(nbytes: int) -> bytes:
     """Nothing but custom events."""
-    event = _metadata(MetadataKind.CUSTOM_EVENT, struct.pack("<ii", len(PAYLOAD), DELTA)) + PAYLOAD
+    event = metadata(MetadataKind.CUSTOM_EVENT, struct.pack("<ii", len(PAYLOAD), DELTA)) + PAYLOAD
     per = (layout.BUFFER_BYTES - HEAD + layout.METADATA_BYTES) // len(event)
     size = HEAD - layout.METADATA_BYTES + per * len(event)
     count = max(1, nbytes // (size + layout.METADATA_BYTES))
-    return _header() + b"".join(
+    return HEADER + b"".join(
         _head(size, number % THREADS, number) + event * per for number in range(count)
-    )
-
-
-def _header() -> bytes:
-    return struct.pack(
-        "<HHIQQ8x",
-        layout.FDR_VERSIONS[-1],
-        layout.FDR,
-        layout.CONSTANT_TSC | layout.NONSTOP_TSC,
-        FREQUENCY,
-        layout.BUFFER_BYTES,
     )
 
 
@@ -121,16 +110,12 @@ def _head(size: int, thread: int, number: int) -> bytes:
     micros = tsc * 1_000_000 // FREQUENCY
     return b"".join(
         (
-            _metadata(MetadataKind.BUFFER_EXTENTS, struct.pack("<Q", size)),
-            _metadata(MetadataKind.NEW_BUFFER, struct.pack("<i", 5000 + thread)),
-            _metadata(
+            metadata(MetadataKind.BUFFER_EXTENTS, struct.pack("<Q", size)),
+            metadata(MetadataKind.NEW_BUFFER, struct.pack("<i", 5000 + thread)),
+            metadata(
                 MetadataKind.WALL_TIME, struct.pack("<qi", micros // 1_000_000, micros % 1_000_000)
             ),
-            _metadata(MetadataKind.PID, struct.pack("<i", PROCESS)),
-            _metadata(MetadataKind.NEW_CPU, struct.pack("<HQ", thread % THREADS, tsc)),
+            metadata(MetadataKind.PID, struct.pack("<i", PROCESS)),
+            metadata(MetadataKind.NEW_CPU, struct.pack("<HQ", thread % THREADS, tsc)),
         )
     )
-
-
-def _metadata(kind: MetadataKind, fields: bytes) -> bytes:
-    return (bytes([kind << 1 | 1]) + fields).ljust(layout.METADATA_BYTES, b"\0")

@@ -6,7 +6,7 @@ They drive the flight recorder on whatever target a scenario has
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 
 import attrs
 
@@ -25,12 +25,12 @@ from fx_xray.read.records import (
 )
 from fx_xray.write.encoder import RecordEncoder
 from fx_xray.write.flight_recorder import FdrThread, FdrWriter, buffers_of, log_of
-from fxframework.errors import UsageError, WriteRefusedError
+from fxframework.errors import UsageError
 from fxframework.io.words import U64_MAX, WORD
 from fxframework.kit import workload
 from fxframework.kit.steps import Outcome, Run, parameter
-from fxframework.kit.workload import BODY, Activity, CommonAction, ReplayClock
-from fxframework.model.target import Memory, Thread
+from fxframework.kit.workload import BODY, Activity, CommonAction
+from fxframework.model.target import Memory
 
 __all__ = ["Action", "keep_log", "replay", "start", "thread"]
 
@@ -357,28 +357,19 @@ def _in_time(records: Iterable[XrayRecord], form: str) -> list[_Piece]:
 
 def _as_trace(name: str, pieces: list[_Piece], run: Run) -> Outcome:
     """Store all records into one memory, each where it is in the file."""
-    target = workload.target_of(run)
     size = sum(len(piece.data) for piece in pieces)
-    memory: Memory = target.trace_buffer(size).memory
+    memory: Memory = workload.target_of(run).trace_buffer(size).memory
 
-    def program(mine: Thread) -> Activity:
-        pace = ReplayClock(mine)
-        for piece in pieces:
-            wait = pace.until(piece.ns)
-            if wait is not None:
-                yield wait
-            _store(memory, piece.offset, piece.data)
+    def store(piece: _Piece) -> bool:
+        # What is beside it in the same words stays as it is.
+        start, end = piece.offset - piece.offset % WORD, piece.offset + len(piece.data)
+        before, behind = memory.read(start, piece.offset - start), memory.read(end, -end % WORD)
+        memory.write(start, before + piece.data + behind)
+        return True
 
-    workload.run_through(target, "replay", program, len(pieces))
+    workload.replay(run, pieces, store)
     run.put(name, memory.read(0, size))
     return Outcome.ok(f"{len(pieces):,} records", records=len(pieces), bytes=size)
-
-
-def _store(memory: Memory, offset: int, data: bytes) -> None:
-    """Store bytes anywhere, and leave those beside them in the same words as they are."""
-    start, end = offset - offset % WORD, offset + len(data)
-    behind = -end % WORD
-    memory.write(start, memory.read(start, offset - start) + data + memory.read(end, behind))
 
 
 _Told = Function | BasicFunction | CustomEvent | TypedEvent
@@ -411,25 +402,32 @@ class _Counter:
         return self.now
 
 
-def _told(pieces: Iterable[_Piece]) -> Iterator[tuple[_Piece, list[int]]]:
+@attrs.frozen
+class _Recorded:
+    """A call or an event, and its arguments."""
+
+    record: _Told
+    ns: int | None
+    arguments: list[int]
+
+
+def _recorded(pieces: Iterable[_Piece]) -> list[_Recorded]:
     """Calls and events, and the arguments of each."""
-    held: _Piece | None = None
+    found: list[_Recorded] = []
     arguments: list[int] = []
     for piece in pieces:
         if isinstance(piece.record, CallArgument | BasicArgument):
             arguments.append(piece.record.value)
             continue
-        if held is not None:
-            yield held, arguments
-        held = piece if isinstance(piece.record, _Told) else None
         arguments = []
-    if held is not None:
-        yield held, arguments
+        if isinstance(piece.record, _Told):
+            found.append(_Recorded(piece.record, piece.ns, arguments))
+    return found
 
 
-def _record(writer: FdrWriter, counter: _Counter, record: XrayRecord, arguments: list[int]) -> bool:
+def _record(writer: FdrWriter, counter: _Counter, recorded: _Recorded) -> bool:
     """Record a call or an event; False where it was dropped."""
-    assert isinstance(record, _Told)  # noqa: S101
+    record, arguments = recorded.record, recorded.arguments
     counter.tell(record)
     recorder = writer.thread(record.thread, process=record.process, counter=counter)
     match record:
@@ -449,22 +447,8 @@ def _into_recorder(name: str, pieces: list[_Piece], run: Run) -> Outcome:
     """Let one recorder have all calls and events, and decide what it keeps."""
     writer = writer_of(run, name)
     counter = _Counter(writer.cycle_frequency)
-    counts = {"records": 0, "dropped": 0, "refused": 0}
-
-    def program(mine: Thread) -> Activity:
-        pace = ReplayClock(mine)
-        for piece, arguments in _told(pieces):
-            wait = pace.until(piece.ns)
-            if wait is not None:
-                yield wait
-            try:
-                taken = _record(writer, counter, piece.record, arguments)
-            except WriteRefusedError:
-                counts["refused"] += 1
-            else:
-                counts["records" if taken else "dropped"] += 1
-
-    workload.run_through(workload.target_of(run), "replay", program, len(pieces))
+    counts = workload.replay(
+        run, _recorded(pieces), lambda recorded: _record(writer, counter, recorded)
+    )
     writer.finish()
-    told = ", ".join(f"{count:,} {what}" for what, count in counts.items() if count)
-    return Outcome.ok(told, **counts)
+    return workload.counted(counts)

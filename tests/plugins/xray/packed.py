@@ -75,11 +75,17 @@ def packed_events(
     step: int = 0,
 ) -> tuple[bytes, dict[str, int]]:
     """The bytes of a trace of them, given ``step`` at once, and what had no place."""
-    from fx_xray.write.packer import BasicPacker, Header, RecorderPacker
+    from fx_xray.read.records import FileHeader
+    from fx_xray.write.packer import BasicPacker, RecorderPacker
     from fxframework.io.sink import Sink
 
     sink = Sink.memory()
-    header = Header(type=0 if basic else 1, version=version, buffer_size=0 if basic else size)
+    header = FileHeader(
+        type=0 if basic else 1,
+        version=version,
+        cycle_frequency=1_000_000_000,
+        buffer_size=0 if basic else size,
+    )
     kind = BasicPacker if basic else RecorderPacker
     packer: Any = kind(sink, header)
     packer.add_threads(np.full(THREADS, 7), np.arange(THREADS) + 100)

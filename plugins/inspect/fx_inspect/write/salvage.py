@@ -32,7 +32,6 @@ from fx_inspect.write.nodes import Node
 from fx_inspect.write.writer import Inspector
 from fxframework.errors import Severity, WriteRefusedError
 from fxframework.io.sink import Sink
-from fxframework.io.source import CHUNK
 from fxframework.kit.salvage import Loss, lost
 from fxframework.model.capture import Capture
 from fxframework.model.table import Table
@@ -61,8 +60,8 @@ def salvage(capture: Capture, sink: Sink, options: Mapping[str, Any]) -> Iterato
     capture.scan()
     worst = capture.diagnostics.worst
     if not capture.source.size or worst is None or worst < Severity.WARNING:
-        for at in range(0, capture.source.size, CHUNK):
-            sink.write(capture.source.read(at, CHUNK))
+        for piece in capture.source.pieces():
+            sink.write(piece)
         return
     losses = 0
     for loss in _found(capture):

@@ -18,7 +18,6 @@ from fx_log.write.convert import BEHIND
 from fx_log.write.redaction import NO_HEADER
 from fx_log.write.rewriter import open_any_writer
 from fxframework.io.sink import Sink
-from fxframework.io.source import CHUNK
 from fxframework.kit.salvage import Loss, lost
 from fxframework.model.capture import Capture, Window
 from fxframework.model.diagnostics import Diagnostics
@@ -55,7 +54,8 @@ def extract(
     found = Diagnostics(RULES)
     if capture.format == "log" and plain:
         for stretch in _kept(capture, left_out):
-            _copy(capture, stretch, sink)
+            for piece in capture.source.pieces(*stretch):
+                sink.write(piece)
         damaged = capture.summary().kinds.get("damaged", 0)
     else:
         losses = Counter(
@@ -90,12 +90,6 @@ def _kept(capture: LogCapture, left_out: I64) -> Iterator[tuple[int, int]]:
         first = np.append(True, starts[1:] != stops[:-1])
         last = np.append(first[1:], True)
         yield from zip(starts[first].tolist(), stops[last].tolist(), strict=True)
-
-
-def _copy(capture: Capture, stretch: tuple[int, int], sink: Sink) -> None:
-    start, stop = stretch
-    for at in range(start, stop, CHUNK):
-        sink.write(capture.source.read(at, min(CHUNK, stop - at)))
 
 
 def _write(

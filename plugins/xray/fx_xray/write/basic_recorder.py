@@ -7,7 +7,6 @@ the records of a thread, and puts them into the file when there are 1,024 of the
 from __future__ import annotations
 
 import struct
-import threading
 from typing import Any, Final, NoReturn
 
 from fx_xray.layout import (
@@ -19,20 +18,17 @@ from fx_xray.layout import (
     BASIC_PID_VERSION,
     BASIC_TAIL_EXIT_VERSION,
     BASIC_VERSIONS,
-    CONSTANT_TSC,
-    NONSTOP_TSC,
     THRESHOLD_US,
     FunctionKind,
 )
-from fx_xray.read.records import refusal
+from fx_xray.read.records import FileHeader, refusal
 from fx_xray.write.recorder import (
     CPU_MASK,
-    ClockCounter,
+    Recorder,
     ThreadRecorder,
     argument_numbers,
     whole_number,
 )
-from fxframework.io.sink import Sink
 from fxframework.io.words import U64_MAX
 from fxframework.model.diagnostics import Diagnostics
 from fxframework.model.target import TimestampCounter
@@ -41,14 +37,12 @@ __all__ = ["BasicThread", "BasicWriter"]
 
 THREAD_RECORDS: Final = 1024
 """Records of a thread that are gathered before they go into the file."""
-_U32_MAX = (1 << 32) - 1
 _MOST_I32 = (1 << 31) - 1
-_HEADER = struct.Struct("<HHIQQQ").pack
 _FUNCTION = struct.Struct("<HBBiQII8x").pack
 _ARGUMENT = struct.Struct("<H2xiIIQ8x").pack
 
 
-class BasicWriter:
+class BasicWriter(Recorder["BasicThread"]):
     """Records calls as XRay's basic mode does.
 
     Args:
@@ -66,6 +60,9 @@ class BasicWriter:
     record, each by its own ``thread(...)``.
     """
 
+    VERSIONS = BASIC_VERSIONS
+    IDS = (0, (1 << 32) - 1)
+
     def __init__(
         self,
         counter: TimestampCounter | None = None,
@@ -76,55 +73,28 @@ class BasicWriter:
         depth: int = 0,
         check: bool = True,
     ) -> None:
-        self.version = whole_number("version", version, BASIC_VERSIONS[0], BASIC_VERSIONS[-1])
-        self.counter: TimestampCounter = ClockCounter() if counter is None else counter
-        self.cycle_frequency = whole_number("frequency", self.counter.frequency, 0, U64_MAX)
-        self.process = whole_number("process", process, 0, _U32_MAX)
-        self.threshold_ticks = (
-            self.cycle_frequency * whole_number("threshold_us", threshold_us, 0, U64_MAX)
-        ) // 1_000_000
-        """Calls of fewer ticks are not kept."""
+        super().__init__(
+            counter, version=version, process=process, threshold_us=threshold_us, check=check
+        )
         self.depth = whole_number("depth", depth, 0, U64_MAX)
-        self.check = check
-        self.dropped = 0
-        """Entries and exits that were nested too deep."""
-        self._lock = threading.Lock()
-        self._threads: dict[tuple[int, int], BasicThread] = {}
         self._parts: list[bytes] = []
 
-    def thread(
-        self, tid: int, *, process: int | None = None, counter: TimestampCounter | None = None
-    ) -> BasicThread:
-        """What the thread of this id records with, the same each time.
-
-        ``process`` and ``counter`` are its own, where they are not the writer's.
-        """
-        tid = whole_number("thread", tid, 0, _U32_MAX)
-        pid = whole_number("process", self.process if process is None else process, 0, _U32_MAX)
-        with self._lock:
-            found = self._threads.get((pid, tid))
-            if found is None:
-                found = BasicThread(self, pid, tid, self.counter if counter is None else counter)
-                self._threads[pid, tid] = found
-        return found
-
-    def finish(self) -> None:
-        """Put the records of all threads into the file."""
-        for thread in list(self._threads.values()):
-            thread.finish()
+    def _new(self, process: int, tid: int, counter: TimestampCounter) -> BasicThread:
+        return BasicThread(self, process, tid, counter)
 
     def log(self) -> bytes:
         """The file of what is recorded so far, what threads have gathered at its end."""
         counter = self.counter
-        flags = CONSTANT_TSC * counter.constant | NONSTOP_TSC * counter.nonstop
-        header = _HEADER(self.version, BASIC, flags, self.cycle_frequency, 0, 0)
+        header = FileHeader(
+            version=self.version,
+            type=BASIC,
+            constant_tsc=counter.constant,
+            nonstop_tsc=counter.nonstop,
+            cycle_frequency=self.cycle_frequency,
+        ).pack()
         with self._lock:
             gathered = [bytes(thread.gathered) for thread in self._threads.values()]
             return b"".join([header, *self._parts, *gathered])
-
-    def write(self, sink: Sink) -> None:
-        """Put the file of what is recorded so far into a sink."""
-        sink.write(self.log())
 
     def report(self, diagnostics: Diagnostics) -> None:
         """Report what was dropped (FXX0510)."""
@@ -133,11 +103,6 @@ class BasicWriter:
             diagnostics.add("FXX0510", told, times=self.dropped)
 
     # --- for its threads ---
-
-    def drop(self) -> None:
-        """Count what is not recorded."""
-        with self._lock:
-            self.dropped += 1
 
     def put(self, records: bytearray) -> None:
         """Put records of a thread into the file, and take them from those that are gathered."""

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from typing import Any, Final, Literal
+from typing import Any, Final
 
 import attrs
 
 from fx_xray import layout as wire
 from fx_xray.read.header import asked_order, read_header
-from fx_xray.read.records import FileHeader, refusal
+from fx_xray.read.records import FileHeader, header_struct, refusal
 from fx_xray.write.merge import (
     LEAST_BUFFER,
     MOST_PADDED,
@@ -19,11 +19,9 @@ from fx_xray.write.merge import (
     checked_size,
     checked_version,
 )
-from fx_xray.write.packer import Header
 from fx_xray.write.parts import chosen_events, whole_of
 from fxframework.errors import Severity, UsageError
 from fxframework.io.sink import Sink
-from fxframework.io.source import CHUNK
 from fxframework.kit.salvage import Loss, lost
 from fxframework.model.capture import Capture
 from fxframework.model.diagnostics import Diagnostic
@@ -130,8 +128,8 @@ def _is_fit(capture: Capture, header: FileHeader, options: Mapping[str, Any]) ->
 
 
 def _copy(capture: Capture, sink: Sink) -> None:
-    for at in range(0, capture.source.size, CHUNK):
-        sink.write(capture.source.read(at, min(CHUNK, capture.source.size - at)))
+    for piece in capture.source.pieces():
+        sink.write(piece)
 
 
 def _header_of(capture: Capture) -> FileHeader | None:
@@ -145,16 +143,12 @@ def _pack(view: Capture, given: FileHeader, sink: Sink, options: Mapping[str, An
     form = whole.format
     basic = form == "xray-basic"
     head = whole.source.read(0, wire.HEADER_BYTES)
-    order: Literal["little", "big"] = "little" if given.byte_order == "little" else "big"
-    numbers = {
-        field.name: int.from_bytes(head[field.offset : field.end], order)
-        for field in wire.FILE_HEADER
-    }
+    order = "little" if given.byte_order == "little" else "big"
+    _, _, flags, frequency, size, reserved = header_struct(order).unpack(head)
     versions = wire.BASIC_VERSIONS if basic else wire.FDR_VERSIONS
     version = checked_version(
         form, int(options.get("version") or 0) or min(max(given.version, versions[0]), versions[-1])
     )
-    size = numbers["buffer_size"]
     asked = int(options.get("buffer_size") or 0)
     dropped: Counter[str] = Counter()
     if asked and not basic:
@@ -162,20 +156,10 @@ def _pack(view: Capture, given: FileHeader, sink: Sink, options: Mapping[str, An
     elif version < wire.EXTENTS_VERSION and not basic and not LEAST_BUFFER <= size <= MOST_PADDED:
         size = wire.BUFFER_BYTES
         dropped["sizes of buffers"] += 1
-    header = Header(
-        type=wire.BASIC if basic else wire.FDR,
-        version=version,
-        flags=numbers["flags"],
-        cycle_frequency=numbers["cycle_frequency"],
-        buffer_size=size,
-        reserved=head[-8:] if order == "little" else head[:-9:-1],
-    )
-    packing = Packing(
-        sink,
-        form,
-        header,
-        byte_order=asked_order(options, WRITTEN_ORDER),
-    )
+    type = wire.BASIC if basic else wire.FDR
+    raw = header_struct("little").pack(version, type, flags, frequency, size, reserved)
+    header = attrs.evolve(given, version=version, type=type, buffer_size=size, raw=raw)
+    packing = Packing(sink, form, header, byte_order=asked_order(options, WRITTEN_ORDER))
     first = packing.add_threads(*whole.event_threads())
     for events in chosen_events(view):
         packing.write(events, whole.payloads, first)

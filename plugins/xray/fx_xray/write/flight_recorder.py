@@ -15,7 +15,6 @@ between those of one microsecond.
 from __future__ import annotations
 
 import struct
-import threading
 from collections import deque
 from collections.abc import Callable, Iterator
 from typing import Any, Final
@@ -23,26 +22,23 @@ from typing import Any, Final
 from fx_xray.layout import (
     BUFFER_BYTES,
     BUFFERS,
-    CONSTANT_TSC,
     EVENT_CPU_VERSION,
     EVENT_DELTA_VERSION,
     EXTENTS_VERSION,
-    FDR,
     FDR_VERSIONS,
     FUNCTION_BYTES,
     MAX_FUNCTION_ID,
     METADATA_BYTES,
-    NONSTOP_TSC,
     PID_VERSION,
     THRESHOLD_US,
     WRAP_TICKS,
     FunctionKind,
     MetadataKind,
 )
-from fx_xray.read.records import refusal
+from fx_xray.read.records import FileHeader, refusal
 from fx_xray.write.recorder import (
     CPU_MASK,
-    ClockCounter,
+    Recorder,
     ThreadRecorder,
     argument_numbers,
     function_number,
@@ -50,7 +46,6 @@ from fx_xray.write.recorder import (
     whole_number,
 )
 from fxframework.io.memory import BytesMemory
-from fxframework.io.sink import Sink
 from fxframework.io.words import U64_MAX, WORD
 from fxframework.model.diagnostics import Diagnostics
 from fxframework.model.target import Clock, Memory, TimestampCounter
@@ -66,10 +61,9 @@ END_ROOM: Final = 40
 FUNCTION_ROOM: Final = METADATA_BYTES + FUNCTION_BYTES
 """What must be left for a function record, before which metadata may be needed."""
 _ENTER, _EXIT, _TAIL_EXIT, _ENTER_ARG = (int(kind) << 1 for kind in FunctionKind)
-_LEAST_I32, _MOST_I32 = -(1 << 31), (1 << 31) - 1
+_MOST_I32 = (1 << 31) - 1
 _U16_MAX = (1 << 16) - 1
 
-_HEADER = struct.Struct("<HHIQQQ").pack
 _FUNCTION = struct.Struct("<II").pack
 _NO_CPU = -1
 
@@ -117,8 +111,14 @@ def log_of(
     were taken, and empty ones are left out. From version 2 on each has its extents; in version 1
     it ends with EndOfBuffer, and padding up to its whole size.
     """
-    flags = CONSTANT_TSC * constant_tsc | NONSTOP_TSC * nonstop_tsc
-    parts = [_HEADER(version, FDR, flags, cycle_frequency, buffer_size, 0)]
+    header = FileHeader(
+        version=version,
+        constant_tsc=constant_tsc,
+        nonstop_tsc=nonstop_tsc,
+        cycle_frequency=cycle_frequency,
+        buffer_size=buffer_size,
+    )
+    parts = [header.pack()]
     for records in buffers_of(image, buffer_size):
         if version >= EXTENTS_VERSION:
             parts += [_EXTENTS(len(records)), records]
@@ -152,7 +152,7 @@ def buffers_of(image: bytes, buffer_size: int) -> Iterator[bytes]:
         yield image[start : start + nbytes]
 
 
-class FdrWriter:
+class FdrWriter(Recorder["FdrThread"]):
     """Records calls as XRay's flight data recorder does.
 
     Args:
@@ -179,6 +179,9 @@ class FdrWriter:
     ``thread(...)``.
     """
 
+    VERSIONS = FDR_VERSIONS
+    IDS = (-(1 << 31), (1 << 31) - 1)
+
     def __init__(
         self,
         counter: TimestampCounter | None = None,
@@ -193,20 +196,14 @@ class FdrWriter:
         circular: bool = True,
         check: bool = True,
     ) -> None:
-        self.version = whole_number("version", version, FDR_VERSIONS[0], FDR_VERSIONS[-1])
+        super().__init__(
+            counter, version=version, process=process, threshold_us=threshold_us, check=check
+        )
         self.buffer_size = whole_number("buffer_size", buffer_size, 0, U64_MAX)
         if self.buffer_size < LEAST_BUFFER:
             raise refusal("FXX0508", f"a buffer has {buffer_size} bytes")
-        self.counter: TimestampCounter = ClockCounter() if counter is None else counter
-        self.cycle_frequency = whole_number("frequency", self.counter.frequency, 0, U64_MAX)
-        self.process = whole_number("process", process, _LEAST_I32, _MOST_I32)
-        self.threshold_ticks = (
-            self.cycle_frequency * whole_number("threshold_us", threshold_us, 0, U64_MAX)
-        ) // 1_000_000
-        """Calls of fewer ticks are not kept."""
         self.wrap_ticks = WRAP_TICKS[self.version]
         self.circular = circular
-        self.check = check
         step = slot_bytes(self.buffer_size)
         if buffers is None:
             buffers = BUFFERS if memory is None else memory.size // step
@@ -225,40 +222,19 @@ class FdrWriter:
         for slot in range(0, self.buffers * step, step):
             if self.memory.load_u64(slot):
                 self.memory.store_u64(slot, 0)
-        self.dropped = 0
-        """Entries, exits and events for which no buffer was free."""
         self._wall = microseconds_of(clock)
         self._free = deque(range(0, self.buffers * step, step))
         """Slots to be taken, the next one first."""
         self._taken = 0
-        self._lock = threading.Lock()
-        self._threads: dict[tuple[int, int], FdrThread] = {}
         self._finished = False
 
-    def thread(
-        self, tid: int, *, process: int | None = None, counter: TimestampCounter | None = None
-    ) -> FdrThread:
-        """What the thread of this id records with, the same each time.
-
-        ``process`` and ``counter`` are its own, where they are not the writer's. It takes a buffer
-        with its first record.
-        """
-        tid = whole_number("thread", tid, _LEAST_I32, _MOST_I32)
-        pid = whole_number(
-            "process", self.process if process is None else process, _LEAST_I32, _MOST_I32
-        )
-        with self._lock:
-            found = self._threads.get((pid, tid))
-            if found is None:
-                found = FdrThread(self, pid, tid, self.counter if counter is None else counter)
-                self._threads[pid, tid] = found
-        return found
+    def _new(self, process: int, tid: int, counter: TimestampCounter) -> FdrThread:
+        return FdrThread(self, process, tid, counter)
 
     def finish(self) -> None:
         """Release all buffers. What is recorded from here on is dropped."""
         self._finished = True
-        for thread in list(self._threads.values()):
-            thread.finish()
+        super().finish()
 
     def log(self) -> bytes:
         """The file of what is recorded so far."""
@@ -271,10 +247,6 @@ class FdrWriter:
             nonstop_tsc=self.counter.nonstop,
         )
 
-    def write(self, sink: Sink) -> None:
-        """Put the file of what is recorded so far into a sink."""
-        sink.write(self.log())
-
     def report(self, diagnostics: Diagnostics) -> None:
         """Report what was dropped (FXX0510)."""
         if self.dropped:
@@ -282,11 +254,6 @@ class FdrWriter:
             diagnostics.add("FXX0510", told, times=self.dropped)
 
     # --- for its threads ---
-
-    def drop(self) -> None:
-        """Count what is not recorded."""
-        with self._lock:
-            self.dropped += 1
 
     def take(self, process: int, tid: int) -> tuple[int, bytes] | None:
         """A slot, empty, and the preamble of its buffer, which is not stored yet; None for none."""

@@ -14,7 +14,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
-import attrs
 import numpy as np
 from numpy.typing import NDArray
 
@@ -23,10 +22,10 @@ from fx_xray.numbers import ARGUMENT
 from fx_xray.read.columns import Events
 from fx_xray.read.decoder import RecordDecoder
 from fx_xray.read.header import asked_order
-from fx_xray.read.records import refusal
+from fx_xray.read.records import FileHeader, refusal
 from fx_xray.write.bulk import Calls
 from fx_xray.write.encoder import RecordEncoder
-from fx_xray.write.packer import BasicPacker, Header, RecorderPacker
+from fx_xray.write.packer import BasicPacker, RecorderPacker
 from fx_xray.write.parts import chosen_events, picked, whole_of
 from fxframework.errors import UsageError, WriteRefusedError
 from fxframework.io.sink import Sink
@@ -115,7 +114,7 @@ class Packing:
     A byte order that is not little is given to the records at the end, in memory.
     """
 
-    def __init__(self, sink: Sink, form: str, header: Header, *, byte_order: str = "") -> None:
+    def __init__(self, sink: Sink, form: str, header: FileHeader, *, byte_order: str = "") -> None:
         self.form = form
         self._sink = sink
         self._byte_order = "" if byte_order == "little" else byte_order
@@ -205,16 +204,14 @@ class Merger:
         if self._packing is None:
             self._frequency = frequency
             basic = self._form == "xray-basic"
-            header = Header(
+            header = FileHeader(
                 type=wire.BASIC if basic else wire.FDR,
                 version=self._version,
+                constant_tsc=capture is None or capture.constant_tsc,
+                nonstop_tsc=capture is None or capture.nonstop_tsc,
                 cycle_frequency=frequency,
                 buffer_size=0 if basic else self._buffer_size,
             )
-            if capture is not None:
-                flags = wire.CONSTANT_TSC * capture.constant_tsc
-                flags |= wire.NONSTOP_TSC * capture.nonstop_tsc
-                header = attrs.evolve(header, flags=flags)
             self._packing = Packing(self._sink, self._form, header, byte_order=self._byte_order)
         return self._packing
 

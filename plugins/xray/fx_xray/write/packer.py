@@ -5,19 +5,19 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-import attrs
 import numpy as np
 from numpy.typing import NDArray
 
 from fx_xray import layout as wire
 from fx_xray.numbers import FLUSH, GROW, LATEST
 from fx_xray.read.columns import Events
+from fx_xray.read.records import FileHeader
 from fx_xray.write.pack import DROPPED, BasicPack, EventColumns, FdrPack, Lanes
 from fxframework.io.sink import Sink
 from fxframework.kernels.buffers import view
 from fxframework.model.clock import NS_PER_SECOND
 
-__all__ = ["BasicPacker", "Header", "RecorderPacker"]
+__all__ = ["BasicPacker", "RecorderPacker"]
 
 I64 = NDArray[Any]
 U8 = NDArray[Any]
@@ -27,33 +27,6 @@ OUT: Final = 1 << 20
 """Bytes put out at a time, where buffers are not larger."""
 ROOM: Final = 4096
 """Bytes of a thread's first room in the arena."""
-FLAGS: Final = wire.CONSTANT_TSC | wire.NONSTOP_TSC
-
-
-@attrs.frozen(kw_only=True)
-class Header:
-    """The file header of what is written."""
-
-    type: int
-    version: int
-    flags: int = FLAGS
-    cycle_frequency: int = wire.EMULATED_FREQUENCY
-    buffer_size: int = 0
-    reserved: bytes = bytes(8)
-
-    def pack(self) -> bytes:
-        """Its 32 bytes."""
-        parts = {
-            "version": self.version,
-            "type": self.type,
-            "flags": self.flags,
-            "cycle_frequency": self.cycle_frequency,
-            "buffer_size": self.buffer_size,
-        }
-        numbers = b"".join(
-            parts[field.name].to_bytes(field.nbytes, "little") for field in wire.FILE_HEADER[:-1]
-        )
-        return numbers + self.reserved
 
 
 def _columns(events: Events, payloads: U8) -> EventColumns:
@@ -79,7 +52,7 @@ def _dropped(counts: Any) -> dict[str, int]:
 class RecorderPacker:
     """Writes the flight data recorder's traces, versions 1 to 5."""
 
-    def __init__(self, sink: Sink, header: Header) -> None:
+    def __init__(self, sink: Sink, header: FileHeader) -> None:
         self._sink = sink
         version = header.version
         size = header.buffer_size
@@ -104,7 +77,7 @@ class RecorderPacker:
         self._walls = np.empty(OUT >> 7, np.int64)
         self._pack.out = self._out.data
         self._pack.places, self._pack.walls = self._places.data, self._walls.data
-        sink.write(header.pack())
+        sink.write(bytes(header.raw or header.pack()))
 
     @property
     def dropped(self) -> dict[str, int]:
@@ -204,12 +177,12 @@ class RecorderPacker:
 class BasicPacker:
     """Writes traces of basic mode, versions 1 to 3, with events in the order in which they come."""
 
-    def __init__(self, sink: Sink, header: Header) -> None:
+    def __init__(self, sink: Sink, header: FileHeader) -> None:
         self._sink = sink
         self._out = np.empty(OUT // 4, np.uint32)
         self._pack = BasicPack(self._out.data, version=header.version)
         self._processes = self._numbers = np.zeros(0, np.int64)
-        sink.write(header.pack())
+        sink.write(bytes(header.raw or header.pack()))
 
     @property
     def dropped(self) -> dict[str, int]:

@@ -7,13 +7,15 @@ from __future__ import annotations
 
 import operator
 import reprlib
+import threading
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Any, ClassVar, Final, Generic, TypeVar
 
 from fx_xray.layout import EMULATED_FREQUENCY, MAX_FUNCTION_ID
 from fx_xray.read.records import refusal
+from fxframework.io.sink import Sink
 from fxframework.io.words import U64_MAX
 from fxframework.model.target import Clock, TimestampCounter
 
@@ -21,6 +23,7 @@ __all__ = [
     "CPU_MASK",
     "Call",
     "ClockCounter",
+    "Recorder",
     "ThreadRecorder",
     "argument_numbers",
     "function_number",
@@ -28,6 +31,7 @@ __all__ = [
     "whole_number",
 ]
 
+T = TypeVar("T", bound="ThreadRecorder")
 CPU_MASK: Final = 0xFFF
 """Bits of TSC_AUX that number the CPU; those above number its node."""
 
@@ -75,6 +79,75 @@ def whole_number(what: str, value: Any, least: int, most: int) -> int:
     if not least <= number <= most:
         raise refusal("FXX0504", f"{what} is {reprlib.repr(number)}, not {least} to {most}")
     return number
+
+
+class Recorder(ABC, Generic[T]):
+    """What both recorders are: a counter, threads by their ids, and what was dropped."""
+
+    VERSIONS: ClassVar[range]
+    IDS: ClassVar[tuple[int, int]]
+    """The least and the greatest id of a process and of a thread."""
+
+    def __init__(
+        self,
+        counter: TimestampCounter | None,
+        *,
+        version: int,
+        process: int,
+        threshold_us: int,
+        check: bool,
+    ) -> None:
+        self.version = whole_number("version", version, self.VERSIONS[0], self.VERSIONS[-1])
+        self.counter: TimestampCounter = ClockCounter() if counter is None else counter
+        self.cycle_frequency = whole_number("frequency", self.counter.frequency, 0, U64_MAX)
+        self.process = whole_number("process", process, *self.IDS)
+        self.threshold_ticks = (
+            self.cycle_frequency * whole_number("threshold_us", threshold_us, 0, U64_MAX)
+        ) // 1_000_000
+        """Calls of fewer ticks are not kept."""
+        self.check = check
+        self.dropped = 0
+        """Entries, exits and events that were not recorded."""
+        self._lock = threading.Lock()
+        self._threads: dict[tuple[int, int], T] = {}
+
+    def thread(
+        self, tid: int, *, process: int | None = None, counter: TimestampCounter | None = None
+    ) -> T:
+        """What the thread of this id records with, the same each time.
+
+        ``process`` and ``counter`` are its own, where they are not the writer's.
+        """
+        tid = whole_number("thread", tid, *self.IDS)
+        pid = whole_number("process", self.process if process is None else process, *self.IDS)
+        with self._lock:
+            found = self._threads.get((pid, tid))
+            if found is None:
+                found = self._new(pid, tid, self.counter if counter is None else counter)
+                self._threads[pid, tid] = found
+        return found
+
+    @abstractmethod
+    def _new(self, process: int, tid: int, counter: TimestampCounter) -> T:
+        """What a thread records with that has recorded nothing so far."""
+
+    def finish(self) -> None:
+        """Finish the records of all threads."""
+        for thread in list(self._threads.values()):
+            thread.finish()
+
+    @abstractmethod
+    def log(self) -> bytes:
+        """The file of what is recorded so far."""
+
+    def write(self, sink: Sink) -> None:
+        """Put the file of what is recorded so far into a sink."""
+        sink.write(self.log())
+
+    def drop(self) -> None:
+        """Count what is not recorded."""
+        with self._lock:
+            self.dropped += 1
 
 
 class Call:
