@@ -203,10 +203,7 @@ class _BasicWalk(_Walk):
             self.call = None
             return self.damaged("FXX0402", at, end, f"type {type}")
         codec = basic_codec(type, self.order)
-        values = {
-            field.name: value
-            for field, value in zip(codec.fields, codec.packing.unpack_from(view, at), strict=True)
-        }
+        values = codec.unpack(view, at)
         del values["type"]
         if "kind" in values:
             kind = wire.FUNCTION_NAMES.get(values["kind"])
@@ -459,8 +456,7 @@ class _FdrWalk(_Walk):
     def extent(self, at: int) -> int:
         """The end of the buffer by the extents at ``at``."""
         codec = metadata_codec(MetadataKind.BUFFER_EXTENTS, self.version, self.order)
-        (nbytes,) = codec.packing.unpack_from(self.view, at)
-        return at + wire.METADATA_BYTES + int(nbytes)
+        return at + wire.METADATA_BYTES + int(codec.unpack(self.view, at)["bytes"])
 
     def next_extents(self, at: int) -> int:
         """Where the next buffer begins that is valid; the end of the file where none does."""
@@ -590,12 +586,7 @@ class _FdrWalk(_Walk):
             return self.event(at, kind)
         self.garbage = 0
         codec = metadata_codec(kind, self.version, self.order)
-        values = {
-            field.name: value
-            for field, value in zip(
-                codec.fields, codec.packing.unpack_from(self.view, at), strict=True
-            )
-        }
+        values = codec.unpack(self.view, at)
         record = METADATA[kind](
             offset=at,
             nbytes=wire.METADATA_BYTES,
@@ -730,12 +721,7 @@ class _FdrWalk(_Walk):
         """The event at ``at``, whose first 16 bytes are there, and its payload."""
         start = at + wire.METADATA_BYTES
         codec = metadata_codec(kind, self.version, self.order)
-        values = {
-            field.name: value
-            for field, value in zip(
-                codec.fields, codec.packing.unpack_from(self.view, at), strict=True
-            )
-        }
+        values = codec.unpack(self.view, at)
         size = values.pop("size")
         if size < 0:
             return self.lost("FXX0106", at, self.limit, f"size {size}")

@@ -116,6 +116,11 @@ class Codec:
             holes.append((at, nbytes))
         return cls(fields, struct.Struct(form), tuple(holes), nbytes)
 
+    def unpack(self, view: memoryview, at: int) -> dict[str, Any]:
+        """The values of the record at ``at``, by the names of the fields."""
+        values = self.packing.unpack_from(view, at)
+        return {field.name: value for field, value in zip(self.fields, values, strict=True)}
+
     def padding(self, view: memoryview, at: int) -> bytes:
         """The bytes without a field of the record at ``at``; none where all are zero."""
         found = b"".join([view[at + start : at + end].tobytes() for start, end in self.holes])
@@ -625,6 +630,8 @@ class _Basic(PlacedRecord):
     """A record of basic mode: all of its fields are in it."""
 
     type: ClassVar[int]
+    shown: ClassVar[tuple[str, ...]]
+    """Fields of its JSON."""
 
     function_id: int
     thread: int
@@ -633,15 +640,19 @@ class _Basic(PlacedRecord):
     padding: bytes = b""
     """The bytes without a field, in their order; none where all are zero."""
 
-    def show_padding(self, out: dict[str, Any]) -> None:
-        """Put the padding into JSON."""
+    def show(self, out: dict[str, Any]) -> None:
+        """Put the fields into JSON."""
+        for name in self.shown:
+            out[name] = getattr(self, name)
         if self.padding:
             out["padding_hex"] = self.padding.hex()
 
-    @staticmethod
-    def parse_numbers(form: JsonFields, *names: str) -> dict[str, Any]:
-        """These fields and the padding, from JSON."""
-        values: dict[str, Any] = {name: form.number(name) for name in names}
+    @classmethod
+    def parse(cls, form: JsonFields) -> dict[str, Any]:
+        """The fields, from JSON."""
+        values: dict[str, Any] = {
+            name: _kind_name(form) if name == "kind" else form.number(name) for name in cls.shown
+        }
         if "padding_hex" in form:
             values["padding"] = form.octets("padding_hex")
         return values
@@ -664,6 +675,7 @@ class BasicFunction(_Basic):
 
     record: ClassVar[str] = "function"
     type: ClassVar[int] = wire.BASIC_FUNCTION
+    shown = ("kind", "function_id", "tsc", "cpu", "thread", "process")
 
     kind: str
     """enter, exit, tail_exit or enter_arg."""
@@ -674,19 +686,6 @@ class BasicFunction(_Basic):
         """The value of a field, as written."""
         return _KIND_NUMBERS[self.kind] if name == "kind" else super().field(name)
 
-    def show(self, out: dict[str, Any]) -> None:
-        """Put the fields into JSON."""
-        out["kind"] = self.kind
-        out["function_id"] = self.function_id
-        self.show_place(out)
-        self.show_padding(out)
-
-    @classmethod
-    def parse(cls, form: JsonFields) -> dict[str, Any]:
-        """The fields, from JSON."""
-        names = ("function_id", "tsc", "cpu", "thread", "process")
-        return {"kind": _kind_name(form), **cls.parse_numbers(form, *names)}
-
 
 @attrs.define(kw_only=True)
 class BasicArgument(_Basic):
@@ -694,21 +693,11 @@ class BasicArgument(_Basic):
 
     record: ClassVar[str] = "call_argument"
     type: ClassVar[int] = wire.BASIC_ARGUMENT
+    shown = ("function_id", "thread", "process", "value")
 
     value: int
     row_offset: int = attrs.field(default=0, eq=False)
     """Offset of the call's record, its own where there is none."""
-
-    def show(self, out: dict[str, Any]) -> None:
-        """Put the fields into JSON."""
-        for name in ("function_id", "thread", "process", "value"):
-            out[name] = getattr(self, name)
-        self.show_padding(out)
-
-    @classmethod
-    def parse(cls, form: JsonFields) -> dict[str, Any]:
-        """The fields, from JSON."""
-        return cls.parse_numbers(form, "function_id", "thread", "process", "value")
 
 
 METADATA: Final[Mapping[int, type[Metadata]]] = {
