@@ -55,6 +55,10 @@ def _take(nbytes: int) -> mmap.mmap:
             block = min(fitting, key=len)
             _free.remove(block)
             return block
+        # What is kept must not add to what is used: fresh memory takes the place of free blocks.
+        spare = nbytes
+        while _free and spare > 0:
+            spare -= len(_free.pop(0))
     size = -(-nbytes // GRAIN) * GRAIN
     if hasattr(mmap, "MAP_PRIVATE"):
         # Shared memory, which is the default, gets no huge pages: a fault for every 4 KiB.

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import numpy as np
+from numpy.typing import NDArray
 
 from fxframework.kernels.buffers import full, room
 from fxframework.kernels.hashing import FIRST, SECOND, SEED
 
-__all__ = ["PairMap"]
+__all__ = ["CountMap", "PairMap"]
 
 LOW64 = 0xFFFFFFFFFFFFFFFF
 
@@ -102,9 +101,72 @@ class PairMap:
     def __len__(self) -> int:
         return self.used
 
-    def __iter__(self) -> Iterator[tuple[int, int, int]]:
-        """Each key's two numbers and its value, in no order."""
-        value = np.asarray(self.value)
-        slots = np.flatnonzero(value >= 0)
-        columns = (np.asarray(self.first), np.asarray(self.second), value)
-        return iter(zip(*(column[slots].tolist() for column in columns), strict=True))
+
+class CountMap:
+    """Counts by keys, int64 that are not negative; a count of 0 is that of a key that is not there.
+
+    A key has a place from its first count on; one whose count is 0 loses it when the map grows.
+    """
+
+    def __init__(self) -> None:
+        self.seed = SEED
+        self.multiplier = FIRST
+        self.used = 0
+        self.mask = 15
+        self.keys = full(16, "i8", -1)
+        self.counts = full(16, "i8")
+
+    def find(self, key: int) -> int:
+        """The slot of a key, or the free one where it belongs."""
+        mixed = ((self.seed ^ key) * self.multiplier) & LOW64
+        mixed = ((mixed ^ (mixed >> 29)) * self.multiplier) & LOW64
+        slot = (mixed >> 32) & self.mask
+        while self.keys[slot] >= 0 and self.keys[slot] != key:
+            slot = (slot + 1) & self.mask
+        return slot
+
+    def get(self, key: int) -> int:
+        """The count of a key."""
+        return self.counts[self.find(key)]
+
+    def add(self, key: int, amount: int) -> int:
+        """Add to the count of a key."""
+        slot = self.find(key)
+        if self.keys[slot] < 0:
+            if 4 * self.used > 3 * self.mask:
+                self.grow()
+                slot = self.find(key)
+            self.used += 1
+            self.keys[slot] = key
+        self.counts[slot] += amount
+        return 0
+
+    def grow(self) -> int:
+        """Make room for twice as many keys, or find it among those whose counts are 0."""
+        keys = np.asarray(self.keys)
+        counts = np.asarray(self.counts)
+        self.used = int(np.count_nonzero(counts))
+        before = self.mask
+        if 2 * self.used > before:
+            self.mask = 2 * before + 1
+        self.keys = full(self.mask + 1, "i8", -1)
+        self.counts = full(self.mask + 1, "i8")
+        return self.enter_again(keys.data, counts.data, before)
+
+    def enter_again(self, keys: memoryview, counts: memoryview, mask: int) -> int:
+        """Enter the keys of another table into the (empty) table."""
+        old = 0
+        while old <= mask:
+            if counts[old] > 0:
+                slot = self.find(keys[old])
+                self.keys[slot] = keys[old]
+                self.counts[slot] = counts[old]
+            old += 1
+        return 0
+
+    def items(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Keys, ascending, and their counts, two int64 of shape (keys,)."""
+        slots = np.flatnonzero(np.asarray(self.counts))
+        keys = np.asarray(self.keys)[slots]
+        order = np.argsort(keys)
+        return keys[order], np.asarray(self.counts)[slots[order]]

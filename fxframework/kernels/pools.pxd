@@ -41,3 +41,8 @@ cdef class Pool:
         low=cython.int, high=cython.int, follow=cython.int,
     )
     cdef int is_utf8(self, long long start, long long nbytes) noexcept nogil
+    @cython.locals(
+        row=cython.longlong, size=cython.longlong, rest=cython.longlong, at=cython.longlong,
+        place=cython.longlong, digits="long long[::1]",
+    )
+    cpdef enter_numbers(self, const long long[::1] numbers, int[::1] codes)

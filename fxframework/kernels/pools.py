@@ -212,6 +212,28 @@ class Pool:
         self.source = before
         return code
 
+    def enter_numbers(self, numbers: memoryview, codes: memoryview) -> None:
+        """Enter numbers (int64, none negative) as decimal digits; ``codes`` (int32) gets theirs."""
+        before = self.source
+        digits = full(4, "i8")
+        self.source = digits
+        for row in range(len(numbers)):
+            size = 1
+            rest = numbers[row] // 10
+            while rest:
+                size += 1
+                rest = rest // 10
+            for place in range(3):
+                digits[place] = 0
+            rest = numbers[row]
+            at = size
+            while at > 0:
+                at -= 1
+                digits[at >> 3] |= (48 + rest % 10) << (8 * (at & 7))
+                rest = rest // 10
+            codes[row] = self.intern(0, size)
+        self.source = before
+
     def look_up(self, value: bytes) -> int:
         """The code of some bytes; -1 where they are not in the pool."""
         before = self.source

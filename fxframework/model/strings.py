@@ -55,6 +55,14 @@ class StringPool(Sequence[str]):
         """The code of ``value``, which is entered where it is new."""
         return self.pool.enter(value)
 
+    def intern_numbers(self, numbers: NDArray[Any]) -> NDArray[np.int32]:
+        """The codes of numbers, of shape (n,), none negative, as decimal digits; same shape."""
+        codes = np.empty(numbers.size, np.int32)
+        words = sum(int(np.count_nonzero(numbers >= bound)) for bound in (0, 10**8, 10**16))
+        self.pool.reserve(numbers.size, words + 3)
+        self.pool.enter_numbers(view(numbers, np.int64), codes.data)
+        return codes
+
     def code(self, value: str | bytes) -> int:
         """The code of a string that is in the pool; -1 where it is not."""
         return self.pool.look_up(value.encode() if isinstance(value, str) else value)

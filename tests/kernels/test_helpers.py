@@ -66,7 +66,6 @@ def test_a_map_is_a_dict(helpers: Helpers, keys: list[tuple[int, int]]) -> None:
     for key in keys:
         assert found.get(*key) == expected.get(key, -1)
         assert found.number(*key) == expected.setdefault(key, len(expected))
-    assert {(first, second): value for first, second, value in found} == expected
     for place, key in enumerate(expected):
         found.put(*key, 7 * place)
     assert [found.get(*key) for key in expected] == [7 * place for place in range(len(expected))]
@@ -81,6 +80,21 @@ def test_a_map_grows(helpers: Helpers) -> None:
     for number in range(20_000):
         assert found.number(number << 40, -number) == number
     assert all(found.get(number << 40, -number) == number for number in range(20_000))
+
+
+@given(steps=st.lists(st.tuples(st.integers(0, 40), st.booleans()), max_size=300))
+def test_counts_are_those_of_a_counter(helpers: Helpers, steps: list[tuple[int, bool]]) -> None:
+    found = helpers.maps.CountMap()
+    expected: Counter[int] = Counter()
+    for number, more in steps:
+        key = number << 38
+        amount = 1 if more or not expected[key] else -1
+        found.add(key, amount)
+        expected[key] += amount
+        assert found.get(key) == expected[key]
+    keys, counts = found.items()
+    assert dict(zip(keys.tolist(), counts.tolist(), strict=True)) == dict(+expected)
+    assert keys.tolist() == sorted(keys.tolist())
 
 
 # --- Pools -------------------------------------------------------------------------------------
@@ -113,6 +127,15 @@ def test_a_pool_grows(helpers: Helpers) -> None:
     assert [pool.look_up(value) for value in values] == codes
     assert pool.count == len(set(values))
     assert [pool.bytes_of(code) for code in codes] == values
+
+
+@given(numbers=st.lists(st.integers(0, 2**63 - 1), max_size=40))
+def test_a_pool_enters_numbers_as_digits(helpers: Helpers, numbers: list[int]) -> None:
+    pool = helpers.pools.Pool()
+    codes = np.zeros(len(numbers), np.int32)
+    pool.enter_numbers(np.array(numbers, np.int64).data, codes.data)
+    assert [pool.bytes_of(code) for code in codes.tolist()] == [b"%d" % each for each in numbers]
+    assert pool.count == len(set(numbers))
 
 
 def test_a_pool_keeps_the_source_it_reads_from(helpers: Helpers) -> None:

@@ -10,12 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fx_xray.numbers import ARGUMENT, FINDINGS, SIGN
-from fx_xray.read.columns import array
+from fx_xray.read.columns import array, distinct
 from fx_xray.read.log import Log
-from fx_xray.read.match import Match
+from fx_xray.read.match import Match, OpenCalls
 from fx_xray.read.timeline import EventBuffer
 from fxframework.io import arena
 from fxframework.io.limits import Limits
+from fxframework.kernels.maps import CountMap
 from fxframework.kernels.notes import Notes
 
 __all__ = ["ArgRows", "InstantRows", "Matcher", "Rows", "SliceRows", "Spans"]
@@ -153,16 +154,16 @@ class Matcher:
         match.run()
 
     def add_all(self) -> None:
-        """Match all events of the log."""
-        self._match.slices.resize(self._log.entries - self._match.slices.first)
+        """Match all events of the log, before any other."""
+        self._match.slices.resize(self._log.entries)
+        self._match.open.adopt(self._match.slices)
         for events in self._log.chunks():
             self.add(events)
 
-    def exited(self) -> list[int]:
-        """Functions with unmatched exits since rows were taken last."""
+    def exited(self) -> I64:
+        """Functions with unmatched exits since rows were taken last, ascending, shape (n,)."""
         rows = self._match.instants.filled()
-        found: list[int] = np.unique(rows["function"][rows["kind"] < ARGUMENT]).tolist()
-        return found
+        return distinct(rows["function"][rows["kind"] < ARGUMENT])
 
     def beyond(self, bound: int) -> tuple[int, int] | None:
         """Of the rows since rows were taken last, those whose time is beyond ``bound`` ticks.
@@ -194,18 +195,22 @@ class Matcher:
             rows.first += rows.rows
             rows.rows = 0
 
-    def entries(self) -> tuple[I64, I64]:
-        """Function ids, ascending, and how many entries each has so far."""
-        counts = array(self._match.counts)
-        ids = np.flatnonzero(counts)
-        far = sorted((function, count) for function, _, count in self._match.far_counts)
-        more = np.array(far, np.int64).reshape(-1, 2)
-        return np.concatenate((ids, more[:, 0])), np.concatenate((counts[ids], more[:, 1]))
+    def end(self) -> tuple[I64, I64, I64]:
+        """Forget what only further events would need; gives what it says at last.
 
-    def open_calls(self) -> I64:
-        """Byte offsets of the entries of the calls that are open, ascending."""
-        offsets = np.empty(self._match.open.rows, np.int64)
-        return np.sort(offsets[: self._match.open.list_offsets(offsets.data)])
+        These are function ids, ascending, and how many entries each has; and the byte offsets of
+        the entries of the calls that are open, ascending.
+        """
+        match = self._match
+        offsets = np.empty(int(array(match.open.depth).sum()), np.int64)
+        match.open.list_offsets(offsets.data)
+        offsets.sort()
+        match.open = OpenCalls(0)
+        counts = array(match.counts)
+        ids = np.flatnonzero(counts)
+        far, far_counts = match.far_counts.items()
+        match.far_counts = CountMap()
+        return np.concatenate((ids, far)), np.concatenate((counts[ids], far_counts)), offsets
 
 
 def _spilled(size: int, dtype: type) -> NDArray[Any]:

@@ -19,6 +19,7 @@ __all__ = [
     "Events",
     "array",
     "backward",
+    "distinct",
     "events_of",
     "fill",
     "merged_order",
@@ -72,6 +73,14 @@ class Buffers:
 def array(column: Any, count: int | None = None) -> NDArray[Any]:
     """A column of a kernel as an array of shape (count,); nothing is copied."""
     return np.asarray(column)[:count]
+
+
+def distinct(*numbers: NDArray[Any]) -> I64:
+    """The distinct ones of some numbers, ascending, of shape (n,)."""
+    every = np.sort(np.concatenate(numbers))
+    new = np.ones(every.size, np.bool_)
+    np.not_equal(every[1:], every[:-1], out=new[1:])
+    return every[new].astype(np.int64)
 
 
 def events_of(buffer: EventBuffer) -> Events:

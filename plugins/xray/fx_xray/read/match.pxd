@@ -1,7 +1,7 @@
 cimport cython
 from fx_xray.read.timeline cimport EventBuffer
 from fxframework.kernels.kernel cimport Kernel
-from fxframework.kernels.maps cimport PairMap
+from fxframework.kernels.maps cimport CountMap
 from fxframework.kernels.notes cimport Notes
 from fxframework.kernels.rows cimport Rows
 from libc.stdint cimport int64_t
@@ -14,10 +14,14 @@ cdef long long LATEST, SIGN
 @cython.final
 cdef class OpenCalls(Rows):
     cdef readonly long long[::1] top, depth, shallow
-    cdef PairMap deep
+    cdef CountMap deep
     cdef long long free
-    cdef public long long[::1] row, function, tsc, offset, below
+    cdef bint adopted
+    cdef public long long[::1] row, tsc, offset, below
+    cdef public unsigned int[::1] function
 
+    cpdef adopt(self, Slices slices)
+    cdef inline long long row_of(self, long long node) noexcept nogil
     @cython.locals(node=cython.longlong, top=cython.longlong, depth=cython.longlong)
     cdef int push(
         self, long long thread, long long function, long long row, long long tsc, long long offset
@@ -68,12 +72,12 @@ cdef class Match(Kernel):
     cdef unsigned char[::1] ends
     cdef bint again
     cdef long long max_depth, counted
-    cdef readonly OpenCalls open
+    cdef public OpenCalls open
     cdef public Slices slices
     cdef public Instants instants
     cdef public Args args
     cdef readonly long long[::1] counts
-    cdef readonly PairMap far_counts
+    cdef public CountMap far_counts
     cdef readonly long long unmatched, unwound, low, high
     cdef long long row, argument
     cdef bint of_instant

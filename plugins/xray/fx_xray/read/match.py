@@ -7,7 +7,7 @@ from fx_xray.read.scan import wrapped
 from fx_xray.read.timeline import EventBuffer
 from fxframework.kernels.buffers import full
 from fxframework.kernels.kernel import Kernel
-from fxframework.kernels.maps import PairMap
+from fxframework.kernels.maps import CountMap
 from fxframework.kernels.notes import Notes
 from fxframework.kernels.rows import Rows, columns
 
@@ -24,39 +24,57 @@ a function is open."""
 
 
 class OpenCalls(Rows):
-    """The open calls of each thread, the innermost first."""
+    """The open calls of each thread, the innermost first.
 
-    COLUMNS = columns(i8="row function tsc offset below")
+    A call has a node: of its own, or, once rows are adopted, the row of `slices` that it is.
+    """
+
+    COLUMNS = columns(i8="row tsc offset below", u4="function")
 
     def __init__(self, threads: int) -> None:
         super().__init__(256)
         self.top = full(threads, "i8", NOTHING)
         self.depth = full(threads, "i8")
         self.shallow = full(threads, "i8", NOTHING)
-        self.deep = PairMap()
+        self.deep = CountMap()
         self.free = NOTHING
+        self.adopted = False
+
+    def adopt(self, slices: Slices) -> None:
+        """Take the rows of `slices`, which all have room, as nodes; no call is open yet."""
+        self.adopted = True
+        self.function = slices.function
+        self.tsc = slices.ticks
+        self.offset = slices.offset
+        self.below = slices.parent
+
+    def row_of(self, node: int) -> int:
+        """The row of `slices` of a call."""
+        return node if self.adopted else self.row[node]
 
     def push(self, thread: int, function: int, row: int, tsc: int, offset: int) -> int:
-        """Open a call."""
-        node = self.free
-        if node >= 0:
-            self.free = self.below[node]
-        else:
-            node = self.rows
-            if node == self.room:
-                self.grow()
-            self.rows = node + 1
+        """Open a call. The columns of a row that is adopted are the caller's to fill."""
         top = self.top[thread]
         depth = self.depth[thread]
-        self.row[node] = row
-        self.function[node] = function
-        self.tsc[node] = tsc
-        self.offset[node] = offset
-        self.below[node] = top
+        node = row
+        if not self.adopted:
+            node = self.free
+            if node >= 0:
+                self.free = self.below[node]
+            else:
+                node = self.rows
+                if node == self.room:
+                    self.grow()
+                self.rows = node + 1
+            self.row[node] = row
+            self.function[node] = function
+            self.tsc[node] = tsc
+            self.offset[node] = offset
+            self.below[node] = top
         if depth >= DEEP:
             if depth == DEEP:
                 self.shallow[thread] = top
-            self.deep.put(thread, function, max(self.deep.get(thread, function), 0) + 1)
+            self.deep.add(thread << 32 | function, 1)
         self.top[thread] = node
         self.depth[thread] = depth + 1
         return 0
@@ -69,15 +87,16 @@ class OpenCalls(Rows):
         self.depth[thread] = depth
         if depth >= DEEP:
             function = self.function[node]
-            self.deep.put(thread, function, self.deep.get(thread, function) - 1)
-        self.below[node] = self.free
-        self.free = node
+            self.deep.add(thread << 32 | function, -1)
+        if not self.adopted:
+            self.below[node] = self.free
+            self.free = node
         return 0
 
     def find(self, thread: int, function: int) -> int:
         """The place of the innermost open call of a function on a thread; -1: there is none."""
         node = self.top[thread]
-        if self.depth[thread] > DEEP and self.deep.get(thread, function) <= 0:
+        if self.depth[thread] > DEEP and self.deep.get(thread << 32 | function) <= 0:
             node = self.shallow[thread]
         while node >= 0 and self.function[node] != function:
             node = self.below[node]
@@ -159,7 +178,7 @@ class Match(Kernel):
         self.args = Args(0)
         self.counted = counted
         self.counts = full(counted, "i8")
-        self.far_counts = PairMap()
+        self.far_counts = CountMap()
         self.unmatched = 0
         self.unwound = 0
         self.low = LATEST
@@ -199,7 +218,7 @@ class Match(Kernel):
         place = self.slices.rows
         row = self.slices.first + place
         top = self.open.top[thread]
-        self.slices.parent[place] = self.open.row[top] if top >= 0 else -1
+        self.slices.parent[place] = self.open.row_of(top) if top >= 0 else -1
         depth = self.open.depth[thread]
         self.open.push(thread, function, row, tsc, offset)
         if depth > self.max_depth:
@@ -219,7 +238,7 @@ class Match(Kernel):
         if function < self.counted:
             self.counts[function] += 1
         else:
-            self.far_counts.put(function, 0, max(self.far_counts.get(function, 0), 0) + 1)
+            self.far_counts.add(function, 1)
         self.row = row
         self.of_instant = False
         self.argument = 0
@@ -247,7 +266,7 @@ class Match(Kernel):
         """The innermost call of a thread ends."""
         node = self.open.top[thread]
         self.open.pop(thread)
-        row = self.open.row[node]
+        row = self.open.row_of(node)
         took = tsc - self.open.tsc[node]
         if not cython.compiled:
             took = wrapped(took)

@@ -29,7 +29,7 @@ from fx_xray.numbers import (
     TYPED,
 )
 from fx_xray.read.calls import Matcher, Rows
-from fx_xray.read.columns import Events, to_ns, to_spans
+from fx_xray.read.columns import Events, distinct, to_ns, to_spans
 from fx_xray.read.decoder import RecordDecoder
 from fx_xray.read.header import header_findings, read_header
 from fx_xray.read.log import BasicLog, FdrLog, GivenLog, Log
@@ -71,8 +71,10 @@ __all__ = [
 
 I64 = NDArray[np.int64]
 U8 = NDArray[np.uint8]
+FEW = 1 << 16
+"""Numbers that are gathered, or looked up, at once."""
 NUMBERED = 1 << 20
-"""Function ids below this are looked up in a table."""
+"""Function ids below this, or four times as many as there are, are looked up in a table."""
 _ARGUMENT_TYPE, _EVENT_TYPE, _DATA_TYPE = 4, 2, 10
 """Of `args`: uint64, uint32, blob."""
 _CALL_KIND = 3
@@ -101,32 +103,32 @@ class CallPass(FirstPass[Rows]):
         """Offset of the first row whose time is beyond int64 nanoseconds, and how many are."""
         frequency = frequency or NS_PER_SECOND
         bound = ((NS_MAX + 1) * frequency - 1) // NS_PER_SECOND
-        unmatched: set[int] = set()
         if whole:
             matcher.add_all()
-            self._settle(bound, unmatched)
+            exited = [self._settle(bound)]
             self.whole = matcher.take()
         else:
+            exited = [np.zeros(0, np.int64)]
             for events in log.chunks():
                 matcher.add(events)
-                self._settle(bound, unmatched)
+                exited.append(self._settle(bound))
+                if sum(map(len, exited[1:])) > max(len(exited[0]), FEW):
+                    exited = [distinct(*exited)]
                 matcher.forget()
-        self.open_calls = matcher.open_calls()
-        """Byte offsets of the entries of calls that were not left, ascending."""
-        ids, calls = matcher.entries()
-        every = np.union1d(ids, np.array(sorted(unmatched), np.int64))
+        ids, calls, self.open_calls = matcher.end()
+        every = distinct(ids, *exited)
         counts = np.zeros(every.size, np.int64)
         counts[np.searchsorted(every, ids)] = calls
         self.functions: tuple[I64, I64] = every, counts
         """Ids of all functions, ascending, and how often each was entered."""
 
-    def _settle(self, bound: int, unmatched: set[int]) -> None:
-        """Look at the rows that there are now."""
-        unmatched.update(self.matcher.exited())
+    def _settle(self, bound: int) -> I64:
+        """Look at the rows that there are now; gives the functions with unmatched exits."""
         beyond = self.matcher.beyond(bound)
         if beyond is not None:
             offset, times = self.outside or (beyond[0], 0)
             self.outside = min(offset, beyond[0]), times + beyond[1]
+        return self.matcher.exited()
 
     @property
     def notes(self) -> list[Notes]:
@@ -317,19 +319,18 @@ class EventCapture(ScannedCapture[CallPass, Rows]):
 
     def _report_names(self, passed: CallPass) -> None:
         """Say which functions have no name."""
-        ids = passed.functions[0].tolist()
+        ids = passed.functions[0]
         if not self.request.options.get("instr_map"):
-            if ids:
-                self.diagnostics.add("FXX0601", f"{len(ids)}")
+            if ids.size:
+                self.diagnostics.add("FXX0601", f"{ids.size}")
             return
         for fault in self.symbols.faults:
             self.diagnostics.add("FXX0603", str(fault))
-        missing = [id for id in ids if self.symbols.name(id) is None]
-        if missing:
-            more = f" and {len(missing) - 1} more" if len(missing) > 1 else ""
-            detail = f"function {missing[0]}{more} of {len(ids)}"
-            self.diagnostics.add("FXX0602", detail)
-        for id in ids:
+        missing = ids[~self._names.named]
+        if missing.size:
+            more = f" and {missing.size - 1} more" if missing.size > 1 else ""
+            self.diagnostics.add("FXX0602", f"function {missing[0]}{more} of {ids.size}")
+        for id in map(int, ids):
             if self.symbols.ambiguous(id):
                 self.diagnostics.add("FXX0604", f"function {id}")
 
@@ -381,20 +382,27 @@ class EventCapture(ScannedCapture[CallPass, Rows]):
 
     def _functions(self, passed: CallPass) -> Columns:
         ids, calls = passed.functions
-        symbols, strings = self.symbols, self.strings
-        known, log = ids.tolist(), self.log
+        names, log, symbols, strings = self._names, self.log, self.symbols, self.strings
+
+        def column(dtype: type, of: Callable[[int], int], otherwise: Any) -> Any:
+            """What the maps say of each function; nothing is asked where there is no map."""
+            if not symbols:
+                return np.broadcast_to(np.asarray(otherwise, dtype), ids.shape)
+            return np.fromiter(map(of, map(int, ids)), dtype, ids.size)
 
         def codes(of: Callable[[int], str | None]) -> NDArray[np.int32]:
-            return np.array([_code(of(id), strings) for id in known], np.int32)
+            found: NDArray[np.int32] = column(np.int32, lambda id: _code(of(id), strings), -1)
+            return found
 
+        objects = ids >> layout.OBJECT_SHIFT
         return {
             "offset": lambda: _first_mentions(log, ids),
             "id": ids.astype(np.uint32),
-            "object": np.array([symbols.object(id) & 0xFF for id in known], np.uint8),
-            "name": self._names.codes,
-            "linkage_name": codes(symbols.linkage_name),
+            "object": lambda: column(np.uint8, lambda id: symbols.object(id) & 0xFF, objects),
+            "name": names.codes,
+            "linkage_name": lambda: codes(symbols.linkage_name),
             "source": lambda: codes(symbols.source),
-            "address": np.array([symbols.address(id) for id in known], np.uint64),
+            "address": lambda: column(np.uint64, symbols.address, 0),
             "calls": calls,
         }
 
@@ -413,13 +421,12 @@ class EventCapture(ScannedCapture[CallPass, Rows]):
             if some.any():
                 walls = np.unique(blocks.seconds[some] * 1_000_000 + blocks.micros[some])
                 facts["wall_time"] = {"first_us": int(walls[0]), "last_us": int(walls[-1])}
-        ids = passed.functions[0].tolist()
         given = bool(self.request.options.get("instr_map"))
         return facts | {
             "threads": int(log.pids.size),
             "processes": int(np.unique(log.pids).size),
-            "functions": len(ids),
-            "named_functions": sum(self.symbols.name(id) is not None for id in ids) if given else 0,
+            "functions": int(passed.functions[0].size),
+            "named_functions": int(np.count_nonzero(self._names.named)) if given else 0,
             "unmatched_entries": int(passed.open_calls.size),
             "unmatched_exits": passed.matcher.unmatched_exits,
             "unwound": passed.matcher.unwound,
@@ -541,10 +548,23 @@ class FunctionNames:
         return Symbols.of(self._options)
 
     @cached_property
+    def named(self) -> NDArray[np.bool_]:
+        """By place in ``functions``: whether it has a name."""
+        symbols = self.symbols
+        if not (symbols or symbols.given):
+            return np.zeros(self.functions.size, np.bool_)
+        known = (symbols.name(id) is not None for id in map(int, self.functions))
+        return np.fromiter(known, np.bool_, self.functions.size)
+
+    @cached_property
     def codes(self) -> NDArray[np.int32]:
         """By place in ``functions``: the code of the name, or of the number."""
-        names = (self.symbols.name(id) or str(id) for id in self.functions.tolist())
-        return np.array([_code(name, self.strings) for name in names], np.int32)
+        codes = np.empty(self.functions.size, np.int32)
+        symbols, named = self.symbols, self.named
+        for place in map(int, np.flatnonzero(named)):
+            codes[place] = _code(symbols.name(int(self.functions[place])), self.strings)
+        codes[~named] = self.strings.intern_numbers(self.functions[~named])
+        return codes
 
     def of(self, functions: NDArray[np.uint32]) -> NDArray[np.int32]:
         """Codes of the names of functions, by their ids; same shape."""
@@ -552,12 +572,14 @@ class FunctionNames:
         out: NDArray[np.int32] = arena.empty(functions.size, np.int32)
         if not ids.size:
             return out
-        if int(ids[-1]) < NUMBERED:
+        if int(ids[-1]) < max(NUMBERED, 4 * ids.size):
             table = np.full(int(ids[-1]) + 1, -1, np.int32)
             table[ids] = codes
             Pick(view(table, np.int32), view(functions, np.uint32), out.data).run()
-        else:
-            out[:] = codes[np.searchsorted(ids, functions)]
+            return out
+        for start in range(0, functions.size, FEW):
+            some = slice(start, start + FEW)
+            out[some] = codes[np.searchsorted(ids, functions[some])]
         return out
 
 

@@ -320,17 +320,15 @@ class YamlCapture(EventCapture):
         if self.request.options.get("instr_map"):
             super()._report_names(passed)
             return
-        ids = passed.functions[0].tolist()
-        missing = sum(self.symbols.name(id) is None for id in ids)
+        missing = np.count_nonzero(~self._names.named)
         if missing:
-            self.diagnostics.add("FXX0601", f"{missing} of {len(ids)}")
+            self.diagnostics.add("FXX0601", f"{missing} of {passed.functions[0].size}")
 
     def _facts(self, passed: CallPass) -> dict[str, Any]:
         facts = super()._facts(passed)
         type = layout.FDR if self._head is None else self._head.type
         facts["mode"] = "basic" if type == layout.BASIC else "flight data recorder"
-        ids = passed.functions[0].tolist()
-        facts["named_functions"] = sum(self.symbols.name(id) is not None for id in ids)
+        facts["named_functions"] = int(np.count_nonzero(self._names.named))
         del facts["byte_order"]
         return facts
 

@@ -83,6 +83,6 @@ class Selection(Kernel):
             return self.next_instant()
         while self.open.top[thread] != node:
             self.open.pop(thread)
-        row = self.open.row[node]
+        row = self.open.row_of(node)
         self.open.pop(thread)
         return self.slices[min(row, self.last_slice)]
