@@ -194,6 +194,11 @@ def arg_count(low: int) -> Bits:
     return Bits("arg_count", low, low + 3, "number of arguments")
 
 
+def _record(title: str, section: str, *fields: Bits) -> WordLayout:
+    """The header of a kind of record: its type and size, then fields of its own."""
+    return WordLayout(f"{title} header", section, (TYPE, SIZE, *fields))
+
+
 HEADER = WordLayout("record header", "Record header", (TYPE, SIZE))
 LARGE_HEADER = WordLayout(
     "large record header",
@@ -201,176 +206,132 @@ LARGE_HEADER = WordLayout(
     (TYPE, LARGE_SIZE, Bits("large_type", 36, 39, "large type", values=names(LargeType))),
 )
 
+
 METADATA_TYPE = Bits("metadata_type", 16, 19, "metadata type", values=METADATA_NAMES)
 PROVIDER_ID = Bits("provider_id", 20, 51, "provider id")
-METADATA = WordLayout("metadata header", "Metadata record", (TYPE, SIZE, METADATA_TYPE))
-PROVIDER_INFO = WordLayout(
-    "provider info header",
+METADATA = _record("metadata", "Metadata record", METADATA_TYPE)
+PROVIDER_INFO = _record(
+    "provider info",
     "Provider info metadata",
-    (TYPE, SIZE, METADATA_TYPE, PROVIDER_ID, Bits("name_length", 52, 59, "bytes of the name")),
+    METADATA_TYPE,
+    PROVIDER_ID,
+    Bits("name_length", 52, 59, "bytes of the name"),
 )
-PROVIDER_SECTION = WordLayout(
-    "provider section header",
-    "Provider section metadata",
-    (TYPE, SIZE, METADATA_TYPE, PROVIDER_ID),
+PROVIDER_SECTION = _record(
+    "provider section", "Provider section metadata", METADATA_TYPE, PROVIDER_ID
 )
-PROVIDER_EVENT = WordLayout(
-    "provider event header",
+PROVIDER_EVENT = _record(
+    "provider event",
     "Provider event metadata",
-    (
-        TYPE,
-        SIZE,
-        METADATA_TYPE,
-        PROVIDER_ID,
-        Bits("event_id", 52, 55, "event", values={0: "buffer full, records may be lost"}),
-    ),
+    METADATA_TYPE,
+    PROVIDER_ID,
+    Bits("event_id", 52, 55, "event", values={0: "buffer full, records may be lost"}),
 )
-TRACE_INFO = WordLayout(
-    "trace info header",
+TRACE_INFO = _record(
+    "trace info",
     "Trace info metadata",
-    (
-        TYPE,
-        SIZE,
-        METADATA_TYPE,
-        Bits("trace_info_type", 20, 23, "trace info type", values={0: "magic number"}),
-        Bits("magic", 24, 55, "magic number", values={MAGIC: "FxT"}),
-    ),
+    METADATA_TYPE,
+    Bits("trace_info_type", 20, 23, "trace info type", values={0: "magic number"}),
+    Bits("magic", 24, 55, "magic number", values={MAGIC: "FxT"}),
 )
-INITIALIZATION = WordLayout("initialization header", "Initialization record", (TYPE, SIZE))
-STRING = WordLayout(
-    "string header",
+INITIALIZATION = _record("initialization", "Initialization record")
+STRING = _record(
+    "string",
     "String record",
-    (
-        TYPE,
-        SIZE,
-        Bits("string_index", 16, 30, "string index"),
-        Bits("string_length", 32, 46, "bytes of the string"),
-    ),
+    Bits("string_index", 16, 30, "string index"),
+    Bits("string_length", 32, 46, "bytes of the string"),
 )
-THREAD = WordLayout(
-    "thread header",
-    "Thread record",
-    (TYPE, SIZE, Bits("thread_index", 16, 23, "thread index")),
-)
-EVENT = WordLayout(
-    "event header",
+THREAD = _record("thread", "Thread record", Bits("thread_index", 16, 23, "thread index"))
+EVENT = _record(
+    "event",
     "Event record",
-    (
-        TYPE,
-        SIZE,
-        Bits("event_type", 16, 19, "event type", values=EVENT_NAMES),
-        arg_count(20),
-        thread_ref("thread", 24),
-        string_ref("category", 32),
-        string_ref("name", 48),
-    ),
+    Bits("event_type", 16, 19, "event type", values=EVENT_NAMES),
+    arg_count(20),
+    thread_ref("thread", 24),
+    string_ref("category", 32),
+    string_ref("name", 48),
 )
-BLOB = WordLayout(
-    "blob header",
+BLOB = _record(
+    "blob",
     "BLOB record",
-    (
-        TYPE,
-        SIZE,
-        string_ref("name", 16),
-        Bits("blob_size", 32, 46, "bytes of the payload"),
-        Bits("blob_type", 48, 55, "blob type", values=names(BlobType)),
-    ),
+    string_ref("name", 16),
+    Bits("blob_size", 32, 46, "bytes of the payload"),
+    Bits("blob_type", 48, 55, "blob type", values=names(BlobType)),
 )
-USERSPACE_OBJECT = WordLayout(
-    "userspace object header",
+USERSPACE_OBJECT = _record(
+    "userspace object",
     "Userspace object record",
-    (TYPE, SIZE, thread_ref("process", 16), string_ref("name", 24), arg_count(40)),
+    thread_ref("process", 16),
+    string_ref("name", 24),
+    arg_count(40),
 )
-KERNEL_OBJECT = WordLayout(
-    "kernel object header",
+KERNEL_OBJECT = _record(
+    "kernel object",
     "Kernel object record",
-    (
-        TYPE,
-        SIZE,
-        Bits("object_type", 16, 23, "kernel object type", values=names(ObjectType)),
-        string_ref("name", 24),
-        arg_count(40),
-    ),
+    Bits("object_type", 16, 23, "kernel object type", values=names(ObjectType)),
+    string_ref("name", 24),
+    arg_count(40),
 )
 SCHEDULING_TYPE = Bits("scheduling_type", 60, 63, "scheduling type", values=SCHEDULING_NAMES)
-SCHEDULING = WordLayout("scheduling header", "Scheduling record", (TYPE, SIZE, SCHEDULING_TYPE))
-LEGACY_CONTEXT_SWITCH = WordLayout(
-    "legacy context switch header",
+SCHEDULING = _record("scheduling", "Scheduling record", SCHEDULING_TYPE)
+LEGACY_CONTEXT_SWITCH = _record(
+    "legacy context switch",
     "Legacy context switch record",
-    (
-        TYPE,
-        SIZE,
-        Bits("cpu", 16, 23, "CPU number"),
-        Bits("outgoing_state", 24, 27, "outgoing thread's state", values=THREAD_STATES),
-        thread_ref("outgoing", 28),
-        thread_ref("incoming", 36),
-        Bits("outgoing_priority", 44, 51, "outgoing thread's priority"),
-        Bits("incoming_priority", 52, 59, "incoming thread's priority"),
-        SCHEDULING_TYPE,
-    ),
+    Bits("cpu", 16, 23, "CPU number"),
+    Bits("outgoing_state", 24, 27, "outgoing thread's state", values=THREAD_STATES),
+    thread_ref("outgoing", 28),
+    thread_ref("incoming", 36),
+    Bits("outgoing_priority", 44, 51, "outgoing thread's priority"),
+    Bits("incoming_priority", 52, 59, "incoming thread's priority"),
+    SCHEDULING_TYPE,
 )
-CONTEXT_SWITCH = WordLayout(
-    "context switch header",
+CONTEXT_SWITCH = _record(
+    "context switch",
     "Context switch record",
-    (
-        TYPE,
-        SIZE,
-        arg_count(16),
-        Bits("cpu", 20, 35, "CPU number"),
-        Bits("outgoing_state", 36, 39, "outgoing thread's state", values=THREAD_STATES),
-        SCHEDULING_TYPE,
-    ),
+    arg_count(16),
+    Bits("cpu", 20, 35, "CPU number"),
+    Bits("outgoing_state", 36, 39, "outgoing thread's state", values=THREAD_STATES),
+    SCHEDULING_TYPE,
 )
-THREAD_WAKEUP = WordLayout(
-    "thread wakeup header",
+THREAD_WAKEUP = _record(
+    "thread wakeup",
     "Thread wakeup record",
-    (TYPE, SIZE, arg_count(16), Bits("cpu", 20, 35, "CPU number"), SCHEDULING_TYPE),
+    arg_count(16),
+    Bits("cpu", 20, 35, "CPU number"),
+    SCHEDULING_TYPE,
 )
-LOG = WordLayout(
-    "log header",
+LOG = _record(
+    "log",
     "Log record",
-    (TYPE, SIZE, Bits("message_length", 16, 30, "bytes of the message"), thread_ref("thread", 32)),
+    Bits("message_length", 16, 30, "bytes of the message"),
+    thread_ref("thread", 32),
 )
 PROFILER_TYPE = Bits("profiler_type", 16, 19, "profiler record type", values=PROFILER_NAMES)
-PROFILER = WordLayout(
-    "profiler header", "Profiler record", (TYPE, SIZE, PROFILER_TYPE, thread_ref("thread", 20))
-)
-PROFILER_MODULE = WordLayout(
-    "profiler module header",
+PROFILER = _record("profiler", "Profiler record", PROFILER_TYPE, thread_ref("thread", 20))
+PROFILER_MODULE = _record(
+    "profiler module",
     "Profiler record",
-    (
-        TYPE,
-        SIZE,
-        PROFILER_TYPE,
-        thread_ref("thread", 20),
-        Bits("module_id", 28, 43, "module id"),
-        Bits("name_length", 44, 51, "bytes of the name"),
-        Bits("build_id_length", 52, 59, "bytes of the build id"),
-    ),
+    PROFILER_TYPE,
+    thread_ref("thread", 20),
+    Bits("module_id", 28, 43, "module id"),
+    Bits("name_length", 44, 51, "bytes of the name"),
+    Bits("build_id_length", 52, 59, "bytes of the build id"),
 )
-PROFILER_MMAP = WordLayout(
-    "profiler mmap header",
+PROFILER_MMAP = _record(
+    "profiler mmap",
     "Profiler record",
-    (
-        TYPE,
-        SIZE,
-        PROFILER_TYPE,
-        thread_ref("thread", 20),
-        Bits("module_id", 28, 43, "module id"),
-        Bits("flags", 44, 46, "readable, writable, executable"),
-    ),
+    PROFILER_TYPE,
+    thread_ref("thread", 20),
+    Bits("module_id", 28, 43, "module id"),
+    Bits("flags", 44, 46, "readable, writable, executable"),
 )
-PROFILER_BACKTRACE = WordLayout(
-    "profiler backtrace header",
+PROFILER_BACKTRACE = _record(
+    "profiler backtrace",
     "Profiler record",
-    (
-        TYPE,
-        SIZE,
-        PROFILER_TYPE,
-        thread_ref("thread", 20),
-        Bits("frame_count", 28, 35, "frames"),
-        Bits("flags", 36, 63, "flags"),
-    ),
+    PROFILER_TYPE,
+    thread_ref("thread", 20),
+    Bits("frame_count", 28, 35, "frames"),
+    Bits("flags", 36, 63, "flags"),
 )
 LARGE_BLOB = WordLayout(
     "large blob header",
@@ -382,41 +343,49 @@ LARGE_BLOB = WordLayout(
         Bits("blob_format", 40, 43, "blob format", values=names(LargeBlobFormat)),
     ),
 )
+
 LARGE_BLOB_METADATA_FORMAT = WordLayout(
     "large blob format header",
     "In-band large BLOB record with metadata",
     (string_ref("category", 0), string_ref("name", 16), arg_count(32), thread_ref("thread", 36)),
 )
+
 LARGE_BLOB_FORMAT = WordLayout(
     "large blob format header",
     "In-band large BLOB record without metadata",
     (string_ref("category", 0), string_ref("name", 16)),
 )
 
+
 ARG_TYPE = Bits("arg_type", 0, 3, "argument type", values=ARG_NAMES)
 ARG_SIZE = Bits("arg_size", 4, 15, "words, this one included")
 ARG_NAME = string_ref("name", 16)
 ARG = WordLayout("argument header", "Argument header", (ARG_TYPE, ARG_SIZE, ARG_NAME))
+
 ARG_32 = WordLayout(
     "32-bit argument header",
     "32-bit integer arguments",
     (ARG_TYPE, ARG_SIZE, ARG_NAME, Bits("value", 32, 63, "value")),
 )
+
 ARG_STRING = WordLayout(
     "string argument header",
     "String argument",
     (ARG_TYPE, ARG_SIZE, ARG_NAME, string_ref("value", 32)),
 )
+
 ARG_BOOL = WordLayout(
     "boolean argument header",
     "Boolean argument",
     (ARG_TYPE, ARG_SIZE, ARG_NAME, Bits("value", 32, 32, "value", values={0: "false", 1: "true"})),
 )
+
 ARG_BLOB = WordLayout(
     "blob argument header",
     "BLOB argument",
     (ARG_TYPE, ARG_SIZE, ARG_NAME, Bits("blob_size", 32, 63, "bytes of the payload")),
 )
+
 ARG_LAYOUTS = {
     ArgType.INT32: ARG_32,
     ArgType.UINT32: ARG_32,

@@ -179,15 +179,8 @@ class _Entries:
 
     def of(self, batch: Batch[bytes], offset: int | None, origin: bytes) -> Iterator[bytes]:
         """The entry of each row."""
-        for ns, key, message, args, dropped, rolled_out, verbosity in zip(
-            batch.ts.tolist(),
-            batch.heads,
-            _messages(batch.messages),
-            batch.args,
-            batch.dropped,
-            batch.rolled_out,
-            batch.verbosity,
-            strict=True,
+        for ns, key, message, args, dropped, rolled_out, verbosity in batch.rows(
+            batch.ts.tolist(), _messages(batch.messages)
         ):
             own, count, given = self._heads[key]
             real, boot = (ns + (offset or 0)) // 1000, ns // 1000

@@ -83,15 +83,8 @@ class _JsonExport(LineExport):
             return [(key, f"{key}:{value}") for key, value in zip(keys, shown, strict=True)]
 
         def lines(batch: Batch[Member]) -> Iterator[str]:
-            for ns, key, message, args, dropped, rolled_out, verbosity in zip(
-                batch.ts.tolist(),
-                batch.heads,
-                batch.messages.shown(unquoted, texts, special='"\\'),
-                batch.args,
-                batch.dropped,
-                batch.rolled_out,
-                batch.verbosity,
-                strict=True,
+            for ns, key, message, args, dropped, rolled_out, verbosity in batch.rows(
+                batch.ts.tolist(), batch.messages.shown(unquoted, texts, special='"\\')
             ):
                 before, behind, given = heads[key]
                 errors = _errors(dropped, rolled_out) if dropped or rolled_out else ""

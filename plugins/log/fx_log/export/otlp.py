@@ -180,17 +180,9 @@ class _Records:
 
     def of(self, batch: Batch[Attribute], spans: Sequence[str]) -> Iterator[tuple[str, str]]:
         """Resource and record of each row, which has the members that identify its span."""
-        for ns, key, message, args, dropped, rolled, verbosity, span in zip(
-            batch.ts.tolist(),
-            batch.heads,
-            batch.messages.shown(_unquoted, self._texts, special='"\\'),
-            batch.args,
-            batch.dropped,
-            batch.rolled_out,
-            batch.verbosity,
-            spans,
-            strict=True,
-        ):
+        messages = batch.messages.shown(_unquoted, self._texts, special='"\\')
+        for row, span in zip(batch.rows(batch.ts.tolist(), messages), spans, strict=True):
+            ns, key, message, args, dropped, rolled, verbosity = row
             resource, level, own, given = self._heads[key]
             moment = 0 if self.offset is None else ns + self.offset
             if not 0 < moment <= U64_MAX:  # 0 means that the time is not known

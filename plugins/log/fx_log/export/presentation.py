@@ -51,6 +51,7 @@ __all__ = [
     "wall_seconds",
 ]
 
+T = TypeVar("T")
 V = TypeVar("V")
 D = TypeVar("D", str, bytes)
 I64 = NDArray[np.int64]
@@ -167,6 +168,10 @@ class Head(NamedTuple):
     """Tag bits of the record; of a ring, the entry's whole tag."""
 
 
+Row = tuple[T, tuple[Any, ...], D, Sequence[V], int, int, int]
+"""Time, head, message, arguments, logs dropped and rolled out before it, verbosity."""
+
+
 @attrs.frozen
 class Batch(Generic[V]):
     """Some logs, in columns of equal length."""
@@ -183,6 +188,11 @@ class Batch(Generic[V]):
 
     def __len__(self) -> int:
         return len(self.heads)
+
+    def rows(self, times: Iterable[T], messages: Iterable[D]) -> Iterator[Row[T, D, V]]:
+        """Each log: its time and its message as given, its head, and what the columns have."""
+        counts = self.dropped, self.rolled_out, self.verbosity
+        return zip(times, self.heads, messages, self.args, *counts, strict=True)
 
 
 def walk(

@@ -159,15 +159,8 @@ class _TextExport(LineExport):
             return [(key, f" {key}={value}") for key, value in zip(keys, shown, strict=True)]
 
         def lines(batch: Batch[Member]) -> Iterator[str]:
-            for time, key, message, args, dropped, rolled_out, verbosity in zip(
-                times(batch.ts),
-                batch.heads,
-                batch.messages.shown(self._message, texts),
-                batch.args,
-                batch.dropped,
-                batch.rolled_out,
-                batch.verbosity,
-                strict=True,
+            for time, key, message, args, dropped, rolled_out, verbosity in batch.rows(
+                times(batch.ts), batch.messages.shown(self._message, texts)
             ):
                 head = heads[key]
                 if verbosity:
