@@ -6,11 +6,11 @@ imported until it is used.
 
 from __future__ import annotations
 
-import importlib
 import os
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from fxframework.hookspecs import hookimpl
+from fxframework.kit.lazy import lazy_names
 
 if TYPE_CHECKING:
     from fxframework.conversion import ConversionReport, SalvageReport
@@ -34,38 +34,6 @@ if os.environ.get("FXF_NATIVE"):
     from fxframework.kernels import native
 
     native.install(os.environ["FXF_NATIVE"])
-
-_HOMES = {
-    "BatchReport": "fxframework.dataset.batch",
-    "Capture": "fxframework.model.capture",
-    "Clock": "fxframework.model.clock",
-    "Confidence": "fxframework.registry",
-    "ConversionReport": "fxframework.conversion",
-    "Diagnostic": "fxframework.model.diagnostics",
-    "Exporter": "fxframework.registry",
-    "FxError": "fxframework.errors",
-    "Host": "fxframework.host",
-    "Limits": "fxframework.io.limits",
-    "Option": "fxframework.registry",
-    "Prediction": "fxframework.model.prediction",
-    "Probe": "fxframework.registry",
-    "Reader": "fxframework.registry",
-    "Reference": "fxframework.registry",
-    "SalvageReport": "fxframework.conversion",
-    "Selection": "fxframework.model.selection",
-    "Severity": "fxframework.errors",
-    "Summary": "fxframework.model.capture",
-    "Table": "fxframework.model.table",
-    "Writer": "fxframework.registry",
-    "batch": "fxframework.dataset.batch",
-    "convert": "fxframework.verbs",
-    "diff": "fxframework.verbs",
-    "open": "fxframework.host",
-    "predict": "fxframework.verbs",
-    "salvage": "fxframework.verbs",
-    "sql": "fxframework.verbs",
-    "verify": "fxframework.verbs",
-}
 
 __all__ = [
     "BatchReport",
@@ -101,9 +69,21 @@ __all__ = [
     "verify",
 ]
 
-
-def __getattr__(name: str) -> Any:
-    if name in _HOMES:
-        return getattr(importlib.import_module(_HOMES[name]), name)
-    msg = f"module 'fxframework' has no attribute {name!r}"
-    raise AttributeError(msg)
+__getattr__, __dir__ = lazy_names(
+    __name__,
+    {
+        "fxframework.conversion": "ConversionReport SalvageReport",
+        "fxframework.dataset.batch": "BatchReport batch",
+        "fxframework.errors": "FxError Severity",
+        "fxframework.host": "Host open",
+        "fxframework.io.limits": "Limits",
+        "fxframework.model.capture": "Capture Summary",
+        "fxframework.model.clock": "Clock",
+        "fxframework.model.diagnostics": "Diagnostic",
+        "fxframework.model.prediction": "Prediction",
+        "fxframework.model.selection": "Selection",
+        "fxframework.model.table": "Table",
+        "fxframework.registry": "Confidence Exporter Option Probe Reader Reference Writer",
+        "fxframework.verbs": "convert diff predict salvage sql verify",
+    },
+)

@@ -10,7 +10,9 @@ The names below load when they are first used:
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from fxframework.kit.lazy import lazy_names
 
 if TYPE_CHECKING:
     from fx_inspect.read.decoder import RecordDecoder
@@ -26,22 +28,12 @@ __all__ = [
     "Snapshot",
 ]
 
-_MODULES = {
-    "Inspector": "fx_inspect.write.writer",
-    "MappedFile": "fx_inspect.read.snapshot",
-    "RecordDecoder": "fx_inspect.read.decoder",
-    "RecordEncoder": "fx_inspect.write.encoder",
-    "Snapshot": "fx_inspect.read.snapshot",
-}
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _MODULES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from importlib import import_module
-
-    return getattr(import_module(_MODULES[name]), name)
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+__getattr__, __dir__ = lazy_names(
+    __name__,
+    {
+        "fx_inspect.read.decoder": "RecordDecoder",
+        "fx_inspect.read.snapshot": "MappedFile Snapshot",
+        "fx_inspect.write.encoder": "RecordEncoder",
+        "fx_inspect.write.writer": "Inspector",
+    },
+)

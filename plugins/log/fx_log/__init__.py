@@ -7,8 +7,9 @@ What programs use is importable from here; it is loaded when it is first used. `
 
 from __future__ import annotations
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from fxframework.kit.lazy import lazy_names
 
 if TYPE_CHECKING:
     from fx_log.read.arguments import Argument
@@ -28,31 +29,6 @@ if TYPE_CHECKING:
     from fx_log.write.redaction import redact
     from fx_log.write.sinks import PacketWriter, RingWriter
     from fx_log.write.writer import LogWriter, add_dropped_count
-
-_HOMES = {
-    "Argument": "fx_log.read.arguments",
-    "Double": "fx_log.write.arguments",
-    "Int64": "fx_log.write.arguments",
-    "LegacyPacket": "fx_log.read.records",
-    "Level": "fx_log.severity",
-    "LogHandler": "fx_log.write.handler",
-    "LogRecord": "fx_log.read.records",
-    "LogWriter": "fx_log.write.writer",
-    "Null": "fx_log.write.arguments",
-    "PacketWriter": "fx_log.write.sinks",
-    "RecordDecoder": "fx_log.read.decoder",
-    "RecordEncoder": "fx_log.write.encoder",
-    "RingWriter": "fx_log.write.sinks",
-    "String": "fx_log.write.arguments",
-    "Uint64": "fx_log.write.arguments",
-    "add_dropped_count": "fx_log.write.writer",
-    "convert_attribution": "fx_log.write.convert",
-    "legacy": "fx_log.write.convert",
-    "redact": "fx_log.write.redaction",
-    "structured": "fx_log.write.convert",
-    "to_legacy": "fx_log.write.convert",
-    "to_structured": "fx_log.write.convert",
-}
 
 __all__ = [
     "Argument",
@@ -79,13 +55,19 @@ __all__ = [
     "to_structured",
 ]
 
-
-def __getattr__(name: str) -> Any:
-    if name in _HOMES:
-        return getattr(importlib.import_module(_HOMES[name]), name)
-    msg = f"module 'fx_log' has no attribute {name!r}"
-    raise AttributeError(msg)
-
-
-def __dir__() -> list[str]:
-    return __all__
+__getattr__, __dir__ = lazy_names(
+    __name__,
+    {
+        "fx_log.read.arguments": "Argument",
+        "fx_log.read.decoder": "RecordDecoder",
+        "fx_log.read.records": "LegacyPacket LogRecord",
+        "fx_log.severity": "Level",
+        "fx_log.write.arguments": "Double Int64 Null String Uint64",
+        "fx_log.write.convert": "convert_attribution legacy structured to_legacy to_structured",
+        "fx_log.write.encoder": "RecordEncoder",
+        "fx_log.write.handler": "LogHandler",
+        "fx_log.write.redaction": "redact",
+        "fx_log.write.sinks": "PacketWriter RingWriter",
+        "fx_log.write.writer": "LogWriter add_dropped_count",
+    },
+)

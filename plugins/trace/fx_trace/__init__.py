@@ -11,7 +11,9 @@ The names below load when they are first used:
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from fxframework.kit.lazy import lazy_names
 
 if TYPE_CHECKING:
     from fx_trace.read.decoder import RecordDecoder, RecordEncoder
@@ -48,25 +50,13 @@ __all__ = [
     "Uint64",
 ]
 
-_MODULES = {
-    "Archive": "fx_trace.write.archive",
-    "FlightRecorder": "fx_trace.write.archive",
-    "RecordDecoder": "fx_trace.read.decoder",
-    "RecordEncoder": "fx_trace.read.decoder",
-    "TraceBuffer": "fx_trace.write.buffer",
-    "TraceWriter": "fx_trace.write.writer",
-}
-_ARGUMENTS = "fx_trace.write.arguments"
-"""Where the other names are."""
-
-
-def __getattr__(name: str) -> Any:
-    if name not in __all__:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from importlib import import_module
-
-    return getattr(import_module(_MODULES.get(name, _ARGUMENTS)), name)
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+__getattr__, __dir__ = lazy_names(
+    __name__,
+    {
+        "fx_trace.read.decoder": "RecordDecoder RecordEncoder",
+        "fx_trace.write.archive": "Archive FlightRecorder",
+        "fx_trace.write.arguments": "Blob Double Int32 Int64 Koid Pointer String Uint32 Uint64",
+        "fx_trace.write.buffer": "TraceBuffer",
+        "fx_trace.write.writer": "TraceWriter",
+    },
+)

@@ -10,9 +10,9 @@ The names below load when they are first used:
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-import fxframework  # noqa: F401 (it decides first whether kernels run compiled)
+from fxframework.kit.lazy import lazy_names
 
 if TYPE_CHECKING:
     from fx_xray.read.decoder import RecordDecoder
@@ -34,26 +34,14 @@ __all__ = [
     "slot_bytes",
 ]
 
-_MODULES = {
-    "BasicWriter": "fx_xray.write.basic_recorder",
-    "FdrWriter": "fx_xray.write.flight_recorder",
-    "InstrumentationMap": "fx_xray.read.instr_map",
-    "RecordDecoder": "fx_xray.read.decoder",
-    "RecordEncoder": "fx_xray.write.encoder",
-    "demangle": "fx_xray.read.demangling",
-    "log_of": "fx_xray.write.flight_recorder",
-    "read_map": "fx_xray.read.instr_map",
-    "slot_bytes": "fx_xray.write.flight_recorder",
-}
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _MODULES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from importlib import import_module
-
-    return getattr(import_module(_MODULES[name]), name)
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+__getattr__, __dir__ = lazy_names(
+    __name__,
+    {
+        "fx_xray.read.decoder": "RecordDecoder",
+        "fx_xray.read.demangling": "demangle",
+        "fx_xray.read.instr_map": "InstrumentationMap read_map",
+        "fx_xray.write.basic_recorder": "BasicWriter",
+        "fx_xray.write.encoder": "RecordEncoder",
+        "fx_xray.write.flight_recorder": "FdrWriter log_of slot_bytes",
+    },
+)
