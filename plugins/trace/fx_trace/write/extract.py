@@ -244,7 +244,7 @@ class _Cut:
         """Choose among the slices of a chunk, or mark its events that are kept."""
         spans = self.passed.spans
         self.choice.take(
-            part.chunk.events._asdict(),
+            vars(part.chunk.events),
             part.times.events,
             {"end": spans.end, "ends": spans.ends},
             part.chunk.first,
