@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from fxframework.model.capture import Capture
 from fxframework.model.schema import TABLE_CODES
 
-__all__ = ["ArgumentStream", "Arguments", "Person", "json_double", "people", "pieces"]
+__all__ = ["ArgumentStream", "Arguments", "Columns", "Person", "json_double", "people", "pieces"]
 
 INTEGERS = frozenset({"int32", "int64"})
 BITS = frozenset({"uint32", "uint64", "pointer", "koid"})

@@ -9,10 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fxframework.exporters.perfetto.wire import Messages, integer, interleave, message, string
+from fxframework.exporters.rows import ArgumentStream, Columns
 from fxframework.model.capture import Capture
 from fxframework.model.schema import ARG_TYPES
 from fxframework.model.strings import TextColumn
-from fxframework.model.table import Table
 
 __all__ = ["INTERNED", "NEEDED", "SEQUENCE_FLAGS", "Arguments", "Interned", "Tails"]
 
@@ -73,62 +73,58 @@ class Interned:
 
 
 class Arguments:
-    """The table `args` of a capture, by the rows that the arguments belong to."""
+    """The arguments of one table's rows, for rows that are asked for in order."""
 
-    def __init__(self, capture: Capture, interned: Interned) -> None:
+    def __init__(self, capture: Capture, table: str, interned: Interned) -> None:
         self._capture = capture
         self._interned = interned
-        self._table = capture.table("args") if "args" in capture.schemas else None
+        self._stream = ArgumentStream(capture, table) if "args" in capture.schemas else None
 
-    def _rows(self, code: int) -> I64:
-        """Rows of `args` for a table (its code), sorted by the row that they belong to."""
-        if self._table is None:
-            return np.zeros(0, np.int64)
-        parent = self._table.array("parent")
-        rows = np.flatnonzero((self._table.array("table") == code) & (parent >= 0))
-        return rows[np.argsort(parent[rows], kind="stable")]
+    def _of(self, rows: I64) -> Columns:
+        """Columns of the arguments of rows, in the order of these; none where there are none."""
+        if self._stream is None or not self._stream.count or not rows.size:
+            return {}
+        return self._stream.stretch(rows).columns
 
-    def encoded(self, code: int) -> tuple[I64, U8, I64]:
-        """Arguments of a table's rows: the row of each, their bytes, and the length of each."""
-        rows = self._rows(code)
-        if self._table is None or not rows.size:
-            return rows, np.zeros(0, np.uint8), rows
+    def encoded(self, rows: I64) -> tuple[I64, U8, I64]:
+        """Arguments of rows: the row of each, their bytes, and the length of each."""
+        columns = self._of(rows)
+        none = np.zeros(0, np.int64)
+        if not columns or not columns["parent"].size:
+            return none, np.zeros(0, np.uint8), none
         parts = [
-            self._encode(self._table, rows[at : at + CHUNK]) for at in range(0, rows.size, CHUNK)
+            self._encode({name: column[at : at + CHUNK] for name, column in columns.items()})
+            for at in range(0, columns["parent"].size, CHUNK)
         ]
         data = np.concatenate([data for data, _ in parts])
-        return self._table.array("parent")[rows], data, np.concatenate([n for _, n in parts])
+        return columns["parent"], data, np.concatenate([n for _, n in parts])
 
-    def _encode(self, table: Table, rows: I64) -> tuple[U8, I64]:
-        kinds = table.array("type")[rows]
-        body = Messages(rows.size)
-        names = table.array("name")[rows]
+    def _encode(self, columns: Columns) -> tuple[U8, I64]:
+        kinds, names, texts = (columns[name] for name in ("type", "name", "str"))
+        body = Messages(kinds.size)
         body.varints(NAME_IID, self._interned.need(ARGUMENT_NAMES, names), names >= 0)
-        unsigned = table.array("uint")[rows]
         for field, types in _FIELDS.items():
-            body.varints(field, unsigned, np.isin(kinds, [_TYPE[name] for name in types]))
-        number = table.array("float")[rows].astype("<f8")
-        body.fixed64(DOUBLE, number, kinds == _TYPE["double"])
-        texts = table.array("str")[rows]
+            body.varints(field, columns["uint"], np.isin(kinds, [_TYPE[name] for name in types]))
+        body.fixed64(DOUBLE, columns["float"].astype("<f8"), kinds == _TYPE["double"])
         body.varints(STRING_IID, self._interned.need(STRINGS, texts), texts >= 0)
         body.constant(string(STRING, "null"), kinds == _TYPE["null"])
-        every = Messages(rows.size).embed(DEBUG_ANNOTATIONS, body)
+        every = Messages(kinds.size).embed(DEBUG_ANNOTATIONS, body)
         return every.data(), every.lengths
 
-    def texts(self, code: int, table: Table) -> Mapping[int, str]:
-        """Arguments of a table's rows as text, ``name=value``, by the place of the row there.
+    def texts(self, rows: I64) -> Mapping[int, str]:
+        """Arguments of rows as text, ``name=value``, by the place of the row among these.
 
         Bytes, of a blob or of a type that no document defines, are hexadecimal digits.
         """
-        rows = self._rows(code)
-        if self._table is None or not rows.size:
+        columns = self._of(rows)
+        if not columns:
             return {}
-        places = {row: place for place, row in enumerate(table.array("row").tolist())}
-        columns = ("parent", "name", "type", "int", "uint", "float", "str")
+        places = {row: place for place, row in enumerate(rows.tolist())}
+        names = ("parent", "name", "type", "int", "uint", "float", "str")
         found: dict[int, list[str]] = {}
         pool = self._capture.strings
         for parent, name, kind, signed, unsigned, number, text in zip(
-            *(self._table.array(column)[rows].tolist() for column in columns), strict=True
+            *(columns[column].tolist() for column in names), strict=True
         ):
             if parent not in places:
                 continue

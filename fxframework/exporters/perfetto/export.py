@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import itertools
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -23,7 +23,7 @@ from fxframework.exporters.perfetto.arguments import (
     Interned,
     Tails,
 )
-from fxframework.exporters.perfetto.nest import OPEN, Nesting
+from fxframework.exporters.perfetto.slices import SliceTracks, columns_of, stretches
 from fxframework.exporters.perfetto.tracks import Tracks
 from fxframework.exporters.perfetto.wire import (
     Messages,
@@ -40,8 +40,6 @@ from fxframework.model.schema import (
     LOG_LEVELS,
     PROPERTY_TYPES,
     SCHED_KINDS,
-    SLICE_KINDS,
-    TABLE_CODES,
     THREAD_STATES,
 )
 from fxframework.model.strings import StringPool
@@ -73,12 +71,12 @@ PRIORITIES = {"TRACE": 2, "DEBUG": 3, "INFO": 4, "WARN": 5, "ERROR": 6, "FATAL":
 
 CHUNK = 1 << 15
 """Events that are encoded at a time."""
+ROWS = 1 << 18
+"""Rows of a table that are looked at together."""
 BUNDLE = 4096
 """Context switches, or logs, of one packet."""
 LONGEST_COMM = 32
 """Bytes of a thread's name in a context switch; its track has the whole name."""
-MOST_LATE = 64
-"""Levels of slices that begin together and are looked at, innermost first in the file."""
 BEFORE_ZERO = "rows before time 0"
 MAX_CPUS = 1024
 """Perfetto refuses a trace with a switch or wakeup on another CPU."""
@@ -114,7 +112,6 @@ _PRIORITIES = np.array([4, *(PRIORITIES[name] for name in LOG_LEVELS)])
 """By level; logs without a severity (of traces) are information."""
 _WAKEUP = _number(SCHED_KINDS, "wakeup")
 _FIRST, _LAST = _number(FLOW_PHASES, "begin"), _number(FLOW_PHASES, "end")
-_ASYNC = _number(SLICE_KINDS, "async")
 _INT, _UINT, _DOUBLE = (_number(PROPERTY_TYPES, name) for name in ("int", "uint", "double"))
 _TASK_STATES = np.zeros(256, np.int64)
 for _code, _name in THREAD_STATES.items():
@@ -189,7 +186,6 @@ class _CaptureWriter:
         # No method of its own: the two would keep each other, and the capture, in memory.
         self._packet = functools.partial(_write_packet, sink, sequence)
         self._interned = Interned(capture, self._packet)
-        self._arguments = Arguments(capture, self._interned)
 
     def write(self, flows: int) -> int:
         """Write everything; ``flows`` ids of flows are taken, gives how many are then."""
@@ -204,10 +200,11 @@ class _CaptureWriter:
             ("logs", self._logs),
         ):
             if name in has:
-                table = self.capture.table(name)
-                rows = self._after_zero(table)
-                if rows.size:
-                    write(table, rows)
+                arguments = Arguments(self.capture, name, self._interned)
+                for batch in self.capture.batches(name, ROWS):
+                    rows = self._after_zero(batch)
+                    if rows.size:
+                        write(batch, rows, arguments)
         if "properties" in has:
             self._properties()
         return flows
@@ -258,8 +255,9 @@ class _CaptureWriter:
             return counts
         for name in ("slices", "instants", "counters"):
             if name in self.capture.schemas:
-                threads = self.capture.table(name).array("thread")
-                counts += np.bincount(threads[threads >= 0], minlength=size)
+                for batch in self.capture.batches(name, ROWS):
+                    threads = batch.array("thread")
+                    counts += np.bincount(threads[threads >= 0], minlength=size)
         return counts
 
     def _pid(self, pid: int) -> int:
@@ -278,40 +276,32 @@ class _CaptureWriter:
     # --- Slices ----------------------------------------------------------------------------------
 
     def _slices(self, flows: int) -> int:
-        table = self.capture.table("slices")
-        keep = self._after_zero(table)
-        if not keep.size:
-            return flows
-        start, dur = table.array("ts")[keep], table.array("dur")[keep]
-        end = np.where(dur < 0, OPEN, start + np.minimum(np.maximum(dur, 0), OPEN - 1 - start))
-        track = self._slice_tracks(table, keep)
-        depth = table.array("depth")[keep]
-        order = np.lexsort((-end, depth, _first_rows(table)[keep], start, track))
-        rows = keep[order]
-        track, start, end, depth = (
-            np.ascontiguousarray(values[order], np.int64) for values in (track, start, end, depth)
-        )
-        nesting = Nesting(track, start, end, depth)
-        nesting.run()
-        events, lane = np.asarray(nesting.events)[: nesting.count], np.asarray(nesting.lane)
-        self._dropped[CUT_SHORT] += nesting.cut
-        uuid = self._lanes(track, lane)
-        category, name = table.array("category")[rows], table.array("name")[rows]
-        tails = Tails(table.array("row")[rows])
-        tails.add(*self._arguments.encoded(TABLE_CODES["slices"]))
-        flows = self._add_flows(tails, flows)
-        source = self._sources(table, rows)
-        for at in range(0, events.size, CHUNK):
-            chosen = events[at : at + CHUNK]
-            begins = chosen >= 0
-            slices = np.where(begins, chosen, ~chosen)
-            body = Messages(chosen.size).varints(TYPE, np.where(begins, BEGIN, END))
-            body.varints(TRACK_UUID, uuid[slices])
-            self._names(body, category[slices], name[slices], begins)
-            if source is not None:
-                body.varints(SOURCE_LOCATION, source[slices], begins & (source[slices] > 0))
-            times = np.where(begins, start[slices], end[slices])
-            self._events(times, body, *tails.of(slices, begins))
+        tracks = SliceTracks(self._process_uuid)
+        calls = self.capture.calls
+        through, flows = self._flows(flows)
+        arguments = Arguments(self.capture, "slices", self._interned)
+        source = self._sources()
+        own = [calls.function] if calls is not None and source is not None else []
+        for each in stretches(self.capture, own, tracks.of):
+            self._dropped[CUT_SHORT] += each.cut
+            uuid = self._lanes(tracks, each.track, each.lane)
+            new = each.place
+            columns = {name: each.columns[name][new] for name in ("row", "category", "name", *own)}
+            tails = Tails(columns["row"])
+            tails.add(*arguments.encoded(each.columns["row"]))
+            tails.add(*through.of(each.columns["row"]))
+            for at in range(0, each.events.size, CHUNK):
+                chosen = each.events[at : at + CHUNK]
+                begins = chosen >= 0
+                slices = np.where(begins, chosen, ~chosen)
+                body = Messages(chosen.size).varints(TYPE, np.where(begins, BEGIN, END))
+                body.varints(TRACK_UUID, uuid[slices])
+                self._names(body, columns["category"][slices], columns["name"][slices], begins)
+                if source is not None:
+                    places = source(columns[own[0]][slices])
+                    body.varints(SOURCE_LOCATION, places, begins & (places > 0))
+                times = np.where(begins, each.start[slices], each.end[slices])
+                self._events(times, body, *tails.of(slices, begins))
         return flows
 
     def _names(
@@ -326,26 +316,7 @@ class _CaptureWriter:
             iids = self._interned.need(kind, np.where(present, codes, -1))
             body.varints(field, iids, present)
 
-    def _slice_tracks(self, table: Table, keep: I64) -> I64:
-        """The track of each slice, a number; asynchronous ones have tracks of their own."""
-        thread = table.array("thread")[keep].astype(np.int64)
-        size = self._uuid.size
-        tracks = np.where(thread < 0, size - 1, thread)
-        chosen = np.flatnonzero(table.array("kind")[keep] == _ASYNC)
-        self._async_keys = np.zeros((0, 3), np.int64)
-        if chosen.size:
-            root = _roots(table)[keep[chosen]]
-            key = (
-                self._process_uuid[thread[chosen]],
-                table.array("name")[root].astype(np.int64),
-                table.array("id")[root].view(np.int64),
-            )
-            distinct, which = np.unique(np.stack(key, axis=1), axis=0, return_inverse=True)
-            tracks[chosen] = size + which.reshape(-1)
-            self._async_keys = distinct
-        return tracks
-
-    def _lanes(self, track: I64, lane: I64) -> I64:
+    def _lanes(self, tracks: SliceTracks, track: I64, lane: I64) -> I64:
         """The uuid of each slice's track, by the number of the track and the lane on it."""
         distinct, which = np.unique(track * (1 << 8) + lane, return_inverse=True)
         threads = self._uuid.size
@@ -357,7 +328,7 @@ class _CaptureWriter:
                 if extra:
                     uuid = self.tracks.named(uuid, "overlapping", extra)
             else:
-                process, name, id = self._async_keys[on - threads].tolist()
+                process, name, id = tracks.keys[on - threads]
                 uuid = self._async_track(process, _text(self.capture.strings, name), id, extra)
             uuids[number] = uuid
         found: I64 = uuids[which.reshape(-1)]
@@ -366,19 +337,20 @@ class _CaptureWriter:
     def _async_track(self, process: int, name: str, id: int, lane: int) -> int:
         return self.tracks.named(process, name, "async", self._sequence, id, lane)
 
-    def _add_flows(self, tails: Tails, taken: int) -> int:
-        """Give flows to the slices that they pass through; gives the ids taken then."""
-        if "flows" not in self.capture.schemas:
-            return taken
-        table = self.capture.table("flows")
-        slices, ids, taken = _flow_ids(table, taken)
-        self._dropped[WITHOUT_SLICE] += len(table) - slices.size
-        body = Messages(slices.size).fixed64(FLOW_IDS, ids)
-        tails.add(slices, body.data(), body.lengths)
-        return taken
+    def _flows(self, taken: int) -> tuple[_Flows, int]:
+        """The flows that slices pass on, and the ids taken then."""
+        names = ("ts", "slice", "id", "phase")
+        parts = [{name: np.zeros(0, np.int64) for name in names}]
+        if "flows" in self.capture.schemas:
+            parts += columns_of(self.capture, "flows", names)
+        columns = {name: np.concatenate([part[name] for part in parts]) for name in names}
+        slices, ids, taken = _flow_ids(columns, taken)
+        self._dropped[WITHOUT_SLICE] += columns["ts"].size - slices.size
+        order = np.argsort(slices, kind="stable")
+        return _Flows(slices[order], ids[order]), taken
 
-    def _sources(self, table: Table, rows: I64) -> NDArray[np.uint64] | None:
-        """The iid of each call's place in the source, 0 for none; all of them are announced."""
+    def _sources(self) -> Callable[[I64], NDArray[np.uint64]] | None:
+        """Announce the places of functions in the source; gives what finds their iids, or 0."""
         calls = self.capture.calls
         if calls is None:
             return None
@@ -395,14 +367,19 @@ class _CaptureWriter:
             return None
         self._packet(integer(SEQUENCE_FLAGS, NEEDED) + message(INTERNED, b"".join(entries)))
         order = np.argsort(numbers)
-        asked = table.array(calls.function)[rows].astype(np.int64)
-        found = order[np.minimum(np.searchsorted(numbers[order], asked), numbers.size - 1)]
-        good = (numbers[found] == asked) & known[found]
-        return np.where(good, found + 1, 0).astype(np.uint64)
+        ordered = numbers[order]
+
+        def find(asked: NDArray[Any]) -> NDArray[np.uint64]:
+            asked = asked.astype(np.int64)
+            found = order[np.minimum(np.searchsorted(ordered, asked), numbers.size - 1)]
+            good = (numbers[found] == asked) & known[found]
+            return np.where(good, found + 1, 0).astype(np.uint64)
+
+        return find
 
     # --- Instants and counters -------------------------------------------------------------------
 
-    def _instants(self, table: Table, rows: I64) -> None:
+    def _instants(self, table: Table, rows: I64, arguments: Arguments) -> None:
         thread, scope = table.array("thread")[rows], table.array("scope")[rows]
         uuid = self._thread_uuid(thread)
         apart = np.flatnonzero(scope == ASYNC_SCOPE)
@@ -416,8 +393,9 @@ class _CaptureWriter:
             ]
         times = table.array("ts")[rows]
         category, name = table.array("category")[rows], table.array("name")[rows]
-        tails = Tails(table.array("row")[rows])
-        tails.add(*self._arguments.encoded(TABLE_CODES["instants"]))
+        numbers = table.array("row")[rows]
+        tails = Tails(numbers)
+        tails.add(*arguments.encoded(numbers))
         for at in range(0, rows.size, CHUNK):
             some = np.arange(at, min(at + CHUNK, rows.size))
             shown = np.ones(some.size, np.bool_)
@@ -426,7 +404,7 @@ class _CaptureWriter:
             self._names(body, category[some], name[some], shown)
             self._events(times[some], body, *tails.of(some, shown))
 
-    def _counters(self, table: Table, rows: I64) -> None:
+    def _counters(self, table: Table, rows: I64, _arguments: Arguments) -> None:
         key = (
             self._process_uuid[table.array("thread")[rows]],
             table.array("name")[rows].astype(np.int64),
@@ -492,7 +470,7 @@ class _CaptureWriter:
 
     # --- Switches and logs -----------------------------------------------------------------------
 
-    def _sched(self, table: Table, rows: I64) -> None:
+    def _sched(self, table: Table, rows: I64, _arguments: Arguments) -> None:
         near = rows[table.array("cpu")[rows] < MAX_CPUS]
         self._dropped[FAR_CPUS] += rows.size - near.size
         if not near.size:
@@ -538,8 +516,8 @@ class _CaptureWriter:
         content = integer(1, cpu) + Messages(body.rows).embed(2, event).data().tobytes()
         self._packet(integer(TIMESTAMP, int(times[-1])) + message(FTRACE_EVENTS, content))
 
-    def _logs(self, table: Table, rows: I64) -> None:
-        texts = self._arguments.texts(TABLE_CODES["logs"], table)
+    def _logs(self, table: Table, rows: I64, arguments: Arguments) -> None:
+        texts = arguments.texts(table.array("row"))
         for at in range(0, rows.size, BUNDLE):
             some = rows[at : at + BUNDLE]
             events = self._log_events(table, some, texts)
@@ -624,52 +602,28 @@ def _padded(values: list[bytes]) -> Comms:
     return np.frombuffer(data, np.uint8).reshape(len(values), width), sizes
 
 
-def _roots(table: Table) -> I64:
-    """For each row of `slices`, the place of the outermost slice around it."""
-    up = _parents(table)
-    while True:
-        further = up[up]
-        if np.array_equal(further, up):
-            return up
-        up = further
+class _Flows:
+    """The flows that slices pass on, by the row of the slice."""
+
+    def __init__(self, rows: I64, ids: NDArray[np.uint64]) -> None:
+        self._rows = rows
+        self._ids = ids
+
+    def of(self, rows: I64) -> tuple[I64, NDArray[np.uint8], I64]:
+        """Those of ascending rows: the row of each, their bytes, and the length of each."""
+        first, stop = np.searchsorted(self._rows, (rows[0], rows[-1] + 1)) if rows.size else (0, 0)
+        body = Messages(int(stop - first)).fixed64(FLOW_IDS, self._ids[first:stop])
+        return self._rows[first:stop], body.data(), body.lengths
 
 
-def _parents(table: Table) -> I64:
-    """For each row of `slices`, the place of the slice around it; its own where there is none."""
-    rows, parents = table.array("row"), table.array("parent")
-    own = np.arange(rows.size)
-    if np.array_equal(rows, own):
-        return np.where(parents >= 0, parents, own)
-    order = np.argsort(rows, kind="stable")
-    place = order[np.minimum(np.searchsorted(rows, parents, sorter=order), rows.size - 1)]
-    return np.where((parents >= 0) & (rows[place] == parents), place, own)
-
-
-def _first_rows(table: Table) -> I64:
-    """For each row of `slices`, the least row of it and of those within it that begin with it.
-
-    Complete events may precede the enclosing one in the file, which begins first.
-    """
-    first: I64 = table.array("row").astype(np.int64)
-    parents, start = _parents(table), table.array("ts")
-    late = np.flatnonzero((start[parents] == start) & (parents > np.arange(first.size)))
-    for _ in range(MOST_LATE):
-        found = first.copy()
-        np.minimum.at(found, parents[late], first[late])
-        if np.array_equal(found, first):
-            break
-        first = found
-    return first
-
-
-def _flow_ids(table: Table, taken: int) -> tuple[I64, NDArray[np.uint64], int]:
+def _flow_ids(table: Mapping[str, NDArray[Any]], taken: int) -> tuple[I64, NDArray[np.uint64], int]:
     """Slices of the points of flows, the id of each point's flow, and the ids taken then.
 
     An id is free again after its end. A beginning within a flow is ignored, and so is a point
     outside of any.
     """
-    order = np.argsort(table.array("ts"), kind="stable")
-    columns = (table.array(name)[order].tolist() for name in ("slice", "id", "phase"))
+    order = np.argsort(table["ts"], kind="stable")
+    columns = (table[name][order].tolist() for name in ("slice", "id", "phase"))
     active: dict[int, int] = {}
     slices: list[int] = []
     ids: list[int] = []

@@ -5,7 +5,7 @@ cdef class Nesting(Kernel):
     cdef const long long[::1] track, start, depth
     cdef long long[::1] end, below, tops
     cdef readonly long long[::1] events, lane
-    cdef long long size, lanes, most, open
+    cdef long long size, lanes, most, open, limit
     cdef readonly long long count, cut
 
     @cython.locals(i=cython.longlong)

@@ -23,20 +23,26 @@ class Nesting(Kernel):
     ``track``, ``depth``, ``start`` and ``end`` (ns) are int64 of shape (n,). Afterwards
     ``events[:count]`` has ``i`` for the begin and ``~i`` for the end of slice ``i``, ``lane`` the
     lane of each slice; ``end`` is changed where a slice was cut short, ``cut`` counts these.
+
+    ``lane`` (int64 of shape (n,)) may be given: a slice that has one, and not -1, goes there, if it
+    precedes all of its track that have none. What ends at ``limit`` or later stays open.
     """
 
-    def __init__(self, track: Any, start: Any, end: Any, depth: Any) -> None:
+    def __init__(
+        self, track: Any, start: Any, end: Any, depth: Any, lane: Any = None, limit: int = OPEN
+    ) -> None:
         self.track = view(track, "i8")
         self.start = view(start, "i8")
         self.end = view(end, "i8")
         self.depth = view(depth, "i8")
         self.size = len(start)
         self.events = full(2 * self.size, "i8")
-        self.lane = full(self.size, "i8")
+        self.lane = full(self.size, "i8", -1) if lane is None else view(lane, "i8")
         self.below = full(self.size, "i8")
         self.tops = full(LANES, "i8", -1)
         self.most = LANES
         self.open = OPEN
+        self.limit = limit
         self.lanes = 0
         self.count = 0
         self.cut = 0
@@ -51,7 +57,13 @@ class Nesting(Kernel):
         return 0
 
     def place(self, i: int) -> int:
-        """Put slice ``i`` on the first lane where it nests."""
+        """Put slice ``i`` on its lane, or on the first one where it nests."""
+        lane = self.lane[i]
+        if lane >= 0:
+            while self.lanes <= lane:
+                self.tops[self.lanes] = -1
+                self.lanes += 1
+            return self.push(lane, i)
         for lane in range(self.lanes):
             self.close_before(lane, i)
             top = self.tops[lane]
@@ -90,10 +102,10 @@ class Nesting(Kernel):
         return 0
 
     def finish(self) -> int:
-        """End all slices of a track."""
+        """End all slices of a track that end before the limit."""
         for lane in range(self.lanes):
             top = self.tops[lane]
-            while top >= 0:
+            while top >= 0 and self.end[top] < self.limit:
                 self.close(top)
                 top = self.below[top]
         self.lanes = 0
