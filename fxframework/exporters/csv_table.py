@@ -57,6 +57,8 @@ THREAD_COLUMNS = {"thread": "", "prev": "prev_", "next": "next_"}
 
 PIECE = 1 << 20
 """Bytes that are written at a time."""
+LEAST_ALIKE, MOST_ALIKE = 1e-4, 1e16
+"""From the first to below the second, orjson and Python write a double in the same way."""
 
 Objects = tuple[I64, I64, I64, NDArray[np.uint8], I64]
 Column = tuple[str, I64]
@@ -293,6 +295,23 @@ class _CellMaker:
         np.cumsum([len(each) for each in data], out=bounds[1:])
         return self.lines(np.frombuffer(b"".join(data), np.uint8), bounds, kind)
 
+    def doubles(self, column: NDArray[np.float64], quote: str) -> Column:
+        """Doubles of these rows; ``quote`` is put around those that are not finite."""
+        size = np.abs(column)
+        # orjson writes these as Python does, and all at once.
+        alike = (size == 0) | ((size >= LEAST_ALIKE) & (size < MOST_ALIKE))
+        found = orjson.dumps(np.where(alike, column, 0.0), option=orjson.OPT_SERIALIZE_NUMPY)
+        text = np.frombuffer(found, np.uint8)[1:-1]
+        commas = np.flatnonzero(text == ord(","))
+        bounds = np.zeros(column.size + 1, np.int64)
+        bounds[1:-1] = commas - np.arange(commas.size)
+        bounds[-1] = text.size - commas.size
+        kind, numbers = self.lines(text[text != ord(",")], bounds, "v")
+        if not alike.all():
+            others = [json_double(value) for value in column[~alike].tolist()]
+            numbers[~alike] = self.strings([text.replace('"', quote) for text in others], "v")[1]
+        return kind, numbers
+
     def text_column(self, column: TextColumn) -> Column:
         """A column of texts; each that is not UTF-8 is changed."""
         bounds = column.offsets - column.offsets[0]
@@ -323,8 +342,7 @@ class _CellMaker:
                 f"{name}_length": _numbers(column[:, 1]),
             }
         if column.dtype.kind == "f":
-            doubles = [json_double(value).strip('"') for value in column.tolist()]
-            return {name: self.strings(doubles, "v")}
+            return {name: self.doubles(column, "")}
         if column.dtype.kind == "b":
             words = np.array([self.word("false"), self.word("true")])
             return {name: ("p", words[column.astype(np.int64)])}
@@ -454,9 +472,7 @@ class _ArgsColumn:
         values[rows] = words[(columns["int"][rows] != 0).astype(np.int64)]
         rows = (types == "double") & ~texts
         if rows.any():
-            doubles = [json_double(value) for value in columns["float"][rows].tolist()]
-            quoted = [text.replace('"', '""') for text in doubles]
             kinds[rows] = ord("v")
-            values[rows] = self._cells.strings(quoted, "v")[1]
+            values[rows] = self._cells.doubles(columns["float"][rows], '""')[1]
         self._cells.objects = starts, stops, self._names.numbers(columns["name"]), kinds, values
         return {"args": ("a", np.arange(starts.size))}
