@@ -1,7 +1,8 @@
 cimport cython
 
-cdef int BEGIN, DIGITS, LONGEST_ESCAPE, QUOTE, BACKSLASH, BLANK, ZERO, MINUS, LETTER_A
+cdef int BEGIN, DIGITS, LONGEST_ESCAPE, QUOTE, BACKSLASH, BLANK, ZERO, MINUS, LETTER_A, POINT, PLACES
 cdef unsigned long long LOW64
+cdef double LEAST_REAL, MOST_REAL
 
 @cython.final
 cdef class Output:
@@ -32,4 +33,14 @@ cdef class Output:
         high=cython.int, low=cython.int,
     )
     cdef int hexadecimal(self, long long start, long long nbytes) except -1 nogil
-    cdef int real(self, double value) except -1 with gil
+    @cython.locals(
+        size=cython.double, scale=cython.double, scaled=cython.double, whole=cython.longlong,
+        places=cython.int,
+    )
+    cdef int real(self, double value, long long bits) except -1 nogil
+    @cython.locals(
+        used=cython.longlong, at=cython.int, left=cython.longlong, rest=cython.longlong,
+        count=cython.int,
+    )
+    cdef int decimal(self, long long whole, int places, long long bits) except -1 nogil
+    cdef int real_by_host(self, double value) except -1 with gil

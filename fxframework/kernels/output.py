@@ -20,6 +20,10 @@ BACKSLASH = 0x5C
 BLANK = 0x20
 ZERO = 0x30
 MINUS = 0x2D
+POINT = 0x2E
+PLACES = 9
+LEAST_REAL = 1e-4
+MOST_REAL = 1e15
 LETTER_A = 0x61
 
 
@@ -141,8 +145,58 @@ class Output:
         self.used = used
         return 0
 
-    def real(self, value: float) -> int:
-        """Write a finite double with the digits that read back to it."""
+    def real(self, value: float, bits: int) -> int:
+        """Write a finite double, whose bits are given too, with the digits that read back to it.
+
+        No two decimals of up to 15 digits read back to the same double, so one that does is the
+        shortest text. A double with more digits is written by the host.
+        """
+        size = -value if bits < 0 else value
+        scale = 1.0
+        places = 0
+        while places <= PLACES and (size >= LEAST_REAL or size == 0.0):
+            scaled = size * scale
+            if scaled >= MOST_REAL:
+                break
+            whole = int(scaled + 0.5)
+            if whole / scale == size:
+                return self.decimal(whole, places, bits)
+            scale *= 10.0
+            places += 1
+        return self.real_by_host(value)
+
+    def decimal(self, whole: int, places: int, bits: int) -> int:
+        """Write a number with ``places`` digits behind its point; ``bits`` give the sign."""
+        if self.used + DIGITS + 3 > self.size:
+            self.grow(DIGITS + 3)
+        used = self.used
+        if bits < 0:
+            self.data[used] = MINUS
+            used += 1
+        at = DIGITS
+        if places == 0:
+            at -= 1
+            self.digits[at] = ZERO
+        left = whole
+        count = 0
+        while left > 0 or count <= places:
+            if count == places:
+                at -= 1
+                self.digits[at] = POINT
+            rest = left // 10
+            at -= 1
+            self.digits[at] = ZERO + (left - 10 * rest)
+            left = rest
+            count += 1
+        while at < DIGITS:
+            self.data[used] = self.digits[at]
+            used += 1
+            at += 1
+        self.used = used
+        return 0
+
+    def real_by_host(self, value: float) -> int:
+        """Write a finite double as orjson does."""
         self.put(orjson.dumps(value))
         return 0
 

@@ -391,12 +391,19 @@ def _is_utf8(data: bytes) -> bool:
 
 def inspect_kernels(data: bytes) -> None:
     """Every kernel that reads a VMO; for one input in eight all tables."""
+    from fx_inspect.layout import layout_of
     from fx_inspect.read.columns import RawColumns
+    from fx_inspect.read.record_lines import block_lines
 
     if _choice(data, 8) == 0:
         _scanned(_named("inspect"), data)
-    else:
-        RawColumns(_exact(data, "u1"), StringPool(), BOUND)
+        return
+    octets = _exact(data, "u1")
+    RawColumns(octets, StringPool(), BOUND)
+    lines = block_lines(octets, layout_of(data[:2]), 1 << 15, 1 << 12)
+    for unit in range(4):
+        lines.pos = unit
+        lines.run()
 
 
 def xray_kernels(data: bytes) -> None:

@@ -7,8 +7,8 @@ The kernels read the same bytes for speed, and share nothing with this but the c
 from __future__ import annotations
 
 import reprlib
-from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from fx_inspect import layout as wire
 from fx_inspect.layout import BlockType
@@ -89,45 +89,55 @@ class _Resume:
 class RecordDecoder:
     """Reads a VMO block by block, in the layout that its first bytes show.
 
-    Findings go to ``diagnostics``; of ``limits``, ``max_record`` is heeded. No ``options`` of the
-    reader change what blocks are. Nothing that the bytes say raises an exception, but for the
-    StrictError of strict diagnostics.
+    Findings go to ``diagnostics``; of ``limits``, ``max_record`` is heeded. Nothing that the bytes
+    say raises an exception, but for the StrictError of strict diagnostics.
     """
 
     def __init__(
-        self,
-        *,
-        diagnostics: Diagnostics | None = None,
-        limits: Limits | None = None,
-        options: Mapping[str, Any] | None = None,
+        self, *, diagnostics: Diagnostics | None = None, limits: Limits | None = None
     ) -> None:
         self.diagnostics = diagnostics
         self.limits = limits or Limits()
-        self.options = options or {}
 
     def records(self, data: Data) -> Iterator[InspectRecord]:
         """Every block, padding and damage included; their ``nbytes`` add up to ``len(data)``."""
-        found: list[tuple[str, str, int]] = []
-        walk = _Walk(view_of(data), found, self.limits.max_record)
-        for number, record in enumerate(walk.records()):
-            if self.diagnostics is not None:
-                for code, message, offset in found:
-                    self.diagnostics.add(code, message, offset=offset, record=number)
-            found.clear()
+        walk = self.begin(data)
+        at = number = 0
+        while at < len(walk.view):
+            record = walk.reported(at, number)
             yield record
+            at += record.nbytes
+            number += 1
+
+    def begin(self, data: Data) -> Walk:
+        """A walk from the beginning of ``data``, for callers that read some records."""
+        return Walk(view_of(data), self.limits.max_record, self.diagnostics)
 
 
-class _Walk:
+class Walk:
     """A walk through a file. ``found`` has the findings about a record when it is given."""
 
     def __init__(
-        self, view: memoryview, found: list[tuple[str, str, int]], max_record: int
+        self, view: memoryview, max_record: int, diagnostics: Diagnostics | None = None
     ) -> None:
         self.view = view
-        self.found = found
+        self.found: list[tuple[str, str, int]] = []
         self.max_record = max_record
+        self.diagnostics = diagnostics
         self.layout = wire.layout_of(view[:2].tobytes())
         self.resume: _Resume | None = None
+
+    def reported(self, at: int, number: int) -> InspectRecord:
+        """The record at byte ``at``, which has this number, its findings reported."""
+        record = self.record(at)
+        if not at and not (isinstance(record, Block) and record.type == "HEADER"):
+            kind = record.type if isinstance(record, Block) else record.record
+            self.found.insert(0, ("FXI0001", f"it begins with {kind}", 0))
+        if self.diagnostics is not None:
+            for code, message, offset in self.found:
+                self.diagnostics.add(code, message, offset=offset, record=number)
+        self.found.clear()
+        return record
 
     def find(self, code: str, message: str, offset: int) -> None:
         """Note a finding about the record that comes."""
@@ -137,17 +147,6 @@ class _Walk:
         """The stretch from ``at`` to ``end``, in which there is no block."""
         self.find(code, message, at)
         return Damaged(offset=at, nbytes=end - at, code=code, raw=self.view[at:end])
-
-    def records(self) -> Iterator[InspectRecord]:
-        """Every record."""
-        at = 0
-        while at < len(self.view):
-            record = self.record(at)
-            if not at and not (isinstance(record, Block) and record.type == "HEADER"):
-                kind = record.type if isinstance(record, Block) else record.record
-                self.found.insert(0, ("FXI0001", f"it begins with {kind}", 0))
-            yield record
-            at += record.nbytes
 
     def record(self, at: int) -> InspectRecord:
         """The record at byte ``at``."""

@@ -15,13 +15,15 @@ import numpy as np
 
 from fx_inspect import layout
 from fx_inspect.read import tables
-from fx_inspect.read.columns import RawColumns
+from fx_inspect.read.columns import NO_LIMIT, RawColumns
 from fx_inspect.read.links import JoinedRows, join_linked_trees
+from fx_inspect.read.record_lines import block_lines
 from fx_inspect.read.rows import TreeRows
 from fx_inspect.rules import DETAILS, RULES
 from fxframework.errors import UsageError
 from fxframework.io.source import Source
 from fxframework.kernels.notes import Notes
+from fxframework.kit.record_lines import PIECE, record_lines
 from fxframework.kit.scanned import FirstPass, ScannedCapture, Stretch
 from fxframework.model.capture import Capture, Entry, OpenRequest, Record
 from fxframework.model.schema import TableSchema
@@ -107,12 +109,25 @@ class InspectCapture(ScannedCapture[InspectPass, TreeRows | JoinedRows]):
         """Every block, as ``fx_inspect.read.decoder`` decodes them one at a time."""
         from fx_inspect.read.decoder import RecordDecoder
 
-        decoder = RecordDecoder(
-            diagnostics=self.record_diagnostics,
-            limits=self.request.limits,
-            options=self.request.options,
-        )
-        return decoder.records(self.source.data)
+        return RecordDecoder(
+            diagnostics=self.record_diagnostics, limits=self.request.limits
+        ).records(self.source.data)
+
+    def records_json(self) -> Iterator[bytes]:
+        """The same records as JSON lines; plain blocks are written in bulk (``jsonlines.py``)."""
+        from fx_inspect.read.decoder import RecordDecoder
+
+        decoder = RecordDecoder(diagnostics=self.record_diagnostics, limits=self.request.limits)
+        data, bound = self.source.data, self.request.limits.max_record or NO_LIMIT
+        walk = decoder.begin(data)
+        lines = block_lines(data, walk.layout, bound, PIECE)
+
+        def record(at: int) -> Record:
+            one = walk.reported(at, lines.records)
+            lines.records += 1
+            return one
+
+        return record_lines(lines, layout.UNIT, data.size, PIECE, record)
 
     # --- The pass over the whole file -------------------------------------------------------------
 

@@ -296,7 +296,7 @@ def _numbers(layout: str, type: int) -> tuple[tuple[int, int, int, str], ...]:
     )
 
 
-_PLAIN = {
+NUMBERS = {
     (layout, type): _numbers(layout, type)
     for layout, types in wire.LAYOUTS.items()
     for type in types
@@ -314,7 +314,7 @@ def _decoded(data: memoryview, layout: str, type: int, order: int) -> dict[str, 
     fields: dict[str, Any] = {}
     if type == BlockType.HEADER:
         fields["magic"] = _text(data[4:8].tobytes())
-    for number, low, limit, name in _PLAIN[layout, type]:
+    for number, low, limit, name in NUMBERS[layout, type]:
         fields[name] = words[number] >> low & limit
     if type == BlockType.HEADER:
         size = _U32.unpack_from(data, wire.SIZE_AT)[0] if order else None
@@ -404,7 +404,7 @@ def _packed(block: Block) -> bytes:
     number = wire.TYPE if block.layout == "new" else wire.TYPE_V0
     words = [order | number.put(type), 0]
     used = {"value_bits"}
-    for word, low, limit, name in _PLAIN[block.layout, type]:
+    for word, low, limit, name in NUMBERS[block.layout, type]:
         used.add(name)
         if (type, name) != (BlockType.NAME, "name"):
             words[word] |= _word(what, type, name, fields, limit) << low
@@ -527,7 +527,7 @@ def _parsed(form: JsonFields, layout: str, type: BlockType) -> dict[str, Any]:
     if type == BlockType.HEADER:
         form.used |= {"locked", "frozen", "magic", "magic_bytes_hex", "vmo_size"}
         fields["magic"] = form.text("magic") if "magic" in form else "INSP"
-    for _, _, limit, name in _PLAIN[layout, type]:
+    for _, _, limit, name in NUMBERS[layout, type]:
         if name == "value":
             _parsed_value(form, type, fields)
         elif name == "format" and type == BlockType.BUFFER_VALUE:

@@ -143,7 +143,7 @@ class JsonLines(Kernel):
             if word & EXPONENT == EXPONENT:
                 return 0
             self.out.literal(DOUBLE_VALUE)
-            self.out.real(self.doubles[at])
+            self.out.real(self.doubles[at], word)
         return 1
 
     def text(self, start: int, ref: int) -> int:

@@ -10,7 +10,6 @@ from typing import Any, ClassVar
 
 import attrs
 import numpy as np
-import orjson
 from numpy.typing import NDArray
 
 from fx_log import layout
@@ -43,9 +42,10 @@ from fx_log.rules import DETAILS, RULES
 from fx_log.severity import ERAS, LEVELS, Level
 from fxframework.errors import UsageError, did_you_mean
 from fxframework.io.source import Source
-from fxframework.io.words import U64_MAX, view_of
+from fxframework.io.words import U64_MAX, WORD, view_of
 from fxframework.kernels.buffers import view
 from fxframework.kernels.notes import Notes
+from fxframework.kit.record_lines import PIECE, record_lines
 from fxframework.kit.scanned import (
     Columns,
     FirstPass,
@@ -74,8 +74,6 @@ __all__ = [
 I64 = NDArray[np.int64]
 U8 = NDArray[np.uint8]
 CHUNK_ROWS = 1 << 14
-PIECE = 1 << 18
-"""Bytes of record JSON that are made before they are given."""
 I64_MAX = (1 << 63) - 1
 FRAMES = 1 << 12
 """Records that are framed at a time where they are not decoded."""
@@ -490,20 +488,13 @@ def _record_lines(data: U8, request: OpenRequest) -> Iterator[bytes]:
         min(request.limits.max_record, I64_MAX),
         PIECE,
     )
-    while True:
-        lines.run()
-        at = 8 * int(lines.pos)
-        full = lines.out.used >= PIECE
-        if full or (lines.out.used and at >= data.size):
-            yield lines.out.take()
-        if at >= data.size:
-            return
-        if full:
-            continue
-        record = walk.record(at)
-        walk.found.clear()
-        lines.out.put(orjson.dumps(record.to_json()) + b"\n")
-        lines.pos = -(-(at + record.nbytes) // 8)
+
+    def record(at: int) -> Record:
+        one = walk.record(at)
+        walk.found.clear()  # the first pass reports them
+        return one
+
+    return record_lines(lines, WORD, data.size, PIECE, record)
 
 
 def _frames(framer: Framer) -> Iterator[Mapping[str, NDArray[Any]]]:

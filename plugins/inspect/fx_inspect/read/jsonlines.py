@@ -1,0 +1,237 @@
+"""Record JSON of blocks in bulk, straight from their words.
+
+A third way beside the two decoders: it writes exactly the lines that ``orjson.dumps`` makes of
+``record.to_json()``, for blocks about which there is no finding, and leaves the others to
+``decoder.py``. Tests compare its lines with those.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from fx_inspect.read import codes
+from fxframework.kernels.kernel import Kernel
+from fxframework.kernels.output import Output
+from fxframework.kernels.utf8 import Utf8
+
+__all__ = ["AS_NATURAL", "AS_REAL", "AS_SIGNED", "TEXTS", "JsonLines"]
+
+TEXTS = (
+    b'{"record":"block","offset":', b',"nbytes":', b',"index":', b',"name":', b',"payload_hex":"',
+    b'","capacity":', b',"inline_hex":"', b'"', b',"slots":[', b',"slot_indexes":[', b",", b"]",
+    b',"raw":"', b'"}\n', b"}\n",
+)  # fmt: skip
+OFFSET = 0
+NBYTES = 1
+INDEX = 2
+NAME_TEXT = 3
+PAYLOAD = 4
+CAPACITY = 5
+INLINE = 6
+END_OF_BYTES = 7
+SLOTS = 8
+SLOT_INDEXES = 9
+COMMA = 10
+END_OF_SLOTS = 11
+RAW = 12
+END_OF_RAW = 13
+END_OF_RECORD = 14
+
+KINDS = ("natural", "signed", "real")
+"""How a field is shown, by number; greater ones are the literal of its value 0."""
+AS_NATURAL = 0
+AS_SIGNED = 1
+AS_REAL = 2
+FIELD = 5
+
+MAX_ORDER = 7
+UNIT = 16
+ONE = 1
+LENGTH = 0xFFF
+LOW32 = 0xFFFFFFFF
+EXPONENT = 0x7FF0000000000000
+END = 0
+FULL = 1
+NOT_PLAIN = 2
+
+
+class JsonLines(Kernel):
+    """Writes the lines of blocks from unit ``pos`` on; ``records`` counts them.
+
+    ``run`` gives END at the last whole unit, FULL once ``most`` bytes are written, and NOT_PLAIN at
+    what is not a block of a known type, and at blocks that only ``decoder.py`` can show.
+
+    ``data`` is the file as octets, words and doubles. ``layout`` (int64) is four arrays: where the
+    type is, its mask, the number of types, and where the length of a name is; for each type the
+    bits of both words that must be zero, and those that no field has; where the fields of each type
+    begin and those of the last one end; and the fields, FIELD numbers each: literal, word, lowest
+    bit, mask, and how it is shown. ``texts`` are their literals, which count on from ``TEXTS``.
+    """
+
+    def __init__(
+        self,
+        data: Sequence[memoryview],
+        layout: Sequence[memoryview],
+        texts: Sequence[bytes],
+        max_record: int,
+        most: int,
+    ) -> None:
+        octets, words, doubles = data
+        self.words = memoryview(words)
+        self.doubles = memoryview(doubles)
+        self.octets = memoryview(octets)
+        self.utf8 = Utf8(octets)
+        self.out = Output((*TEXTS, *texts), octets)
+        numbers, masks, bounds, fields = layout
+        self.type_at = numbers[0]
+        self.type_mask = numbers[1]
+        self.types = numbers[2]
+        self.length_at = numbers[3]
+        self.masks = memoryview(masks)
+        self.bounds = memoryview(bounds)
+        self.fields = memoryview(fields)
+        self.units = len(words) // 2
+        self.max_record = max_record
+        self.most = most
+        self.pos = 0
+        self.records = 0
+
+    def step(self) -> int:
+        """Write lines."""
+        while self.out.used < self.most:
+            if self.pos >= self.units:
+                return END
+            before = self.out.used
+            if not self.block(self.pos):
+                self.out.used = before
+                return NOT_PLAIN
+            self.records += 1
+        return FULL
+
+    def block(self, unit: int) -> int:
+        """Write the block at a unit, and go behind it: 1, or 0 where it is not plain."""
+        word = self.words[2 * unit]
+        payload = self.words[2 * unit + 1]
+        order = word & 15
+        type = (word >> self.type_at) & self.type_mask
+        size = ONE << order
+        if order > MAX_ORDER or size > self.units - unit or UNIT * size > self.max_record:
+            return 0
+        if unit == 0 or type >= self.types or type in (codes.HEADER, codes.RESERVED):
+            return 0
+        if (word & self.masks[4 * type]) != 0 or (payload & self.masks[4 * type + 1]) != 0:
+            return 0
+        if (word | payload) == 0 and (unit + 1 < self.units) and self.zero(unit + 1):
+            return 0  # two units of zeros in a row are padding
+        if type == codes.BOOL and payload not in (0, 1):
+            return 0
+        start = UNIT * unit
+        end = start + UNIT * size
+        self.out.literal(OFFSET)
+        self.out.natural(start)
+        self.out.literal(NBYTES)
+        self.out.natural(UNIT * size)
+        self.out.literal(INDEX)
+        self.out.natural(unit)
+        row = self.bounds[type]
+        while row < self.bounds[type + 1]:
+            if not self.field(FIELD * row, unit):
+                return 0
+            row += 1
+        behind = self.contents(type, start, end)
+        if behind < 0:
+            return 0
+        raw = 0
+        if (word & self.masks[4 * type + 2]) != 0 or (payload & self.masks[4 * type + 3]) != 0:
+            raw = 1
+        while behind < end and raw == 0:
+            raw = self.octets[behind]
+            behind += 1
+        if raw != 0:
+            self.out.literal(RAW)
+            self.out.hexadecimal(start, UNIT * size)
+            self.out.literal(END_OF_RAW)
+        else:
+            self.out.literal(END_OF_RECORD)
+        self.pos = unit + size
+        return 1
+
+    def zero(self, unit: int) -> bool:
+        """Whether a unit is zero."""
+        return self.words[2 * unit] == 0 and self.words[2 * unit + 1] == 0
+
+    def field(self, at: int, unit: int) -> int:
+        """Write a field of the block at a unit: 1, or 0 for a double that JSON does not have."""
+        self.out.literal(self.fields[at])
+        place = 2 * unit + self.fields[at + 1]
+        value = (self.words[place] >> self.fields[at + 2]) & self.fields[at + 3]
+        shown = self.fields[at + 4]
+        if shown == AS_NATURAL:
+            self.out.natural(value)
+        elif shown == AS_SIGNED:
+            self.out.signed(value)
+        elif shown == AS_REAL:
+            return self.real(place)
+        else:
+            self.out.literal(shown + value)
+        return 1
+
+    def real(self, place: int) -> int:
+        """Write the double that is a word: 1, or 0 where JSON does not have it."""
+        if (self.words[place] & EXPONENT) == EXPONENT:
+            return 0
+        self.out.real(self.doubles[place], self.words[place])
+        return 1
+
+    def contents(self, type: int, start: int, end: int) -> int:
+        """Write what a block holds behind its fields; gives the byte behind it, or -1."""
+        payload = self.words[(start >> 3) + 1]
+        at = start + UNIT
+        if type == codes.NAME:
+            at = start + 8
+            nbytes = min((self.words[start >> 3] >> self.length_at) & LENGTH, end - at)
+            if not self.utf8.valid(at, nbytes):
+                return -1
+            self.out.literal(NAME_TEXT)
+            self.out.json_text(at, nbytes)
+            at += nbytes
+        elif type == codes.EXTENT:
+            self.out.literal(PAYLOAD)
+            self.out.hexadecimal(start + 8, end - start - 8)
+            self.out.literal(CAPACITY)
+            self.out.natural(end - start - 8)
+            at = end
+        elif type == codes.STRING:
+            at = start + 12
+            nbytes = min(payload & LOW32, end - at)
+            self.out.literal(INLINE)
+            self.out.hexadecimal(at, nbytes)
+            self.out.literal(END_OF_BYTES)
+            at += nbytes
+        elif type == codes.ARRAY:
+            at = self.slots(payload & 15, (payload >> 8) & 0xFF, at, end)
+        return at
+
+    def slots(self, entry: int, count: int, at: int, end: int) -> int:
+        """Write the slots of an array from byte ``at``; gives the byte behind them, or -1."""
+        size = 4 if entry == codes.STRING else 8
+        if entry < codes.INT or (entry > codes.DOUBLE and entry != codes.STRING):
+            return at
+        self.out.literal(SLOT_INDEXES if entry == codes.STRING else SLOTS)
+        stop = min(at + size * count, end)
+        first = at
+        while at < stop:
+            if at > first:
+                self.out.literal(COMMA)
+            word = self.words[at >> 3]
+            if entry == codes.INT:
+                self.out.signed(word)
+            elif entry == codes.UINT:
+                self.out.natural(word)
+            elif entry == codes.STRING:
+                self.out.natural((word >> (8 * (at & 4))) & LOW32)
+            elif not self.real(at >> 3):
+                return -1
+            at += size
+        self.out.literal(END_OF_SLOTS)
+        return at

@@ -1,0 +1,175 @@
+"""Record JSON in bulk: the lines of the kernel are those of the records, compiled and plain."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import math
+import random
+import struct
+from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import hypothesis
+import orjson
+import pytest
+from hypothesis import strategies as st
+
+from fx_inspect import layout
+from fx_inspect.read import reader as compiled_reader
+from fx_inspect.read.decoder import Walk
+from fx_inspect.sample import sample
+from fxframework.io.limits import Limits
+from fxframework.io.source import Source
+from fxframework.model.capture import OpenRequest
+from fxframework.testing.kernels import plain_kernels
+
+from .streams import damaged, vmos
+
+CONFORMANCE = Path(__file__).parents[2] / "conformance" / "inspect"
+SLOW = {"deadline": None, "suppress_health_check": list(hypothesis.HealthCheck)}
+HEADER = {
+    "new": struct.pack("<4B4sQ", 0, 2, 2, 0, b"INSP", 0),
+    "v0": struct.pack("<4B4sQ", 0x20, 0, 0, 0, b"INSP", 0),
+}
+
+
+def _plain_reader() -> ModuleType:
+    with plain_kernels():
+        from fx_inspect.read import reader
+
+        return reader
+
+
+READERS: dict[str, ModuleType] = {"compiled": compiled_reader, "plain": _plain_reader()}
+
+
+def test_one_of_them_is_plain() -> None:
+    ours, plain = (module.block_lines.__globals__["JsonLines"] for module in READERS.values())
+    assert ours is not plain
+    assert plain.__init__.__module__ == "fx_inspect.read.jsonlines"
+    assert "function" in type(plain.step).__name__
+
+
+@pytest.fixture(params=READERS)
+def reader(request: pytest.FixtureRequest) -> ModuleType:
+    return READERS[request.param]
+
+
+def agree(reader: ModuleType, data: bytes, **limits: int) -> int:
+    """Compare the lines and the findings of both ways; gives the number of lines."""
+
+    def opened(module: ModuleType) -> compiled_reader.InspectCapture:
+        request = OpenRequest(limits=Limits(**limits))
+        capture: compiled_reader.InspectCapture = module.open_inspect(Source.open(data), request)
+        return capture
+
+    by_records = opened(compiled_reader)
+    lines = [orjson.dumps(record.to_json()) + b"\n" for record in by_records.records()]
+    in_bulk = opened(reader)
+    pieces = list(in_bulk.records_json())
+    assert all(piece.endswith(b"\n") for piece in pieces)
+    assert b"".join(pieces) == b"".join(lines)
+    found = [
+        [(one.code, one.message, one.offset, one.record) for one in capture.diagnostics]
+        for capture in (in_bulk, by_records)
+    ]
+    assert found[0] == found[1]
+    assert in_bulk.diagnostics.counts == by_records.diagnostics.counts
+    return len(lines)
+
+
+def blocks(name: str, fill: Callable[[int], bytes]) -> bytes:
+    """A block of each type and order, with what ``fill`` makes of the room behind its first word.
+
+    Half of them have no names and parents.
+    """
+    made = [HEADER[name]]
+    low = 4 if name == "v0" else 8
+    for type, order, places in itertools.product(range(16), (0, 1, 2, 8), (0, 0x1234567)):
+        head = order | type << low | places << 2 * low
+        made.append(struct.pack("<Q", head) + fill((layout.UNIT << order) - 8))
+    return b"".join(made)
+
+
+def array(entry: int, format: int, count: int) -> bytes:
+    """The second word of an array, and slots of every kind."""
+    slots = struct.pack("<dqQd", 1.5, -1, 1 << 63, -0.0) * 64
+    return bytes([entry | format << 4, count]) + bytes(6) + slots
+
+
+DOUBLES = (0.1, -0.0, 1e16, 1e-7, 5e-324, 1e300, 1 / 3, -2.5, math.nan, math.inf)
+BEGINNINGS = [
+    b"",
+    b"\x01",
+    b"\xff" * 2048,
+    b'caf\xc3\xa9 "\\\n\x7f ' * 200,
+    b"\xed\xa0\x80\xc3",
+    *(struct.pack("<d", value) for value in DOUBLES),
+    *(array(*given) for given in itertools.product((0, 4, 5, 6, 13, 14, 15), (0, 1), (0, 2, 255))),
+]
+FILLINGS: list[Callable[[int], bytes]] = [
+    lambda room: bytes(room - 1) + b"\x01",
+    *((lambda room, text=text: text[:room].ljust(room, b"\0")) for text in BEGINNINGS),
+]
+
+
+@pytest.mark.parametrize("name", HEADER)
+def test_every_type_and_order(reader: ModuleType, name: str) -> None:
+    for fill in FILLINGS:
+        agree(reader, blocks(name, fill))
+
+
+def test_doubles_have_the_digits_of_orjson(reader: ModuleType) -> None:
+    chance = random.Random(3)
+    made = [
+        chance.randrange(10 ** chance.randrange(1, 18)) / 10.0 ** chance.randrange(-3, 18)
+        for _ in range(300)
+    ]
+    made += [math.nextafter(value, math.inf) for value in made]
+    made += [-value for value in made] + [chance.uniform(0, 1) for _ in range(100)]
+    made += [0.0, 1e-4, math.nextafter(1e-4, 0), 1e15, math.nextafter(1e15, 0), 1e16, 2.0**53]
+    head = struct.pack("<Q", layout.BlockType.DOUBLE_VALUE << 8)
+    agree(reader, HEADER["new"] + b"".join(head + struct.pack("<d", value) for value in made))
+
+
+def test_the_vectors_and_the_sample(reader: ModuleType) -> None:
+    for name in ("files", "legacy_v0"):
+        for vector in json.loads((CONFORMANCE / f"{name}.json").read_text("utf-8")):
+            data = bytes.fromhex(vector["hex"])
+            agree(reader, data.ljust(vector.get("zero_pad_to", 0), b"\0"))
+    assert agree(reader, sample(40_000) + b"\x09") > 300
+
+
+@hypothesis.settings(max_examples=60, **SLOW)  # type: ignore[arg-type]
+@hypothesis.given(vmos() | damaged(vmos()) | st.binary(max_size=300))
+def test_any_file(reader: ModuleType, data: bytes) -> None:
+    agree(reader, data)
+
+
+@hypothesis.settings(max_examples=30, **SLOW)  # type: ignore[arg-type]
+@hypothesis.given(damaged(vmos()), st.integers(0, 80))
+def test_within_limits(reader: ModuleType, data: bytes, limit: int) -> None:
+    agree(reader, data, max_record=limit, max_findings=1 + limit % 3)
+
+
+def test_plain_blocks_are_not_decoded_one_by_one(
+    reader: ModuleType, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(reader, "PIECE", 2000)
+    capture = reader.open_inspect(Source.open(sample(50_000)), OpenRequest())
+    decoded: list[int] = []
+    single = Walk.record
+
+    def record(walk: Walk, at: int) -> Any:
+        decoded.append(at)
+        return single(walk, at)
+
+    monkeypatch.setattr(Walk, "record", record)
+    pieces = list(capture.records_json())
+    assert b"".join(pieces).count(b"\n") > 400
+    assert len(pieces) > 10
+    assert max(map(len, pieces)) < 8000
+    assert len(decoded) == 1
