@@ -165,6 +165,7 @@ RULES = Catalogue(
             readers="llvm-xray up to LLVM 19 skips byte by byte to the next extents where they "
             "are 0, and else reads on.",
             ours="Read; the records belong to the buffer before them.",
+            remedy="The extents of that buffer count too few bytes, or extents are missing.",
         ),
         Rule(
             "FXX0109",
@@ -236,6 +237,25 @@ RULES = Catalogue(
             "compiler-rt writes them.",
             remedy="Calls near the end of the buffer may lack their exits; record without typed "
             "events to have all.",
+        ),
+        Rule(
+            "FXX0116",
+            WARNING,
+            "the extents of a buffer reach into the next buffer",
+            "LLVM lib/XRay, compiler-rt lib/xray",
+            "The extents of a buffer count its records and nothing behind them.",
+            readers="llvm-xray takes the next extents for those of the same buffer.",
+            ours="The next buffer begins at its own extents.",
+            remedy="The extents before this offset count too many bytes.",
+        ),
+        Rule(
+            "FXX0117",
+            WARNING,
+            "a wall time whose microseconds are out of range",
+            "XRay FDR format of LLVM, Metadata Records",
+            "Microseconds are 0 to 999,999.",
+            readers="llvm-xray sorts the buffers of a thread by what is there.",
+            ours="Read as it is.",
         ),
         # --- order of its records, as llvm-xray's block verifier asks for it ---
         Rule(
@@ -599,6 +619,8 @@ DETAILS: Mapping[int, str] = {
     113: "{value} bytes",
     114: "a record of {value} bytes",
     115: "up to {value} bytes",
+    116: "by {value} bytes",
+    117: "{value} microseconds",
     205: "its time is {word} ticks",
     206: "{value:+} ticks",
     301: "of function {value}",

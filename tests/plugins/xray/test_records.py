@@ -247,6 +247,29 @@ CASES: dict[str, tuple[bytes, list[tuple[str, int]]]] = {
                                    [("FXX0108", BEHIND + 8)]),
     "extents that end in a record": (bounded(*FOUR, call(), call(), nbytes=68),
                                      [("FXX0108", BEHIND)]),
+    "extents that are too large": (
+        bounded(*FOUR, call(), call(1, "exit"), nbytes=96) + buffer(call()),
+        [("FXX0116", BEHIND + 16)],
+    ),
+    "extents that end in the next extents": (
+        bounded(*FOUR, call(), call(1, "exit"), nbytes=88) + buffer(call()),
+        [("FXX0116", BEHIND + 16)],
+    ),
+    "extents beyond two buffers": (
+        bounded(*FOUR, call(), nbytes=168) + buffer(call()) + buffer(call()),
+        [("FXX0116", BEHIND + 8)],
+    ),
+    "microseconds": (
+        bounded(FOUR[0], fx.WallTime(seconds=1, micros=1_000_000), *FOUR[2:], call()),
+        [("FXX0117", 64)],
+    ),
+    "negative microseconds": (
+        bounded(FOUR[0], fx.WallTime(seconds=1, micros=-1), *FOUR[2:], call()),
+        [("FXX0117", 64)],
+    ),
+    "the last microsecond": (
+        bounded(FOUR[0], fx.WallTime(seconds=1, micros=999_999), *FOUR[2:], call()), []
+    ),
     "no extents at all": (bounded(*FOUR, call(), nbytes=0), [("FXX0108", 48)]),
     "no records": (header() + buffer(*[BAD_KIND] * 9, call()) + buffer(call()),
                    [*[("FXX0104", BEHIND + 8 * number) for number in range(8)],

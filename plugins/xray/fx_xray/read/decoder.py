@@ -32,6 +32,7 @@ from fx_xray.read.records import (
     PlacedRecord,
     TscWrap,
     Unknown,
+    WallTime,
     XrayRecord,
     basic_codec,
     function_struct,
@@ -443,8 +444,10 @@ class _FdrWalk(_Walk):
                 return self.lost("FXX0101", at, limit, message)
         elif self.sound_extents(limit):
             return self.lost("FXX0101", at, limit, message)
-        else:
+        elif not self.begins(at, self.extents):
             self.find("FXX0108", message, at)
+        else:
+            self.find("FXX0116", f"by {limit - at} bytes", at)
         self.unbound()
         return None
 
@@ -604,6 +607,8 @@ class _FdrWalk(_Walk):
             block.thread = record.thread
         elif isinstance(record, BufferExtents):
             self.bound(record)
+        elif isinstance(record, WallTime) and not 0 <= record.micros < 1_000_000:
+            self.find("FXX0117", f"{record.micros} microseconds", at)
         elif isinstance(record, EndOfBuffer) and self.version >= wire.EXTENTS_VERSION:
             self.find("FXX0110", "", at)
             self.unlink()
@@ -626,6 +631,8 @@ class _FdrWalk(_Walk):
 
     def bound(self, record: BufferExtents) -> None:
         """Begin the buffer of these extents."""
+        if self.by_extents and self.bounded:
+            self.find("FXX0116", f"by {self.limit - record.offset} bytes", record.offset)
         self.close_block()
         self.by_extents = True
         self.page = 0

@@ -4,7 +4,8 @@ from fxframework.kernels.notes cimport Notes
 from fxframework.kernels.rows cimport Rows
 
 cdef int BAD_FUNCTION, BAD_KIND, BAD_SIZE, BAD_TYPE, BASIC_ORPHAN, BASIC_TAIL_EXIT
-cdef int CUT_RECORD, EMPTY_EVENT, END_RECORD, ENDS_IN_PREAMBLE, EXTENTS_PAST_FILE, GARBAGE
+cdef int BAD_WALL_TIME, CUT_RECORD, EMPTY_EVENT, EXTENTS_OVERLAP, SECOND_IN_MICROS
+cdef int END_RECORD, ENDS_IN_PREAMBLE, EXTENTS_PAST_FILE, GARBAGE
 cdef int LOST_TAIL, NEWER_RECORD, NO_END_RECORD, NO_EXTENTS, NO_THREAD, NO_TIME
 cdef int ORPHAN_ARGUMENT, OUT_OF_ORDER, PARTIAL_RECORD, PAST_BUFFER, PAST_FILE
 cdef int RECORD_TOO_LARGE, STALE_SPACE, TIME_JUMP, UNKNOWN_METADATA
@@ -140,10 +141,14 @@ cdef class FdrScan(Kernel):
     )
     @cython.final
     cdef void functions(self) noexcept nogil
-    @cython.locals(nbytes=cython.int, block=cython.longlong, flags=cython.longlong)
+    @cython.locals(
+        nbytes=cython.int, block=cython.longlong, flags=cython.longlong, micros=cython.longlong
+    )
     @cython.final
     cdef int metadata(self, int kind) except -1 nogil
     cdef int new_buffer(self) except -1 nogil
+    @cython.final
+    cdef int overlap(self) except -1 nogil
     @cython.locals(left=cython.longlong, nbytes=cython.longlong, over=cython.longlong)
     @cython.final
     cdef int extents(self) except -1 nogil

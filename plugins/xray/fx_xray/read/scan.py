@@ -24,6 +24,7 @@ HEADER_BYTES = 32
 BASIC_BYTES = 32
 GARBAGE_RUN = 8
 """Records in a row that are invalid, after which bytes are no longer taken for records."""
+SECOND_IN_MICROS = 1000000
 FAR = 1 << 40
 """Ticks between two times after which the later one is not believed."""
 ONE = 1
@@ -258,14 +259,21 @@ class FdrScan(Kernel):
                 code = PAST_BUFFER
         elif self.sound_extents(self.limit):
             code = PAST_BUFFER
-        else:
+        elif not self.begins(self.at, BUFFER_EXTENTS):
             self.notes.add(NO_EXTENTS, self.at, self.record, 0)
+        else:
+            self.overlap()
         if code:
             if self.block >= 0:
                 self.blocks.flags[self.block] |= CUT_SHORT
             self.lose(code, self.at, self.limit, end - self.at)
             return 1
         self.unbind()
+        return 0
+
+    def overlap(self) -> int:
+        """Report extents that begin before those of the buffer before them end."""
+        self.notes.add(EXTENTS_OVERLAP, self.at, self.record, self.limit - self.at)
         return 0
 
     def buffer_end(self, end: int) -> int:
@@ -560,9 +568,12 @@ class FdrScan(Kernel):
         elif kind == TSC_WRAP:
             nbytes = self.take_clock(kind, self.bytes.number(self.at + 1, 8))
         elif kind == WALL_TIME:
+            micros = self.bytes.signed32(self.at + 9)
+            if micros < 0 or micros >= SECOND_IN_MICROS:
+                self.notes.add(BAD_WALL_TIME, self.at, self.record, micros)
             if not flags & (WALLED | SETTLED):
                 self.blocks.seconds[block] = self.bytes.number(self.at + 1, 8)
-                self.blocks.micros[block] = self.bytes.signed32(self.at + 9)
+                self.blocks.micros[block] = micros
                 self.blocks.flags[block] |= WALLED
         elif kind == PID and not flags & SETTLED:
             self.blocks.pid[block] = self.bytes.signed32(self.at + 1)
@@ -584,6 +595,8 @@ class FdrScan(Kernel):
 
     def extents(self) -> int:
         """Begin the buffer that extents bound."""
+        if self.by_extents and self.bounded:
+            self.overlap()
         self.close_block(self.at)
         self.by_extents = True
         self.page = 0
