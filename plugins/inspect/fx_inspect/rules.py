@@ -429,6 +429,17 @@ RULES = Catalogue(
         ),
         # --- what only the inspect validator looks at ---
         Rule(
+            "FXI0227",
+            WARNING,
+            "a chain of extents that goes on behind the text",
+            "Inspect VMO format, EXTENT",
+            "The last extent of a chain has the next index 0, and so has a block whose text needs "
+            "no extent.",
+            readers="Ignored: readers stop at the declared length.",
+            ours="Ignored.",
+            remedy="The length is too small, or the next index is wrong.",
+        ),
+        Rule(
             "FXI0301",
             WARNING,
             "reserved bits are set",
@@ -481,6 +492,15 @@ RULES = Catalogue(
             "docs, Inspect: Where readers disagree",
             "Each NAME, STRING_REFERENCE and EXTENT is used.",
             readers="Ignored; the validator counts it as not used.",
+            ours="Ignored.",
+        ),
+        Rule(
+            "FXI0307",
+            INFO,
+            "a list of free blocks goes on with another block",
+            "Inspect VMO format, FREE",
+            "The next index of a FREE block is 0 or the index of a FREE block of the same order.",
+            readers="Ignored; a writer that goes on with the VMO would overwrite that block.",
             ours="Ignored.",
         ),
         # --- refusals of writers ---
@@ -744,8 +764,10 @@ DETAILS: Mapping[int, str] = {
     218: "index {value}",
     221: "the parent has index {value}",
     226: "{value} bytes",
+    227: "index {value}",
     301: "0x{word:016x}",
     304: "it is {value}",
     305: "it should be {value}",
+    307: "index {value}",
 }
 """By the number of a rule, what a finding says beside the title: see ``kit.scanned``."""

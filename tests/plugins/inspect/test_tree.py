@@ -143,6 +143,35 @@ def test_a_broken_chain_cuts_the_value(next_extent: int, code: str, length: int)
     assert codes(vmo.data) == [(code, value), ("FXI0306", extents[1])]
 
 
+@pytest.mark.parametrize("target", [1, 1000, "first"])
+def test_a_chain_may_not_go_on_behind_the_text(target: int | str) -> None:
+    vmo, extents, value = with_extents(8, 8, total=16)
+    vmo.retarget(extents[1], "next_extent", extents[0] if target == "first" else target)
+    assert read(vmo.data)[0].root.properties[0].value == b"a" * 8 + b"b" * 8
+    assert codes(vmo.data) == [("FXI0227", value)]
+
+
+def test_a_string_without_extents_has_no_next_index() -> None:
+    vmo = Vmo()
+    text = vmo.text(b"short", count=1)
+    vmo.add("INT_VALUE", parent=0, name=text, value=1)
+    vmo.retarget(text, "next_extent", text)
+    assert codes(vmo.data) == [("FXI0227", text)]
+
+
+@pytest.mark.parametrize(
+    ("after", "fine"), [("next", True), ("larger", False), ("value", False), (1000, False)]
+)
+def test_free_lists_go_on_with_free_blocks_of_their_order(after: str | int, fine: bool) -> None:
+    vmo = Vmo()
+    places = {"value": vmo.integer("a", 1)}
+    first = vmo.add("FREE", next_free=0)
+    places["next"] = vmo.add("FREE", next_free=0)
+    places["larger"] = vmo.add("FREE", 1, next_free=0)
+    vmo.retarget(first, "next_free", places[after] if isinstance(after, str) else after)
+    assert codes(vmo.data) == ([] if fine else [("FXI0307", first)])
+
+
 def test_a_chain_that_is_a_ring_ends() -> None:
     vmo, extents, value = with_extents(8, 8, total=(1 << 32) - 1)
     vmo.retarget(extents[1], "next_extent", extents[0])

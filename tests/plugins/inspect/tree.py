@@ -27,7 +27,7 @@ import attrs
 from fx_inspect import layout as wire
 from fx_inspect.layout import BlockType
 from fx_inspect.read.decoder import RecordDecoder
-from fx_inspect.read.records import Block, InspectRecord
+from fx_inspect.read.records import Block, InspectRecord, Padding
 from fxframework.model.diagnostics import Diagnostics
 
 if TYPE_CHECKING:
@@ -165,11 +165,16 @@ class _Builder:
         self.numbers: dict[int, int] = {}
         """Of each block's index, the number of its record."""
         self.size = 0
+        self.padding: set[int] = set()
+        """Units of zeros, which are free blocks of the smallest order."""
         for number, record in enumerate(records):
             if isinstance(record, Block):
                 index = self.size // wire.UNIT
                 self.blocks[index] = record
                 self.numbers[index] = number
+            elif isinstance(record, Padding):
+                first = self.size // wire.UNIT
+                self.padding.update(range(first, first + record.nbytes // wire.UNIT))
             self.size += record.nbytes
         self.findings: list[Finding] = []
         self.texts: dict[int, str] = {}
@@ -231,7 +236,7 @@ class _Builder:
                 self.payloads[index] = data
             if code is not None:
                 self.find(code, index, f"{len(data)} bytes of {fields['total_length']}")
-            elif utf8 and not _is_utf8(data):
+            if code in (None, "FXI0227") and utf8 and not _is_utf8(data):
                 self.find("FXI0204", index)
         for index, block in self.of((BlockType.NAME,)):
             fields = block.fields
@@ -245,7 +250,7 @@ class _Builder:
     def chain(
         self, owner: int, index: int, nbytes: int, room: int, doubles: set[int]
     ) -> tuple[bytes, str | None]:
-        """The bytes of a chain, and the code of what ended it early."""
+        """The bytes of a chain, and the code of what ended it early or too late."""
         parts: list[bytes] = []
         while nbytes > 0:
             if not index:
@@ -267,7 +272,7 @@ class _Builder:
             nbytes -= len(part)
             room -= len(part)
             index = fields["next_extent"]
-        return b"".join(parts), None
+        return b"".join(parts), "FXI0227" if index else None
 
     def name(self, index: int) -> str:
         """The text of a name. Raises _Dropped with the code where there is none."""
@@ -447,6 +452,13 @@ class _Builder:
             elif block.fields["reference_count"] != uses[index]:
                 count = block.fields["reference_count"]
                 self.find("FXI0305", index, f"it is {count}, and there are {uses[index]}")
+        for index, block in self.of((BlockType.FREE,)):
+            after = block.fields["next_free"]
+            fine = after in self.padding and not block.order
+            if self.type(after) == BlockType.FREE:
+                fine = self.blocks[after].order == block.order
+            if after and not fine:
+                self.find("FXI0307", index, f"index {after}")
         for index, block in self.of((BlockType.EXTENT,)):
             if index not in self.extents:
                 self.find("FXI0306", index, f"of type {block.type}")

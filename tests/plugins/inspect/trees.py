@@ -207,7 +207,7 @@ def every_type() -> bytes:
     gone = vmo.add("TOMBSTONE", parent=0, name=0, reference_count=1)
     vmo.add("INT_VALUE", parent=gone, name=vmo.name("hidden"), value=1)
     vmo.add("RESERVED", 1)
-    vmo.add("FREE", 2, next_free=7)
+    vmo.add("FREE", 2, next_free=0)
     return bytes(vmo.data).ljust(4096, b"\0")
 
 

@@ -42,6 +42,12 @@ cdef class Scan(Kernel):
         self, long long unit, long long type, long long order, long long end
     ) except? -1 nogil
     @cython.final
+    @cython.locals(record=cython.longlong, unit=cython.longlong, after=cython.longlong)
+    cdef int free_lists(self) except -1 nogil
+    @cython.final
+    @cython.locals(low=cython.longlong, high=cython.longlong, middle=cython.longlong)
+    cdef bint free(self, long long unit, long long order) noexcept nogil
+    @cython.final
     @cython.locals(word=cython.longlong, order=cython.longlong, size=cython.longlong)
     cdef long long fits(self, long long unit) noexcept nogil
     @cython.final

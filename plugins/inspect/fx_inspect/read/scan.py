@@ -74,6 +74,7 @@ class Scan(Kernel):
         unit = 0
         while UNIT * unit < self.nbytes:
             unit = self.record(unit)
+        self.free_lists()
         if self.count > 0 and self.type[0] == codes.HEADER:
             self.header()
         return 0
@@ -168,6 +169,32 @@ class Scan(Kernel):
         self.tally[16 * type + order] += 1
         self.count += 1
         return end
+
+    def free_lists(self) -> int:
+        """Report free blocks whose list goes on with a block that is not free, or is larger."""
+        record = 0
+        while record < self.count:
+            unit = self.unit[record]
+            if self.type[record] == codes.FREE and unit > 0:
+                after = (self.words[2 * unit] >> self.index_at) & self.index_mask
+                if after != 0 and not self.free(after, self.order[record]):
+                    self.notes.add(codes.FREE_LIST, UNIT * unit, record, after)
+            record += 1
+        return 0
+
+    def free(self, unit: int, order: int) -> bool:
+        """Whether a free block of an order begins at a unit; padding is free units."""
+        if unit < self.units and self.starts[unit] == codes.FREE + 1:
+            return self.words[2 * unit] & 15 == order
+        low = 0
+        high = self.count
+        while high - low > 1:
+            middle = (low + high) >> 1
+            if self.unit[middle] <= unit:
+                low = middle
+            else:
+                high = middle
+        return unit < self.units and order == 0 and self.type[low] == codes.PADDING
 
     def fits(self, unit: int) -> int:
         """Units of the block at a unit; 0 if none can begin there."""

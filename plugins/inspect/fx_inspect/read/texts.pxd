@@ -35,7 +35,7 @@ cdef class Texts(Kernel):
     cdef readonly unsigned char[::1] twice
     cdef readonly TextCopy copy
     cdef Utf8 in_file, in_scratch
-    cdef long long left
+    cdef long long left, rest
     cdef int fault
 
     cdef long long step(self) except? -1 nogil
@@ -59,6 +59,8 @@ cdef class Texts(Kernel):
     cdef int check(
         self, long long record, long long unit, long long nbytes, long long inline
     ) except -1 nogil
+    @cython.final
+    cdef int ends(self, long long record, long long unit) except -1 nogil
     @cython.final
     cdef long long bounded(
         self, long long record, long long unit, long long nbytes

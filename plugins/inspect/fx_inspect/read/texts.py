@@ -104,6 +104,7 @@ class Texts(Kernel):
         self.in_scratch = Utf8(scratch)
         self.left = scan.nbytes
         self.fault = 0
+        self.rest = 0
 
     def step(self) -> int:
         """Look at all texts."""
@@ -139,15 +140,14 @@ class Texts(Kernel):
         if unit == 0:
             self.length[number] = inline
             return 0
-        nbytes = inline
         self.fault = 0
-        if total > inline:
-            first = (self.words[2 * unit] >> self.scan.index_at) & self.scan.index_mask
-            nbytes += self.follow(record, first, total - inline)
+        first = (self.words[2 * unit] >> self.scan.index_at) & self.scan.index_mask
+        nbytes = inline + self.follow(record, first, total - inline)
         if self.fault != 0:
             self.notes.add(self.fault, UNIT * unit, record, total - nbytes)
         else:
             self.check(record, unit, nbytes, inline)
+            self.ends(record, unit)
         self.length[number] = self.bounded(record, unit, nbytes)
         return 0
 
@@ -162,8 +162,10 @@ class Texts(Kernel):
         nbytes = self.follow(record, (payload >> 32) & LOW28, total)
         if self.fault != 0:
             self.notes.add(self.fault, UNIT * unit, record, total - nbytes)
-        elif format == codes.UTF8:
-            self.check(record, unit, nbytes, 0)
+        else:
+            if format == codes.UTF8:
+                self.check(record, unit, nbytes, 0)
+            self.ends(record, unit)
         self.buffer[self.scan.numbers[unit]] = self.bounded(record, unit, nbytes)
         return 0
 
@@ -184,6 +186,12 @@ class Texts(Kernel):
         self.notes.add(codes.NOT_UTF8, UNIT * unit, record, 0)
         return 0
 
+    def ends(self, record: int, unit: int) -> int:
+        """Report a chain that was followed and goes on behind the text."""
+        if self.rest != 0:
+            self.notes.add(codes.CHAIN_TOO_LONG, UNIT * unit, record, self.rest)
+        return 0
+
     def bounded(self, record: int, unit: int, nbytes: int) -> int:
         """The bytes that are kept of a text, which may be over the limit."""
         if nbytes <= self.max_string:
@@ -194,7 +202,7 @@ class Texts(Kernel):
     def follow(self, record: int, unit: int, wanted: int) -> int:
         """How many bytes of ``wanted`` the chain from a unit gives to a record.
 
-        ``fault`` is what ended it early, or stays 0.
+        ``fault`` is what ended it early, or stays 0; ``rest`` is the unit at which it goes on.
         """
         given = 0
         while given < wanted:
@@ -221,6 +229,7 @@ class Texts(Kernel):
             given += part
             self.left -= part
             unit = (header >> self.scan.index_at) & self.scan.index_mask
+        self.rest = unit
         return given
 
 
