@@ -381,6 +381,59 @@ def strings(data: bytes) -> None:
     assert utf8.valid(0, octets.size) == _is_utf8(data)
 
 
+def csv_cells(data: bytes) -> None:
+    """Write rows of every kind of cell in small pieces, and compare them with the plain rules."""
+    from fxframework.kernels.cells import Cells
+
+    numbers = _exact(data, "<i8")
+    if not numbers.size:
+        return
+    special, formulas = (b',"\r\n', b"=+-@\t\r") if _choice(data, 2) else (b';"', b"")
+    separator = special[:1] * (1 + _choice(data, 3))
+    texts = [data[at : at + data[at] % 19] for at in range(0, len(data), 7)]
+    bounds = np.cumsum([0, *map(len, texts)])
+    letters = np.frombuffer(b"".join(texts) or b"x", np.uint8).copy()
+    codes = (numbers % np.int64(len(texts))).astype(np.int64)
+    kinds = np.frombuffer(b"snpvt", np.uint8)[np.abs(codes) % 5]
+    members = np.where(np.isin(kinds, [ord("s"), ord("n")]), numbers, codes)
+    starts = np.arange(numbers.size, dtype=np.int64)
+    stops = np.minimum(starts + codes % 4, numbers.size)
+    cells = Cells(separator, special=special, formulas=formulas, most=1 + data[0])
+    columns = np.array([numbers, numbers, codes, codes, codes, starts])
+    cells.load("snpvta", columns, (letters, bounds), (letters, bounds))
+    cells.load_objects(starts, stops, codes, kinds, members)
+    written = b""
+    while True:
+        more = cells.run()
+        written += cells.out.take()
+        if not more:
+            break
+
+    def text(value: bytes) -> bytes:
+        sign = b"'" if value[:1] and value[0] in formulas else b""
+        quote = b'"' if not value or set(value) & set(special) else b""
+        return quote + sign + value.replace(b'"', b'""') + quote
+
+    def cell(kind: str, value: int) -> bytes:
+        if kind in "sn":
+            return b"%d" % (value % (1 << 64) if kind == "n" else value)
+        return texts[value] if kind in "pv" else text(texts[value])
+
+    def thing(at: int) -> bytes:
+        found = b",".join(
+            texts[codes[i]] + cell(chr(kinds[i]), int(members[i]))
+            for i in range(at, int(stops[at]))
+        )
+        return b'"{' + found + b'}"' if stops[at] > at else b""
+
+    rows = (
+        (*(cell(kind, int(column[at])) for kind, column in zip("snpvt", columns, strict=False)),
+         thing(at))
+        for at in range(numbers.size)
+    )  # fmt: skip
+    assert written == b"".join(separator.join(row) + b"\r\n" for row in rows)
+
+
 def _is_utf8(data: bytes) -> bool:
     try:
         data.decode()
@@ -488,6 +541,7 @@ TARGETS: dict[str, Target] = {
     "trace-bounds": Target(trace_bounds, "trace", ("trace",), split_words, 2),
     "log-lines": Target(log_lines, "log", ("log",), split_words, 2),
     "strings": Target(strings, "strings", (), None),
+    "cells": Target(csv_cells, "strings", (), None),
     "log-kernels": Target(log_kernels, "log", LOGS, split_words, 2),
     "inspect-kernels": Target(inspect_kernels, "inspect", ("inspect",), split_blocks, 2),
     "xray-kernels": Target(xray_kernels, "xray", XRAYS, split_calls, 1),
