@@ -56,6 +56,7 @@ __all__ = [
     "SalvageReport",
     "Target",
     "check_options",
+    "passed_over",
     "plan",
     "plan_salvage",
     "require_readable",
@@ -203,6 +204,15 @@ def find_target(host: Host, captures: Sequence[Capture], out: str, to: str | Non
             remedy=f"name one with -t, for example -t {fitting[0].name}",
         )
     return fitting[0]
+
+
+def passed_over(host: Host, captures: Sequence[Capture], out: str, target: Target) -> list[str]:
+    """Exporters of the captures that have the suffix of ``out`` as the writer ``target`` has it."""
+    suffix = _suffix_in(out, target)
+    if not suffix or not isinstance(target, Writer):
+        return []
+    exporters = (one for one in _choices(host, captures) if isinstance(one, Exporter))
+    return sorted(one.name for one in exporters if _suffix_in(out, one) == suffix)
 
 
 def _choices(host: Host, captures: Sequence[Capture]) -> list[Target]:

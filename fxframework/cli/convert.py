@@ -13,7 +13,7 @@ from fxframework.cli.filters import part_options
 from fxframework.cli.options import command as _command
 from fxframework.cli.session import Session, worst
 from fxframework.cli.text import amount, printable
-from fxframework.conversion import plan, target_name, targets_for
+from fxframework.conversion import passed_over, plan, target_name, targets_for
 from fxframework.errors import ExitCode, Severity, UsageError
 from fxframework.model.timeline import parse_alignments
 
@@ -92,6 +92,12 @@ def command(
             alignments=parse_alignments(align),
         )
         show_alignments(session, conversion)
+        others = [] if to else passed_over(session.host, captures, out, conversion.target)
+        if others:
+            session.screen.note(
+                f"the suffix of {printable(out)} is that of {', '.join(others)}, too; "
+                f"{target_name(conversion.target)} is taken: -t {others[0]} chooses the other"
+            )
         if out == "-" and conversion.binary and session.screen.out_is_terminal and not force:
             raise UsageError(
                 f"{target_name(conversion.target)} is binary, and standard output is a terminal",

@@ -12,7 +12,7 @@ from fxframework.model.schema import STANDARD_TABLES
 from fxframework.model.strings import TextColumn
 from fxframework.model.table import Table
 
-__all__ = ["omitted_columns"]
+__all__ = ["omitted_columns", "omitted_values"]
 
 
 def omitted_columns(
@@ -21,7 +21,7 @@ def omitted_columns(
     """Values in columns that plugins added to tables, by ``values of COLUMN``.
 
     Of the ``tables`` that the capture has; columns that are ``written`` do not count, nor do
-    strings that are null or empty.
+    strings that are null or empty, and numbers that are 0, as they are where a row has no value.
     """
     found: Counter[str] = Counter()
     for name in tables:
@@ -34,14 +34,15 @@ def omitted_columns(
         added = [column for column in added if column not in written]
         for batch in capture.batches(name) if added else ():
             for column in added:
-                found[f"values of {column}"] += _values(batch, column)
+                found[f"values of {column}"] += omitted_values(batch, column)
     return +found
 
 
-def _values(table: Table, name: str) -> int:
+def omitted_values(table: Table, name: str) -> int:
+    """The rows of a table in which a column holds something, as ``omitted_columns`` counts."""
     column = table[name]
     if isinstance(column, TextColumn):
         return int(np.count_nonzero(np.diff(column.offsets)))
     if table.schema.column(name).kind == "code":
         return int(np.count_nonzero(column >= 0))
-    return len(table)
+    return int(np.count_nonzero(column))

@@ -5,13 +5,18 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import attrs
 import pytest
 
 import fxframework as fxf
 from fx_trace.write.archive import Archive
 from fxframework.conversion import Action, plan, targets_for
 from fxframework.errors import ExitCode, FxError, UnreadableError, UsageError, WriteRefusedError
+from fxframework.host import Host
+from fxframework.registry import Exporter
 from fxframework.testing.cli import run_cli
+
+from . import toy
 
 ROOT = Path(__file__).resolve().parents[2]
 BOOT = ROOT / "examples" / "scenarios" / "boot.golden" / "boot.fxt"
@@ -175,6 +180,24 @@ def test_a_compound_suffix_says_what_it_needs(tmp_path: Path) -> None:
     assert done.exit_code == ExitCode.USAGE
     assert "a table of logs" in done.stderr
     assert not list(tmp_path.iterdir())
+
+
+def test_an_exporter_with_the_suffix_of_a_writer_is_named(tmp_path: Path) -> None:
+    class Plugin:
+        @fxf.hookimpl
+        def fx_exporters(self) -> list[Exporter]:
+            return [attrs.evolve(toy.TEXT, name="outline", accepts="trace", suffixes=(".fxt",))]
+
+    host = Host()
+    host.register(Plugin(), name="outlines")
+    out = tmp_path / "x.fxt"
+    done = run_cli("convert", BOOT, out, host=host)
+    assert f"the suffix of {out} is that of outline, too; trace is taken" in done.stderr
+    assert "-t outline chooses the other" in done.stderr
+    assert out.read_bytes() == BOOT.read_bytes()
+    assert "suffix" not in run_cli("convert", BOOT, tmp_path / "y.fxt").stderr
+    done = run_cli("convert", BOOT, tmp_path / "z.fxt", "-t", "trace", host=host)
+    assert "suffix" not in done.stderr
 
 
 @pytest.mark.parametrize(

@@ -310,6 +310,8 @@ SLOTS = VALUE | {"type": "ARRAY_VALUE", "order": 1, "format": 0}
         (BLOCK | {"type": "NAME", "length": 9, "name": "a" * 9}, "FXI0405"),
         (BLOCK | {"type": "NAME", "length": 3, "name": "ab"}, "FXI0409"),
         (BLOCK | {"type": "EXTENT", "next_extent": 0, "payload_hex": "00" * 9}, "FXI0407"),
+        (BLOCK | {"type": "EXTENT", "next_extent": 0, "payload_hex": "00" * 7}, "FXI0409"),
+        (BLOCK | {"type": "EXTENT", "next_extent": 0, "payload_hex": ""}, "FXI0409"),
         (BLOCK | {"type": "EXTENT", "next_extent": 0, "payload_hex": "0"}, "FXI0403"),
         (SLOTS | {"entry_type": 4, "count": 3, "slots": [1, 2, 3]}, "FXI0407"),
         (SLOTS | {"entry_type": 4, "count": 1, "slots": [1, 2]}, "FXI0409"),

@@ -445,9 +445,9 @@ def test_columns_of_other_plugins_are_reported(form: Any, options: dict[str, Any
     extra = (Column("zz_number", "i8", ""), Column("zz_name", "code", ""))
     wider = capture.schemas["logs"].extended(*extra)
     capture.schemas = {**capture.schemas, "logs": wider}  # type: ignore[misc]
-    capture.fill("logs", ts=[1, 2], zz_number=0, zz_name=["given", None])
+    capture.fill("logs", ts=[1, 2, 3], zz_number=[7, 0, 8], zz_name=["given", None, None])
     _, dropped = export(form, capture, **options)
-    assert Counter(dropped) - Counter({NO_OFFSET: 2}) == {
+    assert Counter(dropped) - Counter({NO_OFFSET: 3}) == {
         "values of zz_number": 2,
         "values of zz_name": 1,
     }

@@ -426,6 +426,9 @@ def _packed(block: Block) -> bytes:
             _U32.pack_into(data, wire.SIZE_AT, _check(what, "vmo_size", size, 0, U32_MAX))
     elif type == BlockType.EXTENT:
         payload = _octets(what, "payload", fields, used)
+        room = len(data) - wire.PAYLOAD_AT[type]
+        if len(payload) < room:
+            raise refusal("FXI0409", f"EXTENT: the payload has {len(payload)} bytes of {room}")
     elif type == BlockType.NAME:
         used.add("name")
         payload = _name(fields, wire.capacity(type, order))

@@ -21,6 +21,7 @@ from fx_log.layout import UNKNOWN_COMPONENT, ArgType
 from fx_log.read.tables import GIVEN_LINE, GIVEN_MESSAGE, GIVEN_PID, GIVEN_TID, LOGS
 from fxframework.errors import UsageError, WriteRefusedError, did_you_mean
 from fxframework.kit.memo import Memo
+from fxframework.kit.omitted import omitted_values
 from fxframework.kit.otlp import special_double
 from fxframework.model.capture import Capture
 from fxframework.model.clock import NS_MAX, NS_MIN, NS_PER_SECOND
@@ -565,11 +566,7 @@ def left_out(capture: Capture) -> Counter[str]:
 def _count_placeless(logs: Table, dropped: Counter[str]) -> None:
     """Count what is in columns of other plugins, and ids of components that have no name."""
     for name in set(logs.columns) - _KNOWN_COLUMNS:
-        column = logs[name]
-        count = len(logs)
-        if logs.schema.column(name).kind == "code" and not isinstance(column, TextColumn):
-            count = int(np.count_nonzero(column >= 0))
-        dropped[f"values of {name}"] += count
+        dropped[f"values of {name}"] += omitted_values(logs, name)
     if "log_tag" in logs:
         component = logs.array("component")
         unknown = (component < 0) | (component == logs.pool.code(UNKNOWN_COMPONENT))
