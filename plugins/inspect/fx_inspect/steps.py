@@ -331,10 +331,19 @@ def thread(given: ThreadParameters, run: Run) -> Outcome:
 
 
 @attrs.frozen
-class StartParameters:
+class _OfDevice:
+    device: str = parameter(help=_DEVICE, refers="device:vmo")
+
+
+@attrs.frozen
+class _OfValue(_OfDevice):
+    path: str = parameter(help=_PATH)
+
+
+@attrs.frozen
+class StartParameters(_OfDevice):
     """How the Inspector of a VMO begins."""
 
-    device: str = parameter(help=_DEVICE, refers="device:vmo")
     version: int = parameter(2, help="of the format: 0, 1 or 2", least=0)
     max_size: int | None = parameter(
         None, help="bytes that it may grow to, where the VMO does", least=0
@@ -362,10 +371,9 @@ def start(given: StartParameters, run: Run) -> Outcome:
 
 
 @attrs.frozen
-class CreateParameters:
+class CreateParameters(_OfDevice):
     """Make a value."""
 
-    device: str = parameter(help=_DEVICE, refers="device:vmo")
     path: str = parameter(help=_NEW)
     value: Content | None = parameter(None, help=_VALUE)
     kind: str = parameter("", help=_KIND, choices=("", *KINDS))
@@ -391,11 +399,9 @@ def _create(tree: Tree, path: str, kind: str, content: Content | None) -> None:
 
 
 @attrs.frozen
-class SetParameters:
+class SetParameters(_OfValue):
     """Set a value."""
 
-    device: str = parameter(help=_DEVICE, refers="device:vmo")
-    path: str = parameter(help=_PATH)
     value: Content = parameter(help="what to")
     slot: int | None = parameter(None, help=_SLOT, least=0)
 
@@ -407,11 +413,9 @@ def set_value(given: SetParameters, run: Run) -> None:
 
 
 @attrs.frozen
-class AddParameters:
+class AddParameters(_OfValue):
     """Change a number."""
 
-    device: str = parameter(help=_DEVICE, refers="device:vmo")
-    path: str = parameter(help=_PATH)
     by: int | float = parameter(1, help="how much; less than 0 subtracts")
     slot: int | None = parameter(None, help=_SLOT, least=0)
 
@@ -422,11 +426,9 @@ def add(given: AddParameters, run: Run) -> None:
 
 
 @attrs.frozen
-class InsertParameters:
+class InsertParameters(_OfValue):
     """Let a histogram count a value."""
 
-    device: str = parameter(help=_DEVICE, refers="device:vmo")
-    path: str = parameter(help=_PATH)
     value: int | float = parameter(help="the value")
     count: int = parameter(1, help="how often", least=0)
 
@@ -438,11 +440,8 @@ def insert(given: InsertParameters, run: Run) -> None:
 
 
 @attrs.frozen
-class DeleteParameters:
+class DeleteParameters(_OfValue):
     """Take a value out of the tree."""
-
-    device: str = parameter(help=_DEVICE, refers="device:vmo")
-    path: str = parameter(help=_PATH)
 
 
 def delete(given: DeleteParameters, run: Run) -> None:
@@ -451,11 +450,9 @@ def delete(given: DeleteParameters, run: Run) -> None:
 
 
 @attrs.frozen
-class MoveParameters:
+class MoveParameters(_OfValue):
     """Make a value a child of another node."""
 
-    device: str = parameter(help=_DEVICE, refers="device:vmo")
-    path: str = parameter(help=_PATH)
     to: str = parameter(help="path of the node; the empty one is the root")
 
 
@@ -465,10 +462,8 @@ def move(given: MoveParameters, run: Run) -> None:
 
 
 @attrs.frozen
-class TransactionParameters:
+class TransactionParameters(_OfDevice):
     """Begin or end a transaction."""
-
-    device: str = parameter(help=_DEVICE, refers="device:vmo")
 
 
 def begin(given: TransactionParameters, run: Run) -> None:
@@ -482,10 +477,9 @@ def end(given: TransactionParameters, run: Run) -> None:
 
 
 @attrs.frozen
-class KeepParameters:
+class KeepParameters(_OfDevice):
     """Keep what is in a VMO, as a reader gets it."""
 
-    device: str = parameter(help=_DEVICE, refers="device:vmo")
     as_: str = parameter(help="the output", makes="output")
 
 
@@ -509,10 +503,9 @@ def freeze(given: KeepParameters, run: Run) -> Outcome:
 
 
 @attrs.frozen
-class TreesParameters:
+class TreesParameters(_OfDevice):
     """Keep the trees of links, each as the output that its link names."""
 
-    device: str = parameter(help=_DEVICE, refers="device:vmo")
     as_: str = parameter(help="the folder of outputs", makes="output")
 
 

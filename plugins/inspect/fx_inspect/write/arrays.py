@@ -107,27 +107,20 @@ class NumberArray(Array[Number]):
         self._enter(name, BlockType.ARRAY_VALUE, payload, order, rest)
 
     def _put(self, slot: int, word: int) -> None:
-        state = self._state
-        if self._text is not None and slot < self._slots:
-            with state:
-                if self._text is not None:
-                    state.store(self._at + wire.SLOTS_AT + 8 * slot, word)
+        if slot < self._slots:
+            self._within(lambda: self._state.store(self._place(slot), word))
 
     def _change(self, slot: int, by: Number) -> None:
-        kind, state = self._kind, self._state
-        if self._text is not None and slot < self._slots:
-            with state:
-                if self._text is not None:
-                    at = self._at + wire.SLOTS_AT + 8 * slot
-                    state.store(at, kind.word(kind.sum(kind.value(state.load(at)), by)))
+        if slot < self._slots:
+            self._within(lambda: self._kind.add(self._state, self._place(slot), by))
 
     def _clear(self, first: int) -> None:
-        state = self._state
-        if self._text is not None:
-            with state:
-                if self._text is not None:
-                    zeros = bytes(8 * (self._slots - first))
-                    state.write(self._at + wire.SLOTS_AT + 8 * first, zeros)
+        zeros = bytes(8 * (self._slots - first))
+        self._within(lambda: self._state.write(self._place(first), zeros))
+
+    def _place(self, slot: int) -> int:
+        """The byte of a slot."""
+        return self._at + wire.SLOTS_AT + 8 * slot
 
 
 class IntArray(NumberArray[int]):
@@ -163,22 +156,19 @@ class StringArray(Array[str]):
 
     def set(self, index: int, value: str) -> None:
         """Set a slot; one for whose text there is no room stays as it was."""
-        state = self._state
         slot = uint64(index, "a slot")
-        given = state.shared(value, "a string")
-        if self._text is not None and slot < self._slots:
-            with state:
-                if self._text is not None:
-                    self._put(slot, given, value)
+        given = self._state.shared(value, "a string")
+        if slot < self._slots:
+            self._within(lambda: self._put(slot, given, value))
 
     def clear(self) -> None:
         """Set all slots to the empty string."""
-        state = self._state
-        if self._text is not None:
-            with state:
-                if self._text is not None:
-                    for slot in range(self._slots):
-                        self._place(slot, None)
+
+        def empty() -> None:
+            for slot in range(self._slots):
+                self._place(slot, None)
+
+        self._within(empty)
 
     def _make(self, name: str) -> None:
         payload = BlockType.STRING_REFERENCE | self._slots << 8

@@ -63,13 +63,9 @@ class Lazy(Value):
         state.store(self._at + 8, state.load(self._at + 8) | taken.index)
         state.links[taken.text] = self.callback
 
-    def delete(self) -> None:
-        """Take it out of the tree, and forget what would give its own."""
-        state = self._state
-        if self._text is not None:
-            with state:
-                if self._text is not None and self._content is not None:
-                    self._remove()
-                    content, self._content = self._content, None
-                    state.links.pop(content.text, None)
-                    state.release(content)
+    def _deleted(self) -> None:
+        if self._content is not None:
+            self._remove()
+            content, self._content = self._content, None
+            self._state.links.pop(content.text, None)
+            self._state.release(content)

@@ -20,7 +20,7 @@ from fx_inspect.write.arrays import (
 )
 from fx_inspect.write.histograms import ExponentialHistogram, LinearHistogram
 from fx_inspect.write.links import Lazy, LinkedTree
-from fx_inspect.write.state import LEAST, MOST, double, double_word, int64, refused, uint64, utf8
+from fx_inspect.write.state import LEAST, MOST, double, int64, refused, uint64, utf8
 from fx_inspect.write.values import (
     BoolProperty,
     BytesProperty,
@@ -33,10 +33,12 @@ from fx_inspect.write.values import (
     checked_bytes,
 )
 from fxframework.io.words import U64_MAX
+from fxframework.kit.json_fields import bits_of
 
 __all__ = ["Node"]
 
 Number = TypeVar("Number", int, float)
+A = TypeVar("A", IntArray, UintArray, DoubleArray)
 _INT_VALUE = BlockType.INT_VALUE
 
 
@@ -76,7 +78,7 @@ class Node(Container):
     def create_double(self, name: str, value: float = 0.0) -> DoubleProperty:
         """A double."""
         made = DoubleProperty(self._state, self)
-        made._enter(name, BlockType.DOUBLE_VALUE, double_word(double(value)))
+        made._enter(name, BlockType.DOUBLE_VALUE, bits_of(double(value)))
         return made
 
     def create_bool(self, name: str, value: bool = False) -> BoolProperty:
@@ -102,24 +104,15 @@ class Node(Container):
 
     def create_int_array(self, name: str, slots: int | Iterable[int]) -> IntArray:
         """An array of so many zeros, or of these values: at most 254."""
-        count, values = checked_slots(slots, MOST_NUMBERS)
-        made = IntArray(self._state, self, count)
-        made._make(name, values)
-        return made
+        return self._numbers(IntArray, name, slots)
 
     def create_uint_array(self, name: str, slots: int | Iterable[int]) -> UintArray:
         """An array of so many zeros, or of these values: at most 254."""
-        count, values = checked_slots(slots, MOST_NUMBERS)
-        made = UintArray(self._state, self, count)
-        made._make(name, values)
-        return made
+        return self._numbers(UintArray, name, slots)
 
     def create_double_array(self, name: str, slots: int | Iterable[float]) -> DoubleArray:
         """An array of so many zeros, or of these values: at most 254."""
-        count, values = checked_slots(slots, MOST_NUMBERS)
-        made = DoubleArray(self._state, self, count)
-        made._make(name, values)
-        return made
+        return self._numbers(DoubleArray, name, slots)
 
     def create_string_array(self, name: str, slots: int | Iterable[str]) -> StringArray:
         """An array of so many empty strings, or of these: at most 255. Version 2 only (FXI0410)."""
@@ -187,6 +180,12 @@ class Node(Container):
             raise refused(
                 410, f"{what} does not exist in version {self._state.version}", "write version 2"
             )
+
+    def _numbers(self, kind: type[A], name: str, slots: int | Iterable[float]) -> A:
+        count, values = checked_slots(slots, MOST_NUMBERS)
+        made = kind(self._state, self, count)
+        made._make(name, values)
+        return made
 
     def _lazy(self, name: str, callback: Callable[[], LinkedTree], disposition: int) -> Lazy:
         if not callable(callback):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 import reprlib
 import struct
 import threading
@@ -16,6 +17,7 @@ from fx_inspect.layout import BlockType
 from fx_inspect.write.heap import NONE, Growth, Heap, order_of
 from fxframework.errors import WriteRefusedError
 from fxframework.io.words import U64_MAX, padding, to_i64
+from fxframework.kit.json_fields import bits_of, double_of
 from fxframework.model.target import Memory
 
 __all__ = [
@@ -28,12 +30,10 @@ __all__ = [
     "State",
     "Text",
     "double",
-    "double_word",
     "int64",
     "refused",
     "uint64",
     "utf8",
-    "word_double",
 ]
 
 LEAST, MOST = -(1 << 63), (1 << 63) - 1
@@ -41,7 +41,6 @@ LEAST, MOST = -(1 << 63), (1 << 63) - 1
 _MAX_REFERENCES = wire.MAX_REFERENCES - 1
 """One less than fits: a value may use one string twice."""
 _STRING_REFERENCE = int(BlockType.STRING_REFERENCE)
-_DOUBLE = struct.Struct("<d")
 _WORD = struct.Struct("<Q")
 _HEAD = struct.Struct("<QI").pack
 
@@ -83,51 +82,36 @@ def double(value: Any, what: str = "a double") -> float:
         raise refused(404, f"{what} of {value} is out of range of a double") from None
 
 
-def double_word(value: float) -> int:
-    """A double's bits."""
-    return int(_WORD.unpack(_DOUBLE.pack(value))[0])
-
-
-def word_double(word: int) -> float:
-    """The double of these bits."""
-    return float(_DOUBLE.unpack(_WORD.pack(word))[0])
-
-
-def _to_word(value: int) -> int:
-    return value & U64_MAX
-
-
-def _same(value: int) -> int:
-    return value
-
-
-def _int_sum(left: int, right: int) -> int:
-    return min(max(left + right, LEAST), MOST)
-
-
-def _uint_sum(left: int, right: int) -> int:
-    return min(max(left + right, 0), U64_MAX)
-
-
-def _double_sum(left: float, right: float) -> float:
-    return left + right
-
-
 @attrs.frozen
 class Kind:
     """A kind of numbers: how one is checked, stored and added. Integers saturate, as in Rust."""
 
-    name: str
     type: BlockType
     check: Callable[..., Any]
     word: Callable[[Any], int]
     value: Callable[[int], Any]
     sum: Callable[[Any, Any], Any]
 
+    def add(self, state: State, at: int, by: Any) -> None:
+        """Add to the number at a byte of the memory."""
+        state.store(at, self.word(self.sum(self.value(state.load(at)), by)))
 
-INT = Kind("int", BlockType.INT_VALUE, int64, _to_word, to_i64, _int_sum)
-UINT = Kind("uint", BlockType.UINT_VALUE, uint64, _same, _same, _uint_sum)
-DOUBLE = Kind("double", BlockType.DOUBLE_VALUE, double, double_word, word_double, _double_sum)
+
+INT = Kind(
+    BlockType.INT_VALUE,
+    int64,
+    lambda value: value & U64_MAX,
+    to_i64,
+    lambda left, right: min(max(left + right, LEAST), MOST),
+)
+UINT = Kind(
+    BlockType.UINT_VALUE,
+    uint64,
+    int,
+    int,
+    lambda left, right: min(max(left + right, 0), U64_MAX),
+)
+DOUBLE = Kind(BlockType.DOUBLE_VALUE, double, bits_of, double_of, operator.add)
 
 
 # --- What all values of a VMO share --------------------------------------------------------------

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import reprlib
+from collections.abc import Callable
 from typing import Any, ClassVar, Generic, TypeVar
 
 from fx_inspect import layout as wire
@@ -20,13 +21,13 @@ from fx_inspect.write.state import (
     State,
     Text,
     double,
-    double_word,
     int64,
     refused,
     uint64,
     utf8,
 )
 from fxframework.io.words import U64_MAX
+from fxframework.kit.json_fields import bits_of
 
 __all__ = [
     "BoolProperty",
@@ -84,12 +85,7 @@ class Value:
 
     def delete(self) -> None:
         """Take it out of the tree. A node's children are not seen any more, until they go too."""
-        state = self._state
-        if self._text is not None:
-            with state:
-                if self._text is not None:
-                    self._release()
-                    self._remove()
+        self._within(self._deleted)
 
     def reparent(self, parent: Container) -> None:
         """Make it a child of another node of the same VMO.
@@ -119,7 +115,19 @@ class Value:
             self._parent = parent
             old._child_left()
 
+    def _within(self, change: Callable[[], object]) -> None:
+        """Change it in one period, if it is in the tree."""
+        if self._text is not None:
+            with self._state:
+                if self._text is not None:
+                    change()
+
     # --- within a locked period ---
+
+    def _deleted(self) -> None:
+        """Free all of it."""
+        self._release()
+        self._remove()
 
     def _entered(self) -> None:
         """Write what it has beside its block, which was written just now."""
@@ -251,13 +259,7 @@ class _NumberProperty(_Scalar, Generic[Number]):
         self._change(-self._kind.check(value))
 
     def _change(self, by: Number) -> None:
-        kind, state = self._kind, self._state
-        if self._text is None:
-            return
-        with state:
-            at = self._at + 8
-            if self._text is not None:
-                state.store(at, kind.word(kind.sum(kind.value(state.load(at)), by)))
+        self._within(lambda: self._kind.add(self._state, self._at + 8, by))
 
 
 class IntProperty(_NumberProperty[int]):
@@ -304,7 +306,7 @@ class DoubleProperty(_NumberProperty[float]):
 
     def set(self, value: float) -> None:
         """Set it."""
-        self._set(double_word(double(value)))
+        self._set(bits_of(double(value)))
 
 
 class BoolProperty(_Scalar):
@@ -361,10 +363,7 @@ class BytesProperty(_Buffer):
     def set(self, value: bytes | bytearray | memoryview) -> None:
         """Set it."""
         data = checked_bytes(value)
-        if self._text is not None:
-            with self._state:
-                if self._text is not None:
-                    self._store(data)
+        self._within(lambda: self._store(data))
 
     def _entered(self) -> None:
         data, self._data = self._data, b""
@@ -401,12 +400,8 @@ class StringProperty(_Buffer):
 
     def set(self, value: str) -> None:
         """Set it."""
-        state = self._state
         given = self._given(value)
-        if self._text is not None:
-            with state:
-                if self._text is not None:
-                    self._put(given, value)
+        self._within(lambda: self._put(given, value))
 
     def _given(self, text: str) -> bytes | Text:
         if self._state.version == 2:

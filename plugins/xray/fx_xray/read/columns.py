@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-import attrs
 import numpy as np
 from numpy.typing import NDArray
 
@@ -15,7 +14,6 @@ from fxframework.io import arena
 from fxframework.kernels.buffers import view
 
 __all__ = [
-    "Buffers",
     "Events",
     "array",
     "backward",
@@ -53,21 +51,6 @@ class Events(NamedTuple):
     """Of 4 the argument; of 5 and 6 the byte of the payloads at which theirs begins; else 0."""
     size: NDArray[np.int32]
     """Of 5 and 6 the bytes of the payload; of 4 -1 where it belongs to no call; else 0."""
-
-
-@attrs.frozen
-class Buffers:
-    """Buffers in file order: columns of shape (n,)."""
-
-    offset: I64
-    nbytes: I64
-    thread: NDArray[np.int32]
-    """Id of the thread; -1 of a buffer without records."""
-    seconds: I64
-    micros: I64
-    ticks: I64
-    """Bits of the time of the first record."""
-    records: I64
 
 
 def array(column: Any, count: int | None = None) -> NDArray[Any]:

@@ -25,7 +25,7 @@ from fx_xray.numbers import (
     TIMELESS,
     WALLED,
 )
-from fx_xray.read.columns import Buffers, Events, array, backward, events_of, fill, merged_order
+from fx_xray.read.columns import Events, array, backward, events_of, fill, merged_order
 from fx_xray.read.normalise import Normalise
 from fx_xray.read.scan import BasicScan, FdrScan
 from fx_xray.read.timeline import BasicTimeline, EventBuffer, FdrTimeline, Stretches
@@ -62,7 +62,8 @@ class Log(abc.ABC):
     """Records of each kind, by the names of record JSON."""
     entries: int
     """Calls that are entered."""
-    buffers: Buffers | None = None
+    buffers: dict[str, NDArray[Any]] | None = None
+    """Columns of `xray_buffers`; the thread is -1 of a buffer without records."""
     notes: Notes | None = None
     """What the scan found."""
     nbytes: int
@@ -254,7 +255,15 @@ class FdrLog(_FileLog):
             wall = (int(seconds[block]) * 1_000_000 + int(micros[block])) * frequency // 1_000_000
             bases[block] = np.uint64(max(wall, 0) & (1 << 64) - 1).view(np.int64)
         ticks: I64 = np.where(flags & TIMELESS, bases, tsc)
-        self.buffers = Buffers(start, stop - start, thread, seconds, micros, ticks, records)
+        self.buffers = {
+            "offset": start,
+            "thread": thread,
+            "nbytes": stop - start,
+            "seconds": seconds,
+            "micros": micros.astype(np.int32),
+            "ticks": ticks.view(np.uint64),
+            "records": records,
+        }
         place = _places(thread, (flags & WALLED) != 0, seconds, micros)
         stretches = scan.stretches.filled()
         of_block = stretches["block"]

@@ -153,7 +153,7 @@ class CallPass(FirstPass[Rows]):
             "processes": int(np.unique(log.pids).size),
             "threads": int(log.pids.size),
             **self.matcher.counted,
-            "xray_buffers": 0 if log.buffers is None else int(log.buffers.offset.size),
+            "xray_buffers": 0 if log.buffers is None else log.buffers["offset"].size,
             "xray_functions": int(self.functions[0].size),
         }
 
@@ -366,19 +366,10 @@ class EventCapture(ScannedCapture[CallPass, Rows]):
         }
 
     def _buffers(self) -> Columns:
-        blocks = self.log.buffers
+        if self.log.buffers is not None:
+            return {**self.log.buffers}
         empty = np.zeros(0, np.int64)
-        if blocks is None:
-            return {column.name: empty.astype(column.kind) for column in _BUFFER_COLUMNS}
-        return {
-            "offset": blocks.offset,
-            "thread": blocks.thread,
-            "nbytes": blocks.nbytes,
-            "seconds": blocks.seconds,
-            "micros": blocks.micros.astype(np.int32),
-            "ticks": blocks.ticks.view(np.uint64),
-            "records": blocks.records,
-        }
+        return {column.name: empty.astype(column.kind) for column in _BUFFER_COLUMNS}
 
     def _functions(self, passed: CallPass) -> Columns:
         ids, calls = passed.functions
@@ -416,10 +407,10 @@ class EventCapture(ScannedCapture[CallPass, Rows]):
             "nonstop_tsc": self.nonstop_tsc,
         }
         if blocks is not None:
-            facts |= {"buffer_size": self.buffer_size, "buffers": int(blocks.offset.size)}
-            some = blocks.thread >= 0
+            facts |= {"buffer_size": self.buffer_size, "buffers": blocks["offset"].size}
+            some = blocks["thread"] >= 0
             if some.any():
-                walls = np.unique(blocks.seconds[some] * 1_000_000 + blocks.micros[some])
+                walls = np.unique(blocks["seconds"][some] * 1_000_000 + blocks["micros"][some])
                 facts["wall_time"] = {"first_us": int(walls[0]), "last_us": int(walls[-1])}
         given = bool(self.request.options.get("instr_map"))
         return facts | {

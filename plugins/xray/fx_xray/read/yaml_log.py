@@ -22,7 +22,7 @@ from fx_xray.read.instr_map import number
 from fx_xray.read.log import GivenLog, Log
 from fx_xray.read.reader import EventCapture
 from fx_xray.read.symbols import Symbols
-from fx_xray.read.yaml_text import Entry, OddYamlError, entry_of, sections_of
+from fx_xray.read.yaml_text import ESCAPES, Entry, OddYamlError, entry_of, sections_of
 from fx_xray.rules import RULES
 from fxframework.io.source import Source
 from fxframework.model.capture import OpenRequest, Record
@@ -84,9 +84,7 @@ _ESCAPE: Final = re.compile(
     r"\\(?:x([0-9a-fA-F]{2})|u([0-9a-fA-F]{4})|U([0-9a-fA-F]{8})|(.))", re.DOTALL
 )
 _LETTERS: Final[Mapping[str, str]] = {
-    "0": "\0", "a": "\a", "b": "\b", "t": "\t", "\t": "\t", "n": "\n", "v": "\v", "f": "\f",
-    "r": "\r", "e": "\x1b", " ": " ", '"': '"', "/": "/", "\\": "\\", "N": "\x85", "_": "\xa0",
-    "L": "\u2028", "P": "\u2029",
+    **{letter: character for character, letter in ESCAPES.items()}, "\t": "\t", " ": " ", "/": "/",
 }  # fmt: skip
 
 

@@ -6,38 +6,30 @@ than there is in it.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
-__all__ = ["Entry", "OddYamlError", "entry_of", "items", "quoted", "sections_of"]
+__all__ = ["ESCAPES", "Entry", "OddYamlError", "entry_of", "items", "quoted", "sections_of"]
 
 Entry = Mapping[str, "str | Sequence[str]"]
 """A flat mapping: values are the text of scalars, or of the scalars of a list."""
 
-SAFE: Final = frozenset("_-^. \t")
-"""What, beside letters and digits, may be in a scalar that is not quoted."""
-INDICATORS: Final = "-?:\\,[]{}#&*!|>'\"%@`"
-"""What such a scalar may not begin with."""
+_PLAIN: Final = re.compile(r"[A-Za-z0-9_^.](?:[A-Za-z0-9_^. \t-]*[A-Za-z0-9_^.-])?")
+"""What needs no quotes, where it means nothing else."""
+_NUMBER: Final = re.compile(
+    r"[-+]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][-+]?[0-9]+)?"
+    r"|0o[0-7]+|0x[0-9a-fA-F]+|[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN)"
+)
 _WORDS: Final = frozenset(
     {"null", "Null", "NULL", "~", "true", "True", "TRUE", "false", "False", "FALSE"}
 )
-_ESCAPES: Final[Mapping[int, str]] = {
-    0x00: "\\0",
-    0x07: "\\a",
-    0x08: "\\b",
-    0x09: "\\t",
-    0x0A: "\\n",
-    0x0B: "\\v",
-    0x0C: "\\f",
-    0x0D: "\\r",
-    0x1B: "\\e",
-    0x22: '\\"',
-    0x5C: "\\\\",
-    0x85: "\\N",
-    0xA0: "\\_",
-    0x2028: "\\L",
-    0x2029: "\\P",
-}
+_ODD: Final = re.compile(r"[^\t -~]")
+ESCAPES: Final[Mapping[str, str]] = {
+    "\0": "0", "\a": "a", "\b": "b", "\t": "t", "\n": "n", "\v": "v", "\f": "f", "\r": "r",
+    "\x1b": "e", '"': '"', "\\": "\\", "\x85": "N", "\xa0": "_", "\u2028": "L", "\u2029": "P",
+}  # fmt: skip
+"""Letters that stand behind a backslash for other characters."""
 
 
 DEEPEST: Final = 32
@@ -53,44 +45,19 @@ class OddYamlError(Exception):
 
 def quoted(text: str) -> str:
     """A scalar as LLVM writes it: plain, in single quotes, or in double ones with escapes."""
-    if any((char < " " and char != "\t") or char >= "\x7f" for char in text):
+    if _ODD.search(text):
         return f'"{"".join(map(_escaped, text))}"'
-    if _plain(text):
+    if _PLAIN.fullmatch(text) and text not in _WORDS and not _NUMBER.fullmatch(text):
         return text
     return "'" + text.replace("'", "''") + "'"
 
 
-def _plain(text: str) -> bool:
-    return bool(
-        text
-        and not text[0].isspace()
-        and not text[-1].isspace()
-        and text not in _WORDS
-        and text[0] not in INDICATORS
-        and all(char.isalnum() or char in SAFE for char in text)
-        and not _numeric(text)
-    )
-
-
-def _numeric(text: str) -> bool:
-    """Whether YAML would take it for a number."""
-    import re
-
-    return bool(
-        re.fullmatch(
-            r"0o[0-7]+|0x[0-9a-fA-F]+|[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN)"
-            r"|[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?",
-            text,
-        )
-    )
-
-
 def _escaped(char: str) -> str:
-    point = ord(char)
-    if point in _ESCAPES:
-        return _ESCAPES[point]
+    if char in ESCAPES:
+        return f"\\{ESCAPES[char]}"
     if char.isprintable():
         return char
+    point = ord(char)
     if point <= 0xFF:
         return f"\\x{point:02X}"
     return f"\\u{point:04X}" if point <= 0xFFFF else f"\\U{point:08X}"
