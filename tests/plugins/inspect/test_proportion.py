@@ -11,10 +11,12 @@ import pytest
 from fx_inspect import plugin
 from fx_inspect.export.presentation import REPEATED
 from fx_inspect.read.reader import InspectCapture, open_inspect
-from fx_inspect.shapes import SHAPES, SHARED
+from fx_inspect.shapes import SHAPES
 from fxframework.io.sink import Sink
 from fxframework.io.source import Source
 from fxframework.model.capture import OpenRequest
+
+from .shared_strings import SHARED
 
 EXPORTERS = {exporter.name: exporter for exporter in plugin.fx_exporters()}
 SIZE = 1 << 18

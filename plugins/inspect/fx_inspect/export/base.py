@@ -48,8 +48,8 @@ class TreeExport(abc.ABC):
     @abc.abstractmethod
     def _pieces(self, capture: Capture) -> Iterator[str]: ...
 
-    def _count_link(self, link: Link, states: Mapping[int, str]) -> None:
-        self._dropped[LINKS] += states[link.state] != EXPANDED
+    def _count_link(self, link: Link) -> None:
+        self._dropped[LINKS] += link.state != EXPANDED
 
 
 def names_of(capture: Capture, options: Mapping[str, Any]) -> tuple[str, str]:

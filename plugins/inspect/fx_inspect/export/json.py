@@ -12,7 +12,6 @@ from fx_inspect.export.base import TreeExport, names_of
 from fx_inspect.export.presentation import (
     LongTexts,
     Shown,
-    Strings,
     Texts,
     budget,
     numbers,
@@ -21,7 +20,7 @@ from fx_inspect.export.presentation import (
 )
 from fx_inspect.read.entries import special_double
 from fx_inspect.read.histograms import Bound, Histogram
-from fx_inspect.read.walk import Names, Slots, Values, walk
+from fx_inspect.read.walk import Slots, Values, strings_of, walk
 from fxframework.io.sink import Sink
 from fxframework.model.capture import Capture
 from fxframework.model.table import Table
@@ -74,8 +73,7 @@ class JsonExport(TreeExport):
         )
         repeat = bool(self._options.get("repeat"))
         long = LongTexts(self._dropped, repeat=repeat, budget=budget(capture))
-        names = Texts(Strings(capture.strings), long, quoted)
-        states: Names[str] = Names(capture.strings, str)
+        names = Texts(strings_of(capture.strings), lambda data: quoted(long.of(data)))
         depth = -1
         filled = False
         inside: list[set[int]] = []
@@ -100,7 +98,7 @@ class JsonExport(TreeExport):
                     yield from string_list(value, names)
             depth = node.depth
             for link in node.links:
-                self._count_link(link, states)
+                self._count_link(link)
         yield f'{"}" * (depth + 2)},"version":1}}' if depth >= 0 else 'null,"version":1}'
 
     def _count_same(self, inside: set[int], name: int) -> None:

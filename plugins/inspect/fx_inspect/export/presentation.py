@@ -12,14 +12,12 @@ import orjson
 from fx_inspect.read.histograms import Bound
 from fx_inspect.read.walk import decoded
 from fxframework.model.capture import Capture
-from fxframework.model.strings import StringPool
 
 __all__ = [
     "LONG",
     "REPEATED",
     "LongTexts",
     "Shown",
-    "Strings",
     "Texts",
     "budget",
     "debugged",
@@ -132,30 +130,17 @@ class LongTexts:
         return decoded(data, self._dropped) if shown is None else shown
 
 
-class Strings(dict[int, bytes]):
-    """The bytes of the strings of a pool by code, each made once; null is the empty string."""
-
-    def __init__(self, pool: StringPool) -> None:
-        super().__init__()
-        self._pool = pool
-
-    def __missing__(self, code: int) -> bytes:
-        data = self[code] = self._pool.bytes_of(code) if code >= 0 else b""
-        return data
-
-
 class Texts(dict[int, str]):
-    """What ``show`` gives for the strings of a pool, by code."""
+    """What ``show`` gives for strings, by code; of long ones it is asked each time."""
 
-    def __init__(self, strings: Strings, long: LongTexts, show: Callable[[str], str]) -> None:
+    def __init__(self, strings: Mapping[int, bytes], show: Callable[[bytes], str]) -> None:
         super().__init__()
         self._strings = strings
-        self._long = long
         self._show = show
 
     def __missing__(self, code: int) -> str:
         data = self._strings[code]
-        text = self._show(self._long.of(data))
+        text = self._show(data)
         if len(data) < LONG:
             self[code] = text
         return text

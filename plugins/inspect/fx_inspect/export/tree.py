@@ -9,7 +9,6 @@ from fx_inspect.export.base import TreeExport, names_of
 from fx_inspect.export.presentation import (
     LongTexts,
     Shown,
-    Strings,
     Texts,
     debugged,
     plain,
@@ -18,7 +17,7 @@ from fx_inspect.export.presentation import (
 from fx_inspect.export.selectors import open_selectors
 from fx_inspect.read.entries import special_double
 from fx_inspect.read.histograms import RANGES, Bound, Histogram
-from fx_inspect.read.walk import Names, Slots, Values, walk
+from fx_inspect.read.walk import Slots, Values, strings_of, walk
 from fxframework.io.sink import Sink
 from fxframework.model.capture import Capture
 from fxframework.model.table import Table
@@ -75,10 +74,9 @@ class TreeTextExport(TreeExport):
         """The metadata, and then a line for each node and property."""
         yield self._head(capture)
         long = LongTexts(self._dropped, repeat=bool(self._options.get("repeat")))
-        strings = Strings(capture.strings)
-        names = Texts(strings, long, plain)
-        texts = Texts(strings, long, str)
-        states: Names[str] = Names(capture.strings, str)
+        strings = strings_of(capture.strings)
+        names = Texts(strings, lambda data: plain(long.of(data)))
+        texts = Texts(strings, long.of)
         root = True
         for node in walk(capture, self._render(long)):
             if root:
@@ -96,7 +94,7 @@ class TreeTextExport(TreeExport):
                     shown = shown.replace(MARGIN, indent + INDENT)
                 yield f"{indent}{INDENT}{names[code]}{shown}\n"
             for link in node.links:
-                self._count_link(link, states)
+                self._count_link(link)
         if root:
             yield "  payload: null\n"
 

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any, Final
 
 from fx_inspect.export.base import TreeExport, nothing_to_write
 from fx_inspect.export.presentation import (
-    LONG,
     LongTexts,
     Shown,
-    Strings,
     Texts,
     budget,
     numbers,
@@ -20,7 +19,7 @@ from fx_inspect.export.presentation import (
 from fx_inspect.read.entries import special_double
 from fx_inspect.read.histograms import Bound, Histogram
 from fx_inspect.read.tables import BYTES, DOUBLE, FORMATS, STRING, STRING_ARRAY, TYPES
-from fx_inspect.read.walk import ARRAYS, EXPANDED, NOT_UTF8, Names, Slots, Values, walk
+from fx_inspect.read.walk import ARRAYS, EXPANDED, NOT_UTF8, Slots, Values, strings_of, walk
 from fxframework.errors import WriteRefusedError
 from fxframework.io.sink import Sink
 from fxframework.kit.json_fields import CANONICAL_NAN, bits_of
@@ -36,23 +35,6 @@ PAYLOADS: Final = "bits of NaN"
 def open_tree_json(sink: Sink, options: Mapping[str, Any]) -> ExportSession:
     """A session of the exporter `tree-json`."""
     return TreeJsonExport(sink, options)
-
-
-class _Members(dict[int, str]):
-    """The strings of a capture's pool as the member ``key`` of a JSON object, by code."""
-
-    def __init__(self, show: Callable[[str, bytes], str], strings: Strings, key: str) -> None:
-        super().__init__()
-        self._show = show
-        self._strings = strings
-        self._key = key
-
-    def __missing__(self, code: int) -> str:
-        data = self._strings[code]
-        value = self._show(self._key, data)
-        if len(data) < LONG:
-            self[code] = value
-        return value
 
 
 class TreeJsonExport(TreeExport):
@@ -76,12 +58,11 @@ class TreeJsonExport(TreeExport):
 
     def _pieces(self, capture: Capture) -> Iterator[str]:
         """A node's name and properties, its children, and then its links."""
-        pooled = Strings(capture.strings)
-        names = _Members(self._member, pooled, "name")
-        contents = _Members(self._member, pooled, "content")
-        states: Names[str] = Names(capture.strings, str)
+        pooled = strings_of(capture.strings)
+        names = Texts(pooled, partial(self._member, "name"))
+        contents = Texts(pooled, partial(self._member, "content"))
         self._long = LongTexts(self._dropped, repeat=self._repeat, budget=budget(capture))
-        strings = Texts(pooled, self._long, quoted)
+        strings = Texts(pooled, lambda data: quoted(self._long.of(data)))
         closing: list[Sequence[str]] = []
         for node in walk(capture, self._render(names)):
             comma = ""
@@ -99,7 +80,7 @@ class TreeJsonExport(TreeExport):
                     yield "}"
                 comma = ","
             yield '],"children":['
-            left = [link for link in node.links if states[link.state] != EXPANDED]
+            left = [link for link in node.links if link.state != EXPANDED]
             if not left:
                 closing.append(("]}",))
                 continue
@@ -124,7 +105,7 @@ class TreeJsonExport(TreeExport):
             integer=str,
             double=self._double,
             truth=lambda value: "true" if value else "false",
-            string=self._string,
+            string=partial(self._member, "string"),
             data=lambda data: f'"{data.hex()}"',
             array=self._array,
             histogram=self._histogram,
@@ -159,9 +140,6 @@ class TreeJsonExport(TreeExport):
                 return f'{shown},"{key}_bytes_hex":"{data.hex()}"'
             self._dropped[NOT_UTF8] += 1
             return shown
-
-    def _string(self, data: bytes) -> str:
-        return self._member("string", data)
 
     def _double(self, value: float) -> str:
         special = special_double(value)

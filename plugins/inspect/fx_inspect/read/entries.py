@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final, NamedTuple
 
 from fx_inspect.read.tables import FORMATS, TYPES
-from fx_inspect.read.walk import ARRAY_TYPES, ARRAYS, EXPANDED, Names, Slots, Values, walk
+from fx_inspect.read.walk import ARRAY_TYPES, ARRAYS, EXPANDED, Slots, Values, texts_of, walk
 from fxframework.model.capture import Capture, Entry
 from fxframework.model.strings import StringPool
 from fxframework.model.table import Table
@@ -62,7 +62,7 @@ class Value(NamedTuple):
 
 def exact(pool: StringPool) -> Callable[[Table, Slots], list[Value]]:
     """What makes Values of a batch of properties."""
-    texts: Names[str] = Names(pool, _bounded_text)
+    texts = texts_of(pool, _bounded_text)
     known: dict[bytes, Any] = {}
 
     def number(value: float) -> Any:
@@ -130,8 +130,8 @@ def entries(capture: Capture) -> Iterator[Entry]:
     ``LONGEST_NAME`` bytes, and a path of more than ``LONGEST_PATH`` bytes or ``DEEPEST`` names,
     have a digest in place of what is not shown.
     """
-    names: Names[str] = Names(capture.strings, _bounded)
-    texts: Names[str] = Names(capture.strings, str)
+    names = texts_of(capture.strings, _bounded)
+    texts = texts_of(capture.strings, str)
     above = _Above()
     for node in walk(capture, exact(capture.strings)):
         path = above.path(node.depth, names[node.name])
@@ -139,7 +139,7 @@ def entries(capture: Capture) -> Iterator[Entry]:
         for name, kind, value, offset in node.properties:
             yield Entry(f"{path}:{names[name]}", kind, value, offset)
         for link in node.links:
-            if texts[link.state] != EXPANDED:
+            if link.state != EXPANDED:
                 kind = f"{link.disposition} link"
                 content = texts[link.content]
                 yield Entry(f"{path}:{names[link.name]}", kind, content, link.offset)

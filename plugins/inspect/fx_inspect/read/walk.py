@@ -28,6 +28,7 @@ from fx_inspect.read.tables import (
     UINT,
     UINT_ARRAY,
 )
+from fxframework.kit.memo import Memo
 from fxframework.model.capture import Capture
 from fxframework.model.strings import StringPool, TextColumn
 from fxframework.model.table import Table
@@ -38,11 +39,12 @@ __all__ = [
     "EXPANDED",
     "NOT_UTF8",
     "Link",
-    "Names",
     "Placed",
     "Slots",
     "Values",
     "decoded",
+    "strings_of",
+    "texts_of",
     "walk",
 ]
 
@@ -61,24 +63,18 @@ EXPANDED: Final = "expanded"
 """The state of a link whose tree was joined."""
 
 
-class Names(dict[int, V]):
+def strings_of(pool: StringPool) -> Memo[int, bytes]:
+    """The strings of a pool by code, each made once; null is the empty string."""
+    return Memo(lambda code: pool.bytes_of(code) if code >= 0 else b"", 0)
+
+
+def texts_of(pool: StringPool, make: Callable[[str], V]) -> Memo[int, V]:
     """What ``make`` gives for the strings of a pool, by code; null is the empty string.
 
-    Bytes that are not UTF-8 become U+FFFD; each such string counts once in ``dropped``.
+    Bytes that are not UTF-8 become U+FFFD.
     """
-
-    def __init__(
-        self, pool: StringPool, make: Callable[[str], V], dropped: Counter[str] | None = None
-    ) -> None:
-        super().__init__()
-        self._pool = pool
-        self._make = make
-        self._dropped = dropped
-
-    def __missing__(self, code: int) -> V:
-        data = self._pool.bytes_of(code) if code >= 0 else b""
-        value = self[code] = self._make(decoded(data, self._dropped))
-        return value
+    strings = strings_of(pool)
+    return Memo(lambda code: make(decoded(strings[code], None)), 0)
 
 
 def decoded(data: bytes, dropped: Counter[str] | None) -> str:
@@ -172,8 +168,7 @@ class Link(NamedTuple):
     content: int
     disposition: str
     """``child`` or ``inline``, or ``?``."""
-    state: int
-    """Code."""
+    state: str
     offset: int
 
 
@@ -223,11 +218,13 @@ def walk(capture: Capture, render: Callable[[Table, Slots], list[V]]) -> Iterato
 
 
 def _links(batch: Table) -> list[Link]:
-    names = ("name", "content", "disposition", "state", "offset")
+    names = ("name", "content", "disposition", "offset")
     columns = (batch.array(name).tolist() for name in names)
     return [
-        Link(name, content, DISPOSITIONS.get(disposition, "?"), state, offset)
-        for name, content, disposition, state, offset in zip(*columns, strict=True)
+        Link(name, content, DISPOSITIONS.get(disposition, "?"), str(state), offset)
+        for name, content, disposition, offset, state in zip(
+            *columns, batch.texts("state"), strict=True
+        )
     ]
 
 

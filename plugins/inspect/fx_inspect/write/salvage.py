@@ -24,7 +24,7 @@ from fx_inspect.read.tables import (
     UINT,
     UINT_ARRAY,
 )
-from fx_inspect.read.walk import EXPANDED, Link, Names, Slots, Values, decoded, walk
+from fx_inspect.read.walk import EXPANDED, Link, Slots, Values, decoded, strings_of, walk
 from fx_inspect.rules import RULES
 from fx_inspect.write.arrays import DoubleArray, IntArray, NumberArray, UintArray
 from fx_inspect.write.links import Lazy
@@ -110,10 +110,9 @@ def _found(capture: Capture) -> Iterator[Loss]:
 
 def _rebuilt(capture: Capture, root: Node) -> Iterator[Loss]:
     """Build the tree again below a root."""
-    states: Names[str] = Names(capture.strings, str)
-    pool = capture.strings
+    strings = strings_of(capture.strings)
     nodes: list[Node | None] = []
-    for placed in walk(capture, _render(capture)):
+    for placed in walk(capture, _render(strings)):
         del nodes[placed.depth :]
         parent = nodes[-1] if nodes else None
         if not nodes:
@@ -121,8 +120,7 @@ def _rebuilt(capture: Capture, root: Node) -> Iterator[Loss]:
         elif parent is None:
             nodes.append(None)
         else:
-            name = pool.bytes_of(placed.name) if placed.name >= 0 else b""
-            losses, made = _made(parent.create_child, name, placed.offset, "node")
+            losses, made = _made(parent.create_child, strings[placed.name], placed.offset, "node")
             yield from losses
             nodes.append(made)
         node = nodes[-1]
@@ -137,8 +135,8 @@ def _rebuilt(capture: Capture, root: Node) -> Iterator[Loss]:
                 message = f"{_shown(name)} has too few slots for a histogram; kept as an array"
                 yield Loss(offset, 0, "property", message, "FXI0214")
         for link in placed.links:
-            if states[link.state] != EXPANDED:
-                yield from _linked(capture, node, link)
+            if link.state != EXPANDED:
+                yield from _linked(strings, node, link)
 
 
 def _made(
@@ -181,11 +179,9 @@ def _maker(node: Node, kind: int, value: Any) -> Callable[[str], Any]:
     return lambda name: creators[kind](name, value)
 
 
-def _linked(capture: Capture, node: Node, link: Link) -> Iterator[Loss]:
+def _linked(strings: Mapping[int, bytes], node: Node, link: Link) -> Iterator[Loss]:
     """Make a link that leads where it led."""
-    name, content = (
-        capture.strings.bytes_of(code) if code >= 0 else b"" for code in (link.name, link.content)
-    )
+    name, content = strings[link.name], strings[link.content]
     if link.disposition not in DISPOSITIONS:
         yield Loss(link.offset, 0, "link", f"{_shown(name)} has an unknown disposition; left out")
         return
@@ -200,12 +196,8 @@ def _linked(capture: Capture, node: Node, link: Link) -> Iterator[Loss]:
     yield from losses
 
 
-def _render(capture: Capture) -> Callable[[Table, Slots], list[Found]]:
+def _render(strings: Mapping[int, bytes]) -> Callable[[Table, Slots], list[Found]]:
     """What gives for each property what is needed to make it again."""
-    pool = capture.strings
-
-    def data(code: int) -> bytes:
-        return pool.bytes_of(code) if code >= 0 else b""
 
     def histogram(one: Histogram) -> Any:
         return one.slots(), LINEAR if one.multiplier is None else EXPONENTIAL, False
@@ -218,13 +210,13 @@ def _render(capture: Capture) -> Callable[[Table, Slots], list[Found]]:
         data=lambda value: value,
         array=lambda _type, slots, format: (slots, 0, format != 0),
         histogram=histogram,
-        strings=lambda codes: [data(code) for code in codes],
+        strings=lambda codes: [strings[code] for code in codes],
     )
 
     def render(batch: Table, slots: Slots) -> list[Found]:
         return list(
             zip(
-                map(data, batch.array("name").tolist()),
+                map(strings.__getitem__, batch.array("name").tolist()),
                 batch.array("type").tolist(),
                 batch.array("offset").tolist(),
                 values.of(batch, slots),
