@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
 
 import attrs
 import numpy as np
 from numpy.typing import NDArray
 
 from fxframework.analysis import kernels
-from fxframework.errors import LimitError, UsageError, did_you_mean
+from fxframework.errors import UsageError, did_you_mean
 from fxframework.io import arena
 from fxframework.kernels.buffers import view
 from fxframework.model.capture import Capture, View
@@ -18,7 +18,7 @@ from fxframework.model.clock import NS_MAX, NS_PER_SECOND
 from fxframework.model.schema import SLICE_KINDS, Column
 from fxframework.model.table import Table
 
-__all__ = ["UNMATCHED_EXIT", "Calls", "Function", "dense", "thread_names"]
+__all__ = ["UNMATCHED_EXIT", "CallParts", "Calls", "Function", "dense", "thread_names"]
 
 I32 = NDArray[np.int32]
 I64 = NDArray[np.int64]
@@ -74,16 +74,7 @@ class Calls:
 
         Raises UsageError where there are no slices or no such column.
         """
-        if "slices" not in capture.schemas:
-            raise UsageError(
-                f"{capture.format} captures have no slices",
-                path=capture.name,
-                remedy=f"it has {', '.join(capture.tables)}",
-            )
-        own = capture.calls
-        column = _key_column(capture, by)
-        exact = own is not None and capture.ticks_per_second is not None
-        length_name = own.ticks if own is not None and exact else "dur"
+        column, length_name, per_second = _measured(capture, by)
         columns = _columns(capture, {column.name, length_name, "parent", "row", "thread", "kind"})
         chosen = columns["kind"] != ASYNC
         left_out = chosen.size - int(np.count_nonzero(chosen))
@@ -101,7 +92,7 @@ class Calls:
             parent=np.ascontiguousarray(parent, np.int64),
             length=np.ascontiguousarray(length, np.int64),
             thread=np.ascontiguousarray(columns["thread"], np.int32),
-            per_second=(capture.ticks_per_second or 0) if exact else NS_PER_SECOND,
+            per_second=per_second,
             asynchronous=left_out,
         )
 
@@ -122,6 +113,123 @@ class Calls:
         columns = (self.function, self.parent, first, beside, active, inner, recursive)
         kernels.find_recursion(*(column.data for column in columns))
         return inner, recursive
+
+
+class CallPart(NamedTuple):
+    """Calls that follow each other: columns as those of ``Calls``, from its ``first`` call on."""
+
+    first: int
+    function: I32
+    parent: I64
+    length: I64
+    thread: I32
+
+
+class CallParts:
+    """The calls of a capture in parts, as ``Calls.of`` has them all.
+
+    The callers of the calls of a part are in it, or in an earlier one. A part of a capture is one
+    part, and so is a capture that fits into memory.
+    """
+
+    def __init__(self, capture: Capture, by: str = "") -> None:
+        self._capture = capture
+        self._whole = None
+        if isinstance(capture, View) or capture.fits_memory:
+            self._whole = calls = Calls.of(capture, by)
+            self.functions = calls.functions
+            self.threads: NDArray[Any] = dense(calls.thread)[1]
+            """Ids of the threads that have calls, in their order."""
+            self.per_second = calls.per_second
+            self.asynchronous = calls.asynchronous
+            return
+        self._column, self._length, self.per_second = _measured(capture, by)
+        self._count = self.asynchronous = 0
+        self.threads = np.zeros(0, np.int64)
+        self._distinct: NDArray[Any] | None = None
+        for batch in capture.batches("slices"):
+            chosen = batch.array("kind") != ASYNC
+            left_out = int(chosen.size - np.count_nonzero(chosen))
+            self._count += chosen.size
+            self.asynchronous += left_out
+            values, threads = self._keys(batch), batch.array("thread")
+            if left_out:
+                values, threads = values[chosen], threads[chosen]
+            distinct = dense(values)[1].astype(values.dtype)
+            self.threads = np.union1d(self.threads, dense(threads)[1])
+            if self._distinct is not None:
+                distinct = np.union1d(self._distinct, distinct)
+            self._distinct = distinct
+        known = np.zeros(0, np.int64) if self._distinct is None else self._distinct
+        self.functions = _functions(capture, self._column, known)
+
+    def _keys(self, batch: Table) -> NDArray[Any]:
+        """The column that tells calls apart; marks are 0 and 1."""
+        values = batch.array(self._column.name)
+        return values.view(np.uint8) if values.dtype.kind == "b" else values
+
+    def parts(self) -> Iterator[CallPart]:
+        """The calls, part by part."""
+        calls = self._whole
+        if calls is not None:
+            yield CallPart(0, calls.function, calls.parent, calls.length, calls.thread)
+            return
+        longest = NS_MAX // max(self._count - self.asynchronous, 1)
+        names = (self._length, "parent", "thread", "kind")
+        waiting: list[dict[str, NDArray[Any]]] = []
+        left = _LeftOut()
+        rows = first = latest = 0
+        for batch in self._capture.batches("slices"):
+            waiting.append({name: batch.array(name) for name in names})
+            waiting[-1]["key"] = self._keys(batch)
+            rows += len(batch)
+            parents = waiting[-1]["parent"]
+            latest = max(latest, int(parents[parents < self._count].max(initial=-1)))
+            if latest >= rows:
+                continue
+            columns = {
+                name: np.concatenate([each[name] for each in waiting]) for name in waiting[0]
+            }
+            waiting.clear()
+            parent = left.out(columns["kind"] == ASYNC, columns["parent"])
+            chosen = columns["kind"] != ASYNC
+            if not chosen.all():
+                columns = {name: column[chosen] for name, column in columns.items()}
+            assert self._distinct is not None  # noqa: S101 (there are some)
+            function = np.searchsorted(self._distinct, columns["key"])
+            yield CallPart(
+                first,
+                function.astype(np.int32),
+                np.ascontiguousarray(parent, np.int64),
+                np.minimum(columns[self._length].astype(np.int64, copy=False), longest),
+                np.ascontiguousarray(columns["thread"], np.int32),
+            )
+            first += function.size
+
+
+class _LeftOut:
+    """Rows that are left out, and the rows of their callers, as parts come."""
+
+    def __init__(self) -> None:
+        self._rows = self._parents = np.zeros(0, np.int64)
+        self._next = 0
+
+    def out(self, marks: NDArray[np.bool_], parent: I64) -> I64:
+        """Places of the callers of the rows that stay, among those that stay; -1 for none."""
+        rows = np.flatnonzero(marks)
+        self._rows = np.append(self._rows, rows + self._next)
+        self._parents = np.append(self._parents, parent[rows])
+        self._next += marks.size
+        if not self._rows.size:
+            return parent
+        found = parent[~marks].copy()
+        for _ in range(self._rows.size + 1):
+            place = np.searchsorted(self._rows, found)
+            there = self._rows[np.minimum(place, self._rows.size - 1)] == found
+            if not there.any():
+                break
+            found[there] = self._parents[place[there]]
+        return np.where(found < 0, -1, found - place)
 
 
 def dense(values: NDArray[Any]) -> tuple[I32, NDArray[Any]]:
@@ -162,6 +270,21 @@ def thread_names(capture: Capture) -> dict[int, str]:
 # --- Columns -----------------------------------------------------------------------------------
 
 
+def _measured(capture: Capture, by: str) -> tuple[Column, str, int]:
+    """The column that tells calls apart, that of lengths, and units of these in a second."""
+    if "slices" not in capture.schemas:
+        raise UsageError(
+            f"{capture.format} captures have no slices",
+            path=capture.name,
+            remedy=f"it has {', '.join(capture.tables)}",
+        )
+    own, rate = capture.calls, capture.ticks_per_second
+    column = _key_column(capture, by)
+    if own is None or rate is None:
+        return column, "dur", NS_PER_SECOND
+    return column, own.ticks, rate
+
+
 def _key_column(capture: Capture, by: str) -> Column:
     """The column that tells calls apart."""
     own = capture.calls
@@ -189,18 +312,17 @@ def _tells_apart(column: Column) -> bool:
 
 def _columns(capture: Capture, names: set[str]) -> dict[str, NDArray[Any]]:
     """Columns of `slices`: of the whole table, or, where that is too large, of its batches."""
-    try:
+    if capture.fits_memory:
         table = capture.table("slices")
-    except LimitError:
-        parts: dict[str, list[NDArray[Any]]] = {name: [] for name in names}
-        for batch in capture.batches("slices", rows=1 << 20):
-            for name, some in parts.items():
-                some.append(np.array(batch.array(name)))
-        return {
-            name: np.concatenate(some) if some else np.zeros(0, np.int64)
-            for name, some in parts.items()
-        }
-    return {name: table.array(name) for name in names}
+        return {name: table.array(name) for name in names}
+    parts: dict[str, list[NDArray[Any]]] = {name: [] for name in names}
+    for batch in capture.batches("slices", rows=1 << 20):
+        for name, some in parts.items():
+            some.append(np.array(batch.array(name)))
+    return {
+        name: np.concatenate(some) if some else np.zeros(0, np.int64)
+        for name, some in parts.items()
+    }
 
 
 def _places(capture: Capture, rows: I64, parent: I64, *, dropped: bool) -> I64:

@@ -58,7 +58,8 @@ cdef class TreeBuilder(Kernel):
     cdef const long long[::1] length
     cdef const int[::1] thread
     cdef const int[::1] roots
-    cdef long long rows
+    cdef long long first_row
+    cdef long long stop
     cdef int[::1] node_of
     cdef unsigned long long first
     cdef unsigned long long second

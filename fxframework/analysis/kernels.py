@@ -208,30 +208,17 @@ class TreeBuilder(Kernel):
     """Adds calls up by the chain of functions that they are reached through.
 
     The first ``count`` nodes are roots; ``roots`` (int32) has the one below which the calls of
-    thread id + 1 begin. Nodes are numbered in the order in which they are found. After ``run``,
-    of the first ``used`` of each column: ``parents`` and ``functions`` (int32; -1 for a root),
-    ``counts`` of calls that ended, ``opened`` of those that never did, ``totals`` of the lengths
-    of those that ended, ``loose`` of the lengths of ended calls right within ones that never did
-    (int64). Rows that enclose each other are taken as enclosed by none.
+    thread id + 1 begin. Nodes are numbered in the order in which they are found. After all calls
+    were loaded and run, of the first ``used`` of each column: ``parents`` and ``functions`` (int32;
+    -1 for a root), ``counts`` of calls that ended, ``opened`` of those that never did, ``totals``
+    of the lengths of those that ended, ``loose`` of the lengths of ended calls right within ones
+    that never did (int64). Rows that enclose each other are taken as enclosed by none.
     """
 
-    def __init__(
-        self,
-        function: memoryview,
-        parent: memoryview,
-        length: memoryview,
-        thread: memoryview,
-        roots: memoryview,
-        count: int,
-        room: int,
-    ) -> None:
-        self.function = memoryview(function)
-        self.parent = memoryview(parent)
-        self.length = memoryview(length)
-        self.thread = memoryview(thread)
+    def __init__(self, roots: memoryview, count: int, room: int) -> None:
         self.roots = memoryview(roots)
-        self.rows = len(function)
-        self.node_of = full(self.rows, "i4", -1)
+        self.first_row = 0
+        self.stop = 0
         self.first = FIRST
         self.second = SECOND
         self.used = count
@@ -248,9 +235,31 @@ class TreeBuilder(Kernel):
         self.totals = full(self.room, "i8")
         self.loose = full(self.room, "i8")
 
+    def load(
+        self,
+        function: memoryview,
+        parent: memoryview,
+        length: memoryview,
+        thread: memoryview,
+        node_of: memoryview,
+        first_row: int,
+    ) -> None:
+        """Take the calls of consecutive rows, of which ``first_row`` is the first.
+
+        ``node_of`` (int32) is for these rows and all before them, -1 where they are new: twice the
+        node of a call, and one more where the call never ended.
+        """
+        self.function = memoryview(function)
+        self.parent = memoryview(parent)
+        self.length = memoryview(length)
+        self.thread = memoryview(thread)
+        self.node_of = memoryview(node_of)
+        self.first_row = first_row
+        self.stop = first_row + len(function)
+
     def step(self) -> int:
         """Give each call its node, and add it up there; gives the number of nodes."""
-        for row in range(self.rows):
+        for row in range(self.first_row, self.stop):
             if self.node_of[row] < 0:
                 self.enter(self.outermost(row), row)
         return self.used
@@ -258,29 +267,33 @@ class TreeBuilder(Kernel):
     def outermost(self, row: int) -> int:
         """The outermost call around a row that has no node yet; each of them waits for it."""
         at = row
-        above = self.parent[at]
-        while 0 <= above < self.rows and self.node_of[above] == UNKNOWN and above != row:
+        above = self.parent[at - self.first_row]
+        while 0 <= above < self.stop and self.node_of[above] == UNKNOWN and above != row:
             self.node_of[above] = BELOW - at
             at = above
-            above = self.parent[at]
+            above = self.parent[at - self.first_row]
         return at
 
     def enter(self, at: int, row: int) -> int:
         """Give a row its node, and those that wait for it, down to ``row``."""
         while True:
-            above = self.parent[at]
-            within = 0 <= above < self.rows and self.node_of[above] >= 0
-            upper = self.node_of[above] if within else self.roots[self.thread[at] + 1]
-            node = self.node(upper, self.function[at])
+            above = self.parent[at - self.first_row]
+            within = 0 <= above < self.stop and self.node_of[above] >= 0
+            if within:
+                upper = self.node_of[above] >> 1
+            else:
+                upper = self.roots[self.thread[at - self.first_row] + 1]
+            node = self.node(upper, self.function[at - self.first_row])
             waiting = BELOW - self.node_of[at]
-            self.node_of[at] = node
-            value = self.length[at]
+            value = self.length[at - self.first_row]
             if value < 0:
                 self.opened[node] += 1
+                self.node_of[at] = 2 * node + 1
             else:
                 self.counts[node] += 1
                 self.totals[node] += value
-                if within and self.length[above] < 0:
+                self.node_of[at] = 2 * node
+                if within and self.node_of[above] & 1:
                     self.loose[upper] += value
             if at == row:
                 return 0

@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fxframework.analysis import kernels
-from fxframework.analysis.calls import NO_THREAD, Calls, Function, thread_names
+from fxframework.analysis.calls import NO_THREAD, CallParts, Function, thread_names
+from fxframework.io.spill import Spill
 from fxframework.kernels.buffers import view
 from fxframework.model.capture import Capture
 from fxframework.model.clock import NS_MAX, NS_PER_SECOND
@@ -135,29 +136,30 @@ def call_tree(capture: Capture, *, by: str = "", per_thread: bool = False) -> Ca
 
     Raises UsageError where there are no slices.
     """
-    calls = Calls.of(capture, by)
-    threads = calls.thread
-    last = int(threads.max()) if threads.size else -1
+    calls = CallParts(capture, by)
+    ids = calls.threads.tolist()
+    numbers = np.zeros(ids[-1] + 2 if ids else 1, np.int32)
+    roots = ["all threads"]
     if per_thread:
-        there = np.zeros(last + 2, np.bool_)
-        there[threads + 1] = True
-        ids = (np.flatnonzero(there) - 1).tolist()
-        numbers = np.cumsum(there, dtype=np.int32) - 1
         names = thread_names(capture)
         roots = [names.get(number, NO_THREAD) for number in ids]
-    else:
-        numbers = np.zeros(last + 2, np.int32)
-        roots = ["all threads"]
-    builder = kernels.TreeBuilder(
-        calls.function.data,
-        calls.parent.data,
-        calls.length.data,
-        calls.thread.data,
-        numbers.data,
-        len(roots),
-        ROOM,
-    )
-    used = builder.run()
+        numbers[calls.threads + 1] = np.arange(len(ids), dtype=np.int32)
+    builder = kernels.TreeBuilder(numbers.data, len(roots), ROOM)
+    nodes = Spill(np.int32)
+    used = len(roots)
+    for part in calls.parts():
+        first, stop = part.first, part.first + part.function.size
+        nodes.grow(stop)[first:stop] = -1
+        builder.load(
+            part.function.data,
+            part.parent.data,
+            part.length.data,
+            part.thread.data,
+            nodes.array.data,
+            first,
+        )
+        used = builder.run()
+        nodes.release()
     parent, function, count, opened, total, loose = (
         np.asarray(column)[:used]
         for column in (

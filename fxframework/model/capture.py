@@ -257,6 +257,11 @@ class Capture(abc.ABC):
         return None
 
     @property
+    def fits_memory(self) -> bool:
+        """Whether whole tables may be made where nobody asked for them; else batches are."""
+        return True
+
+    @property
     def tables(self) -> tuple[str, ...]:
         """Names of the tables that this capture can give."""
         return (*self.schemas, "diagnostics")
@@ -532,6 +537,11 @@ class View(Capture):
     def ticks_per_second(self) -> int | None:
         """That of the whole capture."""
         return self.whole.ticks_per_second
+
+    @property
+    def fits_memory(self) -> bool:
+        """Whether the whole capture does."""
+        return self.whole.fits_memory
 
     def scan(self) -> None:
         """Read the whole capture."""

@@ -204,6 +204,42 @@ def test_compiled_and_plain_kernels_agree(calls: list[Call]) -> None:
     assert plain[1] == fast[1]
 
 
+@st.composite
+def forests(draw: st.DrawFn) -> list[Call]:
+    """Calls in any order, of which some are asynchronous: a caller may follow what it calls."""
+    size = draw(st.integers(1, 25))
+    place = draw(st.permutations(range(size)))
+    calls = [Call("")] * size
+    for number in range(size):
+        above = draw(st.integers(-1, number - 1))
+        calls[place[number]] = Call(
+            draw(st.sampled_from("abc")),
+            number,
+            draw(st.integers(-1, 9)),
+            thread=draw(st.integers(-1, 1)),
+            parent=-1 if above < 0 else place[above],
+            kind=draw(st.sampled_from([0, 0, 1, 2])),
+        )
+    return calls
+
+
+@given(calls=forests(), rows=st.integers(1, 6), per_thread=st.booleans())
+def test_a_tree_of_parts_is_that_of_all_calls(
+    calls: list[Call], rows: int, per_thread: bool
+) -> None:
+    expected = call_tree(Given(calls), per_thread=per_thread)
+    batches = Given.batches
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Given, "fits_memory", False)
+        patch.setattr(Given, "batches", lambda self, name: batches(self, name, rows))
+        found = call_tree(Given(calls), per_thread=per_thread)
+    assert list(found.roots) == list(expected.roots)
+    assert found.functions == expected.functions
+    assert found.asynchronous == expected.asynchronous
+    for column in ("parent", "function", "count", "unfinished", "total", "own"):
+        assert np.array_equal(getattr(found, column), getattr(expected, column)), column
+
+
 def test_calls_around_each_other_do_not_hang() -> None:
     calls = [Call("f", parent=1), Call("g", parent=0), Call("h", parent=2), Call("k", parent=99)]
     tree = call_tree(Given(calls))
