@@ -12,7 +12,6 @@ __all__ = ["ERAS", "Level", "legacy_level", "level_of", "otel_number", "parse_le
 
 ERAS: Final = ("current", "2022")
 """How legacy packets' severities are taken: clamped to a byte, or as readers of 2022 did."""
-CONTROL_INFO: Final = 0x30
 
 
 class Level(IntEnum):
@@ -77,20 +76,6 @@ def legacy_level(severity: int) -> tuple[int, int]:
 def otel_number(severity: int) -> int:
     """OpenTelemetry's severity number: exact at the levels, monotonic between them."""
     return min(max(1 + (severity - Level.TRACE) // 4, 1), 24)
-
-
-def python_level(severity: int) -> int:
-    """Python's level number: exact at the levels, interpolated between them."""
-    if severity <= Level.TRACE:
-        return PYTHON[Level.TRACE]
-    if severity >= Level.FATAL:
-        return PYTHON[Level.FATAL]
-    below = Level(severity & 0xF0)
-    if severity == below:
-        return PYTHON[below]
-    above = Level(below + 0x10)
-    step = PYTHON[above] - PYTHON[below]
-    return PYTHON[below] + step * (severity - below) // 0x10
 
 
 def parse_level(text: str) -> int:

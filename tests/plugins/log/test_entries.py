@@ -10,7 +10,7 @@ import pytest
 
 from fx_log.read.decoder import RecordDecoder
 from fx_log.read.entries import Entry, Meaning, render_printf
-from fx_log.severity import Level, legacy_level, level_of, otel_number, parse_level, python_level
+from fx_log.severity import Level, legacy_level, level_of, otel_number, parse_level
 from fxframework.errors import UsageError
 
 from .logs import entry, log, manifest, packet, ring, text_log
@@ -195,13 +195,11 @@ def test_a_verbosity_of_2022() -> None:
     assert (made.severity_name, made.verbosity, made.args) == ("DEBUG", 0x2E, [])
 
 
-def test_other_systems_scales_are_monotonic_and_exact_at_the_levels() -> None:
+def test_numbers_of_opentelemetry_are_monotonic_and_exact_at_the_levels() -> None:
     assert [otel_number(level) for level in Level] == [1, 5, 9, 13, 17, 21]
-    assert [python_level(level) for level in Level] == [5, 10, 20, 30, 40, 50]
     assert otel_number(0x2F) == 8
-    for scale in (otel_number, python_level):
-        values = [scale(byte) for byte in range(256)]
-        assert values == sorted(values)
+    values = [otel_number(byte) for byte in range(256)]
+    assert values == sorted(values)
     assert legacy_level(0x21) == (Level.DEBUG, 15)
 
 

@@ -11,6 +11,7 @@ import struct
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+import attrs
 import numpy as np
 from numpy.typing import NDArray
 
@@ -379,18 +380,14 @@ class Bulk:
                 block.kind, block.time, block.thread, block.category, block.names, block.word
             )
 
-        def joined(parts: list[NDArray[Any]], dtype: type) -> NDArray[Any]:
+        def joined(name: str, dtype: type) -> NDArray[Any]:
+            parts = [np.broadcast_to(getattr(b, name), b.time.size) for b in self._blocks]
             return np.concatenate([np.zeros(0, dtype), *parts]).astype(dtype, copy=False)
 
-        blocks = self._blocks
         return packing.Items(
-            joined([np.broadcast_to(b.kind, b.time.size) for b in blocks], np.uint8),
-            joined([b.time for b in blocks], np.int64),
-            joined([b.thread for b in blocks], np.int32),
-            joined([b.category for b in blocks], np.int32),
-            joined([b.names for b in blocks], np.int32),
-            joined([b.word for b in blocks], np.int64),
-        )
+            joined("kind", np.uint8), joined("time", np.int64), joined("thread", np.int32),
+            joined("category", np.int32), joined("names", np.int32), joined("word", np.int64),
+        )  # fmt: skip
 
     def _order(self) -> None:
         """By time; at one time what encloses first, then table by table."""
@@ -674,40 +671,29 @@ class Bulk:
             self.dropped[what] = self.dropped.get(what, 0) + count
 
 
+@attrs.define(kw_only=True)
 class _Block:
     """The items of a table, or of a part of it."""
 
-    def __init__(
-        self,
-        *,
-        name: str,
-        kind: NDArray[np.uint8],
-        time: I64,
-        thread: NDArray[Any],
-        category: NDArray[Any],
-        names: NDArray[Any],
-        word: I64,
-        numbers: I64,
-    ) -> None:
-        self.name = name
-        """The table whose rows arguments belong to; empty where none do."""
-        self.kind = kind
-        self.time = time
-        self.thread = thread
-        self.category = category
-        self.names = names
-        self.word = word
-        self.numbers = numbers
-        """Row numbers, ascending."""
-        self.item_of: I64 | None = None
-        """Item of each row, where several rows make one item."""
-        self.depth: NDArray[Any] = np.zeros(1, np.int32)
-        """Of a block that may stand alone, what comes first at one time."""
-        self.sequence: I64 = np.full(1, LAST, np.int64)
-        """What comes first at one time."""
-        self.rows: packing.RecordRows | None = None
-        self.extra: list[_Extra] = []
-        self.first = 0
+    name: str
+    """The table whose rows arguments belong to; empty where none do."""
+    kind: NDArray[np.uint8]
+    time: I64
+    thread: NDArray[Any]
+    category: NDArray[Any]
+    names: NDArray[Any]
+    word: I64
+    numbers: I64
+    """Row numbers, ascending."""
+    item_of: I64 | None = None
+    """Item of each row, where several rows make one item."""
+    depth: NDArray[Any] = attrs.field(factory=lambda: np.zeros(1, np.int32))
+    """Of a block that may stand alone, what comes first at one time."""
+    sequence: I64 = attrs.field(factory=lambda: np.full(1, LAST, np.int64))
+    """What comes first at one time."""
+    rows: packing.RecordRows | None = None
+    extra: list[_Extra] = attrs.field(factory=list)
+    first: int = 0
 
     @classmethod
     def of(
@@ -744,23 +730,15 @@ class _Block:
         return (index if self.first == 0 else index + self.first), valid
 
 
+@attrs.define
 class _Extra:
     """An argument that some items get beside their rows in `args`."""
 
-    def __init__(
-        self,
-        places: I64,
-        name: int,
-        type: ArgType,
-        *,
-        whole: I64 | None = None,
-        text: I64 | None = None,
-    ) -> None:
-        self.places = places
-        self.name = name
-        self.type = type
-        self.whole = whole
-        self.text = text
+    places: I64
+    name: int
+    type: ArgType
+    whole: I64 | None = attrs.field(default=None, kw_only=True)
+    text: I64 | None = attrs.field(default=None, kw_only=True)
 
     def items(self, first: int) -> packing.ArgumentItems:
         """The argument, for items from ``first`` on."""
@@ -809,36 +787,21 @@ def _cut_lengths(data: NDArray[np.uint8], starts: I64, lengths: I64, limit: int)
 
 def _wide(rows: packing.RecordRows, size: int) -> packing.RecordRows:
     """Rows of which every column has all its elements, but for the message."""
-
-    def wide(column: I64) -> I64:
-        return np.broadcast_to(column, size) if column.size == 1 else column
-
-    return packing.RecordRows(
-        bits=wide(rows.bits),
-        prev=wide(rows.prev),
-        next=wide(rows.next),
-        start=wide(rows.start),
-        length=wide(rows.length),
-        message=rows.message,
-    )
+    *columns, message = rows
+    wide = (np.broadcast_to(c, size) if c.size == 1 else c for c in columns)
+    return packing.RecordRows._make((*wide, message))
 
 
 def _rows_joined(parts: list[packing.RecordRows]) -> packing.RecordRows:
+    """The rows of several parts, whose messages move as they are put together."""
     message = np.concatenate([np.zeros(1, np.uint8), *(part.message for part in parts)])
-    columns = [
-        np.concatenate([np.zeros(0, np.int64), *(part[at] for part in parts)]) for at in range(4)
-    ]
-    lengths = np.concatenate([np.zeros(0, np.int64), *(part.length for part in parts)])
-    # Messages moved when they were put together.
-    at = 1
-    begin = 0
+    moved, at = [], 1
     for part in parts:
-        stop = begin + part.bits.size
-        columns[3][begin:stop] += at
+        moved.append(part._replace(start=part.start + at))
         at += part.message.size
-        begin = stop
-    bits, prev, following, starts = columns
-    return packing.RecordRows(bits, prev, following, starts, lengths, message)
+    *columns, _ = zip(*moved, strict=True) if moved else ([[]] * len(packing.RecordRows._fields))
+    none = np.zeros(0, np.int64)
+    return packing.RecordRows._make((*(np.concatenate([none, *each]) for each in columns), message))
 
 
 def _args_joined(parts: list[packing.ArgumentItems]) -> packing.ArgumentItems:

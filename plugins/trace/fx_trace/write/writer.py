@@ -762,24 +762,16 @@ class TraceWriter:
             self._forget()
 
 
+@attrs.define
 class _Slice:
     """What ``TraceWriter.slice`` gives."""
 
-    __slots__ = ("_args", "_begun", "_category", "_name", "_thread", "_writer")
-
-    def __init__(
-        self,
-        writer: TraceWriter,
-        category: str,
-        name: str,
-        args: Arguments,
-        thread: Thread | None,
-    ) -> None:
-        self._writer = writer
-        self._category = category
-        self._name = name
-        self._args = args
-        self._thread = thread
+    _writer: TraceWriter
+    _category: str
+    _name: str
+    _args: Arguments
+    _thread: Thread | None
+    _begun: bool = False
 
     def __enter__(self) -> Self:
         if self._thread is None:
