@@ -658,7 +658,11 @@ def test_any_calls_read_back_as_they_were_made(
     data = file.getvalue()
     found = by_provider(data)
     assert [text(each) for each in found] == [text(each) for each in wanted]
-    assert worst(data) == []
+    undefined = {
+        "FXT0118": any(shown.get("outgoing_state", 0) > 5 for _, shown in wanted),
+        "FXT0119": any(shown.get("blob_type", 1) not in (1, 2, 3) for _, shown in wanted),
+    }
+    assert {line.split()[0] for line in worst(data)} == {c for c, odd in undefined.items() if odd}
     agree(data)
 
 
