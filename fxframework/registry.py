@@ -99,6 +99,8 @@ class Option:
         default=attrs.Factory(lambda option: type(option.default), takes_self=True), kw_only=True
     )
     """bool, int, float or str: that of the default."""
+    choices: tuple[str, ...] = attrs.field(default=(), kw_only=True)
+    """The words that it takes, where it takes only some."""
     flags: tuple[str, ...] = attrs.field(default=(), kw_only=True)
     """Of a reader's option: options of its own that every command which opens captures has for it,
     such as ``("-m", "--map")``."""
@@ -117,9 +119,15 @@ class Option:
                 return _BOOLEANS[text.lower()]
             if self.type is int:
                 return _integer(text)
-            return self.type(text)
+            value = self.type(text)
         except (ValueError, KeyError):
             raise self._refuse(text) from None
+        if self.choices and value not in self.choices:
+            raise UsageError(
+                f"invalid {self.name} {value!r}{did_you_mean(value, self.choices)}",
+                remedy=f"use one of {', '.join(filter(None, self.choices))}",
+            )
+        return value
 
     def accept(self, value: Any) -> Any:
         """A value given from Python, or that of a text. Raises UsageError for an invalid one."""

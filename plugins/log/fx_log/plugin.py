@@ -181,6 +181,7 @@ CLOCKS = (
         "clock",
         "",
         "clock of the times, which the bytes do not name: boot or monotonic",
+        choices=("", "boot", "monotonic"),
         portable=True,
     ),
     UTC_OFFSET,
@@ -189,6 +190,7 @@ ERA = Option(
     "severity_era",
     "current",
     "meaning of severities: current, or 2022, when packets had -10 to 3",
+    choices=("current", "2022"),
     portable=True,
 )
 STRUCTURED = (
@@ -236,8 +238,9 @@ TEXT_OPTIONS = (
         "boot",
         "show times on the capture's clock (boot or monotonic), in UTC (utc), in local time "
         "(local), or in the zone of tz (wall)",
+        choices=("boot", "monotonic", "utc", "local", "wall"),
     ),
-    Option("tz", "utc", "time zone of time=wall: utc or local"),
+    Option("tz", "utc", "time zone of time=wall: utc or local", choices=("utc", "local")),
     UTC_OFFSET,
     Option("color", False, "color lines by severity, as ffx does"),
 )
@@ -247,6 +250,7 @@ JSON_OPTIONS = (
         "non_finite",
         "strings",
         "how to write doubles that JSON lacks: strings (NaN, Infinity, -Infinity) or null",
+        choices=("strings", "null"),
     ),
 )
 OTLP_OPTIONS = (

@@ -164,6 +164,7 @@ def fx_writers() -> Iterable[Writer]:
                     "open_slices",
                     "keep",
                     "slices that reach beyond a range of time: keep, close at its bounds, or drop",
+                    choices=("keep", "close", "drop"),
                 ),
             ),
             accepts=frozenset({"slices", "instants", "counters", "flows", "sched", "logs"}),
@@ -209,6 +210,7 @@ def fx_exporters() -> Iterable[Exporter]:
                     "both",
                     "form of context switches: fuchsia (an object, as in trace2json), ftrace "
                     "(lines that Perfetto reads), or both",
+                    choices=("both", "fuchsia", "ftrace"),
                 ),
             ),
         ),

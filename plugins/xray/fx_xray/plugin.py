@@ -175,6 +175,7 @@ YAML_VERSION = Option(
     "header_version",
     "1",
     "version in the header: 1, the only one that llvm-xray reads back, or keep",
+    choices=("1", "keep"),
 )
 TEXT_OPTIONS = (
     Option(
@@ -182,6 +183,7 @@ TEXT_OPTIONS = (
         "clock",
         "show times in seconds of the trace's clock (clock), in seconds since the first event "
         "(first), or in ticks (ticks)",
+        choices=("clock", "first", "ticks"),
     ),
     Option(
         "metadata",

@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import fxframework as fxf
-from fx_trace import layout
+from fx_trace import layout, plugin
 from fx_trace.export import blobs, chrome_json, text, time_order, windows
 from fx_trace.read.decoder import RecordEncoder
 from fxframework.errors import UsageError, WriteRefusedError
@@ -640,5 +640,6 @@ def test_a_capture_without_switches_has_one_member_of_that_name() -> None:
 
 
 def test_an_unknown_form_of_switches_is_refused() -> None:
+    (sched,) = {o for e in plugin.fx_exporters() for o in e.options if o.name == "sched"}
     with pytest.raises(UsageError, match="did you mean 'ftrace'"):
-        as_json("ftrase")
+        sched.accept("ftrase")

@@ -18,10 +18,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fx_xray import plugin
-from fx_xray.export.llvm_yaml import scalar
 from fx_xray.export.presentation import Batch, in_time
 from fx_xray.export.text import duration, seconds
 from fx_xray.export.trace_event import microseconds, quoted
+from fx_xray.read.yaml_text import quoted as scalar
 from fxframework.errors import UsageError, WriteRefusedError
 from fxframework.io.sink import Sink
 from fxframework.model.capture import Capture
@@ -235,7 +235,7 @@ def test_times_as_asked_for() -> None:
     ):
         lines = exported("text", trace, time=time).splitlines()
         assert [line[9:25] for line in lines] == shown
-    with pytest.raises(UsageError, match="time is 'fist'"):
+    with pytest.raises(UsageError, match="invalid time 'fist'"):
         exported("text", trace, time="fist")
 
 
@@ -511,7 +511,7 @@ def test_yaml_is_what_llvm_xray_writes(trace: Path) -> None:
 
 def test_yaml_is_of_the_version_that_llvm_xray_reads() -> None:
     assert "  version:         1\n" in exported("llvm-yaml", SINGLE)
-    with pytest.raises(UsageError, match="header_version is '5'"):
+    with pytest.raises(UsageError, match="invalid header_version '5'"):
         exported("llvm-yaml", SINGLE, header_version="5")
 
 

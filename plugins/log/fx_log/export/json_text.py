@@ -13,7 +13,6 @@ from fx_log.export.presentation import (
     Forms,
     Head,
     Texts,
-    choice,
     shown_values,
     special_double,
 )
@@ -55,7 +54,7 @@ class _JsonExport(LineExport):
         wrap = bool(options["wrap"])
         self._before = '{"data":{"TargetLog":' if wrap else ""
         self._after = "}}" if wrap else ""
-        self._names_of_specials = choice(options, "non_finite", ("strings", "null")) == "strings"
+        self._names_of_specials = options["non_finite"] == "strings"
 
     def _lines(
         self, capture: Capture

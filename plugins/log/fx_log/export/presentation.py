@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from fx_log.layout import UNKNOWN_COMPONENT, ArgType
 from fx_log.read.tables import GIVEN_LINE, GIVEN_MESSAGE, GIVEN_PID, GIVEN_TID, LOGS
-from fxframework.errors import UsageError, WriteRefusedError, did_you_mean
+from fxframework.errors import UsageError, WriteRefusedError
 from fxframework.kit.memo import Memo
 from fxframework.kit.omitted import omitted_values
 from fxframework.kit.otlp import special_double
@@ -36,7 +36,6 @@ __all__ = [
     "Head",
     "Messages",
     "Texts",
-    "choice",
     "in_pieces",
     "leaf",
     "left_out",
@@ -525,17 +524,6 @@ def process_names(capture: Capture) -> dict[int, int]:
 
 
 # --- Options, refusals, losses -------------------------------------------------------------------
-
-
-def choice(options: Mapping[str, Any], name: str, known: Sequence[str]) -> str:
-    """The value of an option with fixed values. Raises UsageError for an unknown one."""
-    value = str(options[name])
-    if value not in known:
-        raise UsageError(
-            f"invalid {name} {value!r}{did_you_mean(value, known)}",
-            remedy=f"use one of {', '.join(known)}",
-        )
-    return value
 
 
 def nothing_to_write(capture: Capture) -> WriteRefusedError:

@@ -20,7 +20,6 @@ from fx_log.export.presentation import (
     Forms,
     Head,
     Texts,
-    choice,
     in_pieces,
     leaf,
     rust_double,
@@ -43,9 +42,6 @@ from fxframework.registry import ExportSession
 __all__ = ["open_text"]
 
 CLOCKS: Final = ("boot", "monotonic")
-WALLS: Final = {"utc": "utc", "local": "local"}
-TIMES: Final = (*CLOCKS, *WALLS, "wall")
-TIME_ZONES: Final = tuple(WALLS)
 CUT: Final = "ends of messages, behind a NUL"
 NO_MESSAGE: Final = "<missing message>"
 MONIKER: Final = 1000
@@ -94,8 +90,8 @@ class _TextExport(LineExport):
     def __init__(self, sink: Sink, options: Mapping[str, Any]) -> None:
         super().__init__(sink)
         self._options = options
-        time = choice(options, "time", TIMES)
-        self._zone = WALLS.get(time, choice(options, "tz", TIME_ZONES))
+        time = options["time"]
+        self._zone = time if time in ("utc", "local") else options["tz"]
         self._on_wall = time not in CLOCKS
         self._colour = bool(options["color"])
 

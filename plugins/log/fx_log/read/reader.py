@@ -39,8 +39,7 @@ from fx_log.read.tables import (
     WELL_KNOWN,
 )
 from fx_log.rules import DETAILS, RULES
-from fx_log.severity import ERAS, LEVELS, Level
-from fxframework.errors import UsageError, did_you_mean
+from fx_log.severity import LEVELS, Level
 from fxframework.io.source import Source
 from fxframework.io.words import U64_MAX, WORD, view_of
 from fxframework.kernels.buffers import view
@@ -79,7 +78,6 @@ FRAMES = 1 << 12
 """Records that are framed at a time where they are not decoded."""
 LISTED = 1000
 """Components and tags that a summary lists."""
-CLOCKS = ("", "boot", "monotonic")
 """Values of the option ``clock``."""
 
 
@@ -175,14 +173,6 @@ class LogCapture(ScannedCapture[LogPass, LogPart]):
     }
 
     def __init__(self, source: Source, request: OpenRequest) -> None:
-        for name, known in (("severity_era", ERAS), ("clock", CLOCKS)):
-            value = request.options.get(name, known[0])
-            if value not in known:
-                raise UsageError(
-                    f"invalid {name} {value!r}{did_you_mean(value, known)}",
-                    path=source.name,
-                    remedy=f"use one of {', '.join(filter(None, known))}",
-                )
         super().__init__(source, request)
         for text in (*WELL_KNOWN, *LEVEL_NAMES):
             self.strings.pool.enter(text)

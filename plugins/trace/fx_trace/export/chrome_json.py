@@ -43,7 +43,7 @@ from fx_trace.export.sched_text import HEADER, SchedText
 from fx_trace.export.time_order import InTime
 from fx_trace.export.windows import Members, by_offset, last_offset, windows
 from fx_trace.layout import ArgType, BlobType
-from fxframework.errors import UsageError, WriteRefusedError, did_you_mean
+from fxframework.errors import WriteRefusedError
 from fxframework.io.sink import Sink
 from fxframework.kit.memo import Memo
 from fxframework.model.capture import Capture
@@ -64,17 +64,10 @@ FIDL_CATEGORY = "fidl:blob"
 
 
 def open_json(sink: Sink, options: Mapping[str, Any]) -> ExportSession:
-    """Open the exporter `json`. Raises UsageError for an unknown form of ``sched``."""
-    form = options.get("sched", SCHED_FORMS[0])
-    if form not in SCHED_FORMS:
-        raise UsageError(
-            f"unknown form of context switches: sched={form!r}{did_you_mean(form, SCHED_FORMS)}",
-            remedy=f"use one of {', '.join(SCHED_FORMS)}",
-        )
-    return _JsonExport(sink, form)
+    """Open the exporter `json`."""
+    return _JsonExport(sink, options.get("sched", "both"))
 
 
-SCHED_FORMS = ("both", "fuchsia", "ftrace")
 """Who can read the context switches: Fuchsia's tools, Perfetto, or both."""
 
 

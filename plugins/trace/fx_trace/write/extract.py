@@ -22,7 +22,7 @@ from fx_trace.read.scanner import Chunk
 from fx_trace.read.times import Part, Times
 from fx_trace.write.needs import Needs
 from fx_trace.write.selection import CopyRecords, EventChoice, FollowFlows
-from fxframework.errors import UsageError, did_you_mean
+from fxframework.errors import UsageError
 from fxframework.io.sink import Sink
 from fxframework.io.words import U64_MAX
 from fxframework.kernels.sorting import stable_order
@@ -89,18 +89,7 @@ def extract(
             path=capture.name,
             remedy="take the part first, and convert it then",
         )
-    return _Cut(capture, selection, open_slices(options)).run(sink)
-
-
-def open_slices(options: Mapping[str, Any]) -> str:
-    """What the option says is to become of open slices; UsageError where it says nothing known."""
-    how = str(options.get("open_slices", "keep"))
-    if how not in OPEN_SLICES:
-        raise UsageError(
-            f"open_slices is {how!r}{did_you_mean(how, OPEN_SLICES)}",
-            remedy=f"it is one of {', '.join(OPEN_SLICES)}",
-        )
-    return how
+    return _Cut(capture, selection, options.get("open_slices", KEEP)).run(sink)
 
 
 def join(

@@ -17,7 +17,7 @@ from fx_trace.read.image import BufferCapture
 from fx_trace.read.reader import TraceCapture
 from fx_trace.read.records import ProviderInfo
 from fx_trace.write.bulk import NAMES, TABLES, Bulk
-from fx_trace.write.extract import KEEP, ProviderIds, join, open_slices
+from fx_trace.write.extract import KEEP, ProviderIds, join
 from fxframework.errors import UsageError
 from fxframework.io.sink import Sink
 from fxframework.kit.omitted import omitted_columns
@@ -126,7 +126,7 @@ def open_merge(sink: Sink, options: Mapping[str, Any]) -> Merger:
     return Merger(
         sink,
         logs_as_instants=bool(options.get("logs_as_instants", False)),
-        open_slices=open_slices(options),
+        open_slices=options.get("open_slices", KEEP),
     )
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
@@ -15,8 +14,8 @@ from fx_xray.export.presentation import (
     Batch,
     Calls,
     Names,
-    choice,
     in_time,
+    names_of,
     text_of,
     walk,
     who,
@@ -24,19 +23,19 @@ from fx_xray.export.presentation import (
 )
 from fx_xray.export.session import SingleExport, matched_batches
 from fx_xray.layout import BASIC, FDR
+from fx_xray.read.yaml_text import quoted
 from fxframework.io.sink import Sink
 from fxframework.model.capture import Capture, View
 from fxframework.registry import ExportSession
 
 
 def open_yaml(sink: Sink, options: Mapping[str, Any]) -> ExportSession:
-    """The exporter `llvm-yaml`. Raises UsageError for an option that is not one of its words."""
+    """The exporter `llvm-yaml`."""
     return _YamlExport(sink, options)
 
 
 READABLE: Final = "1"
 """The version that llvm-xray reads back."""
-VERSIONS: Final = (READABLE, "keep")
 KINDS: Final[Mapping[int, str]] = {
     0: "function-enter",
     1: "function-exit",
@@ -45,58 +44,6 @@ KINDS: Final[Mapping[int, str]] = {
     CUSTOM: "custom-event",
     TYPED: "typed-event",
 }
-_PLAIN: Final = re.compile(r"[A-Za-z0-9_^.][A-Za-z0-9_^. \t-]*")
-"""What needs no quotes, where it means nothing else."""
-_NUMBER: Final = re.compile(
-    r"[-+]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][-+]?[0-9]+)?"
-    r"|0o[0-7]+|0x[0-9a-fA-F]+|[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN)"
-)
-_WORDS: Final = frozenset(
-    {"~", "null", "Null", "NULL", "true", "True", "TRUE", "false", "False", "FALSE"}
-)
-_SHORT: Final = {
-    "\\": r"\\",
-    '"': r"\"",
-    "\0": r"\0",
-    "\a": r"\a",
-    "\b": r"\b",
-    "\t": r"\t",
-    "\n": r"\n",
-    "\v": r"\v",
-    "\f": r"\f",
-    "\r": r"\r",
-    "\x1b": r"\e",
-    "\x85": r"\N",
-    "\xa0": r"\_",
-    "\u2028": r"\L",
-    "\u2029": r"\P",
-}
-
-
-def scalar(text: str) -> str:
-    """A text as a scalar of YAML, in quotes as LLVM puts them."""
-    if not text.isascii() or any(character < " " and character != "\t" for character in text):
-        return f'"{"".join(map(_yaml_character, text))}"'
-    if "\x7f" in text:
-        return f'"{"".join(map(_yaml_character, text))}"'
-    bare = (
-        _PLAIN.fullmatch(text) is not None
-        and not text[-1].isspace()
-        and text not in _WORDS
-        and _NUMBER.fullmatch(text) is None
-    )
-    return text if bare else "'" + text.replace("'", "''") + "'"
-
-
-def _yaml_character(character: str) -> str:
-    if character in _SHORT:
-        return _SHORT[character]
-    if character.isprintable():
-        return character
-    code = ord(character)
-    if code <= 0xFF:
-        return f"\\x{code:02X}"
-    return f"\\u{code:04X}" if code <= 0xFFFF else f"\\U{code:08X}"
 
 
 class _YamlExport(SingleExport):
@@ -106,7 +53,7 @@ class _YamlExport(SingleExport):
 
     def __init__(self, sink: Sink, options: Mapping[str, Any]) -> None:
         super().__init__(sink)
-        self._readable = choice(options, "header_version", VERSIONS) == READABLE
+        self._readable = options["header_version"] == READABLE
         self._sorted = bool(options["sort"])
 
     def _write(self, capture: Capture) -> None:
@@ -124,7 +71,7 @@ class _YamlExport(SingleExport):
                 f"  cycle-frequency: {whole.frequency}",
             ]
         )
-        names = Names(capture, scalar, self._dropped)
+        names = names_of(capture, quoted, self._dropped)
         threads = [
             f"thread: {tid}, process: {pid}, " if pid else f"thread: {tid}, "
             for pid, tid in who(capture)
@@ -164,7 +111,7 @@ class _YamlExport(SingleExport):
             data = "''"
             if kind >= CUSTOM:
                 head = f"type: {function}, func-id: 0, function: '0', "
-                data = scalar(text_of(payloads[place], self._dropped))
+                data = quoted(text_of(payloads[place], self._dropped))
             else:
                 known = heads.get(function)
                 if known is None:

@@ -17,7 +17,8 @@ from numpy.typing import NDArray
 from fx_xray.layout import FunctionKind
 from fx_xray.read.columns import Events
 from fx_xray.read.reader import EventCapture
-from fxframework.errors import UsageError, WriteRefusedError, did_you_mean
+from fxframework.errors import WriteRefusedError
+from fxframework.kit.memo import Memo
 from fxframework.model.capture import Capture, View
 from fxframework.model.clock import NS_PER_SECOND, Clock
 from fxframework.model.rows import RowMarks
@@ -33,10 +34,10 @@ __all__ = [
     "Matched",
     "Names",
     "Open",
-    "choice",
     "clock_of",
     "in_time",
     "left_out",
+    "names_of",
     "nothing_to_write",
     "text_of",
     "walk",
@@ -385,46 +386,35 @@ def _joined(batches: Sequence[Batch]) -> Batch:
 # --- Names, threads, times -----------------------------------------------------------------------
 
 
-KEPT = 1 << 16
-"""Names that are kept to be used again; with more, all are made again."""
+Names = Memo[int, str]
+"""Names of functions by id, in a form of the caller's."""
 
 
-class Names(dict[int, str]):
-    """Names of functions by id, in a form of the caller's, made when it is first asked for.
+def names_of(capture: Capture, show: Callable[[str], str], dropped: Counter[str]) -> Names:
+    """Names of functions, as ``show`` makes them.
 
     Where nothing names a function, its number stands for the name. What of a name is not UTF-8
-    becomes U+FFFD, and counts in ``dropped``.
+    becomes U+FFFD, and counts in ``dropped`` once.
     """
+    functions = whole_of(capture).table("xray_functions")
+    ids = functions.array("id").astype(np.int64)  # searched by numbers of this type
+    order = np.argsort(ids, kind="stable")
+    ids, codes = ids[order], functions.array("name")[order]
+    changed: set[int] = set()
 
-    def __init__(self, capture: Capture, show: Callable[[str], str], dropped: Counter[str]) -> None:
-        super().__init__()
-        self._show = show
-        self._dropped = dropped
-        functions = whole_of(capture).table("xray_functions")
-        self._pool = functions.pool
-        ids = functions.array("id").astype(np.int64)  # searched by numbers of this type
-        order = np.argsort(ids, kind="stable")
-        self._ids, self._codes = ids[order], functions.array("name")[order]
-        self._changed: set[int] = set()
-        """Functions whose names are not UTF-8."""
-
-    def __missing__(self, function: int) -> str:
-        place = int(np.searchsorted(self._ids, function))
-        known = place < self._ids.size and int(self._ids[place]) == function
-        code = int(self._codes[place]) if known else -1
-        name = str(function) if code < 0 else self._text(function, self._pool.bytes_of(code))
-        if len(self) >= KEPT:
-            self.clear()
-        shown = self[function] = self._show(name)
-        return shown
-
-    def _text(self, function: int, name: bytes) -> str:
-        text = text_of(
-            name, Counter() if function in self._changed else self._dropped, NAMES_NOT_UTF8
-        )
+    def make(function: int) -> str:
+        place = int(np.searchsorted(ids, function))
+        known = place < ids.size and int(ids[place]) == function
+        code = int(codes[place]) if known else -1
+        if code < 0:
+            return show(str(function))
+        losses = Counter[str]() if function in changed else dropped
+        text = text_of(functions.pool.bytes_of(code), losses, NAMES_NOT_UTF8)
         if "\ufffd" in text:
-            self._changed.add(function)
-        return text
+            changed.add(function)
+        return show(text)
+
+    return Memo(make)
 
 
 def text_of(data: bytes, dropped: Counter[str], what: str = NOT_UTF8) -> str:
@@ -451,17 +441,6 @@ def clock_of(capture: Capture) -> Clock:
 
 
 # --- Options, refusals, losses -------------------------------------------------------------------
-
-
-def choice(options: Mapping[str, Any], name: str, known: Sequence[str]) -> str:
-    """The value of an option that is one of some words; UsageError where it is not one of them."""
-    value = str(options[name])
-    if value not in known:
-        raise UsageError(
-            f"{name} is {value!r}{did_you_mean(value, known)}",
-            remedy=f"it is one of {', '.join(known)}",
-        )
-    return value
 
 
 def nothing_to_write(capture: Capture) -> WriteRefusedError:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any, Final
 
 import orjson
@@ -11,16 +12,15 @@ import orjson
 from fx_xray.export.presentation import (
     CUSTOM,
     ENTRIES,
-    KEPT,
     TYPED,
     U64,
     Batch,
     Calls,
     Matched,
     Names,
-    choice,
     clock_of,
     left_out,
+    names_of,
     nothing_to_write,
     who,
     whole_of,
@@ -29,17 +29,17 @@ from fx_xray.export.session import EventExport, matched_batches
 from fx_xray.layout import FUNCTION_NAMES, NO_CPU
 from fx_xray.read.tables import CUSTOM_EVENT, TYPED_EVENT
 from fxframework.io.sink import Sink
+from fxframework.kit.memo import Memo
 from fxframework.model.capture import Capture
 from fxframework.model.clock import NS_PER_SECOND
 from fxframework.registry import ExportSession
 
 
 def open_text(sink: Sink, options: Mapping[str, Any]) -> ExportSession:
-    """The exporter `text`. Raises UsageError for an option that is not one of its words."""
+    """The exporter `text`."""
     return _TextExport(sink, options)
 
 
-TIMES: Final = ("clock", "first", "ticks")
 DEEPEST: Final = 40
 """Levels up to which lines are indented."""
 INDENTS: Final = tuple("  " * depth for depth in range(DEEPEST + 1))
@@ -92,7 +92,7 @@ class _TextExport(EventExport):
 
     def __init__(self, sink: Sink, options: Mapping[str, Any]) -> None:
         super().__init__(sink)
-        self._time = choice(options, "time", TIMES)
+        self._time = options["time"]
         self._metadata = bool(options["metadata"])
 
     def write(self, capture: Capture) -> None:
@@ -126,9 +126,11 @@ class _TextLines:
         self._time = time
         self._clock = clock_of(capture)
         people = who(capture)
-        self._heads = [_Heads(pid, tid) for pid, tid in people]
-        names = Names(capture, plain, dropped)
-        self._labels = {kind: _Labels(word, names) for kind, word in FUNCTION_NAMES.items()}
+        self._heads = [Memo(partial(_head, f"{pid}/{tid}")) for pid, tid in people]
+        names = names_of(capture, plain, dropped)
+        self._labels = {
+            kind: Memo(partial(_label, word, names)) for kind, word in FUNCTION_NAMES.items()
+        }
         self._last: list[int | None] = [None] * len(people)
         """By thread: the time of its last event."""
         self._first: int | None = None
@@ -216,33 +218,15 @@ class _TextLines:
         ]
 
 
-class _Heads(dict[int, str]):
-    """Process, thread and CPU, by CPU."""
-
-    def __init__(self, pid: int, tid: int) -> None:
-        super().__init__()
-        self._who = f"{pid}/{tid}"
-
-    def __missing__(self, cpu: int) -> str:
-        made = self[cpu] = f"{self._who} cpu{'?' if cpu == NO_CPU else cpu}"
-        return made
+def _head(who: str, cpu: int) -> str:
+    """Process, thread and CPU."""
+    return f"{who} cpu{'?' if cpu == NO_CPU else cpu}"
 
 
-class _Labels(dict[int, str]):
-    """Names and ids of functions behind a word, by id; where nothing names one, its id alone."""
-
-    def __init__(self, word: str, names: Names) -> None:
-        super().__init__()
-        self._word = word
-        self._names = names
-
-    def __missing__(self, function: int) -> str:
-        name = self._names[function]
-        shown = f"#{function}" if name == str(function) else f"{name} #{function}"
-        if len(self) >= KEPT:
-            self.clear()
-        made = self[function] = f"{self._word} {shown}"
-        return made
+def _label(word: str, names: Names, function: int) -> str:
+    """Name and id of a function behind a word; where nothing names it, its id alone."""
+    name = names[function]
+    return f"{word} #{function}" if name == str(function) else f"{word} {name} #{function}"
 
 
 def seconds(ns: int) -> str:

@@ -19,6 +19,7 @@ from fx_xray.export.presentation import (
     Matched,
     Names,
     clock_of,
+    names_of,
     who,
     whole_of,
 )
@@ -26,6 +27,7 @@ from fx_xray.export.session import SingleExport, matched_batches
 from fx_xray.layout import BASIC_PID_VERSION
 from fx_xray.read.tables import CUSTOM_EVENT, TYPED_EVENT
 from fxframework.io.sink import Sink
+from fxframework.kit.memo import Memo
 from fxframework.model.capture import Capture
 from fxframework.registry import ExportSession
 
@@ -121,7 +123,7 @@ class _JsonExport(SingleExport):
     def _write(self, capture: Capture) -> None:
         calls = Calls(capture)
         frames = _Frames(capture.request.limits.max_depth)
-        names = Names(capture, quoted, self._dropped)
+        names = names_of(capture, quoted, self._dropped)
         form = _LlvmForm(capture, names) if self._strings else _OurForm(capture, names)
         events = _JsonEvents(form, frames, self._with_events, self._dropped)
         self._sink.write(form.head)
@@ -148,17 +150,9 @@ class _JsonExport(SingleExport):
         self._put_events(some, form.between)
 
 
-class _Beginnings(dict[int, str]):
+def _beginnings(form: str, names: Names) -> Memo[int, str]:
     """What events of functions begin with, by the function's id."""
-
-    def __init__(self, form: str, names: Names) -> None:
-        super().__init__()
-        self._form = form
-        self._names = names
-
-    def __missing__(self, function: int) -> str:
-        made = self[function] = self._form.format(self._names[function])
-        return made
+    return Memo(lambda function: form.format(names[function]))
 
 
 class _OurForm:
@@ -180,8 +174,8 @@ class _OurForm:
         self._names = names
         self._rate = clock_of(capture).ticks_per_second
         self.who = [f'"pid":{pid},"tid":{tid}' for pid, tid in who(capture)]
-        self.begins = _Beginnings('{{"name":{},"ph":"B",', names)
-        self.ends = _Beginnings('{{"name":{},"ph":"E",', names)
+        self.begins = _beginnings('{{"name":{},"ph":"B",', names)
+        self.ends = _beginnings('{{"name":{},"ph":"E",', names)
 
     def times(self, tsc: U64) -> list[str]:
         """Times in microseconds, to the nanosecond that the tables have."""
@@ -212,8 +206,8 @@ class _LlvmForm:
         self.who = [
             f'"tid" : "{tid}", "pid" : "{pid if has_processes else 1}"' for pid, tid in who(capture)
         ]
-        self.begins = _Beginnings('{{ "name" : {}, "ph" : "B", ', names)
-        self.ends = _Beginnings('{{ "name" : {}, "ph" : "E", ', names)
+        self.begins = _beginnings('{{ "name" : {}, "ph" : "B", ', names)
+        self.ends = _beginnings('{{ "name" : {}, "ph" : "E", ', names)
 
     def times(self, tsc: U64) -> list[str]:
         """Times in microseconds."""
