@@ -1,4 +1,4 @@
-"""The target: an emulated Fuchsia on an x86-64 processor, composed of its devices.
+"""The target: an emulated Fuchsia on an x86-64 processor, made of its devices.
 
 Every device has a name, and everything that happens follows from the seed and the calls.
 """

@@ -29,7 +29,7 @@ from .yardstick import Say, least
 ONE_BY_ONE = 50_000
 """Records that are written one at a time."""
 COMPOSED = 4_000_000
-"""Bytes of a file that is composed anew."""
+"""Bytes of a file that is merged."""
 
 
 class Nowhere:

@@ -103,7 +103,7 @@ WRITER_FAULTS = {
     "changes what it is given": "test_records_are_left_as_they_were",
     "close writes again": "test_close_puts_out_what_was_held_back",
     "closes the sink": "test_the_sink_is_left_open",
-    "merge crashes on a second": "test_several_captures_are_composed_or_refused",
+    "merge crashes on a second": "test_several_captures_are_merged_or_refused",
     "merge forgets the rows": "test_merged_files_are_readable",
     "merge keeps columns back": "test_columns_without_a_place_are_reported",
     "composes damage": "test_merged_files_are_readable",

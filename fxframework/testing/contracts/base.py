@@ -100,6 +100,11 @@ class Contract:
         """End to watch it."""
         self._limit.__exit__(None, None, None)
 
+    def test_exemptions_name_tests(self) -> None:
+        """Each name in `exempt` is that of a test, so that a renamed test is not lost silently."""
+        unknown = [name for name in self.exempt if not hasattr(self, f"test_{name}")]
+        assert not unknown, f"exempt: there is no test {', '.join(unknown)}"
+
     # --- What is under test ------------------------------------------------------------------
 
     def _module(self) -> Any:

@@ -629,7 +629,7 @@ class WriterContract(Extracting):
                     rows = self._accepted_rows(merged)
                     assert rows or not had, f"{sample.name}: none of {had} rows was merged"
 
-    def test_several_captures_are_composed_or_refused(self) -> None:
+    def test_several_captures_are_merged_or_refused(self) -> None:
         """A file that cannot hold a second capture says so."""
         self._optional("merge")
         for sample, first in self._sound():

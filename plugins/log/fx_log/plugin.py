@@ -344,7 +344,7 @@ def fx_writers() -> Iterable[Writer]:
             suffixes=SUFFIXES,
             open=lazy("fx_log.write.rewriter:open_writer"),
             exempt={
-                "cut_of_nothing_is_readable": "a log without records is a file of no bytes",
+                "extract_of_nothing_is_readable": "a log without records is a file of no bytes",
             },
             options=(ATTRIBUTION, *REDACTION),
             accepts=frozenset({"logs"}),

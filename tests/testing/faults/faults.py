@@ -276,19 +276,19 @@ WRITER = [
     Fault("everything is held in memory", "writer", "writer.py",
           "if len(self._held) > 4096:", "if not data:", "bytes of memory",
           by="test_memory_does_not_grow_with_what_was_written"),
-    Fault("an extract keeps a record too many", "writer", "writer.py",
+    Fault("extract keeps a record too many", "writer", "writer.py",
           "part = capture.select(selection)",
           "stop = selection.stop_ns\n    part = capture.select(Selection(start_ns=selection."
           "start_ns, stop_ns=stop and stop + 1, threads=selection.threads))",
           "extract: .*do not belong"),
-    Fault("an extract forgets the counters", "writer", "writer.py",
+    Fault("extract forgets the counters", "writer", "writer.py",
           'for name in ("slices", "instants", "counters"):', 'for name in ("slices", "instants"):',
           "extract|counters"),
-    Fault("an extract forgets the threads that were chosen", "writer", "writer.py",
+    Fault("extract forgets the threads that were chosen", "writer", "writer.py",
           "part = capture.select(selection)",
           "part = capture.select(Selection(start_ns=selection.start_ns, stop_ns=selection.stop_ns))",
           "extract: .*thread .*do not belong"),
-    Fault("an extract reports nothing", "writer", "writer.py",
+    Fault("extract reports nothing", "writer", "writer.py",
           'return {"records": left_out} if left_out else {}', "return {}", "extract: .*reports nothing"),
 ]  # fmt: skip
 
