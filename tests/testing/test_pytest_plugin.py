@@ -100,8 +100,8 @@ def test_a_run_that_does_not_use_it_imports_nothing(
             loaded = {name for name in sys.modules if name.startswith(("fxframework", "fx_"))}
             # The package's own front, which loads nothing else, and the plugin.
             assert loaded <= {
-                "fxframework", "fxframework.hookspecs", "fxframework.testing",
-                "fxframework.testing.pytest_plugin",
+                "fxframework", "fxframework.hookspecs", "fxframework.kit", "fxframework.kit.lazy",
+                "fxframework.testing", "fxframework.testing.pytest_plugin",
             }
             assert not {"numpy", "attrs", "hypothesis", "orjson"} & sys.modules.keys()
     """

@@ -144,7 +144,7 @@ def fx_writers() -> Iterable[Writer]:
             suffixes=SUFFIXES,
             open=lazy("fx_trace.write.rewriter:open_writer"),
             exempt={
-                "extract_of_everything_is_everything": "threads that nothing refers to are left out",
+                "extract_of_everything_is_everything": "it leaves out threads without references",
             },
             salvage=lazy("fx_trace.write.salvage:salvage"),
             options=(
