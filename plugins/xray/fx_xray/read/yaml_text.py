@@ -29,7 +29,7 @@ ESCAPES: Final[Mapping[str, str]] = {
     "\0": "0", "\a": "a", "\b": "b", "\t": "t", "\n": "n", "\v": "v", "\f": "f", "\r": "r",
     "\x1b": "e", '"': '"', "\\": "\\", "\x85": "N", "\xa0": "_", "\u2028": "L", "\u2029": "P",
 }  # fmt: skip
-"""Letters that stand behind a backslash for other characters."""
+"""By character, the letter that replaces it behind a backslash."""
 
 
 DEEPEST: Final = 32
