@@ -573,6 +573,7 @@ class Host:
         limits = limits_of(given)
         budget = budget or Budget(limits)
         budget.size += source.size
+        source.budget = budget
         request = OpenRequest(
             limits=limits,
             budget=budget,

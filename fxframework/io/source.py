@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fxframework.errors import LimitError, UnreadableError
+from fxframework.io.budget import Budget
 from fxframework.io.limits import Limits
 from fxframework.io.packing import PACKINGS, Packing, bare_name, packing_of_bytes
 
@@ -67,6 +68,8 @@ class Source:
         """True if the input was compressed: offsets are those of the unpacked bytes."""
         self.rebuilt = False
         """True if a writer made these bytes from records: writing these again gives the same."""
+        self.budget: Budget | None = None
+        """What reading it may take; ``passed`` checks it."""
         self._mapping = mapping
 
     @property
@@ -93,6 +96,15 @@ class Source:
         """The bytes from ``start`` to ``stop`` (None: the end), up to 1 MiB at once."""
         stop = self.size if stop is None else stop
         return (self.read(at, min(CHUNK, stop - at)) for at in range(start, stop, CHUNK))
+
+    def passed(self, start: int, stop: int) -> None:
+        """Release what was read, and look at the budget; see ``release``. Raises LimitError.
+
+        A reader calls it between the stretches of a long pass.
+        """
+        self.release(start, stop)
+        if self.budget is not None:
+            self.budget.check(path=self.name)
 
     def release(self, start: int, stop: int) -> None:
         """Release the pages of bytes ``start`` to ``stop`` from memory.

@@ -242,7 +242,8 @@ class ScannedCapture(Capture, Generic[PassT, PartT]):
         """The first pass, made where it was not made yet.
 
         ``whole`` asks for one that keeps its raw columns (True), or for any (False); None for what
-        fits the memory. Raises LimitError where whole columns may take more than ``max_memory``.
+        fits the memory. Raises LimitError where whole columns may take more than ``max_memory``,
+        and where the pass took longer than ``max_time``.
         """
         if whole is None:
             whole = self.fits_memory
@@ -254,7 +255,9 @@ class ScannedCapture(Capture, Generic[PassT, PartT]):
         if not self._reported:
             # What `records()` found so far is found again.
             self.diagnostics.forget(self.rules)
-        self._first = passed = self._run_pass(whole=whole)
+        passed = self._run_pass(whole=whole)
+        self.check_budget()
+        self._first = passed
         if not self._reported:
             self._reported = True
             self._report(passed)

@@ -6,7 +6,7 @@ import abc
 import itertools
 import os
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol, Self, runtime_checkable
 
 import attrs
@@ -275,7 +275,7 @@ class Capture(abc.ABC):
         import orjson
 
         lines: list[bytes] = []
-        for record in self.records():
+        for record in self.checked_records():
             lines.append(orjson.dumps(record.to_json()))
             if len(lines) == LINES:
                 yield b"\n".join(lines) + b"\n"
@@ -374,6 +374,12 @@ class Capture(abc.ABC):
             if not number % RECORDS:
                 self.check_budget()
             yield record
+
+    def checked_pieces(self, pieces: Iterable[bytes]) -> Iterator[bytes]:
+        """Pieces of bytes, with a look at the budget before each. Raises LimitError."""
+        for piece in pieces:
+            self.check_budget()
+            yield piece
 
     def frame(self, name: str, *, args: bool = False) -> pa.Table:
         """A table with what its rows refer to, as an Arrow table.

@@ -15,6 +15,7 @@ from fxframework.errors import LimitError, UsageError
 from fxframework.host import default_host
 from fxframework.io.budget import WORKING, Budget
 from fxframework.io.limits import Limits
+from fxframework.io.source import Source
 from fxframework.model.capture import Capture
 from fxframework.testing.cli import run_cli
 
@@ -41,7 +42,21 @@ def records(capture: Capture) -> None:
         pass
 
 
-@pytest.mark.parametrize("work", [batches, records], ids=lambda work: work.__name__)
+def tables(capture: Capture) -> None:
+    for name in capture.schemas:
+        capture.table(name)
+
+
+def lines(capture: Capture) -> None:
+    for _ in capture.records_json():
+        pass
+
+
+@pytest.mark.parametrize(
+    "work",
+    [batches, records, tables, lines, Capture.scan, Capture.summary],
+    ids=lambda work: work.__name__,
+)
 def test_captures_stop_at_max_time(path: Path, work: Callable[[Capture], None]) -> None:
     with fxf.open(path, max_time=1e-9) as capture:
         with pytest.raises(LimitError, match="max_time") as raised:
@@ -49,6 +64,26 @@ def test_captures_stop_at_max_time(path: Path, work: Callable[[Capture], None]) 
         assert "--max-time" in raised.value.remedy
     with fxf.open(path, max_time=600) as capture:
         work(capture)
+
+
+def test_a_long_pass_is_stopped_on_its_way(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = default_host().reader("trace").sample
+    assert made is not None
+    monkeypatch.setattr("fx_trace.read.scanner.FIRST_WORDS", 1000)
+    monkeypatch.setattr("fx_trace.read.scanner.WINDOW_WORDS", 1000)
+    seen: list[int] = []
+    passed = Source.passed
+
+    def counted(self: Source, start: int, stop: int) -> None:
+        seen.append(stop)
+        self.budget = Budget(Limits(max_time=1e-9))
+        passed(self, start, stop)
+
+    monkeypatch.setattr(Source, "passed", counted)
+    capture = fxf.open(made(100_000), format="trace", max_time=600)
+    with capture, pytest.raises(LimitError, match="max_time"):
+        capture.scan()
+    assert seen == [16_000]
 
 
 @pytest.mark.parametrize("suffix", ["csv", "jsonl", "txt"])

@@ -127,7 +127,7 @@ class InspectCapture(ScannedCapture[InspectPass, TreeRows | JoinedRows]):
             lines.records += 1
             return one
 
-        return record_lines(lines, layout.UNIT, data.size, PIECE, record)
+        return self.checked_pieces(record_lines(lines, layout.UNIT, data.size, PIECE, record))
 
     # --- The pass over the whole file -------------------------------------------------------------
 

@@ -206,7 +206,7 @@ class LogCapture(ScannedCapture[LogPass, LogPart]):
         if self.format != "log" or self.request.options.get("suffix"):
             return super().records_json()
         self.first_pass(whole=False)  # it reports the findings
-        return _record_lines(self.source.data, self.request)
+        return self.checked_pieces(_record_lines(self.source.data, self.request))
 
     def resume(self) -> tuple[int, bytes] | None:
         """The offset behind the last whole record, and the control records before it.
@@ -273,7 +273,7 @@ class LogCapture(ScannedCapture[LogPass, LogPart]):
         """Count what lies behind what was read."""
 
     def _release(self, start: int, stop: int) -> None:
-        self.source.release(start, stop)
+        self.source.passed(start, stop)
 
     def _chunks(self, reading: Reading) -> Iterator[Chunk]:
         released = 0

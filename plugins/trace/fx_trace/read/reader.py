@@ -107,7 +107,7 @@ class TraceCapture(ScannedCapture[TracePass, Part]):
         """The same as JSON lines, in chunks; for plain events many times as fast."""
         from fx_trace.read.jsonlines import record_lines
 
-        return record_lines(self.reading(), self.source.release)
+        return self.checked_pieces(record_lines(self.reading(), self.source.release))
 
     def reading(self) -> Reading:
         """A reading of the capture's records, in reading order."""
@@ -154,7 +154,7 @@ class TraceCapture(ScannedCapture[TracePass, Part]):
 
     def _whole(self, passed: TracePass) -> Iterator[Part]:
         """One chunk of the whole file, with its times."""
-        yield _timed(passed.scanner.whole(self.source.release), passed.scanner)
+        yield _timed(passed.scanner.whole(self.source.passed), passed.scanner)
 
     def _chunks(self, passed: TracePass, scanner: Scanner) -> Iterator[Part]:
         """The chunks that a scanner gives, with their times; what is behind them is released."""
@@ -162,7 +162,7 @@ class TraceCapture(ScannedCapture[TracePass, Part]):
         for chunk in scanner.chunks(CHUNK_EVENTS):
             yield _timed(chunk, scanner)
             if scanner.position - released >= RELEASED:
-                self.source.release(released, scanner.position)
+                self.source.passed(released, scanner.position)
                 passed.spans.release()
                 released = scanner.position
 

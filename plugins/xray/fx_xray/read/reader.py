@@ -486,7 +486,7 @@ class FdrCapture(FileCapture):
             buffer_size=self.buffer_size,
             frequency=self.frequency or NS_PER_SECOND,
             limits=self.request.limits,
-            release=self.source.release,
+            release=self.source.passed,
         )
 
 
@@ -504,7 +504,7 @@ class BasicCapture(FileCapture):
             version=self._defined,
             byte_order=self.byte_order,
             limits=self.request.limits,
-            release=self.source.release,
+            release=self.source.passed,
         )
 
 
