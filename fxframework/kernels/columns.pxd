@@ -1,15 +1,46 @@
 cimport cython
+from fxframework.kernels.kernel cimport Kernel
 
-cpdef void split_numbers(
-    const unsigned char[::1] types, const long long[::1] values, long long wanted,
-    long long otherwise, long long[::1] out,
-) noexcept
-cpdef void split_codes(
-    const unsigned char[::1] types, const long long[::1] values, long long wanted,
-    long long otherwise, int[::1] out,
-) noexcept
-@cython.locals(size=cython.longlong, start=cython.longlong, to=cython.longlong)
-cpdef bint copy_stretches(
-    const unsigned char[::1] source, const long long[::1] starts, const long long[::1] offsets,
-    unsigned char[::1] out,
-) noexcept
+cdef class SplitNumbers(Kernel):
+    cdef const unsigned char[::1] types
+    cdef const long long[::1] values
+    cdef const int[::1] rows
+    cdef long long wanted, otherwise, count
+    cdef bint chosen
+    cdef readonly long long[::1] out
+
+    @cython.locals(row=cython.longlong, at=cython.longlong, kind=cython.int)
+    cdef long long step(self) except? -1 nogil
+
+cdef class SplitCodes(Kernel):
+    cdef const unsigned char[::1] types
+    cdef const long long[::1] values
+    cdef long long wanted, otherwise, count
+    cdef readonly int[::1] out
+
+    @cython.locals(row=cython.longlong, kind=cython.int)
+    cdef long long step(self) except? -1 nogil
+
+cdef class Taken(Kernel):
+    cdef const int[::1] rows
+    cdef const int[::1] values
+    cdef const int[::1] through
+    cdef long long count
+    cdef bint indirect
+    cdef readonly int[::1] out
+
+    @cython.locals(row=cython.longlong, at=cython.longlong)
+    cdef long long step(self) except? -1 nogil
+
+cdef class CopiedStretches(Kernel):
+    cdef const unsigned char[::1] source
+    cdef const long long[::1] starts
+    cdef const long long[::1] offsets
+    cdef unsigned char[::1] out
+    cdef long long size, count
+
+    @cython.locals(
+        row=cython.longlong, to=cython.longlong, size=cython.longlong, start=cython.longlong,
+        index=cython.longlong,
+    )
+    cdef long long step(self) except? -1 nogil

@@ -19,7 +19,7 @@ from fxframework.errors import LimitError, PluginError
 from fxframework.io import arena
 from fxframework.io.words import U64_MAX
 from fxframework.kernels.buffers import view
-from fxframework.kernels.columns import split_codes, split_numbers
+from fxframework.kernels.columns import SplitCodes, SplitNumbers
 from fxframework.model.capture import Capture, Summary
 from fxframework.model.table import ColumnData, Table
 
@@ -424,10 +424,10 @@ def value_columns(
         if not seen & ~wanted and dtype is np.int64:
             return values
         if wanted not in made:
-            out = arena.empty(rows, dtype)
-            split = split_numbers if dtype is np.int64 else split_codes
-            split(view(types, "u1"), view(values, "i8"), wanted, otherwise, out.data)
-            made[wanted] = out
+            kernel = SplitNumbers if dtype is np.int64 else SplitCodes
+            split = kernel(view(types, "u1"), view(values, "i8"), wanted, otherwise)
+            split.run()
+            made[wanted] = np.asarray(split.out)
         return made[wanted]
 
     return {

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from fxframework.io import arena
 from fxframework.kernels.buffers import view
-from fxframework.kernels.columns import copy_stretches
+from fxframework.kernels.columns import CopiedStretches
 from fxframework.kernels.native import is_compiled
 from fxframework.kernels.pools import Pool
 
@@ -142,9 +142,8 @@ class TextColumn(Sequence[str]):
             index += np.repeat(starts - offsets[:-1], lengths)
             return cls(offsets, source[index])
         data = arena.empty(total, np.uint8)
-        if not copy_stretches(
-            view(source, np.uint8), view(starts, np.int64), offsets.data, data.data
-        ):
+        stretches = view(source, np.uint8), view(starts, np.int64)
+        if not CopiedStretches(*stretches, offsets.data, data.data).run():
             msg = f"a stretch lies outside of {source.size} bytes"
             raise IndexError(msg)
         return cls(offsets, data)

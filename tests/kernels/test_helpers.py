@@ -229,13 +229,18 @@ def test_values_are_split_by_type(
 ) -> None:
     types = np.array([kind for kind, _ in rows], np.uint8)
     values = np.array([value for _, value in rows], np.int64)
-    out = np.empty(len(rows), np.int64)
-    helpers.columns.split_numbers(types.data, values.data, wanted, -5, out.data)
-    assert out.tolist() == [value if wanted >> kind & 1 else -5 for kind, value in rows]
+    split = helpers.columns.SplitNumbers(types.data, values.data, wanted, -5)
+    split.run()
+    expected = [value if wanted >> kind & 1 else -5 for kind, value in rows]
+    assert np.asarray(split.out).tolist() == expected
+    chosen = np.arange(len(rows), dtype=np.int32)[::-2].copy()
+    split = helpers.columns.SplitNumbers(types.data, values.data, wanted, -5, chosen.data)
+    split.run()
+    assert np.asarray(split.out).tolist() == expected[::-2]
     codes = values % 1000
-    small = np.empty(len(rows), np.int32)
-    helpers.columns.split_codes(types.data, codes.data, wanted, -1, small.data)
-    assert small.tolist() == [
+    small = helpers.columns.SplitCodes(types.data, codes.data, wanted, -1)
+    small.run()
+    assert np.asarray(small.out).tolist() == [
         code if wanted >> kind & 1 else -1
         for (kind, _), code in zip(rows, codes.tolist(), strict=True)
     ]
@@ -250,12 +255,26 @@ def test_stretches_are_copied_or_refused(
     offsets = np.concatenate([[0], np.cumsum([size for _, size in stretches])]).astype(np.int64)
     out = np.zeros(int(offsets[-1]), np.uint8)
     fits = all(not size or 0 <= start <= 10 - size for start, size in stretches)
-    assert (
-        helpers.columns.copy_stretches(memoryview(source), starts, offsets.data, out.data) == fits
-    )
+    copied = helpers.columns.CopiedStretches(memoryview(source), starts, offsets.data, out.data)
+    assert copied.run() == fits
     if fits:
         assert out.tobytes() == b"".join(source[start : start + size] if size else b""
                                          for start, size in stretches)  # fmt: skip
+
+
+@given(
+    rows=st.lists(st.integers(-2, 9), max_size=40),
+    through=st.lists(st.integers(-2, 9), min_size=10, max_size=10),
+)
+def test_numbers_are_taken(helpers: Helpers, rows: list[int], through: list[int]) -> None:
+    given, values, between = (np.array(each, np.int32) for each in (rows, range(100, 110), through))
+    direct = helpers.columns.Taken(given.data, values.data)
+    direct.run()
+    assert np.asarray(direct.out).tolist() == [100 + row if row >= 0 else -1 for row in rows]
+    indirect = helpers.columns.Taken(given.data, values.data, between.data)
+    indirect.run()
+    places = [through[row] if row >= 0 else -1 for row in rows]
+    assert np.asarray(indirect.out).tolist() == [100 + at if at >= 0 else -1 for at in places]
 
 
 def test_a_plain_kernel_runs_above_a_compiled_base() -> None:

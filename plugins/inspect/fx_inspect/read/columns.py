@@ -14,6 +14,7 @@ from fx_inspect.read.texts import Interning, TextCopy, Texts
 from fx_inspect.read.values import Validator, Values
 from fxframework.io.limits import Limits
 from fxframework.io.words import U64_MAX
+from fxframework.kernels.columns import Taken
 from fxframework.kernels.notes import Notes
 from fxframework.model.strings import StringPool
 
@@ -57,6 +58,13 @@ def arranged(owners: I32, order: TreeOrder) -> I32:
     arrangement = Arrangement(owners.data, order)
     arrangement.run()
     return np.asarray(arrangement.rows)[: arrangement.count]
+
+
+def taken(rows: Any, values: Any, through: Any = None) -> I32:
+    """Numbers of rows, as ``fxframework.kernels.columns.Taken`` makes them."""
+    kernel = Taken(memoryview(rows), values, through)
+    kernel.run()
+    return np.asarray(kernel.out)
 
 
 class RawColumns:
@@ -107,9 +115,9 @@ class RawColumns:
     def _find_duplicates(self) -> None:
         values = self.values
         duplicates = Duplicates(self.scan, self.order, self.notes, len(self.pool))
-        names = self.string_codes[np.asarray(values.node_name)]
+        names = taken(values.node_name, self.string_codes)
         duplicates.of_nodes(names.data, values.node_block)
-        names = self.value_names(slice(0, values.rows))
+        names = taken(np.asarray(values.name)[: values.rows], self.string_codes)
         duplicates.of_properties(
             names.data, values.block, self.value_nodes.data, self.value_rows.data
         )
@@ -119,23 +127,20 @@ class RawColumns:
 
     def value_names(self, rows: Any) -> I32:
         """The codes of the names of values."""
-        names: I32 = self.string_codes[np.asarray(self.values.name)[rows]]
-        return names
+        return taken(rows, self.string_codes, self.values.name)
 
     def value_units(self, rows: Any) -> I32:
         """The units of the blocks of values."""
-        units: I32 = self.units[np.asarray(self.values.block)[rows]]
-        return units
+        return taken(rows, self.units, self.values.block)
 
     def link_units(self, rows: Any) -> I32:
         """The units of the blocks of links."""
-        units: I32 = self.units[np.asarray(self.values.link_block)[rows]]
-        return units
+        return taken(rows, self.units, self.values.link_block)
 
     def node_units(self, nodes: Any) -> I32:
         """The units of the blocks of nodes; 0 for the root."""
-        units: I32 = self.units[np.asarray(self.values.node_block)[nodes]]
-        units[np.asarray(nodes) == 0] = 0
+        units = taken(nodes, self.units, self.values.node_block)
+        units[nodes == 0] = 0
         return units
 
     # --- What there is to say of the whole --------------------------------------------------------

@@ -10,12 +10,13 @@ from numpy.typing import NDArray
 
 from fx_inspect import layout
 from fx_inspect.read import tables
-from fx_inspect.read.columns import RawColumns
+from fx_inspect.read.columns import RawColumns, taken
 from fx_inspect.read.order import Paths
-from fx_inspect.read.slots import SlotPlaces, SlotStrings, SlotValues
+from fx_inspect.read.slots import PropertyPlaces, SlotPlaces, SlotRanges, SlotStrings, SlotValues
 from fx_inspect.read.texts import TextColumnFill, TextCopy
 from fxframework.errors import LimitError
 from fxframework.io import arena
+from fxframework.kernels.columns import SplitNumbers
 from fxframework.model.strings import StringPool, TextColumn
 
 __all__ = ["TreeRows", "paths"]
@@ -90,12 +91,13 @@ class TreeRows:
         self.rows_of_values = raw.value_rows
         self.rows_of_links = raw.link_rows
         self.text_bound = max_memory or max(COST * raw.nbytes, TEXT_SPARE)
-        self.types = np.asarray(raw.values.type)[self.rows_of_values]
-        lengths = np.asarray(raw.values.length)[self.rows_of_values].astype(np.int64)
-        arrays = self.types >= tables.INT_ARRAY
-        self.first_slot = _sums(lengths * arrays)
+        values = raw.values
+        places = PropertyPlaces(self.rows_of_values.data, values.type, values.length)
+        places.run()
+        self.types: NDArray[np.uint8] = np.asarray(places.types)
+        self.first_slot: I64 = np.asarray(places.first_slot)
         """First slot of each property; a property without slots has that of the next array."""
-        self.first_text = _sums(lengths * ~arrays)
+        self.first_text: I64 = np.asarray(places.first_text)
         """First byte of each property's value among those of all."""
         self._paths: I32 | None = None
         self._weights: dict[str, I64 | None] = {}
@@ -160,7 +162,7 @@ class TreeRows:
             return np.bincount(owners, minlength=self.nodes.size)[at:stop].astype(np.int32)
 
         return {
-            "offset": lambda: layout.UNIT * raw.node_units(nodes).astype(np.int64),
+            "offset": lambda: offsets_of(raw.node_units(nodes)),
             "id": lambda: np.arange(at, stop, dtype=np.int32),
             "parent": lambda: self._parents(nodes),
             "name": lambda: self.node_names()[at:stop],
@@ -170,14 +172,13 @@ class TreeRows:
         }
 
     def _parents(self, nodes: I32) -> I32:
-        parents = np.asarray(self.raw.values.node_parent)[nodes]
-        return np.where(parents < 0, -1, self.place[parents]).astype(np.int32)
+        return taken(nodes, self.place, self.raw.values.node_parent)
 
     def node_names(self) -> I32:
         """Codes of the names of all nodes, by id."""
         names = np.empty(self.nodes.size, np.int32)
         names[:1] = self.raw.pool.intern(b"root")
-        names[1:] = self.raw.string_codes[np.asarray(self.raw.values.node_name)[self.nodes[1:]]]
+        names[1:] = taken(self.nodes[1:], self.raw.string_codes, self.raw.values.node_name)
         return names
 
     def paths(self) -> I32:
@@ -195,24 +196,21 @@ class TreeRows:
         types = self.types[at:stop]
 
         def numbers(column: str) -> I64:
-            wanted = np.zeros(tables.STRING_ARRAY + 1, np.bool_)
-            wanted[list(NUMBERS[column])] = True
-            if not any(values.seen_types >> type & 1 for type in NUMBERS[column]):
+            wanted = sum(1 << type for type in NUMBERS[column])
+            if not values.seen_types & wanted:
                 return np.broadcast_to(np.int64(0), rows.size)
-            found: I64 = np.asarray(values.bits)[rows]
-            found *= wanted[types]
-            return found
+            found = SplitNumbers(values.type, values.bits, wanted, 0, rows.data)
+            found.run()
+            return np.asarray(found.out)
 
         def arrays() -> I64:
-            out = np.empty((rows.size, 2), np.int64)
-            out[:, 0] = self.first_slot[at:stop]
-            out[:, 1] = np.diff(self.first_slot[at : stop + 1])
-            out[types < tables.INT_ARRAY, 0] = 0
-            return out
+            ranges = SlotRanges(self.first_slot[at : stop + 1].data, types.data)
+            ranges.run()
+            return np.asarray(ranges.values).reshape(-1, 2)
 
         return {
-            "offset": lambda: layout.UNIT * raw.value_units(rows).astype(np.int64),
-            "node": lambda: self.place[raw.value_nodes[rows]],
+            "offset": lambda: offsets_of(raw.value_units(rows)),
+            "node": lambda: taken(rows, self.place, raw.value_nodes),
             "name": lambda: raw.value_names(rows),
             "type": types,
             "int": lambda: numbers("int"),
@@ -233,7 +231,7 @@ class TreeRows:
                 f"{total} bytes together",
                 remedy="take the table in batches, or raise the limit with -o max_memory=BYTES",
             )
-        source = np.asarray(self.raw.values.source)[self.rows_of_values[at:stop]]
+        source = taken(self.rows_of_values[at:stop], self.raw.values.source)
         return SharedTexts(offsets, source, self.raw.copy, self._shared)
 
     # --- Slots ------------------------------------------------------------------------------------
@@ -288,10 +286,10 @@ class TreeRows:
         rows = self.rows_of_links[at:stop]
         state = raw.pool.intern(b"not expanded")
         return {
-            "offset": lambda: layout.UNIT * raw.link_units(rows).astype(np.int64),
-            "node": lambda: self.place[raw.link_nodes[rows]],
-            "name": lambda: raw.string_codes[np.asarray(values.link_name)[rows]],
-            "content": lambda: raw.string_codes[np.asarray(values.link_content)[rows]],
+            "offset": lambda: offsets_of(raw.link_units(rows)),
+            "node": lambda: taken(rows, self.place, raw.link_nodes),
+            "name": lambda: taken(rows, raw.string_codes, values.link_name),
+            "content": lambda: taken(rows, raw.string_codes, values.link_content),
             "disposition": lambda: np.asarray(values.link_disposition)[rows],
             "inspect_block": lambda: raw.link_units(rows).view(np.uint32),
             "state": lambda: np.broadcast_to(np.int32(state), rows.size),
@@ -305,6 +303,12 @@ MAKERS = {
     "inspect_links": TreeRows._links,  # noqa: SLF001
 }
 """What makes the columns of a stretch of rows of each table."""
+
+
+def offsets_of(units: I32) -> I64:
+    """The byte offsets of units, same shape."""
+    offsets: I64 = arena.empty(units.size, np.int64)
+    return np.multiply(units, layout.UNIT, out=offsets)
 
 
 def _sums(sizes: I64) -> I64:

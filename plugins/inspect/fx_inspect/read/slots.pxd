@@ -5,6 +5,30 @@ from fxframework.kernels.kernel cimport Kernel
 
 cdef long long LOW32
 
+cdef class PropertyPlaces(Kernel):
+    cdef const int[::1] rows
+    cdef const unsigned char[::1] type
+    cdef const unsigned int[::1] length
+    cdef long long count
+    cdef readonly unsigned char[::1] types
+    cdef readonly long long[::1] first_slot
+    cdef readonly long long[::1] first_text
+
+    @cython.locals(
+        slots=cython.longlong, nbytes=cython.longlong, row=cython.longlong, at=cython.longlong,
+        type=cython.int,
+    )
+    cdef long long step(self) except? -1 nogil
+
+cdef class SlotRanges(Kernel):
+    cdef const long long[::1] starts
+    cdef const unsigned char[::1] types
+    cdef long long count
+    cdef readonly long long[::1] values
+
+    @cython.locals(row=cython.longlong, start=cython.longlong)
+    cdef long long step(self) except? -1 nogil
+
 cdef class SlotValues(Kernel):
     cdef const long long[::1] words
     cdef const int[::1] units

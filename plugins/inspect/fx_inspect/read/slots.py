@@ -1,4 +1,7 @@
-"""Slots: the elements of arrays as columns, those of one array after those of another."""
+"""Slots: the elements of arrays as columns, those of one array after those of another.
+
+Also where those of each property begin among those of all, as its text does.
+"""
 
 from __future__ import annotations
 
@@ -7,9 +10,71 @@ from fx_inspect.read.scan import Scan
 from fxframework.kernels.buffers import room
 from fxframework.kernels.kernel import Kernel
 
-__all__ = ["SlotPlaces", "SlotStrings", "SlotValues"]
+__all__ = ["PropertyPlaces", "SlotPlaces", "SlotRanges", "SlotStrings", "SlotValues"]
 
 LOW32 = 0xFFFFFFFF
+
+
+class PropertyPlaces(Kernel):
+    """Of properties in order: their types, and where the slots and the text of each begin.
+
+    ``rows`` (int32) are the properties' rows of ``type`` (uint8) and ``length`` (uint32), which is
+    of slots or of bytes. ``types`` is uint8, ``first_slot`` and ``first_text`` (int64) have the
+    sums before each property and of all.
+    """
+
+    def __init__(self, rows: memoryview, type: memoryview, length: memoryview) -> None:
+        self.rows = memoryview(rows)
+        self.type = memoryview(type)
+        self.length = memoryview(length)
+        self.count = len(rows)
+        self.types = room(self.count, "u1")
+        self.first_slot = room(self.count + 1, "i8")
+        self.first_text = room(self.count + 1, "i8")
+
+    def step(self) -> int:
+        """Fill the columns."""
+        slots = 0
+        nbytes = 0
+        row = 0
+        while row < self.count:
+            at = self.rows[row]
+            type = self.type[at]
+            self.types[row] = type
+            self.first_slot[row] = slots
+            self.first_text[row] = nbytes
+            if type >= codes.IS_INTS:
+                slots += self.length[at]
+            else:
+                nbytes += self.length[at]
+            row += 1
+        self.first_slot[row] = slots
+        self.first_text[row] = nbytes
+        return 0
+
+
+class SlotRanges(Kernel):
+    """The first slot and the number of slots of properties, two numbers (int64) each.
+
+    ``starts`` (int64) has where the slots of each of these properties begin and those of the last
+    end, ``types`` (uint8) their types; one without slots has 0 and 0.
+    """
+
+    def __init__(self, starts: memoryview, types: memoryview) -> None:
+        self.starts = memoryview(starts)
+        self.types = memoryview(types)
+        self.count = len(types)
+        self.values = room(2 * self.count, "i8")
+
+    def step(self) -> int:
+        """Fill the column."""
+        row = 0
+        while row < self.count:
+            start = self.starts[row]
+            self.values[2 * row] = start if self.types[row] >= codes.IS_INTS else 0
+            self.values[2 * row + 1] = self.starts[row + 1] - start
+            row += 1
+        return 0
 
 
 class SlotValues(Kernel):
