@@ -10,7 +10,6 @@ reads and writes files of it.
 from __future__ import annotations
 
 import functools
-import reprlib
 import struct
 from collections.abc import Iterator, Mapping
 from typing import Any, ClassVar, Self
@@ -21,9 +20,8 @@ from numpy.typing import NDArray
 
 from fx_trace import layout
 from fx_trace.layout import BUFFER_HEADER, BUFFER_HEADER_BYTES, BufferingMode, buffer_field_offset
-from fx_trace.read.cursor import refusal
+from fx_trace.read.cursor import TraceFields, refusal
 from fx_trace.read.record_bounds import RecordBounds
-from fxframework.errors import WriteRefusedError
 from fxframework.io.words import WORD
 
 __all__ = ["BufferHeader", "Fault", "Image", "Region", "Stretch", "reading_plan"]
@@ -47,6 +45,11 @@ END_FIELDS = {
 DROPPED_AT = buffer_field_offset("num_records_dropped")
 MODE_WORD = BUFFER_HEADER[MODE_WORD_AT // WORD]
 LIMIT_32 = 0xFFFFFFFF
+_NUMBERS = (
+    "version", "wrapped_count", "total_size", "durable_buffer_size", "rolling_buffer_size",
+    "durable_data_end", "num_records_dropped",
+)  # fmt: skip
+"""Fields of the header that JSON shows as they are."""
 FOUND = 1 << 12
 """Metadata records that are looked for at a time."""
 
@@ -244,75 +247,29 @@ class BufferHeader:
         Raises WriteRefusedError: FXT0402 for a field that is missing or unknown, FXT0403 and
         FXT0404 for a value of the wrong kind or size.
         """
-        left = {key: value for key, value in given.items() if key not in ("offset", "nbytes")}
-        left.pop("record", None)
-        raw = left.pop("raw", None)
+        form = TraceFields(cls.record, given)
+        form.used |= {"record", "offset", "nbytes"}
+        mode = form.need("mode")
+        if type(mode) is not int and not (isinstance(mode, str) and mode in _MODE_NUMBERS):
+            raise form.wrong("mode", f"one of {', '.join(_MODE_NUMBERS)}")
+        ends = form.need("rolling_data_end")
+        if not isinstance(ends, list | tuple) or [type(end) for end in ends] != [int, int]:
+            raise form.wrong("rolling_data_end", "two whole numbers")
+        numbers: dict[str, Any] = {name: form.number(name) for name in _NUMBERS}
         header = cls(
-            magic=_number(left, "magic", hexadecimal=True),
-            version=_number(left, "version"),
-            buffering_mode=_mode(left),
-            wrapped_count=_number(left, "wrapped_count"),
-            total_size=_number(left, "total_size"),
-            durable_buffer_size=_number(left, "durable_buffer_size"),
-            rolling_buffer_size=_number(left, "rolling_buffer_size"),
-            durable_data_end=_number(left, "durable_data_end"),
-            rolling_data_end=_pair(left, "rolling_data_end"),
-            num_records_dropped=_number(left, "num_records_dropped"),
+            magic=form.hex_number("magic"),
+            buffering_mode=_MODE_NUMBERS[mode] if isinstance(mode, str) else mode,
+            rolling_data_end=(ends[0], ends[1]),
+            **numbers,
         )
-        if left:
-            raise refusal("FXT0402", f"buffer_header has no field {', '.join(map(repr, left))}")
+        raw = form.octets("raw") if "raw" in form else b""
+        form.finish()
         header.pack()
-        if raw is None:
-            return header
-        try:
-            data = bytes.fromhex(raw)
-        except (TypeError, ValueError):
-            raise _wrong("raw", raw, "bytes in hex") from None
-        if len(data) == BUFFER_HEADER_BYTES:
-            meant = cls.unpack(data)
+        if len(raw) == BUFFER_HEADER_BYTES:
+            meant = cls.unpack(raw)
             if attrs.evolve(meant, reserved=header.reserved) == header:
                 return meant
         return header
-
-
-def _wrong(key: str, value: Any, wanted: str) -> WriteRefusedError:
-    found = reprlib.repr(value)
-    return refusal("FXT0403", f"buffer_header: {key} must be {wanted}, not {found}")
-
-
-def _need(left: dict[str, Any], key: str) -> Any:
-    try:
-        return left.pop(key)
-    except KeyError:
-        raise refusal("FXT0402", f"buffer_header: {key} is missing") from None
-
-
-def _number(left: dict[str, Any], key: str, *, hexadecimal: bool = False) -> int:
-    value = _need(left, key)
-    if hexadecimal and isinstance(value, str):
-        try:
-            return int(value, 16)
-        except ValueError:
-            raise _wrong(key, value, "a number in hex") from None
-    if type(value) is not int:
-        raise _wrong(key, value, "a whole number")
-    return value
-
-
-def _mode(left: dict[str, Any]) -> int:
-    value = _need(left, "mode")
-    if isinstance(value, str) and value in _MODE_NUMBERS:
-        return _MODE_NUMBERS[value]
-    if type(value) is not int:
-        raise _wrong("mode", value, f"one of {', '.join(_MODE_NUMBERS)}")
-    return value
-
-
-def _pair(left: dict[str, Any], key: str) -> tuple[int, int]:
-    value = _need(left, key)
-    if isinstance(value, list | tuple) and [type(number) for number in value] == [int, int]:
-        return (value[0], value[1])
-    raise _wrong(key, value, "two whole numbers")
 
 
 # --- Where the records are ---------------------------------------------------------------------
