@@ -19,7 +19,14 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import IO
 
-__all__ = ["PendingFile", "PendingFolder", "remove_leftovers", "scratch_folder"]
+__all__ = [
+    "PendingFile",
+    "PendingFolder",
+    "hidden_name",
+    "is_left",
+    "remove_leftovers",
+    "scratch_folder",
+]
 
 _DESCRIPTORS = Path("/proc/self/fd")
 _OWNER = re.compile(r"\.fxf-([0-9a-f]{8})-(\d+)-[0-9a-f]{8}\Z")
@@ -38,10 +45,15 @@ class PendingFile:
         descriptor = _unnamed(target.parent)
         if descriptor is None:
             remove_leftovers(target.parent, f".{target.name}")
-            self._hidden = target.with_name(_owned(f".{target.name}"))
+            self._hidden = target.with_name(hidden_name(f".{target.name}"))
             flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
             descriptor = os.open(self._hidden, flags, 0o666)
         self.file: IO[bytes] = os.fdopen(descriptor, "wb")
+
+    @property
+    def path(self) -> Path:
+        """Where others can read it before it has its name."""
+        return self._hidden or _DESCRIPTORS / str(self.file.fileno())
 
     def settle(self, *, replace: bool) -> None:
         """Close the file and give it its name, in one step.
@@ -62,7 +74,7 @@ class PendingFile:
                 raise
             # A link never replaces a file; only a rename does.
             remove_leftovers(self.target.parent, f".{self.target.name}")
-            hidden = self.target.with_name(_owned(f".{self.target.name}"))
+            hidden = self.target.with_name(hidden_name(f".{self.target.name}"))
             self._link(hidden)
             try:
                 hidden.replace(self.target)
@@ -76,7 +88,7 @@ class PendingFile:
         folder = os.open(name.parent, os.O_RDONLY)
         try:
             # With a folder given, Python calls linkat(2), which alone follows the link in /proc.
-            source = str(_DESCRIPTORS / str(self.file.fileno()))
+            source = str(self.path)
             os.link(source, name.name, src_dir_fd=folder, dst_dir_fd=folder, follow_symlinks=True)
         finally:
             os.close(folder)
@@ -99,7 +111,7 @@ class PendingFolder:
     def __init__(self, target: Path) -> None:
         self.target = target
         remove_leftovers(target.parent, f".{target.name}")
-        self.path = target.with_name(_owned(f".{target.name}"))
+        self.path = target.with_name(hidden_name(f".{target.name}"))
         self.path.mkdir()
 
     def settle(self) -> None:
@@ -131,7 +143,7 @@ def scratch_folder(purpose: str) -> Iterator[Path]:
     """A temporary folder, removed at the end; what dead processes left of its kind, before."""
     parent = Path(tempfile.gettempdir())
     remove_leftovers(parent, f"fxf-{purpose}")
-    folder = parent / _owned(f"fxf-{purpose}")
+    folder = parent / hidden_name(f"fxf-{purpose}")
     folder.mkdir(mode=0o700)
     try:
         yield folder
@@ -145,11 +157,7 @@ def remove_leftovers(folder: Path, prefix: str) -> None:
         names = [name for name in os.listdir(folder) if name.startswith(f"{prefix}.fxf-")]  # noqa: PTH208 (names alone)
     except OSError:
         return
-    for name in names:
-        owner = _OWNER.fullmatch(name[len(prefix) :])
-        if owner is None or owner[1] != _machine() or _runs(int(owner[2])):
-            continue
-        left = folder / name
+    for left in (folder / name for name in names if is_left(name, prefix)):
         with contextlib.suppress(OSError):
             if left.is_dir() and not left.is_symlink():
                 shutil.rmtree(left, ignore_errors=True)
@@ -157,7 +165,18 @@ def remove_leftovers(folder: Path, prefix: str) -> None:
                 left.unlink()
 
 
-def _owned(prefix: str) -> str:
+def is_left(name: str, prefix: str, *, elsewhere: bool = False) -> bool:
+    """Whether it is a ``hidden_name`` of this prefix whose process, of this machine, has ended.
+
+    With ``elsewhere``, whether it is one of another machine.
+    """
+    owner = _OWNER.fullmatch(name[len(prefix) :]) if name.startswith(prefix) else None
+    if owner is None or (owner[1] != _machine()) != elsewhere:
+        return False
+    return elsewhere or not _runs(int(owner[2]))
+
+
+def hidden_name(prefix: str) -> str:
     """A name that says which process it belongs to."""
     return f"{prefix}.fxf-{_machine()}-{os.getpid()}-{secrets.token_hex(4)}"
 

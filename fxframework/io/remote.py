@@ -4,17 +4,40 @@ from __future__ import annotations
 
 import contextlib
 import tempfile
-from typing import IO, Any, cast
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any, cast
 
 from fxframework.errors import FxError, MissingExtraError, UnreadableError, WriteRefusedError
 from fxframework.io.limits import Limits
 from fxframework.io.packing import packing_of_name
+from fxframework.io.pending import PendingFile, hidden_name, is_left
 from fxframework.io.sink import Sink
 from fxframework.io.source import CHUNK, Progress, Source
 
 __all__ = ["file_system", "is_address", "open_sink", "open_source"]
 
 MARK = "://"
+OBJECT_STORES = frozenset(
+    [
+        "s3",
+        "s3a",
+        "gs",
+        "gcs",
+        "abfs",
+        "abfss",
+        "az",
+        "adl",
+        "oci",
+        "oss",
+        "http",
+        "https",
+        "memory",
+    ]
+)
+"""Schemes whose objects are there once all of their bytes were sent, and not before."""
+ABANDONED = timedelta(hours=24)
+"""The age at which a hidden file of another machine is taken to be left behind."""
 
 
 def is_address(name: object) -> bool:
@@ -51,7 +74,11 @@ def file_system(uri: str, refusal: type[FxError] = UnreadableError) -> tuple[Any
 
 def is_local(fs: Any) -> bool:
     """Whether a file system is that of this machine (``file://``)."""
-    return "file" in ((fs.protocol,) if isinstance(fs.protocol, str) else fs.protocol)
+    return "file" in _schemes(fs)
+
+
+def _schemes(fs: Any) -> frozenset[str]:
+    return frozenset((fs.protocol,) if isinstance(fs.protocol, str) else fs.protocol)
 
 
 def open_source(
@@ -84,6 +111,10 @@ def open_source(
 def open_sink(uri: str, *, force: bool = False) -> Sink:
     """An output at an address: gathered in a temporary file, and sent when it is whole.
 
+    Where a file shows while it is sent, it has a hidden name until it is whole; what others left
+    under such names is removed before: processes of this machine that have ended, and, after
+    ``ABANDONED``, those of other machines.
+
     Raises WriteRefusedError where it exists and ``force`` is not given, or cannot be asked for.
     """
     fs, path = file_system(uri, WriteRefusedError)
@@ -103,10 +134,9 @@ class _RemoteSink(Sink):
         if packing is not None:
             packing.check()
         self._refuse_existing(uri)
-        self._local = tempfile.NamedTemporaryFile(prefix="fxf-")  # noqa: SIM115 (to the commit)
-        packed = None if packing is None else packing.packer(cast("IO[bytes]", self._local))
-        self._packed = packed
-        super().__init__(packed or cast("IO[bytes]", self._local), name=uri, force=force)
+        self._local = PendingFile(Path(tempfile.gettempdir(), "fxf-sink"))
+        self._packed = None if packing is None else packing.packer(self._local.file)
+        super().__init__(self._packed or self._local.file, name=uri, force=force)
 
     def _refuse_existing(self, uri: str) -> None:
         exists = False
@@ -128,10 +158,9 @@ class _RemoteSink(Sink):
         try:
             if self._packed is not None:
                 self._packed.close()
-            self._local.flush()
+            self._local.file.flush()
             self._refuse_existing(self.name)
-            self._fs.makedirs(self._fs._parent(self._path), exist_ok=True)  # noqa: SLF001
-            self._fs.put_file(self._local.name, self._path)
+            self._send()
         except FxError:
             raise
         except Exception as error:
@@ -141,12 +170,47 @@ class _RemoteSink(Sink):
                 remedy="check the address, the network and your permissions",
             ) from error
         finally:
-            self._local.close()
+            self._local.discard()
+
+    def _send(self) -> None:
+        fs, local = self._fs, str(self._local.path)
+        folder, _, name = self._path.rpartition("/")
+        fs.makedirs(fs._parent(self._path), exist_ok=True)  # noqa: SLF001
+        if _schemes(fs) & OBJECT_STORES:
+            fs.put_file(local, self._path)
+            return
+        _remove_leftovers(fs, folder, f".{name}")
+        hidden = f"{folder}/{hidden_name(f'.{name}')}"
+        try:
+            fs.put_file(local, hidden)
+            try:
+                fs.mv(hidden, self._path)
+            except Exception:
+                if not self._replace:
+                    raise
+                fs.rm_file(self._path)  # some rename over no file
+                fs.mv(hidden, self._path)
+        except BaseException:
+            with contextlib.suppress(Exception):
+                fs.rm_file(hidden)
+            raise
 
     def abort(self) -> None:
         """Discard what was written; nothing was sent."""
         self._open = False
-        self._local.close()
+        self._local.discard()
+
+
+def _remove_leftovers(fs: Any, folder: str, prefix: str) -> None:
+    """Remove the hidden files that processes which have ended left in a folder."""
+    with contextlib.suppress(Exception):  # a file system that lists nothing
+        for path in fs.ls(folder, detail=False):
+            name = path.rpartition("/")[2]
+            old = is_left(name, prefix, elsewhere=True) and (
+                datetime.now(UTC) - fs.modified(path) > ABANDONED
+            )
+            if old or is_left(name, prefix):
+                fs.rm_file(path)
 
 
 def _line(error: BaseException) -> str:
