@@ -26,7 +26,6 @@ from fx_log.export.presentation import (
     utc_offset,
     walk,
 )
-from fx_log.read.tables import GIVEN_LINE, GIVEN_MESSAGE, GIVEN_PID, GIVEN_TID
 from fx_log.severity import LEVELS, SYSLOG
 from fxframework.errors import UsageError
 from fxframework.io.sink import Sink
@@ -212,7 +211,7 @@ class _Entries:
 
     def _head(self, key: tuple[Any, ...]) -> tuple[bytes, int, bool]:
         """The fields of a head, how many there are with those of the row, if it has a message."""
-        head = Head(*key)
+        head = Head.of(key)
         moniker = self._strings[head.component]
         fields = []
         if head.level >= 0:
@@ -226,13 +225,13 @@ class _Entries:
         identifier = head.tags[0] if head.tags else moniker.rpartition(b"/")[2]
         if identifier:
             fields.append((b"SYSLOG_IDENTIFIER", identifier))
-        if head.given & GIVEN_PID:
+        if head.pid is not None:
             fields.append((b"SYSLOG_PID", b"%d" % head.pid))
-        if head.given & GIVEN_TID:
+        if head.tid is not None:
             fields.append((b"TID", b"%d" % head.tid))
         if head.file >= 0:
             fields.append((b"CODE_FILE", self._strings[head.file]))
-        if head.given & GIVEN_LINE:
+        if head.line is not None:
             fields.append((b"CODE_LINE", b"%d" % head.line))
         if head.component >= 0:
             fields.append((b"FUCHSIA_MONIKER", moniker))
@@ -240,7 +239,7 @@ class _Entries:
             fields.append((b"FUCHSIA_COMPONENT_URL", self._strings[head.url]))
         fields += [(b"FUCHSIA_TAG", tag) for tag in head.tags]
         made = b"".join([_field(*field) for field in fields[: HEAD_FIELDS - ROW_FIELDS]])
-        return made, len(fields) + ROW_FIELDS, bool(head.given & GIVEN_MESSAGE)
+        return made, len(fields) + ROW_FIELDS, head.has_message
 
 
 def _field(name: bytes, value: bytes) -> bytes:

@@ -17,7 +17,6 @@ from fx_log.export.presentation import (
     special_double,
 )
 from fx_log.layout import UNKNOWN_COMPONENT
-from fx_log.read.tables import GIVEN_LINE, GIVEN_MESSAGE, GIVEN_PID, GIVEN_TID
 from fx_log.severity import LEVELS
 from fxframework.io.sink import Sink
 from fxframework.kit.memo import Memo
@@ -129,7 +128,7 @@ class _HeadJson:
         self._before = before
 
     def __call__(self, key: tuple[Any, ...]) -> tuple[str, str, bool]:
-        head = Head(*key)
+        head = Head.of(key)
         level = LEVELS[head.severity]
         members = [f'"severity":"{level.name}"']
         if head.severity != level:
@@ -138,13 +137,13 @@ class _HeadJson:
             members.append(f'"component_url":{self._strings[head.url]}')
         tags = ",".join(self._tags[tag] for tag in head.tags)
         members.append(f'"tags":[{tags}]')
-        if head.given & GIVEN_PID:
+        if head.pid is not None:
             members.append(f'"pid":{head.pid}')
-        if head.given & GIVEN_TID:
+        if head.tid is not None:
             members.append(f'"tid":{head.tid}')
         if head.file >= 0:
             members.append(f'"file":{self._strings[head.file]}')
-        if head.given & GIVEN_LINE:
+        if head.line is not None:
             members.append(f'"line":{head.line}')
         # Those who read this require a moniker.
         moniker = quoted(UNKNOWN_COMPONENT) if head.component < 0 else self._strings[head.component]
@@ -152,4 +151,4 @@ class _HeadJson:
             f'{self._before}{{"data_source":"Logs","metadata":{{{",".join(members)},"timestamp":'
         )
         payload = f'}},"moniker":{moniker},"payload":{{"root":{{'
-        return metadata, payload, bool(head.given & GIVEN_MESSAGE)
+        return metadata, payload, head.has_message

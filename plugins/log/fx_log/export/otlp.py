@@ -29,7 +29,6 @@ from fx_log.export.presentation import (
     utc_offset,
     walk,
 )
-from fx_log.read.tables import GIVEN_LINE, GIVEN_MESSAGE, GIVEN_PID, GIVEN_TID
 from fx_log.severity import LEVELS, otel_number
 from fxframework.analysis.spans import Spans
 from fxframework.errors import UsageError, WriteRefusedError
@@ -209,7 +208,7 @@ class _Within:
 
     def __init__(self, capture: Capture) -> None:
         self.spans = Spans.of(capture)
-        self.threads: dict[tuple[int, int], int] = {}
+        self.threads: dict[tuple[int | None, int | None], int] = {}
         """Ids of threads by those of their process and their own."""
         if "threads" in capture.schemas:
             threads = capture.table("threads")
@@ -225,11 +224,10 @@ def _identities(within: Sequence[_Within], batch: Batch[Attribute]) -> list[str]
     found = [""] * len(batch)
     if not within:
         return found
-    heads = [Head(*key) for key in batch.heads]
-    whole = GIVEN_PID | GIVEN_TID
-    whose = [(head.pid, head.tid) if head.given & whole == whole else None for head in heads]
+    heads = [Head.of(key) for key in batch.heads]
+    whose = [(head.pid, head.tid) for head in heads]
     for each in within:
-        threads = np.array([each.threads.get(who, -1) if who else -1 for who in whose], np.int32)
+        threads = np.array([each.threads.get(who, -1) for who in whose], np.int32)
         places = each.spans.enclosing(threads, batch.ts)
         for row in np.flatnonzero(places >= 0).tolist():
             if not found[row]:
@@ -248,15 +246,15 @@ class _HeadJson:
         self._tags = texts.tags(string)
 
     def __call__(self, key: tuple[Any, ...]) -> tuple[str, str, str, bool]:
-        head = Head(*key)
+        head = Head.of(key)
         own = ""
-        if head.given & GIVEN_PID:
+        if head.pid is not None:
             own += member("process.pid", integer(head.pid))
-        if head.given & GIVEN_TID:
+        if head.tid is not None:
             own += member("thread.id", integer(head.tid))
         if head.file >= 0:
             own += member("code.file.path", self._strings[head.file])
-        if head.given & GIVEN_LINE:
+        if head.line is not None:
             own += member("code.line.number", integer(head.line))
         if head.tags:
             tags = ",".join(self._tags[tag] for tag in head.tags)
@@ -268,11 +266,11 @@ class _HeadJson:
             severity = f',"severityNumber":{number},"severityText":"{level.name}"'
             if head.severity != level:
                 own += member("fuchsia.severity.raw", integer(head.severity))
-        return self._resource(head), severity, own, bool(head.given & GIVEN_MESSAGE)
+        return self._resource(head), severity, own, head.has_message
 
     def _resource(self, head: Head) -> str:
         service = leaf(self._plain[head.component])
-        if not service and head.given & GIVEN_PID:
+        if not service and head.pid is not None:
             service = self._plain[self._processes.get(head.pid, -1)]
         service = service or NO_SERVICE
         attributes = member("service.name", string(service))

@@ -155,9 +155,9 @@ class Head(NamedTuple):
     """Code of the severity's name; -1 where the format has no severities."""
     given: int
     """Which of message, pid, tid and line it has: the bits of `log_given`."""
-    pid: int
-    tid: int
-    line: int
+    pid: int | None
+    tid: int | None
+    line: int | None
     file: int
     component: int
     """Code of the moniker, -1 not known; so with those of file (-1 not given) and url."""
@@ -166,6 +166,21 @@ class Head(NamedTuple):
     """Each tag, in order."""
     tag: int = 0
     """Tag bits of the record; of a ring, the entry's whole tag."""
+
+    @classmethod
+    def of(cls, key: tuple[Any, ...]) -> Head:
+        """The head of a key, in which numbers that were not given are 0: here they are None."""
+        head = cls._make(key)
+        return head._replace(
+            pid=head.pid if head.given & GIVEN_PID else None,
+            tid=head.tid if head.given & GIVEN_TID else None,
+            line=head.line if head.given & GIVEN_LINE else None,
+        )
+
+    @property
+    def has_message(self) -> bool:
+        """Whether the log has a message, be it empty."""
+        return bool(self.given & GIVEN_MESSAGE)
 
 
 Row = tuple[T, tuple[Any, ...], D, Sequence[V], int, int, int]

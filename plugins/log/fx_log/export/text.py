@@ -30,7 +30,6 @@ from fx_log.export.presentation import (
     wall_seconds,
 )
 from fx_log.export.text_lines import TextLines
-from fx_log.read.tables import GIVEN_LINE, GIVEN_MESSAGE, GIVEN_PID, GIVEN_TID
 from fx_log.severity import LEVELS, Level
 from fxframework.io.sink import Sink
 from fxframework.kernels import native
@@ -266,11 +265,11 @@ class _HeadText:
         return f"{moniker[:MONIKER]}..."
 
     def __call__(self, key: tuple[Any, ...]) -> str:
-        head = Head(*key)
+        head = Head.of(key)
         parts = []
         if self._metadata:
-            pid = head.pid if head.given & GIVEN_PID else ""
-            tid = head.tid if head.given & GIVEN_TID else ""
+            pid = "" if head.pid is None else head.pid
+            tid = "" if head.tid is None else head.tid
             parts.append(f"[{pid}][{tid}]")
         moniker = self._monikers[head.component]
         parts.append(f"[{moniker}]")
@@ -281,8 +280,8 @@ class _HeadText:
                 parts.append(f"[{','.join(others)}]")
         parts.append(f" {LEVELS[head.severity].name}: ")
         if self._file and head.file >= 0:
-            line = f"({head.line})" if head.given & GIVEN_LINE else ""
+            line = "" if head.line is None else f"({head.line})"
             parts.append(f"[{self._names[head.file]}{line}] ")
-        if not head.given & GIVEN_MESSAGE:
+        if not head.has_message:
             parts.append(NO_MESSAGE)
         return "".join(parts)

@@ -43,7 +43,6 @@ cdef class PacketScan(Kernel):
         fault=cython.int, row=cython.longlong,
         first=cython.longlong, at=cython.longlong, message=cython.longlong, stop=cython.longlong,
         ns=cython.longlong, before=cython.longlong, dropped=cython.longlong)
-    @cython.final
     cdef int packet(self, long long start, long long end) except -1 nogil
     @cython.final
     cdef int check(
@@ -58,7 +57,6 @@ cdef class PacketScan(Kernel):
     @cython.locals(
         total=cython.longlong, row=cython.longlong, at=cython.longlong,
         place=cython.int)
-    @cython.final
     cdef long long joined(self, long long first) except? -1 nogil
     @cython.final
     cdef int rarity(self, long long row, int column, long long value) except -1 nogil

@@ -63,7 +63,6 @@ cdef class LogScan(Kernel):
     @cython.locals(
         start=cython.longlong, end=cython.longlong, word=cython.longlong, at=cython.longlong,
         first_arg=cython.longlong, first_tag=cython.longlong, first_positional=cython.longlong)
-    @cython.final
     cdef int record(self) except -1 nogil
     @cython.final
     @cython.locals(bits=cython.longlong, severity=cython.int)
@@ -72,7 +71,6 @@ cdef class LogScan(Kernel):
     @cython.locals(
         row=cython.longlong, given=cython.longlong,
         known=cython.longlong, severity=cython.int, line=cython.longlong)
-    @cython.final
     cdef int row(self, long long ns, long long tags) except -1 nogil
     @cython.final
     @cython.locals(dropped=cython.longlong, rolled_out=cython.longlong, lost=cython.longlong)
@@ -84,7 +82,6 @@ cdef class LogScan(Kernel):
     @cython.locals(
         word=cython.longlong, kind=cython.int, size=cython.longlong, left=cython.longlong,
         shift=cython.int, inner=cython.longlong)
-    @cython.final
     cdef long long argument(self, long long at) except -1 nogil
     @cython.final
     @cython.locals(inner=cython.longlong, nbytes=cython.longlong)
@@ -137,7 +134,6 @@ cdef class LogScan(Kernel):
     @cython.final
     @cython.locals(
         moniker=cython.longlong, url=cython.longlong, row=cython.longlong, named=cython.longlong)
-    @cython.final
     cdef int manifest(self, long long word, long long first) except -1 nogil
     @cython.final
     @cython.locals(ident=cython.longlong)
@@ -154,7 +150,6 @@ cdef class LogScan(Kernel):
     @cython.final
     @cython.locals(
         count=cython.longlong, row=cython.longlong, total=cython.longlong, code=cython.longlong)
-    @cython.final
     cdef long long joined(self, long long first) except? -1 nogil
     @cython.final
     @cython.locals(start=cython.longlong, index=cython.longlong, word=cython.longlong)

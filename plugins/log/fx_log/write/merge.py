@@ -20,7 +20,6 @@ from fx_log.read.arguments import Argument
 from fx_log.read.decoder import RecordDecoder
 from fx_log.read.entries import Entry, split_attribution
 from fx_log.read.records import StreamHeader
-from fx_log.read.tables import GIVEN_LINE, GIVEN_MESSAGE, GIVEN_PID, GIVEN_TID
 from fx_log.severity import LEVELS, Level
 from fx_log.write.arguments import (
     MAX_VALUE_WORDS,
@@ -175,7 +174,7 @@ class _MergerBase:
 
 def _rows(capture: Capture, dropped: Counter[str]) -> Iterator[_Row]:
     for batch in walk(capture, _keys, dropped):
-        heads = {head: Head(*head) for head in set(batch.heads)}
+        heads = {head: Head.of(head) for head in set(batch.heads)}
         yield from map(
             _Row,
             np.asarray(batch.ts).tolist(),
@@ -262,7 +261,7 @@ class Merger(_MergerBase):
             self._put(shape.severity if bare else Level.INFO, row.ts, wire.CONTROL | tag, body)
         if bare:
             return
-        message = row.message if row.head.given & GIVEN_MESSAGE else None
+        message = row.message if row.head.has_message else None
         try:
             body = self._body(row, shape, message, tail)
             self._put(shape.severity, row.ts, tag, body)
@@ -342,13 +341,13 @@ class Merger(_MergerBase):
     def _shape(self, head: Head) -> _Shape:
         """What all logs with this head have in common."""
         start = place = b""
-        if head.given & GIVEN_PID:
+        if head.pid is not None:
             start += argument_bytes("pid", ArgType.UINT64, head.pid)
-        if head.given & GIVEN_TID:
+        if head.tid is not None:
             start += argument_bytes("tid", ArgType.UINT64, head.tid)
         if head.file >= 0:
             place += argument_bytes("file", ArgType.STRING, self._text(head.file))
-        if head.given & GIVEN_LINE:
+        if head.line is not None:
             place += argument_bytes("line", ArgType.UINT64, head.line)
         who = None
         if head.component >= 0:
@@ -487,14 +486,14 @@ class PacketMerger(_MergerBase):
             severity=severity,
             severity_name=LEVELS[severity].name,
             tag=head.tag,
-            pid=head.pid if head.given & GIVEN_PID else None,
-            tid=head.tid if head.given & GIVEN_TID else None,
+            pid=head.pid,
+            tid=head.tid,
             tags=self._tags_of(head.tags),
             component=self._text(head.component),
             url=self._text(head.url),
-            message=_decoded(row.message) if head.given & GIVEN_MESSAGE else None,
+            message=_decoded(row.message) if head.has_message else None,
             file=self._text(head.file),
-            line=head.line if head.given & GIVEN_LINE else None,
+            line=head.line,
             dropped=row.dropped,
             rolled_out=row.rolled_out,
             verbosity=row.verbosity or None,

@@ -68,9 +68,6 @@ def open_json(sink: Sink, options: Mapping[str, Any]) -> ExportSession:
     return _JsonExport(sink, options.get("sched", "both"))
 
 
-"""Who can read the context switches: Fuchsia's tools, Perfetto, or both."""
-
-
 SYSTEM_KEY = r"systemTrac\u0065Events"
 """``systemTraceEvents``, as every JSON parser reads it.
 

@@ -114,18 +114,12 @@ class ThreadNames:
 
     def __init__(self, capture: Capture) -> None:
         threads, processes = capture.table("threads"), capture.table("processes")
-        self.names = {
-            pid: name
-            for pid, name in zip(
-                processes.array("pid").tolist(), processes.texts("name"), strict=True
-            )
-            if name is not None
-        }
-        ids = threads.array("id").tolist()
-        self.pids: dict[int, int] = dict(zip(ids, threads.array("pid").tolist(), strict=True))
-        self.tids: dict[int, int] = dict(zip(ids, threads.array("tid").tolist(), strict=True))
+        named = zip(processes.array("pid").tolist(), processes.texts("name"), strict=True)
+        self.names = {pid: name for pid, name in named if name is not None}
+        self.pids: dict[int, int] = dict(threads.tuples("id", "pid"))
+        self.tids: dict[int, int] = dict(threads.tuples("id", "tid"))
         self.thread_names: dict[int, str | None] = dict(
-            zip(ids, threads.texts("name"), strict=True)
+            zip(threads.array("id").tolist(), threads.texts("name"), strict=True)
         )
         self.pids[-1] = self.tids[-1] = 0
         self.thread_names[-1] = None
