@@ -126,7 +126,7 @@ RULES = Catalogue(
         Rule(
             "FXL0106",
             INFO,
-            "a severity between the levels",
+            "a severity that is none of the six levels",
             "docs, Logs",
             "Severities are 0x10 to 0x60 in steps of 0x10; what lies between is a verbosity.",
             readers="Named by its band, with raw_severity beside it; readers of 2022: Unsupported.",

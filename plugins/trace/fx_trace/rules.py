@@ -667,6 +667,16 @@ RULES = Catalogue(
             readers="Ignored.",
             ours="Kept (raw), otherwise ignored.",
         ),
+        Rule(
+            "FXT0510",
+            WARNING,
+            "records go on behind the data end of a oneshot buffer",
+            "Trace buffer",
+            "The data end is where the records of a buffer end.",
+            readers="The trace manager scans oneshot buffers, and reads them.",
+            ours="Read.",
+            remedy="The data end in the header is too small.",
+        ),
     ]
 )
 

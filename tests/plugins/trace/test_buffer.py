@@ -573,6 +573,9 @@ def test_findings_of_an_image() -> None:
     hole = bytearray(vector("oneshot_stopped.vmo"))
     hole[0xF8:0x100] = bytes(8)
     assert codes(bytes(hole)) == {"FXT0506"}
+    early = bytearray(vector("oneshot_stopped.vmo"))
+    early[0x30] -= 8
+    assert codes(bytes(early)) == {"FXT0510"}
     assert codes(b"daeh") == {"FXT0501"}
     for data in (running, twice, twice + b"more", bytes(hole), b"daeh"):
         assert rewritten(data) == data

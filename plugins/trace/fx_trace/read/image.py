@@ -369,6 +369,12 @@ class BufferCapture(TraceCapture):
             elif region.scanned and region.used and not region.recorded_end:
                 message = f"{region.name} says no end; its records take {region.used} bytes"
                 add("FXT0504", message, offset=region.offset)
+            elif region.scanned and region.used > region.recorded_end:
+                message = (
+                    f"records of {region.name} take {region.used} bytes, and the header says "
+                    f"{region.recorded_end}"
+                )
+                add("FXT0510", message, offset=region.offset + region.recorded_end)
         messages = {
             "FXT0005": "{} odd bytes at the end",
             "FXT0503": "{} bytes behind the end of the buffer",
