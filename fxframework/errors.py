@@ -98,6 +98,13 @@ class Rule:
     remedy: str = attrs.field(default="", kw_only=True)
     """What the user can do."""
 
+    def advice(self, name: str, offset: int | None) -> str:
+        """What to do about a finding at an offset of a file: the remedy, or what is required."""
+        if self.remedy or offset is None or name == "-":
+            return self.remedy or self.rule
+        place = shlex.quote(f"{name}@{offset:#x}")
+        return f"{self.rule} `fxf explain {place}` shows what is there."
+
 
 class Catalogue(Mapping[str, Rule]):
     """A format's rules by code. Raises ValueError for two rules with the same code."""

@@ -234,9 +234,9 @@ class Screen:
             for line in hex_context(source, found.offset):
                 self.print(f"   {line}")
         if explained:
-            for line in (rule.ours, rule.remedy):
+            for line in (rule.ours, rule.advice(source.name, found.offset)):
                 if line:
-                    self.print(f"  = {line}")
+                    self.print(f"  = {printable(line)}")
 
     # --- progress ---
 

@@ -100,10 +100,12 @@ def _document(capture: Capture, found: list[Diagnostic], records: int) -> dict[s
                 "offset": finding.offset,
                 "record": finding.record,
                 "message": finding.message,
-                "title": diagnostics.rule(finding.code).title,
-                "section": diagnostics.rule(finding.code).section,
+                "title": rule.title,
+                "section": rule.section,
+                "remedy": rule.advice(capture.name, finding.offset),
             }
             for finding in found
+            for rule in (diagnostics.rule(finding.code),)
         ],
     }
 

@@ -21,10 +21,11 @@ class BytesMemory:
     """
 
     def __init__(self, contents: int | bytes | bytearray | memoryview) -> None:
-        data = bytearray(contents)
-        if len(data) % WORD:
-            msg = f"invalid memory size {len(data)}: must be a multiple of {WORD}"
+        size = contents if isinstance(contents, int) else len(contents)
+        if size < 0 or size % WORD:
+            msg = f"invalid memory size {size}: must be a multiple of {WORD}"
             raise ValueError(msg)
+        data = bytearray(contents)
         self.size = len(data)
         """Bytes in the region."""
         self.words: memoryview | None = None
@@ -81,6 +82,8 @@ class BytesMemory:
             raise self._outside(offset, nbytes)
 
     def _outside(self, offset: int, nbytes: int) -> ValueError:
-        return ValueError(
-            f"{nbytes} bytes at offset {offset} are not words of a memory of {self.size} bytes"
-        )
+        if 0 <= offset <= self.size - nbytes:
+            what = f"offset and length must be multiples of {WORD}"
+        else:
+            what = f"the memory has {self.size} bytes"
+        return ValueError(f"cannot access {nbytes} bytes at offset {offset}: {what}")

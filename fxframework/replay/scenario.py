@@ -178,12 +178,13 @@ class _Reading:
     def scenario(self, document: dict[str, Any], path: Path | None) -> Scenario | None:
         known = ("scenario", "target", "device", "step")
         for key in document.keys() - set(known):
-            self.fault(key, f"a scenario has no such table{did_you_mean(key, known)}")
+            hint = did_you_mean(key, known) or ": a scenario has " + ", ".join(known)
+            self.fault(key, f"unknown table{hint}")
         about: About | None = None
         if "scenario" in document:
             about = self.structured(document["scenario"], About, "scenario")
         else:
-            self.fault("scenario", "is missing: a table with a name at least")
+            self.fault("scenario", "missing; a scenario needs the table [scenario] with a name")
         devices = list(self.devices(document))
         steps = list(self.steps(document))
         folder = None if path is None else path.parent
@@ -225,7 +226,7 @@ class _Reading:
             self.fault("step", f"is {_shown(declared)}, not tables [[step]]")
             return
         if not declared:
-            self.fault("step", "there is none; a scenario has one [[step]] at least")
+            self.fault("step", "missing; a scenario needs at least one [[step]]")
         for index, given in enumerate(declared):
             path = f"step[{index}]"
             kind = self.kind(given, "do", path, self.host.step_kinds, "step")

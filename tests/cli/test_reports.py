@@ -146,6 +146,7 @@ warning[TOY0002]: a kind that is not defined
   --> {damaged} @ 0x00000050, record 4
    0050 | 07 00 00 00 00 00 00 00  00 00 00 00 00 00 00 00
   = It is kept as `unknown`.
+  = Kinds are 1 and 2. `fxf explain {damaged}@0x50` shows what is there.
 data loss[TOY0001]: a record is damaged
   --> {damaged} @ 0x00000068, record 5
    0068 | 6f 64 64
@@ -262,6 +263,7 @@ def test_verify_as_json(host: Host, damaged: Path) -> None:
         "message": "a record is damaged",
         "title": "a record is damaged",
         "section": "Toys",
+        "remedy": "Buy another toy.",
     }
     assert [one["offset"] for one in first["findings"]] == [32, 56, 80, 104]
     assert second["error"]["code"] == "FXF0001"

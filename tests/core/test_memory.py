@@ -26,9 +26,11 @@ def test_other_places_are_refused(wrong: int) -> None:
     memory = BytesMemory(bytes(64))
     for use in (memory.load_u64, lambda at: memory.store_u64(at, 1),
                 lambda at: memory.write(at, bytes(8))):  # fmt: skip
-        with pytest.raises(ValueError, match="are not words"):
+        with pytest.raises(ValueError, match="cannot access 8 bytes"):
             use(wrong)
-    with pytest.raises(ValueError, match="are not words"):
+    with pytest.raises(ValueError, match="cannot access 8 bytes"):
         memory.read(60, 8)
     with pytest.raises(ValueError, match="must be a multiple of 8"):
         BytesMemory(12)
+    with pytest.raises(ValueError, match="invalid memory size -8"):
+        BytesMemory(-8)

@@ -53,7 +53,7 @@ def thread(script: str) -> str:
         ("[[step]]\nfor = 1\n", "step[0].do", "is missing"),
         ("step = [1]\n", "step[0]", "is 1, not a table"),
         ('step = "x"\n', "step", "is 'x', not tables [[step]]"),
-        ("", "step", "there is none"),
+        ("", "step", "needs at least one"),
         ('[[step]]\ndo = "target.suspend"\n', "step[0].for", "is missing: so long"),
         ("[stepp]\n" + RUN, "stepp", "did you mean 'step'?"),
         ('[device.x]\nkind = "trace_provide"\n' + RUN, "device.x.kind", "'trace_provider'?"),

@@ -126,7 +126,7 @@ RULES = Catalogue(
         Rule(
             "FXL0106",
             INFO,
-            "a severity that is none of the six levels",
+            "a severity other than the six levels",
             "docs, Logs",
             "Severities are 0x10 to 0x60 in steps of 0x10; what lies between is a verbosity.",
             readers="Named by its band, with raw_severity beside it; readers of 2022: Unsupported.",
@@ -209,7 +209,7 @@ RULES = Catalogue(
         Rule(
             "FXL0116",
             DATA_LOSS,
-            "an argument of an unknown type, whose size is none",
+            "an argument of an unknown type with an invalid size",
             "logs-encoding, Argument header",
             "SizeWords counts the header, the name and the value, and ends within the record.",
             readers=REFUSES.format("Unsupported or ValueOutOfValidRange"),
@@ -218,7 +218,7 @@ RULES = Catalogue(
         Rule(
             "FXL0117",
             INFO,
-            "an empty string that is said to follow",
+            "an inline string of length zero",
             "logs-encoding, Primitives",
             "An empty string is the reference 0.",
             readers="Taken as empty.",
@@ -274,7 +274,7 @@ RULES = Catalogue(
         Rule(
             "FXL0205",
             WARNING,
-            "a control record that says nothing",
+            "a control record of an unknown kind",
             "docs, Logs",
             "A control record has a moniker and a url, or rolled_out.",
             readers="Consumed and ignored.",
@@ -609,7 +609,7 @@ RULES = Catalogue(
         Rule(
             "FXL0902",
             DATA_LOSS,
-            "who logged could not be said",
+            "the record has no room for its attribution",
             "docs, Writing logs",
             "A record has at most 4,095 words, its attribution included.",
             ours="The record is written without its attribution.",

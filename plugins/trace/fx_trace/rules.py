@@ -468,7 +468,7 @@ RULES = Catalogue(
         Rule(
             "FXT0402",
             ERROR,
-            "a field is missing, or is none of the record's",
+            "a field is missing or unknown",
             "Record types",
             "A record object has the fields of its kind and no others.",
             ours="Refused, so that no edit is lost silently.",
@@ -522,7 +522,7 @@ RULES = Catalogue(
         Rule(
             "FXT0408",
             ERROR,
-            "only its raw bytes say what is in it",
+            "a record that only its raw bytes can give",
             "Extending the format",
             "What the format does not define is written from `raw`, which must fit its fields.",
             ours="Refused where `raw` is missing or says something else than the fields.",
@@ -531,7 +531,7 @@ RULES = Catalogue(
         Rule(
             "FXT0409",
             ERROR,
-            "it contradicts something else",
+            "fields contradict each other",
             "Userspace object record",
             "A process and its thread, where both are given, agree; the id of a provider, and an "
             "index of a trace buffer, are given once.",
@@ -550,7 +550,7 @@ RULES = Catalogue(
         Rule(
             "FXT0411",
             ERROR,
-            "a trace buffer has no place for it",
+            "the trace buffer has no room for it",
             "Trace buffer",
             "Each buffer of an image holds whole records, and has the size that the header says.",
             ours="Refused; nothing is written.",

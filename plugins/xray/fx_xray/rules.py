@@ -30,7 +30,7 @@ RULES = Catalogue(
         Rule(
             "FXX0002",
             ERROR,
-            "a version that nobody has defined",
+            "an undefined version",
             "XRay FDR format of LLVM, Header; LLVM lib/XRay, compiler-rt lib/xray",
             "Versions are 1 to 5, of basic mode 1 to 3.",
             readers="llvm-xray: Unsupported version; fdr-dump does not look.",
@@ -41,7 +41,7 @@ RULES = Catalogue(
         Rule(
             "FXX0003",
             WARNING,
-            "the type is another mode's",
+            "the header names the other mode",
             "XRay FDR format of LLVM, Header; LLVM lib/XRay, compiler-rt lib/xray",
             "The type is 1 of the flight data recorder, 0 of basic mode.",
             readers="llvm-xray chooses by it; fdr-dump does not look.",
@@ -324,7 +324,7 @@ RULES = Catalogue(
         Rule(
             "FXX0207",
             INFO,
-            "the argument of no call",
+            "an argument without a call",
             "LLVM lib/XRay, compiler-rt lib/xray",
             "A CallArgument follows the record of its call.",
             readers="llvm-xray: BlockVerifier: Invalid transition.",
@@ -401,7 +401,7 @@ RULES = Catalogue(
         Rule(
             "FXX0303",
             INFO,
-            "calls left without a record of it",
+            "calls without a record of their exit",
             "LLVM lib/XRay, compiler-rt lib/xray",
             "Calls are left in the order opposite to that in which they were entered.",
             readers="llvm-xray account: an error, with --deduce-sibling-calls as we do.",
@@ -481,7 +481,7 @@ RULES = Catalogue(
         Rule(
             "FXX0701",
             ERROR,
-            "no YAML of llvm-xray",
+            "not YAML of llvm-xray",
             "LLVM lib/XRay, compiler-rt lib/xray",
             "`llvm-xray convert -f yaml` writes a header and records.",
             readers="llvm-xray: Failed loading YAML Data.",
