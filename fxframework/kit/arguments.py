@@ -22,6 +22,7 @@ __all__ = [
     "Typed",
     "Uint32",
     "Uint64",
+    "kind_of",
 ]
 
 
@@ -93,3 +94,35 @@ class Blob(Typed):
     """Bytes, within the argument."""
 
     type = 10
+
+
+_OF_NUMPY = {
+    "b1": "bool",
+    **dict.fromkeys(("i1", "i2", "i4"), "int32"),
+    **dict.fromkeys(("u1", "u2", "u4"), "uint32"),
+    "i8": "int64",
+    "u8": "uint64",
+    **dict.fromkeys(("f2", "f4", "f8"), "double"),
+}
+
+
+def kind_of(value: Any) -> tuple[str, Any] | None:
+    """What a value is, and the same as a Python object; None where it can be no argument.
+
+    It is null, bool, int, double, string or blob; a number of numpy is int32, uint32, int64, uint64
+    or double, by its width.
+    """
+    if value is None:
+        return "null", None
+    if isinstance(value, bool):
+        return "bool", value
+    if isinstance(value, int):
+        return "int", int(value)
+    if isinstance(value, float):
+        return "double", float(value)
+    if isinstance(value, str):
+        return "string", str(value)
+    if isinstance(value, bytes | bytearray | memoryview):
+        return "blob", bytes(value)
+    kind = _OF_NUMPY.get(getattr(getattr(value, "dtype", None), "str", "")[1:])
+    return (kind, value.item()) if kind and getattr(value, "shape", None) == () else None

@@ -19,7 +19,7 @@ import numpy as np
 import pytest
 
 from fx_log import layout as wire
-from fx_log.severity import PYTHON, python_level
+from fx_log.severity import PYTHON, Level
 from fx_log.write.handler import LogHandler, severity_of_level
 
 from .logs import text_log
@@ -66,6 +66,13 @@ def test_a_record_says_what_was_logged_where(program: Program) -> None:
     assert (entry.pid, entry.tid) == (os.getpid(), threading.get_native_id())
     assert before <= entry.ts < before + 60_000_000_000
     assert values(entry) == {"user": ("string", "me"), "count": ("int64", 3)}
+
+
+def python_level(severity: int) -> int:
+    """Python's level number: exact at the levels, interpolated between them."""
+    below = Level(min(max(severity, Level.TRACE), Level.FATAL) & 0xF0)
+    above = PYTHON[Level(min(below + 0x10, Level.FATAL))]
+    return PYTHON[below] + (above - PYTHON[below]) * (max(severity, below) - below) // 0x10
 
 
 @pytest.mark.parametrize("level", range(-5, 61))

@@ -17,7 +17,7 @@ from typing import Any
 from fx_log import layout as wire
 from fx_log.layout import ArgType
 from fx_log.read.arguments import refusal
-from fxframework.kit.arguments import Double, Int64, Null, String, Typed, Uint64
+from fxframework.kit.arguments import Double, Int64, Null, String, Typed, Uint64, kind_of
 
 __all__ = [
     "Arguments",
@@ -55,19 +55,14 @@ _RANGES = {
     ArgType.INT64: (-(1 << 63), (1 << 63) - 1),
     ArgType.UINT64: (0, (1 << 64) - 1),
 }
-_OF_NUMPY = {
-    "b1": ArgType.BOOL,
-    "i1": ArgType.INT64,
-    "i2": ArgType.INT64,
-    "i4": ArgType.INT64,
-    "i8": ArgType.INT64,
-    "u1": ArgType.UINT64,
-    "u2": ArgType.UINT64,
-    "u4": ArgType.UINT64,
-    "u8": ArgType.UINT64,
-    "f2": ArgType.DOUBLE,
-    "f4": ArgType.DOUBLE,
-    "f8": ArgType.DOUBLE,
+_TYPES = {
+    "bool": ArgType.BOOL,
+    "int32": ArgType.INT64,
+    "int64": ArgType.INT64,
+    "uint32": ArgType.UINT64,
+    "uint64": ArgType.UINT64,
+    "double": ArgType.DOUBLE,
+    "string": ArgType.STRING,
 }
 _WORD = struct.Struct("<Q").pack
 _HEADER = struct.Struct("<Qq").pack
@@ -86,19 +81,13 @@ def type_of(value: Any) -> tuple[ArgType, Any] | None:
         return (ArgType(value.type), value.value) if value.type in wire.ARG_NAMES else None
     if value is None:
         return ArgType.STRING, NULL_TEXT
-    if isinstance(value, bool):
-        return ArgType.BOOL, value
-    if isinstance(value, int):
-        number = int(value)
-        return (ArgType.UINT64 if number > _RANGES[ArgType.INT64][1] else ArgType.INT64), number
-    if isinstance(value, float):
-        return ArgType.DOUBLE, float(value)
-    if isinstance(value, str):
-        return ArgType.STRING, str(value)
-    kind_of_numpy = getattr(getattr(value, "dtype", None), "str", "")[1:]
-    if kind_of_numpy in _OF_NUMPY and getattr(value, "shape", None) == ():
-        return _OF_NUMPY[kind_of_numpy], value.item()
-    return None
+    found = kind_of(value)
+    if found is None or found[0] == "blob":
+        return None
+    kind, plain = found
+    if kind == "int":
+        kind = "uint64" if plain > _RANGES[ArgType.INT64][1] else "int64"
+    return _TYPES[kind], plain
 
 
 def pairs(args: Arguments) -> list[tuple[str, Value]]:

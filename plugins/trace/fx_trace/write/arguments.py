@@ -22,6 +22,7 @@ from fxframework.kit.arguments import (
     Typed,
     Uint32,
     Uint64,
+    kind_of,
 )
 
 __all__ = [
@@ -53,21 +54,7 @@ RANGES = {
 }
 """Of the types that are whole numbers, the least and the greatest."""
 
-_OF_NUMPY = {
-    "b1": ArgType.BOOL,
-    "i1": ArgType.INT32,
-    "i2": ArgType.INT32,
-    "i4": ArgType.INT32,
-    "u1": ArgType.UINT32,
-    "u2": ArgType.UINT32,
-    "u4": ArgType.UINT32,
-    "i8": ArgType.INT64,
-    "u8": ArgType.UINT64,
-    "f2": ArgType.DOUBLE,
-    "f4": ArgType.DOUBLE,
-    "f8": ArgType.DOUBLE,
-}
-_BYTES = (bytes, bytearray, memoryview)
+BYTES = bytes | bytearray | memoryview
 _INTEGERS = (ArgType.INT32, ArgType.UINT32, ArgType.INT64, ArgType.UINT64)
 
 
@@ -75,27 +62,14 @@ def type_of(value: Any) -> tuple[ArgType, Any] | None:
     """The type that a value gets, and the value as a Python object; None where it gets none."""
     if isinstance(value, Blob):
         value = value.value
-        return (ArgType.BLOB, bytes(value)) if isinstance(value, _BYTES) else None
+        return (ArgType.BLOB, bytes(value)) if isinstance(value, BYTES) else None
     if isinstance(value, Typed):
         return ArgType(value.type), value.value
-    if value is None:
-        return ArgType.NULL, None
-    if isinstance(value, bool):
-        return ArgType.BOOL, value
-    if isinstance(value, int):
-        number = int(value)
-        for kind in _INTEGERS:
-            least, most = RANGES[kind]
-            if least <= number <= most:
-                return kind, number
-        return ArgType.UINT64, number  # refused with that range
-    if isinstance(value, float):
-        return ArgType.DOUBLE, float(value)
-    if isinstance(value, str):
-        return ArgType.STRING, str(value)
-    if isinstance(value, _BYTES):
-        return ArgType.BLOB, bytes(value)
-    kind_of_numpy = getattr(getattr(value, "dtype", None), "str", "")[1:]
-    if kind_of_numpy in _OF_NUMPY and getattr(value, "shape", None) == ():
-        return _OF_NUMPY[kind_of_numpy], value.item()
-    return None
+    found = kind_of(value)
+    if found is None:
+        return None
+    kind, plain = found
+    if kind != "int":
+        return ArgType[kind.upper()], plain
+    fitting = (each for each in _INTEGERS if RANGES[each][0] <= plain <= RANGES[each][1])
+    return next(fitting, ArgType.UINT64), plain  # too large, it is refused with that range
