@@ -20,6 +20,7 @@ import attrs
 from fxframework.errors import (
     FRAMEWORK_RULES,
     Catalogue,
+    LimitError,
     Severity,
     UnreadableError,
     UsageError,
@@ -610,7 +611,16 @@ class Conversion:
         ways = itertools.chain(self.alignments, itertools.repeat(None))
         for capture, part, way in zip(self.captures, self.parts, ways, strict=False):
             chosen = capture if part is None else capture.select(part)
-            session.write(chosen if way is None else aligned(chosen, way))
+            try:
+                session.write(chosen if way is None else aligned(chosen, way))
+            except LimitError as error:
+                if isinstance(target, Exporter) and not target.streams:
+                    error.remedy = (
+                        f"{target.name} needs whole tables: raise the limit, choose a part with "
+                        "--since and --until, or convert to a form that streams, such as perfetto "
+                        "or parquet"
+                    )
+                raise
             if not self.reads_all:
                 # An exporter may have read some tables only; findings are those of all records.
                 capture.scan()

@@ -383,6 +383,8 @@ class Exporter:
     """Whether the output is binary, and not for a terminal."""
     folders: bool = False
     """Whether the output may be a folder: the sink is then a ``fxframework.io.folder.Folder``."""
+    streams: bool = True
+    """Whether it takes batches of rows: False where it needs whole tables in memory."""
     exempt: Mapping[str, str] = attrs.field(factory=dict)
     """Tests of its contract that do not apply to its samples, by name without ``test_``, each with
     the reason: `fxf plugins --check` skips them."""

@@ -206,4 +206,7 @@ def _list(session: Session, text: str) -> ExitCode:
         rows = [("TO", "SUFFIXES", "WHAT IT IS")]
         rows += [(target_name(one), " ".join(one.suffixes) or "–", one.title) for one in targets]
         screen.columns(rows)
+        whole = [target_name(one) for one in targets if not getattr(one, "streams", True)]
+        if whole:
+            screen.note(f"{', '.join(whole)} need whole tables in memory")
         return ExitCode.OK

@@ -210,6 +210,7 @@ EXPORTERS = (
         accepts=CALLS,
         suffixes=(".speedscope.json", ".speedscope.json.gz"),
         open=lazy("fxframework.exporters.speedscope:open_export"),
+        streams=False,
         options=(BY,),
     ),
     Exporter(
@@ -218,6 +219,7 @@ EXPORTERS = (
         accepts=CALLS,
         suffixes=(".otlp-traces.json", ".otlp-traces.json.gz"),
         open=lazy("fxframework.exporters.otlp_traces:open_export"),
+        streams=False,
         exempt={
             "output_does_not_depend_on_batches": "each batch of rows has its resources",
             "unknown_columns_are_passed_on_or_reported": "it has no place for them",
@@ -248,6 +250,7 @@ EXPORTERS = (
         accepts=frozenset({"slices", "instants", "counters", "logs", "properties"}),
         suffixes=(".html", ".htm"),
         open=lazy("fxframework.exporters.html.export:open_export"),
+        streams=False,
         exempt={
             "a_failure_leaves_nothing_behind": "of some captures it reads no rows",
             "unknown_columns_are_passed_on_or_reported": "a report shows no single columns",
@@ -269,6 +272,7 @@ EXPORTERS = (
         accepts=CALLS,
         suffixes=(".dot", ".gv"),
         open=lazy("fxframework.exporters.dot:open_export"),
+        streams=False,
         options=(
             BY,
             _figure("edge_label", "label of a call", "sum"),
