@@ -1,18 +1,18 @@
 cimport cython
 
-cdef int BEGIN, DIGITS, LONGEST_ESCAPE, QUOTE, BACKSLASH, BLANK, ZERO, MINUS, LETTER_A, POINT, PLACES
+cdef int BEGIN, FEW, DIGITS, LONGEST_ESCAPE, QUOTE, BACKSLASH, BLANK, ZERO, MINUS, LETTER_A, POINT, PLACES
 cdef unsigned long long LOW64
 cdef double LEAST_REAL, MOST_REAL
 
 @cython.final
 cdef class Output:
-    cdef const long long[::1] bounds
-    cdef const unsigned char[::1] literals
+    cdef long long[::1] bounds
+    cdef unsigned char[::1] literals
     cdef const unsigned char[::1] source
     cdef const unsigned char[::1] escapes
     cdef unsigned char[::1] data
     cdef unsigned char[::1] digits
-    cdef long long size
+    cdef long long size, count
     cdef public long long used
 
     cdef int grow(self, long long nbytes) except -1 with gil

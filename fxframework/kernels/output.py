@@ -7,11 +7,12 @@ from collections.abc import Sequence
 import numpy as np
 import orjson
 
-from fxframework.kernels.buffers import grown, room, view
+from fxframework.kernels.buffers import full, grown, room, view
 
 __all__ = ["Output"]
 
 BEGIN = 1 << 16
+FEW = 64
 DIGITS = 20
 LONGEST_ESCAPE = 6
 LOW64 = 0xFFFFFFFFFFFFFFFF
@@ -35,16 +36,39 @@ class Output:
     """
 
     def __init__(self, literals: Sequence[bytes], source: memoryview) -> None:
-        bounds = np.zeros(len(literals) + 1, np.int64)
-        np.cumsum([len(literal) for literal in literals], out=bounds[1:])
-        self.bounds = bounds.data
-        self.literals = view(np.frombuffer(b"".join(literals) or b"\0", np.uint8), np.uint8)
+        self.bounds = full(FEW, "i8")
+        self.literals = room(BEGIN, "u1")
+        self.count = 0
+        for literal in literals:
+            self.add(literal)
         self.source = memoryview(source)
         self.data = room(BEGIN, "u1")
         self.size = BEGIN
         self.used = 0
         self.digits = room(DIGITS, "u1")
         self.escapes = escapes()
+
+    def add(self, literal: bytes) -> int:
+        """Take one more literal; gives its number."""
+        number = self.count
+        start = self.bounds[number]
+        end = start + len(literal)
+        if number + 2 > len(self.bounds):
+            self.bounds = grown(self.bounds, 2 * len(self.bounds), number + 1)
+        if end > len(self.literals):
+            self.literals = grown(self.literals, 2 * end, start)
+        np.asarray(self.literals)[start:end] = np.frombuffer(literal, np.uint8)
+        self.count = number + 1
+        self.bounds[self.count] = end
+        return number
+
+    def forget(self, count: int) -> None:
+        """Forget the literals but the first ones."""
+        self.count = min(self.count, count)
+
+    def held(self) -> int:
+        """Bytes of all literals."""
+        return self.bounds[self.count]
 
     def grow(self, nbytes: int) -> int:
         """Make room for ``nbytes`` more bytes."""

@@ -75,9 +75,9 @@ def test_lines_are_the_records(data: bytes) -> None:
         assert in_bulk(stream) == one_by_one(stream)
 
 
-@pytest.mark.parametrize("lines", [1, 7, jsonlines.LINES])
-def test_lines_of_a_real_capture(lines: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(jsonlines, "LINES", lines)
+@pytest.mark.parametrize("nbytes", [1, 1000, jsonlines.CHUNK_BYTES])
+def test_lines_of_a_real_capture(nbytes: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(jsonlines, "CHUNK_BYTES", nbytes)
     data = SAMPLE.read_bytes()[:200_000]
     assert in_bulk(data) == one_by_one(data)
 
