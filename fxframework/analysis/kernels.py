@@ -217,6 +217,11 @@ class TreeBuilder(Kernel):
 
     def __init__(self, roots: memoryview, count: int, room: int) -> None:
         self.roots = memoryview(roots)
+        self.function = full(0, "i4")
+        self.parent = full(0, "i8")
+        self.length = full(0, "i8")
+        self.thread = full(0, "i4")
+        self.node_of = full(0, "i4")
         self.first_row = 0
         self.stop = 0
         self.first = FIRST

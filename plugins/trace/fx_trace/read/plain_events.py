@@ -68,6 +68,10 @@ class PlainEvents(Kernel):
         self.arguments = full(64 * ARGUMENT, "i8")
         self.words = memoryview(bytes(8)).cast("q")
         self.doubles = memoryview(bytes(8)).cast("d")
+        self.shape_of = PairMap()
+        self.argument_of = PairMap()
+        self.threads = full(THREADS, "i4", -1)
+        self.strings = full(STRINGS, "i4", -1)
         self.forget()
 
     def read_from(self, words: memoryview, doubles: Any, whole: int) -> None:
