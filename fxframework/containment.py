@@ -40,8 +40,8 @@ def contained() -> Iterator[None]:
 def escape(error: BaseException) -> EscapeError:
     """The error for what a plugin raised to end the program, with its traceback."""
     text = " ".join(str(error).split())
-    told = f"{type(error).__name__}: {text}" if text else type(error).__name__
-    return EscapeError(told).with_traceback(error.__traceback__)
+    message = f"{type(error).__name__}: {text}" if text else type(error).__name__
+    return EscapeError(message).with_traceback(error.__traceback__)
 
 
 class Interrupts:

@@ -12,6 +12,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from enum import IntEnum
 from types import FrameType
+from typing import TypeVar
 
 import attrs
 
@@ -34,7 +35,10 @@ __all__ = [
     "WriteRefusedError",
     "did_you_mean",
     "install_line",
+    "look_up",
 ]
+
+T = TypeVar("T")
 
 
 class Severity(IntEnum):
@@ -315,6 +319,16 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
     """``; did you mean 'x'?`` with the nearest known word, or the empty string."""
     near = difflib.get_close_matches(word, list(known), n=1, cutoff=0.6)
     return f"; did you mean {near[0]!r}?" if near else ""
+
+
+def look_up(known: Mapping[str, T], name: str, noun: str) -> T:
+    """What is known by a name. Raises UsageError, with the nearest name, where nothing is."""
+    if name in known:
+        return known[name]
+    raise UsageError(
+        f"there is no {noun} {name!r}{did_you_mean(name, known)}",
+        remedy=f"there are: {', '.join(sorted(known)) or 'none'}",
+    )
 
 
 FRAMEWORK_RULES = Catalogue(

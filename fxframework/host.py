@@ -20,7 +20,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import attrs
 import pluggy
@@ -37,6 +37,7 @@ from fxframework.errors import (
     UsageError,
     WriteRefusedError,
     did_you_mean,
+    look_up,
 )
 from fxframework.hookspecs import API, PROJECT
 from fxframework.io.budget import Budget
@@ -67,8 +68,6 @@ GROUP = PROJECT
 """The entry-point group."""
 Input = str | os.PathLike[str] | bytes | bytearray | memoryview
 """What can be opened: a path, ``-``, a URI that a plugin knows, or bytes."""
-
-T = TypeVar("T")
 
 
 @attrs.frozen(kw_only=True)
@@ -350,11 +349,11 @@ class Host:
 
     def reader(self, format: str) -> Reader:
         """The reader of a format. Raises UsageError, with the nearest name, for an unknown one."""
-        return _look_up(self.readers, format, "format that can be read")
+        return look_up(self.readers, format, "reader")
 
     def writer(self, format: str) -> Writer:
         """The writer of a format. Raises UsageError, with the nearest name, for an unknown one."""
-        return _look_up(self.writers, format, "format that can be written")
+        return look_up(self.writers, format, "writer")
 
     def exporter(self, name: str, *, format: str, tables: Iterable[str]) -> Exporter:
         """The exporter of that name for a capture; one made for its format comes first.
@@ -449,13 +448,16 @@ class Host:
         format: str | None = None,
         strict: bool = False,
         options: Mapping[str, Any] | None = None,
+        others: bool = False,
+        budget: Budget | None = None,
         progress: Progress | None = None,
     ) -> Capture:
         """Open an input as a capture.
 
         ``format`` names the reader, which is otherwise found from the first bytes and the name.
-        ``options`` are the reader's and the limits, as text or typed. ``strict`` makes the first
-        loss a StrictError. ``progress`` is called with the bytes fetched so far.
+        ``options`` are the reader's and the limits, as text or typed; with ``others``, those that
+        the reader does not have are left out. ``strict`` makes the first loss a StrictError.
+        ``budget`` is what ``read`` takes. ``progress`` is called with the bytes fetched so far.
 
         Raises UnreadableError for what cannot be opened, NoReaderError where no reader or more
         than one claims it, UsageError for unknown formats and options, LimitError.
@@ -464,9 +466,11 @@ class Host:
         reader = None if format is None else self.reader(format)
         source = self.source(what, options=given, progress=progress)
         try:
-            if reader is None:
-                reader = self.detect(source)
-            return self.read(source, reader, strict=strict, options=given)
+            reader = reader or self.detect(source)
+            if others:
+                own = {option.name for option in (*reader.options, *LIMIT_OPTIONS)}
+                given = {name: value for name, value in given.items() if name in own}
+            return self.read(source, reader, strict=strict, options=given, budget=budget)
         except BaseException:
             source.close()
             raise
@@ -730,16 +734,6 @@ def _listed(kind: _Kind, result: Any) -> list[Any]:
     if isinstance(result, kind.type):
         raise TypeError(f"it returned a {kind.type.__name__}, not a list of them")
     return list(result)
-
-
-def _look_up(known: Mapping[str, T], name: str, noun: str) -> T:
-    try:
-        return known[name]
-    except KeyError:
-        raise UsageError(
-            f"no {noun} is called {name!r}{did_you_mean(name, known)}",
-            remedy=f"there are: {', '.join(sorted(known)) or 'none'}",
-        ) from None
 
 
 def limits_of(given: Mapping[str, Any]) -> Limits:

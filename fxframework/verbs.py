@@ -12,7 +12,7 @@ from fxframework.errors import UsageError, did_you_mean
 from fxframework.host import Host, Input, default_host
 from fxframework.model.capture import Capture, Window
 from fxframework.model.selection import Selection
-from fxframework.registry import LIMIT_OPTIONS, Reference
+from fxframework.registry import Reference
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -216,16 +216,7 @@ def _given(
         yield what
         return
     host = default_host()
-    source = host.source(what, options=options)
-    try:
-        reader = host.detect(source) if format is None else host.reader(format)
-        own = {option.name for option in (*reader.options, *LIMIT_OPTIONS)}
-        mine = {name: value for name, value in options.items() if name in own}
-        capture = host.read(source, reader, strict=strict, options=mine)
-    except BaseException:
-        source.close()
-        raise
-    with capture:
+    with host.open(what, format=format, strict=strict, options=options, others=True) as capture:
         if only:
             check_options(host, options, [capture])
         yield capture

@@ -9,14 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fxframework.model.capture import Capture
-from fxframework.model.schema import SLICE_KINDS
+from fxframework.model.schema import ASYNC
 from fxframework.model.table import Table
 
 __all__ = ["Spans", "links"]
 
 I64 = NDArray[np.int64]
 U64 = NDArray[np.uint64]
-ASYNC = next(number for number, name in SLICE_KINDS.items() if name == "async")
 BEGIN = 0
 """Phase of a flow's first point."""
 SAMPLE = 1 << 16

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +13,7 @@ from fxframework.cli.options import command as _command
 from fxframework.cli.session import Session, require_readable
 from fxframework.cli.text import printable
 from fxframework.errors import ExitCode, UsageError
+from fxframework.kit.json_fields import special_double
 from fxframework.registry import parse_options
 
 if TYPE_CHECKING:
@@ -295,8 +295,4 @@ def _exact(batch: Table, name: str) -> list[Any]:
     values = batch.plain(name)
     if batch.schema.column(name).kind[0] != "f":
         return values
-    return [value if math.isfinite(value) else _special(value) for value in values]
-
-
-def _special(value: float) -> str:
-    return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
+    return [special_double(value) or value for value in values]

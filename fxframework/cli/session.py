@@ -13,7 +13,7 @@ import attrs
 
 from fxframework.conversion import check_options, require_readable
 from fxframework.errors import ExitCode, FxError, Severity, UsageError
-from fxframework.registry import LIMIT_OPTIONS, Option
+from fxframework.registry import Option
 
 if TYPE_CHECKING:
     from fxframework.cli.guard import Guard
@@ -167,20 +167,15 @@ class Session:
         """
         host = self.host
         format, path = self.named(text)
-        reader = None if format is None else host.reader(format)
+        if format is not None:
+            host.reader(format)  # it is there, before anything is fetched
         given = self.settings.options
         with self.screen.working(f"fetching {path}", "fetched") as fetched:
             source = host.source(path, options=given, progress=fetched)
-        try:
-            reader = reader or host.detect(source)
-            own = {option.name for option in (*reader.options, *LIMIT_OPTIONS)}
-            mine = {name: value for name, value in given.items() if name in own}
-            strict = self.settings.strict if strict is None else strict
-            capture = host.read(source, reader, strict=strict, options=mine, budget=self.budget)
-        except BaseException:
-            source.close()
-            raise
-        with capture:
+        strict = self.settings.strict if strict is None else strict
+        with host.open(
+            source, format=format, strict=strict, options=given, others=True, budget=self.budget
+        ) as capture:
             if also is not None:
                 others = {name: owner.options for name, owner in host.readers.items()}
                 more = [(f"reader {name}", options) for name, options in others.items()]

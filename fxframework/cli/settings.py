@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from fractions import Fraction
+import contextlib
 from typing import Self
 
 import attrs
 
 from fxframework.errors import UsageError
+from fxframework.kit.steps import nanoseconds
 
 __all__ = ["Moment", "Settings", "key_value"]
-
-UNITS = {"ns": 1, "us": 1_000, "µs": 1_000, "ms": 1_000_000, "s": 1_000_000_000}
 
 
 @attrs.frozen
@@ -29,22 +28,15 @@ class Moment:
         """
         number = text.removeprefix("@")
         absolute = number != text
-        scale = 1
-        if not absolute:
-            for unit in sorted(UNITS, key=len, reverse=True):
-                if number.endswith(unit):
-                    number, scale = number.removesuffix(unit), UNITS[unit]
-                    break
-        try:
-            exact = Fraction(number.strip()) * scale
-        except (ValueError, ZeroDivisionError):
-            exact = Fraction(1, 2)
-        if "/" in number or exact.denominator != 1 or (exact < 0 and not absolute):
-            raise UsageError(
-                f"invalid time {text!r}",
-                remedy="give 2s, 1.5ms, 300us, 20ns, 17 (nanoseconds), or @NS of the clock",
-            )
-        return cls(exact.numerator, absolute)
+        with_unit = number.endswith("s") and not absolute
+        with contextlib.suppress(ValueError):
+            ns = nanoseconds(number if with_unit else f"{number}ns")
+            if ns >= 0 or absolute:
+                return cls(ns, absolute)
+        raise UsageError(
+            f"invalid time {text!r}",
+            remedy="give 2s, 1.5ms, 300us, 20ns, 17 (nanoseconds), or @NS of the clock",
+        )
 
 
 @attrs.define

@@ -93,20 +93,30 @@ def batch(
     items = expand([os.fspath(word) for word in words], host=host, out=root)
     store = Store(recipe.out)
     finished = _prepare(store, recipe, resume=resume, force=force)
-    left = [item for item in items if not _is_kept(finished.get(item.capture), item)]
+    left = [
+        item
+        for item in items
+        if not (item.capture in finished and finished[item.capture].holds(item))
+    ]
     entries = dict(finished)
-    told = _Told(progress, left)
+    done = nbytes = 0
+    most = sum(max(item.size, 0) for item in left)
+    if progress is not None:
+        progress(0, len(left), 0, most, None)
     count = (os.cpu_count() or 1) if jobs is None else max(1, jobs)
     with engine_of(engine, min(count, max(1, len(left)))) as workers:
         for entry in _run(workers, recipe, left):
             entries[entry.capture] = entry
-            told(entry)
+            done += 1
+            nbytes += max(entry.size, 0)
+            if progress is not None:
+                progress(done, len(left), nbytes, most, entry)
     store.conclude(entries.values())
     return BatchReport(
         out=root,
         entries=sorted(entries.values(), key=lambda entry: entry.file),
         done=len(left),
-        nbytes=sum(max(item.size, 0) for item in left),
+        nbytes=most,
         seconds=time.perf_counter() - begin,
     )
 
@@ -133,10 +143,6 @@ def _check(recipe: Recipe) -> None:
         names = {option.name for option in known}
         mine = {name: value for name, value in recipe.options.items() if name in names}
         parse_options(mine, known, whose=f"the reader of {reader.format}")
-
-
-def _is_kept(entry: Entry | None, item: Item) -> bool:
-    return entry is not None and entry.holds(item)
 
 
 def _prepare(store: Store, recipe: Recipe, *, resume: bool, force: bool) -> dict[str, Entry]:
@@ -188,20 +194,3 @@ def _tasks(items: Iterable[Item]) -> Iterator[Items]:
 def _run(engine: Engine, recipe: Recipe, items: Sequence[Item]) -> Iterator[Entry]:
     for entries in engine.run(functools.partial(convert_items, recipe), _tasks(items)):
         yield from entries
-
-
-class _Told:
-    """Counts what is done, and tells it."""
-
-    def __init__(self, progress: Progress | None, items: Sequence[Item]) -> None:
-        self._progress = progress
-        self._count = self._nbytes = 0
-        self._all = len(items), sum(max(item.size, 0) for item in items)
-        self(None)
-
-    def __call__(self, entry: Entry | None) -> None:
-        if entry is not None:
-            self._count += 1
-            self._nbytes += max(entry.size, 0)
-        if self._progress is not None:
-            self._progress(self._count, self._all[0], self._nbytes, self._all[1], entry)

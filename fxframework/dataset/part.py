@@ -18,7 +18,6 @@ from fxframework.errors import FRAMEWORK_RULES, FxError, Severity
 from fxframework.host import limits_of
 from fxframework.io.budget import MEMORY_FACTOR, Budget
 from fxframework.io.remote import is_address
-from fxframework.registry import LIMIT_OPTIONS
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -117,22 +116,11 @@ def _converted(recipe: Recipe, item: Item, host: Host, store: Store) -> Entry:
         )
 
 
-@contextlib.contextmanager
-def _opened(recipe: Recipe, item: Item, host: Host) -> Iterator[Capture]:
+def _opened(recipe: Recipe, item: Item, host: Host) -> Capture:
     name = item.file if is_address(item.file) else str(Path(recipe.folder) / item.file)
-    source = host.source(name, options=recipe.options)
-    try:
-        reader = host.detect(source) if recipe.format is None else host.reader(recipe.format)
-        own = {option.name for option in (*reader.options, *LIMIT_OPTIONS)}
-        mine = {name: value for name, value in recipe.options.items() if name in own}
-        budget = Budget(limits_of(recipe.options))
-        budget.memory_factor = MEMORY_FACTOR
-        capture = host.read(source, reader, options=mine, budget=budget)
-    except BaseException:
-        source.close()
-        raise
-    with capture:
-        yield capture
+    budget = Budget(limits_of(recipe.options))
+    budget.memory_factor = MEMORY_FACTOR
+    return host.open(name, format=recipe.format, options=recipe.options, others=True, budget=budget)
 
 
 def _parts(capture: Capture, table: str, recipe: Recipe) -> Iterator[Table]:

@@ -12,6 +12,7 @@ from fxframework.dataset.part import COLUMNS
 from fxframework.dataset.store import DATASET, Store
 from fxframework.errors import FxError, LimitError, UnreadableError
 from fxframework.io.remote import is_address
+from fxframework.model.frame import CELLS, THREAD_COLUMNS
 from fxframework.model.schema import ARG_TYPES, STANDARD_TABLES, TABLE_CODES, TableSchema
 from fxframework.query import ARGS, JOINED, Queries
 
@@ -20,10 +21,6 @@ if TYPE_CHECKING:
 
 __all__ = ["DatasetQueries", "is_dataset"]
 
-THREAD_COLUMNS = {"thread": "", "prev": "prev_", "next": "next_"}
-"""Columns that hold an id of `threads`, and the prefix of the columns that are joined to them."""
-CELLS = 1 << 28
-"""The most values of arguments that a joined view may have, nulls included."""
 TYPES = {name: number for number, name in ARG_TYPES.items()}
 TEXT = {TYPES["string"], TYPES["blob"]}
 SIGNED = {TYPES["int32"], TYPES["int64"]}

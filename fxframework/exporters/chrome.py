@@ -7,7 +7,6 @@ whose ecosystem has a JSON of its own have an exporter of their own, which comes
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
@@ -16,30 +15,23 @@ import orjson
 from fxframework.errors import WriteRefusedError
 from fxframework.exporters.rows import Arguments, people
 from fxframework.io.sink import Sink
+from fxframework.kit.export import Export
 from fxframework.model.capture import Capture
 from fxframework.model.schema import STANDARD_TABLES
 from fxframework.model.table import Table
-from fxframework.registry import ExportSession
 
-__all__ = ["TABLES", "open_export"]
+__all__ = ["TABLES", "ChromeExport"]
 
 TABLES = frozenset({"slices", "instants", "counters"})
 """What becomes events."""
 SCOPES = {"thread": "t", "process": "p", "global": "g"}
 
 
-def open_export(sink: Sink, options: Mapping[str, Any]) -> ExportSession:
-    """The exporter `json` of any capture that has slices, instants or counters."""
-    del options
-    return _ChromeExport(sink)
+class ChromeExport(Export):
+    """The exporter `json` of any capture: writes one document, to which captures add."""
 
-
-class _ChromeExport:
-    """Writes one document; captures add to it."""
-
-    def __init__(self, sink: Sink) -> None:
-        self._sink = sink
-        self._dropped: Counter[str] = Counter()
+    def __init__(self, sink: Sink, options: Mapping[str, Any]) -> None:
+        super().__init__(sink, options)
         self._between = b'{"displayTimeUnit":"ns","traceEvents":[\n'
 
     def write(self, capture: Capture) -> None:
@@ -76,7 +68,7 @@ class _ChromeExport:
         """End the document; gives what it has no place for."""
         if not self._between.startswith(b"{"):
             self._sink.write(b"\n]}\n")
-        return dict(self._dropped)
+        return super().close()
 
 
 def _heads(who: Mapping[int, tuple[int, int]], table: Table) -> Iterator[str]:

@@ -11,7 +11,6 @@ have arguments get them as one JSON object, in the order of the capture.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
@@ -23,13 +22,14 @@ from fxframework.errors import UsageError, WriteRefusedError
 from fxframework.exporters.rows import BITS, INTEGERS, ArgumentStream, json_double
 from fxframework.io.sink import Sink
 from fxframework.kernels.cells import Cells
+from fxframework.kit.export import Export
 from fxframework.model.capture import Capture
+from fxframework.model.frame import THREAD_COLUMNS
 from fxframework.model.schema import TABLE_CODES
 from fxframework.model.strings import StringPool, TextColumn
 from fxframework.model.table import Table
-from fxframework.registry import ExportSession
 
-__all__ = ["PREFERRED", "open_export"]
+__all__ = ["PREFERRED", "CsvExport"]
 
 PREFERRED = (
     "slices",
@@ -52,9 +52,6 @@ CONTINUED = 0x80
 """Bits 6 and 7 of a byte that continues a character in UTF-8."""
 FORMULA = "=+-@\t\r"
 """What a spreadsheet takes for the beginning of a formula; some skip what separates words."""
-THREAD_COLUMNS = {"thread": "", "prev": "prev_", "next": "next_"}
-"""Columns that hold an id of `threads`, and what the columns that they get begin with."""
-
 PIECE = 1 << 20
 """Bytes that are written at a time."""
 LEAST_ALIKE, MOST_ALIKE = 1e-4, 1e16
@@ -65,26 +62,18 @@ Column = tuple[str, I64]
 """The kind of a column (``fxframework.kernels.cells``), and its values."""
 
 
-def open_export(sink: Sink, options: Mapping[str, Any]) -> ExportSession:
-    """The exporter `csv`. Raises UsageError for an invalid delimiter."""
-    delimiter = "\t" if options["delimiter"] == "tab" else options["delimiter"]
-    if len(delimiter) != 1 or delimiter in '"\r\n':
-        raise UsageError(
-            f"{delimiter!r} cannot separate fields",
-            remedy="-o delimiter takes one character, or `tab`",
-        )
-    return _CsvExport(sink, delimiter, options)
+class CsvExport(Export):
+    """Writes one table of one capture. Raises UsageError for an invalid delimiter."""
 
-
-class _CsvExport:
-    """Writes one table of one capture."""
-
-    def __init__(self, sink: Sink, delimiter: str, options: Mapping[str, Any]) -> None:
-        self._sink = sink
-        self._delimiter = delimiter
-        self._options = options
-        self._dropped: Counter[str] = Counter()
-        self._used = False
+    def __init__(self, sink: Sink, options: Mapping[str, Any]) -> None:
+        super().__init__(sink, options)
+        given = options["delimiter"]
+        self._delimiter = "\t" if given == "tab" else given
+        if len(self._delimiter) != 1 or self._delimiter in '"\r\n':
+            raise UsageError(
+                f"{given!r} cannot separate fields",
+                remedy="-o delimiter takes one character, or `tab`",
+            )
 
     def write(self, capture: Capture) -> None:
         """Write one table of a capture.
@@ -92,11 +81,7 @@ class _CsvExport:
         Raises WriteRefusedError for a second capture, and where there are no rows; UsageError for
         a table that the capture does not have.
         """
-        if self._used:
-            raise WriteRefusedError(
-                "a CSV file holds one table of one capture", remedy="convert the inputs one by one"
-            )
-        self._used = True
+        self._take_only("a CSV file holds one table of one capture")
         counts = capture.row_counts()
         name = self._options["table"] or _main_table(capture, counts)
         cells = _CellMaker(capture, self._delimiter, neutral=self._options["spreadsheet"])

@@ -6,16 +6,15 @@ within to it. (llvm-xray writes times with those of the calls within, which so c
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
 from fxframework.exporters.stacks import check_weight, path_texts, stacks_of
 from fxframework.io.sink import Sink
+from fxframework.kit.export import Export
 from fxframework.model.capture import Capture
-from fxframework.registry import ExportSession
 
-__all__ = ["open_export"]
+__all__ = ["FoldedExport"]
 
 _ENDS = [*map(chr, range(32)), "\x85", "\u2028", "\u2029"]
 _SPECIAL = str.maketrans({";": ":"} | dict.fromkeys(_ENDS, " "))
@@ -24,19 +23,12 @@ CHUNK = 1 << 16
 """Characters that are written at a time."""
 
 
-def open_export(sink: Sink, options: Mapping[str, Any]) -> ExportSession:
-    """The exporter `folded`. Raises UsageError for an unknown weight."""
-    check_weight(options["weight"], "stacks")
-    return _FoldedExport(sink, options)
-
-
-class _FoldedExport:
-    """Writes the stacks of captures, one capture after another."""
+class FoldedExport(Export):
+    """Writes the stacks of captures one by one. Raises UsageError for an unknown weight."""
 
     def __init__(self, sink: Sink, options: Mapping[str, Any]) -> None:
-        self._sink = sink
-        self._options = options
-        self._dropped: Counter[str] = Counter()
+        super().__init__(sink, options)
+        check_weight(options["weight"], "stacks")
 
     def write(self, capture: Capture) -> None:
         """Write the stacks of a capture. Raises WriteRefusedError where it has no calls."""
@@ -61,7 +53,3 @@ class _FoldedExport:
                     lines.clear()
                     size = 0
         self._sink.write("".join(lines).encode("utf-8", "replace"))
-
-    def close(self) -> Mapping[str, int]:
-        """What has no place in stacks, by name, with counts."""
-        return dict(self._dropped)

@@ -19,12 +19,12 @@ from fxframework.exporters.rows import BITS, INTEGERS, Arguments, Person, people
 from fxframework.exporters.stacks import UNFINISHED
 from fxframework.io.sink import Sink
 from fxframework.kit import otlp
+from fxframework.kit.export import Export
 from fxframework.model.capture import Capture
 from fxframework.model.clock import NS_MAX
 from fxframework.model.table import Table
-from fxframework.registry import ExportSession
 
-__all__ = ["open_export"]
+__all__ = ["TraceExport"]
 
 NOBODY = Person(0, 0, None, None)
 OWN_KEYS = frozenset({"thread.id", "thread.name", "fuchsia.category", "fuchsia.unfinished"})
@@ -35,11 +35,6 @@ NO_OFFSET = "wall times: the offset from UTC is not known (-o utc_offset_ns=NS)"
 EARLY = "times before 1970"
 INTERNAL = 1
 """Kind of a span: neither side of a request, as far as anybody knows."""
-
-
-def open_export(sink: Sink, options: Mapping[str, Any]) -> ExportSession:
-    """The exporter `otlp-traces`."""
-    return _TraceExport(sink, options["utc_offset_ns"])
 
 
 class _Attributes(Arguments):
@@ -75,14 +70,12 @@ class _Attributes(Arguments):
         return otlp.double(float(columns["float"][at])) if kind == "double" else "{}"
 
 
-class _TraceExport:
+class TraceExport(Export):
     """Writes one TracesData object of the slices of all captures."""
 
-    def __init__(self, sink: Sink, offset: int) -> None:
-        self._sink = sink
-        self._offset = offset
+    def __init__(self, sink: Sink, options: Mapping[str, Any]) -> None:
+        super().__init__(sink, options)
         self._between = '{"resourceSpans":['
-        self._dropped: Counter[str] = Counter()
 
     def write(self, capture: Capture) -> None:
         """Add the spans of a capture. Raises WriteRefusedError where it has no slices."""
@@ -91,7 +84,7 @@ class _TraceExport:
             raise WriteRefusedError(
                 "there are no slices", path=capture.name, remedy="`fxf info` shows what there is"
             )
-        offset = self._offset or capture.utc_offset_ns
+        offset = self._options["utc_offset_ns"] or capture.utc_offset_ns
         if offset is None:
             self._dropped[NO_OFFSET] += len(spans)
         writer = _Spans(capture, spans, offset or 0, self._dropped)
@@ -117,7 +110,7 @@ class _TraceExport:
     def close(self) -> Mapping[str, int]:
         """End the object; gives what has no place in it, by name, with counts."""
         self._sink.write(f"{self._between if self._between[0] == '{' else ''}]}}\n".encode())
-        return {what: count for what, count in self._dropped.items() if count}
+        return super().close()
 
 
 class _Spans:

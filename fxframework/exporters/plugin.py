@@ -103,7 +103,7 @@ EXPORTERS = (
         title="every record, lossless, one JSON object per line",
         accepts=EVERY_CAPTURE,
         suffixes=(SUFFIX, f"{SUFFIX}.gz"),
-        open=lazy("fxframework.exporters.records:open_export"),
+        open=lazy("fxframework.exporters.records:RecordsExport"),
         exempt={"unknown_columns_are_passed_on_or_reported": "it reads records, no tables"},
         options=(
             Option(
@@ -118,21 +118,21 @@ EXPORTERS = (
         title="a line a row of every table, by time",
         accepts=frozenset(STANDARD_TABLES),
         suffixes=(".txt",),
-        open=lazy("fxframework.exporters.text:open_export"),
+        open=lazy("fxframework.exporters.text:TextExport"),
     ),
     Exporter(
         name="json",
         title="Chrome JSON (Trace Event Format)",
         accepts=frozenset({"slices", "instants", "counters"}),
         suffixes=(".json",),
-        open=lazy("fxframework.exporters.chrome:open_export"),
+        open=lazy("fxframework.exporters.chrome:ChromeExport"),
     ),
     Exporter(
         name="csv",
         title="one table as comma-separated values (RFC 4180)",
         accepts=frozenset(STANDARD_TABLES),
         suffixes=(".csv", ".csv.gz"),
-        open=lazy("fxframework.exporters.csv_table:open_export"),
+        open=lazy("fxframework.exporters.csv_table:CsvExport"),
         options=(
             TABLE,
             Option("delimiter", ",", "field separator: one character, or `tab`"),
@@ -183,7 +183,7 @@ EXPORTERS = (
         title="stacks and the time they took by themselves, as flamegraph.pl reads them",
         accepts=CALLS,
         suffixes=(".folded", ".folded.gz"),
-        open=lazy("fxframework.exporters.folded:open_export"),
+        open=lazy("fxframework.exporters.folded:FoldedExport"),
         options=(
             WEIGHT,
             Option("thread", True, "begin each stack with its thread; no: sum over threads"),
@@ -196,7 +196,7 @@ EXPORTERS = (
         title="a flame graph as one SVG, which zooms and searches in a browser",
         accepts=CALLS,
         suffixes=(".svg", ".svg.gz"),
-        open=lazy("fxframework.exporters.flamegraph.export:open_export"),
+        open=lazy("fxframework.exporters.flamegraph.export:FlameExport"),
         options=(
             WEIGHT,
             Option("thread", True, "begin with a frame for each thread; no: sum over threads"),
@@ -209,7 +209,7 @@ EXPORTERS = (
         title="calls as they began and ended, a profile a thread, for speedscope",
         accepts=CALLS,
         suffixes=(".speedscope.json", ".speedscope.json.gz"),
-        open=lazy("fxframework.exporters.speedscope:open_export"),
+        open=lazy("fxframework.exporters.speedscope:SpeedscopeExport"),
         streams=False,
         options=(BY,),
     ),
@@ -218,7 +218,7 @@ EXPORTERS = (
         title="OpenTelemetry traces, as OTLP/JSON: a span a slice",
         accepts=CALLS,
         suffixes=(".otlp-traces.json", ".otlp-traces.json.gz"),
-        open=lazy("fxframework.exporters.otlp_traces:open_export"),
+        open=lazy("fxframework.exporters.otlp_traces:TraceExport"),
         streams=False,
         exempt={
             "output_does_not_depend_on_batches": "each batch of rows has its resources",
@@ -249,7 +249,7 @@ EXPORTERS = (
         title="a report as one page: timeline, slowest slices, flame graph, logs, findings",
         accepts=frozenset({"slices", "instants", "counters", "logs", "properties"}),
         suffixes=(".html", ".htm"),
-        open=lazy("fxframework.exporters.html.export:open_export"),
+        open=lazy("fxframework.exporters.html.export:HtmlExport"),
         streams=False,
         exempt={
             "a_failure_leaves_nothing_behind": "of some captures it reads no rows",
@@ -262,7 +262,7 @@ EXPORTERS = (
         title="a profile of stacks, for pprof",
         accepts=CALLS,
         suffixes=(".pb", ".pb.gz"),
-        open=lazy("fxframework.exporters.pprof:open_export"),
+        open=lazy("fxframework.exporters.pprof:PprofExport"),
         options=(BY, DEPTH),
         binary=True,
     ),
@@ -271,7 +271,7 @@ EXPORTERS = (
         title="who calls whom, for Graphviz",
         accepts=CALLS,
         suffixes=(".dot", ".gv"),
-        open=lazy("fxframework.exporters.dot:open_export"),
+        open=lazy("fxframework.exporters.dot:DotExport"),
         streams=False,
         options=(
             BY,

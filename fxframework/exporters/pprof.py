@@ -6,16 +6,15 @@ here. OUT is gzipped where its name ends in .gz; pprof reads both.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Any
 
 from fxframework.exporters.stacks import left_out, no_calls, tree_of
 from fxframework.io.sink import Sink
+from fxframework.kit.export import Export
 from fxframework.model.capture import Capture
-from fxframework.registry import ExportSession
 
-__all__ = ["open_export"]
+__all__ = ["PprofExport"]
 
 VARINT, LENGTH = 0, 2
 """Wire types of Protocol Buffers."""
@@ -24,18 +23,11 @@ SAMPLE_TYPE, SAMPLE, LOCATION, FUNCTION, STRING_TABLE = 1, 2, 4, 5, 6
 TIME_NANOS, DURATION_NANOS, DEFAULT_SAMPLE_TYPE = 9, 10, 14
 
 
-def open_export(sink: Sink, options: Mapping[str, Any]) -> ExportSession:
-    """The exporter `pprof`."""
-    return _PprofExport(sink, options)
-
-
-class _PprofExport:
+class PprofExport(Export):
     """Writes one profile of any number of captures; a thread is a label of its samples."""
 
     def __init__(self, sink: Sink, options: Mapping[str, Any]) -> None:
-        self._sink = sink
-        self._options = options
-        self._dropped: Counter[str] = Counter()
+        super().__init__(sink, options)
         self._strings = {"": 0}
         self._functions: dict[tuple[str, str | None], int] = {}
         self._duration = 0
@@ -89,7 +81,7 @@ class _PprofExport:
             for text in self._strings:
                 self._sink.write(_bytes(STRING_TABLE, text.encode("utf-8", "replace")))
             self._sink.write(_int(DURATION_NANOS, self._duration) + _int(DEFAULT_SAMPLE_TYPE, unit))
-        return dict(self._dropped)
+        return super().close()
 
     def _text(self, text: str) -> int:
         return self._strings.setdefault(text, len(self._strings))

@@ -25,12 +25,13 @@ from fxframework.host import Host, default_host
 from fxframework.io.limits import Limits
 from fxframework.io.sink import Sink
 from fxframework.io.source import CHUNK, Source, spool_file
+from fxframework.kit.export import Export
 from fxframework.model.capture import Capture, OpenRequest, Record, Summary
 from fxframework.model.diagnostics import Diagnostics
 from fxframework.model.table import Table
-from fxframework.registry import ExportSession, Option, RecordWriter, Writer
+from fxframework.registry import Option, RecordWriter, Writer
 
-__all__ = ["VERSION", "OpaqueCapture", "open_export", "open_raw_writer", "open_records"]
+__all__ = ["VERSION", "OpaqueCapture", "RecordsExport", "open_raw_writer", "open_records"]
 
 VERSION = 1
 """Of the records file: the header line says it."""
@@ -43,34 +44,16 @@ EXPANSION = 64
 # --- Out ---------------------------------------------------------------------------------------
 
 
-def open_export(sink: Sink, options: Mapping[str, Any]) -> ExportSession:
-    """The exporter `records`."""
-    return _RecordsExport(sink, header=bool(options.get("header", True)))
-
-
-class _RecordsExport:
-    """Writes the records of one capture, after a header line."""
-
-    def __init__(self, sink: Sink, *, header: bool) -> None:
-        self._sink = sink
-        self._header = header
-        self._used = False
+class RecordsExport(Export):
+    """The exporter `records`: writes the records of one capture, after a header line."""
 
     def write(self, capture: Capture) -> None:
         """Write a capture's records. Raises WriteRefusedError for a second capture."""
-        if self._used:
-            raise WriteRefusedError(
-                "a records file holds one capture", remedy="convert the inputs one by one"
-            )
-        self._used = True
-        if self._header:
+        self._take_only("a records file holds one capture")
+        if self._options.get("header", True):
             self._sink.write(_header(capture))
         for chunk in capture.records_json():
             self._sink.write(chunk)
-
-    def close(self) -> Mapping[str, int]:
-        """Nothing is ever dropped."""
-        return {}
 
 
 def _header(capture: Capture) -> bytes:

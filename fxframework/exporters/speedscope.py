@@ -16,12 +16,12 @@ import orjson
 from fxframework.analysis.calls import ASYNC, Calls, thread_names
 from fxframework.exporters.stacks import ASYNCHRONOUS, UNFINISHED, left_out, no_calls
 from fxframework.io.sink import Sink
+from fxframework.kit.export import Export
 from fxframework.kit.json_fields import encodable
 from fxframework.model.capture import Capture
 from fxframework.model.clock import NS_MAX
-from fxframework.registry import ExportSession
 
-__all__ = ["SCHEMA", "open_export"]
+__all__ = ["SCHEMA", "SpeedscopeExport"]
 
 SCHEMA = "https://www.speedscope.app/file-format-schema.json"
 OVERLAPS = "overlaps of calls, which one of them was cut by"
@@ -32,18 +32,11 @@ Event = tuple[str, int, int]
 """``O`` or ``C``, number of the frame, and nanoseconds."""
 
 
-def open_export(sink: Sink, options: Mapping[str, Any]) -> ExportSession:
-    """The exporter `speedscope`."""
-    return _SpeedscopeExport(sink, options["by"])
-
-
-class _SpeedscopeExport:
+class SpeedscopeExport(Export):
     """Writes one document: the profiles as they come, then the frames that they refer to."""
 
-    def __init__(self, sink: Sink, by: str) -> None:
-        self._sink = sink
-        self._by = by
-        self._dropped: Counter[str] = Counter()
+    def __init__(self, sink: Sink, options: Mapping[str, Any]) -> None:
+        super().__init__(sink, options)
         self._frames: dict[tuple[str, str | None], int] = {}
         self._profiles = 0
         self._name = ""
@@ -51,7 +44,7 @@ class _SpeedscopeExport:
     def write(self, capture: Capture) -> None:
         """Write the profiles of a capture. Raises WriteRefusedError where it has no calls."""
         self._dropped += left_out(capture)
-        calls = Calls.of(capture, self._by)
+        calls = Calls.of(capture, self._options["by"])
         if not len(calls):
             raise no_calls(capture)
         frames = [
@@ -103,7 +96,7 @@ class _SpeedscopeExport:
             rest = {"$schema": SCHEMA, "name": self._name, "activeProfileIndex": 0,
                     "exporter": "fxframework", "shared": {"frames": frames}}  # fmt: skip
             self._sink.write(b"],\n" + orjson.dumps(encodable(rest))[1:] + b"\n")
-        return {name: count for name, count in self._dropped.items() if count}
+        return super().close()
 
 
 def _frame(name: str, source: str | None) -> dict[str, Any]:

@@ -7,19 +7,18 @@ by table. This is what `fxf cat` shows of a format that has no text of its own.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
 
 from fxframework.errors import WriteRefusedError
 from fxframework.exporters.rows import Arguments, people, pieces
-from fxframework.io.sink import Sink
+from fxframework.kit.export import Export
 from fxframework.model.capture import Capture
 from fxframework.model.table import Table
-from fxframework.registry import ExportSession
 
-__all__ = ["open_export"]
+__all__ = ["TextExport"]
 
 ROWS = 8192
 """Lines that are made at a time."""
@@ -31,17 +30,8 @@ SIDES = ("prev", "next")
 SECOND = 10**9
 
 
-def open_export(sink: Sink, options: Mapping[str, Any]) -> ExportSession:
-    """The exporter `text` of any capture."""
-    del options
-    return _TextExport(sink)
-
-
-class _TextExport:
-    """Writes captures one behind the other."""
-
-    def __init__(self, sink: Sink) -> None:
-        self._sink = sink
+class TextExport(Export):
+    """The exporter `text` of any capture: writes captures one behind the other."""
 
     def write(self, capture: Capture) -> None:
         """Write one capture. Raises WriteRefusedError where no table has a row."""
@@ -54,10 +44,6 @@ class _TextExport:
             raise WriteRefusedError(
                 "no table has any rows", path=capture.name, remedy="`fxf info` shows what there is"
             )
-
-    def close(self) -> Mapping[str, int]:
-        """Nothing is dropped."""
-        return {}
 
 
 class _Lines:

@@ -15,14 +15,13 @@ import numpy as np
 from fxframework.errors import UsageError
 from fxframework.io.limits import Limits
 from fxframework.io.words import U64_MAX
-from fxframework.model.schema import ARG_TYPES, SLICE_KINDS, TABLE_CODES, TableSchema
+from fxframework.model.schema import ARG_TYPES, BEGIN_END, TABLE_CODES, TableSchema
 from fxframework.model.strings import StringPool
 from fxframework.model.table import Table
 
 __all__ = ["Gathered"]
 
 _TYPES = {name: number for number, name in ARG_TYPES.items()}
-_BEGIN_END = next(number for number, name in SLICE_KINDS.items() if name == "begin_end")
 _VALUES = {"int": 0, "uint": 0, "float": 0.0, "str": None}
 OPEN = -1
 """Length of a slice that was not closed."""
@@ -140,7 +139,7 @@ class Gathered:
             dur=OPEN,
             depth=min(len(stack), self._deepest),
             parent=stack[-1][1] if stack else -1,
-            kind=_BEGIN_END,
+            kind=BEGIN_END,
             **values,
         )
         stack.append((key, row))

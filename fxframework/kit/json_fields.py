@@ -26,6 +26,7 @@ __all__ = [
     "show_double",
     "show_text",
     "shown_text",
+    "special_double",
     "unfit",
 ]
 
@@ -81,13 +82,18 @@ def show_text(out: dict[str, Any], key: str, text: str) -> None:
             out[f"{key}_bytes_hex"] = text.encode(errors="surrogateescape").hex()
 
 
+def special_double(value: float) -> str:
+    """The name of a double that JSON cannot hold; the empty string for one that it can."""
+    if math.isfinite(value):
+        return ""
+    return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
+
+
 def show_double(out: dict[str, Any], key: str, value: float, bits: int | None) -> None:
     """Put a double into JSON; ``bits`` are those of a NaN that is not the usual one, or None."""
-    if math.isfinite(value):
-        out[key] = value
-        return
-    out[key] = "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
-    if bits is not None:
+    special = special_double(value)
+    out[key] = special or value
+    if special and bits is not None:
         out[f"{key}_bits"] = f"0x{bits:016x}"
 
 

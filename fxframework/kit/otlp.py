@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import base64
-import math
 
 import orjson
 
+from fxframework.kit.json_fields import special_double
 from fxframework.model.clock import NS_MAX
 
-__all__ = ["NO_SERVICE", "SCOPE", "data", "double", "integer", "member", "special_double", "string"]
+__all__ = ["NO_SERVICE", "SCOPE", "data", "double", "integer", "member", "string"]
 
 SCOPE = "fxframework"
 """The name of the instrumentation scope."""
@@ -31,13 +31,6 @@ def double(value: float) -> str:
     """An AnyValue of a double; NaN and infinities by their names."""
     special = special_double(value)
     return f'{{"doubleValue":"{special}"}}' if special else f'{{"doubleValue":{value!r}}}'
-
-
-def special_double(value: float) -> str:
-    """The name of a double that JSON cannot hold; the empty string for one that it can."""
-    if math.isfinite(value):
-        return ""
-    return "Infinity" if value > 0 else "-Infinity" if value < 0 else "NaN"
 
 
 def data(value: bytes) -> str:

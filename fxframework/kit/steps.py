@@ -16,7 +16,7 @@ from typing import Any, Literal, NewType, Protocol, TypeVar, runtime_checkable
 
 import attrs
 
-from fxframework.errors import BadCallError, UsageError, did_you_mean
+from fxframework.errors import BadCallError, UsageError, look_up
 
 __all__ = [
     "Duration",
@@ -88,7 +88,7 @@ def parameter(
     """
     if refers is not None:
         referred(refers)
-    told: dict[str, Any] = {
+    facts: dict[str, Any] = {
         "help": help,
         "refers": refers,
         "makes": makes,
@@ -96,7 +96,7 @@ def parameter(
         "most": most,
         "choices": tuple(choices) or None,
     }
-    metadata = {name: value for name, value in told.items() if value is not None}
+    metadata = {name: value for name, value in facts.items() if value is not None}
     if factory is not None:
         return attrs.field(factory=factory, kw_only=True, metadata=metadata)
     return attrs.field(default=default, kw_only=True, metadata=metadata)
@@ -197,15 +197,15 @@ class Run:
 
     def device(self, name: str) -> Any:
         """A device by its name; UsageError where there is none."""
-        return _look_up(self.devices, name, "device")
+        return look_up(self.devices, name, "device")
 
     def capture(self, name: str) -> Any:
         """A decoded capture by its name; UsageError where there is none."""
-        return _look_up(self.captures, name, "capture")
+        return look_up(self.captures, name, "capture")
 
     def output(self, name: str) -> bytes:
         """An output by its name; UsageError where there is none."""
-        return _look_up(self.outputs, name, "output")
+        return look_up(self.outputs, name, "output")
 
     def bytes_of(self, name: str) -> bytes:
         """The bytes of an output, or else of a device.
@@ -215,7 +215,7 @@ class Run:
         """
         if name in self.outputs:
             return self.outputs[name]
-        device = _look_up({**self.outputs, **self.devices}, name, "output or device")
+        device = look_up({**self.outputs, **self.devices}, name, "output or device")
         if isinstance(device, Image):
             return bytes(device.image())
         snapshot = getattr(self.target, "snapshot", None)
@@ -244,13 +244,3 @@ class Run:
         if key not in self._shared:
             self._shared[key] = make()
         return self._shared[key]  # type: ignore[no-any-return]
-
-
-def _look_up(known: Mapping[str, T], name: str, noun: str) -> T:
-    try:
-        return known[name]
-    except KeyError:
-        raise UsageError(
-            f"there is no {noun} {name!r}{did_you_mean(name, known)}",
-            remedy=f"there are: {', '.join(sorted(known)) or 'none so far'}",
-        ) from None

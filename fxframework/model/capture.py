@@ -21,7 +21,7 @@ from fxframework.model.clock import NS_MAX, NS_MIN
 from fxframework.model.diagnostics import Diagnostics
 from fxframework.model.logs import LogFilter
 from fxframework.model.rows import Bools, RowMarks, category_mask, function_mask, thread_mask
-from fxframework.model.schema import SLICE_KINDS, STANDARD_TABLES, TABLE_CODES, TableSchema
+from fxframework.model.schema import COMPLETE, STANDARD_TABLES, TABLE_CODES, TableSchema
 from fxframework.model.selection import Selection
 from fxframework.model.strings import StringPool, TextColumn
 from fxframework.model.table import Table, html_table
@@ -47,7 +47,6 @@ LINES = 512
 """Lines of record JSON that are made before they are given."""
 RECORDS = 512
 """Records that are looked up together."""
-COMPLETE = next(number for number, name in SLICE_KINDS.items() if name == "complete")
 
 
 @runtime_checkable

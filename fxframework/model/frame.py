@@ -24,7 +24,7 @@ THREAD_COLUMNS = {"thread": "", "prev": "prev_", "next": "next_"}
 ARGUMENT = "arg_"
 """Prefix of the columns that hold arguments."""
 CELLS = 1 << 28
-"""The most values of arguments that a frame may have, nulls included."""
+"""The most values of arguments that a frame, or a joined view, may have, nulls included."""
 
 NULL, DOUBLE, STRING, BOOL, BLOB = 0, 5, 6, 9, 10
 SIGNED = (1, 3)

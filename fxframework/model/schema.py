@@ -71,6 +71,7 @@ COMMON = (
     Column("offset", "i8", "file offset of the record that the row comes from", "bytes"),
 )
 SLICE_KINDS = {0: "begin_end", 1: "complete", 2: "async", 3: "call"}
+BEGIN_END, COMPLETE, ASYNC, CALL = SLICE_KINDS
 SCOPES = {0: "thread", 1: "process", 2: "global"}
 FLOW_PHASES = {0: "begin", 1: "step", 2: "end"}
 SCHED_KINDS = {0: "legacy_context_switch", 1: "context_switch", 2: "wakeup"}

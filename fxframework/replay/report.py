@@ -119,8 +119,8 @@ class Report:
             if step.status == "ok" and not verbose:
                 continue
             line = f"  {step.name:<{width}}  {MARKS[step.status]}"
-            told = step.message.replace("\n", "\n      ")
-            lines.append(f"{line}: {told}" if told else line)
+            message = step.message.replace("\n", "\n      ")
+            lines.append(f"{line}: {message}" if message else line)
         return "\n".join(lines) + "\n"
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
 import time
 from collections.abc import Iterator
@@ -66,7 +67,7 @@ def replay(
         folder=None if path is None else path.parent,
         golden=None if path is None else path.with_suffix(GOLDEN),
         update_golden=update_golden,
-        on_output=None if folder is None else _Folder(folder).write,
+        on_output=None if folder is None else functools.partial(_write, folder),
     )
     with contextlib.ExitStack() as stack:
         report = _run(scenario, run, stack)
@@ -75,7 +76,7 @@ def replay(
 
         options = orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE
         data = orjson.dumps(report.to_json(timing=False), option=options)
-        _Folder(folder).write(REPORT, data)
+        _write(folder, REPORT, data)
     host.notify("fx_replay_finished", report=report)
     return report
 
@@ -102,19 +103,13 @@ def prepare(out: Path, *, force: bool = False) -> Path:
     return out
 
 
-class _Folder:
-    """Writes outputs as files."""
-
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
-
-    def write(self, name: str, data: bytes) -> None:
-        path = self._folder / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        # Whole or not at all; as it is, since a Sink would pack what is called `.gz`.
-        part = path.with_name(f".{path.name}.part")
-        part.write_bytes(data)
-        part.replace(path)
+def _write(folder: Path, name: str, data: bytes) -> None:
+    """Write a file of a folder: whole or not at all, and never packed, as a Sink would do."""
+    path = folder / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    part = path.with_name(f".{path.name}.part")
+    part.write_bytes(data)
+    part.replace(path)
 
 
 def _run(scenario: Scenario, run: Run, stack: contextlib.ExitStack) -> Report:
@@ -124,7 +119,7 @@ def _run(scenario: Scenario, run: Run, stack: contextlib.ExitStack) -> Report:
         error = open_device(device, run, stack)
         if error is not None:
             place = TARGET if device.name == TARGET else f"device.{device.name}"
-            message = _told(error)
+            message = _message(error)
             reports.append(
                 StepReport(index=-1, do=place, status="failed", message=message, error=error)
             )
@@ -188,7 +183,7 @@ def _step(step: Step, run: Run) -> StepReport:
             raise  # not the scenario's fault: the command ends with the line that installs it
         except Exception as caught:  # noqa: BLE001 (whatever a step meets is reported)
             error = caught
-            outcome = Outcome.failed(_told(caught))
+            outcome = Outcome.failed(_message(caught))
     return StepReport(
         index=step.index,
         do=step.kind.name,
@@ -210,11 +205,11 @@ def _stopwatch() -> Iterator[list[float]]:
         seconds[0] = time.perf_counter() - begin
 
 
-def _told(error: BaseException) -> str:
+def _message(error: BaseException) -> str:
     """An exception as a report tells it."""
     text = str(error)
     notes: Any = getattr(error, "__notes__", ())
-    told = "; ".join([text, *notes]) if text else "; ".join(notes)
     if isinstance(error, FxError):
-        return f"{told}; {error.remedy}" if error.remedy else told
-    return f"{type(error).__name__}: {told}" if told else type(error).__name__
+        return "; ".join(filter(None, [text, *notes, error.remedy]))
+    message = "; ".join(filter(None, [text, *notes]))
+    return f"{type(error).__name__}: {message}" if message else type(error).__name__

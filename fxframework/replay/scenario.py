@@ -75,10 +75,10 @@ class ScenarioError(UsageError):
         )
 
     def __str__(self) -> str:
-        told = super().__str__()
+        first = super().__str__()
         if len(self.faults) == 1:
-            return told
-        return "\n  ".join([told, *map(str, self.faults)])
+            return first
+        return "\n  ".join([first, *map(str, self.faults)])
 
 
 @attrs.frozen(kw_only=True)
@@ -552,8 +552,8 @@ def _faults(error: BaseException, path: str) -> Iterator[Fault]:
         placed, others = error.group_exceptions()
         for inner, note in placed:
             if isinstance(inner, KeyError):
-                told = attrs.fields_dict(error.cl)[note.name].metadata.get("help", "")
-                yield Fault(f"{path}.{_key(note.name)}", f"is missing: {told}".rstrip(": "))
+                text = attrs.fields_dict(error.cl)[note.name].metadata.get("help", "")
+                yield Fault(f"{path}.{_key(note.name)}", f"is missing: {text}".rstrip(": "))
             else:
                 yield from _faults(inner, f"{path}.{_key(note.name)}")
         for inner in others:
@@ -656,9 +656,9 @@ def _schema(wanted: Any, definitions: dict[str, Any]) -> dict[str, Any]:
 
 def described(field: attrs.Attribute[Any]) -> str:
     """The help of a parameter, with what its text may name."""
-    told: str = field.metadata.get("help", "")
+    text: str = field.metadata.get("help", "")
     _, kinds = referred(field.metadata.get("refers", "device"))
-    return f"{told} (a device of kind {' or '.join(kinds)})" if kinds else told
+    return f"{text} (a device of kind {' or '.join(kinds)})" if kinds else text
 
 
 def _table_schema(wanted: Any, definitions: dict[str, Any]) -> dict[str, Any]:

@@ -134,13 +134,13 @@ class Expect:
 
     def __attrs_post_init__(self) -> None:
         """Refuse what is said of a table where none is named."""
-        told = [
+        given = [
             name
             for name in ("where", "rows", "at_least", "at_most", "equals", "values", "columns")
             if getattr(self, name) not in (None, {})
         ]
-        if told and not self.table:
-            raise ValueError(f"{told[0]} is said of a table; name it with table = …")
+        if given and not self.table:
+            raise ValueError(f"{given[0]} is said of a table; name it with table = …")
 
 
 def expect(given: Expect, run: Run) -> Outcome:
@@ -148,14 +148,14 @@ def expect(given: Expect, run: Run) -> Outcome:
     capture = run.capture(given.capture)
     capture.scan()
     wrong = [*_wrong_whole(given, capture), *_wrong_findings(given, capture, run)]
-    told = []
+    notes = []
     if given.table:
         table = _chosen(capture.table(given.table), given.where)
         wrong += _wrong_rows(given, table)
-        told.append(f"{len(table):,} rows of {given.table}")
+        notes.append(f"{len(table):,} rows of {given.table}")
     if wrong:
         return Outcome.failed("; ".join(wrong), wrong=wrong)
-    return Outcome.ok("; ".join(told))
+    return Outcome.ok("; ".join(notes))
 
 
 def _wrong_whole(given: Expect, capture: Capture) -> Iterator[str]:

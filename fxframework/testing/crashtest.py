@@ -220,11 +220,11 @@ class Failure:
                 f"{self.old:#0{width}x} became {self.new:#0{width}x}{torn}"
             )
         text = str(self.error)
-        told = type(self.error).__name__ + (f": {text}" if text else "")
+        message = type(self.error).__name__ + (f": {text}" if text else "")
         if not self.trail:
-            return f"{where}\n  {told}"
+            return f"{where}\n  {message}"
         trail = "".join(f"\n    {each}" for each in self.trail)
-        return f"{where}\n  {told}\n  the last stores, newest last:{trail}"
+        return f"{where}\n  {message}\n  the last stores, newest last:{trail}"
 
 
 @attrs.frozen(kw_only=True)

@@ -374,7 +374,7 @@ def test_an_explicit_format_overrides_the_sniffers(host: Host) -> None:
     host.register(readers(spy), name="spy")
     host.open(toy.SAMPLE, format="spy")
     assert seen == ["spy"]
-    with pytest.raises(UsageError, match="no format that can be read is called 'tyo'"):
+    with pytest.raises(UsageError, match="there is no reader 'tyo'"):
         host.open(toy.SAMPLE, format="tyo")
 
 

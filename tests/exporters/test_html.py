@@ -30,7 +30,7 @@ HOSTILE = '</script><img src=x onerror="console.error(1)">\x1b[31m\u202e'
 
 def page_of(*captures: Any) -> str:
     sink = Sink.memory()
-    session = export.open_export(sink, {"title": ""})
+    session = export.HtmlExport(sink, {"title": ""})
     for each in captures:
         session.write(each)
     session.close()

@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 import fxframework as fxf
-from fx_trace.export.chrome_json import open_json
+from fx_trace.export.chrome_json import JsonExport
 from fxframework.io.sink import Sink
 
 from . import compare, fxt
@@ -49,7 +49,7 @@ def ours(trace: bytes) -> compare.View:
 def chrome_json(trace: bytes) -> bytes:
     sink = Sink.memory()
     with fxf.open(trace, format="trace") as capture:
-        session = open_json(sink, {})
+        session = JsonExport(sink, {})
         session.write(capture)
         session.close()
     return sink.getvalue()

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 import zlib
-from collections import Counter
 from collections.abc import Iterator, Mapping
 from importlib import resources
 from typing import Any
@@ -21,10 +20,10 @@ from fxframework.analysis.tree import CallTree, merged
 from fxframework.exporters.rows import pieces
 from fxframework.exporters.stacks import check_weight, path_texts, stacks_of
 from fxframework.io.sink import Sink
+from fxframework.kit.export import Export
 from fxframework.model.capture import Capture
-from fxframework.registry import ExportSession
 
-__all__ = ["open_export"]
+__all__ = ["FlameExport"]
 
 I64 = NDArray[np.int64]
 F64 = NDArray[np.float64]
@@ -42,19 +41,12 @@ UNFIT = re.compile(
 NARROW = "frames narrower than 0.1 px, which are drawn together"
 
 
-def open_export(sink: Sink, options: Mapping[str, Any]) -> ExportSession:
-    """The exporter `flamegraph`. Raises UsageError for an unknown weight."""
-    check_weight(options["weight"], "frames")
-    return _FlameExport(sink, options)
-
-
-class _FlameExport:
-    """Draws the calls of all captures as one picture."""
+class FlameExport(Export):
+    """Draws the calls of all captures as one picture. Raises UsageError for an unknown weight."""
 
     def __init__(self, sink: Sink, options: Mapping[str, Any]) -> None:
-        self._sink = sink
-        self._options = options
-        self._dropped: Counter[str] = Counter()
+        super().__init__(sink, options)
+        check_weight(options["weight"], "frames")
         self._trees: list[CallTree] = []
         self._names: list[str] = []
 
@@ -70,7 +62,7 @@ class _FlameExport:
             self._dropped[NARROW] = picture.narrow
             for piece in pieces(picture.svg(", ".join(self._names))):
                 self._sink.write(piece)
-        return {name: count for name, count in self._dropped.items() if count}
+        return super().close()
 
 
 class _Picture:

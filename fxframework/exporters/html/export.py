@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections import Counter
 from collections.abc import Mapping
 from importlib.resources import files
 from typing import Any
@@ -13,14 +12,14 @@ from numpy.typing import NDArray
 
 from fxframework.analysis.tree import call_tree
 from fxframework.io.sink import Sink
+from fxframework.kit.export import Export
 from fxframework.kit.json_fields import encodable
 from fxframework.model.capture import Capture
 from fxframework.model.clock import NS_MAX, NS_MIN
-from fxframework.model.schema import LOG_LEVELS, SLICE_KINDS
+from fxframework.model.schema import ASYNC, LOG_LEVELS
 from fxframework.model.table import Table
-from fxframework.registry import ExportSession
 
-__all__ = ["open_export", "report_page"]
+__all__ = ["HtmlExport", "report_page"]
 
 I64 = NDArray[np.int64]
 MOST = {
@@ -43,15 +42,9 @@ LONGEST_TEXT = 400
 """Characters of a name or a message."""
 CONTEXT = 32
 """Bytes that are shown at a finding."""
-ASYNC = next(number for number, name in SLICE_KINDS.items() if name == "async")
 LEVELS = sorted(LOG_LEVELS.values())
 INSTANTS = "instants"
 TEMPLATE = ("report.html", "report.css", "report.js")
-
-
-def open_export(sink: Sink, options: Mapping[str, Any]) -> ExportSession:
-    """The exporter `html`."""
-    return _HtmlExport(sink, options["title"])
 
 
 def report_page(data: Mapping[str, Any]) -> bytes:
@@ -70,13 +63,11 @@ def report_page(data: Mapping[str, Any]) -> bytes:
     return page.encode()
 
 
-class _HtmlExport:
-    """Takes what is shown of each capture; the page is written at the end."""
+class HtmlExport(Export):
+    """The exporter `html`: takes what is shown of each capture, and writes the page at the end."""
 
-    def __init__(self, sink: Sink, title: str) -> None:
-        self._sink = sink
-        self._title = title
-        self._dropped: Counter[str] = Counter()
+    def __init__(self, sink: Sink, options: Mapping[str, Any]) -> None:
+        super().__init__(sink, options)
         self._names: dict[str, int] = {}
         self._data: dict[str, Any] = {
             name: [] for name in ("captures", "tracks", "counters", "slowest", "byname", "flame")
@@ -114,8 +105,9 @@ class _HtmlExport:
     def close(self) -> Mapping[str, int]:
         """Write the page; gives what it leaves out, by name, with counts."""
         start = min(self._span, default=0)
+        names = [each["name"] for each in self._data["captures"]]
         self._data |= {
-            "title": self._title or ", ".join(each["name"] for each in self._data["captures"]),
+            "title": self._options["title"] or ", ".join(names),
             "start": str(start),
             "length": max(self._span, default=0) - start,
             "names": list(self._names),
@@ -129,7 +121,7 @@ class _HtmlExport:
         self._data["slowest"].sort(key=lambda each: -each["dur"])
         self._data["slowest"] = self._data["slowest"][: MOST["slowest"]]
         self._sink.write(report_page(self._data))
-        return {name: count for name, count in self._dropped.items() if count}
+        return super().close()
 
     def _name(self, text: str) -> int:
         return self._names.setdefault(text[:LONGEST_TEXT], len(self._names))

@@ -14,14 +14,13 @@ from numpy.typing import NDArray
 
 from fxframework.model.capture import Capture, Record
 from fxframework.model.clock import NS_MAX, NS_MIN
-from fxframework.model.schema import SLICE_KINDS, TABLE_CODES
+from fxframework.model.schema import ASYNC, TABLE_CODES
 from fxframework.model.table import Table
 
 NAMED = ("slices", "instants", "counters", "flows", "args", "nodes", "properties")
 """Tables whose rows must have a name."""
 DETAILS = ("args", "blobs")
 """Tables whose rows may come from a part of a record."""
-ASYNC = next(number for number, name in SLICE_KINDS.items() if name == "async")
 NOT_GIVEN = 255
 """What a byte of an enumeration holds where the format does not say."""
 OWN_TABLES = 128

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fxframework.model.capture import Capture
-from fxframework.model.schema import SLICE_KINDS
+from fxframework.model.schema import COMPLETE
 from fxframework.model.selection import Omitted, Selection
 from fxframework.model.table import Table
 from fxframework.testing.contracts.base import RoundTrips
@@ -18,7 +18,6 @@ from fxframework.testing.contracts.checks import rows_of, skip
 
 __all__ = ["Choosing", "events_from", "kept_by_filter", "selections_of"]
 
-COMPLETE = next(number for number, name in SLICE_KINDS.items() if name == "complete")
 COMPARED = ("ts", "name", "category", "message", "value", "phase", "severity")
 """Columns of events that mean the same in every file of a format."""
 

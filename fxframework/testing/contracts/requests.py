@@ -178,7 +178,7 @@ class Requests(RoundTrips):
             with self._open(sample.data) as capture:
                 if capture.resume() is None:
                     continue
-                records = [(r.offset, r.offset + r.nbytes, _told(r)) for r in capture.records()]
+                records = [(r.offset, r.offset + r.nbytes, _content(r)) for r in capture.records()]
             ends = [end for _, end, _ in records]
             for at in _cuts(ends, len(sample.data)):
                 try:
@@ -209,7 +209,7 @@ class Requests(RoundTrips):
         if not rest:
             return
         with self._open(before + rest) as capture:
-            later = [_told(r) for r in capture.records() if r.offset >= len(before)]
+            later = [_content(r) for r in capture.records() if r.offset >= len(before)]
             rows = {name: events_from(capture, name, len(before)) for name in _timed(capture)}
         with self._open(sample.data) as capture:
             for name, found_rows in rows.items():
@@ -218,7 +218,7 @@ class Requests(RoundTrips):
                     f"resume() of {where}: behind the bytes that must precede, rows of {name} are "
                     f"{found_rows[:2]} in place of {wanted_rows[:2]}"
                 )
-        wanted = [told for offset, _, told in records if offset >= stop]
+        wanted = [record for offset, _, record in records if offset >= stop]
         assert later == wanted, (
             f"resume() of {where}: behind the bytes that must precede, the rest reads as "
             f"{len(later)} records, {_first_other(later, wanted)}"
@@ -288,7 +288,7 @@ def _shown(record: Any) -> str:
     return str(record.to_json()["record"])
 
 
-def _told(record: Any) -> dict[str, Any]:
+def _content(record: Any) -> dict[str, Any]:
     """A record as JSON, but for its place."""
     return {key: value for key, value in record.to_json().items() if key != "offset"}
 

@@ -29,10 +29,10 @@ class _Watch:
     def __call__(self, event: str, arguments: tuple[Any, ...]) -> None:
         if not self.listeners:
             return
-        told = _told(event, arguments)
-        if told:
+        note = _described(event, arguments)
+        if note:
             for listener in self.listeners:
-                listener.append(told)
+                listener.append(note)
 
     def install(self) -> None:
         """Begin to be called; audit hooks cannot be removed."""
@@ -44,7 +44,7 @@ class _Watch:
 _WATCH = _Watch()
 
 
-def _told(event: str, arguments: tuple[Any, ...]) -> str:
+def _described(event: str, arguments: tuple[Any, ...]) -> str:
     """An event in a few words; nothing for one that does not count."""
     if event == "open":
         path, mode, flags = (*arguments, None, None, None)[:3]

@@ -39,7 +39,7 @@ def selectors(session: Any, file: str, selectors: tuple[str, ...]) -> int:
 
     A node that has neither properties nor children has one of its own. SELECTORs take a part.
     """
-    from fx_inspect.export.selectors import open_selectors
+    from fx_inspect.export.selectors import SelectorExport
     from fxframework.io.sink import Sink
 
     with session.open(file) as whole:
@@ -51,7 +51,7 @@ def selectors(session: Any, file: str, selectors: tuple[str, ...]) -> int:
             )
         as_json = session.settings.json
         with Sink.memory() if as_json else Sink.open("-") as sink:
-            export = open_selectors(sink, {})
+            export = SelectorExport(sink, {})
             export.write(whole.choose(selectors) if selectors else whole)
             export.close()
             if as_json:

@@ -176,10 +176,10 @@ def fx_exporters() -> Iterable[Exporter]:
     text = (*METADATA, SELECTORS, REPEAT)
     exact = (LOSSLESS, REPEAT)
     tree = lazy("fx_inspect.export.tree:open_tree")
-    json = lazy("fx_inspect.export.json:open_json")
-    tree_json = lazy("fx_inspect.export.tree_json:open_tree_json")
-    series = lazy("fx_inspect.export.series:open_series")
-    selectors = lazy("fx_inspect.export.selectors:open_selectors")
+    json = lazy("fx_inspect.export.json:JsonExport")
+    tree_json = lazy("fx_inspect.export.tree_json:TreeJsonExport")
+    series = lazy("fx_inspect.export.series:SeriesExport")
+    selectors = lazy("fx_inspect.export.selectors:SelectorExport")
     exporters = (
         ("tree", "the tree, as iquery prints it", ".tree", tree, text),
         ("text", "the tree, as iquery prints it", ".txt", tree, text),

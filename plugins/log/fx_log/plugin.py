@@ -391,7 +391,7 @@ def fx_exporters() -> Iterable[Exporter]:
                 title="one line per log, as ffx prints it",
                 accepts=format,
                 suffixes=(".txt",),
-                open=lazy("fx_log.export.text:open_text"),
+                open=lazy("fx_log.export.text:TextExport"),
                 options=TEXT_OPTIONS,
             )
             for format in FORMATS
@@ -402,7 +402,7 @@ def fx_exporters() -> Iterable[Exporter]:
                 title="LogsData, as `ffx log --machine json` prints it",
                 accepts=format,
                 suffixes=(".json",),
-                open=lazy("fx_log.export.json_text:open_json"),
+                open=lazy("fx_log.export.json_text:JsonExport"),
                 options=JSON_OPTIONS,
             )
             for format in FORMATS
@@ -412,7 +412,7 @@ def fx_exporters() -> Iterable[Exporter]:
             title="OpenTelemetry logs, as OTLP/JSON",
             accepts=frozenset({"logs"}),
             suffixes=(".otlp.json",),
-            open=lazy("fx_log.export.otlp:open_otlp"),
+            open=lazy("fx_log.export.otlp:OtlpExport"),
             exempt=never_the_same("the time of the export is in it"),
             options=OTLP_OPTIONS,
         ),
@@ -421,7 +421,7 @@ def fx_exporters() -> Iterable[Exporter]:
             title="systemd's journal export format",
             accepts=frozenset({"logs"}),
             suffixes=(".export",),
-            open=lazy("fx_log.export.journald:open_journald"),
+            open=lazy("fx_log.export.journald:JournaldExport"),
             options=JOURNALD_OPTIONS,
             binary=True,
         ),

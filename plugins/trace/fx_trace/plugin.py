@@ -198,12 +198,12 @@ def fx_writers() -> Iterable[Writer]:
 def fx_exporters() -> Iterable[Exporter]:
     """Text for people, and Chrome JSON, of everything that has the tables of a trace."""
     exporters = (
-        ("text", "one line per record", ".txt", lazy("fx_trace.export.text:open_text"), ()),
+        ("text", "one line per record", ".txt", lazy("fx_trace.export.text:TextExport"), ()),
         (
             "json",
             "Chrome JSON, as trace2json writes it",
             ".json",
-            lazy("fx_trace.export.chrome_json:open_json"),
+            lazy("fx_trace.export.chrome_json:JsonExport"),
             (
                 Option(
                     "sched",
@@ -221,7 +221,7 @@ def fx_exporters() -> Iterable[Exporter]:
         accepts="trace",
         suffixes=(".blob",),
         binary=True,
-        open=lazy("fx_trace.export.blobs:open_blobs"),
+        open=lazy("fx_trace.export.blobs:BlobExport"),
         options=(Option("name", "", "name of the blobs; optional if all have the same name"),),
     )
     return [

@@ -301,21 +301,21 @@ def fx_exporters() -> Iterable[Exporter]:
     forms = (
         (
             "text",
-            "fx_xray.export.text:open_text",
+            "fx_xray.export.text:TextExport",
             "one line per event, indented by its depth",
             ".txt",
             TEXT_OPTIONS,
         ),
         (
             "json",
-            "fx_xray.export.trace_event:open_json",
+            "fx_xray.export.trace_event:JsonExport",
             "trace_event, as `llvm-xray convert -f trace_event` gives it",
             ".json",
             JSON_OPTIONS,
         ),
         (
             "llvm-yaml",
-            "fx_xray.export.llvm_yaml:open_yaml",
+            "fx_xray.export.llvm_yaml:YamlExport",
             "YAML, as `llvm-xray convert -f yaml` writes and reads it",
             ".yaml",
             YAML_OPTIONS,

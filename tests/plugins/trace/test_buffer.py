@@ -17,8 +17,8 @@ from hypothesis import strategies as st
 
 from fx_trace import layout
 from fx_trace.export import windows
-from fx_trace.export.chrome_json import open_json
-from fx_trace.export.text import open_text
+from fx_trace.export.chrome_json import JsonExport
+from fx_trace.export.text import TextExport
 from fx_trace.layout import BUFFER_HEADER_BYTES, BufferingMode
 from fx_trace.read.buffer import BufferHeader, Image
 from fx_trace.read.decoder import RecordEncoder
@@ -521,7 +521,7 @@ def test_wrapped_images_are_in_order_in_every_view(count: int, stop: bool) -> No
         for parts in (1, 7):
             batches = list(capture.batches("instants", parts))
             assert [t for b in batches for t in b.array("ticks").tolist()] == ticks
-        for open_export in (open_text, open_json):
+        for open_export in (TextExport, JsonExport):
             if not ticks:
                 continue
             sink = Sink.memory()
@@ -542,7 +542,7 @@ def test_events_of_one_time_are_exported_in_the_order_they_were_made(
     names = [r["name"] for r in shown(data) if r["record"] == "event"]
     at = [r["offset"] for r in shown(data) if r["record"] == "event"]
     assert at != sorted(at), "reading begins in the middle"
-    for open_export in (open_text, open_json):
+    for open_export in (TextExport, JsonExport):
         sink = Sink.memory()
         with opened(data) as capture, capture.between(0, 8) as window:
             session = open_export(sink, {})

@@ -51,7 +51,7 @@ def export(which: str, data: bytes | Capture) -> tuple[bytes, Mapping[str, int]]
     sink = Sink.memory()
     opened = data if isinstance(data, Capture) else fxf.open(data, format="trace")
     with opened as capture:
-        session = {"json": chrome_json.open_json, "text": text.open_text}[which](sink, {})
+        session = {"json": chrome_json.JsonExport, "text": text.TextExport}[which](sink, {})
         session.write(capture)
         return sink.getvalue(), session.close()
 
@@ -480,12 +480,12 @@ def test_a_second_capture_is_refused_by_json_and_follows_in_text() -> None:
     data = trace(event("instant", 5, "i"))
     sink = Sink.memory()
     with fxf.open(data, format="trace") as first, fxf.open(data, format="trace") as second:
-        session = chrome_json.open_json(sink, {})
+        session = chrome_json.JsonExport(sink, {})
         session.write(first)
         with pytest.raises(WriteRefusedError, match="one capture"):
             session.write(second)
         sink = Sink.memory()
-        session = text.open_text(sink, {})
+        session = text.TextExport(sink, {})
         session.write(first)
         session.write(second)
     assert len(sink.getvalue().splitlines()) == 2
@@ -528,17 +528,17 @@ def test_blobs_of_one_name_are_joined() -> None:
     for options in ({}, {"name": "perfetto"}):
         sink = Sink.memory()
         with fxf.open(data, format="trace") as capture:
-            session = blobs.open_blobs(sink, options)
+            session = blobs.BlobExport(sink, options)
             session.write(capture)
             assert session.close() == {}
         assert sink.getvalue() == b"".join(chunks)
     sink = Sink.memory()
     with fxf.open(data + other, format="trace") as capture:
         with pytest.raises(WriteRefusedError, match="several names: 'perfetto', 'other'"):
-            blobs.open_blobs(sink, {}).write(capture)
+            blobs.BlobExport(sink, {}).write(capture)
         with pytest.raises(WriteRefusedError, match="no blobs named 'absent'"):
-            blobs.open_blobs(sink, {"name": "absent"}).write(capture)
-        session = blobs.open_blobs(sink, {"name": "perfetto"})
+            blobs.BlobExport(sink, {"name": "absent"}).write(capture)
+        session = blobs.BlobExport(sink, {"name": "perfetto"})
         session.write(capture)
         assert session.close() == {"blobs of other names": 1}
 
@@ -568,7 +568,7 @@ def test_memory_does_not_grow_with_what_a_text_multiplies() -> None:
             self.total += len(data)
             self.largest = max(self.largest, len(data))
 
-    for open_one in (text.open_text, chrome_json.open_json):
+    for open_one in (text.TextExport, chrome_json.JsonExport):
         sink = Counting()
         with fxf.open(data, format="trace") as capture:
             tracemalloc.start()
@@ -602,7 +602,7 @@ def switches() -> bytes:
 def as_json(form: str) -> tuple[bytes, Mapping[str, int]]:
     sink = Sink.memory()
     with fxf.open(switches(), format="trace") as capture:
-        session = chrome_json.open_json(sink, {"sched": form})
+        session = chrome_json.JsonExport(sink, {"sched": form})
         session.write(capture)
         return sink.getvalue(), session.close()
 

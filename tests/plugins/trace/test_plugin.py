@@ -104,8 +104,8 @@ def test_every_lazy_function_is_there() -> None:
     import importlib
 
     for name in ("read.reader:open_trace", "read.explain:explain", "write.rewriter:open_writer",
-                 "export.text:open_text", "export.blobs:open_blobs",
-                 "export.chrome_json:open_json"):  # fmt: skip
+                 "export.text:TextExport", "export.blobs:BlobExport",
+                 "export.chrome_json:JsonExport"):  # fmt: skip
         module, _, attribute = name.partition(":")
         assert callable(getattr(importlib.import_module(f"fx_trace.{module}"), attribute))
 

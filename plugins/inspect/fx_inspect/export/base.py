@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import abc
-from collections import Counter
 from collections.abc import Iterator, Mapping
 from pathlib import PurePath
 from typing import Any, Final
 
 from fx_inspect.read.walk import EXPANDED, Link
 from fxframework.errors import WriteRefusedError
-from fxframework.io.sink import Sink
+from fxframework.kit.export import Export
 from fxframework.model.capture import Capture
 
 __all__ = ["LINKS", "TreeExport", "names_of", "nothing_to_write"]
@@ -21,12 +20,8 @@ CHARACTERS: Final = 1 << 20
 LINKS: Final = "links that are not expanded"
 
 
-class TreeExport(abc.ABC):
+class TreeExport(Export):
     """Writes the pieces of text that are made of each capture."""
-
-    def __init__(self, sink: Sink) -> None:
-        self._sink = sink
-        self._dropped: Counter[str] = Counter()
 
     def write(self, capture: Capture) -> None:
         """Write one capture. Raises WriteRefusedError if it has no nodes."""
@@ -40,10 +35,6 @@ class TreeExport(abc.ABC):
                 gathered.clear()
                 size = 0
         self._sink.write("".join(gathered).encode())
-
-    def close(self) -> Mapping[str, int]:
-        """How often each thing was left out or changed, by its name."""
-        return {what: count for what, count in self._dropped.items() if count > 0}
 
     @abc.abstractmethod
     def _pieces(self, capture: Capture) -> Iterator[str]: ...

@@ -18,32 +18,25 @@ from fx_inspect.export.presentation import (
     quoted,
     string_list,
 )
-from fx_inspect.read.entries import special_double
 from fx_inspect.read.histograms import Bound, Histogram
 from fx_inspect.read.walk import Slots, Values, strings_of, walk
 from fxframework.io.sink import Sink
+from fxframework.kit.json_fields import special_double
 from fxframework.model.capture import Capture
 from fxframework.model.table import Table
-from fxframework.registry import ExportSession
 
-__all__ = ["open_json"]
+__all__ = ["JsonExport"]
 
 SAME_NAME: Final = "properties and children of a name that another of the same node has"
 SPECIAL: Final = "doubles that JSON does not have (NaN, infinity)"
 LARGEST: Final = "1.7976931348623157e308"
 
 
-def open_json(sink: Sink, options: Mapping[str, Any]) -> ExportSession:
-    """A session of the exporter `json`."""
-    return JsonExport(sink, options)
-
-
 class JsonExport(TreeExport):
     """Writes an array of objects, one for each capture, as `ffx inspect show` gives it."""
 
     def __init__(self, sink: Sink, options: Mapping[str, Any]) -> None:
-        super().__init__(sink)
-        self._options = options
+        super().__init__(sink, options)
         self._begun = False
 
     def write(self, capture: Capture) -> None:

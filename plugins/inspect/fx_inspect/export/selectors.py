@@ -3,26 +3,18 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
-from typing import Any, Final
+from collections.abc import Iterator
+from typing import Final
 
 from fx_inspect.export.base import LINKS, TreeExport
 from fx_inspect.export.presentation import escape
 from fx_inspect.read.entries import entries
-from fxframework.io.sink import Sink
 from fxframework.model.capture import Capture
-from fxframework.registry import ExportSession
 
-__all__ = ["open_selectors", "printable"]
+__all__ = ["SelectorExport", "printable"]
 
 _CHARACTERS: Final = re.compile(r"\\?(.)", re.DOTALL)
 """Each character of a selector, with the backslash before it if it has one."""
-
-
-def open_selectors(sink: Sink, options: Mapping[str, Any]) -> ExportSession:
-    """A session of the exporter `selectors`."""
-    del options
-    return SelectorExport(sink)
 
 
 def printable(selector: str) -> str:

@@ -11,10 +11,10 @@ import orjson
 from fx_inspect.export.presentation import LONG, LongTexts, budget
 from fx_inspect.read.entries import entries, unescaped
 from fxframework.io.sink import Sink
+from fxframework.kit.export import Export
 from fxframework.model.capture import Capture
-from fxframework.registry import ExportSession
 
-__all__ = ["open_series"]
+__all__ = ["SeriesExport"]
 
 CHARACTERS: Final = 1 << 20
 """Characters that are gathered before they are written."""
@@ -23,19 +23,13 @@ COLUMNS: Final = ("snapshot", "file", "generation", "change", "path", "name", "t
 GONE: Final = "removed"
 
 
-def open_series(sink: Sink, options: Mapping[str, Any]) -> ExportSession:
-    """A session of the exporter `series`."""
-    return SeriesExport(sink, options)
-
-
-class SeriesExport:
+class SeriesExport(Export):
     """Writes CSV rows: of the first snapshot all values, of each other what has changed."""
 
     def __init__(self, sink: Sink, options: Mapping[str, Any]) -> None:
-        self._sink = sink
+        super().__init__(sink, options)
         self._all = bool(options["all"])
         self._repeat = bool(options.get("repeat"))
-        self._dropped: Counter[str] = Counter()
         self._number = 0
         self._last: int | None = None
         self._known: dict[tuple[str, int], tuple[str, str]] = {}
@@ -95,10 +89,6 @@ class SeriesExport:
             cell = _csv_value(value)
             known = self._cells[value] = (cell, cell.encode())
         return known[0]
-
-    def close(self) -> Mapping[str, int]:
-        """What may have gone wrong."""
-        return {what: count for what, count in self._dropped.items() if count > 0}
 
 
 def _generation(capture: Capture) -> int:

@@ -14,11 +14,11 @@ from fx_inspect.export.presentation import (
     plain,
     rust_double,
 )
-from fx_inspect.export.selectors import open_selectors
-from fx_inspect.read.entries import special_double
+from fx_inspect.export.selectors import SelectorExport
 from fx_inspect.read.histograms import RANGES, Bound, Histogram
 from fx_inspect.read.walk import Slots, Values, strings_of, walk
 from fxframework.io.sink import Sink
+from fxframework.kit.json_fields import special_double
 from fxframework.model.capture import Capture
 from fxframework.model.table import Table
 from fxframework.registry import ExportSession
@@ -58,17 +58,11 @@ def _bound(type: str) -> Callable[[Bound], str]:
 
 def open_tree(sink: Sink, options: Mapping[str, Any]) -> ExportSession:
     """A session of the exporters `tree` and `text`."""
-    if options.get("selectors"):
-        return open_selectors(sink, options)
-    return TreeTextExport(sink, options)
+    return (SelectorExport if options.get("selectors") else TreeTextExport)(sink, options)
 
 
 class TreeTextExport(TreeExport):
     """Writes the lines that iquery prints."""
-
-    def __init__(self, sink: Sink, options: Mapping[str, Any]) -> None:
-        super().__init__(sink)
-        self._options = options
 
     def _pieces(self, capture: Capture) -> Iterator[str]:
         """The metadata, and then a line for each node and property."""

@@ -16,44 +16,31 @@ from fx_inspect.export.presentation import (
     quoted,
     string_list,
 )
-from fx_inspect.read.entries import special_double
 from fx_inspect.read.histograms import Bound, Histogram
 from fx_inspect.read.tables import BYTES, DOUBLE, FORMATS, STRING, STRING_ARRAY, TYPES
 from fx_inspect.read.walk import ARRAYS, EXPANDED, NOT_UTF8, Slots, Values, strings_of, walk
-from fxframework.errors import WriteRefusedError
 from fxframework.io.sink import Sink
-from fxframework.kit.json_fields import CANONICAL_NAN, bits_of
+from fxframework.kit.json_fields import CANONICAL_NAN, bits_of, special_double
 from fxframework.model.capture import Capture
 from fxframework.model.table import Table
-from fxframework.registry import ExportSession
 
-__all__ = ["open_tree_json"]
+__all__ = ["TreeJsonExport"]
 
 PAYLOADS: Final = "bits of NaN"
-
-
-def open_tree_json(sink: Sink, options: Mapping[str, Any]) -> ExportSession:
-    """A session of the exporter `tree-json`."""
-    return TreeJsonExport(sink, options)
 
 
 class TreeJsonExport(TreeExport):
     """Writes the bare tree, with the types of properties."""
 
     def __init__(self, sink: Sink, options: Mapping[str, Any]) -> None:
-        super().__init__(sink)
+        super().__init__(sink, options)
         self._lossless = bool(options["lossless"])
         self._repeat = bool(options.get("repeat"))
         self._long = LongTexts(self._dropped, repeat=self._repeat)
-        self._used = False
 
     def write(self, capture: Capture) -> None:
         """Write one capture. Raises WriteRefusedError for a second one."""
-        if self._used:
-            raise WriteRefusedError(
-                "tree-json holds one tree", remedy="convert the inputs one by one"
-            )
-        self._used = True
+        self._take_only("tree-json holds one tree")
         super().write(capture)
 
     def _pieces(self, capture: Capture) -> Iterator[str]:

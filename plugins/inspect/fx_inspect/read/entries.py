@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import hashlib
-import math
 import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final, NamedTuple
 
 from fx_inspect.read.tables import FORMATS, TYPES
 from fx_inspect.read.walk import ARRAY_TYPES, ARRAYS, EXPANDED, Slots, Values, texts_of, walk
+from fxframework.kit.json_fields import special_double
 from fxframework.model.capture import Capture, Entry
 from fxframework.model.strings import StringPool
 from fxframework.model.table import Table
 
-__all__ = ["Value", "entries", "escaped", "special_double", "unescaped"]
+__all__ = ["Value", "entries", "escaped", "unescaped"]
 
 SPECIAL: Final = "\\/:* \t"
 """Characters that follow a backslash in a selector."""
@@ -42,13 +42,6 @@ def escaped(name: str) -> str:
 def unescaped(name: str) -> str:
     """The name that a name in a selector stands for, without the backslashes."""
     return _ESCAPE.sub(r"\1", name) if "\\" in name else name
-
-
-def special_double(value: float) -> str | None:
-    """``NaN``, ``Infinity`` or ``-Infinity``; None for a double that JSON has."""
-    if math.isfinite(value):
-        return None
-    return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
 
 
 class Value(NamedTuple):

@@ -22,20 +22,20 @@ from fx_log.export.presentation import (
     left_out,
     nothing_to_write,
     shown_values,
-    special_double,
     utc_offset,
     walk,
 )
 from fx_log.severity import LEVELS, SYSLOG
 from fxframework.errors import UsageError
 from fxframework.io.sink import Sink
+from fxframework.kit.export import Export
+from fxframework.kit.json_fields import special_double
 from fxframework.kit.memo import Memo
 from fxframework.model.capture import Capture
 from fxframework.model.strings import StringPool
 from fxframework.model.table import Table
-from fxframework.registry import ExportSession
 
-__all__ = ["open_journald"]
+__all__ = ["JournaldExport"]
 
 BOOT_ID: Final = hashlib.sha256(b"fxframework journald").hexdigest()[:32]
 """The boot id where none is given: always the same."""
@@ -71,30 +71,26 @@ _CONTROL: Final = re.compile(rb"[\x00-\x1f\x7f]")
 _BOOT_ID: Final = re.compile(r"[0-9a-f]{32}")
 
 
-def open_journald(sink: Sink, options: Mapping[str, Any]) -> ExportSession:
-    """The exporter `journald`. Raises UsageError for an invalid boot id or host name."""
-    boot_id = str(options["boot_id"]).replace("-", "").lower() or BOOT_ID
-    if not _BOOT_ID.fullmatch(boot_id) or not int(boot_id, 16):
-        raise UsageError(
-            f"invalid boot_id {options['boot_id']!r}",
-            remedy="give 32 hex digits, not all of them zero, as in _BOOT_ID",
-        )
-    host = str(options["hostname"])
-    if not host.isprintable():
-        raise UsageError(f"invalid hostname {host!r}", remedy="give one line of printable text")
-    return _JournaldExport(sink, options, boot_id, host)
+class JournaldExport(Export):
+    """Writes an entry for each log, of one capture after another.
 
+    Raises UsageError for an invalid boot id or host name.
+    """
 
-class _JournaldExport:
-    """Writes an entry for each log, of one capture after another."""
-
-    def __init__(self, sink: Sink, options: Mapping[str, Any], boot_id: str, host: str) -> None:
-        self._sink = sink
-        self._options = options
+    def __init__(self, sink: Sink, options: Mapping[str, Any]) -> None:
+        super().__init__(sink, options)
+        boot_id = str(options["boot_id"]).replace("-", "").lower() or BOOT_ID
+        if not _BOOT_ID.fullmatch(boot_id) or not int(boot_id, 16):
+            raise UsageError(
+                f"invalid boot_id {options['boot_id']!r}",
+                remedy="give 32 hex digits, not all of them zero, as in _BOOT_ID",
+            )
+        host = str(options["hostname"])
+        if not host.isprintable():
+            raise UsageError(f"invalid hostname {host!r}", remedy="give one line of printable text")
         self._origin = f"_BOOT_ID={boot_id}\n".encode()
         if host:
             self._origin += f"_HOSTNAME={host}\n".encode()
-        self._dropped: Counter[str] = Counter()
         self._fields = _FieldNames()
 
     def write(self, capture: Capture) -> None:
@@ -114,10 +110,6 @@ class _JournaldExport:
         if offset is None:
             self._dropped[NO_OFFSET] += count
         self._dropped += left_out(capture)
-
-    def close(self) -> Mapping[str, int]:
-        """What was left out, by name."""
-        return {what: count for what, count in self._dropped.items() if count > 0}
 
 
 class _FieldNames:

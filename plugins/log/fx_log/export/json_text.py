@@ -14,22 +14,16 @@ from fx_log.export.presentation import (
     Head,
     Texts,
     shown_values,
-    special_double,
 )
 from fx_log.layout import UNKNOWN_COMPONENT
 from fx_log.severity import LEVELS
 from fxframework.io.sink import Sink
+from fxframework.kit.json_fields import special_double
 from fxframework.kit.memo import Memo
 from fxframework.model.capture import Capture
 from fxframework.model.table import Table
-from fxframework.registry import ExportSession
 
-__all__ = ["open_json"]
-
-
-def open_json(sink: Sink, options: Mapping[str, Any]) -> ExportSession:
-    """The exporter `json`. Raises UsageError for an unknown value of an option."""
-    return _JsonExport(sink, options)
+__all__ = ["JsonExport"]
 
 
 SAME_NAME: Final = "arguments of a name that another of the same log has"
@@ -45,11 +39,11 @@ def unquoted(text: str) -> str:
     return quoted(text)[1:-1]
 
 
-class _JsonExport(LineExport):
+class JsonExport(LineExport):
     """Writes a LogsData object for each log, as `ffx log --machine json` does."""
 
     def __init__(self, sink: Sink, options: Mapping[str, Any]) -> None:
-        super().__init__(sink)
+        super().__init__(sink, options)
         wrap = bool(options["wrap"])
         self._before = '{"data":{"TargetLog":' if wrap else ""
         self._after = "}}" if wrap else ""

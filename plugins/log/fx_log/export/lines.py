@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import abc
-from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
 from fx_log.export.presentation import Batch, in_pieces, left_out, nothing_to_write, walk
-from fxframework.io.sink import Sink
+from fxframework.kit.export import Export
 from fxframework.model.capture import Capture
 from fxframework.model.table import Table
 
@@ -21,12 +20,8 @@ VERBOSITY: Final = "verbosity"
 """The key of a verbosity that writers of 2022 gave in addition to the severity."""
 
 
-class LineExport(abc.ABC):
+class LineExport(Export):
     """Writes a line for each log, of one capture after another."""
-
-    def __init__(self, sink: Sink) -> None:
-        self._sink = sink
-        self._dropped: Counter[str] = Counter()
 
     def write(self, capture: Capture) -> None:
         """Write the logs of one capture.
@@ -40,10 +35,6 @@ class LineExport(abc.ABC):
         if not written:
             raise nothing_to_write(capture)
         self._dropped += left_out(capture)
-
-    def close(self) -> Mapping[str, int]:
-        """What was left out, by name."""
-        return {what: count for what, count in self._dropped.items() if count > 0}
 
     def _pieces(self, capture: Capture) -> Iterator[bytes]:
         """All lines, in pieces of bounded size."""

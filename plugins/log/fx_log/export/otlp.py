@@ -34,13 +34,13 @@ from fxframework.analysis.spans import Spans
 from fxframework.errors import UsageError, WriteRefusedError
 from fxframework.io.sink import Sink
 from fxframework.io.words import U64_MAX
+from fxframework.kit.export import Export
 from fxframework.kit.memo import Memo
 from fxframework.kit.otlp import NO_SERVICE, SCOPE, data, double, integer, member, string
 from fxframework.model.capture import Capture
 from fxframework.model.table import Table
-from fxframework.registry import ExportSession
 
-__all__ = ["open_otlp"]
+__all__ = ["OtlpExport"]
 
 Attribute = tuple[str, str]
 """Key and AnyValue of an attribute, as JSON."""
@@ -69,25 +69,18 @@ OWN_KEYS: Final = frozenset(
 """Keys that this exporter writes; a log's own key of such a name gets a number."""
 
 
-def open_otlp(sink: Sink, options: Mapping[str, Any]) -> ExportSession:
-    """The exporter `otlp`. Raises UsageError for an invalid time."""
-    observed = int(options["observed_ns"]) or time.time_ns()
-    if not 0 < observed <= U64_MAX:
-        raise UsageError(
-            f"invalid observed_ns {observed}: must be nanoseconds since 1970, from 1 to 2^64-1",
-            remedy="0 is the time of the export",
-        )
-    return _OtlpExport(sink, options, observed)
+class OtlpExport(Export):
+    """Writes one LogsData object of the logs of all captures. Raises UsageError for a bad time."""
 
-
-class _OtlpExport:
-    """Writes one LogsData object of the logs of all captures."""
-
-    def __init__(self, sink: Sink, options: Mapping[str, Any], observed: int) -> None:
-        self._sink = sink
-        self._options = options
-        self._observed = observed
-        self._dropped: Counter[str] = Counter()
+    def __init__(self, sink: Sink, options: Mapping[str, Any]) -> None:
+        super().__init__(sink, options)
+        self._observed = int(options["observed_ns"]) or time.time_ns()
+        if not 0 < self._observed <= U64_MAX:
+            raise UsageError(
+                f"invalid observed_ns {self._observed}: must be nanoseconds since 1970, from 1 to "
+                "2^64-1",
+                remedy="0 is the time of the export",
+            )
         self._comma = '{"resourceLogs":['
         self._within: list[_Within] = []
         """The slices of the captures so far that have some."""
@@ -134,7 +127,7 @@ class _OtlpExport:
             raise refusal
         self._flush()
         self._sink.write(f"{self._comma if self._comma[0] == '{' else ''}]}}\n".encode())
-        return {what: count for what, count in self._dropped.items() if count > 0}
+        return super().close()
 
     def _flush(self) -> None:
         for resource, records in self._waiting.items():

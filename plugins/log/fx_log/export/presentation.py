@@ -22,7 +22,6 @@ from fx_log.read.tables import GIVEN_LINE, GIVEN_MESSAGE, GIVEN_PID, GIVEN_TID, 
 from fxframework.errors import UsageError, WriteRefusedError
 from fxframework.kit.memo import Memo
 from fxframework.kit.omitted import omitted_values
-from fxframework.kit.otlp import special_double
 from fxframework.model.capture import Capture
 from fxframework.model.clock import NS_MAX, NS_MIN, NS_PER_SECOND
 from fxframework.model.schema import STANDARD_TABLES, TABLE_CODES
@@ -43,7 +42,6 @@ __all__ = [
     "process_names",
     "rust_double",
     "shown_values",
-    "special_double",
     "utc_offset",
     "walk",
     "walk_columns",

@@ -36,9 +36,8 @@ from fxframework.kernels import native
 from fxframework.kit.memo import Memo
 from fxframework.model.capture import Capture
 from fxframework.model.table import Table
-from fxframework.registry import ExportSession
 
-__all__ = ["open_text"]
+__all__ = ["TextExport"]
 
 CLOCKS: Final = ("boot", "monotonic")
 CUT: Final = "ends of messages, behind a NUL"
@@ -62,11 +61,6 @@ COLOURS: Final[Mapping[Level, str]] = {
 }
 
 
-def open_text(sink: Sink, options: Mapping[str, Any]) -> ExportSession:
-    """The exporter `text`. Raises UsageError for an unknown value of an option."""
-    return _TextExport(sink, options)
-
-
 def plain(text: str) -> str:
     """The text, or a JSON string of one that has characters that cannot be printed."""
     if not text or text.isprintable():
@@ -83,12 +77,11 @@ def _escaped(character: str) -> str:
     return "".join(f"\\u{units[at : at + 4]}" for at in range(0, len(units), 4))
 
 
-class _TextExport(LineExport):
+class TextExport(LineExport):
     """Writes the lines that `ffx log` prints."""
 
     def __init__(self, sink: Sink, options: Mapping[str, Any]) -> None:
-        super().__init__(sink)
-        self._options = options
+        super().__init__(sink, options)
         time = options["time"]
         self._zone = time if time in ("utc", "local") else options["tz"]
         self._on_wall = time not in CLOCKS

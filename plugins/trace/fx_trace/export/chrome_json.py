@@ -43,16 +43,15 @@ from fx_trace.export.sched_text import HEADER, SchedText
 from fx_trace.export.time_order import InTime
 from fx_trace.export.windows import Members, by_offset, last_offset, windows
 from fx_trace.layout import ArgType, BlobType
-from fxframework.errors import WriteRefusedError
 from fxframework.io.sink import Sink
+from fxframework.kit.export import Export
 from fxframework.kit.memo import Memo
 from fxframework.model.capture import Capture
 from fxframework.model.schema import TABLE_CODES
 from fxframework.model.strings import StringPool
 from fxframework.model.table import Table
-from fxframework.registry import ExportSession
 
-__all__ = ["open_json"]
+__all__ = ["JsonExport"]
 
 I64 = NDArray[np.int64]
 COUNTERS = TABLE_CODES["counters"]
@@ -61,11 +60,6 @@ NONE = -1
 NOT_GIVEN = -1
 """Priority that no record gave."""
 FIDL_CATEGORY = "fidl:blob"
-
-
-def open_json(sink: Sink, options: Mapping[str, Any]) -> ExportSession:
-    """Open the exporter `json`."""
-    return _JsonExport(sink, options.get("sched", "both"))
 
 
 SYSTEM_KEY = r"systemTrac\u0065Events"
@@ -155,30 +149,24 @@ def _object(members: Iterable[tuple[str, str] | None]) -> str:
     return ',"args":{' + ",".join(f"{name}:{value}" for name, value in known) + "}"
 
 
-class _JsonExport:
+class JsonExport(Export):
     """Writes Chrome JSON as Fuchsia's trace2json does, for one capture.
 
     Events come in order of time, but for ends: an E comes before the first event of its thread
     that is not in its slice, so that a reader who sorts by time, stably, nests as the tables do.
     """
 
-    def __init__(self, sink: Sink, sched: str) -> None:
-        self._sink = sink
-        self._sched = sched
-        self._used = False
+    def __init__(self, sink: Sink, options: Mapping[str, Any]) -> None:
+        super().__init__(sink, options)
+        self._sched = options.get("sched", "both")
         self._comma = ""
-        self._dropped: Counter[str] = Counter()
 
     def write(self, capture: Capture) -> None:
         """Write the one capture.
 
         Raises WriteRefusedError for a second one, and where there is nothing to write.
         """
-        if self._used:
-            raise WriteRefusedError(
-                "Chrome JSON holds one capture", remedy="convert the inputs one by one"
-            )
-        self._used = True
+        self._take_only("Chrome JSON holds one capture")
         capture.scan()
         survey = FirstPass(capture)
         names = KernelNames(capture)
@@ -212,10 +200,6 @@ class _JsonExport:
         self._sink.write(b"}\n")
         self._dropped += events.dropped
         self._dropped["arguments of unknown types"] = arguments.unknown
-
-    def close(self) -> Mapping[str, int]:
-        """What was left out, by name."""
-        return {what: count for what, count in self._dropped.items() if count > 0}
 
     def _put(self, items: list[str]) -> None:
         if items:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,34 +35,23 @@ from fx_trace.export.json_text import json_string
 from fx_trace.export.time_order import InTime
 from fx_trace.export.windows import Members, last_offset, windows
 from fx_trace.layout import ArgType
-from fxframework.io.sink import Sink
+from fxframework.kit.export import Export
 from fxframework.kit.memo import Memo
 from fxframework.model.capture import Capture
 from fxframework.model.schema import FLOW_PHASES, SCOPES, THREAD_STATES
 from fxframework.model.strings import StringPool
 from fxframework.model.table import Table
-from fxframework.registry import ExportSession
 
-__all__ = ["open_text"]
+__all__ = ["TextExport"]
 
 I64 = NDArray[np.int64]
-
-
-def open_text(sink: Sink, options: Mapping[str, Any]) -> ExportSession:
-    """Open the exporter `text`."""
-    del options
-    return _TextExport(sink)
 
 
 _UNITS = ((1_000_000_000, "s"), (1_000_000, "ms"), (1_000, "us"))
 
 
-class _TextExport:
+class TextExport(Export):
     """Writes one line for each event, in order of time: when, who, what, its arguments."""
-
-    def __init__(self, sink: Sink) -> None:
-        self._sink = sink
-        self._dropped: Counter[str] = Counter()
 
     def write(self, capture: Capture) -> None:
         """Write one capture; a further one follows behind it.
@@ -85,10 +72,6 @@ class _TextExport:
 
     def _emit(self, lines: list[str]) -> None:
         self._sink.write(("\n".join(lines) + "\n").encode())
-
-    def close(self) -> Mapping[str, int]:
-        """What was left out, by name."""
-        return {what: count for what, count in self._dropped.items() if count > 0}
 
 
 class _TextLines(ItemMaker[str]):

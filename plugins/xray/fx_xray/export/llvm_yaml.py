@@ -26,13 +26,6 @@ from fx_xray.layout import BASIC, FDR
 from fx_xray.read.yaml_text import quoted
 from fxframework.io.sink import Sink
 from fxframework.model.capture import Capture, View
-from fxframework.registry import ExportSession
-
-
-def open_yaml(sink: Sink, options: Mapping[str, Any]) -> ExportSession:
-    """The exporter `llvm-yaml`."""
-    return _YamlExport(sink, options)
-
 
 READABLE: Final = "1"
 """The version that llvm-xray reads back."""
@@ -46,13 +39,13 @@ KINDS: Final[Mapping[int, str]] = {
 }
 
 
-class _YamlExport(SingleExport):
+class YamlExport(SingleExport):
     """Writes the YAML that `llvm-xray convert -f yaml` writes, and reads back."""
 
     what = "YAML of llvm-xray"
 
     def __init__(self, sink: Sink, options: Mapping[str, Any]) -> None:
-        super().__init__(sink)
+        super().__init__(sink, options)
         self._readable = options["header_version"] == READABLE
         self._sorted = bool(options["sort"])
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import abc
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 
 from fx_xray.export.presentation import (
     Batch,
@@ -15,25 +15,12 @@ from fx_xray.export.presentation import (
     walk,
     whole_of,
 )
-from fxframework.errors import WriteRefusedError
-from fxframework.io.sink import Sink
+from fxframework.kit.export import Export
 from fxframework.model.capture import Capture
 
 
-class EventExport(abc.ABC):
+class EventExport(Export):
     """Writes the events of captures."""
-
-    def __init__(self, sink: Sink) -> None:
-        self._sink = sink
-        self._dropped: Counter[str] = Counter()
-
-    @abc.abstractmethod
-    def write(self, capture: Capture) -> None:
-        """Write one capture."""
-
-    def close(self) -> Mapping[str, int]:
-        """What was left out, by name."""
-        return {what: count for what, count in self._dropped.items() if count > 0}
 
     def _put(self, lines: Sequence[str], between: str = "\n") -> None:
         if lines:
@@ -46,20 +33,12 @@ class SingleExport(EventExport):
     what: str
     """What holds no second capture."""
 
-    def __init__(self, sink: Sink) -> None:
-        super().__init__(sink)
-        self._used = False
-
     def write(self, capture: Capture) -> None:
         """Write the one capture.
 
         Raises WriteRefusedError for a second one, and where there is not even a header.
         """
-        if self._used:
-            raise WriteRefusedError(
-                f"{self.what} holds one capture", remedy="convert the inputs one by one"
-            )
-        self._used = True
+        self._take_only(f"{self.what} holds one capture")
         if whole_of(capture).version is None:
             raise nothing_to_write(capture)
         self._write(capture)

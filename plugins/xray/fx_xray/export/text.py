@@ -32,13 +32,6 @@ from fxframework.io.sink import Sink
 from fxframework.kit.memo import Memo
 from fxframework.model.capture import Capture
 from fxframework.model.clock import NS_PER_SECOND
-from fxframework.registry import ExportSession
-
-
-def open_text(sink: Sink, options: Mapping[str, Any]) -> ExportSession:
-    """The exporter `text`."""
-    return _TextExport(sink, options)
-
 
 DEEPEST: Final = 40
 """Levels up to which lines are indented."""
@@ -87,11 +80,11 @@ def payload_text(data: bytes) -> str:
         return f"[{data.hex(' ')}]"
 
 
-class _TextExport(EventExport):
+class TextExport(EventExport):
     """Writes a line for each event: where, when, who, and what, indented by its depth."""
 
     def __init__(self, sink: Sink, options: Mapping[str, Any]) -> None:
-        super().__init__(sink)
+        super().__init__(sink, options)
         self._time = options["time"]
         self._metadata = bool(options["metadata"])
 

@@ -29,14 +29,8 @@ from fx_xray.read.tables import CUSTOM_EVENT, TYPED_EVENT
 from fxframework.io.sink import Sink
 from fxframework.kit.memo import Memo
 from fxframework.model.capture import Capture
-from fxframework.registry import ExportSession
 
 UNMATCHED: Final = "exits without entries"
-
-
-def open_json(sink: Sink, options: Mapping[str, Any]) -> ExportSession:
-    """The exporter `json`."""
-    return _JsonExport(sink, options)
 
 
 _STEP: Final = 100_000
@@ -106,7 +100,7 @@ class _Frames:
         return iter(zip(range(len(self._functions)), self._functions, self._parents, strict=True))
 
 
-class _JsonExport(SingleExport):
+class JsonExport(SingleExport):
     """Writes trace_event JSON, as llvm-xray converts traces to it.
 
     Exits that end no call are left out; a call that another's exit ends gets an end of its own.
@@ -115,7 +109,7 @@ class _JsonExport(SingleExport):
     what = "trace_event JSON"
 
     def __init__(self, sink: Sink, options: Mapping[str, Any]) -> None:
-        super().__init__(sink)
+        super().__init__(sink, options)
         self._strings = bool(options["strings"])
         self._with_events = bool(options["events"]) and not self._strings
         self._comma = ""

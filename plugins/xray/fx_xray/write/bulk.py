@@ -17,13 +17,12 @@ from fx_xray.read.columns import Events
 from fx_xray.write.unfold import Unfold
 from fxframework.kernels.buffers import view
 from fxframework.model.capture import Capture
-from fxframework.model.schema import ARG_TYPES, SLICE_KINDS, TABLE_CODES
+from fxframework.model.schema import ARG_TYPES, ASYNC, TABLE_CODES
 from fxframework.model.table import Table
 
 __all__ = ["Calls"]
 
 I64 = NDArray[Any]
-_ASYNC: Final = next(number for number, name in SLICE_KINDS.items() if name == "async")
 _TYPES: Final = {name: number for number, name in ARG_TYPES.items()}
 _SIGNED: Final = tuple(_TYPES[name] for name in ("int32", "int64", "bool"))
 _UNSIGNED: Final = tuple(_TYPES[name] for name in ("uint32", "uint64", "pointer", "koid"))
@@ -47,7 +46,7 @@ class Calls:
         self._pool = capture.strings
         self._set_threads(capture)
         slices = capture.table("slices")
-        asynchronous = slices.array("kind") == _ASYNC
+        asynchronous = slices.array("kind") == ASYNC
         self._drop("asynchronous slices", int(asynchronous.sum()))
         if asynchronous.any():
             slices = slices.select(~asynchronous)
