@@ -71,17 +71,18 @@ def traps(source: str, header: str) -> Iterator[str]:
 
 def class_traps(node: ast.ClassDef, declared: str) -> Iterator[str]:
     methods = {one.name: one for one in node.body if isinstance(one, ast.FunctionDef)}
-    start = methods.get("__init__")
-    first = {
-        part.attr
-        for part in (ast.walk(start) if start is not None else ())
-        if isinstance(part, ast.Attribute) and isinstance(part.ctx, ast.Store)
-    }
+    first: set[str] = set()
+    called = ["__init__"]  # and the methods that it calls
+    for name in called:
+        for part in ast.walk(methods[name]) if name in methods else ():
+            if isinstance(part, ast.Attribute) and isinstance(part.ctx, ast.Store):
+                first.add(part.attr)
+            elif isinstance(part, ast.Attribute) and part.attr not in called:
+                called.append(part.attr)
     # Columns that a base class makes room for, by the names that the class lists.
     for listed in (one for one in node.body if isinstance(one, ast.Assign)):
-        first |= {
-            str(part.value) for part in ast.walk(listed.value) if isinstance(part, ast.Constant)
-        }
+        for part in ast.walk(listed.value):
+            first |= set(str(part.value).split()) if isinstance(part, ast.Constant) else set()
     for names in ATTRIBUTE.findall(declared):
         for attribute in names.split(", "):
             if attribute not in first:
