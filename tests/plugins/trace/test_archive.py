@@ -375,7 +375,9 @@ def test_what_is_saved_is_the_end_of_the_whole(
     assert [(each["id"], each["name"]) for each in shown] == [
         (n, f"p{n}") for n in range(len(providers))
     ]
-    assert worst(data) == []
+    # The steps also have thread states that the format does not define.
+    undefined = any(each.get("outgoing_state", 0) > 5 for each in everything(data))
+    assert {finding.split()[0] for finding in worst(data)} == ({"FXT0118"} if undefined else set())
     agree(data)
 
 
