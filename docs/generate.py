@@ -243,7 +243,7 @@ def docstring(hook: Callable[..., Any]) -> str:
     """A docstring as Markdown."""
     text = inspect.cleandoc(hook.__doc__ or "").replace("``", "`")
     text = re.sub(r"^:param (\w+):", r"- `\1`:", text, flags=re.MULTILINE)
-    text = re.sub(r"^:return:", "- gives", text, flags=re.MULTILINE)
+    text = re.sub(r"^:return:", "- returns", text, flags=re.MULTILINE)
     return f"{text}\n"
 
 
