@@ -1,10 +1,9 @@
 cimport cython
-from fx_log.read.columns cimport LogColumns, RareColumns, TagColumns, Totals
+from fx_log.read.columns cimport Totals
 from fx_log.read.framing cimport Framer
-from fxframework.kernels.kernel cimport Kernel
+from fx_log.read.row_scan cimport RowScan
 from fxframework.kernels.notes cimport Notes
 from fxframework.kernels.pools cimport Pool
-from fxframework.kernels.utf8 cimport Utf8
 
 cdef int DAMAGED, PACKET, TIME_DECREASES, LOGS_LOST, PACKET_TOO_SHORT, PACKET_NOT_TERMINATED
 cdef int MANY_TAGS, LONG_TAG, PAST_THE_END, SEVERITY_OF_ERAS, TRAILING_BYTES, PACKET_NOT_UTF8
@@ -13,21 +12,8 @@ cdef int TAG_BYTES, TRACE_LEVEL, DEBUG_LEVEL, INFO_LEVEL, FATAL_LEVEL, LEVEL_STE
 cdef int RARE_DROPPED, RARE_VERBOSITY, NO_STRING
 cdef long long LOW32, LATEST
 
-cdef class PacketScan(Kernel):
-    cdef Framer framer
+cdef class PacketScan(RowScan):
     cdef const unsigned char[::1] data
-    cdef Utf8 utf8
-    cdef readonly Pool pool
-    cdef Notes notes
-    cdef Totals totals
-    cdef readonly LogColumns logs
-    cdef readonly RareColumns rare
-    cdef readonly TagColumns tags
-    cdef public long long until, most
-    cdef readonly bint done
-    cdef bint era_2022
-    cdef long long[::1] scratch
-    cdef unsigned char[::1] letters
     cdef long long severity, verbosity
     cdef bint sound
 
@@ -58,5 +44,3 @@ cdef class PacketScan(Kernel):
         total=cython.longlong, row=cython.longlong, at=cython.longlong,
         place=cython.int)
     cdef long long joined(self, long long first) except? -1 nogil
-    @cython.final
-    cdef int rarity(self, long long row, int column, long long value) except -1 nogil

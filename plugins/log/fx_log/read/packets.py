@@ -5,42 +5,27 @@ It decodes the same bytes as ``decoder.py`` and ``entries.py``; tests compare th
 
 from __future__ import annotations
 
-from fx_log.read.columns import LogColumns, RareColumns, TagColumns, Totals
+from fx_log.read.columns import Totals
 from fx_log.read.framing import Framer
 from fx_log.read.numbers import *
-from fxframework.kernels.buffers import room
-from fxframework.kernels.kernel import Kernel
+from fx_log.read.row_scan import RowScan
 from fxframework.kernels.notes import Notes
 from fxframework.kernels.pools import Pool
-from fxframework.kernels.utf8 import Utf8
 
 __all__ = ["PacketScan"]
 
 GIVEN = GIVEN_MESSAGE | GIVEN_PID | GIVEN_TID
 
 
-class PacketScan(Kernel):
+class PacketScan(RowScan):
     """Decodes the legacy packets that a framer finds; ``run`` stops as that of ``LogScan``."""
 
     def __init__(
         self, framer: Framer, data: memoryview, pool: Pool, notes: Notes, totals: Totals
     ) -> None:
-        self.framer = framer
-        self.data = memoryview(data)
-        self.utf8 = Utf8(data)
-        self.pool = pool
-        self.notes = notes
-        self.totals = totals
-        self.logs = LogColumns()
-        self.rare = RareColumns()
-        self.tags = TagColumns()
-        self.until = LATEST
-        self.most = LATEST
-        self.done = 0
-        self.era_2022 = 0
         # Strings of packets are not aligned: they are copied to whole words.
-        self.scratch = room(64, "i8")
-        self.letters = memoryview(self.scratch).cast("B")
+        RowScan.__init__(self, framer, data, pool, notes, totals, 64)
+        self.data = memoryview(data)
         self.severity = 0
         self.verbosity = 0
         self.sound = 1
@@ -185,12 +170,7 @@ class PacketScan(Kernel):
         if not self.pool.valid[name]:
             self.sound = 0
         self.totals.count_tag(name)
-        if self.tags.rows == self.tags.room:
-            self.tags.grow()
-        self.tags.parent[self.tags.rows] = self.logs.first + self.logs.rows
-        self.tags.offset[self.tags.rows] = at
-        self.tags.name[self.tags.rows] = name
-        self.tags.rows += 1
+        self.tag_row(name, at)
         return at + 1 + nbytes
 
     def joined(self, first: int) -> int:
@@ -209,13 +189,3 @@ class PacketScan(Kernel):
                 self.letters[total] = self.data[at + 1 + place]
                 total += 1
         return self.pool.intern(0, total)
-
-    def rarity(self, row: int, column: int, value: int) -> int:
-        """Enter a value that few logs have."""
-        if self.rare.rows == self.rare.room:
-            self.rare.grow()
-        self.rare.row[self.rare.rows] = row
-        self.rare.column[self.rare.rows] = column
-        self.rare.value[self.rare.rows] = value
-        self.rare.rows += 1
-        return 0

@@ -1,8 +1,7 @@
 cimport cython
-from fx_log.read.columns cimport (
-    ArgColumns, LogColumns, PositionalColumns, RareColumns, TagColumns, Totals)
+from fx_log.read.columns cimport ArgColumns, PositionalColumns, Totals
 from fx_log.read.framing cimport Framer
-from fxframework.kernels.kernel cimport Kernel
+from fx_log.read.row_scan cimport RowScan
 from fxframework.kernels.maps cimport PairMap
 from fxframework.kernels.notes cimport Notes
 from fxframework.kernels.pools cimport Pool
@@ -21,24 +20,12 @@ cdef int MANY_ARGUMENTS, LONG_NAME, FIDL_ARGUMENTS, FIDL_NAME_BYTES, DEBUG_LEVEL
 cdef int COMPONENT_BITS, NOT_NAMED, INLINE, MAX_STRING
 cdef long long COMPONENT_MASK, IDENT, LATEST, LOW24, LOW32, LOW56, NOT_ASCII, ONE, WORD_MESSAGE, WORD_PID, WORD_TAG, WORD_TID
 
-cdef class LogScan(Kernel):
-    cdef Framer framer
+cdef class LogScan(RowScan):
     cdef const long long[::1] words
-    cdef Utf8 utf8
-    cdef readonly Pool pool
-    cdef Notes notes
-    cdef Totals totals
-    cdef readonly LogColumns logs
-    cdef readonly RareColumns rare
     cdef readonly ArgColumns args
-    cdef readonly TagColumns tags
     cdef readonly PositionalColumns positional
     cdef PairMap components
-    cdef public long long until, most
-    cdef readonly bint done
-    cdef bint with_printf, with_limits, era_2022, in_entries
-    cdef long long[::1] scratch
-    cdef unsigned char[::1] letters
+    cdef bint with_printf, with_limits, in_entries
     cdef long long[::1] pending
     cdef long long pendings
     cdef long long last_ident, last_moniker, last_url
@@ -65,6 +52,8 @@ cdef class LogScan(Kernel):
         first_arg=cython.longlong, first_tag=cython.longlong, first_positional=cython.longlong)
     cdef int record(self) except -1 nogil
     @cython.final
+    cdef int clear(self) noexcept nogil
+    @cython.final
     @cython.locals(bits=cython.longlong, severity=cython.int)
     cdef int header(self, long long word) except -1 nogil
     @cython.final
@@ -75,8 +64,6 @@ cdef class LogScan(Kernel):
     @cython.final
     @cython.locals(dropped=cython.longlong, rolled_out=cython.longlong, lost=cython.longlong)
     cdef int rarities(self, long long row) except -1 nogil
-    @cython.final
-    cdef int rarity(self, long long row, int column, long long value) except -1 nogil
 
     @cython.final
     @cython.locals(
@@ -117,8 +104,6 @@ cdef class LogScan(Kernel):
     @cython.final
     @cython.locals(row=cython.longlong)
     cdef int key(self) except -1 nogil
-    @cython.final
-    cdef int tag_row(self, long long code) except -1 nogil
     @cython.final
     cdef int positional_value(self) except -1 nogil
     @cython.final

@@ -6,22 +6,14 @@ shares only numbers with them; tests compare the results. Words are signed 64-bi
 
 from __future__ import annotations
 
-from fx_log.read.columns import (
-    ArgColumns,
-    LogColumns,
-    PositionalColumns,
-    RareColumns,
-    TagColumns,
-    Totals,
-)
+from fx_log.read.columns import ArgColumns, PositionalColumns, Totals
 from fx_log.read.framing import Framer
 from fx_log.read.numbers import *
+from fx_log.read.row_scan import RowScan
 from fxframework.kernels.buffers import room
-from fxframework.kernels.kernel import Kernel
 from fxframework.kernels.maps import PairMap
 from fxframework.kernels.notes import Notes
 from fxframework.kernels.pools import Pool
-from fxframework.kernels.utf8 import Utf8
 
 __all__ = ["LogScan"]
 
@@ -40,12 +32,8 @@ ONE = 1
 NOT_ASCII = -0x7F7F7F7F7F7F7F80
 
 
-class LogScan(Kernel):
-    """Decodes the structured records that a framer finds.
-
-    ``run`` stops at the end of the file (``done`` is 1), behind the record in which the framer
-    passes ``until``, or once a table has ``most`` rows; it may be called again.
-    """
+class LogScan(RowScan):
+    """Decodes the structured records that a framer finds."""
 
     def __init__(
         self,
@@ -56,31 +44,16 @@ class LogScan(Kernel):
         notes: Notes,
         totals: Totals,
     ) -> None:
-        self.framer = framer
+        RowScan.__init__(self, framer, data, pool, notes, totals, 4200)
         self.words = memoryview(words)
-        self.utf8 = Utf8(data)
-        self.pool = pool
-        self.notes = notes
-        self.totals = totals
-        self.logs = LogColumns()
-        self.rare = RareColumns()
         self.args = ArgColumns()
-        self.tags = TagColumns()
         self.positional = PositionalColumns()
         self.components = PairMap()
-        self.until = LATEST
-        self.most = LATEST
-        self.done = 0
         self.with_printf = 0
         self.with_limits = 0
-        self.era_2022 = 0
         self.in_entries = 0
-        # Strings that are joined of several are put together here.
-        self.scratch = room(4200, "i8")
-        self.letters = memoryview(self.scratch).cast("B")
         # Findings about the meaning of arguments, which a manifest does not have.
         self.pending = room(3 * MOST_ARGUMENTS, "i8")
-        self.pendings = 0
         # The component of the last tag that was looked up.
         self.last_ident = NO_STRING
         self.last_moniker = NO_STRING
@@ -93,6 +66,20 @@ class LogScan(Kernel):
         self.control = 0
         self.odd = 0
         self.unpadded = 0
+        self.lost = 0
+        self.clear()
+        # The argument that is being decoded.
+        self.here = 0
+        self.kind = 0
+        self.name = EMPTY
+        self.name_bytes = 0
+        self.value = 0
+        self.value_at = 0
+        self.value_bytes = 0
+        self.failed = 0
+
+    def clear(self) -> int:
+        """Forget what the last record said."""
         self.pid = 0
         self.tid = 0
         self.file = NO_STRING
@@ -100,7 +87,6 @@ class LogScan(Kernel):
         self.verbosity = 0
         self.dropped = 0
         self.rolled_out = 0
-        self.lost = 0
         self.moniker = NO_STRING
         self.url = NO_STRING
         self.message_at = 0
@@ -112,15 +98,8 @@ class LogScan(Kernel):
         self.tail = NO_STRING
         self.printing = 0
         self.printed = 0
-        # The argument that is being decoded.
-        self.here = 0
-        self.kind = 0
-        self.name = EMPTY
-        self.name_bytes = 0
-        self.value = 0
-        self.value_at = 0
-        self.value_bytes = 0
-        self.failed = 0
+        self.pendings = 0
+        return 0
 
     def configure(self, *, printf: bool, limits: bool, era_2022: bool, in_entries: bool) -> None:
         """Set the reader's options; ``in_entries``: records are in entries of a ring."""
@@ -157,25 +136,7 @@ class LogScan(Kernel):
         self.severity = (word >> 56) & 0xFF
         self.control = (word >> 47) & 1
         self.header(word)
-        self.pid = 0
-        self.tid = 0
-        self.file = NO_STRING
-        self.line = 0
-        self.verbosity = 0
-        self.dropped = 0
-        self.rolled_out = 0
-        self.moniker = NO_STRING
-        self.url = NO_STRING
-        self.message_at = 0
-        self.message_bytes = 0
-        self.messages = 0
-        self.arguments = 0
-        self.known = 0
-        self.given = 0
-        self.tail = NO_STRING
-        self.printing = 0
-        self.printed = 0
-        self.pendings = 0
+        self.clear()
         first_arg = self.args.rows
         first_tag = self.tags.rows
         first_positional = self.positional.rows
@@ -268,16 +229,6 @@ class LogScan(Kernel):
             self.rarity(row, RARE_ROLLED_OUT, rolled_out)
         if self.verbosity:
             self.rarity(row, RARE_VERBOSITY, self.verbosity)
-        return 0
-
-    def rarity(self, row: int, column: int, value: int) -> int:
-        """Enter one value that few logs have."""
-        if self.rare.rows == self.rare.room:
-            self.rare.grow()
-        self.rare.row[self.rare.rows] = row
-        self.rare.column[self.rare.rows] = column
-        self.rare.value[self.rare.rows] = value
-        self.rare.rows += 1
         return 0
 
     # --- Arguments ---
@@ -484,7 +435,7 @@ class LogScan(Kernel):
         """Take a well-known argument of its type."""
         value = self.value
         if name == TAG:
-            return self.tag_row(value)
+            return self.tag_row(value, self.here)
         if name == NUM_DROPPED or name == DROPPED_LOGS:
             if value:
                 self.dropped = value
@@ -519,16 +470,6 @@ class LogScan(Kernel):
         self.args.value[row] = self.value
         self.args.rows = row + 1
         self.totals.types_seen |= ONE << self.kind
-        return 0
-
-    def tag_row(self, code: int) -> int:
-        """Enter the argument as a row of `log_tags`."""
-        if self.tags.rows == self.tags.room:
-            self.tags.grow()
-        self.tags.parent[self.tags.rows] = self.logs.first + self.logs.rows
-        self.tags.offset[self.tags.rows] = self.here
-        self.tags.name[self.tags.rows] = code
-        self.tags.rows += 1
         return 0
 
     def positional_value(self) -> int:

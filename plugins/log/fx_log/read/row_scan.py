@@ -1,0 +1,67 @@
+"""Row scan: what the scans of both generations of logs have, and how they enter rows."""
+
+from __future__ import annotations
+
+from fx_log.read.columns import LogColumns, RareColumns, TagColumns, Totals
+from fx_log.read.framing import Framer
+from fx_log.read.numbers import LATEST
+from fxframework.kernels.buffers import room
+from fxframework.kernels.kernel import Kernel
+from fxframework.kernels.notes import Notes
+from fxframework.kernels.pools import Pool
+from fxframework.kernels.utf8 import Utf8
+
+__all__ = ["RowScan"]
+
+
+class RowScan(Kernel):
+    """Decodes the records that a framer finds into rows.
+
+    ``run`` stops at the end of the file (``done`` is 1), behind the record in which the framer
+    passes ``until``, or once a table has ``most`` rows; it may be called again. In ``scratch``,
+    which has so many words, strings are put together.
+    """
+
+    def __init__(
+        self,
+        framer: Framer,
+        data: memoryview,
+        pool: Pool,
+        notes: Notes,
+        totals: Totals,
+        scratch: int,
+    ) -> None:
+        self.framer = framer
+        self.utf8 = Utf8(data)
+        self.pool = pool
+        self.notes = notes
+        self.totals = totals
+        self.logs = LogColumns()
+        self.rare = RareColumns()
+        self.tags = TagColumns()
+        self.until = LATEST
+        self.most = LATEST
+        self.done = 0
+        self.era_2022 = 0
+        self.scratch = room(scratch, "i8")
+        self.letters = memoryview(self.scratch).cast("B")
+
+    def rarity(self, row: int, column: int, value: int) -> int:
+        """Enter a value that few logs have."""
+        if self.rare.rows == self.rare.room:
+            self.rare.grow()
+        self.rare.row[self.rare.rows] = row
+        self.rare.column[self.rare.rows] = column
+        self.rare.value[self.rare.rows] = value
+        self.rare.rows += 1
+        return 0
+
+    def tag_row(self, name: int, offset: int) -> int:
+        """Enter a row of `log_tags` for the log that comes next."""
+        if self.tags.rows == self.tags.room:
+            self.tags.grow()
+        self.tags.parent[self.tags.rows] = self.logs.first + self.logs.rows
+        self.tags.offset[self.tags.rows] = offset
+        self.tags.name[self.tags.rows] = name
+        self.tags.rows += 1
+        return 0
