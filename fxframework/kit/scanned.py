@@ -8,7 +8,6 @@ findings out of a kernel's notes, the summary.
 from __future__ import annotations
 
 import abc
-import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar, Generic, NamedTuple, Protocol, TypeVar
 
@@ -49,8 +48,6 @@ Timeline = tuple[tuple[str, tuple[int, ...]], ...]
 
 FINDING_FIELDS = 4
 """Numbers in a kernel's note: number of the rule, offset, record, value."""
-SINGULAR = re.compile(r"\b1 ([a-z]+)s\b")
-"""One of something, where a detail has the plural: "1 words"."""
 WHOLE_BYTES = 1 << 30
 """Files up to this many bytes are summed up from whole columns, larger ones as a stream."""
 BINS = 64
@@ -212,8 +209,7 @@ class ScannedCapture(Capture, Generic[PassT, PartT]):
 
     def _detail(self, note: Note) -> str:
         """What a finding says beside the title of its rule."""
-        detail = self.details.get(note.number, "").format(value=note.value, word=note.word)
-        return SINGULAR.sub(r"1 \1", detail) if note.value == 1 else detail
+        return self.details.get(note.number, "").format(value=note.value, word=note.word)
 
     def _record(self, note: Note) -> int | None:
         """Index of the record that a finding is about; None where it is about none."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import overload
@@ -36,8 +37,13 @@ class Diagnostic:
     """What is wrong in this place, in one line."""
 
 
+SINGULAR = re.compile(r"\b1 ((?:zero )?(?:argument|byte|microsecond|slot|tick|word))s\b")
+"""One of something, where a detail has the plural: "1 words"."""
+
+
 def finding_message(rule: Rule, detail: str = "") -> str:
     """The message of a finding: the title of its rule, and what it says of this case."""
+    detail = SINGULAR.sub(r"1 \1", detail)
     if not detail or detail.startswith(rule.title):
         return detail or rule.title
     return f"{rule.title}: {detail}"
