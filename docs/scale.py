@@ -91,7 +91,9 @@ def limit(kind: Kind, store: Store, workers: int) -> str:
 
 def main() -> None:
     """Print the table."""
-    print("| captures | dataset on | workers | captures/s | MB/s | time for a million | limited by |")
+    print(
+        "| captures | dataset on | workers | captures/s | MB/s | time for a million | limited by |"
+    )
     print("| --- | --- | ---: | ---: | ---: | ---: | --- |")
     for kind in MEASURED:
         for store in ASSUMED:

@@ -81,7 +81,7 @@ def numbers(values: Sequence[Bound]) -> str:
 
 
 def budget(capture: Capture) -> int:
-    """Bytes of repeated long strings that are written in full for other programs to read."""
+    """Bytes of repeated long strings that are written in full."""
     return max(SPARE, FACTOR * capture.source.size)
 
 
@@ -103,7 +103,7 @@ class LongTexts:
     given in full all the same.
     """
 
-    def __init__(self, dropped: Counter[str], *, repeat: bool, budget: int = 0) -> None:
+    def __init__(self, dropped: Counter[str], *, repeat: bool, budget: int) -> None:
         self._dropped = dropped
         self._left = 1 << 62 if repeat else budget
         self._known: dict[bytes, str] = {}

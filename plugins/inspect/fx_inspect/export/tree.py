@@ -10,6 +10,7 @@ from fx_inspect.export.presentation import (
     LongTexts,
     Shown,
     Texts,
+    budget,
     debugged,
     plain,
     rust_double,
@@ -67,7 +68,8 @@ class TreeTextExport(TreeExport):
     def _pieces(self, capture: Capture) -> Iterator[str]:
         """The metadata, and then a line for each node and property."""
         yield self._head(capture)
-        long = LongTexts(self._dropped, repeat=bool(self._options.get("repeat")))
+        repeat = bool(self._options.get("repeat"))
+        long = LongTexts(self._dropped, repeat=repeat, budget=budget(capture) // 4)
         strings = strings_of(capture.strings)
         names = Texts(strings, lambda data: plain(long.of(data)))
         texts = Texts(strings, long.of)

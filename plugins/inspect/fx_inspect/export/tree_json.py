@@ -36,7 +36,7 @@ class TreeJsonExport(TreeExport):
         super().__init__(sink, options)
         self._lossless = bool(options["lossless"])
         self._repeat = bool(options.get("repeat"))
-        self._long = LongTexts(self._dropped, repeat=self._repeat)
+        self._long = LongTexts(self._dropped, repeat=self._repeat, budget=0)
 
     def write(self, capture: Capture) -> None:
         """Write one capture. Raises WriteRefusedError for a second one."""
