@@ -280,4 +280,8 @@ def _usage(error: click.ClickException) -> UsageError:
     context = getattr(error, "ctx", None)
     where = "fxf" if context is None else context.command_path
     text = error.format_message().rstrip(".")
-    return UsageError(text[:1].lower() + text[1:], remedy=f"see `{where} --help`")
+    remedy = f"see `{where} --help`"
+    if isinstance(error, click.NoSuchOption):
+        name = error.option_name.lstrip("-")
+        remedy += f"; options of readers and exporters are given with -o {name}=VALUE"
+    return UsageError(text[:1].lower() + text[1:], remedy=remedy)
