@@ -235,6 +235,31 @@ def test_a_record_that_makes_no_sense_leaves_the_others_alone(item: str) -> None
         assert (finding.offset, finding.record) == (len(HEADER + LINE), 2)
 
 
+FLOW = LINE.strip().removeprefix("- ")
+
+
+@pytest.mark.parametrize("between", [", ", ",\n    ", ","])
+@pytest.mark.parametrize("start", ["[ ", "\n  [\n", "["])
+def test_records_in_brackets(start: str, between: str) -> None:
+    other = FLOW.replace(" ", "  ").replace("enter", "exit").replace("'7'", "'a''}, {b'")
+    records = between.join([FLOW, "{ type: 0 }", other])
+    with opened(HEADER.rstrip() + f" {start}{records} ]\n...\n") as capture:
+        found = shown(capture)
+        kinds = ["file_header", "function", "damaged", "function", "end"]
+        assert [record["record"] for record in found] == kinds
+        assert found[3] == found[1] | {"kind": "exit", "function": "a'}, {b"}
+        assert codes(capture) == {"FXX0702": 1}
+        assert len(capture.table("slices")) == 1
+
+
+@pytest.mark.parametrize("middle", ["12", "{ {", "'"])
+def test_what_is_not_a_record_in_brackets_leaves_the_others_alone(middle: str) -> None:
+    with opened(HEADER.rstrip() + f" [{FLOW}, {middle} }}, {FLOW}]") as capture:
+        kinds = ["file_header", "function", "damaged", "function", "end"]
+        assert [record["record"] for record in shown(capture)] == kinds
+        assert codes(capture)["FXX0702"] == 1
+
+
 @pytest.mark.parametrize(
     "text", ["---\na: 1\n", "header:\n  version: 1\n", "---\nheader: 7\nrecords:\n" + LINE]
 )
@@ -339,6 +364,9 @@ LONG = {
     "empty lines": "\n" * MEGABYTE,
     "empty items": "- \n" * (MEGABYTE // 64),
     "spaces": "  - { type: 0, " + " " * MEGABYTE,
+    "brackets": "[" + "{" * MEGABYTE,
+    "quotes in brackets": "[" + "{'" * (MEGABYTE // 2),
+    "braces in brackets": "[" + "{a: {" * (MEGABYTE // 4),
 }
 
 

@@ -57,8 +57,13 @@ REPLACEMENT: Final = "\ufffd"
 """What llvm-xray puts at the first byte that is not UTF-8; it leaves out what follows."""
 
 _RECORDS: Final = re.compile(
-    rb"^records:[ \t]*(\[[ \t]*\])?[ \t]*(?:#[^\n]*)?(?:\r?\n|\Z)", re.MULTILINE
+    rb"^records:(?:\s*(\[)\s*(?=\{)|[ \t]*(?:\[[ \t]*\])?[ \t]*(?:#[^\n]*)?(?:\r?\n|\Z))",
+    re.MULTILINE,
 )
+_FLOW: Final = re.compile(
+    rb"""(\{(?:[^{}'"]++|'(?:[^']++|'')*+'|"(?:[^"\\]++|\\.)*+")*+\})[\s,]*+""", re.DOTALL
+)
+"""A record of a list in brackets, and what separates it from the next."""
 _QUOTED: Final = rb"""(?:'((?:[^'\n]++|'')*+)'|"((?:[^"\\\n]++|\\[^\n])*+)"|([^'"\s][^\n]*?))"""
 _LINE: Final = re.compile(
     rb"([ \t]*- \{ [^\n]*?), tsc: (\d{1,20})(?:, data: ([^\n]*?))? \}[ \t]*(?:\r?\n|\Z)"
@@ -77,6 +82,8 @@ TAIL: Final = 64
 """Bytes at the end of a line in which a record is closed."""
 _DATA: Final = re.compile(_QUOTED)
 _ITEM: Final = re.compile(rb"^[ \t]*-[ \t]", re.MULTILINE)
+_NEXT: Final = re.compile(rb"\}\s*,\s*(?=\{)|(?=\])")
+"""What is between a record of a list in brackets and the next, or the end of the list."""
 _END: Final = re.compile(rb"^(?:\.\.\.|---)(?:[ \t\r\n]|\Z)", re.MULTILINE)
 _NOTHING: Final = re.compile(rb"(?:[ \t]*+(?:#[^\n]*+)?(?:\r?\n|\Z))*+")
 _REST_OF_LINE: Final = re.compile(rb"[^\n]*+\n?")
@@ -134,6 +141,8 @@ class _Head:
     nonstop_tsc: bool
     cycle_frequency: int
     nbytes: int
+    flow: bool
+    """Whether the records are a list in brackets."""
 
 
 @attrs.frozen
@@ -183,6 +192,7 @@ class YamlCapture(EventCapture):
                 nonstop_tsc=entry.get("nonstop-tsc") == "true",
                 cycle_frequency=number(entry.get("cycle-frequency", "0")),
                 nbytes=found.end(),
+                flow=bool(found[1]),
             )
         except (OddYamlError, KeyError, ValueError) as error:
             self._fault = f"the header is invalid: {error}"
@@ -199,6 +209,9 @@ class YamlCapture(EventCapture):
             return
         at = self._head.nbytes
         most = self.request.limits.max_record or size
+        if self._head.flow:
+            yield from self._flow(at, most)
+            return
         line, line_end, closes = _LINE.match, _REST_OF_LINE.match, _CLOSED.search
         heads: dict[bytes, _Row | None] = {}
         while at < size:
@@ -219,6 +232,24 @@ class YamlCapture(EventCapture):
                 yield self._odd(at, stop, most)
             at = stop
 
+    def _flow(self, at: int, most: int) -> Iterator[_Row | _Stretch]:
+        """The records of a list in brackets, from its first one to the end of the text."""
+        data, size = self.source.data.data, self.source.size
+        while at < size:
+            match = _FLOW.match(data, at)
+            if match:
+                stop = match.end()
+                yield self._entry(at, stop, most, match[1])
+            elif self.source.read(at, 1) == b"]":
+                stop = size
+                yield _Stretch(at, size - at, "end")
+            else:
+                following = _NEXT.search(data, at + 1)
+                stop = following.end() if following else size
+                message = "it is not a mapping in braces"
+                yield _Stretch(at, stop - at, "damaged", "FXX0702", message)
+            at = stop
+
     @staticmethod
     def _behind(data: memoryview, at: int) -> int:
         """Where what begins here ends: at the next item, or at the end of the list."""
@@ -233,18 +264,22 @@ class YamlCapture(EventCapture):
         text = self.source.read(at, stop - at)
         if _NOTHING.fullmatch(text):
             return _Stretch(at, stop - at, "padding")
+        item = _ITEM.match(text)
+        if item is None:
+            return _Stretch(at, stop - at, "damaged", "FXX0702", "it is not an item of a list")
+        return self._entry(at, stop, most, b" " * item.end() + text[item.end() :])
+
+    @staticmethod
+    def _entry(at: int, stop: int, most: int, text: bytes) -> _Row | _Stretch:
+        """The record between two places, whose mapping has this text."""
         if stop - at > most:
             return _Stretch(at, stop - at, "damaged", "FXX0114", f"{stop - at} bytes")
         try:
-            item = _ITEM.match(text)
-            if item is None:
-                raise OddYamlError("it is not an item of a list")
             # Most of what is not a record lacks a key; PyYAML would take long to say so.
             for key in _REQUIRED:
                 if key.encode() not in text and b"\\" not in text:
                     raise KeyError(key)
-            entry = entry_of(b" " * item.end() + text[item.end() :])
-            return _row_of(at, stop - at, entry)
+            return _row_of(at, stop - at, entry_of(text))
         except (OddYamlError, KeyError, ValueError) as error:
             return _Stretch(at, stop - at, "damaged", "FXX0702", _why(error))
 
@@ -260,7 +295,7 @@ class YamlCapture(EventCapture):
         head = self._head
         if head is not None:
             shown = {"record": "file_header", **attrs.asdict(head)}
-            del shown["nbytes"]
+            del shown["nbytes"], shown["flow"]
             yield YamlRecord(0, head.nbytes, shown)
         for index, item in enumerate(self._items(), head is not None):
             if fresh:
