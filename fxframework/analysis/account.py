@@ -2,19 +2,32 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import attrs
 import numpy as np
+from numpy.typing import NDArray
 
-from fxframework.analysis.calls import UNMATCHED_EXIT, Calls, Function, dense, thread_names
+from fxframework.analysis.calls import (
+    UNMATCHED_EXIT,
+    Calls,
+    Function,
+    Functions,
+    ThreadNames,
+    dense,
+    found_in,
+    numbered,
+)
 from fxframework.analysis.figures import FIELDS, RECURSIONS, SORTS
+from fxframework.analysis.made import Made
 from fxframework.analysis.spread import ALL, Spread, spreads
 from fxframework.errors import UsageError, did_you_mean
 from fxframework.model.capture import Capture
 
 __all__ = ["Account", "Entry", "account"]
+
+I64 = NDArray[np.int64]
 
 
 @attrs.frozen
@@ -27,16 +40,8 @@ class Entry:
     """Ends of calls whose beginning is missing."""
     thread: str | None = None
 
-    def sort_key(self, by: str) -> tuple[bool, int | str]:
-        """What it is sorted by: what has no figure comes first."""
-        if by == "func":
-            return True, self.function.name
-        figure = FIELDS.get(by, by)
-        value = self.function.id if by == "funcid" else getattr(self.spread, figure)
-        return value is not None, value or 0
 
-
-@attrs.frozen
+@attrs.frozen(eq=False)
 class Account:
     """The account of a capture's calls, and what does not show in it."""
 
@@ -45,8 +50,13 @@ class Account:
     """Units of the figures in a second; 0: not known."""
     asynchronous: int
     """Slices that nest in no stack."""
+    figures: Mapping[str, NDArray[Any]]
+    """What the entries have, by the names of fields of a spread, ``unmatched``, ``funcid`` and
+    ``source`` (its code); -1 is none."""
 
-    def sorted(self, by: str, *, descending: bool = False, top: int | None = None) -> list[Entry]:
+    def sorted(
+        self, by: str, *, descending: bool = False, top: int | None = None
+    ) -> Sequence[Entry]:
         """The entries by one of SORTS, those that are alike by their order in the account.
 
         Raises UsageError for another one.
@@ -56,8 +66,16 @@ class Account:
                 f"an account is not sorted by {by!r}{did_you_mean(by, SORTS)}",
                 remedy=f"there are {', '.join(SORTS)}",
             )
-        entries = sorted(self.entries, key=lambda entry: entry.sort_key(by), reverse=descending)
-        return entries if top is None else entries[:top]
+        column = self.figures.get(FIELDS.get(by, by))
+        if column is None:
+            keys = [entry.function.name if by == "func" else "" for entry in self.entries]
+            order = np.array(
+                sorted(range(len(keys)), key=keys.__getitem__, reverse=descending), np.int64
+            )
+        else:
+            order = np.argsort(-column if descending else column, kind="stable")
+        entries, chosen = self.entries, order[:top]
+        return Made(len(chosen), lambda at: entries[int(chosen[at])])
 
 
 def account(
@@ -82,58 +100,86 @@ def account(
         else:
             summed = 1 - inner
     functions = calls.functions
+    group, keys = calls.function, np.arange(len(functions))
     if per_thread:
-        pairs = calls.thread.astype(np.int64) * len(functions) + calls.function
-        group, numbers = dense(pairs)
-        names = thread_names(capture)
-        whose = [
-            (functions[number % len(functions)], names.get(number // len(functions)))
-            for number in numbers.tolist()
-        ]
-    else:
-        group = calls.function
-        whose = [(function, None) for function in functions]
-    found = spreads(group, len(whose), calls.parent, calls.length, chosen=chosen, summed=summed)
-    missing = _unmatched(capture, per_thread=per_thread) if by in {"", "id", "name"} else Counter()
-    entries = []
-    for (function, thread), spread in zip(whose, found, strict=True):
-        unmatched = missing.pop((function.name, thread), 0)
-        if spread.count or spread.unfinished or unmatched:
-            entries.append(Entry(function, spread, unmatched, thread))
-    nothing = Spread(count=0, unfinished=0, sum=0, own=0)
-    known = _by_name(capture) if missing and by in {"", "id"} else {}
-    for (name, thread), count in missing.items():
-        entries.append(Entry(known.get(name, Function(name)), nothing, count, thread))
-    return Account(entries, calls.per_second, calls.asynchronous)
+        group, keys = dense(calls.thread.astype(np.int64) * len(functions) + calls.function)
+    found = spreads(group, keys.size, calls.parent, calls.length, chosen=chosen, summed=summed)
+    threads, which = np.divmod(keys, max(len(functions), 1))
+    unmatched = np.zeros(keys.size, np.int64)
+    if by in {"", "id", "name"}:
+        lost, on, times = _unmatched(capture, per_thread=per_thread)
+        # What has the name, and the thread, of calls that there are is counted with them.
+        span = len(capture.strings)
+        order, at, there = found_in(functions.codes[which] + span * threads, lost + span * on)
+        unmatched[order[at[there]]] = times[there]
+        if not there.all():
+            lost, on, times = lost[~there], on[~there], times[~there]
+            which = np.concatenate((which, len(functions) + np.arange(lost.size)))
+            threads = np.concatenate((threads, on))
+            unmatched = np.concatenate((unmatched, times))
+            functions = _joined(functions, _named(capture, lost, with_ids=by != "name"))
+            found = found.extended(lost.size)
+    figures = found.columns
+    shown = np.flatnonzero(figures["count"] | figures["unfinished"] | unmatched)
+    names: Mapping[int, str] = ThreadNames(capture) if per_thread else {}
+
+    def entry(at: int) -> Entry:
+        place = int(shown[at])
+        thread = names.get(int(threads[place]))
+        return Entry(functions[int(which[place])], found[place], int(unmatched[place]), thread)
+
+    columns: dict[str, NDArray[Any]] = {name: column[shown] for name, column in figures.items()}
+    columns["unmatched"] = unmatched[shown]
+    for name, of_function in (("funcid", functions.ids), ("source", functions.sources)):
+        if of_function is not None:
+            columns[name] = of_function[which[shown]]
+    entries = Made(shown.size, entry)
+    return Account(entries, calls.per_second, calls.asynchronous, columns)
 
 
-def _by_name(capture: Capture) -> dict[str, Function]:
-    """The functions that the capture numbers, by their names; the first of each name."""
-    found: dict[str, Function] = {}
-    if capture.calls is not None:
-        table = capture.table(capture.calls.functions)
-        columns = table.array("id").tolist(), table.texts("name"), table.texts("source")
-        for number, name, source in zip(*columns, strict=True):
-            found.setdefault(name or str(number), Function(name or str(number), number, source))
-    return found
+def _named(capture: Capture, codes: I64, *, with_ids: bool) -> Functions:
+    """Functions of these names, and what the capture says of the first that has it."""
+    names = codes.astype(np.int32)
+    if not with_ids or capture.calls is None:
+        return Functions(capture.strings, names)
+    table = capture.table(capture.calls.functions)
+    known = numbered(table, table.array("id").astype(np.int64))
+    order, at, there = found_in(known.codes, names)
+    ids, sources = (
+        np.where(there, column[order[at]], -1) if column is not None and len(known) else None
+        for column in (known.ids, known.sources)
+    )
+    return Functions(capture.strings, names, ids, sources)
 
 
-def _unmatched(capture: Capture, *, per_thread: bool) -> Counter[tuple[str, str | None]]:
-    """How many ends have no beginning, by name, and by thread where asked."""
-    found: Counter[tuple[str, str | None]] = Counter()
-    if "instants" not in capture.schemas:
-        return found
-    names = thread_names(capture) if per_thread else {}
-    for batch in capture.batches("instants"):
+def _joined(first: Functions, second: Functions) -> Functions:
+    columns: list[Any] = []
+    for name in ("codes", "ids", "sources"):
+        both = [getattr(first, name), getattr(second, name)]
+        if all(column is None for column in both):
+            columns.append(None)
+            continue
+        sizes = len(first), len(second)
+        none = (np.full(size, -1) for size in sizes)
+        columns.append(np.concatenate([
+            other if column is None else column for column, other in zip(both, none, strict=True)
+        ]))  # fmt: skip
+    return Functions(first.pool, *columns)
+
+
+def _unmatched(capture: Capture, *, per_thread: bool) -> tuple[I64, I64, I64]:
+    """How many ends have no beginning: by code of the name, and by thread where asked, else 0."""
+    parts: list[tuple[I64, I64]] = [(np.zeros(0, np.int64),) * 2]
+    for batch in capture.batches("instants") if "instants" in capture.schemas else ():
         categories = batch.array("category")  # strings may be known only once a column is made
         category = capture.strings.code(UNMATCHED_EXIT)
-        mine = categories == category
-        if category < 0 or not mine.any():
-            continue
-        codes = batch.array("name")[mine].tolist()
-        texts = capture.strings
-        threads = batch.array("thread")[mine].tolist()
-        for code, thread in zip(codes, threads, strict=True):
-            if code >= 0:
-                found[texts[code], names.get(thread)] += 1
-    return found
+        mine = (categories == category) & (batch.array("name") >= 0)
+        if category >= 0 and mine.any():
+            threads = batch.array("thread")[mine].astype(np.int64)
+            parts.append((batch.array("name")[mine].astype(np.int64), threads * per_thread))
+    codes, threads = (np.concatenate(column) for column in zip(*parts, strict=True))
+    span = len(capture.strings)
+    keys = np.sort(codes + span * threads)
+    starts = np.flatnonzero(np.diff(keys, prepend=keys[:1] - 1))
+    threads, codes = np.divmod(keys[starts], span)
+    return codes, threads, np.diff(starts, append=keys.size)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from functools import partial
 from typing import Any, NamedTuple
 
 import attrs
@@ -10,15 +11,27 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fxframework.analysis import kernels
+from fxframework.analysis.made import Made
 from fxframework.errors import UsageError, did_you_mean
 from fxframework.io import arena
 from fxframework.kernels.buffers import view
 from fxframework.model.capture import Capture, View
 from fxframework.model.clock import NS_MAX, NS_PER_SECOND
 from fxframework.model.schema import SLICE_KINDS, Column
+from fxframework.model.strings import StringPool
 from fxframework.model.table import Table
 
-__all__ = ["UNMATCHED_EXIT", "CallParts", "Calls", "Function", "dense", "thread_names"]
+__all__ = [
+    "UNMATCHED_EXIT",
+    "CallParts",
+    "Calls",
+    "Function",
+    "Functions",
+    "ThreadNames",
+    "dense",
+    "found_in",
+    "numbered",
+]
 
 I32 = NDArray[np.int32]
 I64 = NDArray[np.int64]
@@ -42,6 +55,39 @@ class Function:
     """Where it is declared, as far as the capture knows."""
 
 
+class Functions(Made[Function]):
+    """Functions in columns of shape (n,)."""
+
+    def __init__(
+        self, pool: StringPool, codes: I32, ids: I64 | None = None, sources: I32 | None = None
+    ) -> None:
+        self.pool = pool
+        self.codes = codes
+        """Of the names, in the pool."""
+        self.ids = ids
+        """Numbers, -1 of a function that has none; None where no function has one."""
+        self.sources = sources
+        """Codes of the places where they are declared, -1 of what is not known; or None."""
+        # Not the bound method: each of them would keep the other in memory.
+        super().__init__(codes.size, partial(_function, pool, codes, ids, sources))
+
+    def name(self, place: int) -> str:
+        """The name of a function."""
+        return self.pool[int(self.codes[place])]
+
+
+def _function(
+    pool: StringPool, codes: I32, ids: I64 | None, sources: I32 | None, place: int
+) -> Function:
+    number = -1 if ids is None else int(ids[place])
+    source = -1 if sources is None else int(sources[place])
+    return Function(
+        pool[codes[place]],
+        None if number < 0 else number,
+        (pool[source] or None) if source >= 0 else None,
+    )
+
+
 @attrs.frozen(eq=False)
 class Calls:
     """The calls of a capture in columns of one length, in the order of its slices.
@@ -49,7 +95,7 @@ class Calls:
     Asynchronous slices nest in no stack: they are left out and counted.
     """
 
-    functions: list[Function]
+    functions: Functions
     function: I32
     """Which of the functions is called."""
     parent: I64
@@ -75,12 +121,16 @@ class Calls:
         Raises UsageError where there are no slices or no such column.
         """
         column, length_name, per_second = _measured(capture, by)
-        columns = _columns(capture, {column.name, length_name, "parent", "row", "thread", "kind"})
+        columns = _columns(capture, {column.name, length_name, "parent", "thread", "kind"})
         chosen = columns["kind"] != ASYNC
         left_out = chosen.size - int(np.count_nonzero(chosen))
+        if left_out or isinstance(capture, View):
+            columns |= _columns(capture, {"row"})
         if left_out:
             columns = {name: values[chosen] for name, values in columns.items()}
-        parent = _places(capture, columns["row"], columns["parent"], dropped=left_out > 0)
+        parent = columns["parent"]
+        if "row" in columns:
+            parent = _places(capture, columns["row"], parent, dropped=left_out > 0)
         function, distinct = dense(columns[column.name])
         length = columns[length_name]
         longest = NS_MAX // max(length.size, 1)
@@ -253,18 +303,34 @@ def dense(values: NDArray[Any]) -> tuple[I32, NDArray[Any]]:
     return out, offsets + low
 
 
-def thread_names(capture: Capture) -> dict[int, str]:
+class ThreadNames(Mapping[int, str]):
     """What each thread is called, by id: its name and number, with its process's where needed."""
-    names = {-1: NO_THREAD}
-    if "threads" not in capture.schemas:
-        return names
-    table = capture.table("threads")
-    ids, pids, tids = (table.array(name).tolist() for name in ("id", "pid", "tid"))
-    several = len(set(pids)) > 1
-    for number, pid, tid, name in zip(ids, pids, tids, table.texts("name"), strict=True):
-        koids = f"{pid}/{tid}" if several else f"{tid}"
-        names[number] = f"{name} ({koids})" if name else f"thread_{koids}"
-    return names
+
+    def __init__(self, capture: Capture) -> None:
+        self._table = table = capture.table("threads") if "threads" in capture.schemas else None
+        ids = np.zeros(0, np.int32) if table is None else table.array("id")
+        self._order = np.argsort(ids, kind="stable")
+        self._ids = ids[self._order]
+        pids = None if table is None else table.array("pid")
+        self._several = pids is not None and bool((pids[1:] != pids[:1]).any())
+
+    def __getitem__(self, number: int) -> str:
+        place = int(np.searchsorted(self._ids, number))
+        if self._table is None or place == self._ids.size or self._ids[place] != number:
+            if number == -1:
+                return NO_THREAD
+            raise KeyError(number)
+        table, row = self._table, int(self._order[place])
+        pid, tid, code = (table.array(name)[row] for name in ("pid", "tid", "name"))
+        koids = f"{pid}/{tid}" if self._several else f"{tid}"
+        name = table.pool[int(code)] if code >= 0 else ""
+        return f"{name} ({koids})" if name else f"thread_{koids}"
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(self._ids.tolist())
+
+    def __len__(self) -> int:
+        return int(self._ids.size)
 
 
 # --- Columns -----------------------------------------------------------------------------------
@@ -346,31 +412,47 @@ def _places(capture: Capture, rows: I64, parent: I64, *, dropped: bool) -> I64:
 # --- Names -------------------------------------------------------------------------------------
 
 
-def _functions(capture: Capture, column: Column, distinct: NDArray[Any]) -> list[Function]:
+def _functions(capture: Capture, column: Column, distinct: NDArray[Any]) -> Functions:
     """What the distinct values of the column that tells calls apart are called."""
-    own = capture.calls
-    numbers = distinct.tolist()
+    own, pool = capture.calls, capture.strings
     if own is not None and column.name == own.function:
-        return _numbered(capture.table(own.functions), numbers)
+        return numbered(capture.table(own.functions), distinct.astype(np.int64))
     if column.kind == "code":
-        texts = capture.strings
-        return [Function(texts[code] if code >= 0 else NAMELESS) for code in numbers]
-    names: Mapping[int, str] = thread_names(capture) if column.name == "thread" else column.values
-    return [Function(names.get(number) or str(number)) for number in numbers]
+        codes = distinct.astype(np.int32)
+        if (codes < 0).any():
+            codes[codes < 0] = pool.intern(NAMELESS.encode())
+        return Functions(pool, codes)
+    names: Mapping[int, str] = ThreadNames(capture) if column.name == "thread" else column.values
+    texts = (names.get(each) or str(each) for each in distinct.tolist())
+    named = (pool.intern(text.encode("utf-8", "replace")) for text in texts)
+    return Functions(pool, np.fromiter(named, np.int32, distinct.size))
 
 
-def _numbered(table: Table, numbers: list[int]) -> list[Function]:
+def numbered(table: Table, numbers: I64) -> Functions:
+    """The functions of these numbers; what the table does not name has its number for a name."""
     ids = table.array("id").astype(np.int64)
-    order = np.argsort(ids, kind="stable")
-    places = np.searchsorted(ids, numbers, "right", sorter=order) - 1
-    rows = order[np.maximum(places, 0)] if ids.size else np.zeros(0, np.int64)
-    there = (
-        ids[rows] == np.array(numbers, np.int64) if ids.size else np.zeros(len(numbers), np.bool_)
-    )
-    known = table.select(rows[there])
-    texts = zip(known.texts("name"), known.texts("source"), strict=True)
-    functions = []
-    for number, named in zip(numbers, there.tolist(), strict=True):
-        name, source = next(texts) if named else (None, None)
-        functions.append(Function(name or str(number), number, source or None))
-    return functions
+    name, source = table.array("name"), table.array("source")
+    if not np.array_equal(ids, numbers):
+        order, at, there = found_in(ids, numbers)
+        rows = order[at]
+        name, source = (
+            np.where(there, codes[rows] if ids.size else -1, -1) for codes in (name, source)
+        )
+    unnamed = name <= 0  # none, or the empty string
+    if unnamed.any():
+        name = name.copy()
+        name[unnamed] = table.pool.intern_numbers(numbers[unnamed])
+    return Functions(table.pool, name.astype(np.int32), numbers, source.astype(np.int32))
+
+
+def found_in(values: NDArray[Any], wanted: NDArray[Any]) -> tuple[I64, I64, NDArray[np.bool_]]:
+    """Where each wanted number first is: a stable order of the values, places in it, and whether.
+
+    Places are int64 of the shape of ``wanted``, 0 where the number is not there.
+    """
+    order = np.argsort(values, kind="stable")
+    if not values.size:
+        nowhere = np.zeros(wanted.size, np.int64)
+        return order, nowhere, np.zeros(wanted.size, np.bool_)
+    at = np.minimum(np.searchsorted(values, wanted, sorter=order), values.size - 1)
+    return order, at, values[order[at]] == wanted

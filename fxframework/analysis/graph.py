@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import colorsys
+import functools
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
 
 import attrs
 import numpy as np
+from numpy.typing import NDArray
 
 from fxframework.analysis import kernels
-from fxframework.analysis.calls import Calls, Function, dense
+from fxframework.analysis.calls import Calls, Function, Functions, dense
 from fxframework.analysis.figures import FIELDS
-from fxframework.analysis.spread import Spread, spreads
+from fxframework.analysis.spread import Spread, Spreads, spreads
 from fxframework.io import arena
 from fxframework.model.capture import Capture
 
@@ -56,8 +59,8 @@ class Node:
 class CallGraph:
     """Functions, and the calls between them."""
 
-    nodes: Mapping[int, Node]
-    edges: Mapping[tuple[int, int], Spread]
+    nodes: _Nodes
+    edges: _Edges
     """By the numbers of caller and callee; ROOT calls what nothing calls."""
     per_second: int
     """Units of time in a second; 0: not known."""
@@ -87,21 +90,58 @@ def call_graph(capture: Capture, *, by: str = "") -> CallGraph:
     pairs = arena.empty(len(calls), np.int64)
     kernels.pair_up(calls.function.data, calls.parent.data, max(count, 1), pairs.data)
     group, distinct = dense(pairs)
-    ids = [function.id for function in functions]
-    numbers = [number or 0 for number in ids]
-    if not all(numbers) or len(set(numbers)) < count:
-        numbers = list(range(1, count + 1))
-    vertices = spreads(calls.function, count, calls.parent, calls.length)
+    ids = functions.ids
+    numbers = np.arange(1, count + 1)
+    if ids is not None and bool((ids > 0).all()) and np.unique(ids).size == count:
+        numbers = ids
+    nodes = _Nodes(numbers, functions, spreads(calls.function, count, calls.parent, calls.length))
     edges = spreads(group, distinct.size, calls.parent, calls.length)
-    nodes = {
-        number: Node(number, function, spread)
-        for number, function, spread in zip(numbers, functions, vertices, strict=True)
-    }
-    by_ends = {}
-    for pair, spread in zip(distinct.tolist(), edges, strict=True):
-        caller, callee = divmod(pair, count)
-        by_ends[numbers[caller - 1] if caller else ROOT, numbers[callee]] = spread
-    return CallGraph(nodes, by_ends, calls.per_second, calls.asynchronous)
+    return CallGraph(nodes, _Edges(numbers, distinct, edges), calls.per_second, calls.asynchronous)
+
+
+class _Nodes(Mapping[int, Node]):
+    """Nodes in columns, by their numbers, which ascend."""
+
+    def __init__(self, numbers: NDArray[Any], functions: Functions, found: Spreads) -> None:
+        self.spreads = found
+        self._numbers, self._functions = numbers, functions
+
+    def __len__(self) -> int:
+        return int(self._numbers.size)
+
+    def __iter__(self) -> Iterator[int]:
+        return map(int, self._numbers)
+
+    def __getitem__(self, number: int) -> Node:
+        place = int(np.searchsorted(self._numbers, number))
+        if place == len(self) or self._numbers[place] != number:
+            raise KeyError(number)
+        return Node(number, self._functions[place], self.spreads[place])
+
+
+class _Edges(Mapping[tuple[int, int], Spread]):
+    """Spreads of calls between two nodes, by the numbers of these."""
+
+    def __init__(self, numbers: NDArray[Any], pairs: NDArray[Any], found: Spreads) -> None:
+        self.spreads = found
+        self._numbers, self._pairs = numbers, pairs
+
+    def __len__(self) -> int:
+        return int(self._pairs.size)
+
+    def __iter__(self) -> Iterator[tuple[int, int]]:
+        count = self._numbers.size
+        for pair in map(int, self._pairs):
+            caller, callee = divmod(pair, count)
+            yield int(self._numbers[caller - 1]) if caller else ROOT, int(self._numbers[callee])
+
+    def __getitem__(self, ends: tuple[int, int]) -> Spread:
+        caller, callee = np.searchsorted(self._numbers, ends).tolist()
+        pair = (caller + 1 if ends[0] != ROOT else 0) * self._numbers.size + callee
+        place = int(np.searchsorted(self._pairs, pair))
+        if place == len(self) or self._pairs[place] != pair:
+            raise KeyError(ends)
+        return self.spreads[place]
 
 
 # --- DOT ---------------------------------------------------------------------------------------
@@ -122,11 +162,11 @@ def dot(
     """
     yield "digraph xray {"
     yield "node [shape=record];"
-    shade = _shades(graph, graph.edges.values(), edge_color)
+    shade = _shades(graph, graph.edges.spreads, edge_color)
     for (caller, callee), spread in graph.edges.items():
         label = _figure_text(graph, spread, edge_label)
         yield f"F{caller} -> F{callee} {_attributes(label, shade(spread))};"
-    shade = _shades(graph, (node.spread for node in graph.nodes.values()), vertex_color)
+    shade = _shades(graph, graph.nodes.spreads, vertex_color)
     for node in graph.nodes.values():
         value = _figure_text(graph, node.spread, vertex_label)
         label = _escaped(node.function.name) + ("" if value is None else f"|{value}")
@@ -154,9 +194,10 @@ def _escaped(name: str) -> str:
     )
 
 
-def _shades(graph: CallGraph, some: Iterable[Spread], name: str) -> Callable[[Spread], str | None]:
+def _shades(graph: CallGraph, some: Spreads, name: str) -> Callable[[Spread], str | None]:
     """What gives the colour of a figure, beside the greatest of its kind."""
-    most = max((graph.figure(spread, name) or 0 for spread in some), default=0)
+    column = some.columns.get(FIELDS.get(name, name), np.zeros(0))
+    most = max(int(column.max(initial=0)), 0) / (1 if name == "count" else graph.per_second or 1)
 
     def shade(spread: Spread) -> str | None:
         value = graph.figure(spread, name)
@@ -167,6 +208,7 @@ def _shades(graph: CallGraph, some: Iterable[Spread], name: str) -> Callable[[Sp
     return shade
 
 
+@functools.lru_cache(1 << 12)
 def _between(scale: Sequence[str], share: float) -> str:
     """The colour at a share of the way along a scale, between two by hue, saturation and value."""
     place = min(max(share, 0.0), 1.0) * (len(scale) - 1)

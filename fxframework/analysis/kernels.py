@@ -7,6 +7,8 @@ mask of no elements chooses every call.
 
 from __future__ import annotations
 
+import numpy as np
+
 from fxframework.kernels.buffers import full, grown
 from fxframework.kernels.hashing import FIRST, SECOND
 from fxframework.kernels.kernel import Kernel
@@ -331,8 +333,8 @@ class TreeBuilder(Kernel):
         return node
 
     def grow(self) -> int:
-        """Make room for four times as many nodes."""
-        more = 4 * self.room
+        """Make room for half as many nodes more."""
+        more = self.room + (self.room >> 1)
         self.parents = grown(self.parents, more, self.used)
         self.functions = grown(self.functions, more, self.used)
         self.counts = cleared(self.counts, more)
@@ -340,9 +342,10 @@ class TreeBuilder(Kernel):
         self.totals = cleared(self.totals, more)
         self.loose = cleared(self.loose, more)
         self.room = more
-        slots = 4 * (self.mask + 1)
-        self.mask = slots - 1
-        self.slots = full(slots, "i4", -1)
+        if 4 * more <= 3 * self.mask:
+            return 0
+        self.mask = 2 * self.mask + 1
+        self.slots = full(self.mask + 1, "i4", -1)
         for node in range(self.used):
             if self.parents[node] >= 0:
                 self.slots[self.slot(self.parents[node], self.functions[node])] = node
@@ -352,7 +355,7 @@ class TreeBuilder(Kernel):
 def cleared(old: memoryview, size: int) -> memoryview:
     """Room for ``size`` numbers that begins with all of ``old``; the others are zero."""
     larger = grown(old, size, len(old))
-    larger.cast("B")[8 * len(old) :] = bytes(8 * (size - len(old)))
+    np.asarray(larger)[len(old) :] = 0
     return larger
 
 

@@ -2,22 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Mapping
+from functools import partial
 
 import attrs
 import numpy as np
 from numpy.typing import NDArray
 
 from fxframework.analysis import kernels
+from fxframework.analysis.made import Made
 from fxframework.io import arena
 
-__all__ = ["ALL", "SHARES", "Spread", "spreads"]
+__all__ = ["ALL", "SHARES", "Spread", "Spreads", "spreads"]
 
 ALL = np.zeros(0, np.uint8)
 """A mask that chooses every call."""
 SHARES = {"median": 0.5, "p90": 0.9, "p99": 0.99}
 """Of n lengths in order, each is element floor(n * share): the nearest rank, as in llvm-xray."""
+ALWAYS = frozenset({"count", "unfinished", "sum", "own"})
+"""Figures that a group without ended calls has too."""
+FEW = 16
+"""Groups of up to so many calls are put in order together, those of one size at once."""
+BLOCK = 1 << 14
+"""Groups that are taken at once."""
 
 
 @attrs.frozen(kw_only=True)
@@ -47,6 +54,30 @@ class Spread:
         }
 
 
+class Spreads(Made[Spread]):
+    """Spreads in columns, int64 of shape (n,) by the names of their fields.
+
+    Order statistics of a group without ended calls are -1.
+    """
+
+    def __init__(self, columns: Mapping[str, NDArray[np.int64]]) -> None:
+        self.columns = columns
+        views = {name: column.data for name, column in columns.items()}
+        super().__init__(columns["count"].size, partial(_spread, views))
+
+    def extended(self, more: int) -> Spreads:
+        """The same, and ``more`` groups without calls behind them."""
+        return Spreads({
+            name: np.pad(column, (0, more), constant_values=0 if name in ALWAYS else -1)
+            for name, column in self.columns.items()
+        })  # fmt: skip
+
+
+def _spread(columns: Mapping[str, memoryview], place: int) -> Spread:
+    names = columns if columns["count"][place] else ALWAYS
+    return Spread(**{name: columns[name][place] for name in names})
+
+
 def spreads(
     group: NDArray[np.int32],
     groups: int,
@@ -55,7 +86,7 @@ def spreads(
     *,
     chosen: NDArray[np.uint8] = ALL,
     summed: NDArray[np.uint8] = ALL,
-) -> list[Spread]:
+) -> Spreads:
     """The spread of each group of calls, by its number.
 
     ``group``, ``parent`` and ``length`` are as in ``Calls``; ``chosen`` marks the calls that count,
@@ -72,26 +103,36 @@ def spreads(
         kernels.account(*calls, every, every, no_counts, not_opened, everything.data, not_nested)
     else:
         everything = totals
-    selfs = np.maximum(everything - nested, 0)
-    ends = np.cumsum(counts)
-    out = arena.empty(int(ends[-1]) if groups else 0, np.int64)
-    kernels.sort_out(group.data, length.data, chosen.data, (ends - counts).data, out.data)
-    figures: Sequence[Any] = (counts, opened, totals, selfs, ends)
-    return [
-        Spread(count=count, unfinished=still, sum=total, own=mine, **_order(out[end - count : end]))
-        for count, still, total, mine, end in zip(*(f.tolist() for f in figures), strict=True)
-    ]
+    starts = np.cumsum(counts) - counts
+    out = arena.empty(int(counts.sum()), np.int64)
+    kernels.sort_out(group.data, length.data, chosen.data, starts.copy().data, out.data)
+    return Spreads({
+        "count": counts, "unfinished": opened, "sum": totals,
+        "own": np.maximum(everything - nested, 0), **_order(out, starts, counts),
+    })  # fmt: skip
 
 
-def _order(lengths: NDArray[np.int64]) -> dict[str, int]:
-    """The order statistics of lengths, which come into another order."""
-    count = lengths.size
-    if not count:
-        return {}
-    ranks = {name: int(count * share) for name, share in SHARES.items()}
-    lengths.partition(sorted({*ranks.values()}))
-    found = {name: int(lengths[rank]) for name, rank in ranks.items()}
-    # What comes before the first rank is no longer than it, what is behind the last no shorter.
-    found["min"] = int(lengths[: ranks["median"] + 1].min())
-    found["max"] = int(lengths[ranks["p99"] :].max())
+def _order(
+    lengths: NDArray[np.int64], starts: NDArray[np.int64], counts: NDArray[np.int64]
+) -> dict[str, NDArray[np.int64]]:
+    """The order statistics of groups of lengths, which come into another order."""
+    found = {name: np.full(counts.size, -1, np.int64) for name in ("min", *SHARES, "max")}
+    for size in range(1, min(FEW, int(counts.max(initial=0))) + 1):
+        every = np.flatnonzero(counts == size)
+        ranks = {"min": 0, **{name: int(size * share) for name, share in SHARES.items()}, "max": -1}
+        for first in range(0, every.size, BLOCK):
+            some = every[first : first + BLOCK]
+            rows = np.sort(lengths[starts[some][:, None] + np.arange(size)], axis=1)
+            for name, rank in ranks.items():
+                found[name][some] = rows[:, rank]
+    for group in np.flatnonzero(counts > FEW).tolist():
+        start, count = int(starts[group]), int(counts[group])
+        mine = lengths[start : start + count]
+        ranks = {name: int(count * share) for name, share in SHARES.items()}
+        mine.partition(sorted({*ranks.values()}))
+        for name, rank in ranks.items():
+            found[name][group] = mine[rank]
+        # What comes before the first rank is no longer than it, what is behind the last no shorter.
+        found["min"][group] = mine[: ranks["median"] + 1].min()
+        found["max"][group] = mine[ranks["p99"] :].max()
     return found

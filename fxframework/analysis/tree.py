@@ -9,17 +9,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fxframework.analysis import kernels
-from fxframework.analysis.calls import NO_THREAD, CallParts, Function, thread_names
+from fxframework.analysis.calls import NO_THREAD, CallParts, Functions, ThreadNames
+from fxframework.analysis.made import Made
 from fxframework.io.spill import Spill
 from fxframework.kernels.buffers import view
 from fxframework.model.capture import Capture
 from fxframework.model.clock import NS_MAX, NS_PER_SECOND
+from fxframework.model.strings import StringPool
 
 __all__ = ["CallTree", "call_tree", "merged"]
 
 I64 = NDArray[np.int64]
 ROOM = 1 << 12
 """Nodes that there is room for at first."""
+BLOCK = 1 << 14
+"""Nodes that are taken at once."""
 
 
 @attrs.frozen(eq=False)
@@ -31,7 +35,7 @@ class CallTree:
 
     roots: Sequence[str]
     """What the roots are called."""
-    functions: Sequence[Function]
+    functions: Functions
     parent: NDArray[np.int32]
     """-1 for a root."""
     function: NDArray[np.int32]
@@ -55,7 +59,7 @@ class CallTree:
     def name(self, node: int) -> str:
         """What a node is called."""
         number = int(self.function[node])
-        return self.functions[number].name if number >= 0 else self.roots[node]
+        return self.functions.name(number) if number >= 0 else self.roots[node]
 
     def depths(self) -> NDArray[np.int32]:
         """How many nodes are above each, int32 of shape (m,): 0 for a root."""
@@ -63,26 +67,35 @@ class CallTree:
         kernels.measure_depths(view(self.parent, np.int32), depth.data)
         return depth
 
-    def children(self, weight: I64 | None = None) -> list[list[int]]:
-        """The children of each node: in the order in which they appear, or the heaviest first."""
-        order = (
-            np.arange(len(self)) if weight is None else np.argsort(-weight, kind="stable")
-        ).tolist()
-        found: list[list[int]] = [[] for _ in range(len(self))]
-        above = self.parent.tolist()
-        for node in order:
-            if above[node] >= 0:
-                found[above[node]].append(node)
-        return found
-
     def walk(self, weight: I64 | None = None) -> Iterator[tuple[int, int]]:
-        """Each node with its depth, from above to below; siblings as ``children`` has them."""
-        children = self.children(weight)
-        waiting = [(root, 0) for root in reversed(range(len(self.roots)))]
-        while waiting:
-            node, depth = waiting.pop()
-            yield node, depth
-            waiting.extend((child, depth + 1) for child in reversed(children[node]))
+        """Each node with its depth, from above to below.
+
+        Siblings come in the order in which they appear, or the heaviest first.
+        """
+        order = np.lexsort((self.parent,) if weight is None else (-weight, self.parent))
+        above = self.parent[order]
+        alike = above[1:] == above[:-1]
+        beside = np.full(len(self), -1, np.int32)
+        beside[order[:-1][alike]] = order[1:][alike]
+        first = np.full(len(self), -1, np.int32)
+        heads = np.flatnonzero(np.concatenate(([True], ~alike)) & (above >= 0))
+        first[above[heads]] = order[heads]
+        del order, above, alike, heads
+        down, across, up = first.data, beside.data, view(self.parent, np.int32)
+        for root in range(len(self.roots)):
+            node, depth = root, 0
+            while True:
+                yield node, depth
+                if down[node] >= 0:
+                    node = down[node]
+                    depth += 1
+                    continue
+                while depth and across[node] < 0:
+                    node = up[node]
+                    depth -= 1
+                if not depth:
+                    break
+                node = across[node]
 
     def path(self, node: int) -> list[int]:
         """The nodes from below the root to this one."""
@@ -102,10 +115,12 @@ class CallTree:
         if not deep.size:
             return self, 0
         own, count, unfinished = self.own.copy(), self.count.copy(), self.unfinished.copy()
-        above = self.parent
-        for node in deep[::-1].tolist():
-            for column in (own, count, unfinished):
-                column[above[node]] += column[node]
+        above, nodes = self.parent, deep.data
+        parents, columns = above.data, [column.data for column in (own, count, unfinished)]
+        for at in range(deep.size - 1, -1, -1):
+            node = nodes[at]
+            for column in columns:
+                column[parents[node]] += column[node]
         keep = depths <= depth
         place = np.cumsum(keep, dtype=np.int32) - 1
         parent = np.where(above >= 0, place[np.maximum(above, 0)], -1)[keep].astype(np.int32)
@@ -127,7 +142,11 @@ class CallTree:
         rate = self.per_second
         if rate in {0, NS_PER_SECOND}:
             return times
-        in_ns = (min(time * NS_PER_SECOND // rate, NS_MAX) for time in times.tolist())
+        whole, part = np.divmod(times, rate)
+        if rate <= NS_MAX // NS_PER_SECOND and int(whole.max(initial=0)) < NS_MAX // NS_PER_SECOND:
+            ns: I64 = whole * NS_PER_SECOND + part * NS_PER_SECOND // rate
+            return ns
+        in_ns = (min(time * NS_PER_SECOND // rate, NS_MAX) for time in map(int, times))
         return np.fromiter(in_ns, np.int64, times.size)
 
 
@@ -137,16 +156,16 @@ def call_tree(capture: Capture, *, by: str = "", per_thread: bool = False) -> Ca
     Raises UsageError where there are no slices.
     """
     calls = CallParts(capture, by)
-    ids = calls.threads.tolist()
-    numbers = np.zeros(ids[-1] + 2 if ids else 1, np.int32)
-    roots = ["all threads"]
+    ids = calls.threads
+    numbers = np.zeros(int(ids[-1]) + 2 if ids.size else 1, np.int32)
+    roots: Sequence[str] = ["all threads"]
     if per_thread:
-        names = thread_names(capture)
-        roots = [names.get(number, NO_THREAD) for number in ids]
-        numbers[calls.threads + 1] = np.arange(len(ids), dtype=np.int32)
+        names = ThreadNames(capture)
+        roots = Made(ids.size, lambda at: names.get(int(ids[at]), NO_THREAD))
+        numbers[ids + 1] = np.arange(ids.size, dtype=np.int32)
     builder = kernels.TreeBuilder(numbers.data, len(roots), ROOM)
     nodes = Spill(np.int32)
-    used = len(roots)
+    used, part = len(roots), None
     for part in calls.parts():
         first, stop = part.first, part.first + part.function.size
         nodes.grow(stop)[first:stop] = -1
@@ -171,25 +190,28 @@ def call_tree(capture: Capture, *, by: str = "", per_thread: bool = False) -> Ca
             builder.loose,
         )
     )
-    within = np.zeros(used, np.int64)
-    below = parent >= 0
-    np.add.at(within, parent[below], total[below])
-    own = np.maximum(total - (within - loose), 0)
+    functions, per_second, asynchronous = calls.functions, calls.per_second, calls.asynchronous
+    del builder, calls, part, nodes
     top = len(roots)
+    own = total + loose
+    for first in range(top, used, BLOCK):
+        some = slice(first, first + BLOCK)
+        np.subtract.at(own, parent[some], total[some])
+    np.maximum(own, 0, out=own)
     own[:top] = 0
     total[:top] = 0
     kernels.add_to_roots(parent.data, own.data, np.zeros(used, np.int32).data, total.data)
     return CallTree(
         roots=roots,
-        functions=calls.functions,
+        functions=functions,
         parent=parent,
         function=function,
         count=count,
         unfinished=opened,
         total=total,
         own=own,
-        per_second=calls.per_second,
-        asynchronous=calls.asynchronous,
+        per_second=per_second,
+        asynchronous=asynchronous,
     )
 
 
@@ -201,8 +223,7 @@ def merged(trees: Sequence[CallTree]) -> CallTree:
     for tree in trees:
         for name in tree.roots:
             roots.setdefault(name, len(roots))
-    functions: dict[str, int] = {}
-    known: list[Function] = []
+    pool = StringPool()
     nodes: dict[tuple[int, int], int] = {}
     parents, numbers = [-1] * len(roots), [-1] * len(roots)
     sums = [[0, 0, 0, 0] for _ in roots]
@@ -216,10 +237,7 @@ def merged(trees: Sequence[CallTree]) -> CallTree:
             if above < 0:
                 here = roots[tree.roots[node]]
             else:
-                function = tree.functions[number]
-                own = functions.setdefault(function.name, len(functions))
-                if own == len(known):
-                    known.append(function)
+                own = pool.intern(tree.functions.name(number).encode())
                 key = place[above], own
                 here = nodes.setdefault(key, len(parents))
                 if here == len(parents):
@@ -231,7 +249,7 @@ def merged(trees: Sequence[CallTree]) -> CallTree:
     count, unfinished, total, own_time = np.array(sums, np.int64).reshape(-1, 4).T
     return CallTree(
         roots=list(roots),
-        functions=known,
+        functions=Functions(pool, np.arange(len(pool), dtype=np.int32)),
         parent=np.array(parents, np.int32),
         function=np.array(numbers, np.int32),
         count=count,

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import itertools
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
 import click
@@ -165,25 +166,27 @@ def _print(session: Session, found: Account, entries: Sequence[Entry]) -> None:
     if not entries:
         session.screen.note("there are no calls")
         return
-    columns: list[tuple[str, list[str]]] = [
-        ("calls", [amount(entry.spread.count) for entry in entries])
-    ]
-    for title, figure in TIMES.items():
-        times = (getattr(entry.spread, figure) for entry in entries)
-        columns.append((title, [length(time, found.per_second) for time in times]))
-    if any(entry.spread.unfinished for entry in entries):
-        columns.append(("unfinished", [amount(entry.spread.unfinished) for entry in entries]))
-    if any(entry.unmatched for entry in entries):
-        columns.append(("unmatched", [amount(entry.unmatched) for entry in entries]))
-    numeric = [True] * len(columns)
-    texts: list[tuple[str, list[str | None]]] = [
-        ("thread", [entry.thread for entry in entries]),
-        ("function", [entry.function.name for entry in entries]),
-        ("source", [entry.function.source for entry in entries]),
-    ]
-    for title, values in texts:
-        if any(value is not None for value in values):
-            columns.append((title, [printable(value or "–") for value in values]))
-            numeric.append(False)
-    rows = zip(*(values for _, values in columns), strict=True)
-    session.screen.table([[title for title, _ in columns], *rows], numeric)
+    of: dict[str, Callable[[Entry], Any]] = {
+        "unfinished": lambda entry: entry.spread.unfinished,
+        "unmatched": lambda entry: entry.unmatched,
+        "thread": lambda entry: entry.thread,
+        "function": lambda entry: entry.function.name,
+        "source": lambda entry: entry.function.source,
+    }
+    there = {name: bool((found.figures[name] > 0).any()) for name in found.figures}
+    there |= {"thread": entries[0].thread is not None, "function": True}
+    shown = {name: get for name, get in of.items() if there.get(name)}
+    numbers = [get for name, get in shown.items() if name.startswith("un")]
+    texts = list(shown.values())[len(numbers) :]
+
+    def cells(entry: Entry) -> list[str]:
+        return [
+            amount(entry.spread.count),
+            *(length(getattr(entry.spread, name), found.per_second) for name in TIMES.values()),
+            *(amount(get(entry)) for get in numbers),
+            *(printable(get(entry) or "–") for get in texts),
+        ]
+
+    numeric = [True] * (1 + len(TIMES) + len(numbers)) + [False] * len(texts)
+    head = ["calls", *TIMES, *shown]
+    session.screen.table(itertools.chain([head], map(cells, entries)), numeric)

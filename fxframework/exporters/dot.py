@@ -35,7 +35,7 @@ class DotExport(Export):
         graph = call_graph(capture, by=self._options["by"])
         if not graph.nodes:
             raise no_calls(capture)
-        unfinished = sum(node.spread.unfinished for node in graph.nodes.values())
+        unfinished = int(graph.nodes.spreads.columns["unfinished"].sum())
         self._dropped.update({ASYNCHRONOUS: graph.asynchronous, UNFINISHED: unfinished})
         for line in dot(graph, **self._figures):
             self._sink.write(line.encode("utf-8", "replace") + b"\n")

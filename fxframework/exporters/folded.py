@@ -9,8 +9,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from fxframework.exporters.stacks import check_weight, path_texts, stacks_of
+import numpy as np
+
+from fxframework.exporters.stacks import check_weight, stacks_of
 from fxframework.io.sink import Sink
+from fxframework.kernels.buffers import view
 from fxframework.kit.export import Export
 from fxframework.model.capture import Capture
 
@@ -36,14 +39,13 @@ class FoldedExport(Export):
         tree = stacks_of(capture, options, self._dropped)
         weight = options["weight"]
         numbers = tree.count if weight == "count" else tree.own
-        values = (tree.in_ns(numbers) if weight == "ns" else numbers).tolist()
-        frames = [name.translate(_SPECIAL) or "(no name)" for name in path_texts(tree)]
+        values = view(tree.in_ns(numbers) if weight == "ns" else numbers, np.int64)
         path: list[str] = []
         lines: list[str] = []
         size = 0
         for node, depth in tree.walk():
             del path[depth:]
-            path.append(frames[node])
+            path.append(tree.name(node).translate(_SPECIAL) or "(no name)")
             if depth and values[node]:
                 line = f"{';'.join(path if options['thread'] else path[1:])} {values[node]}\n"
                 lines.append(line)

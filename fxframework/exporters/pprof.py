@@ -9,10 +9,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from fxframework.exporters.stacks import left_out, no_calls, tree_of
+import numpy as np
+
+from fxframework.exporters.stacks import Frames, left_out, no_calls, tree_of
 from fxframework.io.sink import Sink
+from fxframework.kernels.buffers import view
 from fxframework.kit.export import Export
 from fxframework.model.capture import Capture
+from fxframework.model.strings import StringPool
 
 __all__ = ["PprofExport"]
 
@@ -20,6 +24,8 @@ VARINT, LENGTH = 0, 2
 """Wire types of Protocol Buffers."""
 # Fields of the message Profile.
 SAMPLE_TYPE, SAMPLE, LOCATION, FUNCTION, STRING_TABLE = 1, 2, 4, 5, 6
+CHUNK = 1 << 12
+"""Fields that are written at a time."""
 TIME_NANOS, DURATION_NANOS, DEFAULT_SAMPLE_TYPE = 9, 10, 14
 
 
@@ -28,8 +34,9 @@ class PprofExport(Export):
 
     def __init__(self, sink: Sink, options: Mapping[str, Any]) -> None:
         super().__init__(sink, options)
-        self._strings = {"": 0}
-        self._functions: dict[tuple[str, str | None], int] = {}
+        self._strings = StringPool()
+        self._functions = Frames(self._strings)
+        self._waiting: list[bytes] = []
         self._duration = 0
         self._begun = False
 
@@ -48,9 +55,9 @@ class PprofExport(Export):
                 self._value_type(name, unit) for name, unit in (("calls", "count"), ("time", "ns"))
             ]
             self._sink.write(b"".join(_bytes(SAMPLE_TYPE, message) for message in types))
-        locations = [self._location(function.name, function.source) for function in tree.functions]
-        counts, times = tree.count.tolist(), tree.in_ns(tree.own).tolist()
-        numbers = tree.function.tolist()
+        locations = self._functions.numbers_of(tree.functions).data
+        counts, times = (view(column, np.int64) for column in (tree.count, tree.in_ns(tree.own)))
+        numbers = view(tree.function, np.int32)
         path: list[int] = []
         thread = self._text("thread")
         label = b""
@@ -59,14 +66,14 @@ class PprofExport(Export):
                 label = _int(1, thread) + _int(2, self._text(tree.roots[node]))
                 continue
             del path[depth - 1 :]
-            path.append(locations[numbers[node]])
+            path.append(locations[numbers[node]] + 1)
             if counts[node] or times[node]:
                 sample = (
                     _bytes(1, _packed(reversed(path)))
                     + _bytes(2, _packed((counts[node], times[node])))
                     + _bytes(3, label)
                 )
-                self._sink.write(_bytes(SAMPLE, sample))
+                self._put(SAMPLE, sample)
         summary = capture.summary()
         if summary.start_ns is not None and summary.end_ns is not None:
             self._duration = max(self._duration, summary.end_ns - summary.start_ns)
@@ -75,43 +82,44 @@ class PprofExport(Export):
         """Write the tables that the samples refer to; gives what has no place, with counts."""
         if self._begun:
             unit = self._text("time")
-            for (name, source), number in self._functions.items():
-                self._sink.write(_bytes(LOCATION, _int(1, number) + _bytes(4, _int(1, number))))
-                self._sink.write(_bytes(FUNCTION, self._function(number, name, source)))
-            for text in self._strings:
-                self._sink.write(_bytes(STRING_TABLE, text.encode("utf-8", "replace")))
-            self._sink.write(_int(DURATION_NANOS, self._duration) + _int(DEFAULT_SAMPLE_TYPE, unit))
+            for number, (called, source) in enumerate(self._functions, 1):
+                self._put(LOCATION, _int(1, number) + _bytes(4, _int(1, number)))
+                self._put(FUNCTION, self._function(number, called, source))
+            for code in range(len(self._strings)):
+                self._put(STRING_TABLE, self._strings.bytes_of(code))
+            self._put(DURATION_NANOS, self._duration)
+            self._put(DEFAULT_SAMPLE_TYPE, unit)
+            self._sink.write(b"".join(self._waiting))
         return super().close()
 
+    def _put(self, field: int, value: bytes | int) -> None:
+        """Write a field of the profile, with others at once."""
+        self._waiting.append(_int(field, value) if isinstance(value, int) else _bytes(field, value))
+        if len(self._waiting) == CHUNK:
+            self._sink.write(b"".join(self._waiting))
+            self._waiting.clear()
+
     def _text(self, text: str) -> int:
-        return self._strings.setdefault(text, len(self._strings))
+        return self._strings.intern(text.encode("utf-8", "replace"))
 
     def _value_type(self, name: str, unit: str) -> bytes:
         unit = "nanoseconds" if unit == "ns" else unit
         return _int(1, self._text(name)) + _int(2, self._text(unit))
 
-    def _location(self, name: str, source: str | None) -> int:
-        """The number of a function, which is that of its location, from 1 on."""
-        number = self._functions.setdefault((name, source), len(self._functions) + 1)
-        self._text(name)
-        self._text(_place(source)[0])
-        return number
-
-    def _function(self, number: int, name: str, source: str | None) -> bytes:
-        file, line = _place(source)
-        called = self._text(name)
+    def _function(self, number: int, called: int, source: int) -> bytes:
+        file, line = _place(self._strings[source])
         return (
             _int(1, number) + _int(2, called) + _int(3, called) + _int(4, self._text(file))
             + _int(5, line)
         )  # fmt: skip
 
 
-def _place(source: str | None) -> tuple[str, int]:
+def _place(source: str) -> tuple[str, int]:
     """File and line of ``file:line:column``."""
-    parts = (source or "").rsplit(":", 2)
+    parts = source.rsplit(":", 2)
     if len(parts) == 3 and parts[1].isdecimal():
         return parts[0], int(parts[1])
-    return source or "", 0
+    return source, 0
 
 
 # --- Protocol Buffers --------------------------------------------------------------------------

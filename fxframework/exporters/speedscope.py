@@ -6,20 +6,24 @@ ended ends with its profile. Captures of one file become profiles beside each ot
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
 import orjson
+from numpy.typing import NDArray
 
-from fxframework.analysis.calls import ASYNC, Calls, thread_names
-from fxframework.exporters.stacks import ASYNCHRONOUS, UNFINISHED, left_out, no_calls
+from fxframework.analysis.calls import Calls, ThreadNames
+from fxframework.exporters.stacks import ASYNCHRONOUS, UNFINISHED, Frames, left_out, no_calls
 from fxframework.io.sink import Sink
 from fxframework.kit.export import Export
 from fxframework.kit.json_fields import encodable
 from fxframework.model.capture import Capture
 from fxframework.model.clock import NS_MAX
+from fxframework.model.schema import ASYNC
+from fxframework.model.strings import StringPool
 
 __all__ = ["SCHEMA", "SpeedscopeExport"]
 
@@ -37,7 +41,7 @@ class SpeedscopeExport(Export):
 
     def __init__(self, sink: Sink, options: Mapping[str, Any]) -> None:
         super().__init__(sink, options)
-        self._frames: dict[tuple[str, str | None], int] = {}
+        self._frames = Frames(StringPool())
         self._profiles = 0
         self._name = ""
 
@@ -47,25 +51,26 @@ class SpeedscopeExport(Export):
         calls = Calls.of(capture, self._options["by"])
         if not len(calls):
             raise no_calls(capture)
-        frames = [
-            self._frames.setdefault((function.name, function.source), len(self._frames))
-            for function in calls.functions
-        ]
+        frames = self._frames.numbers_of(calls.functions)
         table = capture.table("slices")
-        chosen = np.flatnonzero(table.array("kind") != ASYNC)
-        start, length = table.array("ts")[chosen], table.array("dur")[chosen]
+        start, length, depth = (table.array(name) for name in ("ts", "dur", "depth"))
+        if calls.asynchronous:
+            chosen = np.flatnonzero(table.array("kind") != ASYNC)
+            start, length, depth = start[chosen], length[chosen], depth[chosen]
         self._dropped[ASYNCHRONOUS] += calls.asynchronous
-        self._dropped[UNFINISHED] += int((length < 0).sum())
-        names = thread_names(capture)
+        self._dropped[UNFINISHED] += int(np.count_nonzero(length < 0))
+        names = ThreadNames(capture)
         # Of calls that begin at one time, one follows its caller.
-        order = np.lexsort((chosen, table.array("depth")[chosen], start, calls.thread))
-        threads = calls.thread[order]
-        for some in np.split(order, np.flatnonzero(np.diff(threads)) + 1):
+        order = np.lexsort((depth, start, calls.thread))
+        stops = np.flatnonzero(np.diff(calls.thread[order], append=-2)) + 1
+        first = 0
+        for stop in map(int, stops):
+            some = order[first:stop]
+            first = stop
             name = names.get(int(calls.thread[some[0]]), "")
-            room = NS_MAX - np.maximum(start[some], 0)
-            ends = start[some] + np.minimum(np.maximum(length[some], 0), room)
-            first, last = int(start[some].min()), int(ends.max())
-            self._begin(name, first, last)
+            begin, took = start[some], np.maximum(length[some], 0)
+            last = int((begin + np.minimum(took, NS_MAX - np.maximum(begin, 0))).max())
+            self._begin(name, int(begin.min()), last)
             self._events(_paired(calls, frames, start, length, some, last, self._dropped))
         self._name = self._name or capture.name
 
@@ -92,14 +97,21 @@ class SpeedscopeExport(Export):
     def close(self) -> Mapping[str, int]:
         """Write the frames; gives what has no place in profiles, by name, with counts."""
         if self._profiles:
-            frames = [_frame(name, source) for name, source in self._frames]
             rest = {"$schema": SCHEMA, "name": self._name, "activeProfileIndex": 0,
-                    "exporter": "fxframework", "shared": {"frames": frames}}  # fmt: skip
-            self._sink.write(b"],\n" + orjson.dumps(encodable(rest))[1:] + b"\n")
+                    "exporter": "fxframework"}  # fmt: skip
+            self._sink.write(b"],\n" + orjson.dumps(encodable(rest))[1:-1])
+            self._sink.write(b',"shared":{"frames":[')
+            texts, between = self._frames.pool, b""
+            codes = iter(self._frames)
+            while some := list(itertools.islice(codes, CHUNK)):
+                frames = [_frame(texts[name], texts[source]) for name, source in some]
+                self._sink.write(between + orjson.dumps(encodable(frames))[1:-1])
+                between = b","
+            self._sink.write(b"]}}\n")
         return super().close()
 
 
-def _frame(name: str, source: str | None) -> dict[str, Any]:
+def _frame(name: str, source: str) -> dict[str, Any]:
     frame: dict[str, Any] = {"name": name}
     if source:
         parts = source.rsplit(":", 2)  # the name of a file may have a colon itself
@@ -116,39 +128,53 @@ def _frame(name: str, source: str | None) -> dict[str, Any]:
 
 def _paired(
     calls: Calls,
-    frames: list[int],
-    start: Any,
-    length: Any,
-    order: Any,
+    frames: NDArray[np.int32],
+    start: NDArray[np.int64],
+    length: NDArray[np.int64],
+    order: NDArray[np.int64],
     last: int,
     dropped: Counter[str],
 ) -> Iterator[Event]:
     """The calls of one thread as beginnings and ends that nest, in order of time."""
     stack: list[tuple[int, int, int]] = []  # place, frame, end
     now = int(start[order[0]])
-    columns = order, start[order], length[order], calls.function[order], calls.parent[order]
-    for place, begin, took, function, parent in zip(
-        *(column.tolist() for column in columns), strict=True
-    ):
+    inside: set[int] = set()
+    """Places of the calls in the stack."""
+    for place, begin, took, frame, parent in _rows(calls, frames, start, length, order):
         end = min(begin + took, last) if took >= 0 else last
-        while stack and stack[-1][0] != parent and (stack[-1][2] <= begin or _above(stack, parent)):
-            _, frame, at = stack.pop()
+        while (
+            stack
+            and stack[-1][0] != parent
+            and (stack[-1][2] <= begin or parent < 0 or parent in inside)
+        ):
+            left, over, at = stack.pop()
+            inside.discard(left)
             if at > begin:
                 dropped[OVERLAPS] += 1
             now = max(now, min(at, begin))
-            yield "C", frame, now
+            yield "C", over, now
         now = begin
         if stack and end > stack[-1][2]:
             dropped[OVERLAPS] += 1
             end = stack[-1][2]
-        stack.append((place, frames[function], end))
-        yield "O", frames[function], now
+        stack.append((place, frame, end))
+        inside.add(place)
+        yield "O", frame, now
     while stack:
         _, frame, at = stack.pop()
         now = max(now, at)
         yield "C", frame, now
 
 
-def _above(stack: list[tuple[int, int, int]], parent: int) -> bool:
-    """Whether the call that a new one is made by is in the stack, or is none."""
-    return parent < 0 or any(place == parent for place, _, _ in stack)
+def _rows(
+    calls: Calls,
+    frames: NDArray[np.int32],
+    start: NDArray[np.int64],
+    length: NDArray[np.int64],
+    order: NDArray[np.int64],
+) -> Iterator[tuple[int, int, int, int, int]]:
+    """Place, start, length, frame and parent of calls, in this order."""
+    for first in range(0, order.size, CHUNK):
+        some = order[first : first + CHUNK]
+        columns = some, start[some], length[some], frames[calls.function[some]], calls.parent[some]
+        yield from zip(*(column.tolist() for column in columns), strict=True)

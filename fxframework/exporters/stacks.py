@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+from array import array
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
+from fxframework.analysis.calls import Functions
 from fxframework.analysis.tree import CallTree, call_tree
 from fxframework.errors import UsageError, WriteRefusedError, did_you_mean
+from fxframework.kernels.maps import PairMap
 from fxframework.model.capture import Capture
 from fxframework.model.schema import STANDARD_TABLES
+from fxframework.model.strings import StringPool
 
-__all__ = ["check_weight", "left_out", "no_calls", "path_texts", "stacks_of", "tree_of"]
+__all__ = ["Frames", "check_weight", "left_out", "no_calls", "stacks_of", "tree_of"]
 
 WEIGHTS = ("ns", "count", "ticks")
 """What the numbers beside stacks can be: time, calls, or time in the capture's own units."""
@@ -83,9 +90,29 @@ def check_weight(weight: str, what: str) -> None:
         )
 
 
-def path_texts(tree: CallTree) -> list[str]:
-    """The name of each node's frame."""
-    functions = [function.name for function in tree.functions]
-    names = [functions[number] if number >= 0 else "" for number in tree.function.tolist()]
-    names[: len(tree.roots)] = tree.roots
-    return names
+class Frames:
+    """The functions of several captures, numbered: those of one name and source are one."""
+
+    def __init__(self, pool: StringPool) -> None:
+        self.pool = pool
+        """Their names and sources."""
+        self._numbers = PairMap()
+        self._codes = array("i")
+
+    def numbers_of(self, functions: Functions) -> NDArray[np.int32]:
+        """The numbers of functions, of shape (functions,); new ones follow those that are known."""
+        found = np.empty(len(functions), np.int32)
+        source = -1
+        for place, code in enumerate(map(int, functions.codes)):
+            name = self.pool.intern(functions.pool.bytes_of(code))
+            if functions.sources is not None:
+                source = int(functions.sources[place])
+            where = self.pool.intern(functions.pool.bytes_of(source)) if source > 0 else 0
+            number = found[place] = self._numbers.number(name, where)
+            if 2 * number == len(self._codes):
+                self._codes.extend((name, where))
+        return found
+
+    def __iter__(self) -> Iterator[tuple[int, int]]:
+        """The codes of name and source of each, in the order of their numbers."""
+        return zip(self._codes[::2], self._codes[1::2], strict=True)

@@ -134,18 +134,18 @@ class Pool:
     def reserve(self, strings: int, words: int) -> int:
         """Make room for that many more strings, of that many words in all."""
         if self.count + strings > self.room:
-            self.room = max(2 * self.room, self.count + strings)
+            self.room = max(self.room + (self.room >> 1), self.count + strings)
             if self.room > 1 << 29:
                 raise MemoryError("a pool holds no more than half a thousand million strings")
             self.starts = grown(self.starts, self.room, self.count)
             self.lengths = grown(self.lengths, self.room, self.count)
             self.valid = grown(self.valid, self.room, self.count)
         if self.filled + words > self.word_room:
-            self.word_room = max(2 * self.word_room, self.filled + words)
+            self.word_room = max(self.word_room + (self.word_room >> 1), self.filled + words)
             self.words = grown(self.words, self.word_room, self.filled)
-        if 2 * self.room > self.mask + 1:
+        if 4 * self.room > 3 * (self.mask + 1):
             slots = self.mask + 1
-            while slots < 2 * self.room:
+            while 3 * slots < 4 * self.room:
                 slots *= 2
             before = self.slots
             self.slots = full(slots, "i8", -1)

@@ -17,6 +17,10 @@ from fxframework.kernels.pools import Pool
 __all__ = ["StringPool", "TextColumn"]
 
 
+KEPT = 1 << 14
+"""Texts that are kept to be asked for again; with more, all are made again."""
+
+
 class _Texts(dict[int, str]):
     """The strings of a pool as text by code, each made when it is first asked for."""
 
@@ -25,11 +29,15 @@ class _Texts(dict[int, str]):
         self._pool = pool
 
     def __missing__(self, code: int) -> str:
+        if len(self) >= KEPT:
+            self.clear()
         text = self[code] = self._pool.bytes_of(code).decode("utf-8", "replace")
         return text
 
     def make(self, codes: NDArray[np.intp]) -> None:
-        """Make many at once, those that are not there yet."""
+        """Make many at once, those that are not there yet; none of them is forgotten by this."""
+        if len(self) >= KEPT:
+            self.clear()
         pool = self._pool
         data = np.asarray(pool.words).data.cast("B")
         starts = (8 * pool.array("starts")[codes]).tolist()
@@ -90,7 +98,6 @@ class StringPool(Sequence[str]):
 
     def texts(self) -> list[str]:
         """All strings as text, by code. ``take`` and an index make only those that are needed."""
-        self._texts.make(np.arange(len(self)))
         return [self._texts[code] for code in range(len(self))]
 
     def __len__(self) -> int:

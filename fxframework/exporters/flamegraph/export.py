@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from fxframework.analysis.tree import CallTree, merged
 from fxframework.exporters.rows import pieces
-from fxframework.exporters.stacks import check_weight, path_texts, stacks_of
+from fxframework.exporters.stacks import check_weight, stacks_of
 from fxframework.io.sink import Sink
 from fxframework.kit.export import Export
 from fxframework.model.capture import Capture
@@ -72,7 +72,7 @@ class _Picture:
         own = tree.count if weight == "count" else tree.own
         own = tree.in_ns(own) if weight == "ns" else own
         self._unit = UNITS[weight]
-        self._names = [_fit(name) or "(no name)" for name in path_texts(tree)]
+        self._tree = tree
         depth = tree.depths()
         order = np.argsort(depth, kind="stable")
         bounds = np.flatnonzero(np.diff(depth[order], prepend=-1))
@@ -90,7 +90,8 @@ class _Picture:
         """Frames as level, left edge and width in pixels, name and weight."""
         scale = WIDTH / self.total if self.total else 0.0
         widths = self._weights * scale
-        ranks = np.argsort(np.argsort(np.array(self._names, object), kind="stable"), kind="stable")
+        if not self.total:  # no call took any time: the picture shows the threads
+            widths[self._levels[0]] = WIDTH / self._levels[0].size
         left = np.zeros(widths.size)
         wide = np.zeros(widths.size, np.bool_)
         for number, level in enumerate(self._levels):
@@ -99,7 +100,11 @@ class _Picture:
             self.narrow += int(np.count_nonzero(~drawn))
             level, whose = level[drawn], whose[drawn]
             wide[level] = widths[level] >= NARROWEST
-            order = np.lexsort((ranks[level], ~wide[level], whose))
+            names = [self._name(node) for node in level[wide[level]].tolist()]
+            ranks = np.zeros(level.size, np.int64)
+            by_name = np.argsort(np.array(names, object), kind="stable")
+            ranks[np.flatnonzero(wide[level])[by_name]] = np.arange(by_name.size)
+            order = np.lexsort((ranks, ~wide[level], whose))
             level, whose = level[order], whose[order]
             if not level.size:
                 return
@@ -109,10 +114,13 @@ class _Picture:
             runs = np.repeat(before[first], np.diff(first, append=level.size))
             left[level] = start + before - runs
             for node in level[wide[level]].tolist():
-                yield (number, left[node], widths[node], self._names[node], self._weights[node])
+                yield (number, left[node], widths[node], self._name(node), self._weights[node])
             thin = ~wide[level]
             self.narrow += int(np.count_nonzero(thin))
             yield from self._gathered(number, level[thin], whose[thin], left, widths)
+
+    def _name(self, node: int) -> str:
+        return _fit(self._tree.name(node)) or "(no name)"
 
     def _gathered(
         self, number: int, thin: I64, whose: I64, left: F64, widths: F64

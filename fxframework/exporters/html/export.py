@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from importlib.resources import files
 from typing import Any
 
@@ -44,6 +44,9 @@ CONTEXT = 32
 """Bytes that are shown at a finding."""
 LEVELS = sorted(LOG_LEVELS.values())
 INSTANTS = "instants"
+Labels = Callable[[int], tuple[str, str, int]]
+NOBODY = ("", "", 0)
+"""The label of what is on no thread."""
 TEMPLATE = ("report.html", "report.css", "report.js")
 
 
@@ -152,10 +155,12 @@ class HtmlExport(Export):
         thread = table.array("thread").astype(np.int64)
         track = np.where(table.array("kind") == ASYNC, -2, thread)
         labels = self._thread_labels(capture)
-        for each in np.unique(track).tolist()[: MOST["tracks"]]:
+        for each in np.unique(track)[: MOST["tracks"]].tolist():
             mine = np.flatnonzero(track == each) if start.size else drawn
             rows = drawn[track[drawn] == each]
-            label, process, pid = labels.get(each, ("no thread", " ", 0))
+            label, process, pid = labels(each)
+            if not label:
+                label, process = "no thread", " "
             levels = depth[rows].tolist()
             if each == -2:
                 label, process = "asynchronous", " "
@@ -176,39 +181,42 @@ class HtmlExport(Export):
             self._data["tracks"].append(found)
         self._summed(capture, table, length, labels)
 
-    def _thread_labels(self, capture: Capture) -> dict[int, tuple[str, str, int]]:
-        """Names of threads and their processes, and ids of these, by id of the thread."""
+    def _thread_labels(self, capture: Capture) -> Labels:
+        """Gives the name of a thread and of its process, and the id of that, by the thread's id."""
         if "threads" not in capture.schemas:
-            return {}
+            return lambda _thread: NOBODY
         if "processes" in capture.schemas:
             table = capture.table("processes")
-            pids = table.array("pid").tolist()
-            for pid, name in zip(pids, table.texts("name"), strict=True):
-                if name:
-                    self._processes[pid] = name[:LONGEST_TEXT]
+            for row in np.flatnonzero(table.array("name") > 0).tolist():  # 0 is the empty string
+                name = table.pool[int(table.array("name")[row])]
+                self._processes[int(table.array("pid")[row])] = name[:LONGEST_TEXT]
         table = capture.table("threads")
-        rows = zip(
-            *(table.array(name).tolist() for name in ("id", "pid", "tid")),
-            table.texts("name"),
-            strict=True,
-        )
-        return {
-            id: ((name or f"thread {tid}")[:LONGEST_TEXT], self._processes.get(pid, ""), pid)
-            for id, pid, tid, name in rows
-        }
+        order, processes = np.argsort(table.array("id"), kind="stable"), self._processes
+
+        def label(thread: int) -> tuple[str, str, int]:
+            ids = table.array("id")
+            at = int(np.searchsorted(ids, thread, sorter=order))
+            row = int(order[min(at, order.size - 1)]) if order.size else -1
+            if row < 0 or ids[row] != thread:
+                return NOBODY
+            pid, tid, code = (int(table.array(name)[row]) for name in ("pid", "tid", "name"))
+            name = table.pool[code] if code > 0 else f"thread {tid}"
+            return name[:LONGEST_TEXT], processes.get(pid, ""), pid
+
+        return label
 
     def _summed(
         self,
         capture: Capture,
         table: Table,
         length: I64,
-        labels: Mapping[int, tuple[str, str, int]],
+        labels: Labels,
     ) -> None:
         """The slowest slices, times by name, and the flame graph."""
         most = min(MOST["slowest"], length.size)
         slowest = np.argpartition(-length, most - 1)[:most] if most else np.zeros(0, np.int64)
         for row, name in zip(slowest.tolist(), self._codes(table, slowest), strict=True):
-            label, process, pid = labels.get(int(table.array("thread")[row]), ("", "", 0))
+            label, process, pid = labels(int(table.array("thread")[row]))
             process = process or self._processes.get(pid, "")
             self._data["slowest"].append(
                 {

@@ -355,17 +355,16 @@ class _CaptureWriter:
         if calls is None:
             return None
         functions = self.capture.table(calls.functions)
-        numbers = functions.array("id").astype(np.int64)
-        known = np.zeros(numbers.size, np.bool_)
-        entries = []
-        texts = zip(functions.texts("name"), functions.texts("source"), strict=True)
-        for place, (name, text) in enumerate(texts):
-            if text:
-                known[place] = True
-                entries.append(message(LOCATIONS, _location(place + 1, name or "", text)))
+        pool, names, texts = functions.pool, functions.array("name"), functions.array("source")
+        known = texts > 0  # 0 is the empty string
+        entries = [
+            message(LOCATIONS, _location(place + 1, _text(pool, names[place]), pool[texts[place]]))
+            for place in np.flatnonzero(known).tolist()
+        ]
         if not entries:
             return None
         self._packet(integer(SEQUENCE_FLAGS, NEEDED) + message(INTERNED, b"".join(entries)))
+        numbers = functions.array("id").astype(np.int64)
         order = np.argsort(numbers)
         ordered = numbers[order]
 
