@@ -182,7 +182,9 @@ class Screen:
         # With --strict the code is that of the finding, but what we do is to stop.
         rule = FRAMEWORK_RULES.get("FXF0004" if isinstance(error, StrictError) else error.code)
         head = self._painted(f"error[{error.code}]", fg="red", bold=True)
-        lines = [f"{head}: {printable(error.message)}"]
+        message, *more = error.message.splitlines() or [""]
+        lines = [f"{head}: {printable(message)}"]
+        lines += [f"   | {printable(each)}" for each in more if each]
         if error.path is not None:
             lines.append(f"  --> {place(error.path, error.offset, error.record)}")
         if rule is not None and stops:
