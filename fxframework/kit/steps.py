@@ -244,3 +244,9 @@ class Run:
         if key not in self._shared:
             self._shared[key] = make()
         return self._shared[key]  # type: ignore[no-any-return]
+
+    def begin(self, key: object, make: Callable[[], T], what: str) -> T:
+        """The same, made here. Raises UsageError where it was made before, which ``what`` says."""
+        if key in self._shared:
+            raise UsageError(f"{what} already")
+        return self.shared(key, make)

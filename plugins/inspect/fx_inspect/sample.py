@@ -186,114 +186,33 @@ def scenario() -> str:
 
 
 SCENARIO = """
-[scenario]
-name = "inspect"
-
-[target]
-cpus = 1
-
-[device.tree]
-kind = "vmo"
-size = 4096
-
-[device.sockets]
-kind = "vmo"
-size = 4096
-
-[[step]]
-do = "inspect.start"
-device = "tree"
-
-[[step]]
-do = "inspect.begin"
-device = "tree"
-
-[[step]]
-do = "inspect.create"
-device = "tree"
-path = "state"
-value = "starting"
-
-[[step]]
-do = "inspect.create"
-device = "tree"
-path = "interfaces"
-
-[[step]]
-do = "inspect.create"
-device = "tree"
-path = "sent"
-kind = "uint"
-value = 0
-
-[[step]]
-do = "inspect.create"
-device = "tree"
-path = "latency"
-kind = "int_linear_histogram"
-value = [0, 10, 4]
-
-[[step]]
-do = "inspect.end"
-device = "tree"
-
-[[step]]
-do = "inspect.create"
-device = "tree"
-path = "sockets"
-link = "sockets"
-
-[[step]]
-do = "inspect.set"
-device = "tree"
-path = "state"
-value = "running"
-
-[[step]]
-do = "inspect.add"
-device = "tree"
-path = "sent"
-by = 2
-
-[[step]]
-do = "inspect.insert"
-device = "tree"
-path = "latency"
-value = 12
-
-[[step]]
-do = "inspect.move"
-device = "tree"
-path = "sent"
-to = "interfaces"
-
-[[step]]
-do = "inspect.delete"
-device = "tree"
-path = "state"
-
-[[step]]
-do = "inspect.snapshot"
-device = "tree"
-as = "tree.inspect"
-
-[[step]]
-do = "inspect.freeze"
-device = "tree"
-as = "frozen.inspect"
-
-[[step]]
-do = "inspect.trees"
-device = "tree"
-as = "trees"
-
-[[step]]
-do = "inspect.thread"
-device = "tree"
-process = "netstack"
-thread = "main"
-script = [{ sleep = "1ms" }, { add = "interfaces/sent", by = 1 }]
-
-[[step]]
-do = "target.run"
+scenario = { name = "inspect" }
+target = { cpus = 1 }
+device.tree = { kind = "vmo", size = 4096 }
+device.sockets = { kind = "vmo", size = 4096 }
+step = [
+  { do = "inspect.start", device = "tree" },
+  { do = "inspect.begin", device = "tree" },
+  { do = "inspect.create", device = "tree", path = "state", value = "starting" },
+  { do = "inspect.create", device = "tree", path = "interfaces" },
+  { do = "inspect.create", device = "tree", path = "sent", kind = "uint", value = 0 },
+  { do = "inspect.create", device = "tree", path = "times", kind = "int_linear_histogram", value = [
+    0, 10, 4,
+  ] },
+  { do = "inspect.end", device = "tree" },
+  { do = "inspect.create", device = "tree", path = "sockets", link = "sockets" },
+  { do = "inspect.set", device = "tree", path = "state", value = "running" },
+  { do = "inspect.add", device = "tree", path = "sent", by = 2 },
+  { do = "inspect.insert", device = "tree", path = "times", value = 12 },
+  { do = "inspect.move", device = "tree", path = "sent", to = "interfaces" },
+  { do = "inspect.delete", device = "tree", path = "state" },
+  { do = "inspect.snapshot", device = "tree", as = "tree.inspect" },
+  { do = "inspect.freeze", device = "tree", as = "frozen.inspect" },
+  { do = "inspect.trees", device = "tree", as = "trees" },
+  { do = "inspect.thread", device = "tree", process = "netstack", thread = "main", script = [
+    { sleep = "1ms" },
+    { add = "interfaces/sent", by = 1 },
+  ] },
+  { do = "target.run" },
+]
 """

@@ -353,20 +353,17 @@ class StartParameters(_OfDevice):
 
 def start(given: StartParameters, run: Run) -> Outcome:
     """Begin a tree, before any other step names the device."""
-    began: list[bool] = []
-
-    def make() -> Tree:
-        began.append(True)
-        options: Mapping[str, Any] = {
-            "version": given.version,
-            "max_size": given.max_size,
-            "growth": given.growth,
-        }
-        return Tree(Inspector(run.device(given.device), **options))
-
-    run.shared((Tree, given.device), make)
-    if not began:
-        raise UsageError(f"{given.device!r} has a tree already")
+    options: Mapping[str, Any] = {
+        "version": given.version,
+        "max_size": given.max_size,
+        "growth": given.growth,
+    }
+    device = run.device(given.device)
+    run.begin(
+        (Tree, given.device),
+        lambda: Tree(Inspector(device, **options)),
+        f"{given.device!r} has a tree",
+    )
     return Outcome.ok()
 
 

@@ -72,15 +72,11 @@ class StartParameters:
 
 def start(given: StartParameters, run: Run) -> Outcome:
     """Begin recording, before any other step names the recorder."""
-    began: list[bool] = []
-
-    def make() -> FdrWriter:
-        began.append(True)
-        return _writer(run, given)
-
-    writer = run.shared(("fx_xray.write.writer", given.recorder), make)
-    if not began:
-        raise UsageError(f"there is a recorder in {given.recorder!r} already")
+    writer = run.begin(
+        (FdrWriter, given.recorder),
+        lambda: _writer(run, given),
+        f"there is a recorder in {given.recorder!r}",
+    )
     return Outcome.ok(f"{writer.buffers} buffers", buffers=writer.buffers)
 
 
@@ -106,7 +102,7 @@ def _writer(run: Run, given: StartParameters) -> FdrWriter:
 def writer_of(run: Run, recorder: str) -> FdrWriter:
     """The recorder of a memory, which all share; it begins here where it did not before."""
     return run.shared(
-        ("fx_xray.write.writer", recorder), lambda: _writer(run, StartParameters(recorder=recorder))
+        (FdrWriter, recorder), lambda: _writer(run, StartParameters(recorder=recorder))
     )
 
 

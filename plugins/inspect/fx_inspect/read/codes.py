@@ -1,21 +1,12 @@
 """Numbers that the kernels share: types of blocks and of properties, and findings."""
 
+from fx_inspect.layout import BlockType
+
 # Types of blocks, as layout.BlockType has them, and what other records have in their place.
-FREE = 0
-RESERVED = 1
-HEADER = 2
-NODE = 3
-INT = 4
-UINT = 5
-DOUBLE = 6
-BUFFER = 7
-EXTENT = 8
-NAME = 9
-TOMBSTONE = 10
-ARRAY = 11
-LINK = 12
-BOOL = 13
-STRING = 14
+(
+    FREE, RESERVED, HEADER, NODE, INT, UINT, DOUBLE, BUFFER, EXTENT, NAME, TOMBSTONE, ARRAY, LINK,
+    BOOL, STRING,
+) = (int(type) for type in BlockType)  # fmt: skip
 UNKNOWN = 253
 PADDING = 254
 DAMAGED = 255

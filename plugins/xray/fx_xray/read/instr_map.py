@@ -6,7 +6,6 @@ that can be patched (a sled). Functions are numbered from 1 in the order of the 
 
 from __future__ import annotations
 
-import abc
 import csv
 import io
 from collections.abc import Iterator, Mapping, Sequence
@@ -26,7 +25,7 @@ from fxframework.io.source import Source
 if TYPE_CHECKING:
     from fx_xray.read.source_lines import SourceLines
 
-__all__ = ["Fault", "Functions", "InstrumentationMap", "SledKind", "Sleds", "read_map"]
+__all__ = ["Fault", "Function", "Functions", "InstrumentationMap", "SledKind", "Sleds", "read_map"]
 
 SECTION: Final = "xray_instr_map"
 ELF_MAGIC: Final = b"\x7fELF"
@@ -106,30 +105,50 @@ class Sleds(NamedTuple):
     version: U1
 
 
-class Functions(abc.ABC):
+@attrs.frozen(kw_only=True)
+class Function:
+    """What a map says of a function."""
+
+    name: str | None = None
+    linkage_name: str | None = None
+    address: int = 0
+    source: str | None = None
+
+
+class Functions:
     """What a map says of functions, by id. What it does not say is None, an address then 0."""
 
+    def __init__(self, functions: Mapping[int, Function]) -> None:
+        self._functions = functions
+
     @property
-    @abc.abstractmethod
     def ids(self) -> Sequence[int]:
         """The ids that it knows, ascending."""
+        return sorted(self._functions)
 
-    @abc.abstractmethod
+    def _of(self, id: int) -> Function:
+        return self._functions.get(id, UNKNOWN)
+
     def name(self, id: int) -> str | None:
         """The name as in the map: from a program, as in its linker."""
+        return self._of(id).name or self._of(id).linkage_name
 
     def linkage_name(self, id: int) -> str | None:
         """The name as in the linker."""
         name = self.name(id)
-        return name if name is not None and demangle(name) != name else None
+        mangled = name if name is not None and demangle(name) != name else None
+        return self._of(id).linkage_name or mangled
 
-    @abc.abstractmethod
     def address(self, id: int) -> int:
         """Its address in its object."""
+        return self._of(id).address
 
-    def source(self, id: int) -> str | None:  # noqa: ARG002 (most maps do not say it)
+    def source(self, id: int) -> str | None:
         """file:line:column of its first instruction."""
-        return None
+        return self._of(id).source
+
+
+UNKNOWN: Final = Function()
 
 
 @attrs.frozen
@@ -463,6 +482,7 @@ class _ElfFunctions(Functions):
     """Functions of a program: names and lines are looked up when they are asked for."""
 
     def __init__(self, elf: _Elf, addresses: U8, places: I8) -> None:
+        super().__init__({})
         self._elf = elf
         self._addresses = addresses
         self._places = places
@@ -504,41 +524,6 @@ class _ElfFunctions(Functions):
 # --- YAML and CSV --------------------------------------------------------------------------------
 
 
-@attrs.frozen(kw_only=True)
-class _Function:
-    name: str | None = None
-    linkage_name: str | None = None
-    address: int = 0
-    source: str | None = None
-
-
-class _ListedFunctions(Functions):
-    """Functions that a text lists."""
-
-    def __init__(self, functions: Mapping[int, _Function]) -> None:
-        self._functions = functions
-        self._none = _Function()
-
-    @property
-    def ids(self) -> list[int]:
-        return sorted(self._functions)
-
-    def _of(self, id: int) -> _Function:
-        return self._functions.get(id, self._none)
-
-    def name(self, id: int) -> str | None:
-        return self._of(id).name or self._of(id).linkage_name
-
-    def linkage_name(self, id: int) -> str | None:
-        return self._of(id).linkage_name or super().linkage_name(id)
-
-    def address(self, id: int) -> int:
-        return self._of(id).address
-
-    def source(self, id: int) -> str | None:
-        return self._of(id).source
-
-
 def number(text: object, bound: int = 1 << 64) -> int:
     """A number as YAML and CSV have it: decimal, or hexadecimal behind 0x.
 
@@ -555,7 +540,7 @@ def number(text: object, bound: int = 1 << 64) -> int:
 
 def _from_yaml(data: bytes, path: str) -> InstrumentationMap:
     """The map as `llvm-xray extract` writes it, with names or without."""
-    functions: dict[int, _Function] = {}
+    functions: dict[int, Function] = {}
     rows: list[tuple[int, ...]] = []
     faults: list[Fault] = []
     words = {kind.word: int(kind) for kind in SledKind}
@@ -580,7 +565,7 @@ def _from_yaml(data: bytes, path: str) -> InstrumentationMap:
             name = entry.get("function-name")
             if not isinstance(name, str) or not name or name == f"@({function:x})":
                 name = None
-            functions.setdefault(id, _Function(name=name, address=function))
+            functions.setdefault(id, Function(name=name, address=function))
     except OddYamlError as error:
         raise UnreadableError(f"its YAML is invalid: {error}", path=path, remedy=REMEDY) from error
     if not rows and faults:
@@ -588,13 +573,13 @@ def _from_yaml(data: bytes, path: str) -> InstrumentationMap:
     columns = list(zip(*rows, strict=True)) if rows else [()] * 6
     types = (np.int64, np.uint64, np.uint64, np.uint8, np.bool_, np.uint8)
     sleds = Sleds(*(np.array(c, type) for c, type in zip(columns, types, strict=True)))
-    return InstrumentationMap(path, _ListedFunctions(functions), sleds, tuple(faults))
+    return InstrumentationMap(path, Functions(functions), sleds, tuple(faults))
 
 
 def _from_csv(data: bytes, path: str) -> InstrumentationMap:
     """Functions by id, in a table with a header line; only the id and a name must be there."""
     text = data.decode("utf-8-sig", "replace")
-    functions: dict[int, _Function] = {}
+    functions: dict[int, Function] = {}
     faults: list[Fault] = []
     reader = csv.DictReader(io.StringIO(text, newline=""))
     try:
@@ -614,7 +599,7 @@ def _from_csv(data: bytes, path: str) -> InstrumentationMap:
                 continue
             functions.setdefault(
                 id,
-                _Function(
+                Function(
                     name=row.get("name") or None,
                     linkage_name=row.get("linkage_name") or None,
                     address=address,
@@ -623,7 +608,7 @@ def _from_csv(data: bytes, path: str) -> InstrumentationMap:
             )
     except csv.Error as error:
         raise UnreadableError(f"its CSV is invalid: {error}", path=path, remedy=REMEDY) from error
-    return InstrumentationMap(path, _ListedFunctions(functions), None, tuple(faults))
+    return InstrumentationMap(path, Functions(functions), None, tuple(faults))
 
 
 def _line_offset(data: bytes, line: int) -> int:

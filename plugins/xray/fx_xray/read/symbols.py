@@ -15,7 +15,7 @@ import attrs
 
 from fx_xray.layout import MAX_FUNCTION_ID, OBJECT_SHIFT
 from fx_xray.read.demangling import demangle
-from fx_xray.read.instr_map import Fault, InstrumentationMap, read_map
+from fx_xray.read.instr_map import Fault, Functions, InstrumentationMap, read_map
 from fxframework.errors import UsageError
 
 __all__ = ["Symbols"]
@@ -24,6 +24,7 @@ KEPT_OBJECTS: Final = 16
 """Numbers of objects that the flight data recorder tells apart."""
 MOST_OBJECTS: Final = 256
 _FUNCTION_MASK: Final = (1 << OBJECT_SHIFT) - 1
+NO_FUNCTIONS: Final = Functions({})
 _NUMBERED: Final = re.compile(r"(\d{1,9})=(.*)", re.DOTALL)
 
 
@@ -64,7 +65,7 @@ class Symbols:
     def name(self, id: int) -> str | None:
         """The name of a function, demangled where that was asked for; None: not known."""
         found, own = self._found(id)
-        name = None if found is None else found.functions.name(own)
+        name = found.name(own)
         if name is None:
             name = self.given.get(id)
         return demangle(name) if name is not None and self.demangled else name
@@ -72,17 +73,17 @@ class Symbols:
     def linkage_name(self, id: int) -> str | None:
         """The name of a function as in the linker; None: not known."""
         found, own = self._found(id)
-        return None if found is None else found.functions.linkage_name(own)
+        return found.linkage_name(own)
 
     def address(self, id: int) -> int:
         """The address of a function in its object; 0: not known."""
         found, own = self._found(id)
-        return 0 if found is None else found.functions.address(own)
+        return found.address(own)
 
     def source(self, id: int) -> str | None:
         """file:line:column of a function; None: not known, as without debug information."""
         found, own = self._found(id)
-        return None if found is None else found.functions.source(own)
+        return found.source(own)
 
     def ambiguous(self, id: int) -> bool:
         """Whether several of the maps may be of the function's object (FXX0604).
@@ -91,10 +92,11 @@ class Symbols:
         """
         return id <= MAX_FUNCTION_ID and bool(self.maps) and len(self._places(id)) > 1
 
-    def _found(self, id: int) -> tuple[InstrumentationMap | None, int]:
-        """The map that names a function, and its id there."""
+    def _found(self, id: int) -> tuple[Functions, int]:
+        """The functions among which a function is, and its id there."""
         number, own = self._places(id)[0]
-        return self.maps.get(number), own
+        found = self.maps.get(number)
+        return (NO_FUNCTIONS if found is None else found.functions), own
 
     def _places(self, id: int) -> list[tuple[int, int]]:
         """Numbers of the objects that an id may be of, with its id there; the likeliest first."""

@@ -7,11 +7,12 @@ than there is in it.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Final
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, Final, TypeVar
 
 __all__ = ["ESCAPES", "Entry", "OddYamlError", "entry_of", "items", "quoted", "sections_of"]
 
+V = TypeVar("V")
 Entry = Mapping[str, "str | Sequence[str]"]
 """A flat mapping: values are the text of scalars, or of the scalars of a list."""
 
@@ -104,18 +105,7 @@ def sections_of(data: bytes) -> Mapping[str, Entry]:
     first = _after_start(events)
     if first is None or not _is(first, "MappingStart"):
         raise OddYamlError("not a mapping")
-    found: dict[str, Entry] = {}
-    key: str | None = None
-    for event in events:
-        if _is(event, "MappingEnd"):
-            return found
-        if key is None:
-            key = event.value if _is(event, "Scalar") else ""
-            _skip(events, event)
-        else:
-            found[key] = _mapping(events, event)
-            key = None
-    raise OddYamlError("a mapping is not closed")
+    return _pairs(events, first, _mapping)
 
 
 def _events(data: bytes) -> Iterator[Any]:
@@ -152,21 +142,28 @@ def _is(event: Any, name: str) -> bool:
 
 def _mapping(events: Iterator[Any], first: Any) -> Entry:
     """The mapping that begins with an event; an empty one where it is something else."""
-    entry: dict[str, str | Sequence[str]] = {}
+    return _pairs(events, first, _value)
+
+
+def _pairs(
+    events: Iterator[Any], first: Any, value_of: Callable[[Iterator[Any], Any], V | None]
+) -> dict[str, V]:
+    """The values of a mapping by their keys, those that are not None; an empty one as above."""
+    found: dict[str, V] = {}
     if not _is(first, "MappingStart"):
         _skip(events, first)
-        return entry
+        return found
     key: str | None = None
     for event in events:
         if _is(event, "MappingEnd"):
-            return entry
+            return found
         if key is None:
             key = event.value if _is(event, "Scalar") else ""
             _skip(events, event)
         else:
-            value = _value(events, event)
+            value = value_of(events, event)
             if value is not None:
-                entry[key] = value
+                found[key] = value
             key = None
     raise OddYamlError("a mapping is not closed")
 
