@@ -110,12 +110,7 @@ class JsonExport(TreeExport):
             histogram=self._histogram,
             strings=lambda codes: codes,
         )
-
-        def render(batch: Table, slots: Slots) -> list[tuple[int, Shown]]:
-            codes = batch.array("name").tolist()
-            return list(zip(codes, values.of(batch, slots), strict=True))
-
-        return render
+        return values.named
 
     def _double(self, value: float) -> str:
         special = special_double(value)

@@ -122,12 +122,7 @@ class TreeTextExport(TreeExport):
             histogram=_histogram,
             strings=lambda codes: codes,
         )
-
-        def render(batch: Table, slots: Slots) -> list[tuple[int, Shown]]:
-            codes = batch.array("name").tolist()
-            return list(zip(codes, values.of(batch, slots), strict=True))
-
-        return render
+        return values.named
 
     def _double(self, value: float) -> str:
         if special_double(value):

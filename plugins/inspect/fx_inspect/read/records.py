@@ -30,6 +30,7 @@ from fxframework.kit.json_fields import (
     exactly,
     show_double,
     show_text,
+    special_double,
     unfit,
 )
 from fxframework.kit.lossless import DamagedRecord, LosslessRecord, record_of_json
@@ -215,9 +216,7 @@ class Block(InspectRecord):
 
 
 def _shown_slot(value: float) -> int | float | str:
-    if isinstance(value, float) and not math.isfinite(value):
-        return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
-    return value
+    return (special_double(value) if isinstance(value, float) else None) or value
 
 
 @attrs.define(kw_only=True)

@@ -248,6 +248,10 @@ class Values(Generic[V]):
     strings: Callable[[Sequence[int]], V]
     """Of the codes of strings."""
 
+    def named(self, batch: Table, slots: Slots) -> list[tuple[int, V]]:
+        """The names of a batch of `properties`, as codes, and their values."""
+        return list(zip(batch.array("name").tolist(), self.of(batch, slots), strict=True))
+
     def of(self, batch: Table, slots: Slots) -> list[V]:
         """The values of a batch of `properties`."""
         types = batch.array("type")
