@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import io
 import itertools
 import os
+import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -18,11 +20,11 @@ from fxframework.errors import (
 from fxframework.io.folder import Folder
 from fxframework.io.pending import scratch_folder
 from fxframework.io.sink import Sink
+from fxframework.kit.export import Export
 from fxframework.model.capture import Capture
 from fxframework.model.schema import STANDARD_TABLES, Column
 from fxframework.model.table import Table
 from fxframework.model.timeline import spare
-from fxframework.registry import ExportSession
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -30,9 +32,9 @@ if TYPE_CHECKING:
     from fxframework.model.arrow import ArrowShape
 
 __all__ = [
+    "DatabaseExport",
     "arrow_schema",
     "open_arrow",
-    "open_duckdb",
     "open_parquet",
     "parquet_writer",
     "together",
@@ -50,23 +52,16 @@ ROWS = 1 << 20
 Write = Callable[["pa.RecordBatchReader", Sink], None]
 
 
-def open_arrow(sink: Sink, options: Mapping[str, Any]) -> ExportSession:
+def open_arrow(sink: Sink, options: Mapping[str, Any]) -> Export:
     """The exporter `arrow`: an Arrow IPC file of one table, or a folder of all."""
-    if isinstance(sink, Folder):
-        return _FolderExport(sink, options["table"], ".arrow", write_arrow)
-    return _TableExport(sink, options["table"], write_arrow)
+    kind = _FolderExport if isinstance(sink, Folder) else _TableExport
+    return kind(sink, options, ".arrow", write_arrow)
 
 
-def open_parquet(sink: Sink, options: Mapping[str, Any]) -> ExportSession:
+def open_parquet(sink: Sink, options: Mapping[str, Any]) -> Export:
     """The exporter `parquet`: a Parquet file of one table, or a folder of all."""
-    if isinstance(sink, Folder):
-        return _FolderExport(sink, options["table"], ".parquet", write_parquet)
-    return _TableExport(sink, options["table"], write_parquet)
-
-
-def open_duckdb(sink: Sink, options: Mapping[str, Any]) -> ExportSession:  # noqa: ARG001
-    """The exporter `duckdb`: a database file with every table of the captures."""
-    return _DatabaseExport(sink)
+    kind = _FolderExport if isinstance(sink, Folder) else _TableExport
+    return kind(sink, options, ".parquet", write_parquet)
 
 
 def arrow_schema(capture: Capture, table: str, schema: pa.Schema) -> pa.Schema:
@@ -162,15 +157,15 @@ def _joined(tables: list[pa.Table]) -> pa.Table:
     return pa.concat_tables(tables).combine_chunks()
 
 
-class _TableExport:
+class _TableExport(Export):
     """Writes one table of each capture, one behind the other."""
 
-    def __init__(self, sink: Sink, table: str, write: Write) -> None:
-        self._sink = sink
-        self._table = table
+    def __init__(self, sink: Sink, options: Mapping[str, Any], suffix: str, write: Write) -> None:
+        super().__init__(sink, options)
+        self._table = options["table"]
+        self._suffix = suffix
         self._write = write
         self._rows: _Rows | None = None
-        self._left: dict[str, int] = {}
 
     def write(self, capture: Capture) -> None:
         """Take the table of a capture. Raises WriteRefusedError where it has none with rows."""
@@ -191,28 +186,27 @@ class _TableExport:
         self._rows.add(capture)
         for other, rows in counts.items():
             if rows and other != name:
-                label = f"rows of {other}"
-                self._left[label] = self._left.get(label, 0) + rows
+                self._dropped[f"rows of {other}"] += rows
 
     def close(self) -> Mapping[str, int]:
         """Write the file; gives the rows of the tables that it does not hold."""
         if self._rows is not None:
             self._write(self._rows.reader(), self._sink)
-        return self._left
+        return super().close()
 
 
-class _FolderExport:
+class _FolderExport(_TableExport):
     """Writes each table of the captures to a file of its own, TABLE with the suffix."""
 
-    def __init__(self, folder: Folder, only: str, suffix: str, write: Write) -> None:
-        if only:
+    _sink: Folder
+
+    def __init__(self, sink: Sink, options: Mapping[str, Any], suffix: str, write: Write) -> None:
+        super().__init__(sink, options, suffix, write)
+        if self._table:
             raise UsageError(
                 "a folder gets all tables",
-                remedy=f"leave out -o table={only}, or name a file as OUT",
+                remedy=f"leave out -o table={self._table}, or name a file as OUT",
             )
-        self._folder = folder
-        self._suffix = suffix
-        self._write = write
         self._captures: list[Capture] = []
 
     def write(self, capture: Capture) -> None:
@@ -226,7 +220,7 @@ class _FolderExport:
             for capture in self._captures:
                 if name in capture.tables:
                     rows.add(capture)
-            with self._folder.file(f"{name}{self._suffix}") as sink:
+            with self._sink.file(f"{name}{self._suffix}") as sink:
                 self._write(rows.reader(), sink)
         return {}
 
@@ -260,10 +254,8 @@ def together(parts: Sequence[pa.Table]) -> pa.Table:
     return pa.concat_tables(fitting, promote_options="permissive")
 
 
-class _File:
-    """A sink as the file object that pyarrow writes to."""
-
-    closed = False
+class _File(io.RawIOBase):
+    """A sink as the file object that pyarrow writes to; closing it does not commit the sink."""
 
     def __init__(self, sink: Sink) -> None:
         self._sink = sink
@@ -274,12 +266,6 @@ class _File:
         self._sink.write(view)
         return view.nbytes
 
-    def flush(self) -> None:
-        """Nothing is held back here."""
-
-    def close(self) -> None:
-        """The sink is committed by the code that opened it."""
-
     def tell(self) -> int:
         """Bytes written so far."""
         return self._sink.written
@@ -287,14 +273,6 @@ class _File:
     def writable(self) -> bool:
         """As it is."""
         return True
-
-    def readable(self) -> bool:
-        """Only written to."""
-        return False
-
-    def seekable(self) -> bool:
-        """Only appended to."""
-        return False
 
 
 def write_arrow(rows: pa.RecordBatchReader, sink: Sink) -> None:
@@ -364,16 +342,16 @@ def _written_out(table: pa.Table) -> int:
     return total
 
 
-class _DatabaseExport:
-    """Fills a database in a temporary file, which becomes the output."""
+class DatabaseExport(Export):
+    """Fills a database with every table, in a temporary file, which becomes the output."""
 
-    def __init__(self, sink: Sink) -> None:
+    def __init__(self, sink: Sink, options: Mapping[str, Any]) -> None:
+        super().__init__(sink, options)
         try:
             import duckdb
         except ImportError:
             raise MissingExtraError("duckdb", "sql", purpose="a database file") from None
         self._failure = duckdb.IOException
-        self._sink = sink
         self._stack = contextlib.ExitStack()
         self._path = self._stack.enter_context(scratch_folder("duckdb")) / "capture.duckdb"
         with self._writing():
@@ -429,11 +407,5 @@ class _DatabaseExport:
             self._connection.execute("checkpoint")
             self._connection.close()
         with self._stack, self._path.open("rb") as file:
-            for chunk in _chunks(file):
-                self._sink.write(chunk)
+            shutil.copyfileobj(file, self._sink, 1 << 20)
         return {}
-
-
-def _chunks(file: Any) -> Iterator[bytes]:
-    while chunk := file.read(1 << 20):
-        yield chunk

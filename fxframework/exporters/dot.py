@@ -2,13 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
-from fxframework.analysis.figures import check_figure
 from fxframework.analysis.graph import call_graph, dot
 from fxframework.exporters.stacks import ASYNCHRONOUS, UNFINISHED, left_out, no_calls
-from fxframework.io.sink import Sink
 from fxframework.kit.export import Export
 from fxframework.model.capture import Capture
 
@@ -19,11 +14,7 @@ SHOWN = ("edge_label", "vertex_label", "edge_color", "vertex_color")
 
 
 class DotExport(Export):
-    """Writes the graph of one capture. Raises UsageError for an unknown figure."""
-
-    def __init__(self, sink: Sink, options: Mapping[str, Any]) -> None:
-        super().__init__(sink, options)
-        self._figures = {name: check_figure(options[name], f"-o {name}") for name in SHOWN}
+    """Writes the graph of one capture."""
 
     def write(self, capture: Capture) -> None:
         """Write the graph of a capture.
@@ -37,5 +28,5 @@ class DotExport(Export):
             raise no_calls(capture)
         unfinished = int(graph.nodes.spreads.columns["unfinished"].sum())
         self._dropped.update({ASYNCHRONOUS: graph.asynchronous, UNFINISHED: unfinished})
-        for line in dot(graph, **self._figures):
+        for line in dot(graph, **{name: self._options[name] for name in SHOWN}):
             self._sink.write(line.encode("utf-8", "replace") + b"\n")

@@ -6,13 +6,9 @@ within to it. (llvm-xray writes times with those of the calls within, which so c
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 import numpy as np
 
-from fxframework.exporters.stacks import check_weight, stacks_of
-from fxframework.io.sink import Sink
+from fxframework.exporters.stacks import stacks_of
 from fxframework.kernels.buffers import view
 from fxframework.kit.export import Export
 from fxframework.model.capture import Capture
@@ -27,11 +23,7 @@ CHUNK = 1 << 16
 
 
 class FoldedExport(Export):
-    """Writes the stacks of captures one by one. Raises UsageError for an unknown weight."""
-
-    def __init__(self, sink: Sink, options: Mapping[str, Any]) -> None:
-        super().__init__(sink, options)
-        check_weight(options["weight"], "stacks")
+    """Writes the stacks of captures one by one."""
 
     def write(self, capture: Capture) -> None:
         """Write the stacks of a capture. Raises WriteRefusedError where it has no calls."""

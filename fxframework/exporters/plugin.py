@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from fxframework import hookimpl
+from fxframework.analysis.figures import FIGURES
 from fxframework.model.schema import STANDARD_TABLES
 from fxframework.registry import (
     EVERY_CAPTURE,
@@ -33,7 +34,10 @@ TABLE = Option(
     "has rows",
 )
 WEIGHT = Option(
-    "weight", "ns", "unit of the numbers: ns, count (calls), or ticks (the capture's own units)"
+    "weight",
+    "ns",
+    "unit of the numbers: ns, count (calls), or ticks (the capture's own units)",
+    choices=("ns", "count", "ticks"),
 )
 DEPTH = Option(
     "depth",
@@ -44,7 +48,8 @@ DEPTH = Option(
 
 def _figure(name: str, shown: str, default: str) -> Option:
     """An option that chooses a measure of the graph."""
-    return Option(name, default, f"{shown}: none, count, min, med, 90p, 99p, max, sum or self")
+    figures = f"{', '.join(FIGURES[:-1])} or {FIGURES[-1]}"
+    return Option(name, default, f"{shown}: {figures}", choices=FIGURES)
 
 
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
@@ -174,7 +179,7 @@ EXPORTERS = (
         title="every table in a duckdb database file",
         accepts=frozenset(STANDARD_TABLES),
         suffixes=(".duckdb", ".db"),
-        open=lazy("fxframework.exporters.columnar:open_duckdb"),
+        open=lazy("fxframework.exporters.columnar:DatabaseExport"),
         exempt=never_the_same("duckdb writes other bytes each time"),
         binary=True,
     ),
@@ -238,7 +243,7 @@ EXPORTERS = (
         title="a timeline for Perfetto: slices, counters, flows, switches, logs",
         accepts=frozenset({"slices", "instants", "counters", "sched", "logs", "properties"}),
         suffixes=(".pftrace", ".pftrace.gz", ".perfetto-trace"),
-        open=lazy("fxframework.exporters.perfetto.export:open_export"),
+        open=lazy("fxframework.exporters.perfetto.export:PerfettoExport"),
         exempt={
             "unknown_columns_are_passed_on_or_reported": "it has no place for them",
         },

@@ -12,16 +12,14 @@ from numpy.typing import NDArray
 
 from fxframework.analysis.calls import Functions
 from fxframework.analysis.tree import CallTree, call_tree
-from fxframework.errors import UsageError, WriteRefusedError, did_you_mean
+from fxframework.errors import WriteRefusedError
 from fxframework.kernels.maps import PairMap
 from fxframework.model.capture import Capture
 from fxframework.model.schema import STANDARD_TABLES
 from fxframework.model.strings import StringPool
 
-__all__ = ["Frames", "check_weight", "left_out", "no_calls", "stacks_of", "tree_of"]
+__all__ = ["Frames", "left_out", "no_calls", "stacks_of", "tree_of"]
 
-WEIGHTS = ("ns", "count", "ticks")
-"""What the numbers beside stacks can be: time, calls, or time in the capture's own units."""
 ASYNCHRONOUS = "asynchronous slices"
 UNFINISHED = "lengths of calls that never ended"
 DEEP = "stacks that are too deep, added to those above"
@@ -79,15 +77,6 @@ def no_calls(capture: Capture) -> WriteRefusedError:
     return WriteRefusedError(
         "there are no calls", path=capture.name, remedy="`fxf info` shows what there is"
     )
-
-
-def check_weight(weight: str, what: str) -> None:
-    """Raises UsageError for an unknown weight of ``what``."""
-    if weight not in WEIGHTS:
-        raise UsageError(
-            f"{what} are not weighed by {weight!r}{did_you_mean(weight, WEIGHTS)}",
-            remedy=f"-o weight takes {', '.join(WEIGHTS)}",
-        )
 
 
 class Frames:

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 import fxframework as fxf
 from fx_log import LogWriter
 from fx_trace.write.archive import Archive
-from fxframework.exporters.perfetto.export import open_export
+from fxframework.exporters.perfetto.export import PerfettoExport
 from fxframework.io.sink import Sink
 from fxframework.model.schema import ARG_TYPES
 from fxframework.testing.cli import run_cli
@@ -40,7 +40,7 @@ APART = {
 
 def exported(*inputs: bytes | Path, format: str | None = None) -> bytes:
     sink = Sink.memory()
-    session = open_export(sink, {})
+    session = PerfettoExport(sink, {})
     for each in inputs:
         with fxf.open(each, format=format) as capture:
             session.write(capture)

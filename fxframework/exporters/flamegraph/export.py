@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from fxframework.analysis.tree import CallTree, merged
 from fxframework.exporters.rows import pieces
-from fxframework.exporters.stacks import check_weight, stacks_of
+from fxframework.exporters.stacks import stacks_of
 from fxframework.io.sink import Sink
 from fxframework.kit.export import Export
 from fxframework.model.capture import Capture
@@ -42,11 +42,10 @@ NARROW = "frames narrower than 0.1 px, which are drawn together"
 
 
 class FlameExport(Export):
-    """Draws the calls of all captures as one picture. Raises UsageError for an unknown weight."""
+    """Draws the calls of all captures as one picture."""
 
     def __init__(self, sink: Sink, options: Mapping[str, Any]) -> None:
         super().__init__(sink, options)
-        check_weight(options["weight"], "frames")
         self._trees: list[CallTree] = []
         self._names: list[str] = []
 

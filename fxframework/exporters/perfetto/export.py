@@ -34,6 +34,7 @@ from fxframework.exporters.perfetto.wire import (
 )
 from fxframework.io.sink import Sink
 from fxframework.io.words import U64_MAX
+from fxframework.kit.export import Export
 from fxframework.model.capture import Capture
 from fxframework.model.schema import (
     FLOW_PHASES,
@@ -44,9 +45,8 @@ from fxframework.model.schema import (
 )
 from fxframework.model.strings import StringPool
 from fxframework.model.table import Table
-from fxframework.registry import ExportSession
 
-__all__ = ["open_export"]
+__all__ = ["PerfettoExport"]
 
 I64 = NDArray[np.int64]
 Bools = NDArray[np.bool_]
@@ -103,32 +103,22 @@ TABLES = frozenset(
 )
 
 
-def _number(values: Mapping[int, str], name: str) -> int:
-    return next(number for number, known in values.items() if known == name)
-
-
 _LEVELS = np.array(sorted(LOG_LEVELS.values()))
 _PRIORITIES = np.array([4, *(PRIORITIES[name] for name in LOG_LEVELS)])
 """By level; logs without a severity (of traces) are information."""
-_WAKEUP = _number(SCHED_KINDS, "wakeup")
-_FIRST, _LAST = _number(FLOW_PHASES, "begin"), _number(FLOW_PHASES, "end")
-_INT, _UINT, _DOUBLE = (_number(PROPERTY_TYPES, name) for name in ("int", "uint", "double"))
+*_SWITCHES, _WAKEUP = SCHED_KINDS
+_FIRST, *_STEPS, _LAST = FLOW_PHASES
+_INT, _UINT, _DOUBLE, *_OTHERS = PROPERTY_TYPES
 _TASK_STATES = np.zeros(256, np.int64)
 for _code, _name in THREAD_STATES.items():
     _TASK_STATES[_code] = TASK_STATE.get(_name, 0)
 
 
-def open_export(sink: Sink, options: Mapping[str, Any]) -> ExportSession:  # noqa: ARG001
-    """The exporter `perfetto`."""
-    return _PerfettoExport(sink)
-
-
-class _PerfettoExport:
+class PerfettoExport(Export):
     """Writes the packets of each capture as it comes, on a packet sequence of its own."""
 
-    def __init__(self, sink: Sink) -> None:
-        self._sink = sink
-        self._dropped: Counter[str] = Counter()
+    def __init__(self, sink: Sink, options: Mapping[str, Any]) -> None:
+        super().__init__(sink, options)
         self._sequence = 0
         self._tracks = Tracks(self._packet)
         self._flows = 0
@@ -152,7 +142,7 @@ class _PerfettoExport:
     def close(self) -> Mapping[str, int]:
         """Give what Perfetto has no place for, by name, with counts."""
         self._dropped[RENUMBERED] += len(self._tracks.renumbered)
-        return {name: count for name, count in self._dropped.items() if count}
+        return super().close()
 
     def _packet(self, content: bytes) -> None:
         self._sink.write(message(1, content + integer(SEQUENCE, self._sequence)))
