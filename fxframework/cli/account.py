@@ -114,7 +114,7 @@ def command(
             })  # fmt: skip
         elif csv:
             for line in _csv(found, entries, per_thread=per_thread):
-                session.screen.print(line)
+                session.screen.print(printable(line) if session.screen.out_is_terminal else line)
         else:
             _print(session, found, entries)
         session.screen.flush()

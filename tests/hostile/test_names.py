@@ -20,6 +20,7 @@ import pytest
 from fx_inspect import Inspector
 from fx_log import LogWriter
 from fx_trace.write.archive import Archive
+from fx_xray.read import records
 from fxframework.errors import FxError
 from fxframework.host import default_host
 from fxframework.io.sink import Sink
@@ -85,16 +86,73 @@ def inspect(names: tuple[str, ...]) -> bytes:
     return bytes(tree.copy())
 
 
+def xray(names: tuple[str, ...]) -> bytes:
+    """Calls of functions 1, 2, …, which `mapped` names, and events with names for payloads."""
+    body: list[records.XrayRecord] = []
+    for number, name in enumerate(names, 1):
+        body += [
+            records.Function(kind="enter", function_id=number, delta=9),
+            records.CustomEvent(data=name.encode(), delta=1),
+            records.TypedEvent(data=name.encode(), delta=1, event_type=5),
+            records.Function(kind="exit", function_id=number, delta=9),
+        ]
+    dialect = records.Dialect(version=5, byte_order="little")
+    head = [records.NewBuffer(thread=7), records.WallTime(seconds=1, micros=2)]
+    data = b"".join(
+        each.pack(dialect)
+        for each in [*head, records.Pid(process=9), records.NewCpu(cpu=1, tsc=5), *body]
+    )
+    header = records.FileHeader(version=5, type=1, cycle_frequency=10**9, buffer_size=1 << 16)
+    return header.pack() + records.BufferExtents(bytes=len(data)).pack(dialect) + data
+
+
+def mapped(names: tuple[str, ...]) -> bytes:
+    """A map in YAML that names functions 1, 2, …"""
+    return b"".join(
+        b"- { id: %d, address: 0x%x, function: 0x%x, kind: function-enter, always-instrument: true,"
+        b" function-name: %s, version: 2 }\n"
+        % (number, 16 * number, 16 * number, json.dumps(name).encode())
+        for number, name in enumerate(names, 1)
+    )
+
+
+def llvm_yaml(names: tuple[str, ...]) -> bytes:
+    head = (
+        "---\nheader:\n  version: 5\n  type: 1\n  constant-tsc: true\n  nonstop-tsc: true\n"
+        "  cycle-frequency: 1000000000\nrecords:\n"
+    )
+    lines = [
+        f"  - {{ type: 0, func-id: {number}, function: {json.dumps(name)}, cpu: 1, thread: 2, "
+        f"kind: function-{kind}, tsc: {10 * number + at} }}\n"
+        for number, name in enumerate(names, 1)
+        for at, kind in enumerate(("enter", "exit"))
+    ]
+    return (head + "".join(lines)).encode()
+
+
 MAKE: dict[str, Callable[[tuple[str, ...]], bytes]] = {
+    "xray": xray,
+    "llvm-yaml": llvm_yaml,
     "trace": trace,
     "log": log,
     "inspect": inspect,
 }
 
 
-def exported(data: bytes, format: str, name: str, **options: str) -> bytes:
+def made(format: str, names: tuple[str, ...], folder: Path) -> tuple[Path, dict[str, str]]:
+    """A capture with these names, and the options that it is read with."""
+    path, beside = folder / "a\x1b[2J\u202e.bin", folder / "b\x1b[2J\u202e.yaml"
+    path.write_bytes(MAKE[format](names))
+    if format != "xray":
+        return path, {}
+    beside.write_bytes(mapped(names))
+    return path, {"instr_map": str(beside)}
+
+
+def exported(names: tuple[str, ...], format: str, name: str, folder: Path, **options: str) -> bytes:
     host = default_host()
-    with host.open(data, format=format) as capture:
+    path, reading = made(format, names, folder)
+    with host.open(path, format=format, options=reading) as capture:
         exporter = host.exporter(name, format=capture.format, tables=capture.tables)
         sink = Sink.memory()
         session = exporter.open(sink, parse_options(options, exporter.options, whose=name))
@@ -171,10 +229,18 @@ def entries(data: bytes) -> Any:
     return [len(fields) for fields in found]
 
 
+SCALAR = re.compile(r"""(function|data): ('(?:[^']|'')*'|"(?:[^"\\]|\\.)*"|\w+)(?=[, ])""")
+
+
+def yaml_lines(data: bytes) -> Any:
+    """The lines of llvm-xray's YAML without names and payloads."""
+    return [SCALAR.sub(r"\1", line) for line in data.decode().split("\n")]
+
+
 STRUCTURE: dict[str, Callable[[bytes], Any]] = {
     "json": document, "records": lines, "csv": cells, "speedscope": document, "html": tags,
     "dot": statements, "folded": stacks, "otlp": document, "journald": entries,
-    "tree-json": document,
+    "tree-json": document, "llvm-yaml": yaml_lines, "flamegraph": tags, "otlp-traces": document,
 }  # fmt: skip
 """How the structure of what an exporter writes is seen. Other forms count the length of what they
 hold, or are text for people, which a terminal gets with escapes."""
@@ -188,18 +254,18 @@ CASES = [
 
 
 @pytest.mark.parametrize(("format", "name"), sorted(set(CASES)))
-def test_structure_is_that_of_plain_names(format: str, name: str) -> None:
-    make, structure = MAKE[format], STRUCTURE[name]
+def test_structure_is_that_of_plain_names(format: str, name: str, tmp_path: Path) -> None:
+    structure = STRUCTURE[name]
     try:
-        plain = exported(make(PLAIN), format, name)
+        plain = exported(PLAIN, format, name, tmp_path)
     except FxError:
         pytest.skip(f"{name} does not take {format}")
-    assert structure(exported(make(NAMES), format, name)) == structure(plain)
+    assert structure(exported(NAMES, format, name, tmp_path)) == structure(plain)
 
 
 @pytest.mark.parametrize("format", MAKE)
-def test_a_spreadsheet_finds_no_formula(format: str) -> None:
-    data = exported(MAKE[format](NAMES), format, "csv", spreadsheet="yes")
+def test_a_spreadsheet_finds_no_formula(format: str, tmp_path: Path) -> None:
+    data = exported(NAMES, format, "csv", tmp_path, spreadsheet="yes")
     for row in csv.reader(io.StringIO(data.decode(), newline="")):
         for cell in row:
             assert cell[:1] not in set("=+@\t\r")
@@ -213,6 +279,11 @@ TERMINAL = {
         ["graph"], ["info", "--json"],
     ],
     "log": [["info"], ["cat"], ["cat", "--records"], ["cat", "--table", "logs"]],
+    "xray": [
+        ["info"], ["verify"], ["cat"], ["cat", "--table", "xray_functions"],
+        ["cat", "--table", "args"], ["account"], ["account", "--csv"], ["stack"], ["graph"],
+    ],
+    "llvm-yaml": [["cat"], ["cat", "--records"], ["account"]],
     "inspect": [["info"], ["cat"], ["cat", "--table", "properties"], ["selectors"]],
 }  # fmt: skip
 
@@ -221,8 +292,9 @@ TERMINAL = {
     ("format", "words"), [(format, words) for format, some in TERMINAL.items() for words in some]
 )
 def test_a_terminal_gets_no_control(format: str, words: list[str], tmp_path: Path) -> None:
-    path = tmp_path / "a\x1b[2J\u202e.bin"
-    path.write_bytes(MAKE[format](NAMES))
+    path, options = made(format, NAMES, tmp_path)
+    for name, value in options.items():
+        words = [*words, "-o", f"{name}={value}"]
     done = run_cli(*words, "-f", format, "--color", "never", path, terminal=True)
     assert done.exit_code in {0, 3}, done.stderr
     assert not CONTROL.search(done.text.replace("\n", " "))
