@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,11 +16,10 @@ from fx_inspect.read.entries import escaped, unescaped
 from fx_inspect.read.selectors import (
     Selector,
     SelectorError,
+    _Reader,
     choose,
     parse,
-    parse_component,
     parse_lines,
-    parse_tree,
 )
 from fxframework.errors import ExitCode, UnreadableError
 
@@ -69,6 +69,25 @@ ALL = {
 
 
 # --- Parsing -------------------------------------------------------------------------------------
+
+
+def parse_component(text: str) -> tuple[str, ...]:
+    """The segments of a component's moniker, or of a pattern of it."""
+    return _Reader(text).component(0, text)
+
+
+def parse_tree(segments: Sequence[str], last: str | None = None) -> Selector:
+    """A selector of segments and a property (``last``), each as written in a selector.
+
+    Raises SelectorError.
+    """
+    text = "/".join(segments)
+    reader = _Reader(text)
+    if not segments:
+        raise SelectorError(text, "empty-path", "it has no path of a node", 0)
+    path = tuple(reader.pattern(0, segment, "name of a node") for segment in segments)
+    found = None if last is None else reader.pattern(0, last, "property")
+    return Selector(source=text, path=path, property=found)
 
 
 @pytest.mark.parametrize(("text", "segments"), VECTORS["component_ok"])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections.abc import Sequence
 from typing import Any, Final
 
@@ -85,16 +84,6 @@ class Histogram:
         least, most = RANGES[self.type]
         edges = self.edges()
         return list(zip([least, *edges], [*edges, most], strict=True))
-
-    def index(self, value: Bound) -> int:
-        """The bucket that a value is counted in."""
-        return bisect_right(self.edges(), value)
-
-    def inserted(self, value: Bound, times: Bound = 1) -> Histogram:
-        """The histogram with a value counted so many times more."""
-        counts = list(self.counts)
-        counts[self.index(value)] += times
-        return attrs.evolve(self, counts=counts)
 
     def slots(self) -> list[Bound]:
         """The array's slots."""

@@ -28,9 +28,7 @@ __all__ = [
     "SelectorError",
     "choose",
     "parse",
-    "parse_component",
     "parse_lines",
-    "parse_tree",
 ]
 
 Bools = NDArray[np.bool_]
@@ -145,25 +143,6 @@ def parse(text: str) -> Selector:
         component=None if component is None else reader.component(*component),
         trees=trees,
     )
-
-
-def parse_component(text: str) -> tuple[str, ...]:
-    """The segments of a component's moniker, or of a pattern of it. Raises SelectorError."""
-    return _Reader(text).component(0, text)
-
-
-def parse_tree(segments: Sequence[str], last: str | None = None) -> Selector:
-    """A selector of segments and a property (``last``), each as written in a selector.
-
-    Raises SelectorError.
-    """
-    text = "/".join(segments)
-    reader = _Reader(text)
-    if not segments:
-        raise SelectorError(text, "empty-path", "it has no path of a node", 0)
-    path = tuple(reader.pattern(0, segment, "name of a node") for segment in segments)
-    found = None if last is None else reader.pattern(0, last, "property")
-    return Selector(source=text, path=path, property=found)
 
 
 def parse_lines(lines: Iterable[str]) -> list[Selector]:

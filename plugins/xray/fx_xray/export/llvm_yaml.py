@@ -21,7 +21,7 @@ from fx_xray.export.presentation import (
     who,
     whole_of,
 )
-from fx_xray.export.session import SingleExport, matched_batches
+from fx_xray.export.session import SingleExport
 from fx_xray.layout import BASIC, FDR
 from fx_xray.read.yaml_text import quoted
 from fxframework.io.sink import Sink
@@ -129,6 +129,7 @@ def _shown(capture: Capture, dropped: Counter[str]) -> Iterator[Batch]:
     if not isinstance(capture, View):
         yield from walk(capture, dropped)
         return
-    for batch, matched in matched_batches(capture, Calls(capture), dropped):
-        shown = np.array(matched.shown, np.bool_)
+    calls = Calls(capture)
+    for batch in walk(capture, dropped):
+        shown = np.array(calls.match(batch).shown, np.bool_)
         yield batch if shown.all() else batch.take(shown)

@@ -3,16 +3,11 @@
 from __future__ import annotations
 
 import abc
-from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from fx_xray.export.presentation import (
-    Batch,
-    Calls,
-    Matched,
     left_out,
     nothing_to_write,
-    walk,
     whole_of,
 )
 from fxframework.kit.export import Export
@@ -47,11 +42,3 @@ class SingleExport(EventExport):
     @abc.abstractmethod
     def _write(self, capture: Capture) -> None:
         """Write it."""
-
-
-def matched_batches(
-    capture: Capture, calls: Calls, dropped: Counter[str]
-) -> Iterator[tuple[Batch, Matched]]:
-    """Batches of a capture, and how calls match in them."""
-    for batch in walk(capture, dropped):
-        yield batch, calls.match(batch)

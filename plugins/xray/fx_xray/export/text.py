@@ -22,10 +22,11 @@ from fx_xray.export.presentation import (
     left_out,
     names_of,
     nothing_to_write,
+    walk,
     who,
     whole_of,
 )
-from fx_xray.export.session import EventExport, matched_batches
+from fx_xray.export.session import EventExport
 from fx_xray.layout import FUNCTION_NAMES, NO_CPU
 from fx_xray.read.tables import CUSTOM_EVENT, TYPED_EVENT
 from fxframework.io.sink import Sink
@@ -100,7 +101,8 @@ class TextExport(EventExport):
         metadata = _Metadata(capture) if self._metadata else None
         if metadata is not None:
             self._put(metadata.head)
-        for batch, matched in matched_batches(capture, calls, self._dropped):
+        for batch in walk(capture, self._dropped):
+            matched = calls.match(batch)
             made = lines.of(batch, matched)
             if metadata is None:
                 self._put([line for line in made if line is not None])

@@ -20,10 +20,11 @@ from fx_xray.export.presentation import (
     Names,
     clock_of,
     names_of,
+    walk,
     who,
     whole_of,
 )
-from fx_xray.export.session import SingleExport, matched_batches
+from fx_xray.export.session import SingleExport
 from fx_xray.layout import BASIC_PID_VERSION
 from fx_xray.read.tables import CUSTOM_EVENT, TYPED_EVENT
 from fxframework.io.sink import Sink
@@ -121,7 +122,8 @@ class JsonExport(SingleExport):
         form = _LlvmForm(capture, names) if self._strings else _OurForm(capture, names)
         events = _JsonEvents(form, frames, self._with_events, self._dropped)
         self._sink.write(form.head)
-        for batch, matched in matched_batches(capture, calls, self._dropped):
+        for batch in walk(capture, self._dropped):
+            matched = calls.match(batch)
             self._put_events(events.of(batch, matched), form.between)
         self._sink.write(form.middle)
         self._put_frames(frames, form)
