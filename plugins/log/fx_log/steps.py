@@ -195,7 +195,7 @@ class ReplayParameters:
     """Drive the records of a log through the writer, each at its own time."""
 
     capture: str = parameter(help="the log, a file beside the scenario", refers="file")
-    as_: str = parameter("", help="the output: the log that comes of it", makes="output")
+    as_: str = parameter("", help="the output: the resulting log", makes="output")
     socket: str = parameter(
         "",
         help="a log socket that all records go to, instead of an output; the one behind records "

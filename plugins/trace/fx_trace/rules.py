@@ -422,7 +422,7 @@ RULES = Catalogue(
             INFO,
             "slices nest deeper than the limit",
             "Duration begin event",
-            "-o max_depth=N bounds the depth that is told apart.",
+            "-o max_depth=N bounds the depth that is recorded.",
             ours="Deeper slices are kept at that depth.",
             remedy="Raise it with -o max_depth=N.",
         ),

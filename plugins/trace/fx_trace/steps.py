@@ -314,7 +314,7 @@ class ReplayParameters:
 
     capture: str = parameter(help="the trace, a file beside the scenario", refers="file")
     as_: str = parameter(
-        "", help="the output: the archive that comes of it, section by section", makes="output"
+        "", help="the output: the resulting archive, section by section", makes="output"
     )
     provider: str = parameter(
         "",

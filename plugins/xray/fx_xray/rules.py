@@ -431,7 +431,7 @@ RULES = Catalogue(
             WARNING,
             "calls nested deeper than the limit",
             "docs, Limits",
-            "-o max_depth=N bounds the nesting that is told apart.",
+            "-o max_depth=N bounds the depth that is recorded.",
             readers="llvm-xray knows no limit.",
             ours="Deeper calls are kept at this depth.",
             remedy="Raise it with -o max_depth=N.",

@@ -286,7 +286,7 @@ class ReplayParameters:
     """Drive the records of a trace into a memory of the target, each at its own time."""
 
     capture: str = parameter(help="the trace, a file beside the scenario", refers="file")
-    as_: str = parameter("", help="the output: the trace that comes of it", makes="output")
+    as_: str = parameter("", help="the output: the resulting trace", makes="output")
     recorder: str = parameter(
         "",
         help="a recorder that all calls and events go to, instead of an output",
