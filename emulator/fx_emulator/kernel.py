@@ -219,7 +219,7 @@ class Thread:
     order: tuple[int, int] = attrs.field(default=(0, 0), repr=False)
     """Its place among ready threads of its priority."""
     token: int = attrs.field(default=0, repr=False)
-    """Told from earlier ones, so that a timer that is no longer meant does nothing."""
+    """Changes with each timer, so that one that is no longer meant does nothing."""
     waits_for: Event | None = attrs.field(default=None, repr=False)
     paused: bool = attrs.field(default=False, repr=False)
 

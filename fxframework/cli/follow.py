@@ -174,7 +174,7 @@ class _Reading:
         return None if os.path.samestat(mine, there) else REPLACED
 
     def _piece_shown(self, capture: Capture, first: int) -> None:
-        """Show the whole records of a piece from byte ``first`` on, and tell its losses."""
+        """Show the whole records of a piece from byte ``first`` on, and report its losses."""
         resumed = capture.resume()
         if resumed is None:
             raise UsageError(

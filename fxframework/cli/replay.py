@@ -94,7 +94,7 @@ def command(
 
 
 def _attempt(session: Session, one: Callable[[str], ExitCode], text: str) -> ExitCode:
-    """Run one; where it cannot be run, tell why."""
+    """Run one; print the reason where it cannot be run."""
     from fxframework.replay import ScenarioError
 
     try:

@@ -206,7 +206,7 @@ def _stopwatch() -> Iterator[list[float]]:
 
 
 def _message(error: BaseException) -> str:
-    """An exception as a report tells it."""
+    """The message of an exception in a report, with its notes and its remedy."""
     text = str(error)
     notes: Any = getattr(error, "__notes__", ())
     if isinstance(error, FxError):

@@ -32,7 +32,7 @@ __all__ = ["BUDGET", "Machine", "MemoryOrder"]
 MemoryOrder = Literal["program", "tso"]
 System = Literal["fuchsia", "linux"]
 Sink = Callable[[MappedDevice, int, int, int, int], None]
-"""``(device, offset, size, value, pc)``: told of each store before its bytes change."""
+"""``(device, offset, size, value, pc)``: called for each store before its bytes change."""
 
 BUDGET = 10_000_000
 """Instructions after which a call must be an endless loop."""
@@ -120,7 +120,7 @@ class Machine:
         self.devices: dict[int, MappedDevice] = {}
         """By the identity of what is mapped."""
         self.sink: Sink | None = None
-        """Told of each store into a device."""
+        """Called for each store into a device."""
         self.journal: list[tuple[Region, int, bytes]] | None = None
         """What bytes were before they changed, while somebody wants to go back."""
         self.rewrites: list[tuple[MappedDevice, int, int]] = []
@@ -132,7 +132,7 @@ class Machine:
         self.state: dict[str, Any] = {}
         """What calls keep: heap, handles."""
         self.observer: Callable[[int], None] | None = None
-        """Told of what the program learns from outside: counters, results of calls."""
+        """Called for what the program gets from outside: counters, results of calls."""
         self.pc = self.engine.reader("rip")
         """Address of the instruction that runs."""
         self.order = StoreBuffers(self) if memory_order == "tso" else None

@@ -61,7 +61,7 @@ class StoreBuffers:
         self.manual = False
         """Whether an exploration decides when stores drain."""
         self.on_drain: Callable[[int, Pending], None] | None = None
-        """Told of each store that drains, with the number of its thread."""
+        """Called for each store that drains, with the number of its thread."""
         self.kernel = False
         """Whether the target itself stores, for a call of the program."""
 

@@ -525,7 +525,7 @@ class WriterContract(Extracting):
         return sink.getvalue(), losses
 
     def test_salvage_keeps_what_is_sound(self) -> None:
-        """Of a sound sample every byte, and there is no loss to tell of."""
+        """Of a sound sample every byte, and no loss is reported."""
         self._optional("salvage")
         for sample, capture in self._sound():
             output, losses = self._salvaged(capture)
