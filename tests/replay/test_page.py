@@ -22,14 +22,8 @@ PAGE = (ROOT / "docs" / "replay.md").read_text(encoding="utf-8")
 
 
 EVERY, TRACING, LOGGING, CALLING, TELLING = (
-    f"What {who} do" + "es" * (who == "every thread")
-    for who in (
-        "every thread",
-        "threads that trace",
-        "threads that log",
-        "threads whose calls are recorded",
-        "threads that tell",
-    )
+    f"Actions of {who}"
+    for who in ("all threads", "trace.thread", "log.thread", "xray.thread", "inspect.thread")
 )
 COMMON = (*get_args(CommonAction), Loop)
 OWN = {
