@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from fx_xray import layout as wire
 from fx_xray.read import records as fx
 from fx_xray.read.decoder import RecordDecoder
+from fx_xray.read.header import read_header
 from fx_xray.rules import RULES
 from fx_xray.write.encoder import RecordEncoder
 from fxframework.errors import StrictError, UsageError, WriteRefusedError
@@ -670,3 +671,13 @@ def test_whatever_a_cut_record_holds_the_findings_are_those_of_the_tables(
     body = b"".join(pieces)
     holds(header() + buffer(call(), broken, call(3), body) + buffer(call()), "xray")
     holds(header() + buffer(call(), broken, body) + buffer(call()), "xray")
+
+
+@pytest.mark.parametrize("field", ["version", "type", "cycle_frequency"])
+@pytest.mark.parametrize("order", ["little", "big"])
+def test_one_odd_field_does_not_change_the_byte_order(order: str, field: str) -> None:
+    fields: dict[str, Any] = {"version": 5, "type": 1, "cycle_frequency": 2_600_000_000, field: 255}
+    fields["byte_order"] = order
+    header = read_header(fx.FileHeader(**fields).pack() + b"\x80", "xray")
+    assert header is not None
+    assert (header.byte_order, getattr(header, field)) == (order, 255)

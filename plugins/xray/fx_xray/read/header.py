@@ -56,12 +56,16 @@ def _found_order(view: memoryview, form: str) -> str:
     """The byte order of a file with a header, from what is in it."""
     versions = Dialect(form).versions
 
-    def plausible(order: Literal["big", "little"]) -> bool:
-        return int.from_bytes(view[:2], order) in versions
+    def sound(order: Literal["big", "little"]) -> int:
+        """How many of version, type and frequency make sense in an order."""
+        version, type, _, frequency, *_ = header_struct(order).unpack(view[: wire.HEADER_BYTES])
+        return (
+            (version in versions)
+            + (type in (wire.BASIC, wire.FDR))
+            + (frequency in wire.FREQUENCIES)
+        )
 
-    if plausible("little") or not plausible("big"):
-        return "little"
-    if int.from_bytes(view[2:4], "big") not in (wire.BASIC, wire.FDR):
+    if sound("big") <= sound("little"):
         return "little"
     if form == BASIC_FORM:
         return "big"
