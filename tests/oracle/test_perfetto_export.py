@@ -87,7 +87,7 @@ def blobs_of(trace: bytes) -> set[str]:
         return {
             form
             for name, kind in zip(args.texts("name"), kinds, strict=True)
-            if ARG_TYPES[kind] == "blob"
+            if ARG_TYPES.get(kind) == "blob"
             for form in (str(name), str(name).replace(".", "_"))
         }
 
