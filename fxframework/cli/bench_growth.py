@@ -60,7 +60,10 @@ def bench_growth(session: Session, *, sizes: Sequence[int], runs: int) -> list[G
 
 def _expected(before: Mapping[int, float], nbytes: int) -> float:
     """Seconds that a size should take, by the largest one so far."""
-    return max((nbytes / size * seconds for size, seconds in before.items()), default=0.0)
+    if not before:
+        return 0.0
+    size = max(before)
+    return nbytes / size * before[size]
 
 
 def show_growth(session: Session, figures: list[Growth]) -> None:

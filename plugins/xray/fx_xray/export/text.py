@@ -23,7 +23,6 @@ from fx_xray.export.presentation import (
     names_of,
     nothing_to_write,
     walk,
-    who,
     whole_of,
 )
 from fx_xray.export.session import EventExport
@@ -120,13 +119,13 @@ class _TextLines:
     def __init__(self, capture: Capture, time: str, dropped: Counter[str]) -> None:
         self._time = time
         self._clock = clock_of(capture)
-        people = who(capture)
-        self._heads = [Memo(partial(_head, f"{pid}/{tid}")) for pid, tid in people]
+        people = whole_of(capture).event_threads()
+        self._heads: Memo[int, str] = Memo(partial(_head, *people))
         names = names_of(capture, plain, dropped)
         self._labels = {
             kind: Memo(partial(_label, word, names)) for kind, word in FUNCTION_NAMES.items()
         }
-        self._last: list[int | None] = [None] * len(people)
+        self._last: list[int | None] = [None] * len(people[0])
         """By thread: the time of its last event."""
         self._first: int | None = None
 
@@ -177,7 +176,7 @@ class _TextLines:
                 if tsc >= before
                 else f" {tsc - before}"
             )
-            lines.append(f"{place_shown} {heads[thread][cpu]} {indent}{what}{delta}")
+            lines.append(f"{place_shown} {heads[thread << 16 | cpu]} {indent}{what}{delta}")
         return lines
 
     def _event(self, batch: Batch, place: int) -> str:
@@ -213,9 +212,11 @@ class _TextLines:
         ]
 
 
-def _head(who: str, cpu: int) -> str:
-    """Process, thread and CPU."""
-    return f"{who} cpu{'?' if cpu == NO_CPU else cpu}"
+def _head(pids: U64, tids: U64, key: int) -> str:
+    """Process, thread and CPU, of the thread's id shifted by 16 bits, and the CPU."""
+    thread, cpu = key >> 16, key & 0xFFFF
+    pid, tid = (int(ids[thread]) & 0xFFFFFFFF for ids in (pids, tids))
+    return f"{pid}/{tid} cpu{'?' if cpu == NO_CPU else cpu}"
 
 
 def _label(word: str, names: Names, function: int) -> str:
