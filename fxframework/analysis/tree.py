@@ -142,10 +142,11 @@ class CallTree:
         rate = self.per_second
         if rate in {0, NS_PER_SECOND}:
             return times
-        whole, part = np.divmod(times, rate)
-        if rate <= NS_MAX // NS_PER_SECOND and int(whole.max(initial=0)) < NS_MAX // NS_PER_SECOND:
-            ns: I64 = whole * NS_PER_SECOND + part * NS_PER_SECOND // rate
-            return ns
+        if rate <= NS_MAX // NS_PER_SECOND:
+            whole, part = np.divmod(times, rate)
+            if int(whole.max(initial=0)) < NS_MAX // NS_PER_SECOND:
+                ns: I64 = whole * NS_PER_SECOND + part * NS_PER_SECOND // rate
+                return ns
         in_ns = (min(time * NS_PER_SECOND // rate, NS_MAX) for time in map(int, times))
         return np.fromiter(in_ns, np.int64, times.size)
 
