@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import itertools
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -216,33 +216,40 @@ class _CaptureWriter:
             pids = table.array("pid").tolist()
             names = {pid: name or "" for pid, name in zip(pids, table.texts("name"), strict=True)}
         self._pids = {pid: self.tracks.process(pid, name) for pid, name in names.items() if pid}
-        rows: list[tuple[int, int, int, str | None]] = []
+        size = 0
         if "threads" in self.capture.schemas:
             table = self.capture.table("threads")
-            numbers = (table.array(name).tolist() for name in ("id", "pid", "tid"))
-            rows = list(zip(*numbers, table.texts("name"), strict=True))
-        size = max((id for id, *_ in rows), default=-1) + 1
+            size = int(table.array("id").max(initial=-1)) + 1
         # The last is for rows without a thread, whose id is -1.
         self._uuid = np.zeros(size + 1, np.int64)
         self._process_uuid = np.zeros(size + 1, np.int64)
         self._tid = np.zeros(size + 1, np.int64)
         self._comm = [b""] * (size + 1)
-        tracked = self._tracked(size, rows)
+        if not size:
+            return
+        unknown = table.array("pid") == 0
+        tracked = self._tracked(size) if unknown.any() else np.zeros(size, np.int64)
         # Those of known processes come first, so that others of their ids are found to be they.
-        for id, pid, tid, name in sorted(rows, key=lambda row: not row[1]):
+        order = np.argsort(unknown, kind="stable")
+        for at in range(0, order.size, CHUNK):
+            self._some_threads(table.select(order[at : at + CHUNK]), tracked)
+
+    def _some_threads(self, table: Table, tracked: I64) -> None:
+        """Describe these threads, of which so many rows are on the track of each id."""
+        numbers = (table.array(name).tolist() for name in ("id", "pid", "tid"))
+        for id, pid, tid, name in zip(*numbers, table.texts("name"), strict=True):
             process = self._pid(pid)
             own = process > 0 or bool(tracked[id])
             small = self.tracks.thread(process, tid, name or "", tracked=own) if tid else 0
             self._tid[id] = small
-            self._uuid[id] = self.tracks.uuid("thread", small) if small else 0
+            self._uuid[id] = self.tracks.thread_uuid(small) if small else 0
             self._process_uuid[id] = self.tracks.uuid("process", process) if process else 0
-            self._comm[id] = (name or "").encode("utf-8", "replace")[:LONGEST_COMM]
+            if name:
+                self._comm[id] = name.encode("utf-8", "replace")[:LONGEST_COMM]
 
-    def _tracked(self, size: int, rows: Iterable[tuple[int, int, int, str | None]]) -> I64:
+    def _tracked(self, size: int) -> I64:
         """By id of a thread: how many rows are on its track, where a process is not known."""
         counts = np.zeros(size, np.int64)
-        if all(pid for _, pid, *_ in rows):
-            return counts
         for name in ("slices", "instants", "counters"):
             if name in self.capture.schemas:
                 for batch in self.capture.batches(name, ROWS):
@@ -433,19 +440,19 @@ class _CaptureWriter:
         if not rows.size:
             return
         nodes = self.capture.table("nodes")
-        paths = dict(nodes.tuples("id", "path"))
+        ids = nodes.array("id")
+        paths = np.full(int(ids.max(initial=-1)) + 2, -1, np.int32)  # the last: no node
+        paths[ids] = nodes.array("path")
         pool = self.capture.strings
         group = self.tracks.named(0, f"Inspect {self.capture.name.rpartition('/')[2]}")
-        places = zip(
-            rows.tolist(),
-            table.array("node")[rows].tolist(),
-            table.array("name")[rows].tolist(),
-            strict=True,
-        )
-        uuids = []
-        for row, node, name in places:
-            label = f"{_text(pool, paths.get(node, -1))}:{_text(pool, name)}"
-            uuids.append(self.tracks.named(group, label, self._sequence, row, counter=True))
+        first = self.tracks.reserve(rows.size)
+        for at in range(0, rows.size, CHUNK):
+            some = rows[at : at + CHUNK]
+            places = paths[table.array("node")[some]], table.array("name")[some]
+            labels = zip(*(column.tolist() for column in places), strict=True)
+            for uuid, (path, name) in enumerate(labels, first + at):
+                label = f"{_text(pool, path)}:{_text(pool, name)}"
+                self.tracks.describe(uuid, group, label, counter=True)
         kind = kinds[rows]
         signed, unsigned = table.array("int")[rows], table.array("uint")[rows]
         exact = np.where(kind == _UINT, unsigned.view(np.int64), signed)
@@ -455,7 +462,8 @@ class _CaptureWriter:
             signed.astype("f8"),
         )
         times = np.zeros(rows.size, np.int64)
-        self._values(np.array(uuids, np.int64), times, value, exact, kind != _DOUBLE)
+        uuids = np.arange(first, first + rows.size)
+        self._values(uuids, times, value, exact, kind != _DOUBLE)
 
     # --- Switches and logs -----------------------------------------------------------------------
 

@@ -28,6 +28,9 @@ class Tracks:
     def __init__(self, emit: Callable[[bytes], None]) -> None:
         self._emit = emit
         self._uuids: dict[object, int] = {}
+        self._thread_uuids: dict[int, int] = {}
+        """Uuids of threads, by their small ids: there may be a million."""
+        self._last_uuid = 0
         self._owners: dict[int, Process] = {0: (0, "")}
         self._names: dict[int, str] = {}
         self._pids: dict[Process, int] = {}
@@ -76,7 +79,7 @@ class Tracks:
             self._tids[process, tid] = small
             if process:
                 self._owned.setdefault(tid, small)
-            content = integer(UUID, self.uuid("thread", small))
+            content = integer(UUID, self.thread_uuid(small))
             inner = integer(1, process) + integer(2, small) + (string(5, name) if name else b"")
             content += integer(PARENT, self.uuid("process", process)) + message(THREAD, inner)
             content += self._koid(small)
@@ -85,7 +88,20 @@ class Tracks:
 
     def uuid(self, *key: object) -> int:
         """The uuid of a track by whatever names it."""
-        return self._uuids.setdefault(key, len(self._uuids) + 1)
+        return self._uuids.get(key) or self._uuids.setdefault(key, self.reserve(1))
+
+    def thread_uuid(self, small: int) -> int:
+        """The uuid of a thread's track, by its small id."""
+        known = self._thread_uuids.get(small)
+        if known is None:
+            known = self._thread_uuids[small] = self.reserve(1)
+        return known
+
+    def reserve(self, count: int) -> int:
+        """The first of so many uuids in a row, for tracks that nothing names again."""
+        first = self._last_uuid + 1
+        self._last_uuid += count
+        return first
 
     def named(self, parent: int, name: str, *key: object, counter: bool = False) -> int:
         """A track of its own below another (0: none), described when it is first asked for."""
@@ -93,13 +109,17 @@ class Tracks:
         if full in self._uuids:
             return self._uuids[full]
         uuid = self.uuid(*full)
+        self.describe(uuid, parent, name, counter=counter)
+        return uuid
+
+    def describe(self, uuid: int, parent: int, name: str, *, counter: bool = False) -> None:
+        """Describe a track below another (0: none)."""
         content = integer(UUID, uuid) + string(NAME, name)
         if parent:
             content += integer(PARENT, parent)
         if counter:
             content += message(COUNTER, b"")
         self._emit(message(TRACK_DESCRIPTOR, content))
-        return uuid
 
     def _describe_process(self, small: int, name: str) -> None:
         inner = integer(1, small) + (string(6, name) if name else b"")

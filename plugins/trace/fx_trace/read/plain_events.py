@@ -81,7 +81,9 @@ class PlainEvents(Kernel):
         self.whole = whole
 
     def forget(self) -> None:
-        """Forget all parts."""
+        """Forget all parts, if any are known."""
+        if self.out.count == LITERALS + 1:
+            return
         self.out.forget(LITERALS)
         self.shape_of = PairMap()
         self.argument_of = PairMap()
