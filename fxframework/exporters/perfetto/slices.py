@@ -139,7 +139,7 @@ class _Open:
         begin = columns["ts"]
         count = self.count
         both = {
-            name: np.concatenate((earlier, now)).astype(np.int64)
+            name: np.concatenate((earlier, now), dtype=np.int64)
             for (name, earlier), now in zip(
                 self._columns.items(),
                 (
@@ -154,13 +154,15 @@ class _Open:
         }
         first = np.concatenate((np.arange(count), _first_rows(columns)))
         order = np.lexsort((-both["end"], both["depth"], first, both["start"], both["track"]))
-        both = {name: column[order] for name, column in both.items()}
+        del first
+        for name in both:  # one at a time: there are many slices where many are open
+            both[name] = both[name][order]
         nesting = Nesting(
             both["track"], both["start"], both["end"], both["depth"], both["lane"], limit
         )
         nesting.run()
-        place = order - count
-        place[order < count] = -1
+        place = np.maximum(order - count, -1)
+        del order
         events = np.asarray(nesting.events)[: nesting.count]
         if count:
             events = events[(events < 0) | (place[np.maximum(events, 0)] >= 0)]
@@ -197,7 +199,10 @@ def _cut(capture: Capture, names: Sequence[str], held: _Open) -> Iterator[tuple[
         size = sum(each["ts"].size for each in waiting)
         if not size or (size < wanted and following != OPEN):
             continue
-        joined = {name: np.concatenate([each[name] for each in waiting]) for name in names}
+        joined = waiting.pop() if len(waiting) == 1 else {}
+        for name in names if waiting else ():
+            joined[name] = np.concatenate([each[name] for each in waiting])
+        waiting.clear()
         times = joined["ts"]
         before = np.maximum.accumulate(times)
         after = np.minimum.accumulate(np.append(times[1:], following)[::-1])[::-1]

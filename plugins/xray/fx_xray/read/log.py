@@ -241,7 +241,8 @@ class FdrLog(_FileLog):
 
     def _settle(self, scan: FdrScan, frequency: int) -> None:
         """Number the threads, and put their stretches in order."""
-        start, stop, pid, tid, flags, seconds, micros, tsc, records = scan.blocks.filled().values()
+        filled = scan.blocks.filled()
+        start, stop, seconds, micros, tsc, records, pid, tid, flags = filled.values()
         count = start.size
         # A buffer that is nothing but its extents is nobody's.
         inhabited = np.flatnonzero(flags & INHABITED)
@@ -249,12 +250,14 @@ class FdrLog(_FileLog):
         if self._version == layout.EXTENTS_VERSION:
             # It does not say the process, and llvm-xray takes the thread.
             pid = np.where(flags & HAS_PID, pid, tid)
-        thread[inhabited] = self._set_threads(pid[inhabited], tid[inhabited], start[inhabited])
-        bases = tsc.copy()
-        for block in np.flatnonzero(flags & (TIMELESS | EARLY)).tolist():
+        ids = (column[inhabited].astype(np.int64) for column in (pid, tid))
+        thread[inhabited] = self._set_threads(*ids, start[inhabited])
+        walled = np.flatnonzero(flags & (TIMELESS | EARLY))
+        bases = tsc.copy() if walled.size else tsc
+        for block in walled.tolist():
             wall = (int(seconds[block]) * 1_000_000 + int(micros[block])) * frequency // 1_000_000
             bases[block] = np.uint64(max(wall, 0) & (1 << 64) - 1).view(np.int64)
-        ticks: I64 = np.where(flags & TIMELESS, bases, tsc)
+        ticks: I64 = np.where(flags & TIMELESS, bases, tsc) if walled.size else tsc
         self.buffers = {
             "offset": start,
             "thread": thread,

@@ -45,7 +45,8 @@ cdef class Stretches(Rows):
 
 @cython.final
 cdef class Blocks(Rows):
-    cdef public long long[::1] start, stop, pid, tid, flags, seconds, micros, tsc, records
+    cdef public long long[::1] start, stop, seconds, micros, tsc, records
+    cdef public int[::1] pid, tid, flags
 
     @cython.locals(row=cython.longlong)
     cdef int add(self, long long at, long long record) except -1 nogil

@@ -99,7 +99,7 @@ class Stretches(Rows):
 class Blocks(Rows):
     """Buffers of the flight data recorder in file order; ``tsc`` is the first record's time."""
 
-    COLUMNS = columns(i8="start stop pid tid flags seconds micros tsc records")
+    COLUMNS = columns(i8="start stop seconds micros tsc records", i4="pid tid flags")
 
     def add(self, at: int, record: int) -> int:
         """Add one that begins at a byte with a record of this number."""
