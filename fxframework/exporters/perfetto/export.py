@@ -210,12 +210,14 @@ class _CaptureWriter:
 
     def _threads(self) -> None:
         """Describe every process and thread; keep their ids and uuids by id of the thread."""
-        names: dict[int, str] = {}
+        self._pids = {}
         if "processes" in self.capture.schemas:
             table = self.capture.table("processes")
-            pids = table.array("pid").tolist()
-            names = {pid: name or "" for pid, name in zip(pids, table.texts("name"), strict=True)}
-        self._pids = {pid: self.tracks.process(pid, name) for pid, name in names.items() if pid}
+            for at in range(0, len(table), CHUNK):
+                some = table.select(slice(at, at + CHUNK))
+                for pid, name in zip(some.array("pid").tolist(), some.texts("name"), strict=True):
+                    if pid:
+                        self._pids[pid] = self.tracks.process(pid, name or "")
         size = 0
         if "threads" in self.capture.schemas:
             table = self.capture.table("threads")
@@ -243,7 +245,7 @@ class _CaptureWriter:
             small = self.tracks.thread(process, tid, name or "", tracked=own) if tid else 0
             self._tid[id] = small
             self._uuid[id] = self.tracks.thread_uuid(small) if small else 0
-            self._process_uuid[id] = self.tracks.uuid("process", process) if process else 0
+            self._process_uuid[id] = self.tracks.process_uuid(process) if process else 0
             if name:
                 self._comm[id] = name.encode("utf-8", "replace")[:LONGEST_COMM]
 

@@ -13,8 +13,9 @@ IDS = 1 << 31
 TRACK_DESCRIPTOR, PROCESS, THREAD, COUNTER = 60, 3, 4, 8
 UUID, NAME, PARENT, DESCRIPTION = 1, 2, 5, 14
 
-Process = tuple[int, str]
-"""A process by id and name: captures that name one id differently mean two processes."""
+Process = int | tuple[int, str]
+"""A process by its id; by id and name, if another capture names a process of this id differently:
+these are two processes."""
 
 
 class Tracks:
@@ -28,15 +29,17 @@ class Tracks:
     def __init__(self, emit: Callable[[bytes], None]) -> None:
         self._emit = emit
         self._uuids: dict[object, int] = {}
+        # There may be a million threads and processes: their dicts have keys without an object.
+        self._process_uuids: dict[int, int] = {}
         self._thread_uuids: dict[int, int] = {}
-        """Uuids of threads, by their small ids: there may be a million."""
+        """Uuids of processes and of threads, by their small ids."""
         self._last_uuid = 0
-        self._owners: dict[int, Process] = {0: (0, "")}
+        self._owners: dict[int, Process] = {0: 0}
         self._names: dict[int, str] = {}
         self._pids: dict[Process, int] = {}
         self._tids: dict[tuple[int, int], int] = {}
-        self._owned: dict[int, int] = {}
-        """Small ids of threads of known processes, by their own ids."""
+        self._owned: dict[int, int] | None = None
+        """Small ids of threads of known processes, by their own ids; made when asked for."""
         self._loose: dict[int, int] = {}
         """Small ids of threads of unknown processes that are not described, by their own ids."""
         self._next_id = IDS - 1
@@ -46,7 +49,7 @@ class Tracks:
     def process(self, pid: int, name: str) -> int:
         """The small id of a process; it is described when it is first asked for, or named."""
         known = self._names.get(pid, "")
-        key = (pid, name if known and name and name != known else "")
+        key: Process = (pid, name) if known and name and name != known else pid
         small = self._pids.get(key)
         if small is None:
             small = self._pids[key] = self._number(pid, key)
@@ -66,9 +69,9 @@ class Tracks:
         """
         small = self._tids.get((process, tid))
         if small is None and not process:
-            small = self._owned.get(tid)
+            small = self._threads_of_processes().get(tid)
             if small is None and not tracked:
-                small = self._loose[tid] = self._loose.get(tid) or self._number(tid, (0, ""))
+                small = self._loose[tid] = self._loose.get(tid) or self._number(tid, 0)
         if small is None:
             owner = self._owners[process]
             small = self._loose.pop(tid, 0)
@@ -77,11 +80,11 @@ class Tracks:
             else:
                 small = self._number(tid, owner)
             self._tids[process, tid] = small
-            if process:
+            if process and self._owned is not None:
                 self._owned.setdefault(tid, small)
             content = integer(UUID, self.thread_uuid(small))
             inner = integer(1, process) + integer(2, small) + (string(5, name) if name else b"")
-            content += integer(PARENT, self.uuid("process", process)) + message(THREAD, inner)
+            content += integer(PARENT, self.process_uuid(process)) + message(THREAD, inner)
             content += self._koid(small)
             self._emit(message(TRACK_DESCRIPTOR, content))
         return small
@@ -90,12 +93,17 @@ class Tracks:
         """The uuid of a track by whatever names it."""
         return self._uuids.get(key) or self._uuids.setdefault(key, self.reserve(1))
 
+    def process_uuid(self, small: int) -> int:
+        """The uuid of a process's track, by its small id."""
+        return self._process_uuids.get(small) or self._process_uuids.setdefault(
+            small, self.reserve(1)
+        )
+
     def thread_uuid(self, small: int) -> int:
         """The uuid of a thread's track, by its small id."""
-        known = self._thread_uuids.get(small)
-        if known is None:
-            known = self._thread_uuids[small] = self.reserve(1)
-        return known
+        return self._thread_uuids.get(small) or self._thread_uuids.setdefault(
+            small, self.reserve(1)
+        )
 
     def reserve(self, count: int) -> int:
         """The first of so many uuids in a row, for tracks that nothing names again."""
@@ -121,9 +129,17 @@ class Tracks:
             content += message(COUNTER, b"")
         self._emit(message(TRACK_DESCRIPTOR, content))
 
+    def _threads_of_processes(self) -> dict[int, int]:
+        if self._owned is None:
+            self._owned = {}
+            for (process, tid), small in self._tids.items():
+                if process:
+                    self._owned.setdefault(tid, small)
+        return self._owned
+
     def _describe_process(self, small: int, name: str) -> None:
         inner = integer(1, small) + (string(6, name) if name else b"")
-        content = integer(UUID, self.uuid("process", small)) + message(PROCESS, inner)
+        content = integer(UUID, self.process_uuid(small)) + message(PROCESS, inner)
         self._emit(message(TRACK_DESCRIPTOR, content + self._koid(small)))
 
     def _koid(self, small: int) -> bytes:
