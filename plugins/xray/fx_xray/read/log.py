@@ -250,8 +250,9 @@ class FdrLog(_FileLog):
         if self._version == layout.EXTENTS_VERSION:
             # It does not say the process, and llvm-xray takes the thread.
             pid = np.where(flags & HAS_PID, pid, tid)
-        ids = (column[inhabited].astype(np.int64) for column in (pid, tid))
-        thread[inhabited] = self._set_threads(*ids, start[inhabited])
+        thread[inhabited] = self._set_threads(
+            pid[inhabited].astype(np.int64), tid[inhabited].astype(np.int64), start[inhabited]
+        )
         walled = np.flatnonzero(flags & (TIMELESS | EARLY))
         bases = tsc.copy() if walled.size else tsc
         for block in walled.tolist():
