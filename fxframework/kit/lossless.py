@@ -64,7 +64,7 @@ class LosslessRecord:
         raise PluginError(f"{type(self).__module__}.{type(self).__qualname__} does not define pack")
 
 
-@attrs.define(kw_only=True)
+@attrs.define(kw_only=True, slots=False)  # so that it mixes with a format's own fields
 class DamagedRecord(LosslessRecord):
     """Bytes without a sound record. ``raw`` is all of them, and may be a view of the file."""
 

@@ -63,7 +63,7 @@ from fx_trace.read.parts import (
 from fxframework.errors import did_you_mean
 from fxframework.io.words import Bits, WordLayout
 from fxframework.kit.json_fields import JsonFields
-from fxframework.kit.lossless import LosslessRecord
+from fxframework.kit.lossless import DamagedRecord, LosslessRecord
 from fxframework.model.clock import Clock
 
 __all__ = [
@@ -696,21 +696,8 @@ class Padding(TraceRecord):
 
 @_declare(wire.HEADER, "damaged", known=False)
 @attrs.define(kw_only=True)
-class Damaged(TraceRecord):
+class Damaged(DamagedRecord, TraceRecord):
     """Bytes in which no sound record was found; ``raw`` may be a view of the file."""
-
-    code: str
-    """The finding that says why."""
-
-    def show(self, out: dict[str, Any]) -> None:
-        """Put the code into JSON."""
-        out["code"] = self.code
-
-    @classmethod
-    def parse(cls, form: JsonFields) -> dict[str, Any]:
-        """The code; ``raw`` must be there."""
-        form.need("raw")
-        return {"code": form.text("code")}
 
 
 def from_json(given: Mapping[str, Any]) -> TraceRecord:
