@@ -23,7 +23,7 @@ from fxframework.exporters.perfetto.arguments import (
     Interned,
     Tails,
 )
-from fxframework.exporters.perfetto.slices import SliceTracks, columns_of, stretches
+from fxframework.exporters.perfetto.slices import SliceTracks, columns_of, joined_columns, stretches
 from fxframework.exporters.perfetto.tracks import Tracks
 from fxframework.exporters.perfetto.wire import (
     Messages,
@@ -342,7 +342,7 @@ class _CaptureWriter:
         parts = [{name: np.zeros(0, np.int64) for name in names}]
         if "flows" in self.capture.schemas:
             parts += columns_of(self.capture, "flows", names)
-        columns = {name: np.concatenate([part[name] for part in parts]) for name in names}
+        columns = joined_columns(parts, names)
         slices, ids, taken = _flow_ids(columns, taken)
         self._dropped[WITHOUT_SLICE] += columns["ts"].size - slices.size
         order = np.argsort(slices, kind="stable")
@@ -442,15 +442,16 @@ class _CaptureWriter:
         if not rows.size:
             return
         nodes = self.capture.table("nodes")
-        ids = nodes.array("id")
-        paths = np.full(int(ids.max(initial=-1)) + 2, -1, np.int32)  # the last: no node
+        ids, owners = nodes.array("id"), table.array("node")
+        last = max(int(ids.max(initial=-1)), int(owners.max(initial=-1)))
+        paths = np.full(last + 2, -1, np.int32)  # -1 also of no node, which is the last
         paths[ids] = nodes.array("path")
         pool = self.capture.strings
         group = self.tracks.named(0, f"Inspect {self.capture.name.rpartition('/')[2]}")
         first = self.tracks.reserve(rows.size)
         for at in range(0, rows.size, CHUNK):
             some = rows[at : at + CHUNK]
-            places = paths[table.array("node")[some]], table.array("name")[some]
+            places = paths[owners[some]], table.array("name")[some]
             labels = zip(*(column.tolist() for column in places), strict=True)
             for uuid, (path, name) in enumerate(labels, first + at):
                 label = f"{_text(pool, path)}:{_text(pool, name)}"

@@ -16,7 +16,16 @@ from fxframework.exporters.perfetto.nest import OPEN, Nesting
 from fxframework.model.capture import Capture
 from fxframework.model.schema import SLICE_KINDS
 
-__all__ = ["COLUMNS", "ROWS", "Columns", "SliceTracks", "Stretch", "columns_of", "stretches"]
+__all__ = [
+    "COLUMNS",
+    "ROWS",
+    "Columns",
+    "SliceTracks",
+    "Stretch",
+    "columns_of",
+    "joined_columns",
+    "stretches",
+]
 
 I64 = NDArray[np.int64]
 Columns = dict[str, NDArray]  # type: ignore[type-arg]
@@ -106,6 +115,13 @@ def columns_of(capture: Capture, table: str, names: Sequence[str]) -> Iterator[C
     """These columns of the rows of a table, some rows at a time."""
     for batch in capture.batches(table, ROWS):
         yield {name: batch.array(name) for name in names}
+
+
+def joined_columns(parts: Sequence[Columns], names: Sequence[str]) -> Columns:
+    """The columns of parts that follow each other; those of one part are not copied."""
+    if len(parts) == 1:
+        return parts[0]
+    return {name: np.concatenate([part[name] for part in parts]) for name in names}
 
 
 def stretches(
@@ -199,9 +215,7 @@ def _cut(capture: Capture, names: Sequence[str], held: _Open) -> Iterator[tuple[
         size = sum(each["ts"].size for each in waiting)
         if not size or (size < wanted and following != OPEN):
             continue
-        joined = waiting.pop() if len(waiting) == 1 else {}
-        for name in names if waiting else ():
-            joined[name] = np.concatenate([each[name] for each in waiting])
+        joined = joined_columns(waiting, names)
         waiting.clear()
         times = joined["ts"]
         before = np.maximum.accumulate(times)

@@ -28,8 +28,9 @@ class Tracks:
 
     def __init__(self, emit: Callable[[bytes], None]) -> None:
         self._emit = emit
-        self._uuids: dict[object, int] = {}
-        # There may be a million threads and processes: their dicts have keys without an object.
+        self._named: dict[tuple[object, ...], int] = {}
+        """Uuids of named tracks, by all that tells them apart."""
+        # There may be a million processes and threads, so their keys are plain numbers.
         self._process_uuids: dict[int, int] = {}
         self._thread_uuids: dict[int, int] = {}
         """Uuids of processes and of threads, by their small ids."""
@@ -89,21 +90,19 @@ class Tracks:
             self._emit(message(TRACK_DESCRIPTOR, content))
         return small
 
-    def uuid(self, *key: object) -> int:
-        """The uuid of a track by whatever names it."""
-        return self._uuids.get(key) or self._uuids.setdefault(key, self.reserve(1))
-
     def process_uuid(self, small: int) -> int:
         """The uuid of a process's track, by its small id."""
-        return self._process_uuids.get(small) or self._process_uuids.setdefault(
-            small, self.reserve(1)
-        )
+        return self._uuid(self._process_uuids, small)
 
     def thread_uuid(self, small: int) -> int:
         """The uuid of a thread's track, by its small id."""
-        return self._thread_uuids.get(small) or self._thread_uuids.setdefault(
-            small, self.reserve(1)
-        )
+        return self._uuid(self._thread_uuids, small)
+
+    def _uuid(self, known: dict[int, int], small: int) -> int:
+        uuid = known.get(small)
+        if uuid is None:
+            uuid = known[small] = self.reserve(1)
+        return uuid
 
     def reserve(self, count: int) -> int:
         """The first of so many uuids in a row, for tracks that nothing names again."""
@@ -113,11 +112,11 @@ class Tracks:
 
     def named(self, parent: int, name: str, *key: object, counter: bool = False) -> int:
         """A track of its own below another (0: none), described when it is first asked for."""
-        full = ("named", parent, name, counter, *key)
-        if full in self._uuids:
-            return self._uuids[full]
-        uuid = self.uuid(*full)
-        self.describe(uuid, parent, name, counter=counter)
+        full = (parent, name, counter, *key)
+        uuid = self._named.get(full)
+        if uuid is None:
+            uuid = self._named[full] = self.reserve(1)
+            self.describe(uuid, parent, name, counter=counter)
         return uuid
 
     def describe(self, uuid: int, parent: int, name: str, *, counter: bool = False) -> None:
