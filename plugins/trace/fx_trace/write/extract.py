@@ -89,7 +89,7 @@ def extract(
             path=capture.name,
             remedy="take the part first, and convert it then",
         )
-    return _Cut(capture, selection, options.get("open_slices", KEEP)).run(sink)
+    return _Extraction(capture, selection, options.get("open_slices", KEEP)).run(sink)
 
 
 def join(
@@ -106,7 +106,7 @@ def join(
     No magic number is written, and its providers get ids that are not taken yet, which they
     are afterwards; records before any provider get one of this ``name``.
     """
-    return _Cut(capture, selection, how).run(sink, _Providers(providers, name))
+    return _Extraction(capture, selection, how).run(sink, _Providers(providers, name))
 
 
 class ProviderIds:
@@ -154,7 +154,7 @@ class _Patch:
     values: NDArray[np.uint64]
 
 
-class _Cut:
+class _Extraction:
     """One extraction: marks by word of the file, then the copy."""
 
     def __init__(self, capture: TraceCapture, selection: Selection, how: str) -> None:
