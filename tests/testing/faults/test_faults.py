@@ -24,6 +24,12 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("faults")
 
 
+@pytest.fixture(autouse=True)
+def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Some faults write files of their own: not beside the sources."""
+    monkeypatch.chdir(tmp_path)
+
+
 def copy_of(fault: Fault, folder: Path) -> str:
     package = f"pulse_{FAULTS.index(fault)}"
     trial.install(package, folder, {fault.file: (fault.old, fault.new)})
