@@ -13,6 +13,7 @@ import json
 import os
 import random
 import re
+import resource
 import shutil
 import subprocess
 import sys
@@ -59,6 +60,12 @@ def run_target(name: str, options: list[str]) -> None:
     atheris.Fuzz()
 
 
+def cpu_of_children() -> float:
+    """Seconds of CPU that the turns have taken until now."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
 def take_turn(name: str, seconds: int, work: Path) -> dict[str, object]:
     """Fuzz a target for so long in a process of its own; gives what came of it."""
     from targets import TARGETS, found
@@ -72,7 +79,7 @@ def take_turn(name: str, seconds: int, work: Path) -> dict[str, object]:
             shutil.copy(path, corpus)
     failed.mkdir(parents=True, exist_ok=True)
     before = {path.name for path in failed.iterdir()}
-    begin = time.monotonic()
+    begin, cpu = time.monotonic(), cpu_of_children()
     log = work / f"{name}.log"
     with log.open("wb") as out:
         done = subprocess.run(
@@ -95,6 +102,7 @@ def take_turn(name: str, seconds: int, work: Path) -> dict[str, object]:
         "target": name,
         "executions": max(counts, default=0),
         "seconds": round(time.monotonic() - begin, 1),
+        "cpu": round(cpu_of_children() - cpu, 1),
         "exit": done.returncode,
         "found": new,
     }
@@ -129,7 +137,7 @@ def main() -> None:
         with (given.work / "turns.jsonl").open("a") as turns:
             turns.write(json.dumps(result) + "\n")
         print(
-            f"{name}: {result['executions']} executions in {result['seconds']} s, "
+            f"{name}: {result['executions']} executions in {result['cpu']} s of CPU, "
             f"{'nothing found' if not result['exit'] else result['found'] or result['exit']}",
             flush=True,
         )

@@ -437,7 +437,7 @@ class WriterContract(Extracting):
     def test_wrong_values_are_refused_or_take_effect(self) -> None:
         """A field that was edited shows so when it is read again; else the record is refused.
 
-        Any JSON value in any field, fields left out and fields added: WriteRefusedError is all
+        Any JSON value in any field, fields left out, empty and added: WriteRefusedError is all
         that may be raised, and then it is as if the record had never been offered.
         """
         streams = [attrs.evolve(s, shown=s.shown[:100], data=None) for s in self._streams()]
@@ -454,18 +454,23 @@ class WriterContract(Extracting):
             error = _refusal(writer, edited)
             if error is None:
                 writer.close()
-                self._check_effect(sink.getvalue(), path, value, where)
+                self._check_effect(sink.getvalue(), (stream, number, path), value, where)
                 return
             self._check_refusal(error, edited)
             _all_written(writer, stream.shown[number:]).close()
             check_same(sink.getvalue(), expected[which], f"{where}, which was refused")
 
         for place in places:
+            which, number, path = place
             check((place, MISSING))
+            check((place, type(_value_at(streams[which].shown[number], path))()))
         self._try(st.tuples(st.sampled_from(places), st.sampled_from(VALUES)), check)
 
-    def _check_effect(self, output: bytes, path: tuple[Any, ...], value: Any, where: str) -> None:
+    def _check_effect(
+        self, output: bytes, place: tuple[Stream, int, tuple[Any, ...]], value: Any, where: str
+    ) -> None:
         """That the last record of a file has the value, where anybody can tell."""
+        stream, number, path = place
         ignored = any(
             key in {ADDED, *self.derived} or str(key).endswith(("_bytes_hex", "_bits"))
             for key in path
@@ -477,14 +482,15 @@ class WriterContract(Extracting):
         assert shown, f"{where}: accepted, but there is no record in the file"
         if shown[-1]["record"] in UNSOUND:
             return
-        found: Any = shown[-1]
-        try:
-            for key in path:
-                found = found[key]
-        except (KeyError, IndexError, TypeError):
-            found = MISSING
+        found = _value_at(shown[-1], path)
         if isinstance(value, int) and isinstance(found, str) and found is not MISSING:
             return  # a number of an enumeration, which is shown by its name
+        before = _value_at(stream.shown[number], path)
+        if found is MISSING and not value and type(value) is type(before):
+            without = _edited(stream.shown[number], path, MISSING)
+            same = self._write([*stream.shown[:number], without], stream.options)
+            check_same(output, same, f"{where}, which is not shown, beside no such field")
+            return  # the value of a field that is left out
         assert self._plain(found) == self._plain(value), (
             f"{where}: accepted, but read again it is {_short(found)}"
         )
@@ -763,6 +769,16 @@ def _paths(shown: Any) -> Iterator[tuple[Any, ...]]:
         yield (key,)
         for path in _paths(value):
             yield (key, *path)
+
+
+def _value_at(shown: Any, path: tuple[Any, ...]) -> Any:
+    """The value in JSON at a path; ``MISSING`` where there is none."""
+    try:
+        for key in path:
+            shown = shown[key]
+    except (KeyError, IndexError, TypeError):
+        return MISSING
+    return shown
 
 
 def _edited(shown: Json, path: tuple[Any, ...], value: Any) -> dict[str, Any]:
