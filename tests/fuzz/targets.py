@@ -27,6 +27,7 @@ from fxframework.io.limits import Limits
 from fxframework.io.sink import Sink
 from fxframework.kernels.buffers import view
 from fxframework.kernels.pools import Pool
+from fxframework.kit.record_lines import LineKernel
 from fxframework.model.strings import StringPool
 from fxframework.verbs import convert
 
@@ -347,6 +348,7 @@ def log_kernels(data: bytes) -> None:
 def log_lines(data: bytes) -> None:
     """Write record JSON of plain records; from each one that is not plain, go on behind it."""
     from fx_log.read.jsonlines import JsonLines
+    from fx_log.read.packet_lines import PacketLines
 
     octets = _exact(data, "u1")
     whole = octets[: octets.size // 8 * 8]
@@ -361,6 +363,11 @@ def log_lines(data: bytes) -> None:
         lines.run()
         lines.pos = min(lines.pos + 1, whole.size // 8)
     lines.out.take()
+    packets = PacketLines(view(octets, np.uint8), 1 << 12)
+    for start in range(16, min(octets.size, 24)):
+        packets.pos = start
+        packets.run()
+    packets.out.take()
 
 
 def strings(data: bytes) -> None:
@@ -460,8 +467,9 @@ def inspect_kernels(data: bytes) -> None:
 
 
 def xray_kernels(data: bytes) -> None:
-    """Scan and timeline; for one input in two the matching of calls."""
+    """Lines, scan and timeline; for one input in two the matching of calls."""
     from fx_xray.read.calls import Matcher
+    from fx_xray.read.jsonlines import BasicLines, FdrLines
     from fx_xray.read.log import BasicLog, FdrLog
 
     octets = _exact(data, "u1")
@@ -471,7 +479,14 @@ def xray_kernels(data: bytes) -> None:
     order = ("little", "big", "big-lsb", "little")[way & 3]
     version = int(octets[0])
     log: FdrLog | BasicLog
+    lines: FdrLines | BasicLines
     if octets[2] or way & 8:
+        lines = FdrLines(
+            view(octets, "u1"), version=1 + version % 5, order=(way & 3) % 3, limit=0, most=1 << 12
+        )
+        lines.trusted = lines.by_extents = True
+        lines.limit = octets.size >> (way >> 2)
+        _write_lines(lines)
         log = FdrLog(
             octets,
             version=1 + version % 5,
@@ -481,12 +496,21 @@ def xray_kernels(data: bytes) -> None:
             limits=BOUND,
         )
     else:
+        _write_lines(BasicLines(view(octets, "u1"), big=order != "little", most=1 << 12))
         log = BasicLog(octets, version=1 + version % 3, byte_order=order, limits=BOUND)
     if way & 4:
         Matcher(log, BOUND).add_all()
     else:
         for _ in log.chunks():
             pass
+
+
+def _write_lines(lines: LineKernel) -> None:
+    """Write lines from behind the header on; from what is not plain, go on behind it."""
+    for start in range(32, 40):
+        lines.pos = start
+        lines.run()
+    lines.out.take()
 
 
 @functools.cache

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from fx_log.sample import sample
 
-from .logs import log, manifest, text_log
-from .streams import damaged, log_files
+from .logs import log, manifest, packet, stream, text_log
+from .streams import damaged, log_files, packet_files
 from .test_two_decoders import SLOW, TOOLS, Tools, findings
 
 ODD = [
@@ -43,10 +43,12 @@ def tools(request: pytest.FixtureRequest) -> Tools:
     return TOOLS[request.param]
 
 
-def agree(tools: Tools, data: bytes, given: dict[str, Any], **limits: int) -> None:
-    by_records = tools.opened("log", data, given, **limits)
+def agree(
+    tools: Tools, data: bytes, given: dict[str, Any], form: str = "log", **limits: int
+) -> None:
+    by_records = tools.opened(form, data, given, **limits)
     lines = [orjson.dumps(record.to_json()) + b"\n" for record in by_records.records()]
-    in_bulk = tools.opened("log", data, given, **limits)
+    in_bulk = tools.opened(form, data, given, **limits)
     pieces = list(in_bulk.records_json())
     assert all(piece.endswith(b"\n") for piece in pieces)
     assert b"".join(pieces) == b"".join(lines)
@@ -63,7 +65,7 @@ def test_each_record_by_itself_and_among_others(tools: Tools, record: bytes) -> 
 def test_pieces_are_bounded_and_of_whole_lines(
     tools: Tools, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(tools.reader, "PIECE", 2000)
+    monkeypatch.setattr(tools.lines, "PIECE", 2000)
     data = b"".join(ODD) * 20 + text_log("x") * 100 + bytes(3)
     agree(tools, data, {})
     pieces = list(tools.opened("log", data, {}).records_json())
@@ -104,7 +106,7 @@ def test_agree_on_suffixes(tools: Tools, data: bytes) -> None:
 def test_plain_records_are_not_decoded_one_by_one(
     tools: Tools, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(tools.reader, "PIECE", 2000)
+    monkeypatch.setattr(tools.lines, "PIECE", 2000)
     capture = tools.opened("log", sample(50_000), {})
 
     def refused(*_: Any) -> None:
@@ -112,3 +114,36 @@ def test_plain_records_are_not_decoded_one_by_one(
 
     monkeypatch.setattr(tools.walk, "record", refused)
     assert b"".join(capture.records_json()).count(b"\n") == 280
+
+
+SOUND_PACKET = packet("a message", "tag")
+ODD_PACKETS = [
+    packet('quotes " and \\ and \n\r\t\b\f\x1b\x7f café €'),
+    packet("", "a", "b" * 63, '"', "d", "e", severity=-(1 << 31), dropped_logs=(1 << 32) - 1),
+    packet("m", pid=(1 << 64) - 1, tid=1 << 63, time=-(1 << 63), severity=300),
+    packet("trailing") + bytes(3),
+    packet("x" * 32_000) + b"y" * 1000 + bytes(1),
+    packet("caf\udce9"),
+    packet("", "\udcff"),
+    SOUND_PACKET[:32] + b"\x01f" * 6 + bytes(2),
+    SOUND_PACKET[:32] + b"\x40" + b"g" * 64 + bytes(2),
+    SOUND_PACKET[:32] + b"\x3f" + b"g" * 20 + bytes(2),
+    SOUND_PACKET[:33] + b"no end",
+    SOUND_PACKET[:-1],
+    SOUND_PACKET[:33],
+    b"",
+]
+
+
+@pytest.mark.parametrize("odd", range(len(ODD_PACKETS)))
+def test_each_packet_by_itself_and_among_others(tools: Tools, odd: int) -> None:
+    agree(tools, stream([ODD_PACKETS[odd]]), {}, "log-legacy-stream")
+    among = stream([SOUND_PACKET, ODD_PACKETS[odd], packet("after"), SOUND_PACKET])
+    for data in (among, among[:-1], b"\0" + among[1:], among[:12] + b"odd!" + among[16:]):
+        agree(tools, data, {}, "log-legacy-stream")
+
+
+@hypothesis.settings(max_examples=60, **SLOW)
+@hypothesis.given(data=packet_files() | damaged(packet_files()) | st.binary(max_size=200))
+def test_agree_on_any_packets(tools: Tools, data: bytes) -> None:
+    agree(tools, data, {}, "log-legacy-stream")

@@ -432,17 +432,19 @@ class StreamWalk(Walk):
         yield self.header()
         at = min(wire.STREAM_HEADER, len(view))
         while at < len(view):
-            start = at + wire.STREAM_LENGTH
-            left = len(view) - start
-            if left < 0:
-                yield self.damaged("FXL0701", at, len(view))
-                return
-            (nbytes,) = _LENGTH.unpack_from(view, at)
-            if nbytes > left:
-                yield self.damaged("FXL0701", at, len(view))
-                return
-            yield self.packet(at, start, start + nbytes)
-            at = start + nbytes
+            record = self.framed(at)
+            yield record
+            at += record.nbytes
+
+    def framed(self, at: int) -> LegacyPacket | Damaged:
+        """The packet whose length is at byte ``at``."""
+        start, size = at + wire.STREAM_LENGTH, len(self.view)
+        if start > size:
+            return self.damaged("FXL0701", at, size)
+        (nbytes,) = _LENGTH.unpack_from(self.view, at)
+        if nbytes > size - start:
+            return self.damaged("FXL0701", at, size)
+        return self.packet(at, start, start + nbytes)
 
     def header(self) -> LogFileRecord:
         """The header, or damage in its place."""

@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 from fx_log import layout
 from fx_log.layout import ArgType
 from fx_log.read.framing import FrameList, Framer
-from fx_log.read.jsonlines import JsonLines
 from fx_log.read.reading import (
     Chunk,
     Reading,
@@ -24,6 +23,7 @@ from fx_log.read.reading import (
     read_packets,
     read_ring,
 )
+from fx_log.read.record_lines import LINES
 from fx_log.read.tables import (
     DROPPED,
     GIVEN_LINE,
@@ -41,10 +41,8 @@ from fx_log.read.tables import (
 from fx_log.rules import DETAILS, RULES
 from fx_log.severity import LEVELS, Level
 from fxframework.io.source import Source
-from fxframework.io.words import U64_MAX, WORD, view_of
-from fxframework.kernels.buffers import view
+from fxframework.io.words import U64_MAX
 from fxframework.kernels.notes import Notes
-from fxframework.kit.record_lines import PIECE, record_lines
 from fxframework.kit.scanned import (
     Columns,
     FirstPass,
@@ -73,7 +71,6 @@ __all__ = [
 I64 = NDArray[np.int64]
 U8 = NDArray[np.uint8]
 CHUNK_ROWS = 1 << 14
-I64_MAX = (1 << 63) - 1
 FRAMES = 1 << 12
 """Records that are framed at a time where they are not decoded."""
 LISTED = 1000
@@ -203,10 +200,10 @@ class LogCapture(ScannedCapture[LogPass, LogPart]):
 
     def records_json(self) -> Iterator[bytes]:
         """The same records as JSON lines; plain ones are written in bulk (``jsonlines.py``)."""
-        if self.format != "log" or self.request.options.get("suffix"):
+        if self.format not in LINES or self.request.options.get("suffix"):
             return super().records_json()
         self.first_pass(whole=False)  # it reports the findings
-        return self.checked_pieces(_record_lines(self.source.data, self.request))
+        return self.checked_pieces(LINES[self.format](self.source, self.request))
 
     def resume(self) -> tuple[int, bytes] | None:
         """The offset behind the last whole record, and the control records before it.
@@ -462,29 +459,6 @@ class StreamCapture(LegacyCapture):
                 reading.note(101, 0)
             reading.count("stream_header")
         return reading
-
-
-def _record_lines(data: U8, request: OpenRequest) -> Iterator[bytes]:
-    """The JSON of all structured records of ``data``, in pieces of whole lines."""
-    from fx_log.read.decoder import LogWalk, RecordDecoder
-
-    decoder = RecordDecoder("log", limits=request.limits, options=request.options)
-    walk = LogWalk(view_of(data), [], decoder)
-    whole = data[: data.size // 8 * 8]
-    lines = JsonLines(
-        view(whole.view("<i8"), np.int64),
-        view(data, np.uint8),
-        view(whole.view("<f8"), np.float64),
-        min(request.limits.max_record, I64_MAX),
-        PIECE,
-    )
-
-    def record(at: int) -> Record:
-        one = walk.record(at)
-        walk.found.clear()  # the first pass reports them
-        return one
-
-    return record_lines(lines, WORD, data.size, PIECE, record)
 
 
 def _frames(framer: Framer) -> Iterator[Mapping[str, NDArray[Any]]]:

@@ -129,16 +129,20 @@ class RecordDecoder:
             return
         found.extend(header_findings(header, self.form, len(view), self.cycle_frequency))
         yield header
-        walk: _Walk
-        if self.form == BASIC_FORM:
-            walk = _BasicWalk(view, header, found, self)
-        else:
-            walk = _FdrWalk(view, header, found, self, mend=mend)
+        walk = self.walk(view, header, found, mend=mend)
         walk.skip(skip)
         yield from walk.records()
 
+    def walk(
+        self, view: memoryview, header: FileHeader, found: Found, *, mend: bool = False
+    ) -> Walk:
+        """The walk through a file behind its header, whose findings go to ``found``."""
+        if self.form == BASIC_FORM:
+            return BasicWalk(view, header, found, self)
+        return FdrWalk(view, header, found, self, mend=mend)
 
-class _Walk:
+
+class Walk:
     """A walk through a file behind its header."""
 
     def __init__(
@@ -171,34 +175,37 @@ class _Walk:
         """Every record."""
         raise NotImplementedError
 
+    def record(self, at: int) -> XrayRecord:
+        """The record at byte ``at``, the first one or behind the one before."""
+        raise NotImplementedError
+
 
 # --- Basic mode -----------------------------------------------------------------------------------
 
 
-class _BasicWalk(_Walk):
+class BasicWalk(Walk):
     """Records of 32 bytes, one after another."""
 
     call: BasicFunction | None = None
     """The function record before, as far as arguments may follow."""
 
     def skip(self, offset: int) -> None:
+        """Step over whole records."""
         first = wire.HEADER_BYTES
         self.at = max(first, offset - (offset - first) % wire.BASIC_BYTES)
 
     def records(self) -> Iterator[XrayRecord]:
+        """Every record."""
         while self.at < self.size:
-            at = self.at
-            record: XrayRecord
-            if self.size - at < wire.BASIC_BYTES:
-                record = self.damaged("FXX0401", at, self.size, f"{self.size - at} bytes")
-            else:
-                record = self.record(at)
-            self.at = at + record.nbytes
+            record = self.record(self.at)
+            self.at += record.nbytes
             yield record
 
     def record(self, at: int) -> XrayRecord:
         """The record at byte ``at``."""
         view, end = self.view, at + wire.BASIC_BYTES
+        if end > self.size:
+            return self.damaged("FXX0401", at, self.size, f"{self.size - at} bytes")
         type = int.from_bytes(view[at : at + 2], self.order)
         if type not in BASIC_RECORDS:
             self.call = None
@@ -282,7 +289,7 @@ _CUT_REACH: Final = 1 << 36
 
 
 @attrs.define
-class _Block:
+class Block:
     """What is known of the buffer that is being read."""
 
     thread: int | None = None
@@ -308,7 +315,7 @@ class _Block:
     """Whether a record runs past its end."""
 
 
-class _FdrWalk(_Walk):
+class FdrWalk(Walk):
     """Buffers of records of 8 and 16 bytes.
 
     ``limit`` is where the buffer ends: by its extents, or in version 1 by the size of buffers; the
@@ -326,9 +333,9 @@ class _FdrWalk(_Walk):
     ) -> None:
         super().__init__(view, header, found, decoder)
         self.mend = mend
-        self.twin: _FdrWalk | None = None
+        self.twin: FdrWalk | None = None
         """The walk that finds what there is to find, once records are read as they were spoilt."""
-        self.block: _Block | None = None
+        self.block: Block | None = None
         self.garbage = 0
         """Records in a row that are invalid."""
         self.metadata_bit = self.dialect.metadata_bit
@@ -348,6 +355,7 @@ class _FdrWalk(_Walk):
             self.turn_page(self.at)
 
     def skip(self, offset: int) -> None:
+        """Step over buffers that sound extents bound."""
         while self.by_extents and self.sound_extents(self.at):
             end = self.extent(self.at)
             # With sound extents behind it, whatever is in a buffer ends there.
@@ -356,6 +364,7 @@ class _FdrWalk(_Walk):
             self.at = self.limit = self.padded = end
 
     def records(self) -> Iterator[XrayRecord]:
+        """Every record."""
         findings: Iterator[XrayRecord] | None = None
         while self.at < self.size:
             record = self.record(self.at)
@@ -491,10 +500,10 @@ class _FdrWalk(_Walk):
 
     # --- Blocks, and the order of their records ---
 
-    def open_block(self) -> _Block:
+    def open_block(self) -> Block:
         """The block, a new one where there is none."""
         if self.block is None:
-            self.block = _Block()
+            self.block = Block()
         return self.block
 
     def close_block(self) -> None:
@@ -509,13 +518,13 @@ class _FdrWalk(_Walk):
         if self.by_extents and block.foreign and not block.cut:
             self.find("FXX0115", f"up to {16 * block.typed} bytes", block.last)
 
-    def follow(self, block: _Block, name: str, at: int) -> None:
+    def follow(self, block: Block, name: str, at: int) -> None:
         """Hold a record against the one before."""
         if name not in _FOLLOWERS[block.state]:
             self.find("FXX0201", f"{block.state or 'nothing'} to {name}", at)
         block.state, block.last = name, at
 
-    def settle(self, block: _Block, at: int) -> None:
+    def settle(self, block: Block, at: int) -> None:
         """Decide what the thread of a block is, where something of it is read."""
         if not block.settled:
             block.settled = True
@@ -527,13 +536,13 @@ class _FdrWalk(_Walk):
         if self.block is not None:
             self.block.call = None
 
-    def process_of(self, block: _Block) -> int:
+    def process_of(self, block: Block) -> int:
         """The process of a block's thread."""
         if block.process is not None:
             return block.process
         return block.thread or 0 if self.version == wire.EXTENTS_VERSION else 0
 
-    def place(self, record: PlacedRecord, block: _Block) -> None:
+    def place(self, record: PlacedRecord, block: Block) -> None:
         """Say on a record what is known of its thread."""
         record.thread = block.thread or 0
         record.process = self.process_of(block)
@@ -574,7 +583,7 @@ class _FdrWalk(_Walk):
         block.call = record
         return record
 
-    def later(self, block: _Block, delta: int, at: int) -> int | None:
+    def later(self, block: Block, delta: int, at: int) -> int | None:
         """The time ``delta`` ticks after the record before."""
         if block.base is None:
             if not block.timeless:
@@ -658,7 +667,7 @@ class _FdrWalk(_Walk):
             self.unbound()
         return end if follows else self.size
 
-    def argument(self, block: _Block, record: CallArgument) -> None:
+    def argument(self, block: Block, record: CallArgument) -> None:
         """Find the call of an argument."""
         self.settle(block, record.offset)
         self.place(record, block)
@@ -669,7 +678,7 @@ class _FdrWalk(_Walk):
             record.row_offset = call.offset
             record.tsc, record.cpu = call.tsc, call.cpu
 
-    def clock(self, block: _Block, record: NewCpu | TscWrap) -> None:
+    def clock(self, block: Block, record: NewCpu | TscWrap) -> None:
         """Take the time, and the CPU, that a record says."""
         base, tsc = block.base, record.tsc
         if base is not None and abs(tsc - base) > wire.CUT_RECORD_JUMP:

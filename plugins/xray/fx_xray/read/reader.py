@@ -33,6 +33,7 @@ from fx_xray.read.columns import Events, distinct, to_ns, to_spans
 from fx_xray.read.decoder import RecordDecoder
 from fx_xray.read.header import header_findings, read_header
 from fx_xray.read.log import BasicLog, FdrLog, GivenLog, Log
+from fx_xray.read.record_lines import lines_of
 from fx_xray.read.records import Dialect, FileHeader
 from fx_xray.read.symbols import Symbols
 from fx_xray.read.tables import CUSTOM_EVENT, SCHEMAS, TYPED_EVENT, UNMATCHED_EXIT
@@ -462,6 +463,15 @@ class FileCapture(EventCapture):
             options=self.request.options,
         )
         return decoder.records(self.source.data)
+
+    def records_json(self) -> Iterator[bytes]:
+        """The same records as JSON lines; plain ones are written in bulk (``jsonlines.py``)."""
+        if self.header is None:
+            return super().records_json()
+        self.first_pass(whole=False)  # it reports the findings
+        source = self.source
+        lines = lines_of(self._decoder, source.data, self.header, source.passed)
+        return self.checked_pieces(lines)
 
     def _heading(self) -> list[tuple[str, str, int]]:
         size = self.source.size
