@@ -3,16 +3,23 @@
 ``python tests/bench/large.py OUT MEGABYTES`` writes it: slices with arguments, recorded whole and
 as begins and ends, counters, and instants with arguments, on eight threads, times ascending. One
 stretch is made by the writer of tables, and repeated with its times moved on.
+
+``python tests/bench/large.py OUT MEGABYTES disordered`` writes one as programs record it: two
+providers one after the other, of four threads each; slices written at their ends, so that the
+inner ones come first; asynchronous operations and flows from thread to thread, each with an id of
+its own; and on each thread a slice around all others, written last.
 """
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
+from io import BytesIO
 from pathlib import Path
 
 import numpy as np
 
+from fx_trace import Archive, TraceWriter
 from fx_trace.layout import MAGIC_WORD, EventType, RecordType
 from fx_trace.write.bulk import Bulk
 from fxframework.model.schema import ARG_TYPES, STANDARD_TABLES, TABLE_CODES
@@ -131,33 +138,101 @@ def _tables(pool: StringPool, steps: int) -> dict[str, Table]:
     }
 
 
+class Stretch:
+    """Records that are repeated, with their times and ids moved on."""
+
+    def __init__(self, records: bytes) -> None:
+        words = np.frombuffer(records, np.int64).copy()
+        at = 0
+        times: list[int] = []
+        ids: list[int] = []
+        start = words.size
+        while at < words.size:
+            header = int(words[at])
+            size = header >> 4 & 0xFFF
+            if header & 15 == RecordType.EVENT:
+                start = min(at, start)
+                times.append(at + 1)
+                kind = header >> 16 & 15
+                if kind == EventType.DURATION_COMPLETE:
+                    times.append(at + size - 1)
+                elif kind > EventType.DURATION_COMPLETE:
+                    ids.append(at + size - 1)
+            at += size
+        self.first = words[:start].tobytes()
+        """What comes before the events."""
+        self._body = words[start:]
+        self._times, self._ids = (np.array(some, np.int64) - start for some in (times, ids))
+
+    def repeated(self, nbytes: int, nanoseconds: int, ids: int = 0) -> Iterator[bytes]:
+        """The events again and again, at least ``nbytes`` of them, each time so much later."""
+        written = 0
+        while written < nbytes:
+            yield self._body.tobytes()
+            written += self._body.nbytes
+            self._body[self._times] += nanoseconds
+            self._body[self._ids] += ids
+
+
 def pieces(nbytes: int, steps: int = STEPS) -> Iterator[bytes]:
     """The trace in stretches, of at least ``nbytes`` in all."""
     pool = StringPool()
-    first = b"".join(bytes(block) for block in Bulk(_tables(pool, steps), pool).blocks())
-    words = np.frombuffer(first, np.int64).copy()
-    at = 0
-    events: list[int] = []
-    complete: list[int] = []
-    while at < words.size:
-        header = int(words[at])
-        size = header >> 4 & 0xFFF
-        if header & 15 == RecordType.EVENT:
-            events.append(at)
-            if header >> 16 & 15 == EventType.DURATION_COMPLETE:
-                complete.append(at + size - 1)
-        at += size
-    start = events[0]
-    yield MAGIC_WORD.to_bytes(8, "little") + words[:start].tobytes()
-    written = 8 * start
-    body = words[start:]
-    times = np.array([event + 1 for event in events] + complete) - start
-    while written < nbytes:
-        yield body.tobytes()
-        written += body.nbytes
-        body[times] += STEP * steps
+    stretch = Stretch(b"".join(bytes(block) for block in Bulk(_tables(pool, steps), pool).blocks()))
+    yield MAGIC_WORD.to_bytes(8, "little") + stretch.first
+    yield from stretch.repeated(nbytes, STEP * steps)
+
+
+# --- Events as they are recorded -----------------------------------------------------------------
+
+SLICES = ((150, 200), (250, 300), (100, 500), (600, 800), (0, 900))
+"""Begins and ends of the slices of a step, in the order in which they end."""
+
+
+def disordered(nbytes: int, steps: int = STEPS >> 3) -> Iterator[bytes]:
+    """A trace whose events step back in time, of at least ``nbytes`` in all."""
+    for provider in (1, 2):
+        threads = [(1000 + provider, 2000 + THREADS * provider + n) for n in range(THREADS // 2)]
+        buffer = BytesIO()
+        with Archive(buffer) as archive:
+            writer = archive.provider(provider, f"provider{provider}", ticks_per_second=10**9)
+            writer.process(threads[0][0], f"process{provider}")
+            for number in range(steps):
+                _step(writer, threads, number, steps)
+        stretch = Stretch(buffer.getvalue())
+        yield stretch.first if provider == 1 else stretch.first[8:]
+        end = 0
+        for piece in stretch.repeated(nbytes // 2, STEP * steps, ids=steps):
+            yield piece
+            end += STEP * steps
+        buffer = BytesIO()
+        with Archive(buffer) as archive:
+            writer = archive.provider(1, ticks_per_second=1, strings="inline", threads="inline")
+            for thread in threads:
+                writer.duration_complete("category", "everything", 0, end, thread=thread)
+        yield from Stretch(buffer.getvalue()).repeated(1, 0)
+
+
+def _step(writer: TraceWriter, threads: list[tuple[int, int]], number: int, steps: int) -> None:
+    """The events of a step on each thread; ids are below ``steps``."""
+    begin = number % 4 == 0 and number + 2 < steps
+    end = number % 4 == 2
+    for turn, thread in enumerate(threads):
+        at = STEP * number + turn
+        if turn == 0 and begin:
+            writer.async_begin("category", "operation", number, thread=thread, timestamp=at + 160)
+            writer.flow_begin("category", "flow", number + 1, thread=thread, timestamp=at + 170)
+        if turn == 3 and end:
+            writer.async_end("category", "operation", number - 2, thread=thread, timestamp=at + 160)
+            writer.flow_end("category", "flow", number - 1, thread=thread, timestamp=at + 170)
+        writer.instant("category", "moment", {"number": number}, thread=thread, timestamp=at + 180)
+        for place, (start, stop) in enumerate(SLICES):
+            args = {"key": number % 100} if place % 2 else {}
+            name = f"name{(number + place) % 13:02}"
+            writer.duration_complete("category", name, at + start, at + stop, args, thread=thread)
 
 
 if __name__ == "__main__":
-    with Path(sys.argv[1]).open("wb") as file:
-        file.writelines(pieces(int(float(sys.argv[2]) * 1e6)))
+    out, megabytes, *shape = sys.argv[1:]
+    make = disordered if shape == ["disordered"] else pieces
+    with Path(out).open("wb") as file:
+        file.writelines(make(int(float(megabytes) * 1e6)))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,7 +16,7 @@ from fx_trace.read.scanner import Filled, Scanner
 from fx_trace.read.times import Part
 from fxframework.io.spill import Spill
 from fxframework.kernels.notes import Notes
-from fxframework.kernels.sorting import stable_order
+from fxframework.kit.runs import SortedRuns
 from fxframework.kit.scanned import FirstPass, Timeline, busiest, sketch
 from fxframework.model.clock import NS_MAX, NS_MIN
 
@@ -77,13 +77,6 @@ class Spans:
             column.release()
 
 
-class Kept(NamedTuple):
-    """What matching needs of the events of a chunk until all of them can be sorted."""
-
-    events: dict[str, NDArray[Any]]
-    refs: I64
-
-
 class TracePass(FirstPass[Part]):
     """What one pass over the whole file finds."""
 
@@ -98,7 +91,7 @@ class TracePass(FirstPass[Part]):
         self._bounds: tuple[int, int] | None = None
         self._max_depth = max_depth
         self._mentions = Mentions()
-        self._kept: list[Kept] = []
+        self._sorted = SortedRuns()
         self._new_match()
 
     def _new_match(self) -> None:
@@ -129,9 +122,6 @@ class TracePass(FirstPass[Part]):
         self._keep(chunk.events, chunk.first, times.events, finish)
         return True
 
-    def _seen(self, *kinds: int) -> int:
-        return self.scanner.seen(*kinds)
-
     def _run(self, columns: dict[str, NDArray[Any]], refs: I64) -> int:
         known = self.scanner.scan.providers.known
         match = self._match
@@ -150,58 +140,46 @@ class TracePass(FirstPass[Part]):
         ):
             rows = np.flatnonzero(mask[kind])
             refs[rows] = np.arange(base, base + rows.size)
-        columns: dict[str, NDArray[Any]] = {
+        # No event has both an end and an id.
+        if not self.scanner.seen(n.EVENT_DURATION_COMPLETE):
+            value = events.word
+        elif not self.scanner.seen(*IDENTIFIED):
+            value = finish
+        else:
+            value = np.where(kind == n.EVENT_DURATION_COMPLETE, finish, events.word)
+        columns = {
             "kind": kind,
             "thread": events.thread,
+            "name": events.name,
             "offset": events.offset,
             "time": time,
+            "value": value,
+            "refs": refs,
         }
-        # What no event so far has needs no column of its own.
-        columns["finish"] = finish if self._seen(n.EVENT_DURATION_COMPLETE) else time
-        asynchronous = self._seen(n.EVENT_ASYNC_BEGIN, n.EVENT_ASYNC_END)
-        columns["name"] = events.name if asynchronous else events.thread
-        columns["word"] = events.word if self._seen(*IDENTIFIED) else time
         matched = IS_MATCHED[kind]
         if not matched.all():
             picked = np.flatnonzero(matched)
-            columns = _shared(columns, lambda column: column[picked])
-            refs = refs[picked]
-        self._kept.append(Kept(columns, refs))
+            columns = {name: column[picked] for name, column in columns.items()}
+        self._sorted.add(columns)
 
-    def _match_kept(self) -> None:
-        if not self._kept:
-            return
-        needs = ["kind", "thread", "offset"]
-        if self._seen(n.EVENT_DURATION_COMPLETE):
-            needs.append("finish")
-        if self._seen(n.EVENT_ASYNC_BEGIN, n.EVENT_ASYNC_END):
-            needs.append("name")
-        if self._seen(*IDENTIFIED):
-            needs.append("word")
-        # Column by column, so that no two copies of all of them are there at once.
-        columns, refs = self._kept[0]
-        if len(self._kept) > 1:
-            refs = np.concatenate([kept.refs for kept in self._kept])
-            columns = {
-                name: np.concatenate([kept.events.pop(name) for kept in self._kept])
-                for name in (*needs, "time")
-            }
-        self._kept.clear()
-        time = columns["time"]
-        order = stable_order(time)
-        if order is None:
-            order = np.arange(refs.size)
-        else:
-            back = int(np.argmax(order[1:] < order[:-1]))
-            self.out_of_order = int(columns["offset"][order[back]])
-            time = time[order]
-        columns["finish"] = columns.get("finish", columns["time"])
-        longest_first(order, time, columns)
-        found = {"time": time, "finish": time, "word": time}
-        for name in needs:
-            found[name] = columns.pop(name)[order]
-        found["name"] = found.get("name", found["thread"])
-        self._run(found, refs[order])
+    def _match_kept(self, read_order: Callable[[I64], I64]) -> None:
+        """Match what was kept in order of time, window by window."""
+        latest = np.zeros((2, 0), np.int64)
+        for columns, order in self._sorted.windows():
+            if self.out_of_order is None:
+                offsets = np.append(latest[0], columns["offset"][order])
+                number = np.append(latest[1], read_order(offsets[latest[0].size :]))
+                back = np.flatnonzero(number[1:] < number[:-1])
+                if back.size:
+                    self.out_of_order = int(offsets[back[0]])
+                latest = np.stack((offsets[-1:], number[-1:]))
+            time = columns["time"][order]
+            longest_first(order, time, columns)
+            found = {name: columns.pop(name)[order] for name in list(columns) if name != "time"}
+            value = found.pop("value")
+            self._run({**found, "time": time, "word": value, "finish": value}, found["refs"])
+            self.spans.release()
+        self._sorted = SortedRuns()
 
     def _widen(self, part: Part, *, report: bool = True) -> None:
         """Take the times of a chunk into the range, and report those that do not fit."""
@@ -239,9 +217,12 @@ class TracePass(FirstPass[Part]):
 
     # --- The end ---------------------------------------------------------------------------------
 
-    def finish(self, size: int) -> None:
-        """Settle what needs the whole file: sorted matching, threads, names."""
-        self._match_kept()
+    def finish(self, size: int, read_order: Callable[[I64], I64]) -> None:
+        """Settle what needs the whole file: sorted matching, threads, names.
+
+        ``read_order`` gives numbers in the order of reading for offsets of records.
+        """
+        self._match_kept(read_order)
         scan = self.scanner.scan
         if self.whole is not None and self.whole.times.may_be_lost():
             self._widen(self.whole)
@@ -348,16 +329,6 @@ def _kind_name(kind: int, subtype: int) -> str:
     return name if subtypes is None else f"{name} {subtypes.get(subtype, subtype)}"
 
 
-def _shared(
-    columns: Mapping[str, NDArray[Any]], change: Callable[[NDArray[Any]], NDArray[Any]]
-) -> dict[str, NDArray[Any]]:
-    """The columns changed; one that is used for several is changed once."""
-    changed = {id(column): column for column in columns.values()}
-    for key, column in changed.items():
-        changed[key] = change(column)
-    return {name: changed[id(column)] for name, column in columns.items()}
-
-
 def longest_first(order: I64, time: I64, columns: Mapping[str, NDArray[Any]]) -> None:
     """Put the complete events of a thread that begin at one time longest first, in place.
 
@@ -386,6 +357,6 @@ def longest_first(order: I64, time: I64, columns: Mapping[str, NDArray[Any]]) ->
     together[:-1] |= same
     chosen = by_group[together]
     # Of a greater end the complement is less, however great it is.
-    shorter = ~columns["finish"][events[chosen]]
+    shorter = ~columns["value"][events[chosen]]
     by_length = np.lexsort((places[chosen], shorter, thread[chosen], time[chosen]))
     order[places[chosen]] = events[chosen][by_length]

@@ -143,7 +143,7 @@ class TraceCapture(ScannedCapture[TracePass, Part]):
             passed = TracePass(self.scanner(), max_depth, ordered=True)
             for part in self._chunks(passed, passed.scanner):
                 passed.add(part, keep=False)
-        passed.finish(self.framed_bytes)
+        passed.finish(self.framed_bytes, self.read_order)
         return passed
 
     def _parts(self, passed: TracePass) -> Iterator[Part]:

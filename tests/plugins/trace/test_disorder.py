@@ -1,0 +1,105 @@
+"""Events that step back in time nest alike, sorted at once or in runs that are merged."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from fx_trace.read import reader
+from fx_trace.read.reader import TraceCapture
+from fxframework.kit import runs
+from fxframework.kit.runs import SortedRuns
+
+from .test_tables import arg, built, complete, event, over
+
+KINDS = (
+    *("duration_complete",) * 4,
+    "duration_begin",
+    "duration_end",
+    "async_begin",
+    "async_end",
+    "flow_begin",
+    "flow_end",
+    "instant",
+)
+disorder = st.lists(
+    st.tuples(st.sampled_from(KINDS), st.integers(1, 12), st.integers(-1, 9), st.integers(1, 2)),
+    max_size=40,
+)
+
+
+def in_small_runs(patch: pytest.MonkeyPatch, run: int = 5, window: int = 4) -> None:
+    """Few rows in a run and in a window, and few events in a part of a file."""
+    patch.setattr(runs, "RUN", run)
+    patch.setattr(runs, "WINDOW", window)
+    patch.setattr(runs, "FENCE", 2)
+    patch.setattr(reader, "CHUNK_EVENTS", 4)
+
+
+def found_in(capture: TraceCapture) -> tuple[dict[str, dict[str, list[Any]]], list[Any]]:
+    """All rows of all tables, read in batches, and the findings."""
+    tables: dict[str, dict[str, list[Any]]] = {}
+    for name in ("slices", "flows", "instants", "args", "threads"):
+        columns = tables.setdefault(name, {})
+        for batch in capture.batches(name):
+            for column in batch.columns:
+                columns.setdefault(column, []).extend(batch.array(column).tolist())
+    findings = [(each.code, each.offset, each.message) for each in capture.diagnostics]
+    return tables, [*findings, sorted(capture.diagnostics.counts.items())]
+
+
+@settings(max_examples=80, deadline=None)
+@given(disorder, st.booleans())
+def test_runs_give_what_one_sort_gives(
+    events: list[tuple[str, int, int, int]], whole: bool
+) -> None:
+    made = []
+    for kind, time, length, place in events:
+        where: dict[str, Any] = {"thread": [1, place], "args": [arg("at", "int32", time)]}
+        if kind == "duration_complete":
+            made.append(complete(time, time + length, f"{length}", **where))
+        elif "async" in kind or "flow" in kind:
+            made.append(event(kind, time, "id", id=length % 3, **where))
+        else:
+            made.append(event(kind, time, "other", **where))
+    data = built(*made)
+    expected = found_in(over(data))
+    with pytest.MonkeyPatch.context() as patch:
+        in_small_runs(patch)
+        if not whole:
+            patch.setattr(TraceCapture, "fits_memory", False)
+        assert found_in(over(data)) == expected
+
+
+@pytest.mark.parametrize("count", [0, 1, 4, 5, 6, 200])
+@pytest.mark.parametrize("latest", [0, 3, 10**6])
+def test_windows_have_each_time_once(
+    monkeypatch: pytest.MonkeyPatch, count: int, latest: int
+) -> None:
+    in_small_runs(monkeypatch)
+    time = np.random.default_rng(count + latest).integers(0, latest + 1, count)
+    rows = SortedRuns()
+    for some in np.array_split(np.arange(count), 3):
+        rows.add({"time": time[some], "row": some.astype(np.int32)})
+    found: list[list[int]] = [[], []]
+    last = -1
+    for columns, order in rows.windows():
+        times = columns["time"][order]
+        assert last < times[0]
+        last = times[-1]
+        found[0] += times.tolist()
+        found[1] += columns["row"][order].tolist()
+    expected = np.argsort(time, kind="stable")
+    assert found == [time[expected].tolist(), expected.tolist()]
+
+
+def test_a_window_holds_few_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    in_small_runs(monkeypatch, run=50, window=20)
+    rows = SortedRuns()
+    rows.add({"time": np.random.default_rng(1).permutation(1000)})
+    # Each of the 20 runs adds at most the rows between two of its fences.
+    assert max(order.size for _, order in rows.windows()) <= 20 + 20 * 2
