@@ -1,4 +1,4 @@
-"""Clocks: virtual time, which passes only when somebody lets it."""
+"""The virtual clock of the emulated target: time passes only when a caller advances it."""
 
 from __future__ import annotations
 
@@ -15,10 +15,9 @@ _NS = 1_000_000_000
 class VirtualClock:
     """The clocks of an emulated device (``fxframework.model.target.Clock``), in exact integers.
 
-    Monotonic time stops while the system is suspended, boot time does not. ``ticks()`` is
-    monotonic time at ``ticks_per_second``, rounded down. ``listeners`` are called, without
-    arguments, after each change; ``faults`` is what happens to the clock at a time, taken off the
-    list when it has happened.
+    Monotonic time stops while the system is suspended; boot time does not. ``ticks()`` is monotonic
+    time at ``ticks_per_second``, rounded down. ``listeners`` are called without arguments after
+    each change. ``faults`` holds the jumps to come; a jump is removed when it has happened.
     """
 
     def __init__(
@@ -29,11 +28,11 @@ class VirtualClock:
         suspended_ns: int = 0,
     ) -> None:
         if ticks_per_second <= 0:
-            raise ClockError(f"a clock of {ticks_per_second} ticks per second: it has at least 1")
+            raise ClockError(f"invalid ticks_per_second {ticks_per_second}: must be at least 1")
         if start_ns < 0 or suspended_ns < 0:
             raise ClockError(
-                f"a clock that begins at {start_ns} ns, {suspended_ns} ns suspended: "
-                "time counts up from 0"
+                f"invalid start: {start_ns} ns, {suspended_ns} ns suspended: "
+                "neither may be negative"
             )
         self._ticks_per_second = ticks_per_second
         self._monotonic = start_ns
@@ -66,9 +65,12 @@ class VirtualClock:
         return self._boot * self._ticks_per_second // _NS
 
     def advance(self, ns: int) -> None:
-        """Let ``ns`` pass, running. A jump that falls within happens at its time."""
+        """Advance both times by ``ns``. A jump of ``faults`` within that time happens at its time.
+
+        Raises ClockError for a negative ``ns``.
+        """
         if ns < 0:
-            raise ClockError(f"time cannot pass by {ns} ns; a fault steps back: jump()")
+            raise ClockError(f"cannot advance by {ns} ns; use jump() to step back")
         while self.faults:
             due = [f for f in self.faults if 0 <= f.at_ns - self._monotonic <= ns]
             if not due:
@@ -82,36 +84,36 @@ class VirtualClock:
             self._step(fault.by_ns)
         self._monotonic += ns
         self._boot += ns
-        self._tell()
+        self._notify()
 
     def suspend(self, ns: int) -> None:
-        """Let ``ns`` pass in suspend: boot time goes on, monotonic time does not."""
+        """Advance boot time alone by ``ns``, as a suspended system does."""
         if ns < 0:
-            raise ClockError(f"the system cannot be suspended for {ns} ns")
+            raise ClockError(f"cannot suspend for {ns} ns: must not be negative")
         self._boot += ns
-        self._tell()
+        self._notify()
 
     def jump(self, ns: int) -> None:
-        """Step both times by ``ns``, forwards or backwards: a fault, no time passes.
+        """Step both times by ``ns``, forwards or backwards, as a fault does: no time passes.
 
         Raises ClockError for a step to before boot.
         """
         self._step(ns)
-        self._tell()
+        self._notify()
 
     def restore(self, monotonic_ns: int, boot_ns: int) -> None:
-        """Go back to times that the clock showed: for who explores several futures."""
+        """Set both times to values that the clock showed earlier, to explore another future."""
         self._monotonic, self._boot = monotonic_ns, boot_ns
-        self._tell()
+        self._notify()
 
     def _step(self, ns: int) -> None:
         if self._monotonic + ns < 0:
             raise ClockError(
-                f"a jump of {ns} ns at {self._monotonic} ns: no clock shows a time before boot"
+                f"cannot jump by {ns} ns at {self._monotonic} ns: the time would be before boot"
             )
         self._monotonic += ns
         self._boot += ns
 
-    def _tell(self) -> None:
+    def _notify(self) -> None:
         for listener in self.listeners:
             listener()

@@ -1,8 +1,7 @@
-"""CPUs: time-stamp counters and what belongs to them, as an x86-64 processor has them.
+"""CPUs of the emulated target: time-stamp counters and their registers, as on x86-64.
 
-A counter is a function of the virtual clock: ticks so far, since when, and the rate, in exact
-integers; a change of the rate begins a new piece where the last one ended. Like the hardware, all
-of it is modulo 2^64.
+A counter is a function of the virtual clock: the ticks counted so far, the time of the last change
+of rate, and the rate, in exact integers. Like the hardware, all of it is modulo 2^64.
 """
 
 from __future__ import annotations
@@ -26,27 +25,27 @@ __all__ = [
 ]
 
 IA32_TIME_STAMP_COUNTER = 0x10
-"""MSR: the counter. Writing it changes IA32_TSC_ADJUST by as much."""
+"""MSR: the counter. A write changes IA32_TSC_ADJUST by the same amount."""
 IA32_TSC_ADJUST = 0x3B
-"""MSR: what was added to the counter since reset. Writing it moves the counter as far."""
+"""MSR: the sum added to the counter since reset. A write moves the counter by the change."""
 IA32_TSC_AUX = 0xC0000103
-"""MSR: what RDTSCP reads with the counter; node << 12 | cpu, as Linux sets it."""
+"""MSR: the value that RDTSCP returns with the counter: node << 12 | cpu, as Linux sets it."""
 
 _MASK_64 = (1 << 64) - 1
 _MASK_32 = (1 << 32) - 1
 _NS = 1_000_000_000
 _VENDOR = b"fxemulator86"
 _CPUS = 1 << 12
-"""CPUs that TSC_AUX can tell apart."""
+"""Number of CPUs that TSC_AUX can identify."""
 _HALTING = 2
-"""The C-state from which on a counter that is not nonstop stops; C1 only halts the core."""
+"""First C-state in which a counter that is not nonstop stops; C1 only halts the core."""
 
 
 class Cpu:
-    """One CPU of a Processor, which makes it.
+    """One CPU of a Processor, which creates it.
 
-    Reading the counter takes no time, unless the processor has ``read_cost_ns``. Between two writes
-    of its MSRs and two backward jumps of the clock, readings of one CPU never go back.
+    Reading the counter takes no time, unless the processor has a ``read_cost_ns``. Readings of one
+    CPU never decrease, except after a write to its MSRs or a backward jump of the clock.
     """
 
     def __init__(self, processor: Processor, number: int, *, node: int, offset: int) -> None:
@@ -54,7 +53,7 @@ class Cpu:
         self.number = number
         self.node = node
         self.offset = offset & _MASK_64
-        """What the counter began with: its distance from that of a CPU with offset 0."""
+        """Initial value of the counter, in ticks: its distance from a CPU with offset 0."""
         self._clock = processor.clock
         self._nonstop = processor.nonstop
         self._step = processor.step
@@ -62,7 +61,7 @@ class Cpu:
         self._aux = node << 12 | number
         self._cstate = 0
         self._ratio = Fraction(1)
-        # The piece that runs: billionths of ticks at its beginning, the time then, ticks a second.
+        # At the last change of rate: billionths of ticks, the time in ns, the rate from then on.
         self._base = 0
         self._since = 0
         self._rate = processor.frequency
@@ -79,24 +78,30 @@ class Cpu:
         return self._counter()
 
     def rdtscp(self) -> tuple[int, int]:
-        """RDTSCP: the counter and IA32_TSC_AUX, of one moment and one CPU."""
+        """RDTSCP: the counter and IA32_TSC_AUX, read together.
+
+        Raises CpuError where the CPU has no RDTSCP.
+        """
         if not self.processor.rdtscp:
             raise CpuError(f"CPU {self.number} has no RDTSCP (CPUID 80000001h EDX[27]): use RDTSC")
         return self.rdtsc(), self._aux
 
     def rdmsr(self, index: int) -> int:
-        """RDMSR of 0x10, 0x3B or 0xC0000103. Raises CpuError for another one."""
+        """RDMSR of 0x10, 0x3B or 0xC0000103. Raises CpuError for any other index."""
         self._check_msr(index)
         if index == IA32_TIME_STAMP_COUNTER:
             return self._counter()
         return self._adjust if index == IA32_TSC_ADJUST else self._aux
 
     def wrmsr(self, index: int, value: int) -> None:
-        """WRMSR of 0x10, 0x3B or 0xC0000103. Raises CpuError for what the CPU refuses."""
+        """WRMSR of 0x10, 0x3B or 0xC0000103.
+
+        Raises CpuError for another index or a value out of range.
+        """
         self._check_msr(index)
         limit = _MASK_32 if index == IA32_TSC_AUX else _MASK_64
         if not 0 <= value <= limit:
-            raise CpuError(f"WRMSR {index:#x} of {value:#x}: it holds 0 to {limit:#x}")
+            raise CpuError(f"WRMSR {index:#x} of {value:#x}: must be 0 to {limit:#x}")
         if index == IA32_TIME_STAMP_COUNTER:
             self._adjust = (self._adjust + value - self._counter()) & _MASK_64
         elif index == IA32_TSC_ADJUST:
@@ -105,11 +110,11 @@ class Cpu:
             self._aux = value
 
     def cpuid(self, leaf: int, subleaf: int = 0) -> tuple[int, int, int, int]:
-        """CPUID: EAX, EBX, ECX and EDX of a leaf; zeros for one that says nothing here.
+        """CPUID: EAX, EBX, ECX and EDX of a leaf; zeros for a leaf that is not emulated.
 
-        Leaves: 0 (highest leaf, maker), 1 (EBX[31:24] number, EDX[4] TSC), 15h (frequency, where
-        the processor has a ``crystal``), 80000000h, 80000001h (EDX[27] RDTSCP), 80000007h (EDX[8]
-        invariant TSC). No leaf here has subleaves.
+        Leaves: 0 (highest leaf, vendor), 1 (EBX[31:24] APIC id, EDX[4] TSC), 15h (frequency, if the
+        processor has a ``crystal``), 80000000h, 80000001h (EDX[27] RDTSCP), 80000007h (EDX[8]
+        invariant TSC). No emulated leaf has subleaves.
         """
         processor = self.processor
         if leaf == 0:
@@ -132,40 +137,41 @@ class Cpu:
 
     @property
     def frequency(self) -> int:
-        """What the core runs at, in Hz: the processor's frequency times the P-state's ratio."""
+        """Frequency of the core in Hz: the processor's frequency times the P-state's ratio."""
         return int(self.processor.frequency * self._ratio)
 
     @property
     def cstate(self) -> int:
-        """The C-state it is in; 0 runs."""
+        """The current C-state; 0 is running."""
         return self._cstate
 
     def set_pstate(self, ratio: Fraction | int) -> None:
-        """Run the core at ``ratio`` times the processor's frequency, to the whole Hz below.
+        """Run the core at ``ratio`` times the processor's frequency, rounded down to whole Hz.
 
-        A counter that is not constant counts at that rate from now on.
+        A counter that is not constant counts at the new rate from now on. Raises CpuError for a
+        ratio that is not positive.
         """
         if ratio <= 0:
-            raise CpuError(f"CPU {self.number} cannot run at {ratio} times its frequency")
+            raise CpuError(f"CPU {self.number}: invalid frequency ratio {ratio}: must be positive")
         self._ratio = Fraction(ratio)
         self._change_rate()
 
     def enter_cstate(self, state: int = 3) -> None:
-        """Sleep. From C2 on a counter that is not nonstop stops."""
+        """Enter a sleep state. From C2 on, a counter that is not nonstop stops."""
         if state < 1:
             raise CpuError(f"C{state} is not a sleep state; leave_cstate() wakes CPU {self.number}")
         self._cstate = state
         self._change_rate()
 
     def leave_cstate(self) -> None:
-        """Wake up; harmless while awake."""
+        """Wake up. Does nothing on a running CPU."""
         self._cstate = 0
         self._change_rate()
 
     # --- the counter ---
 
     def _running(self) -> int:
-        """Billionths of ticks since reset, unlimited."""
+        """Return the billionths of ticks counted since reset, not reduced modulo 2^64."""
         # In suspend only a nonstop counter runs on.
         now = self._clock.boot_ns() if self._nonstop else self._clock.monotonic_ns()
         return self._base + (now - self._since) * self._rate
@@ -192,7 +198,7 @@ class Cpu:
 
 
 class ProcessorOptions(TypedDict, total=False):
-    """The keyword arguments of a Processor, which documents them."""
+    """Keyword arguments of Processor, which documents them."""
 
     frequency: int
     step: int
@@ -207,44 +213,46 @@ class ProcessorOptions(TypedDict, total=False):
 
 @attrs.define(eq=False, repr=False)
 class Processor:
-    """The CPUs of a target, and what they have in common. Raises CpuError for invalid values."""
+    """The CPUs of a target and their common properties. Raises CpuError for invalid values."""
 
     clock: VirtualClock
-    """The time that drives the counters."""
+    """Clock that drives the counters."""
     number: int = attrs.field(default=4, alias="cpus")
-    """How many CPUs there are, numbered from 0; given as ``cpus``."""
+    """Number of CPUs, which are numbered from 0; passed as ``cpus``."""
     frequency: int = attrs.field(default=2_596_120_000, kw_only=True)
-    """Ticks a second of each counter, and the base frequency of the cores, in Hz."""
+    """Rate of each counter, and base frequency of the cores, in Hz."""
     step: int = attrs.field(default=26, kw_only=True)
-    """Counters move by multiples of so many ticks."""
+    """Granularity of the counters, in ticks."""
     constant: bool = attrs.field(default=True, kw_only=True)
     """Whether counters keep their rate in every P-state."""
     nonstop: bool = attrs.field(default=True, kw_only=True)
     """Whether counters run on in every C-state and in suspend."""
     offsets: Sequence[int] = attrs.field(default=(), kw_only=True)
-    """For each CPU the ticks that its counter begins with; none, all 0."""
+    """Initial ticks of each CPU's counter; empty: all 0."""
     nodes: Sequence[int] = attrs.field(default=(), kw_only=True)
-    """For each CPU its NUMA node; none, all 0."""
+    """NUMA node of each CPU; empty: all 0."""
     crystal: int | None = attrs.field(default=None, kw_only=True)
-    """Hz of the clock that CPUID 15h gives the frequency from; None, it gives zeros."""
+    """Frequency in Hz of the crystal that CPUID 15h reports; None: the leaf is zero."""
     rdtscp: bool = attrs.field(default=True, kw_only=True)
     """Whether the CPUs have RDTSCP."""
     read_cost_ns: int = attrs.field(default=0, kw_only=True)
-    """Virtual time that a read of a counter takes."""
+    """Virtual time that reading a counter takes, in ns."""
     cpus: tuple[Cpu, ...] = attrs.field(init=False)
     """The CPUs by number."""
 
     def __attrs_post_init__(self) -> None:
         if not 1 <= self.number <= _CPUS:
-            raise CpuError(f"a processor of {self.number} CPUs: it has 1 to {_CPUS}")
+            raise CpuError(f"invalid number of CPUs {self.number}: must be 1 to {_CPUS}")
         if self.frequency < 1 or self.step < 1 or self.read_cost_ns < 0:
             raise CpuError(
-                f"a counter of {self.frequency} Hz in steps of {self.step} ticks that takes "
-                f"{self.read_cost_ns} ns to read: frequency and step are at least 1, the time is "
+                f"invalid counter: frequency {self.frequency} Hz, step {self.step} ticks, read "
+                f"cost {self.read_cost_ns} ns: frequency and step must be at least 1, the cost "
                 "not negative"
             )
         if any(not 0 <= node <= _MASK_32 >> 12 for node in self.nodes):
-            raise CpuError(f"nodes {list(self.nodes)}: TSC_AUX holds 0 to {_MASK_32 >> 12:#x}")
+            raise CpuError(
+                f"invalid nodes {list(self.nodes)}: each must be 0 to {_MASK_32 >> 12:#x}"
+            )
         if self.crystal is not None:
             _check_crystal(self.frequency, self.crystal)
         zeros = (0,) * self.number
@@ -260,27 +268,27 @@ class Processor:
         )
 
     def __len__(self) -> int:
-        """How many CPUs it has."""
+        """Number of CPUs."""
         return len(self.cpus)
 
 
 class Tsc:
     """The counter as a program reads it (``fxframework.model.target.TimestampCounter``).
 
-    ``cpu`` is a Cpu, or what says which one the program is on at the time of each reading.
+    ``cpu`` is a Cpu, or a function that returns the CPU that the program is on at each reading.
     """
 
     def __init__(self, cpu: Cpu | Callable[[], Cpu]) -> None:
-        self._where: Callable[[], Cpu] = (lambda: cpu) if isinstance(cpu, Cpu) else cpu
+        self._current_cpu: Callable[[], Cpu] = (lambda: cpu) if isinstance(cpu, Cpu) else cpu
 
     @property
     def cpu(self) -> Cpu:
-        """The CPU that is read."""
-        return self._where()
+        """The CPU whose counter is read."""
+        return self._current_cpu()
 
     @property
     def frequency(self) -> int:
-        """Ticks per second, as the system has found out."""
+        """Ticks per second, as determined by the system."""
         return self.cpu.processor.frequency
 
     @property
@@ -290,22 +298,22 @@ class Tsc:
 
     @property
     def nonstop(self) -> bool:
-        """Whether it runs on in every C-state."""
+        """Whether the counter keeps counting in every C-state."""
         return self.cpu.processor.nonstop
 
     def read_tsc(self) -> int:
-        """RDTSC."""
-        return self._where().rdtsc()
+        """RDTSC: the counter."""
+        return self._current_cpu().rdtsc()
 
     def read_tscp(self) -> tuple[int, int]:
-        """RDTSCP: the counter and TSC_AUX of one CPU at one moment."""
-        return self._where().rdtscp()
+        """RDTSCP: the counter and TSC_AUX of one CPU, read together."""
+        return self._current_cpu().rdtscp()
 
 
 def _check_crystal(frequency: int, crystal: int) -> None:
-    """CPUID 15h gives the frequency as crystal * EBX / EAX, in registers of 32 bits."""
+    """Check that CPUID 15h can report the frequency: crystal * EBX / EAX, in 32-bit registers."""
     if not 0 < crystal <= _MASK_32:
-        raise CpuError(f"a crystal of {crystal} Hz: CPUID 15h holds 1 to {_MASK_32}")
+        raise CpuError(f"invalid crystal {crystal} Hz: must be 1 to {_MASK_32}")
     ratio = Fraction(frequency, crystal)
     if max(ratio.numerator, ratio.denominator) > _MASK_32:
         raise CpuError(

@@ -1,4 +1,4 @@
-"""Errors: what the emulated target raises. Each message says what, where and what can be done."""
+"""Errors of the emulated target. Each message says what is wrong, where, and what to do."""
 
 from __future__ import annotations
 
@@ -14,37 +14,37 @@ __all__ = [
 
 
 class EmulatorError(Exception):
-    """Everything that the emulator raises on purpose."""
+    """Base class of all errors that the emulator raises on purpose."""
 
 
 class MemoryAccessError(EmulatorError):
-    """A load, store or change of size that a memory does not have: where it is, or what it says."""
+    """A load, store or resize that the memory does not allow."""
 
 
 class VmoError(EmulatorError):
-    """A VMO was asked for what it does not do: a closed handle, a size, a child."""
+    """An invalid operation on a VMO, such as one through a closed handle."""
 
 
 class RightsError(VmoError):
-    """A handle does not have the right that an operation takes."""
+    """A handle lacks a right that an operation requires."""
 
 
 class CpuError(EmulatorError):
-    """An instruction that the CPU does not have, or a register or value that it refuses."""
+    """An instruction, register or value that the CPU does not support."""
 
 
 class ClockError(EmulatorError):
-    """A time that no clock shows."""
+    """A time that a clock cannot show."""
 
 
-class Crash(EmulatorError):  # noqa: N818 - it is what happens to the program, not what it did wrong
+class Crash(EmulatorError):  # noqa: N818 - an event that happens to the program, not a mistake of its
     """The simulated program stopped, between two stores or within one.
 
-    Only a fault raises it. It is an ordinary exception, so that its caller catches it
-    by name; a program that swallows it gains nothing, because the memory takes no store after it.
+    Only a fault raises it. It is an ordinary exception, so that callers catch it by name; a program
+    that swallows it gains nothing, because the memory accepts no store afterwards.
 
-    ``landed`` is how many of the low bytes of the word it was storing still reached the memory:
-    0 between two stores, 1 to 7 for a torn one.
+    ``landed`` is the number of low bytes of the current word that reached the memory: 0 between two
+    stores, 1 to 7 for a torn store.
     """
 
     def __init__(self, message: str, *, landed: int = 0) -> None:

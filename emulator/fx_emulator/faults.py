@@ -1,7 +1,8 @@
-"""Faults: what goes wrong on the target, where, and when; decided beforehand.
+"""Faults: what goes wrong on the target, where and when, as decided in advance.
 
-A fault is a value without state: armed again, it does the same again. Each goes to a kind of device
-(``device``), into its ``faults`` list; ``FaultPlan`` holds several and can be drawn from a seed.
+A fault is a value without state: armed again, it has the same effect again. Each belongs to a kind
+of device (``device``) and goes into its ``faults`` list; a ``FaultPlan`` holds several and can be
+drawn from a seed.
 """
 
 from __future__ import annotations
@@ -30,13 +31,13 @@ __all__ = [
 
 def _count(_instance: object, attribute: attrs.Attribute[int], value: int) -> None:
     if value < 0:
-        raise EmulatorError(f"{attribute.name} is {value}: it counts from 0")
+        raise EmulatorError(f"invalid {attribute.name} {value}: must not be negative")
 
 
 def _within(least: int, most: int) -> Any:
     def check(_instance: object, attribute: attrs.Attribute[int], value: int) -> None:
         if not least <= value <= most:
-            raise EmulatorError(f"{attribute.name} is {value}: it is {least} to {most}")
+            raise EmulatorError(f"invalid {attribute.name} {value}: must be {least} to {most}")
 
     return check
 
@@ -46,14 +47,14 @@ def _within(least: int, most: int) -> Any:
 
 @attrs.frozen
 class CrashAfter:
-    """The program stops when it has made ``stores`` stores into the memory."""
+    """Stop the program after ``stores`` stores into the memory."""
 
     device: ClassVar[str] = "memory"
 
     stores: int = attrs.field(validator=_count)
 
     def __call__(self, offset: int, value: int, number: int) -> int:
-        """Let the store pass, or raise Crash."""
+        """Return ``value`` unchanged, or raise Crash."""
         if number >= self.stores:
             raise Crash(f"the program stopped after {self.stores} stores, before byte {offset}")
         return value
@@ -61,9 +62,9 @@ class CrashAfter:
 
 @attrs.frozen
 class TornWrite:
-    """The program stops within store ``store``: its low ``nbytes`` bytes (1 to 7) land.
+    """Stop the program within store number ``store``: its low ``nbytes`` bytes (1 to 7) land.
 
-    Hardware tears no aligned word; a copy byte by byte or an unaligned store does.
+    Hardware does not tear an aligned word; a bytewise copy or an unaligned store can.
     """
 
     device: ClassVar[str] = "memory"
@@ -72,9 +73,9 @@ class TornWrite:
     nbytes: int = attrs.field(validator=_within(1, 7))
 
     def __call__(self, offset: int, value: int, number: int) -> int:
-        """Let the store pass, or raise Crash."""
+        """Return ``value`` unchanged, or raise Crash."""
         if number >= self.store:
-            # It may come to a later store where it was armed late: nothing of that lands.
+            # A fault that was armed late may first see a later store: nothing of that one lands.
             landed = self.nbytes if number == self.store else 0
             raise Crash(
                 f"the program stopped within store {self.store}: {landed} bytes landed at {offset}",
@@ -85,9 +86,9 @@ class TornWrite:
 
 @attrs.frozen(kw_only=True)
 class BitFlip:
-    """Bit ``bit`` of a word arrives wrong: of store ``store``, or of each to byte ``offset``.
+    """Flip bit ``bit`` of a stored word: of store number ``store``, or of each store to ``offset``.
 
-    With both, only of that store and if it goes there.
+    With both, flip it only if that store goes to that byte offset.
     """
 
     device: ClassVar[str] = "memory"
@@ -98,10 +99,10 @@ class BitFlip:
 
     def __attrs_post_init__(self) -> None:
         if self.store is None and self.offset is None:
-            raise EmulatorError("a bit flip has a store, an offset, or both")
+            raise EmulatorError("a bit flip needs a store, an offset, or both")
 
     def __call__(self, offset: int, value: int, number: int) -> int:
-        """The word that arrives."""
+        """Return the word that reaches the memory."""
         hit = self.store in {None, number} and self.offset in {None, offset}
         return value ^ 1 << self.bit if hit else value
 
@@ -111,7 +112,7 @@ class BitFlip:
 
 @attrs.frozen
 class DropDatagram:
-    """``count`` datagrams from the one numbered ``datagram`` on (from 0) are dropped."""
+    """Drop ``count`` datagrams, beginning with number ``datagram`` (from 0)."""
 
     device: ClassVar[str] = "socket"
 
@@ -119,13 +120,13 @@ class DropDatagram:
     count: int = attrs.field(default=1, validator=_count)
 
     def __call__(self, number: int, datagram: bytes) -> bytes | None:
-        """The datagram that arrives, or None."""
+        """Return the datagram, or None where it is dropped."""
         return None if self.datagram <= number < self.datagram + self.count else datagram
 
 
 @attrs.frozen
 class FullBuffer:
-    """A buffer acts as if it were full for ``count`` records from number ``record`` on (from 0)."""
+    """Let a buffer drop ``count`` records from number ``record`` on, as if it were full."""
 
     device: ClassVar[str] = "buffer"
 
@@ -133,13 +134,13 @@ class FullBuffer:
     count: int = attrs.field(default=1, validator=_count)
 
     def __call__(self, number: int) -> bool:
-        """Whether the buffer has no room for record ``number``."""
+        """Return whether the buffer has no room for record ``number``."""
         return self.record <= number < self.record + self.count
 
 
 @attrs.frozen
 class ClockJump:
-    """Monotonic and boot time step by ``by_ns``, either way, when monotonic time is ``at_ns``."""
+    """Step monotonic and boot time by ``by_ns``, either way, when monotonic time is ``at_ns``."""
 
     device: ClassVar[str] = "clock"
 
@@ -154,11 +155,11 @@ Fault = CrashAfter | TornWrite | BitFlip | DropDatagram | FullBuffer | ClockJump
 
 
 class Faulty(Protocol):
-    """A device that takes faults."""
+    """A device that accepts faults."""
 
     @property
     def faults(self) -> list[Any]:
-        """Those that are armed."""
+        """The armed faults."""
 
 
 def _in_order(faults: Iterable[Fault]) -> tuple[Fault, ...]:
@@ -167,22 +168,23 @@ def _in_order(faults: Iterable[Fault]) -> tuple[Fault, ...]:
 
 @attrs.frozen
 class FaultPlan:
-    """Several faults, in the order in which a device asks them."""
+    """Several faults, in the order in which a device applies them."""
 
     faults: tuple[Fault, ...] = attrs.field(default=(), converter=_in_order)
 
     def __add__(self, other: FaultPlan) -> FaultPlan:
-        """Both, one behind the other."""
+        """Return the faults of both plans, in order."""
         return FaultPlan((*self.faults, *other.faults))
 
     def of(self, device: str) -> tuple[Fault, ...]:
-        """Those for one kind of device: ``memory``, ``socket``, ``buffer`` or ``clock``."""
+        """Return the faults for a kind of device: ``memory``, ``socket``, ``buffer``, ``clock``."""
         return tuple(fault for fault in self.faults if fault.device == device)
 
     def arm(self, **devices: Faulty) -> None:
-        """Give each device its faults: ``plan.arm(memory=vmo.memory, clock=clock)``.
+        """Arm each device with its faults: ``plan.arm(memory=vmo.memory, clock=clock)``.
 
-        Raises EmulatorError when the plan has a fault for none of them, or there is no such kind.
+        Raises EmulatorError for an unknown kind of device, and for a fault whose device is not
+        given.
         """
         known = {"memory", "socket", "buffer", "clock"}
         unknown = sorted(devices.keys() - known)
@@ -207,10 +209,10 @@ class FaultPlan:
         records: int = 0,
         ns: int = 0,
     ) -> Self:
-        """``count`` faults drawn from a seed, for a run of so many stores, datagrams and so on.
+        """Draw ``count`` faults from a seed, for a run with these numbers of stores and so on.
 
-        What is 0 gets no fault. At most one of them ends the program; it is last, so that the
-        others can happen. The same arguments give the same plan on every machine.
+        A kind whose number is 0 gets no fault. At most one fault ends the program; it comes last,
+        so that the others can happen. The same arguments give the same plan on every machine.
         """
         draw = random.Random(seed)  # noqa: S311 - a simulation, no secret
         kinds: list[str] = []

@@ -1,9 +1,9 @@
-"""The kernel: processes, threads, and a scheduler that does the same again for the same seed.
+"""The kernel: processes, threads, and a scheduler that is deterministic for a seed.
 
-A thread's body is a generator. What it yields is what the thread does next (``Run``, ``Sleep``,
-``Wait``, ``Signal``, ``Yield``, ``Migrate``, ``Exit``); what it does between two yields, such as
-calling a writer, happens at one moment of virtual time, on the CPU that the thread is on. Nothing
-else runs meanwhile, so that a crash falls between two stores of one thread only.
+A thread's body is a generator. It yields the thread's next action (``Run``, ``Sleep``, ``Wait``,
+``Signal``, ``Yield``, ``Migrate``, ``Exit``). Its code between two yields, such as a call of a
+writer, runs at one moment of virtual time on the thread's CPU, and nothing else runs meanwhile. A
+crash therefore falls between two stores of one thread only.
 """
 
 from __future__ import annotations
@@ -43,9 +43,9 @@ __all__ = [
 DEFAULT_PRIORITY = 16
 PRIORITIES = 32
 IDLE_KOID = 0
-"""What listeners get instead of a thread when a CPU is idle."""
+"""The thread id that listeners get for an idle CPU."""
 IDLE_PRIORITY = -(1 << 31)
-"""Its priority, as the kernel writes it (docs/formats/trace.md)."""
+"""The priority of an idle CPU, as the kernel writes it (docs/formats/trace.md)."""
 SLICE_NS = 10_000_000
 BUDGET = 1_000_000
 
@@ -53,24 +53,24 @@ _MASK = (1 << 64) - 1
 
 
 class DeadlockError(EmulatorError):
-    """Threads wait for what nobody is left to signal."""
+    """Every thread waits, and none is left to signal."""
 
 
 class EndlessLoopError(EmulatorError):
-    """A run took more steps than its budget."""
+    """A run exceeded its budget of steps."""
 
 
-# --- What is chosen ----------------------------------------------------------------------------
+# --- Random choices ----------------------------------------------------------------------------
 
 
 class Random:
-    """Numbers that follow from a seed (SplitMix64), the same on every machine and version."""
+    """Pseudo-random numbers (SplitMix64), equal on every machine and version for the same seed."""
 
     def __init__(self, seed: int) -> None:
         self._state = seed & _MASK
 
     def word(self) -> int:
-        """The next 64 bits."""
+        """Return the next 64 bits."""
         self._state = (self._state + 0x9E3779B97F4A7C15) & _MASK
         mixed = self._state
         mixed = ((mixed ^ mixed >> 30) * 0xBF58476D1CE4E5B9) & _MASK
@@ -78,30 +78,30 @@ class Random:
         return mixed ^ mixed >> 31
 
     def below(self, limit: int) -> int:
-        """A number from 0 to ``limit`` - 1."""
+        """Return a number from 0 to ``limit`` - 1."""
         return self.word() * limit >> 64
 
 
-# --- What a body yields ------------------------------------------------------------------------
+# --- Actions that a body yields ----------------------------------------------------------------
 
 
 @attrs.frozen
 class Run:
-    """Use so much CPU time. Threads of higher priority, and time slices, may interrupt it."""
+    """Use ``ns`` of CPU time. Threads of higher priority may interrupt it."""
 
     ns: int
 
 
 @attrs.frozen
 class Sleep:
-    """Block for so long. Time during which the system is suspended does not count."""
+    """Block for ``ns``. Time during which the system is suspended does not count."""
 
     ns: int
 
 
 @attrs.frozen
 class Wait:
-    """Block until an event is signalled; the body is sent True, or False after ``timeout_ns``."""
+    """Block until an event is signalled. The body receives True, or False after ``timeout_ns``."""
 
     event: Event
     timeout_ns: int | None = None
@@ -116,19 +116,19 @@ class Signal:
 
 @attrs.frozen
 class Yield:
-    """Let other ready threads of the same priority go first."""
+    """Let other ready threads of the same priority run first."""
 
 
 @attrs.frozen
 class Migrate:
-    """Go to a CPU and stay on it, however busy it is; ``None`` allows every CPU again."""
+    """Move to a CPU and stay on it, however busy it is; ``None`` allows every CPU again."""
 
     cpu: int | None
 
 
 @attrs.frozen
 class Exit:
-    """End, as a body that returns does."""
+    """End the thread, as if its body returned."""
 
 
 Action = Run | Sleep | Wait | Signal | Yield | Migrate | Exit
@@ -139,7 +139,7 @@ Body = Generator[Action, Any, object]
 
 
 class ThreadState(enum.IntEnum):
-    """States as in ``zx_info_thread_t`` and in context switch records; ready is RUNNING."""
+    """Thread states, with the numbers of ``zx_info_thread_t``; ready is RUNNING too."""
 
     NEW = 0
     RUNNING = 1
@@ -150,10 +150,11 @@ class ThreadState(enum.IntEnum):
 
 
 class Event:
-    """Something that threads wait for.
+    """An event that threads can wait for.
 
-    Signalled, it stays so until ``clear``, and lets every waiting thread go; with ``auto_reset``
-    it lets one go (the one of the highest priority that waits longest), or the next that comes.
+    A signal wakes all waiting threads, and the event stays signalled until ``clear``. With
+    ``auto_reset`` a signal wakes one thread: the longest-waiting one of the highest priority or, if
+    none waits, the next that comes.
     """
 
     def __init__(self, name: str = "", *, auto_reset: bool = False) -> None:
@@ -161,10 +162,10 @@ class Event:
         self.auto_reset = auto_reset
         self.signalled = False
         self.waiting: list[Thread] = []
-        """Threads that wait for it, those that came first first."""
+        """Waiting threads, in the order in which they began to wait."""
 
     def clear(self) -> None:
-        """Take the signal back."""
+        """Reset the event to not signalled."""
         self.signalled = False
 
     def __repr__(self) -> str:
@@ -173,7 +174,7 @@ class Event:
 
 @attrs.define(eq=False)
 class Process:
-    """A process: a koid, a name, and its threads in the order of their making."""
+    """A process: a koid, a name, and its threads in order of creation."""
 
     koid: int
     name: str
@@ -181,13 +182,13 @@ class Process:
 
     @property
     def alive(self) -> bool:
-        """Whether one of its threads is not dead."""
+        """Whether at least one of its threads is not dead."""
         return any(thread.state != ThreadState.DEAD for thread in self.threads)
 
 
 @attrs.define(eq=False)
 class Thread:
-    """A thread, as its kernel keeps it; read it, and let the kernel change it."""
+    """A thread. Its attributes are for reading; only the kernel changes them."""
 
     koid: int
     process: Process
@@ -195,37 +196,37 @@ class Thread:
     priority: int = DEFAULT_PRIORITY
     state: ThreadState = ThreadState.NEW
     cpu: int = 0
-    """The CPU that it runs on, or ran on last."""
+    """The current or last CPU."""
     pinned: int | None = None
-    """The only CPU that it may run on."""
+    """The only CPU that the thread may run on, or None."""
     background: bool = False
-    """Whether a run may end while it waits."""
+    """Whether ``Kernel.run`` may end while the thread waits."""
     cpu_ns: int = 0
     """CPU time used so far."""
     migrations: int = 0
-    """How often it went on on another CPU than before."""
+    """How often the thread moved to another CPU."""
     counter: Tsc = attrs.field(kw_only=True, repr=False)
-    """The time-stamp counter of the CPU that it is on (``model.target.TimestampCounter``)."""
+    """The time-stamp counter of its CPU (``model.target.TimestampCounter``)."""
     clock: VirtualClock = attrs.field(kw_only=True, repr=False)
     """The system's clock (``model.target.Clock``)."""
 
     body: Body | None = attrs.field(default=None, repr=False)
     answer: object = attrs.field(default=None, repr=False)
-    """What the body is sent next."""
+    """The value sent to the body next."""
     left_ns: int = attrs.field(default=0, repr=False)
-    """Nanoseconds of its ``Run`` that are left."""
+    """Nanoseconds left of its ``Run``."""
     slice_ns: int = attrs.field(default=0, repr=False)
-    """Nanoseconds of its time slice that are left."""
+    """Nanoseconds left of its time slice."""
     order: tuple[int, int] = attrs.field(default=(0, 0), repr=False)
-    """Its place among ready threads of its priority."""
+    """Sort key among the ready threads of its priority."""
     token: int = attrs.field(default=0, repr=False)
-    """Changes with each timer, so that one that is no longer meant does nothing."""
+    """Changes with each timer, so that outdated timers are ignored."""
     waits_for: Event | None = attrs.field(default=None, repr=False)
     paused: bool = attrs.field(default=False, repr=False)
 
     @property
     def ids(self) -> tuple[int, int]:
-        """Koids of process and thread: the ``thread`` of a trace writer's calls."""
+        """Koids of process and thread, as a trace writer takes them for ``thread``."""
         return self.process.koid, self.koid
 
     def __str__(self) -> str:
@@ -233,7 +234,7 @@ class Thread:
 
 
 class Listener(Protocol):
-    """Hears of the scheduler (``fxframework.model.target.SchedulerListener``)."""
+    """A listener for scheduler events (``fxframework.model.target.SchedulerListener``)."""
 
     def context_switch(
         self,
@@ -246,14 +247,14 @@ class Listener(Protocol):
         incoming_priority: int,
         outgoing_priority: int,
     ) -> object:
-        """A CPU went from one thread to another."""
+        """A CPU switched from one thread to another."""
 
     def wakeup(self, *, cpu: int, ticks: int, tid: int, priority: int) -> object:
         """A thread became ready to run."""
 
 
 class _Core:
-    """What the scheduler knows of a CPU."""
+    """The scheduler's state of a CPU."""
 
     __slots__ = ("cpu", "number", "since", "thread", "token")
 
@@ -262,7 +263,7 @@ class _Core:
         self.cpu = cpu
         self.thread: Thread | None = None
         self.since = 0
-        """Up to when its thread's time is accounted for."""
+        """Time up to which its thread's CPU time is accounted for."""
         self.token = 0
 
 
@@ -270,16 +271,16 @@ class _Core:
 
 
 class Kernel:
-    """Processes and threads on the CPUs of a processor, at the virtual time of a clock.
+    """Processes and threads on the CPUs of a processor, in the virtual time of a clock.
 
-    A ready thread never waits for a CPU on which one of lower priority runs. Threads of one
-    priority take turns, each for a slice of about ``slice_ns``. Which of two things of one moment
-    comes first, which of several idle CPUs a thread goes to, and by how much (up to an eighth) a
-    slice differs from ``slice_ns`` follow from ``seed`` alone.
+    A ready thread never waits for a CPU that runs a thread of lower priority. Threads of one
+    priority take turns, each for a slice of about ``slice_ns``. ``seed`` alone decides the order of
+    simultaneous events, which of several idle CPUs a thread gets, and by how much (up to an eighth)
+    a slice differs from ``slice_ns``.
 
-    The scheduler's time (``now_ns``) begins with the clock's monotonic time, and is what passed
-    since: a jump among the clock's ``faults`` leaves the schedule alone. Time that a body lets pass
-    by itself, reading a counter that takes time for instance, is time of its thread.
+    The scheduler's time (``now_ns``) starts at the clock's monotonic time and counts the time that
+    has passed since: a jump among the clock's ``faults`` does not affect the schedule. Time that a
+    body spends by itself, such as by reading a counter with a read cost, is CPU time of its thread.
     """
 
     def __init__(
@@ -292,25 +293,25 @@ class Kernel:
         slice_ns: int = SLICE_NS,
     ) -> None:
         if slice_ns < 1:
-            raise EmulatorError(f"a time slice of {slice_ns} ns; it takes 1 ns at least")
+            raise EmulatorError(f"invalid slice_ns {slice_ns}: must be at least 1")
         self.clock = clock
         self.processor = processor
         self.koids = itertools.count(FIRST_KOID) if koids is None else koids
         self.slice_ns = slice_ns
         self.processes: list[Process] = []
         self.current: Thread | None = None
-        """The thread whose body runs at this moment; None between bodies."""
+        """The thread whose body is running; None between bodies."""
         self.now_ns = clock.monotonic_ns()
         self._shown_ns = self.now_ns
-        """What the clock showed when ``now_ns`` was brought up to date."""
+        """The clock's monotonic time when ``now_ns`` was updated last."""
         self.switches = 0
         """Context switches so far."""
         self.counter = Tsc(self._cpu_of_current)
-        """The counter of the CPU that the current thread is on; of CPU 0 where there is none."""
+        """The counter of the current thread's CPU, or of CPU 0 between bodies."""
         self.discarding: Callable[[], contextlib.AbstractContextManager[object]] = (
             contextlib.nullcontext
         )
-        """Entered while bodies of killed threads are closed, which runs their ``finally``."""
+        """Context in which bodies of killed threads are closed, which runs their ``finally``."""
         self._random = Random(seed)
         self._cores = [_Core(number, cpu) for number, cpu in enumerate(processor.cpus)]
         self._listeners: list[tuple[Listener, bool]] = []
@@ -318,7 +319,7 @@ class Kernel:
         self._timers: list[tuple[int, int, int, _Core | Thread, int]] = []
         self._sequence = itertools.count()
         self._due: list[_Core] = []
-        """CPUs whose thread's body is to go on."""
+        """CPUs whose thread's body runs next."""
         self._running = False
         for core in self._cores:
             core.cpu.enter_cstate()
@@ -327,11 +328,11 @@ class Kernel:
 
     @property
     def threads(self) -> Iterator[Thread]:
-        """All threads ever made, process after process."""
+        """All threads ever created, process by process."""
         return (thread for process in self.processes for thread in process.threads)
 
     def process(self, name: str) -> Process:
-        """Make a process."""
+        """Create a process."""
         process = Process(next(self.koids), name)
         self.processes.append(process)
         return process
@@ -346,15 +347,15 @@ class Kernel:
         cpu: int | None = None,
         background: bool = False,
     ) -> Thread:
-        """Make a thread and let it start at this moment.
+        """Create a thread that is ready at this moment.
 
-        ``body`` is a generator, or is called with the thread to give one. ``cpu`` pins it, as
-        ``Migrate`` does; a ``background`` thread may wait for ever. Raises EmulatorError for a
-        priority or CPU that there is not, and for a body that is not a generator.
+        ``body`` is a generator, or a function that returns one for the thread. ``cpu`` pins the
+        thread, as ``Migrate`` does; a ``background`` thread may wait forever. Raises EmulatorError
+        for an invalid priority or CPU, and for a body that is not a generator.
         """
         if not 0 <= priority < PRIORITIES:
             raise EmulatorError(
-                f"thread {name!r}: priority {priority}; there are 0 to {PRIORITIES - 1}"
+                f"thread {name!r}: invalid priority {priority}: must be 0 to {PRIORITIES - 1}"
             )
         if cpu is not None:
             self._check_cpu(f"thread {name!r}", cpu)
@@ -371,7 +372,7 @@ class Kernel:
         )
         made = body(thread) if callable(body) else body
         if not isinstance(made, Generator):
-            raise EmulatorError(f"thread {name!r}: its body is {made!r}; it is to be a generator")
+            raise EmulatorError(f"thread {name!r}: body {made!r} is not a generator")
         thread.body = made
         thread.cpu = self._random.below(len(self._cores)) if cpu is None else cpu
         process.threads.append(thread)
@@ -379,33 +380,33 @@ class Kernel:
         return thread
 
     def listen(self, listener: Listener, ticks: Literal["clock", "tsc"] = "clock") -> None:
-        """Tell a listener of every switch and wakeup from now on.
+        """Call a listener for every switch and wakeup from now on.
 
-        Its ``ticks`` are the clock's, or those of the counter of the CPU on which it happens.
+        Its ``ticks`` are those of the clock, or of the counter of the CPU where the event happens.
         """
         if ticks not in {"clock", "tsc"}:
-            raise EmulatorError(f"ticks are those of 'clock' or 'tsc', not of {ticks!r}")
+            raise EmulatorError(f"invalid ticks {ticks!r}: must be 'clock' or 'tsc'")
         self._listeners.append((listener, ticks == "tsc"))
 
     def unlisten(self, listener: Listener) -> None:
-        """Tell a listener no more."""
+        """Stop calling a listener."""
         self._listeners = [each for each in self._listeners if each[0] is not listener]
 
-    # --- What happens to everything, or from outside ---
+    # --- Control ---
 
     def run(self, until_ns: int | None = None, *, budget: int = BUDGET) -> None:
-        """Let virtual time pass, up to ``until_ns``, or until no thread has anything to do.
+        """Let virtual time pass up to ``until_ns``, or until no thread has anything to do.
 
-        Raises DeadlockError where, without ``until_ns``, threads wait that nobody will signal
-        (those in the background do not count), EndlessLoopError after ``budget`` steps of bodies
-        and ends of slices. An exception of a body, such as a ``Crash``, ends its process and is
-        raised; the others can be run on.
+        Raises DeadlockError if, without ``until_ns``, threads wait for events that no thread will
+        signal (threads in the background do not count), and EndlessLoopError after ``budget`` steps
+        of bodies and ends of slices. An exception of a body, such as a ``Crash``, ends its process
+        and is raised; the other processes can be run further.
         """
         if self._running:
-            raise EmulatorError("run() within a run; a body yields what it wants to do")
+            raise EmulatorError("run() called within a run; a body must yield its action instead")
         self._catch_up()
         if until_ns is not None and until_ns < self.now_ns:
-            raise EmulatorError(f"run until {until_ns} ns, but it is {self.now_ns} ns already")
+            raise EmulatorError(f"cannot run until {until_ns} ns: it is {self.now_ns} ns already")
         self._running = True
         started = self.now_ns
         try:
@@ -438,11 +439,11 @@ class Kernel:
             self._account(core)
 
     def suspend(self, ns: int) -> None:
-        """Suspend the whole system: boot time goes on, monotonic time and all threads do not."""
+        """Suspend the whole system for ``ns``: only boot time advances."""
         self.clock.suspend(ns)
 
     def signal(self, event: Event) -> None:
-        """Signal an event, from outside or from a body."""
+        """Signal an event, from a body or from outside."""
         waiting = sorted(event.waiting, key=lambda thread: -thread.priority)
         if not waiting or not event.auto_reset:
             event.signalled = True
@@ -451,7 +452,7 @@ class Kernel:
             self._wake(thread)
 
     def pause(self, thread: Thread) -> None:
-        """Suspend one thread: it does nothing until ``resume``."""
+        """Suspend one thread until ``resume``."""
         if thread.state == ThreadState.DEAD or thread.paused:
             return
         thread.paused = True
@@ -459,30 +460,32 @@ class Kernel:
             self._halt(thread)
 
     def resume(self, thread: Thread) -> None:
-        """Let a paused thread go on."""
+        """Resume a paused thread."""
         thread.paused = False
         if thread.state == ThreadState.SUSPENDED:
             self._wake(thread)
 
     def kill(self, process: Process) -> None:
-        """End a process: its threads do nothing more, whatever they were at."""
+        """End a process and all its threads, whatever their state."""
         if self.current is not None and self.current.process is process:
-            raise EmulatorError(f"process {process.name!r} kills itself; it should yield Exit()")
+            raise EmulatorError(
+                f"process {process.name!r} cannot kill itself; yield Exit() instead"
+            )
         bodies = [thread.body for thread in process.threads if thread.body is not None]
         with self.discarding():
             for body in bodies:
-                # What its `finally` raises is no more heard than what it stores is kept.
+                # Exceptions of its `finally` are ignored, as its stores are.
                 with contextlib.suppress(Exception):
                     body.close()
-        with contextlib.ExitStack() as all_of_them:
+        with contextlib.ExitStack() as endings:
             # Every thread ends, whatever a listener raises at the end of another.
             for thread in reversed(process.threads):
-                all_of_them.callback(self._end, thread)
+                endings.callback(self._end, thread)
 
     # --- Steps ---
 
     def _step(self, core: _Core) -> None:
-        """Let the body of a CPU's thread go on, and do what it yields."""
+        """Run the body of a CPU's thread up to its next yield, and do the action."""
         thread = core.thread
         # It may have been preempted, or ended, since it became due.
         if thread is None or thread.left_ns or thread.body is None:
@@ -493,7 +496,7 @@ class Kernel:
             action = thread.body.send(answer)
             self._check_action(thread, action)
             if isinstance(action, Exit):
-                # Its `finally` belongs to what it does at this moment.
+                # Its `finally` runs at this moment of virtual time.
                 thread.body.close()
         except StopIteration:
             action = Exit()
@@ -506,10 +509,10 @@ class Kernel:
         self._account(core)
         self._do(core, thread, action)
         if thread.paused:
-            # By its own body: what it yielded is done first.
+            # Paused by its own body: the action that it yielded is done first.
             self._halt(thread)
         elif core.thread is thread:
-            # What it did may have readied a thread of higher priority, for this CPU too.
+            # The action may have readied a thread of higher priority, for this CPU too.
             best = self._best(core)
             if best is not None and best.priority > thread.priority:
                 self._give_way(core, thread, last=not thread.slice_ns)
@@ -520,7 +523,9 @@ class Kernel:
         match action:
             case Run(ns) | Sleep(ns) | Wait(_, int(ns)):
                 if ns < 0:
-                    raise EmulatorError(f"{thread} yields {action!r}; time goes forward only")
+                    raise EmulatorError(
+                        f"{thread} yields {action!r}: the time must not be negative"
+                    )
             case Migrate(int(cpu)):
                 self._check_cpu(str(thread), cpu)
             case Wait(_, None) | Signal() | Yield() | Migrate(None) | Exit():
@@ -545,7 +550,7 @@ class Kernel:
                     return
                 event.waiting.append(thread)
                 thread.waits_for = event
-                thread.answer = False  # unless a signal comes before the time is up
+                thread.answer = False  # unless a signal comes before the timeout
                 if timeout_ns is not None:
                     self._start_timer(thread, timeout_ns)
                 self._leave(core, ThreadState.BLOCKED)
@@ -562,15 +567,15 @@ class Kernel:
                 self._end(thread)
 
     def _fail(self, thread: Thread, error: BaseException) -> None:
-        """End the process of a thread whose body raised."""
+        """End the process of a thread whose body raised an exception."""
         error.add_note(f"in {thread}, on CPU {thread.cpu}, at {self.now_ns} ns")
         thread.body = None
-        # A listener that raises too, of the same cause maybe, does not hide it.
+        # An exception of a listener, perhaps of the same cause, must not hide the first one.
         with contextlib.suppress(EmulatorError):
             self.kill(thread.process)
 
     def _halt(self, thread: Thread) -> None:
-        """A thread that was paused does nothing more; where it is blocked, it stays so first."""
+        """Stop a paused thread; a blocked one stays blocked first."""
         if thread in self._ready:
             self._ready.remove(thread)
             thread.state = ThreadState.SUSPENDED
@@ -580,7 +585,7 @@ class Kernel:
             self._leave(core, ThreadState.SUSPENDED)
 
     def _fire(self, subject: _Core | Thread) -> None:
-        """A thread's time to wake, or the end of a CPU's run or slice, has come."""
+        """Handle a timer: a thread wakes up, or a CPU's run or slice ends."""
         if isinstance(subject, Thread):
             self._wake(subject)
             return
@@ -597,7 +602,7 @@ class Kernel:
     # --- Threads and CPUs ---
 
     def _wake(self, thread: Thread) -> None:
-        """A thread can run again, or for the first time."""
+        """Make a thread ready, for the first time or again."""
         self._catch_up()
         thread.token += 1
         if thread.waits_for is not None:
@@ -619,14 +624,14 @@ class Kernel:
         self._place(thread, core)
 
     def _requeue(self, thread: Thread, *, last: bool) -> None:
-        """Among the ready threads of its priority, a thread is the last, or comes first."""
+        """Append a thread to the ready threads of its priority, or put it first."""
         number = next(self._sequence)
         thread.state = ThreadState.RUNNING
         thread.order = (1, number) if last else (0, -number)
         self._ready.append(thread)
 
     def _core_for(self, thread: Thread) -> _Core | None:
-        """The CPU that a ready thread should have at once; None where it has to wait."""
+        """Return the CPU that a ready thread should get at once; None if it has to wait."""
         if thread.pinned is not None:
             allowed = [self._cores[thread.pinned]]
         else:
@@ -637,7 +642,7 @@ class Kernel:
         idle = [core for core in allowed if core.thread is None]
         if idle:
             return idle[self._random.below(len(idle))]
-        # A body that runs at this moment is not interrupted; `_step` looks once it has yielded.
+        # A running body is not interrupted; `_step` looks for a better thread once it has yielded.
         lower = [
             core
             for core in allowed
@@ -648,7 +653,7 @@ class Kernel:
         return min(lower, key=_priority_on, default=None)
 
     def _place(self, thread: Thread, core: _Core | None = None) -> None:
-        """Let a ready thread run at once, if a CPU is idle or runs one of lower priority."""
+        """Run a ready thread at once, if a CPU is idle or runs a thread of lower priority."""
         core = core or self._core_for(thread)
         if core is None:
             return
@@ -656,18 +661,18 @@ class Kernel:
             self._go_on(core, ThreadState.RUNNING)
         else:
             self._account(core)
-            # It was interrupted: with what is left of its slice it goes before its peers.
+            # An interrupted thread with time left in its slice goes before its peers.
             self._give_way(core, core.thread, last=not core.thread.slice_ns)
 
     def _give_way(self, core: _Core, thread: Thread, *, last: bool = True) -> None:
-        """A CPU's thread gives it up, but is ready; another CPU may be the one for it now."""
+        """Take a ready thread off its CPU; another CPU may take it at once."""
         self._requeue(thread, last=last)
         self._leave(core, ThreadState.RUNNING)
         if thread in self._ready:
             self._place(thread)
 
     def _end(self, thread: Thread) -> None:
-        """A thread is no more."""
+        """Mark a thread as dead and remove it from all queues."""
         if thread.state == ThreadState.DEAD:
             return
         running = thread.state == ThreadState.RUNNING and thread not in self._ready
@@ -685,13 +690,13 @@ class Kernel:
             self._leave(core, ThreadState.DEAD)
 
     def _leave(self, core: _Core, state: ThreadState) -> None:
-        """A CPU's thread gives it up, in some state; the best one that is ready comes next."""
+        """Take a CPU's thread off, in ``state``; the best ready thread comes next."""
         assert core.thread is not None  # noqa: S101
         core.thread.state = state
         self._go_on(core, state)
 
     def _go_on(self, core: _Core, state: ThreadState) -> None:
-        """A CPU goes on with the best thread that is ready for it, or is idle."""
+        """Continue a CPU with the best thread that is ready for it, or leave it idle."""
         outgoing, incoming = core.thread, self._best(core)
         core.since = self.now_ns
         core.thread = incoming
@@ -707,10 +712,10 @@ class Kernel:
         self.switches += 1
         if outgoing is None:
             core.cpu.leave_cstate()
-        heard = [(listener, self._ticks(core, tsc=tsc)) for listener, tsc in self._listeners]
+        calls = [(listener, self._ticks(core, tsc=tsc)) for listener, tsc in self._listeners]
         if incoming is None:
             core.cpu.enter_cstate()
-        for listener, ticks in heard:
+        for listener, ticks in calls:
             listener.context_switch(
                 cpu=core.number,
                 ticks=ticks,
@@ -722,7 +727,7 @@ class Kernel:
             )
 
     def _best(self, core: _Core) -> Thread | None:
-        """Of the threads that are ready for a CPU, the one whose turn it is."""
+        """Return the thread that runs next on a CPU, among those that are ready for it."""
         best = None
         for thread in self._ready:
             if thread.pinned in {None, core.number} and (
@@ -738,17 +743,17 @@ class Kernel:
     # --- Time ---
 
     def _account(self, core: _Core) -> None:
-        """Take the time since the last look from the thread's run and slice."""
+        """Subtract the time since the last call from the thread's run and slice."""
         thread, elapsed = core.thread, self.now_ns - core.since
         core.since = self.now_ns
         if thread is not None and elapsed:
             thread.cpu_ns += elapsed
-            # A body that took time itself may have kept a timer from its moment.
+            # A body that takes time itself may delay a timer.
             thread.left_ns = max(0, thread.left_ns - elapsed)
             thread.slice_ns = max(0, thread.slice_ns - elapsed)
 
     def _arm(self, core: _Core) -> None:
-        """See to it that a CPU's thread goes on: at once, or when its run or slice ends."""
+        """Schedule the continuation of a CPU's thread: at once, or when its run or slice ends."""
         core.token += 1
         thread = core.thread
         if thread is None:
@@ -770,7 +775,7 @@ class Kernel:
         heapq.heappush(self._timers, entry)
 
     def _next_timer(self) -> tuple[int, int, int, _Core | Thread, int] | None:
-        """The next timer that is still meant, left where it is."""
+        """Return the next valid timer without removing it."""
         while self._timers:
             timer = self._timers[0]
             if timer[4] == timer[3].token:
@@ -779,14 +784,14 @@ class Kernel:
         return None
 
     def _pass(self, until: int) -> None:
-        """Let time pass."""
+        """Let time pass up to ``until``."""
         if until > self.now_ns:
             self.clock.advance(until - self.now_ns)
             self.now_ns = until
             self._shown_ns = self.clock.monotonic_ns()
 
     def _catch_up(self) -> None:
-        """Take in the time that passed without the scheduler."""
+        """Account for time that passed outside the scheduler."""
         shown = self.clock.monotonic_ns()
         if shown != self._shown_ns:
             self.now_ns += max(0, shown - self._shown_ns)
@@ -795,7 +800,7 @@ class Kernel:
     def _ticks(self, core: _Core, *, tsc: bool) -> int:
         return core.cpu.rdtsc() if tsc else self.clock.ticks()
 
-    # --- Small things ---
+    # --- Helpers ---
 
     def _cpu_of_current(self) -> Cpu:
         return self._cores[0 if self.current is None else self.current.cpu].cpu
@@ -813,8 +818,8 @@ class Kernel:
             waiting.append(f"{thread} {why}")
         if waiting:
             raise DeadlockError(
-                f"deadlock at {self.now_ns} ns: {'; '.join(waiting)}; signal what they wait for, "
-                "run until a time, or let them wait in the background"
+                f"deadlock at {self.now_ns} ns: {'; '.join(waiting)}; signal their events, "
+                "run until a time, or make them background threads"
             )
 
     def _endless(self, budget: int, started: int) -> EndlessLoopError:
@@ -822,7 +827,7 @@ class Kernel:
         on = [str(core.thread) for core in self._cores if core.thread is not None]
         where = f"; on the CPUs: {', '.join(on)}" if on else ""
         return EndlessLoopError(
-            f"{budget} steps within {passed} ns, and no end{where}; let bodies yield Run or Sleep, "
+            f"no end after {budget} steps in {passed} ns{where}; let bodies yield Run or Sleep, "
             "run until a time, or give the run a larger budget"
         )
 

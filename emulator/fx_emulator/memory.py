@@ -1,15 +1,14 @@
-"""Memory: bytes that a writer stores into, another process may map, and a fault can cut off.
+"""Memory of the emulated target: a writer stores into it, other processes may map it.
 
-``Memory`` is ``fxframework.model.target.Memory`` over ``mmap``: anonymous, a file, or a memfd.
-``StoreLog`` is what was stored, in order, and so every state that the memory ever had.
+``Memory`` is ``fxframework.model.target.Memory`` over ``mmap``: anonymous memory, a file, or a
+memfd. ``StoreLog`` records all stores in order, and so every state that the memory ever had.
 
-What is guaranteed. ``load_u64`` and ``store_u64`` are one aligned load or store of a ``uint64``:
-on every 64-bit machine they do not tear. On x86-64 another process sees the stores in the order in
-which they were made. On a machine with weaker ordering (ARM, RISC-V, POWER) each of them is still
-whole, but another process may see them in another order, because Python has no release store;
-whatever was stored before the program died is there in any case. ``write`` into memory that can be
-shared makes one such store for each word, in ascending order. ``read`` is a plain copy: what must
-not tear is loaded.
+Guarantees: ``load_u64`` and ``store_u64`` are one aligned load or store of a ``uint64``; on every
+64-bit machine they do not tear. On x86-64 another process sees the stores in program order. On a
+machine with weaker ordering (ARM, RISC-V, POWER) each store is still whole, but another process may
+see them in another order, because Python has no release store; stores made before the program died
+are there in any case. ``write`` into memory that can be shared makes one such store for each word,
+in ascending order. ``read`` is a plain copy: use ``load_u64`` for a word that must not tear.
 """
 
 from __future__ import annotations
@@ -32,36 +31,36 @@ from fx_emulator.errors import Crash, EmulatorError, MemoryAccessError
 __all__ = ["Memory", "StoreFault", "StoreLog"]
 
 CLOEXEC = getattr(os, "O_CLOEXEC", 0)
-"""The flag of a descriptor that no child inherits; 0 where the system has none."""
+"""Flag for descriptors that children do not inherit; 0 where the system has none."""
 
 WORD = 8
 _LIMIT = 1 << 64
 
 StoreFault = Callable[[int, int, int], int]
-"""``(offset, value, number) -> value``: what store ``number`` (from 0) to byte ``offset`` really
-stores; or it raises ``Crash``."""
+"""``(offset, value, number) -> value``: the word that store ``number`` (from 0) to byte ``offset``
+really stores. May raise ``Crash``."""
 
 
 # --- The log -------------------------------------------------------------------------------------
 
 
 class StoreLog:
-    """Every 8-byte store in the order made, and every change of size between them.
+    """Log of every 8-byte store, in order, and of every change of size between them.
 
-    It grows by 8 bytes for a word and 16 for each call that stored some, and is never cut; take a
-    new one (``memory.log = StoreLog()``) to start over. It knows the stores made through the
-    ``Memory`` only: not those of another process, nor through ``Memory.words``.
+    It grows by 8 bytes a word plus 16 a call, and is never truncated; assign a new one
+    (``memory.log = StoreLog()``) to start over. It contains the stores made through the ``Memory``
+    only: not those of another process, nor those through ``Memory.words``.
     """
 
     def __init__(self) -> None:
-        # Runs of neighbouring words: where each begins, how many words it has, and all the words.
+        # Runs of neighbouring words: start and length of each run, and the words of all runs.
         self._starts = array("Q")
         self._lengths = array("Q")
         self._values = array("Q")
         self._sizes: list[tuple[int, int]] = []
 
     def __len__(self) -> int:
-        """How many stores it holds."""
+        """Number of stores."""
         return len(self._values)
 
     @property
@@ -76,36 +75,35 @@ class StoreLog:
 
     @property
     def values(self) -> NDArray[np.uint64]:
-        """The word that each store left, uint64 (n,); a copy."""
+        """Word stored by each store, uint64 (n,); a copy."""
         return np.array(self._values, np.uint64)
 
     @property
     def sizes(self) -> tuple[tuple[int, int], ...]:
-        """Changes of size: how many stores were made before, and the bytes that there were then."""
+        """Changes of size: the number of stores before each, and the new size in bytes."""
         return tuple(self._sizes)
 
     def stored(self, offset: int, value: int) -> None:
-        """Note one store."""
+        """Log one store."""
         self._starts.append(offset)
         self._lengths.append(1)
         self._values.append(value)
 
     def stored_words(self, offset: int, words: bytes) -> None:
-        """Note ascending stores of whole words from ``offset``."""
+        """Log ascending stores of whole words from ``offset`` on."""
         self._starts.append(offset)
         self._lengths.append(len(words) // WORD)
         self._values.frombytes(words)
 
     def resized(self, size: int) -> None:
-        """Note that the memory has ``size`` bytes from here on."""
+        """Log a change of the memory's size to ``size`` bytes."""
         self._sizes.append((len(self), size))
 
     def image(self, first: bytes, stores: int) -> bytes:
-        """The memory after the first ``stores`` stores.
+        """Return the memory after the first ``stores`` stores.
 
-        ``first`` is the memory as it was when the log began. A change of size that came right
-        behind the last of these stores is in it. Raises MemoryAccessError for stores that are not
-        in the log.
+        ``first`` is the memory at the beginning of the log. A change of size directly after the
+        last of these stores is included. Raises MemoryAccessError if the log has fewer stores.
         """
         if not 0 <= stores <= len(self):
             raise MemoryAccessError(f"no image after {stores} stores: the log holds {len(self)}")
@@ -114,7 +112,7 @@ class StoreLog:
         done = 0
         for before, size in [*self._sizes, (stores, None)]:
             upto = min(before, stores)
-            # Where a place repeats, the last of its values stays.
+            # numpy assigns in order: of a repeated place the last value remains.
             image.view(np.uint64)[places[done:upto]] = values[done:upto]
             done = upto
             if before > stores or size is None:
@@ -125,11 +123,11 @@ class StoreLog:
         return image.tobytes()
 
     def images(self, first: bytes) -> Iterator[memoryview]:
-        """The memory after 0, 1, 2 … all stores: ``len(log) + 1`` images.
+        """Yield the memory after 0, 1, 2 … all stores: ``len(log) + 1`` images.
 
-        All are one read-only view of bytes that change in place with each step (and another one
-        after a change of size): copy what is to be kept. As in ``image``, a change of size shows
-        in the image of the store before it.
+        All are one read-only view of bytes that change in place with each step (another view after
+        a change of size): copy an image to keep it. As in ``image``, a change of size appears in
+        the image of the store before it.
         """
         data = bytearray(first)
         words = memoryview(data).cast("Q")
@@ -152,12 +150,12 @@ class StoreLog:
 class Memory:
     """A region of bytes, addressed from 0, little-endian (``fxframework.model.target.Memory``).
 
-    Made by ``anonymous``, ``file``, ``memfd`` or ``descriptor``. ``log`` (a StoreLog, or None) and
-    ``faults`` (a list of StoreFault) may be set at any time; each store asks the faults in their
-    order. When one raises ``Crash`` the memory halts: every later store raises that crash again,
-    until ``resume()``. ``stores`` counts what was stored; a store that did not land is not counted.
+    Created by ``anonymous``, ``file``, ``memfd`` or ``descriptor``. ``log`` (a StoreLog, or None)
+    and ``faults`` (a list of StoreFault) may be set at any time; each store passes through the
+    faults in order. When a fault raises ``Crash`` the memory halts: every later store raises that
+    crash again, until ``resume()``. ``stores`` counts the stores that landed.
 
-    One thread uses a Memory at a time. Another process maps the same file with a Memory of its own.
+    A Memory is for one thread at a time. Another process maps the same file with its own Memory.
     """
 
     def __init__(
@@ -185,11 +183,11 @@ class Memory:
     def __repr__(self) -> str:
         return f"<Memory: {self._name}, {self.size} bytes, {self.stores} stores>"
 
-    # --- where it comes from ---
+    # --- constructors ---
 
     @classmethod
     def anonymous(cls, size: int, *, log: bool = False) -> Self:
-        """``size`` zero bytes (whole words) of this process alone."""
+        """Allocate ``size`` zero bytes (a multiple of 8) that no other process can map."""
         _check_size(size)
         return cls(_private(size), log=log)
 
@@ -202,12 +200,12 @@ class Memory:
         log: bool = False,
         writable: bool = True,
     ) -> Self:
-        """A file, shared with every process that maps it; what is stored outlives this process.
+        """Map a file, shared with every process that maps it. Stores outlive this process.
 
-        With ``size`` the file is made, or made larger, as needed; without, it is there. A file that
-        is larger stays so. Not ``writable``, it is opened for reading, and stores are refused.
-        Nobody may make the file smaller while it is mapped. Raises MemoryAccessError where it
-        cannot be opened, or whose size is not a multiple of 8.
+        With ``size`` the file is created or extended as needed, and never truncated; without
+        ``size`` it must exist. With ``writable=False`` it is opened for reading, and stores raise
+        an error. No process may truncate the file while it is mapped. Raises MemoryAccessError if
+        the file cannot be opened, or if its size is not a multiple of 8.
         """
         flags = os.O_RDWR if writable else os.O_RDONLY
         if size is not None:
@@ -221,19 +219,19 @@ class Memory:
 
     @classmethod
     def memfd(cls, size: int, *, log: bool = False) -> Self:
-        """``size`` zero bytes in a file without a name, to be shared through ``fileno()`` (Linux).
+        """Allocate ``size`` zero bytes in an anonymous file, to be shared by ``fileno()`` (Linux).
 
-        Another process maps it with ``Memory.descriptor(fd)`` when it is given the descriptor.
+        Another process that has the descriptor maps it with ``Memory.descriptor(fd)``.
         """
         _check_size(size)
         if not hasattr(os, "memfd_create"):
-            raise EmulatorError("this system has no memfd; take Memory.file")
+            raise EmulatorError("this system has no memfd; use Memory.file")
         fd = os.memfd_create("fx_emulator", os.MFD_CLOEXEC)
         return cls._over(fd, size, "memfd", log=log)
 
     @classmethod
     def descriptor(cls, fd: int, *, log: bool = False, writable: bool = True) -> Self:
-        """The file of an open descriptor, which stays the caller's."""
+        """Map the file of an open descriptor, which remains owned by the caller."""
         try:
             own = os.dup(fd)
         except OSError as error:
@@ -244,7 +242,7 @@ class Memory:
     def _over(
         cls, fd: int, size: int | None, name: str, *, log: bool, writable: bool = True
     ) -> Self:
-        """Over a descriptor, which it takes; the file is made at least ``size`` bytes."""
+        """Map a descriptor, taking ownership; extend a file shorter than ``size`` bytes."""
         try:
             actual = os.fstat(fd).st_size
             if size is not None and actual < size:
@@ -264,7 +262,7 @@ class Memory:
             raise
         return cls(region, fd=fd, name=name, log=log, writable=writable)
 
-    # --- what it is ---
+    # --- properties ---
 
     @property
     def size(self) -> int:
@@ -278,32 +276,32 @@ class Memory:
 
     @property
     def crashed(self) -> Crash | None:
-        """What halted it, or None."""
+        """The crash that halted the memory, or None."""
         return self._crash
 
     @property
     def bytes(self) -> NDArray[np.uint8]:
-        """The region itself, uint8 (size,). After a change of size take it again.
+        """The region itself, uint8 (size,). Get it again after a change of size.
 
-        What is stored through it is neither counted nor logged, and no fault sees it.
+        Stores through it are not counted, not logged, and not seen by faults.
         """
         return np.frombuffer(self._bytes, np.uint8)
 
     @property
     def words(self) -> NDArray[np.uint64]:
-        """The region itself, uint64 (size / 8,); as ``bytes``."""
+        """The region itself, uint64 (size / 8,), with the limits of ``bytes``."""
         return np.frombuffer(self._words, np.uint64)
 
     def fileno(self) -> int:
-        """The descriptor of the file below. Raises MemoryAccessError for an anonymous memory."""
+        """Return the descriptor of the file. Raises MemoryAccessError for an anonymous memory."""
         if self._fd is None:
-            raise MemoryAccessError(f"{self._name} has no file; take Memory.file or Memory.memfd")
+            raise MemoryAccessError(f"{self._name} has no file; use Memory.file or Memory.memfd")
         return self._fd
 
     # --- loads and stores ---
 
     def load_u64(self, offset: int) -> int:
-        """The word at byte ``offset`` (a multiple of 8), in one load."""
+        """Load the word at byte ``offset`` (a multiple of 8), in one load."""
         if offset & 7 or offset < 0:
             raise self._refused("load", offset, WORD)
         try:
@@ -327,7 +325,7 @@ class Memory:
             self.log.stored(offset, value)
 
     def read(self, offset: int, n: int) -> builtins.bytes:
-        """``n`` bytes from ``offset``, which need not be that of a word; a plain copy."""
+        """Return ``n`` bytes from ``offset``, at any alignment; a plain copy."""
         if n < 0 or not 0 <= offset <= self._size - n:
             raise self._refused("read", offset, n)
         return bytes(self._bytes[offset : offset + n])
@@ -342,7 +340,7 @@ class Memory:
                 self._store_watched(offset + WORD * place, value)
             return
         if self._fd is None:
-            # Nobody can look in between, so the order in which bytes arrive does not matter.
+            # No other process sees this memory, so the order of the bytes does not matter.
             self._bytes[offset : offset + nbytes] = buffer
         else:
             if not self._writable:
@@ -357,12 +355,12 @@ class Memory:
     # --- size ---
 
     def grow(self, size: int) -> None:
-        """Make it at least ``size`` bytes, to the next word; new bytes are zero."""
+        """Grow to at least ``size`` bytes, rounded up to a word; new bytes are zero."""
         if size > self.size:
             self.resize(size + -size % WORD)
 
     def resize(self, size: int) -> None:
-        """Make it ``size`` bytes, larger or smaller; bytes that come (back) are zero."""
+        """Resize to ``size`` bytes (a multiple of 8); new bytes are zero."""
         _check_size(size)
         if self._crash is not None:
             raise self._crash
@@ -388,7 +386,7 @@ class Memory:
             self.log.resized(size)
 
     def refresh(self) -> int:
-        """Map what another process made of the file's size, whole words of it; that size."""
+        """Adopt the file's size as changed by another process, in whole words. Return it."""
         self._check_open()
         if self._fd is not None:
             size = os.fstat(self._fd).st_size // WORD * WORD
@@ -403,21 +401,21 @@ class Memory:
     # --- halting ---
 
     def halt(self, crash: Crash) -> None:
-        """Take no store from here on: each raises ``crash``. What is stored stays to be read."""
+        """Halt: each later store raises ``crash``. The memory can still be read."""
         self.resume()
         self._crash = crash
         self.faults.insert(0, self._halted)
 
     def resume(self) -> None:
-        """Take stores again, as from a program that was restarted; faults stay armed."""
+        """Accept stores again, as of a restarted program; faults stay armed."""
         self._crash = None
         if self._halted in self.faults:
             self.faults.remove(self._halted)
 
-    # --- end ---
+    # --- closing ---
 
     def close(self) -> None:
-        """Let go of the region; a view taken of it stays good. Harmless when done twice."""
+        """Release the region; existing views of it stay valid. May be called twice."""
         self._detach()
         self._attach(bytearray())
         self._writable = False
@@ -438,7 +436,7 @@ class Memory:
             self._fd = None
             os.close(fd)
 
-    # --- within ---
+    # --- helpers ---
 
     def _attach(self, region: mmap.mmap | bytearray) -> None:
         self._closed = False
@@ -451,12 +449,12 @@ class Memory:
         self._words.release()
         self._bytes.release()
         if isinstance(self._region, mmap.mmap):
-            # Where somebody has a view of it, it goes with the last of them.
+            # With exported views the mapping is freed with the last of them.
             with contextlib.suppress(BufferError):
                 self._region.close()
 
     def _store_watched(self, offset: int, value: int) -> None:
-        """One store that the faults are asked about."""
+        """Store a word that passes through the faults."""
         place = offset >> 3
         if place >= len(self._words) or not 0 <= value < _LIMIT or not self._writable:
             raise self._not_stored(offset, value, None)
@@ -482,7 +480,7 @@ class Memory:
             self.log.stored(WORD * place, value)
 
     def _halted(self, _offset: int, value: int, _number: int) -> int:
-        """The fault of a memory that is halted."""
+        """Raise the crash of a halted memory, as a fault."""
         if self._crash is not None:
             raise self._crash
         return value
@@ -498,7 +496,7 @@ class Memory:
     def _refused(self, what: str, offset: int, nbytes: int) -> MemoryAccessError:
         self._check_open()
         inside = 0 <= offset <= self.size - nbytes and nbytes >= 0
-        why = "no whole words" if inside else f"outside its {self.size} bytes"
+        why = "not whole words" if inside else f"outside its {self.size} bytes"
         advice = "begin and end at a multiple of 8" if inside else "grow it first"
         return MemoryAccessError(
             f"{self._name}: {what} of {nbytes} bytes at byte {offset}: {why}; {advice}"
@@ -518,16 +516,18 @@ class Memory:
 
 def _check_size(size: int) -> None:
     if size < 0 or size % WORD:
-        raise MemoryAccessError(f"a memory of {size} bytes: it has whole words of 8 bytes")
+        raise MemoryAccessError(
+            f"invalid memory size {size}: must be a multiple of 8, not negative"
+        )
 
 
 def _private(size: int) -> mmap.mmap | bytearray:
     if not size:
-        return bytearray()  # there is no mapping of nothing
+        return bytearray()  # mmap refuses length 0
     try:
         return mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
     except (OSError, OverflowError) as error:
-        raise MemoryAccessError(f"no memory of {size} bytes: {error}") from None
+        raise MemoryAccessError(f"cannot allocate {size} bytes: {error}") from None
 
 
 def _shared(fd: int, size: int, *, writable: bool) -> mmap.mmap | bytearray:

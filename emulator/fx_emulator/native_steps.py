@@ -1,4 +1,4 @@
-"""Steps of scenarios that run native programs, and what these are given."""
+"""Steps of scenarios that run native programs, and the arguments that these get."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from fxframework.kit.steps import Outcome, Run, parameter
 __all__ = ["NativeArgument", "NativeRun", "NativeThread"]
 
 BUDGET = 10_000_000
-"""As ``fx_emulator.native.machine.BUDGET``, which is not loaded for it."""
+"""Equals ``fx_emulator.native.machine.BUDGET``; a copy, so that the module is not loaded."""
 ORDERS = ("program", "tso")
 
 
@@ -29,16 +29,16 @@ class NativeArgument:
 
     @classmethod
     def from_toml(cls, value: Any) -> Self:
-        """Make it; ValueError for what no argument can be."""
+        """Return the argument of a TOML value. Raises ValueError for an unsupported value."""
         if isinstance(value, dict) and set(value) == {"text"} and isinstance(value["text"], str):
             return cls(value["text"], text=True)
         if isinstance(value, int | str) and not isinstance(value, bool):
             return cls(value)
-        raise ValueError(f"is {value!r}: not a number, a device's name, or {{ text = … }}")
+        raise ValueError(f"is {value!r}: must be a number, a device's name, or {{ text = … }}")
 
     @classmethod
     def json_schema(cls) -> dict[str, Any]:
-        """What `fxf replay --schema` says of it."""
+        """Return the JSON schema, for `fxf replay --schema`."""
         table = {
             "type": "object",
             "properties": {"text": {"type": "string"}},
@@ -47,8 +47,8 @@ class NativeArgument:
         }
         return {"anyOf": [{"type": ["integer", "string"]}, table]}
 
-    def given(self, run: Run) -> Any:
-        """What the program is given: a device's memory, mapped; a socket, as a handle."""
+    def resolve(self, run: Run) -> Any:
+        """Return what the program gets: the number or text, a device's memory, or a socket."""
         if self.text or isinstance(self.value, int):
             return self.value
         device = run.device(self.value)
@@ -56,19 +56,19 @@ class NativeArgument:
             return device.memory
         if isinstance(device, DatagramSocket) or hasattr(device, "load_u64"):
             return device
-        raise EmulatorError(f"device {self.value!r} has no memory, and is not a socket")
+        raise EmulatorError(f"device {self.value!r} has no memory and is not a socket")
 
 
 @attrs.frozen
 class NativeRun:
-    """Call a function of an object file, and run it to its end, now."""
+    """Call a function of an object file and run it to its end at once."""
 
     object: str = parameter(help="the ELF file, beside the scenario", refers="file")
     entry: str = parameter(help="the function")
     arguments: list[NativeArgument] = parameter(
         factory=list, help='numbers, names of devices, `{ text = "…" }`'
     )
-    budget: int = parameter(BUDGET, help="instructions after which it is ended", least=1)
+    budget: int = parameter(BUDGET, help="instructions after which it is stopped", least=1)
     memory_order: str = parameter(
         "program", help="when other threads see its stores", choices=ORDERS
     )
@@ -76,9 +76,9 @@ class NativeRun:
 
 
 def native_run(given: NativeRun, run: Run) -> Outcome:
-    """Call it."""
+    """Call the function. Fails where it returns something other than ``returns``."""
     program = _program(given, run)
-    arguments = [each.given(run) for each in given.arguments]
+    arguments = [each.resolve(run) for each in given.arguments]
     result = program.call(given.entry, *arguments, budget=given.budget)
     if given.returns is not None and result != given.returns:
         return Outcome.failed(f"it returned {result}, not {given.returns}", returned=result)
@@ -87,7 +87,7 @@ def native_run(given: NativeRun, run: Run) -> Outcome:
 
 @attrs.frozen
 class NativeThread:
-    """Start a thread that runs a function of an object file; ``target.run`` lets it run."""
+    """Start a thread that runs a function of an object file; a step ``target.run`` runs it."""
 
     object: str = parameter(help="the ELF file, beside the scenario", refers="file")
     entry: str = parameter(help="the function")
@@ -103,18 +103,18 @@ class NativeThread:
     quantum: int = parameter(
         1000, help="instructions, on average, behind which another thread may run", least=1
     )
-    budget: int = parameter(BUDGET, help="instructions after which it is ended", least=1)
+    budget: int = parameter(BUDGET, help="instructions after which it is stopped", least=1)
     memory_order: str = parameter(
         "program", help="when other threads see its stores", choices=ORDERS
     )
 
 
 def native_thread(given: NativeThread, run: Run) -> Outcome:
-    """Start it."""
+    """Start the thread."""
     program = _program(given, run)
     program.spawn(
         given.entry,
-        *[each.given(run) for each in given.arguments],
+        *[each.resolve(run) for each in given.arguments],
         process=given.process,
         thread=given.thread,
         priority=given.priority,
@@ -126,7 +126,7 @@ def native_thread(given: NativeThread, run: Run) -> Outcome:
 
 
 def _program(given: NativeRun | NativeThread, run: Run) -> Any:
-    """The program of an object file; steps that name it alike share it."""
+    """Return the loaded program of an object file, which all steps of that file share."""
     from fx_emulator.native import MissingPackageError
 
     path = run.file(given.object)

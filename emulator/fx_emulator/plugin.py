@@ -1,4 +1,4 @@
-"""Hook implementations: devices of scenarios, and the steps of the target. Light to import."""
+"""Hook implementations: devices of scenarios, and the steps of the target. Cheap to import."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ NATIVE_STEPS = (
 
 @hookimpl
 def fx_devices() -> Iterable[DeviceKind]:
-    """The target, and what a scenario adds to it."""
+    """The target, and the devices that a scenario adds to it."""
     return [
         DeviceKind(
             name=name,
@@ -52,16 +52,16 @@ def fx_devices() -> Iterable[DeviceKind]:
 
 @hookimpl
 def fx_step_kinds() -> Iterable[StepKind]:
-    """Time, images, faults, native programs."""
-    rooms = (("fx_emulator.steps", STEPS), ("fx_emulator.native_steps", NATIVE_STEPS))
+    """Steps for time, images, faults and native programs."""
+    modules = (("fx_emulator.steps", STEPS), ("fx_emulator.native_steps", NATIVE_STEPS))
     return [
         StepKind(
             name=name,
             title=title,
-            parameters=lazy_type(f"{room}:{parameters}"),
-            run=lazy(f"{room}:{function}"),
+            parameters=lazy_type(f"{module}:{parameters}"),
+            run=lazy(f"{module}:{function}"),
             sample=None if steps is NATIVE_STEPS else lazy("fx_emulator.sample:scenario"),
         )
-        for room, steps in rooms
+        for module, steps in modules
         for name, title, parameters, function in steps
     ]

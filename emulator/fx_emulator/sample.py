@@ -1,4 +1,4 @@
-"""A scenario with every device and step of the emulator: what `fxf plugins --check` runs."""
+"""A scenario with every device and step of the emulator, which `fxf plugins --check` runs."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ __all__ = ["scenario"]
 
 
 def scenario() -> str:
-    """The scenario as TOML. Its threads are those of the bundled formats."""
+    """Return the scenario as TOML. Its threads are steps of the bundled formats."""
     return SCENARIO
 
 

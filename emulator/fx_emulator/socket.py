@@ -1,4 +1,4 @@
-"""Sockets: datagrams between processes of the target, and the service that reads logs from them."""
+"""Datagram sockets between processes of the target, and the service that reads logs from them."""
 
 from __future__ import annotations
 
@@ -11,25 +11,27 @@ from fx_emulator.errors import EmulatorError
 __all__ = ["DatagramFault", "DatagramSocket", "LogService"]
 
 DatagramFault = Callable[[int, bytes], bytes | None]
-"""``(number, datagram) -> datagram``: what arrives of send ``number`` (from 0); None, nothing."""
+"""``(number, datagram) -> datagram``: what arrives of send ``number`` (from 0), or None."""
 
 _LOG_TYPE = 9
-_LEAST = 16
-"""A log record has a header and a timestamp."""
+_MIN_BYTES = 16
+"""Smallest log record: a header and a timestamp."""
 
 
 class DatagramSocket:
     """A socket that keeps datagrams whole and in order (``fxframework.model.target.DatagramSink``).
 
-    It holds ``capacity`` bytes and, if that is given, ``datagrams`` datagrams; what does not fit is
-    dropped, never cut. Each send asks ``faults`` in their order; what they swallow is dropped as
-    well. ``attempts`` counts the sends, ``sent`` those that got in, ``dropped`` the others.
+    It holds up to ``capacity`` bytes and, if given, ``datagrams`` datagrams; a datagram that does
+    not fit is dropped, never cut. Each send passes through ``faults`` in their order; a datagram
+    that they swallow is dropped too. ``attempts`` counts the sends, ``sent`` the accepted ones,
+    ``dropped`` the others.
     """
 
     def __init__(self, capacity: int = 1 << 18, *, datagrams: int | None = None) -> None:
         if capacity < 1 or (datagrams is not None and datagrams < 1):
             raise EmulatorError(
-                f"a socket for {capacity} bytes and {datagrams} datagrams: it holds at least one"
+                f"invalid socket size: {capacity} bytes, {datagrams} datagrams: each must be at "
+                "least 1"
             )
         self.capacity = capacity
         self.datagrams = datagrams
@@ -41,21 +43,21 @@ class DatagramSocket:
         self._nbytes = 0
 
     def __len__(self) -> int:
-        """How many datagrams wait."""
+        """Number of datagrams in the queue."""
         return len(self._queue)
 
     @property
     def attempts(self) -> int:
-        """How many sends there were."""
+        """Number of sends so far."""
         return self.sent + self.dropped
 
     @property
     def nbytes(self) -> int:
-        """Bytes that wait."""
+        """Bytes in the queue."""
         return self._nbytes
 
     def send(self, datagram: bytes, /) -> bool:
-        """Send one; False where it was dropped: full, closed, or a fault."""
+        """Send a datagram. Return False where it was dropped: socket full or closed, or a fault."""
         arrives: bytes | None = None if self.closed else bytes(datagram)
         for fault in self.faults:
             if arrives is None:
@@ -70,7 +72,7 @@ class DatagramSocket:
         return True
 
     def receive(self) -> bytes | None:
-        """The datagram that waits longest, or None."""
+        """Remove and return the oldest datagram in the queue; None if the queue is empty."""
         if not self._queue:
             return None
         datagram = self._queue.popleft()
@@ -78,7 +80,7 @@ class DatagramSocket:
         return datagram
 
     def close(self, *, discard: bool = False) -> None:
-        """Take no more datagrams; those that wait can be received, or are discarded."""
+        """Accept no more datagrams. Those in the queue can be received, unless discarded."""
         self.closed = True
         if discard:
             self._queue.clear()
@@ -90,32 +92,32 @@ class DatagramSocket:
 
 
 class LogService:
-    """What reads log records from sockets: one record a datagram.
+    """The service that reads log records from sockets, one record a datagram.
 
-    A datagram is invalid when it has less than 16 bytes, is not of type 9, or says another size
-    than it has. With ``invalid="disconnect"`` the service closes that socket, and what waits in it
-    is lost, as the document says; with ``"count"`` it goes on, as the service does today.
+    A datagram is invalid if it has less than 16 bytes, is not of type 9, or differs in size from
+    its header. With ``invalid="disconnect"`` the service closes that socket and loses its queue, as
+    the format document says; with ``"count"`` it goes on, as the service does today.
     """
 
     def __init__(
         self, *sockets: DatagramSocket, invalid: Literal["disconnect", "count"] = "count"
     ) -> None:
         if invalid not in {"disconnect", "count"}:
-            raise EmulatorError(f"invalid={invalid!r}: a log service does 'disconnect' or 'count'")
+            raise EmulatorError(f"invalid={invalid!r}: must be 'disconnect' or 'count'")
         self.sockets = list(sockets)
         self.behaviour = invalid
         self.records: list[bytes] = []
-        """The valid records, in the order in which they were read."""
+        """The valid records, in the order of reading."""
         self.invalid = 0
         self.lost = 0
-        """Datagrams that waited in a socket when it was disconnected."""
+        """Number of datagrams in the queues of sockets when they were disconnected."""
 
     def connect(self, socket: DatagramSocket) -> None:
-        """Read from one more socket."""
+        """Add a socket to read from."""
         self.sockets.append(socket)
 
     def drain(self) -> int:
-        """Read all that waits, socket by socket; how many valid records there were."""
+        """Read all queued datagrams, socket by socket. Return the number of valid records."""
         before = len(self.records)
         for socket in self.sockets:
             while (datagram := socket.receive()) is not None:
@@ -129,11 +131,11 @@ class LogService:
         return len(self.records) - before
 
     def capture(self) -> bytes:
-        """The valid records one behind the other, as a file of structured records holds them."""
+        """Return the valid records in order, as a file of structured records holds them."""
         return b"".join(self.records)
 
 
 def _is_valid(datagram: bytes) -> bool:
     header = int.from_bytes(datagram[:8], "little")
     size = (header >> 4 & 0xFFF) * 8
-    return len(datagram) >= _LEAST and header & 0xF == _LOG_TYPE and size == len(datagram)
+    return len(datagram) >= _MIN_BYTES and header & 0xF == _LOG_TYPE and size == len(datagram)

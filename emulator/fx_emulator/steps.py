@@ -1,6 +1,6 @@
-"""Devices and steps of scenarios: the target as TOML declares it, and what happens to it.
+"""Devices and steps of scenarios: the target as TOML declares it, and the steps that act on it.
 
-The one module beside ``plugin`` that knows fxframework: the emulator itself does not.
+Only this module, ``native_steps`` and ``plugin`` import fxframework; the emulator itself does not.
 """
 
 from __future__ import annotations
@@ -67,57 +67,57 @@ class MachineThread:
         return self.thread.clock
 
     def run(self, ns: int) -> k.Run:
-        """Use so much CPU time."""
+        """Use ``ns`` of CPU time."""
         return k.Run(ns)
 
     def sleep(self, ns: int) -> k.Sleep:
-        """Block for so long."""
+        """Block for ``ns``."""
         return k.Sleep(ns)
 
     def wait(self, event: str, timeout_ns: int | None = None) -> _Wait:
-        """Block until an event is signalled that nobody else has had."""
+        """Block until an event has a signal that no other wait has consumed."""
         return _Wait(event, timeout_ns)
 
     def signal(self, event: str) -> _Signal:
-        """Signal an event; each signal lets one wait end."""
+        """Signal an event; each signal ends one wait."""
         return _Signal(event)
 
     def migrate(self, cpu: int | None) -> k.Migrate:
-        """Go to a CPU and stay there."""
+        """Move to a CPU and stay on it."""
         return k.Migrate(cpu)
 
     def give_way(self) -> k.Yield:
-        """Let others of the same priority go first."""
+        """Let others of the same priority run first."""
         return k.Yield()
 
 
 class _Guarded:
-    """A listener of the scheduler that a fault may stop."""
+    """A scheduler listener that is dropped when a fault crashes it."""
 
     def __init__(self, machine: Machine, listener: k.Listener) -> None:
         self._machine = machine
         self._listener: k.Listener | None = listener
 
     def context_switch(self, **event: int) -> None:
-        """Pass it on."""
-        self._pass_on("context_switch", event)
+        """Forward to the listener."""
+        self._forward("context_switch", event)
 
     def wakeup(self, **event: int) -> None:
-        """Pass it on."""
-        self._pass_on("wakeup", event)
+        """Forward to the listener."""
+        self._forward("wakeup", event)
 
-    def _pass_on(self, what: str, event: dict[str, int]) -> None:
+    def _forward(self, what: str, event: dict[str, int]) -> None:
         if self._listener is None:
             return
         try:
             getattr(self._listener, what)(**event)
         except Crash as crash:
             self._listener = None
-            self._machine.crashed(f"{crash}; in the kernel, which traces no more")
+            self._machine.crashed(f"{crash}; in the kernel, which stops tracing")
 
 
 class _Count:
-    """An event that counts how often it was signalled."""
+    """An event with a count of its signals."""
 
     def __init__(self, name: str) -> None:
         self.event = k.Event(name, auto_reset=True)
@@ -125,7 +125,7 @@ class _Count:
 
 
 class _Events(dict[str, _Count]):
-    """Events by name, made when they are first asked for."""
+    """Events by name, created at first use."""
 
     def __missing__(self, name: str) -> _Count:
         self[name] = made = _Count(name)
@@ -133,17 +133,17 @@ class _Events(dict[str, _Count]):
 
 
 class Machine:
-    """A target as steps see it (``fxframework.model.target.Target``); the whole is ``target``."""
+    """A target as steps see it (``fxframework.model.target.Target``); wraps ``target``."""
 
     def __init__(self, target: Target) -> None:
         self.target = target
         self._events = _Events()
         self._crashed: list[str] = []
-        """Of the present run."""
+        """Crashes of the current run."""
 
     @property
     def counter(self) -> Tsc:
-        """The counter of the CPU that the current thread is on."""
+        """The counter of the current thread's CPU."""
         return self.target.counter
 
     @property
@@ -161,7 +161,7 @@ class Machine:
         cpu: int | None = None,
         background: bool = False,
     ) -> MachineThread:
-        """Start a thread in a process, which the name makes where there is none."""
+        """Start a thread in the process of a name, which is created at first use."""
         made: list[MachineThread] = []
 
         def body(thread: k.Thread) -> k.Body:
@@ -172,7 +172,7 @@ class Machine:
         return made[0]
 
     def _body(self, program: Generator[Any, Any, object]) -> k.Body:
-        """What the kernel runs: signals and waits as counts, the rest as the program yields it."""
+        """Return a program as a body of the kernel, with signals and waits that count."""
         value: Any = None
         try:
             while True:
@@ -196,18 +196,18 @@ class Machine:
             program.close()
 
     def crashed(self, what: str) -> None:
-        """Note what a fault stopped, for the run that goes on."""
+        """Record a crash that did not end the run."""
         self._crashed.append(what)
 
     def listen(self, listener: k.Listener) -> None:
-        """Tell of the scheduler, in ticks of the counters.
+        """Call a listener for scheduler events, with ticks of the CPUs' counters.
 
         A listener that crashes is not called again; the kernel goes on.
         """
         self.target.kernel.listen(_Guarded(self, listener), "tsc")
 
     def run(self, until_ns: int | None = None, *, budget: int = k.BUDGET) -> list[str]:
-        """Let time pass; gives what became of programs that a fault stopped."""
+        """Let time pass. Return a message for each program that a fault stopped."""
         while True:
             try:
                 self.target.run(until_ns, budget=budget)
@@ -218,27 +218,27 @@ class Machine:
                 return crashed
 
     def trace_buffer(self, nbytes: int) -> TraceEngine:
-        """A oneshot buffer with room for so many bytes of records."""
+        """Return a oneshot buffer with room for ``nbytes`` of records."""
         size = -(-(HEADER_BYTES + nbytes) // PAGE) * PAGE
         return TraceEngine(Memory.anonymous(size, log=self.target.store_log), "oneshot")
 
     def log_socket(self, nbytes: int) -> DatagramSocket:
-        """A socket with room for so many bytes of datagrams, which nobody else reads."""
+        """Return a socket with room for ``nbytes`` of datagrams that nothing else reads."""
         return DatagramSocket(max(nbytes, 1))
 
     def snapshot(self, name: str) -> bytes:
-        """What a device holds."""
+        """Return the contents of a device."""
         return self.target.snapshot(name)
 
     def close(self) -> None:
-        """End what still runs, and free memories."""
+        """End all programs and free their memories."""
         self.target.close()
 
     def memory_of(self, name: str) -> Memory:
-        """The memory of a device; EmulatorError where it has none."""
+        """Return the memory of a device. Raises EmulatorError if it has none."""
         memory = self.target.devices[name].memory
         if memory is None:
-            raise EmulatorError(f"device {name!r} has no memory, and so no stores")
+            raise EmulatorError(f"device {name!r} has no memory for a fault of stores")
         return memory
 
 
@@ -282,15 +282,17 @@ class TargetDevice:
     store_log: bool = parameter(False, help="whether memories keep a log of their stores")
 
     def __attrs_post_init__(self) -> None:
-        """Refuse lists of another length than there are CPUs."""
+        """Raise ValueError for lists whose length is not the number of CPUs."""
         for name in ("offsets", "nodes"):
             values = getattr(self, name)
             if values and len(values) != self.cpus:
-                raise ValueError(f"there are {len(values)} {name} for {self.cpus} CPUs")
+                raise ValueError(
+                    f"{len(values)} {name} for {self.cpus} CPUs; give one for each CPU"
+                )
 
 
 def open_target(given: TargetDevice, run: Run, name: str) -> Machine:  # noqa: ARG001 (all kinds)
-    """Compose the machine."""
+    """Create the machine."""
     options = attrs.asdict(given, recurse=False)
     manual = options.pop("save") == "manual"
     for duration in ("read_cost", "start", "suspended", "slice", "save_delay"):
@@ -301,7 +303,7 @@ def open_target(given: TargetDevice, run: Run, name: str) -> Machine:  # noqa: A
 
 @attrs.frozen
 class TraceProvider:
-    """A provider of traces; it has the name of the device."""
+    """A trace provider, named after the device."""
 
     size: int = parameter(1 << 20, help="bytes of its buffer, whole pages of 4096", least=PAGE)
     mode: str = parameter("oneshot", help="what a full buffer does", choices=MODES)
@@ -310,13 +312,13 @@ class TraceProvider:
     )
 
     def __attrs_post_init__(self) -> None:
-        """Refuse a size that no buffer has."""
+        """Raise ValueError for a size that is not whole pages."""
         if self.size % PAGE:
-            raise ValueError(f"size is {self.size}, no whole pages of {PAGE} bytes")
+            raise ValueError(f"invalid size {self.size}: must be a multiple of {PAGE} bytes")
 
 
 def open_provider(given: TraceProvider, run: Run, name: str) -> TraceEngine:
-    """Make a provider of the target."""
+    """Add a provider to the target."""
     engine: TraceEngine = run.target.target.trace_provider(
         name, size=given.size, mode=given.mode, durable_full=given.durable_full
     )
@@ -332,7 +334,7 @@ class VmoDevice:
 
 
 def open_vmo(given: VmoDevice, run: Run, name: str) -> Vmo:
-    """Make a VMO of the target."""
+    """Add a VMO to the target."""
     vmo: Vmo = run.target.target.vmo(name, given.size, resizable=given.resizable)
     return vmo
 
@@ -349,7 +351,7 @@ class LogSocket:
 
 
 def open_log(given: LogSocket, run: Run, name: str) -> DatagramSocket:
-    """Make a log socket of the target."""
+    """Add a log socket to the target."""
     socket: DatagramSocket = run.target.target.log_socket(
         name, capacity=given.capacity, datagrams=given.datagrams, invalid=given.invalid
     )
@@ -371,7 +373,7 @@ class RunFor:
     )
 
     def __attrs_post_init__(self) -> None:
-        """Refuse two ends."""
+        """Raise ValueError where both ends are given."""
         if self.for_ is not None and self.until is not None:
             raise ValueError("`for` and `until` exclude each other")
 
@@ -402,7 +404,7 @@ class Suspend:
 
 
 def suspend(given: Suspend, run: Run) -> Outcome:
-    """Let boot time alone go on."""
+    """Advance boot time alone."""
     run.target.target.suspend(given.for_)
     return Outcome.ok()
 
@@ -418,7 +420,7 @@ class ClockJump:
 
 
 def clock_jump(given: ClockJump, run: Run) -> Outcome:
-    """Step now, or arm the step."""
+    """Step the clock now, or add a fault that steps it later."""
     clock: VirtualClock = run.target.clock
     if given.at is None:
         clock.jump(given.by)
@@ -436,15 +438,15 @@ class PState:
 
 
 def pstate(given: PState, run: Run) -> Outcome:
-    """Set the ratio, in thousandths."""
+    """Set the ratio of a core, rounded to thousandths."""
     cpus = run.target.target.processor.cpus
     if given.cpu >= len(cpus):
-        raise EmulatorError(f"there is no CPU {given.cpu}; there are 0 to {len(cpus) - 1}")
+        raise EmulatorError(f"invalid cpu {given.cpu}: must be 0 to {len(cpus) - 1}")
     cpus[given.cpu].set_pstate(Fraction(round(given.ratio * 1000), 1000))
     return Outcome.ok()
 
 
-# --- Tracing, and what is left -------------------------------------------------------------------
+# --- Tracing and outputs -------------------------------------------------------------------------
 
 
 @attrs.frozen
@@ -453,7 +455,7 @@ class Stop:
 
 
 def stop(given: Stop, run: Run) -> Outcome:  # noqa: ARG001 (all steps have parameters)
-    """Let engines write where their records end."""
+    """Stop the engines, which write the ends of their records."""
     target: Target = run.target.target
     target.stop()
     providers = target.traces.providers
@@ -467,11 +469,11 @@ def stop(given: Stop, run: Run) -> Outcome:  # noqa: ARG001 (all steps have para
 
 @attrs.frozen
 class Save:
-    """Save what waits."""
+    """Save the filled halves of streaming buffers."""
 
 
 def save(given: Save, run: Run) -> Outcome:  # noqa: ARG001
-    """Let the trace manager save."""
+    """Let the trace manager save the filled halves."""
     halves = run.target.target.traces.save()
     return Outcome.ok(f"{halves} halves", halves=halves)
 
@@ -489,14 +491,14 @@ def crash_target(given: CrashTarget, run: Run) -> Outcome:  # noqa: ARG001
 
 @attrs.frozen
 class Snapshot:
-    """Keep a device's image."""
+    """Save a device's contents as an output."""
 
     device: str = parameter(help="the device", refers="device")
     as_: str = parameter(help="the output", makes="output")
 
 
 def snapshot(given: Snapshot, run: Run) -> Outcome:
-    """Read the device."""
+    """Write the contents to the output."""
     data = run.bytes_of(given.device)
     run.put(given.as_, data)
     message = f"{len(data):,} bytes"
@@ -516,13 +518,13 @@ def snapshot(given: Snapshot, run: Run) -> Outcome:
 
 @attrs.frozen
 class Archive:
-    """Keep the archive."""
+    """Save the trace manager's archive as an output."""
 
     as_: str = parameter(help="the output", makes="output")
 
 
 def archive(given: Archive, run: Run) -> Outcome:
-    """Let the trace manager make it."""
+    """Write the archive to the output."""
     data: bytes = run.target.target.archive()
     run.put(given.as_, data)
     return Outcome.ok(f"{len(data):,} bytes", bytes=len(data))
@@ -533,20 +535,20 @@ def archive(given: Archive, run: Run) -> Outcome:
 
 @attrs.frozen
 class CrashFault:
-    """The program that stores into a device stops between two stores."""
+    """Stop the program that stores into a device, between two stores."""
 
     device: str = parameter(help="the device", refers="device:trace_provider,vmo")
     stores: int = parameter(help="stores from here on that are still made", least=0)
 
 
 def crash(given: CrashFault, run: Run) -> Outcome:
-    """Arm it."""
+    """Arm the fault."""
     return _arm_memory(run, given.device, lambda done: faults.CrashAfter(done + given.stores))
 
 
 @attrs.frozen
 class TornFault:
-    """The program that stores into a device stops within a store."""
+    """Stop the program that stores into a device, within a store."""
 
     device: str = parameter(help="the device", refers="device:trace_provider,vmo")
     store: int = parameter(help="the store, from here on and from 0", least=0)
@@ -554,7 +556,7 @@ class TornFault:
 
 
 def torn_write(given: TornFault, run: Run) -> Outcome:
-    """Arm it."""
+    """Arm the fault."""
     return _arm_memory(
         run, given.device, lambda done: faults.TornWrite(done + given.store, given.nbytes)
     )
@@ -562,7 +564,7 @@ def torn_write(given: TornFault, run: Run) -> Outcome:
 
 @attrs.frozen
 class FlipFault:
-    """A bit arrives wrong."""
+    """Flip a bit of a store."""
 
     device: str = parameter(help="the device", refers="device:trace_provider,vmo")
     bit: int = parameter(help="the bit, 0 to 63", least=0, most=63)
@@ -570,13 +572,13 @@ class FlipFault:
     offset: int | None = parameter(None, help="of each store to this byte", least=0)
 
     def __attrs_post_init__(self) -> None:
-        """Refuse a flip that is nowhere."""
+        """Raise ValueError where neither store nor offset is given."""
         if self.store is None and self.offset is None:
             raise ValueError("give `store`, `offset`, or both")
 
 
 def bit_flip(given: FlipFault, run: Run) -> Outcome:
-    """Arm it."""
+    """Arm the fault."""
     return _arm_memory(
         run,
         given.device,
@@ -596,7 +598,7 @@ def _arm_memory(run: Run, name: str, make: Callable[[int], Any]) -> Outcome:
 
 @attrs.frozen
 class FullFault:
-    """A trace buffer acts as if it were full."""
+    """Let a trace buffer drop records as if it were full."""
 
     device: str = parameter(help="the trace provider", refers="device:trace_provider")
     record: int = parameter(help="the first record dropped, from here on and from 0", least=0)
@@ -604,7 +606,7 @@ class FullFault:
 
 
 def full(given: FullFault, run: Run) -> Outcome:
-    """Arm it."""
+    """Arm the fault."""
     engine = run.device(given.device)
     if not isinstance(engine, TraceEngine):
         raise EmulatorError(f"device {given.device!r} is not a trace provider")
@@ -615,7 +617,7 @@ def full(given: FullFault, run: Run) -> Outcome:
 
 @attrs.frozen
 class DropFault:
-    """A socket drops datagrams."""
+    """Let a socket drop datagrams."""
 
     device: str = parameter(help="the socket", refers="device:log_socket")
     datagram: int = parameter(help="the first one, from here on and from 0", least=0)
@@ -623,7 +625,7 @@ class DropFault:
 
 
 def drop(given: DropFault, run: Run) -> Outcome:
-    """Arm it."""
+    """Arm the fault."""
     socket = run.device(given.device)
     if not isinstance(socket, DatagramSocket):
         raise EmulatorError(f"device {given.device!r} is not a socket")

@@ -1,6 +1,6 @@
-"""The target: an emulated Fuchsia on an x86-64 processor, made of its devices.
+"""The target: an emulated Fuchsia machine on x86-64, composed of its devices.
 
-Every device has a name, and everything that happens follows from the seed and the calls.
+Every device has a name, and all that happens follows from the seed and the calls.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ Kind = Literal["vmo", "trace", "log"]
 
 @attrs.frozen
 class Device:
-    """A device of a target, for those who list them."""
+    """A device of a target, as ``Target.devices`` lists it."""
 
     kind: Kind
     """``vmo``; ``trace``, the buffer of a trace provider; ``log``, a socket of log records."""
@@ -49,25 +49,25 @@ class Device:
     koid: int
     device: Vmo | TraceEngine | DatagramSocket
     memory: Memory | None = None
-    """What a store into the device goes to: for its store log, and for faults."""
+    """The memory of the device, with its store log and faults; None if it has none."""
 
 
 class Target:
     """Clock, processor, kernel, trace manager, VMOs and log sockets of one emulated machine.
 
     Args:
-        seed: what the scheduler's choices follow from.
-        cpus: how many CPUs there are.
+        seed: seed of the scheduler's choices.
+        cpus: number of CPUs.
         ticks_per_second: rate of the system's clock.
-        start_ns: monotonic time at the beginning.
-        suspended_ns: how far boot time is ahead of it then.
-        slice_ns: CPU time after which a thread makes room for another of its priority.
+        start_ns: initial monotonic time.
+        suspended_ns: initial lead of boot time over monotonic time.
+        slice_ns: CPU time after which a thread yields to another of its priority.
         save_delay_ns: virtual time after which the trace manager saves a half of a streaming
-            buffer that filled up; None, only ``traces.save()`` does.
+            buffer that is full; None: only ``traces.save()`` saves.
         store_log: whether all memories keep a log of their stores.
-        processor: the options of the Processor: frequency, step, constant, nonstop, offsets, …
+        processor: options of Processor: frequency, step, constant, nonstop, offsets, …
 
-    A context manager: at its end, what still runs is ended and memories are closed.
+    A context manager, which ends all threads and closes all memories on exit.
     """
 
     def __init__(
@@ -93,17 +93,17 @@ class Target:
         self.kernel.discarding = self._discarding
         self.traces = TraceManager(self.clock, save_delay_ns=save_delay_ns)
         self.devices: dict[str, Device] = {}
-        """All devices by their names, in the order in which they were made."""
+        """All devices by name, in order of creation."""
         self.processes: dict[str, Process] = {}
         self.log_services: dict[str, LogService] = {}
-        """What reads each log socket, by the socket's name."""
+        """The service that reads each log socket, by the socket's name."""
         self.crashed: Crash | None = None
-        """Why the machine stopped."""
+        """The crash that stopped the machine, or None."""
         self._programs: list[NativeProgram | Machine] = []
 
     @property
     def counter(self) -> Tsc:
-        """The time-stamp counter where the current thread is: for a writer that threads share."""
+        """The time-stamp counter of the current thread's CPU, for a writer that threads share."""
         return self.kernel.counter
 
     # --- Devices ---
@@ -116,7 +116,7 @@ class Target:
         resizable: bool = False,
         memory: Memory | None = None,
     ) -> Vmo:
-        """Make a VMO of ``size`` zero bytes, or over a memory."""
+        """Create a VMO of ``size`` zero bytes, or over a memory."""
         self._check_name(name)
         koids = self.kernel.koids
         if memory is None:
@@ -135,10 +135,10 @@ class Target:
         durable_full: Literal["drop", "stop", "pad"] = "drop",
         memory: Memory | None = None,
     ) -> TraceEngine:
-        """Make a trace provider: its engine, over a buffer of ``size`` bytes or a memory.
+        """Create a trace provider over a memory, or over ``size`` new bytes; return its engine.
 
-        The engine is where a trace writer puts its records. ``memory`` may be a file, which another
-        process reads meanwhile.
+        Trace writers put their records into the engine. ``memory`` may be a file, which another
+        process can read meanwhile.
         """
         self._check_name(name)
         if memory is None:
@@ -156,9 +156,9 @@ class Target:
         datagrams: int | None = None,
         invalid: Literal["disconnect", "count"] = "count",
     ) -> DatagramSocket:
-        """Make a socket of log records, and the service that reads them when ``snapshot`` asks.
+        """Create a socket for log records, and the service that reads them.
 
-        ``log_services[name].drain()`` lets the service read before that.
+        ``snapshot`` lets the service read; ``log_services[name].drain()`` does so earlier.
         """
         self._check_name(name)
         socket = DatagramSocket(capacity, datagrams=datagrams)
@@ -167,7 +167,7 @@ class Target:
         return socket
 
     def process(self, name: str) -> Process:
-        """The process of a name, made where there is none."""
+        """Return the process of a name, created at first use."""
         if name not in self.processes:
             self._check_running()
             self.processes[name] = self.kernel.process(name)
@@ -183,10 +183,10 @@ class Target:
     ) -> NativeProgram:
         """Load a native program: an ELF object, shared object or static executable for x86-64.
 
-        ``symbols`` gives what the file leaves undefined and the target does not have: Python
-        functions of integers, addresses, or bytes of variables. With ``memory_order="tso"`` stores
-        wait in store buffers. Raises ``native.LoadError`` for a file that cannot be loaded,
-        ``native.MissingPackageError`` where the extra ``native`` is not installed.
+        ``symbols`` defines symbols that neither the file nor the target defines: Python functions
+        of integers, addresses, or bytes of variables. With ``memory_order="tso"`` stores go through
+        store buffers. Raises ``native.LoadError`` for a file that cannot be loaded, and
+        ``native.MissingPackageError`` if the extra ``native`` is not installed.
         """
         from fx_emulator.native.program import NativeProgram
 
@@ -205,10 +205,11 @@ class Target:
         environment: Mapping[str, str] | None = None,
         files: Mapping[str, bytes] | None = None,
     ) -> LinuxProcess:
-        """Prepare a static executable that was made for Linux, with its libc; ``run()`` runs it.
+        """Prepare a static Linux executable, with its libc; ``run()`` runs it.
 
-        It finds ``files`` by path; what it writes is in the process's ``files``. One thread, and
-        the system calls that a libc needs (``native.linux``). Raises what ``load`` raises.
+        The executable reads ``files`` by path; files that it writes are in the process's ``files``.
+        It has one thread, and the system calls that a libc needs (``native.linux``). Raises the
+        errors of ``load``.
         """
         from fx_emulator.native.process import LinuxProcess
 
@@ -217,7 +218,7 @@ class Target:
         self._programs.append(process.machine)
         return process
 
-    # --- What happens ---
+    # --- Running ---
 
     def spawn(
         self,
@@ -229,7 +230,7 @@ class Target:
         cpu: int | None = None,
         background: bool = False,
     ) -> Thread:
-        """Start a thread in a process, given by its name too (``Kernel.spawn``, ``process``)."""
+        """Start a thread in a process, given by object or name (``Kernel.spawn``, ``process``)."""
         self._check_running()
         if isinstance(process, str):
             process = self.process(process)
@@ -243,17 +244,17 @@ class Target:
         self.kernel.run(until_ns, budget=budget)
 
     def suspend(self, ns: int) -> None:
-        """Suspend the machine for so long (``Kernel.suspend``)."""
+        """Suspend the machine for ``ns`` (``Kernel.suspend``)."""
         self._check_running()
         self.kernel.suspend(ns)
 
     def stop(self) -> None:
-        """End tracing: the headers of the buffers say where their records end."""
+        """Stop tracing; the buffers' headers then give the ends of their records."""
         self._check_running()
         self.traces.stop()
 
     def crash(self, why: str = "the machine stopped") -> None:
-        """Stop everything at once. Memories can be read, and take no store any more."""
+        """Stop everything at once. Memories can still be read, but accept no more stores."""
         if self.crashed is not None:
             return
         self.crashed = Crash(why)
@@ -262,17 +263,17 @@ class Target:
                 memory.halt(self.crashed)
         self._end_all()
 
-    # --- What is left ---
+    # --- Outputs ---
 
     def snapshot(self, name: str) -> bytes:
-        """What a device holds: the bytes of a VMO or trace buffer, or the log records received.
+        """Return the bytes of a VMO or trace buffer, or the log records that a service received.
 
-        Raises EmulatorError where there is none of that name.
+        Raises EmulatorError for an unknown name.
         """
         entry = self.devices.get(name)
         if entry is None:
             known = ", ".join(map(repr, self.devices)) or "none"
-            raise EmulatorError(f"no device {name!r}; there are: {known}")
+            raise EmulatorError(f"no device {name!r}; the devices are: {known}")
         if isinstance(entry.device, DatagramSocket):
             service = self.log_services[name]
             service.drain()
@@ -281,11 +282,11 @@ class Target:
         return memory.read(0, memory.size)
 
     def archive(self) -> bytes:
-        """The archive that the trace manager makes of all providers."""
+        """Return the archive that the trace manager makes of all providers."""
         return self.traces.archive()
 
     def close(self) -> None:
-        """End what still runs, without a trace, and close all memories."""
+        """End all threads without storing anything, and close all memories."""
         self._end_all()
         for program in self._programs:
             program.close()
@@ -298,7 +299,7 @@ class Target:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    # --- within ---
+    # --- helpers ---
 
     def _enter(
         self, kind: Kind, name: str, koid: int, device: Any, memory: Memory | None = None
@@ -310,7 +311,7 @@ class Target:
 
     @contextlib.contextmanager
     def _discarding(self) -> Iterator[None]:
-        """Nothing is stored by programs that are no more, whose ``finally`` Python runs."""
+        """Drop all stores while the ``finally`` clauses of ended programs run."""
         ended = Crash("the program has ended")
         halted = [memory for memory in self._memories() if memory.crashed is None]
         for memory in halted:
@@ -328,10 +329,10 @@ class Target:
 
     def _check_running(self) -> None:
         if self.crashed is not None:
-            raise EmulatorError(f"the target has crashed ({self.crashed}); make another one")
+            raise EmulatorError(f"the target has crashed ({self.crashed}); create another one")
 
     def _check_name(self, name: str) -> None:
         self._check_running()
         if not name or name in self.devices:
-            what = "another device has" if name else "is none:"
-            raise EmulatorError(f"the name {name!r}: {what} it; give each its own")
+            why = "another device has it" if name else "it is empty"
+            raise EmulatorError(f"invalid device name {name!r}: {why}; names must be unique")

@@ -1,7 +1,7 @@
-"""Trace buffers: the engine that records into one, and the manager that makes an archive of them.
+"""Trace buffers: the engine that writes into one, and the manager that archives all of them.
 
-A buffer is a header of 128 bytes and, without gaps, a durable buffer and two rolling ones; a
-oneshot buffer has one rolling buffer and nothing else (docs/formats/trace.md, "Trace buffers").
+A buffer is a header of 128 bytes, a durable buffer and two rolling ones, without gaps; a oneshot
+buffer is a header and one rolling buffer (docs/formats/trace.md, "Trace buffers").
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ __all__ = ["Contents", "Mode", "Provider", "TraceEngine", "TraceManager", "Trace
 
 Mode = Literal["oneshot", "circular", "streaming"]
 MODES: tuple[Mode, ...] = ("oneshot", "circular", "streaming")
-"""Buffering modes, by their number."""
+"""Buffering modes, in the order of their numbers."""
 
 # --- Layout ------------------------------------------------------------------------------------
 
@@ -31,10 +31,10 @@ HEADER_BYTES = 128
 PAGE = 4096
 MAX_BYTES = 1 << 32
 DURABLE_SHARE = 16
-"""The durable buffer has one part in so many, up to 1 MiB."""
+"""The durable buffer takes 1/16 of the buffer, up to 1 MiB."""
 MAX_DURABLE_BYTES = 1 << 20
 MAX_RECORD_BYTES = 256 << 10
-"""The engine drops a larger record."""
+"""The engine drops larger records."""
 
 MAGIC_AT, MODE_AT, TOTAL_AT, DURABLE_SIZE_AT, ROLLING_SIZE_AT = 0, 8, 16, 24, 32
 DURABLE_END_AT, ROLLING_END_AT, DROPPED_AT = 40, (48, 56), 64
@@ -47,7 +47,7 @@ _FILLED = (1 << 62, 1 << 63)
 
 _METADATA, _BLOB, _LARGE = 0, 5, 15
 _MAX_WORDS = 4095
-"""Words of a record that is not large."""
+"""Most words of a record that is not large."""
 _TRACE_MAGIC = struct.pack("<Q", 0x0016547846040010)
 _WORD = struct.Struct("<Q")
 _UNPACK = _WORD.unpack_from
@@ -56,7 +56,7 @@ _ZERO = bytes(8)
 
 
 class TraceMemory(Protocol):
-    """What an engine and a manager need of a memory (``fxframework.model.target.Memory``)."""
+    """The memory interface of an engine and a manager (``fxframework.model.target.Memory``)."""
 
     @property
     def size(self) -> int:
@@ -66,7 +66,7 @@ class TraceMemory(Protocol):
         """Store a word, in one store."""
 
     def read(self, offset: int, n: int) -> bytes:
-        """``n`` bytes from ``offset``."""
+        """Return ``n`` bytes from ``offset``."""
 
     def write(self, offset: int, buffer: bytes) -> None:
         """Store whole words in ascending order."""
@@ -74,7 +74,7 @@ class TraceMemory(Protocol):
 
 @attrs.frozen
 class _Parts:
-    """Where the buffers lie, by the bytes of the durable one and of each rolling one."""
+    """Sizes in bytes of the durable buffer and of each rolling one, which give their positions."""
 
     durable: int
     rolling: int
@@ -85,17 +85,17 @@ class _Parts:
         if mode == "oneshot":
             return cls(0, available)
         durable = min(available // DURABLE_SHARE, MAX_DURABLE_BYTES)
-        # What is left halves into whole words.
+        # The rest must divide into two halves of whole words.
         durable += (available - durable) % 16
         return cls(durable, (available - durable) // 2)
 
     def start(self, half: int) -> int:
-        """The first byte of a rolling buffer."""
+        """Return the first byte of a rolling buffer."""
         return HEADER_BYTES + self.durable + half * self.rolling
 
 
 def _size_of(word: int) -> int:
-    """Bytes of the record that begins with a word."""
+    """Return the bytes of a record, from its header word."""
     large = word & 15 == _LARGE
     return (word >> 4 & (0xFFFFFFFF if large else 0xFFF)) * 8
 
@@ -104,21 +104,21 @@ def _size_of(word: int) -> int:
 
 
 class TraceEngine:
-    """The trace engine of a provider, recording into its buffer.
+    """The trace engine of a provider, which writes records into its buffer.
 
-    ``memory`` has a multiple of 4096 bytes, up to 4 GiB; whatever it held is gone. A streaming
-    engine calls ``on_full(wrapped_count, durable_data_end)`` once it has gone on in the other
-    half, and drops records while both are full, until ``saved`` was called for the older one.
+    ``memory`` has a multiple of 4096 bytes, up to 4 GiB; its contents are overwritten. A streaming
+    engine calls ``on_full(wrapped_count, durable_data_end)`` after it has switched to the other
+    half. While both halves are full it drops records, until ``saved`` is called for the older one.
 
-    ``durable_full`` says what becomes of the first durable record without room, beside that it is
-    dropped: ``drop``, nothing, and writers write strings inline; ``stop``, every later record is
-    dropped too, since it may refer to the lost one; ``pad``, likewise, and blobs without a name
-    fill the rest of the current half, as the newest engine does.
+    ``durable_full`` selects what follows the first durable record without room, besides its loss:
+    ``drop``: nothing, and writers write strings inline; ``stop``: every later record is dropped
+    too, since it may refer to the lost one; ``pad``: as ``stop``, and blobs without a name fill the
+    rest of the current half, as the newest engine does.
 
-    A record is committed by a single store, the last one, of its header word; behind it lies a zero
-    word by then. So memory that is looked at between any two stores holds whole records, and a
-    scan by sizes ends behind the last of them. Raises EmulatorError for a memory, mode, or record
-    that the engine does not take.
+    A record is committed by a single last store, that of its header word; by then a zero word
+    follows the record. A reader between any two stores therefore finds whole records only, and a
+    scan by sizes ends after the last one. Raises EmulatorError for an invalid memory, mode or
+    record.
     """
 
     def __init__(
@@ -130,10 +130,12 @@ class TraceEngine:
         durable_full: Literal["drop", "stop", "pad"] = "drop",
     ) -> None:
         if mode not in MODES:
-            raise EmulatorError(f"no buffering mode {mode!r}; there are {', '.join(MODES)}")
+            raise EmulatorError(
+                f"unknown buffering mode {mode!r}; the modes are {', '.join(MODES)}"
+            )
         if memory.size % PAGE or not PAGE <= memory.size <= MAX_BYTES:
             raise EmulatorError(
-                f"a trace buffer of {memory.size} bytes; it takes a multiple of {PAGE}, up to "
+                f"invalid trace buffer size {memory.size}: must be a multiple of {PAGE}, up to "
                 f"{MAX_BYTES}"
             )
         if durable_full not in {"drop", "stop", "pad"}:
@@ -143,21 +145,21 @@ class TraceEngine:
         self._store = memory.store_u64
         self.mode: Mode = mode
         self.faults: list[Callable[[int], bool]] = []
-        """Asked of each record that is put, by its number from 0: whether to drop it."""
+        """Functions that return whether to drop record ``number`` (from 0)."""
         self.on_full = on_full
         self.durable_full = durable_full
         self.lock = threading.RLock()
-        """Held by a writer while it makes and puts a record."""
+        """Held by a writer while it encodes and puts a record."""
         self.keeps_order = mode == "oneshot"
-        """Whether records are read in the order of ``put``; otherwise durable ones come first."""
+        """Whether readers see records in the order of ``put``; if not, durable ones come first."""
         self.records = 0
         """Records committed so far."""
         self.dropped = 0
-        """Records dropped so far; the header says it once the engine is stopped."""
+        """Records dropped so far; stored in the header when the engine stops."""
         self.state = 0
         """The state word."""
         self.durable_used = 0
-        """Bytes of the durable buffer that records take."""
+        """Bytes used in the durable buffer."""
         self.stopped = False
         """Whether ``stop`` was called."""
         self.halted = False
@@ -168,7 +170,7 @@ class TraceEngine:
 
     @property
     def offset(self) -> int:
-        """Bytes of the current half that records take."""
+        """Bytes used in the current half."""
         return self.state & _OFFSET
 
     @property
@@ -177,11 +179,11 @@ class TraceEngine:
         return self.state >> _WRAPPED_SHIFT & _WRAPPED
 
     def filled(self, half: int) -> bool:
-        """Whether a half is full and waits to be saved."""
+        """Return whether a half is full and waits to be saved."""
         return bool(self.state & _FILLED[half])
 
     def has_room(self, nbytes: int) -> bool:
-        """Whether a durable record of so many bytes would be taken."""
+        """Return whether a durable record of ``nbytes`` would fit."""
         if self.halted:
             return False
         if self.mode == "oneshot":
@@ -189,11 +191,11 @@ class TraceEngine:
         return self.durable_used + nbytes <= self._parts.durable
 
     def put(self, record: bytes, *, durable: bool = False) -> bool:
-        """Commit one whole record; False where it was dropped, or tracing is stopped.
+        """Commit one whole record. Return False if it was dropped, or tracing is stopped.
 
-        A ``durable`` one (a string, a thread, the initialization) goes to the durable buffer,
-        which is never written over, where there is one. Raises EmulatorError for bytes that are
-        not one record, or for metadata, which is the manager's to write.
+        A ``durable`` record (a string, a thread, the initialization) goes to the durable buffer,
+        which is never overwritten, if there is one. Raises EmulatorError for bytes that are not one
+        record, and for metadata, which only the manager writes.
         """
         nbytes = len(record)
         word: int = _UNPACK(record)[0] if nbytes >= 8 else 0
@@ -201,8 +203,8 @@ class TraceEngine:
         words = word >> 4 & (0xFFF if kind != _LARGE else 0xFFFFFFFF)
         if nbytes != 8 * words or kind == _METADATA:
             raise EmulatorError(
-                f"a provider puts whole records, and no metadata; {nbytes} bytes that begin with "
-                f"{word:#018x} are none"
+                f"invalid record of {nbytes} bytes that begins with {word:#018x}: put one whole "
+                "record that is not metadata"
             )
         if self.stopped:
             return False
@@ -220,7 +222,7 @@ class TraceEngine:
             if apart or not self._switch():
                 return self._drop(durable=apart)
             at, switched = 0, True
-        # The last store is the header word's; before it a reader finds a zero there.
+        # The header word is stored last; until then a reader finds a zero word there.
         place = (HEADER_BYTES if apart else self._start) + at
         body = record[8:] if at + nbytes == limit else record[8:] + _ZERO
         if body:
@@ -236,17 +238,17 @@ class TraceEngine:
         return True
 
     def saved(self, wrapped_count: int, durable_data_end: int) -> None:
-        """The manager has saved the half that was current at ``wrapped_count``: it can be reused.
+        """Mark the half that was current at ``wrapped_count`` as saved, so that it can be reused.
 
-        It has so many bytes of the durable buffer, too. What does not fit the half that waits is
-        ignored.
+        The manager calls it, with the bytes of the durable buffer saved. Values that do not fit the
+        waiting half are ignored.
         """
         waiting = wrapped_count + 1 & _WRAPPED == self.wrapped_count
         if waiting and durable_data_end <= self.durable_used:
             self.state &= ~_FILLED[wrapped_count & 1]
 
     def stop(self) -> None:
-        """End tracing: the header says where the records end, and how many were dropped."""
+        """Stop tracing: the header gets the ends of the records and the count of dropped ones."""
         if self.stopped:
             return
         self.stopped = True
@@ -259,11 +261,11 @@ class TraceEngine:
     # --- stores ---
 
     def _mode_word(self) -> int:
-        """Version 0, the mode and the wrapped count, which share a word."""
+        """Return the word of version 0, mode and wrapped count."""
         return MODES.index(self.mode) << 16 | self.wrapped_count << 32
 
     def _format(self) -> None:
-        """An empty buffer. Its magic comes last: before that there is none."""
+        """Write an empty buffer. Its magic is stored last: until then the buffer is invalid."""
         parts = self._parts
         fields = {
             MODE_AT: self._mode_word(),
@@ -283,13 +285,13 @@ class TraceEngine:
         store(MAGIC_AT, MAGIC)
 
     def _switch(self) -> bool:
-        """Go on in the other half; False where it waits to be saved, or there is none.
+        """Switch to the other half. Return False if it waits to be saved, or does not exist.
 
-        The fourth store switches. Before it, the half that filled up reads whole as the current
-        one, behind it as the older one; the other reads as it was up to the first, then as empty.
+        The fourth store switches. Before it, the filled half reads whole as the current one, after
+        it as the older one; the other half reads unchanged up to the first store, then as empty.
         """
         if self.mode == "oneshot":
-            # For good: later records must not appear without the lost ones.
+            # Permanent: later records must not appear without the lost ones.
             self.halted = True
             return False
         wrapped = self.wrapped_count
@@ -317,7 +319,7 @@ class TraceEngine:
         return False
 
     def _pad(self) -> None:
-        """Fill the rest of the current half with blobs without a name."""
+        """Fill the rest of the current half with unnamed blobs."""
         limit = self._parts.rolling
         while self.offset < limit:
             words = min((limit - self.offset) // 8, _MAX_WORDS)
@@ -328,28 +330,28 @@ class TraceEngine:
             self.state += 8 * words
 
 
-# --- What a buffer holds -----------------------------------------------------------------------
+# --- Contents of a buffer ----------------------------------------------------------------------
 
 
 @attrs.frozen
 class Contents:
-    """What a manager reads of a buffer, stopped or left by a crash."""
+    """The contents of a buffer, whether stopped or left by a crash, as a manager reads them."""
 
     mode: Mode
     wrapped_count: int
     dropped: int
     durable: bytes
-    """Its records."""
+    """Records of the durable buffer."""
     rolling: tuple[bytes, ...]
-    """The records of the current half, behind those of the older one if halves were switched."""
+    """Records of the older half, if halves were switched, and of the current one."""
 
     @classmethod
     def of(cls, image: bytes) -> Contents | None:
-        """The contents of a buffer, all of its bytes given; None where its header is not sound.
+        """Return the contents of a buffer's bytes; None if its header is invalid.
 
-        Where the header does not say the end of a buffer, and in oneshot mode, records are scanned
-        by their sizes, up to a size of zero or a record that does not fit. One that exactly fills
-        the buffer is kept; the reference manager loses it.
+        In oneshot mode, and where the header gives no end, records are scanned by their sizes, up
+        to a size of zero or a record that does not fit. A record that exactly fills the buffer is
+        kept; the reference manager loses it.
         """
         if len(image) < HEADER_BYTES or len(image) % 8:
             return None
@@ -388,7 +390,7 @@ class Contents:
 
 
 def _sound(parts: _Parts, mode: Mode, total: int, ends: tuple[int, ...]) -> bool:
-    """Whether sizes and data ends of a header fit each other."""
+    """Return whether sizes and data ends of a header fit together."""
     if any(number % 8 for number in (parts.durable, parts.rolling, *ends)):
         return False
     sizes = (parts.durable, parts.rolling, parts.rolling)
@@ -400,7 +402,7 @@ def _sound(parts: _Parts, mode: Mode, total: int, ends: tuple[int, ...]) -> bool
 
 
 def _scan(image: bytes, start: int, size: int) -> int:
-    """Bytes that records take from byte ``start``, of ``size``."""
+    """Return the bytes that records take from byte ``start``, at most ``size``."""
     words = np.frombuffer(image, "<u8", size // 8, start)
     at = 0
     while at < size:
@@ -416,33 +418,35 @@ def _scan(image: bytes, start: int, size: int) -> int:
 
 @attrs.define(eq=False)
 class Provider:
-    """A provider of trace records, as the manager knows it."""
+    """A trace provider, as the manager sees it."""
 
     id: int
     name: str
     engine: TraceEngine
     waiting: tuple[int, int, int] | None = None
-    """A half to be saved: when (monotonic ns), its wrapped count, the durable data end."""
+    """A half to save: its due time (monotonic ns), wrapped count and durable data end."""
     saved_durable: int = 0
     """Bytes of the durable buffer that are in the archive already."""
     saved_wrapped: int | None = None
     """The wrapped count of the half that was saved last."""
     introduced: bool = False
-    """Whether its info is in what was saved."""
+    """Whether its provider info record is in the saved data."""
     crashed: Crash | None = None
-    """What kept it from stopping."""
+    """The crash that kept it from stopping, or None."""
 
 
 class TraceManager:
-    """The trace manager: saves what streaming providers have filled, and makes the archive.
+    """The trace manager: saves the filled halves of streaming providers, and makes the archive.
 
-    A half that filled up is saved ``save_delay_ns`` later, at once with 0; with ``None`` only
-    ``save`` does it.
+    A filled half is saved ``save_delay_ns`` later (0: at once); with ``None`` only ``save`` does
+    it.
     """
 
     def __init__(self, clock: VirtualClock, *, save_delay_ns: int | None = 0) -> None:
         if save_delay_ns is not None and save_delay_ns < 0:
-            raise EmulatorError(f"saving {save_delay_ns} ns later; it takes 0 ns at least, or None")
+            raise EmulatorError(
+                f"invalid save_delay_ns {save_delay_ns}: must be 0 or more, or None"
+            )
         self.clock = clock
         self.save_delay_ns = save_delay_ns
         self.providers: list[Provider] = []
@@ -450,23 +454,23 @@ class TraceManager:
         clock.listeners.append(self._time_passed)
 
     def add(self, name: str, engine: TraceEngine) -> Provider:
-        """Take a provider in; it gets the next id. Its engine's ``on_full`` becomes the manager."""
+        """Add a provider, which gets the next id. Sets its engine's ``on_full``."""
         if len(name.encode()) > 0xFF:
-            raise EmulatorError(f"a provider's name has up to 255 bytes, not as {name!r}")
+            raise EmulatorError(f"provider name {name!r} is too long: at most 255 bytes of UTF-8")
         provider = Provider(len(self.providers) + 1, name, engine)
         self.providers.append(provider)
         engine.on_full = functools.partial(self._filled, provider)
         return provider
 
     def save(self) -> int:
-        """Save every half that waits, at once; how many there were."""
+        """Save every waiting half at once. Return their number."""
         waiting = [provider for provider in self.providers if provider.waiting]
         for provider in waiting:
             self._save(provider)
         return len(waiting)
 
     def stop(self) -> None:
-        """End tracing in all providers; one that has crashed leaves its buffer as it is."""
+        """Stop tracing in all providers; a crashed one leaves its buffer unchanged."""
         for provider in self.providers:
             try:
                 provider.engine.stop()
@@ -474,10 +478,10 @@ class TraceManager:
                 provider.crashed = crash
 
     def archive(self) -> bytes:
-        """The archive so far, from what was saved and what the buffers hold.
+        """Return the archive so far, from the saved data and the buffers' contents.
 
-        The buffer of a provider that was not stopped, or crashed, is read as far as its records
-        go. Asking for it changes nothing.
+        The buffer of a provider that was not stopped, or crashed, is read up to its last record.
+        Changes nothing.
         """
         out = bytearray(_TRACE_MAGIC)
         out += self._streamed
@@ -490,7 +494,7 @@ class TraceManager:
                     body += _metadata(3, provider.id << 20)
                 body += contents.durable[provider.saved_durable :]
                 rolling = contents.rolling
-                # The older half may be in the archive already.
+                # The older half may have been saved already.
                 if provider.saved_wrapped == contents.wrapped_count - 1 & _WRAPPED:
                     rolling = rolling[-1:]
                 body += b"".join(rolling)
@@ -513,7 +517,7 @@ class TraceManager:
             self._save(provider)
 
     def _save(self, provider: Provider) -> None:
-        """Put a half that waits into the archive, behind what is new in the durable buffer."""
+        """Append a waiting half to the saved data, after the new part of the durable buffer."""
         assert provider.waiting is not None  # noqa: S101
         _, wrapped_count, durable_data_end = provider.waiting
         provider.waiting = None
@@ -525,7 +529,7 @@ class TraceManager:
         provider.introduced = True
         new = durable_data_end - provider.saved_durable
         self._streamed += memory.read(HEADER_BYTES + provider.saved_durable, new)
-        # A header that a fault has changed is not believed beyond the buffer.
+        # A fault may have changed the header: limit its values to the buffer.
         end = min(words[ROLLING_END_AT[half] // 8], parts.rolling) // 8 * 8
         self._streamed += memory.read(parts.start(half), end)
         provider.saved_durable = durable_data_end
@@ -538,7 +542,7 @@ def _due(provider: Provider) -> tuple[int, int]:
 
 
 def _introduction(provider: Provider) -> bytes:
-    """Provider info the first time, a provider section then."""
+    """Return provider info the first time, and a provider section after that."""
     if provider.introduced:
         return _metadata(2, provider.id << 20)
     name = provider.name.encode()
@@ -546,6 +550,6 @@ def _introduction(provider: Provider) -> bytes:
 
 
 def _metadata(kind: int, fields: int, payload: bytes = b"") -> bytes:
-    """A metadata record; its type is in bits 16 to 19."""
+    """Return a metadata record; its type is in bits 16 to 19."""
     payload += bytes(-len(payload) % 8)
     return _WORD.pack((1 + len(payload) // 8) << 4 | kind << 16 | fields) + payload

@@ -1,10 +1,10 @@
 """VMOs: memory objects of the target with handles, rights, mappings, slices and snapshots.
 
-A VMO has whole pages, a size that may change, and a content size in bytes. A page is committed when
-it is first stored into; before that it is zeros and costs nothing. A snapshot shares the committed
-pages of its parent until one of both stores into one: the writer then gets a copy of its own. A
-slice is a window on its parent. Each committed page is counted once, for the first of the objects
-that share it.
+A VMO has whole pages, a size that may change, and a content size in bytes. The first store into a
+page commits it; an uncommitted page reads as zeros and takes no memory. A snapshot shares the
+committed pages of its parent until either stores into one: the storing object then gets its own
+copy. A slice is a window into its parent. Each committed page is counted once, for the first of the
+objects that share it.
 """
 
 from __future__ import annotations
@@ -21,18 +21,17 @@ __all__ = ["DEFAULT_RIGHTS", "PAGE", "Mapping", "Rights", "Vmo"]
 
 PAGE = 4096
 FIRST_KOID = 1024
-"""Where koids begin that the kernel gives out."""
+"""The first koid that the kernel assigns."""
 
 _WORD = 8
 _PAGE_BITS = 12
 _NAME_BYTES = 31
 _ABSENT, _OWN, _LENT = 0, 1, 2
-"""A page is not of this object (zeros, or its parent's); its own; its own and shared with
-snapshots."""
+"""States of a page: absent (zeros, or the parent's), own, or own and shared with snapshots."""
 
 
 class Rights(enum.IntFlag):
-    """What a handle allows; the numbers are Zircon's."""
+    """Rights of a handle, with Zircon's numbers."""
 
     NONE = 0
     DUPLICATE = 1 << 0
@@ -61,7 +60,7 @@ DEFAULT_RIGHTS = (
     | Rights.WAIT
     | Rights.INSPECT
 )
-"""What the handle of a new VMO has; RESIZE as well where it is resizable."""
+"""Rights of the handle of a new VMO; a resizable one has RESIZE too."""
 _READ = int(Rights.READ)
 _WRITE = int(Rights.WRITE)
 
@@ -72,8 +71,8 @@ _WRITE = int(Rights.WRITE)
 class _Page:
     """A committed page that several storages share.
 
-    It lies in the memory of the storage that wrote it; when that one writes again or goes, its
-    bytes are kept here for the others.
+    Its bytes are in the memory of the storage that wrote it; when that storage writes again or is
+    released, they are copied here for the others.
     """
 
     def __init__(self, storage: _Storage, index: int) -> None:
@@ -94,7 +93,7 @@ class _Page:
         return self._storage.memory.load_u64((self._index << _PAGE_BITS) + within)
 
     def leave(self, storage: _Storage) -> None:
-        """A storage shares it no longer."""
+        """Remove a storage from the sharers."""
         self.sharers.remove(storage)
         if storage is self._storage:
             if self.sharers:
@@ -103,7 +102,7 @@ class _Page:
 
 
 class _Storage:
-    """The pages of one object: its own in a memory, those of its parent by reference."""
+    """The pages of one object: its own in a memory, its parent's by reference."""
 
     def __init__(self, memory: Memory, *, used: bytes | None = None) -> None:
         self.memory = memory
@@ -111,14 +110,14 @@ class _Storage:
         self.lent: dict[int, _Page] = {}
         self.inherited: dict[int, _Page] = {}
         self.users = 0
-        """Objects and mappings that need it."""
+        """Number of objects and mappings that use it."""
 
     @property
     def size(self) -> int:
         return len(self.state) << _PAGE_BITS
 
     def committed(self, first: int, end: int) -> int:
-        """Pages of a range that are counted for it."""
+        """Return the number of pages of a range that are counted for this storage."""
         own = end - first - self.state.count(_ABSENT, first, end)
         return own + sum(
             first <= index < end and page.sharers[0] is self
@@ -164,7 +163,7 @@ class _Storage:
         self.memory.write(offset, words)
 
     def claim(self, offset: int, nbytes: int) -> None:
-        """Make the pages of a range its own, before they are stored into."""
+        """Make the pages of a range this storage's own before a store into them."""
         inside = nbytes and not offset & 7 and 0 <= offset <= self.size - nbytes
         if not inside or self.memory.crashed:
             return
@@ -174,14 +173,14 @@ class _Storage:
                 self.lent.pop(index).leave(self)
             elif self.state[index] == _ABSENT and index in self.inherited:
                 page = self.inherited.pop(index)
-                # The kernel copies it, not the program: no fault sees that, and no log.
+                # The kernel copies the page, not the program: faults and log do not see it.
                 at = index << _PAGE_BITS
                 self.memory.bytes[at : at + PAGE] = memoryview(page.data)
                 page.leave(self)
             self.state[index] = _OWN
 
     def share(self, first: int, count: int, heir: _Storage) -> None:
-        """Let a new storage have pages from ``first`` on as its pages from 0 on."""
+        """Share pages from ``first`` on with a new storage, as its pages from 0 on."""
         for index in range(first, min(first + count, len(self.state))):
             page = self.inherited.get(index)
             if self.state[index] == _OWN:
@@ -210,7 +209,7 @@ class _Storage:
         self.users += 1
 
     def release(self) -> None:
-        """One user less; without any it gives up what it shares."""
+        """Remove a user; without users, give up all shared pages."""
         self.users -= 1
         if not self.users:
             for index in [*self.lent, *self.inherited]:
@@ -218,7 +217,7 @@ class _Storage:
 
 
 class _Object:
-    """What the handles of one VMO stand for."""
+    """The object behind the handles of one VMO."""
 
     def __init__(
         self,
@@ -240,7 +239,7 @@ class _Object:
         self.max_size = max_size
         self.parent = parent
         self.window = window
-        """First byte and bytes of a slice in its storage; None, all of it."""
+        """First byte and size of a slice in its storage; None: all of it."""
         self.base = window[0] if window else 0
         self.children: list[_Object] = []
         self.handles = 0
@@ -280,16 +279,16 @@ class _Object:
 class Vmo:
     """A handle to a VMO; also a ``fxframework.model.target.Memory``.
 
-    Each operation names the rights that it takes, and raises RightsError without them. ``create``
-    and ``over`` make a VMO; ``duplicate``, ``snapshot`` and ``slice`` give further handles. A VMO
-    lives as long as a handle, a mapping or a slice of it.
+    Each operation names the rights that it requires, and raises RightsError without them.
+    ``create`` and ``over`` create a VMO; ``duplicate``, ``snapshot`` and ``slice`` return further
+    handles. A VMO lives as long as a handle, a mapping or a slice of it.
     """
 
     def __init__(self, vmo: _Object, rights: Rights) -> None:
         vmo.handles += 1
         self._vmo = vmo
         self._rights = rights
-        # Arithmetic on flags is slow, and loads and stores are not to be.
+        # Plain integers: IntFlag arithmetic is slow, and loads and stores must be fast.
         self._bits = int(rights)
         self._closed = False
 
@@ -308,11 +307,11 @@ class Vmo:
         koids: Iterator[int] | None = None,
         log: bool = False,
     ) -> Self:
-        """A new VMO of zeros: ``size`` bytes, rounded up to pages.
+        """Create a VMO of ``size`` zero bytes, rounded up to pages.
 
-        ``size`` is its content size, too. A ``resizable`` one may grow up to ``max_size``.
-        ``koids`` gives its koid and those of its children (default: 1024, 1025 …). With ``log``
-        its ``memory`` has a store log.
+        ``size`` is its content size. A ``resizable`` VMO may grow up to ``max_size``. ``koids``
+        yields its koid and those of its children (default: 1024, 1025 …). With ``log`` its
+        ``memory`` has a store log.
         """
         _check_size(size, max_size)
         memory = Memory.anonymous(_round_up(size), log=log)
@@ -329,13 +328,13 @@ class Vmo:
         max_size: int = 1 << 32,
         koids: Iterator[int] | None = None,
     ) -> Self:
-        """A VMO whose bytes are those of a memory of whole pages, which another process may map.
+        """Create a VMO over a memory of whole pages, which another process may map.
 
-        Pages that are not all zero count as committed. What another process stores is seen, but
-        does not make a snapshot keep the page as it was.
+        Pages that are not all zero count as committed. Stores of another process are visible, but
+        do not make a snapshot keep the old page.
         """
         if memory.size % PAGE:
-            raise VmoError(f"{memory}: a VMO has whole pages of {PAGE} bytes")
+            raise VmoError(f"{memory}: its size is not a multiple of {PAGE} bytes")
         _check_size(memory.size, max_size)
         limit = max_size if resizable else None
         used = memory.bytes.reshape(-1, PAGE).any(axis=1).tobytes()
@@ -366,7 +365,7 @@ class Vmo:
 
     @property
     def rights(self) -> Rights:
-        """What this handle allows."""
+        """The rights of this handle."""
         return self._rights
 
     @property
@@ -376,12 +375,12 @@ class Vmo:
 
     @property
     def parent_koid(self) -> int:
-        """The koid of the VMO that it is a child of; 0: it is not a child."""
+        """The koid of the parent VMO; 0 if it has none."""
         return self._vmo.parent.koid if self._vmo.parent else 0
 
     @property
     def num_children(self) -> int:
-        """How many children of it are there."""
+        """Number of living children."""
         return len(self._vmo.children)
 
     @property
@@ -391,26 +390,26 @@ class Vmo:
 
     @property
     def memory(self) -> Memory:
-        """Where its pages are: for the store log and for faults. A slice has its parent's.
+        """The memory with its pages, for the store log and for faults. A slice has its parent's.
 
-        Pages that a snapshot has not copied are not in it.
+        Pages shared with the parent of a snapshot are not in it.
         """
         return self._vmo.storage.memory
 
     def duplicate(self, rights: Rights | None = None) -> Self:
-        """Another handle, with the same rights or fewer. Takes DUPLICATE."""
+        """Return another handle, with the same rights or fewer. Requires DUPLICATE."""
         self._need(Rights.DUPLICATE, "duplicate")
         wanted = self._rights if rights is None else rights
         missing = wanted & ~self._rights
         if missing:
             raise RightsError(
-                f"{self._vmo}: a handle without {missing.name} gives none with it; "
-                "duplicate one that has it"
+                f"{self._vmo}: cannot duplicate with {missing.name}, which this handle lacks; "
+                "duplicate a handle that has it"
             )
         return type(self)(self._vmo, wanted)
 
     def close(self) -> None:
-        """Give up the handle. Harmless when done twice."""
+        """Close the handle. May be called twice."""
         if not self._closed:
             self._closed = True
             self._bits = 0
@@ -426,42 +425,42 @@ class Vmo:
 
     @property
     def name(self) -> str:
-        """What it is called: up to 31 bytes. Takes GET_PROPERTY."""
+        """The name, up to 31 bytes. Requires GET_PROPERTY."""
         self._need(Rights.GET_PROPERTY, "get name")
         return self._vmo.name
 
     def set_name(self, name: str) -> None:
-        """Call it so; what is too long is cut. Takes SET_PROPERTY."""
+        """Set the name, truncated to 31 bytes. Requires SET_PROPERTY."""
         self._need(Rights.SET_PROPERTY, "set name")
         self._vmo.name = _fit_name(name)
 
     @property
     def content_size(self) -> int:
-        """Bytes of it that mean something. Takes GET_PROPERTY."""
+        """Bytes of content. Requires GET_PROPERTY."""
         self._need(Rights.GET_PROPERTY, "get content size")
         return self._vmo.content_size
 
     def set_content_size(self, nbytes: int) -> None:
-        """Say how many bytes mean something; up to its size. Takes SET_PROPERTY."""
+        """Set the bytes of content, up to the size. Requires SET_PROPERTY."""
         self._need(Rights.SET_PROPERTY, "set content size")
         self._vmo.check("content", 0, nbytes)
         self._vmo.content_size = nbytes
 
     @property
     def size(self) -> int:
-        """Bytes, whole pages of them."""
+        """Size in bytes, whole pages."""
         return self._vmo.size
 
     def get_size(self) -> int:
-        """Bytes, whole pages of them."""
+        """Return the size in bytes, whole pages."""
         self._need(Rights.NONE, "get size")
         return self._vmo.size
 
     def set_size(self, size: int) -> None:
-        """Make it ``size`` bytes, rounded up to pages, which is its content size then.
+        """Resize to ``size`` bytes, rounded up to pages; ``size`` becomes the content size.
 
-        New bytes are zero, and so are those that come back. Takes RESIZE and WRITE. Raises VmoError
-        where it is not resizable, or for more than its maximum.
+        New bytes are zero. Requires RESIZE and WRITE. Raises VmoError if the VMO is not resizable,
+        or for more than its maximum.
         """
         vmo = self._vmo
         self._need(Rights.NONE, "set size")
@@ -475,7 +474,7 @@ class Vmo:
 
     @property
     def committed_pages(self) -> int:
-        """Pages that are committed and counted for it; for a slice, those of its window."""
+        """Number of committed pages counted for this VMO; for a slice, those of its window."""
         vmo = self._vmo
         first = vmo.base >> _PAGE_BITS
         return vmo.storage.committed(first, first + (vmo.size >> _PAGE_BITS))
@@ -488,7 +487,7 @@ class Vmo:
     # --- loads and stores ---
 
     def load_u64(self, offset: int) -> int:
-        """The word at byte ``offset`` (a multiple of 8), in one load. Takes READ."""
+        """Load the word at byte ``offset`` (a multiple of 8), in one load. Requires READ."""
         if not self._bits & _READ:
             self._need(Rights.READ, "load")
         vmo = self._vmo
@@ -497,7 +496,7 @@ class Vmo:
         return vmo.storage.load_u64(vmo.base + offset)
 
     def store_u64(self, offset: int, value: int) -> None:
-        """Store the word at byte ``offset`` (a multiple of 8), in one store. Takes WRITE."""
+        """Store the word at byte ``offset`` (a multiple of 8), in one store. Requires WRITE."""
         if not self._bits & _WRITE:
             self._need(Rights.WRITE, "store")
         vmo = self._vmo
@@ -506,7 +505,7 @@ class Vmo:
         vmo.storage.store_u64(vmo.base + offset, value)
 
     def read(self, offset: int, n: int) -> bytes:
-        """``n`` bytes from ``offset``. Takes READ."""
+        """Return ``n`` bytes from ``offset``. Requires READ."""
         if not self._bits & _READ:
             self._need(Rights.READ, "read")
         vmo = self._vmo
@@ -514,9 +513,9 @@ class Vmo:
         return vmo.storage.read(vmo.base + offset, n)
 
     def write(self, offset: int, buffer: bytes) -> None:
-        """Store bytes, in ascending 8-byte stores. Takes WRITE.
+        """Store bytes, in ascending 8-byte stores. Requires WRITE.
 
-        They may begin and end within a word, as the kernel allows it: such a word is read, changed,
+        They may begin and end within a word, as the kernel allows: such a word is read, changed,
         and stored whole.
         """
         if not self._bits & _WRITE:
@@ -534,7 +533,7 @@ class Vmo:
         vmo.storage.write(at, buffer)
 
     def grow(self, size: int) -> None:
-        """Make it at least ``size`` bytes, up to its maximum: ``set_size`` where it is smaller."""
+        """Grow to at least ``size`` bytes, up to the maximum, by ``set_size``."""
         if size > self._vmo.size:
             content = self._vmo.content_size
             self.set_size(size)
@@ -543,10 +542,10 @@ class Vmo:
     # --- mappings and children ---
 
     def map(self, offset: int = 0, length: int | None = None, *, write: bool = True) -> Mapping:
-        """A window of ``length`` bytes (default: to its end) from ``offset``, both whole pages.
+        """Map ``length`` bytes (default: to the end) from ``offset``, both whole pages.
 
-        Takes MAP and READ; WRITE as well where it is to be written. It stays when the handle is
-        closed.
+        Requires MAP and READ; WRITE as well for a writable mapping. The mapping outlives the
+        handle.
         """
         self._need(Rights.MAP | Rights.READ | (Rights.WRITE if write else Rights.NONE), "map")
         vmo = self._vmo
@@ -564,10 +563,10 @@ class Vmo:
         resizable: bool = False,
         max_size: int = 1 << 32,
     ) -> Self:
-        """A child with the bytes as they are now; from here on both go their own ways.
+        """Return a child with the current bytes; later stores into either do not affect the other.
 
-        ``size`` (default: to the end) is rounded up to pages and may go beyond the end: zeros are
-        there. Takes DUPLICATE and READ; the child's handle can be written.
+        ``size`` (default: to the end) is rounded up to pages and may go beyond the end, where the
+        child has zeros. Requires DUPLICATE and READ; the child's handle is writable.
         """
         self._need(Rights.DUPLICATE | Rights.READ, "snapshot")
         vmo = self._vmo
@@ -590,15 +589,15 @@ class Vmo:
         return type(self)(child, rights | (Rights.RESIZE if resizable else Rights.NONE))
 
     def slice(self, offset: int, size: int, *, name: str | None = None) -> Self:
-        """A child that is a window on this VMO, whole pages of it: what one stores the other loads.
+        """Return a child that is a window into this VMO, of whole pages, and shares its bytes.
 
-        Takes DUPLICATE and READ; the child's handle has this one's rights. Raises VmoError where
+        Requires DUPLICATE and READ; the child's handle has this one's rights. Raises VmoError if
         this VMO is resizable.
         """
         self._need(Rights.DUPLICATE | Rights.READ, "slice")
         vmo = self._vmo
         if vmo.resizable:
-            raise VmoError(f"{vmo} is resizable, so that it has no slices; take a snapshot")
+            raise VmoError(f"{vmo} is resizable and cannot have slices; take a snapshot")
         _check_pages("slice", offset, size)
         vmo.check("slice", offset, size)
         child = _Object(
@@ -612,24 +611,26 @@ class Vmo:
         )
         return type(self)(child, self._rights)
 
-    # --- within ---
+    # --- helpers ---
 
     def _need(self, rights: Rights, what: str) -> None:
         if self._closed:
-            raise VmoError(f"{self._vmo}: {what} through a closed handle; duplicate it before")
+            raise VmoError(
+                f"{self._vmo}: {what} through a closed handle; duplicate it before closing"
+            )
         missing = rights & ~self._rights
         if missing:
             raise RightsError(
-                f"{self._vmo}: {what} takes {missing.name}, which this handle does not have; "
-                "ask who gave it for one with more rights"
+                f"{self._vmo}: {what} requires {missing.name}, which this handle lacks; "
+                "use a handle with more rights"
             )
 
 
 class Mapping:
     """A mapping of a VMO into a process; a ``fxframework.model.target.Memory``.
 
-    What is behind the end of a VMO that was made smaller raises MemoryAccessError, as a fault in
-    the process would be.
+    An access beyond the end of a VMO that was shrunk raises MemoryAccessError, where a process
+    would fault.
     """
 
     def __init__(self, vmo: _Object, offset: int, nbytes: int, *, write: bool) -> None:
@@ -650,7 +651,7 @@ class Mapping:
         return self._size
 
     def load_u64(self, offset: int) -> int:
-        """The word at byte ``offset`` (a multiple of 8), in one load."""
+        """Load the word at byte ``offset`` (a multiple of 8), in one load."""
         self._check("load", offset, _WORD)
         return self._vmo.storage.load_u64(self._at + offset)
 
@@ -660,7 +661,7 @@ class Mapping:
         self._vmo.storage.store_u64(self._at + offset, value)
 
     def read(self, offset: int, n: int) -> bytes:
-        """``n`` bytes from ``offset``."""
+        """Return ``n`` bytes from ``offset``."""
         self._check("read", offset, n)
         return self._vmo.storage.read(self._at + offset, n)
 
@@ -669,18 +670,18 @@ class Mapping:
         self._check("write", offset, len(buffer), write=True)
         if (offset | len(buffer)) & 7:
             raise MemoryAccessError(
-                f"{self!r}: write of {len(buffer)} bytes at byte {offset}: no whole words; "
+                f"{self!r}: write of {len(buffer)} bytes at byte {offset}: not whole words; "
                 "begin and end at a multiple of 8"
             )
         self._vmo.storage.write(self._at + offset, buffer)
 
     def grow(self, size: int) -> None:
-        """A window does not grow. Raises VmoError for more than its size; map the VMO again."""
+        """Raise VmoError for more than the mapping's size, which is fixed; map the VMO again."""
         if size > self._size:
             raise VmoError(f"{self!r} cannot have {size} bytes; grow the VMO and map it again")
 
     def unmap(self) -> None:
-        """Give up the window. Harmless when done twice."""
+        """Remove the mapping. May be called twice."""
         if self._mapped:
             self._mapped = False
             self._vmo.release()
@@ -695,10 +696,10 @@ class Mapping:
         if not self._mapped:
             raise VmoError(f"{self!r}: {what} after it was unmapped")
         if write and not self._writable:
-            raise RightsError(f"{self!r}: {what}, but it is mapped for reading; map it to write")
+            raise RightsError(f"{self!r}: {what} into a read-only mapping; map it with write=True")
         if nbytes < 0 or not 0 <= offset <= self._size - nbytes:
             raise MemoryAccessError(
-                f"{self!r}: {what} of {nbytes} bytes at byte {offset}: outside; map more"
+                f"{self!r}: {what} of {nbytes} bytes at byte {offset}: out of range; map more"
             )
 
 
@@ -711,12 +712,14 @@ def _round_up(size: int) -> int:
 
 def _check_size(size: int, most: int) -> None:
     if not 0 <= size <= most:
-        raise VmoError(f"a VMO of {size} bytes: this one has 0 to {most}")
+        raise VmoError(f"invalid VMO size {size}: must be 0 to {most}")
 
 
 def _check_pages(what: str, offset: int, nbytes: int) -> None:
     if offset % PAGE or nbytes % PAGE or offset < 0:
-        raise VmoError(f"{what} of {nbytes} bytes from byte {offset}: whole pages of {PAGE} only")
+        raise VmoError(
+            f"{what} of {nbytes} bytes from byte {offset}: both must be multiples of {PAGE}"
+        )
 
 
 def _fit_name(name: str) -> str:

@@ -108,11 +108,11 @@ class TestLoadsAndStores:
     @pytest.mark.parametrize("size", [-8, 7])
     def test_a_size_is_whole_words(self, size, tmp_path):
         for make in (Memory.anonymous, Memory.memfd, lambda n: Memory.file(tmp_path / "f", n)):
-            with pytest.raises(MemoryAccessError, match="whole words"):
+            with pytest.raises(MemoryAccessError, match="multiple of 8"):
                 make(size)
 
     def test_more_than_there_is(self):
-        with pytest.raises(MemoryAccessError, match="no memory of"):
+        with pytest.raises(MemoryAccessError, match="cannot allocate"):
             Memory.anonymous(1 << 62)
 
     def test_of_nothing(self):

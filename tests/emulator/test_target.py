@@ -158,9 +158,9 @@ def test_a_name_is_given_once(name: str) -> None:
     target = Target()
     target.vmo("inspect", 4096)
     for make in (target.vmo, target.trace_provider, target.log_socket):
-        with pytest.raises(EmulatorError, match="give each its own"):
+        with pytest.raises(EmulatorError, match="names must be unique"):
             make(name)
-    with pytest.raises(EmulatorError, match="no device 'x'; there are: 'inspect'"):
+    with pytest.raises(EmulatorError, match="no device 'x'; the devices are: 'inspect'"):
         target.snapshot("x")
     with pytest.raises(EmulatorError, match="there are: none"):
         Target().snapshot("x")
@@ -215,7 +215,7 @@ def test_a_crash_of_the_machine_leaves_things_as_they_are() -> None:
     target.crash()
     assert str(target.crashed) == "somebody pulled the plug"
     for call in (target.run, target.stop, lambda: target.spawn("p", "t", iter(()))):  # type: ignore[arg-type, return-value]
-        with pytest.raises(EmulatorError, match=r"pulled the plug.*make another"):
+        with pytest.raises(EmulatorError, match=r"pulled the plug.*create another"):
             call()
 
 

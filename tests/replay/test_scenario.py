@@ -64,7 +64,7 @@ def thread(script: str) -> str:
         ('[device.target]\nkind = "vmo"\n' + RUN, "device.target", "the table [target]"),
         (PROVIDER + 'mode = "circle"\n' + RUN, "device.app.mode", "did you mean 'circular'?"),
         (PROVIDER + "size = 0\n" + RUN, "device.app.size", "4096 or more"),
-        (PROVIDER + "size = 5000\n" + RUN, "device.app", "no whole pages"),
+        (PROVIDER + "size = 5000\n" + RUN, "device.app", "multiple of 4096 bytes"),
         ("[target]\ncpus = 2\nnodes = [1]\n" + RUN, "target", "1 nodes for 2 CPUs"),
         (thread("[]") + "priority = 32\n", "step[0].priority", "31 or less"),
         (thread("[{ blob = 'b', hex = 'x' }]"), "step[0].script[0]", "hex"),

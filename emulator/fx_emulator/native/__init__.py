@@ -1,7 +1,7 @@
 """Native programs on the emulated target: C, C++ and Rust writers on an emulated x86-64 CPU.
 
-``Target.load`` gives a ``NativeProgram``; ``explore`` runs its threads in all orders within a
-bound. Needs the extra ``native`` (unicorn, pyelftools, capstone). docs/native.md shows the use.
+``Target.load`` returns a ``NativeProgram``; ``explore`` runs its threads in all orders within a
+bound. Needs the extra ``native`` (unicorn, pyelftools, capstone). See docs/native.md.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from fx_emulator.native.program import NativeEntry, NativeProgram, Store, StoreTrace
     from fx_emulator.native.threads import NativeThread
 
-_HOMES = {
+_MODULES = {
     "BudgetError": "errors",
     "Exploration": "exploration",
     "Frame": "errors",
@@ -53,6 +53,6 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    if name in _HOMES:
-        return getattr(importlib.import_module(f"{__name__}.{_HOMES[name]}"), name)
+    if name in _MODULES:
+        return getattr(importlib.import_module(f"{__name__}.{_MODULES[name]}"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

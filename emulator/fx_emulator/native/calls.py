@@ -1,4 +1,4 @@
-"""Functions that the target gives a native program: how they are called."""
+"""The calling interface of functions that the target provides to native programs."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ Table = dict[str, Callable[..., int | None]]
 
 
 class RefusedError(Exception):
-    """A call fails: it returns ``status``."""
+    """Raised by a call that fails and returns ``status``."""
 
     def __init__(self, status: int) -> None:
         super().__init__(status)
         self.status = status
 
 
-class Blocked(Exception):  # noqa: N818 (not an error: the thread does something else first)
-    """The thread that called sleeps, gives way or ends; then the call returns ``result``."""
+class Blocked(Exception):  # noqa: N818 (not an error: the call returns later)
+    """Raised by a call that sleeps, yields or ends its thread; it then returns ``result``."""
 
     def __init__(
         self, action: Literal["sleep", "yield", "exit"], result: int = 0, *, ns: int = 0
@@ -38,20 +38,20 @@ class Blocked(Exception):  # noqa: N818 (not an error: the thread does something
 
 @attrs.frozen
 class Call:
-    """A function of the target: ``function(machine, *arguments)`` gives RAX, or None for 0."""
+    """A function of the target: ``function(machine, *arguments)`` returns RAX, or None for 0."""
 
     name: str
     count: int
-    """Integer arguments that it takes."""
+    """Number of integer arguments."""
     function: Callable[..., int | None]
     bare: bool = False
-    """Whether it is given its arguments only."""
+    """Whether the function takes its arguments only, without the machine."""
 
     @classmethod
     def of(cls, name: str, function: Callable[..., Any], *, bare: bool = True) -> Call:
-        """A Python function: it is given as many integers as it has parameters.
+        """Wrap a Python function, which gets as many integers as it has parameters.
 
-        One that is not ``bare`` is given the machine before them.
+        A function that is not ``bare`` gets the machine as first argument.
         """
         try:
             parameters = inspect.signature(function).parameters.values()
@@ -62,7 +62,7 @@ class Call:
         return cls(name, count, function, bare)
 
     def __call__(self, machine: Any, arguments: list[int]) -> int:
-        """Call it; RAX."""
+        """Call the function. Return RAX."""
         try:
             result = self.function(*arguments) if self.bare else self.function(machine, *arguments)
         except RefusedError as refused:

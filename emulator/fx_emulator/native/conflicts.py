@@ -1,7 +1,8 @@
-"""Which memory threads share: the words that several of them use and one of them stores into.
+"""Detects memory in conflict: words that several threads use and at least one stores into.
 
-A switch of threads matters only before an access to such a word; every other instruction does the
-same whenever it runs. So these accesses are the points at which an exploration may switch.
+A switch of threads matters only before an access to such a word; every other instruction has the
+same effect whenever it runs. These accesses are therefore the points at which an exploration may
+switch threads.
 """
 
 from __future__ import annotations
@@ -18,22 +19,21 @@ _WORD = 8
 _WRITE_ACCESS = 17
 _PARTS = {"eax": "rax", "ecx": "rcx", "edx": "rdx", "ebx": "rbx", "esi": "rsi", "edi": "rdi"}
 _PRIVATE = frozenset({"stack"})
-"""Regions that are taken for their thread's own."""
-
+"""Regions assumed to be private to a thread."""
 
 _PATIENCE = 20_000
-"""Accesses that are let pass behind a new conflict before the run is given up."""
+"""Accesses allowed after a new conflict before the run is restarted."""
 
 
 class GrownError(Exception):
-    """A run goes on for long behind a new conflict: it may wait for what it cannot see change."""
+    """A run continues for long after a new conflict: it may wait for an invisible change."""
 
 
 class Conflicts:
     """Watches the accesses of agents (a thread, or a signal handler on one) to shared memory.
 
-    ``points`` are the addresses of instructions that use a word in conflict. ``grown`` says that
-    one more was found since it was last cleared. ``accesses`` counts them for each agent.
+    ``points`` are the addresses of instructions that use a word in conflict. ``grown`` is set when
+    one is added, until it is cleared. ``accesses`` counts the accesses of each agent.
     """
 
     def __init__(self, machine: Any) -> None:
@@ -87,12 +87,12 @@ class Conflicts:
         self._hooks.append(machine.engine.on_access(access, start, region.end - 1, reads=True))
 
     def settle(self) -> None:
-        """What is known now is what the next runs go by."""
+        """Start the next run with the conflicts known so far."""
         self.grown = False
         self._patience = _PATIENCE
 
     def stop(self) -> None:
-        """Take all hooks away."""
+        """Remove all hooks."""
         engine = self.machine.engine
         for number in [*self._hooks, *self._point_hooks.values()]:
             engine.unhook(number)
@@ -120,7 +120,7 @@ class Conflicts:
     # --- points ---
 
     def hook_points(self, function: Callable[[int], None], more: set[int]) -> None:
-        """Call ``function(address)`` before each instruction that is a point, or in ``more``."""
+        """Call ``function(address)`` before each instruction that is a point or in ``more``."""
         engine = self.machine.engine
         new = (self.points | more) - self._point_hooks.keys()
         for address in sorted(new):
@@ -129,7 +129,7 @@ class Conflicts:
             engine.forget_code()
 
     def touched(self, access: Access) -> list[tuple[int, bool]]:
-        """The words in conflict that an instruction is about to use, and whether it stores."""
+        """Return the words in conflict that an instruction will use, and whether it stores each."""
         found = []
         for operand in access.operands:
             begin = self._effective(operand)

@@ -1,4 +1,4 @@
-"""Instructions: their names for messages, the memory that they use, and what orders stores."""
+"""Decoded instructions: their text, their memory operands, and whether they order stores."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _PLAIN, _STACK = 0, 1
 
 @attrs.frozen
 class Operand:
-    """A place in memory, as an instruction names it."""
+    """A memory operand of an instruction."""
 
     base: str | None
     index: str | None
@@ -30,7 +30,7 @@ class Operand:
 
 @attrs.frozen
 class Access:
-    """What an instruction does with memory."""
+    """The memory accesses of an instruction."""
 
     text: str
     size: int
@@ -48,7 +48,7 @@ class Access:
 
 
 class Decoder:
-    """Decodes single instructions with capstone, each place once."""
+    """Decodes single instructions with capstone, and caches them by address."""
 
     def __init__(self, read: Callable[[int, int], bytes]) -> None:
         try:
@@ -63,7 +63,7 @@ class Decoder:
         self._known: dict[int, Access | None] = {}
 
     def name(self, address: int) -> str:
-        """The instruction as text; its bytes where capstone does not know it."""
+        """Return the instruction as text, or as bytes if capstone cannot decode it."""
         access = self.access(address)
         if access is not None:
             return access.text
@@ -78,11 +78,11 @@ class Decoder:
         return b""
 
     def forget(self) -> None:
-        """Code has changed."""
+        """Clear the cache after a change of code."""
         self._known.clear()
 
     def access(self, address: int) -> Access | None:
-        """What the instruction at an address does; None where it is not one."""
+        """Return the accesses of the instruction at an address; None if it cannot be decoded."""
         if address not in self._known:
             self._known[address] = self._decode(address)
         return self._known[address]

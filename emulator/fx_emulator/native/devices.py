@@ -1,4 +1,4 @@
-"""Device memories in a program's address space: each store seen, counted, logged and faulted."""
+"""Device memory in a program's address space: its stores are counted, logged and faulted."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ __all__ = ["DEVICES_AT", "MappedDevice"]
 
 DEVICES_AT = 0x1_0000_0000
 _ROOM = 1 << 32
-"""What a device may grow by without another address."""
+"""Address space kept free after a device, so that it can grow in place."""
 _WORD = 8
 _OWN = 1
-"""A page of a VMO that it shares with no snapshot."""
+"""State of a VMO's page that is not shared with a snapshot."""
 
 
 class MappedDevice:
     """A Memory, Vmo or Mapping at a guest address.
 
-    The device must not change its size while it is mapped; ``stale`` says whether it did.
+    The device must not change its size while it is mapped; ``stale`` tells whether it has.
     """
 
     def __init__(self, machine: Any, device: Any, start: int | None = None) -> None:
@@ -31,7 +31,7 @@ class MappedDevice:
         self.device = device
         self.memory, self.base, size = _host_memory(device)
         self._storage = getattr(getattr(device, "_vmo", None), "storage", None)
-        self._bytes = self.memory._region  # noqa: SLF001 (rooms of one emulator)
+        self._bytes = self.memory._region  # noqa: SLF001 (modules of one emulator)
         if not size:
             raise NativeError(f"{device!r} has no bytes to map; grow it first")
         self.region: Region = machine.space.map_host(
@@ -45,7 +45,7 @@ class MappedDevice:
             shared=self,
         )
         if self._storage is not None:
-            # Pages that are a parent's are not in this memory yet.
+            # Pages of a parent are not in this memory yet.
             for index in list(self._storage.inherited):
                 self._storage.claim(index << 12, _WORD)
         self._hook = machine.engine.on_access(self._store, self.region.start, self.region.end - 1)
@@ -53,23 +53,23 @@ class MappedDevice:
 
     @property
     def stale(self) -> bool:
-        """Whether the memory has other bytes than those mapped."""
+        """Whether the memory was replaced since it was mapped, by a change of size."""
         return self.memory._region is not self._bytes  # noqa: SLF001
 
     def unmap(self) -> None:
-        """Take it out of the address space."""
+        """Unmap the device from the address space."""
         self.machine.engine.unhook(self._hook)
         self.machine.space.unmap(self.region)
         self._bytes = bytearray()
 
     def image(self) -> bytes:
-        """The device's bytes, as other programs see them."""
+        """Return the device's bytes, as other programs see them."""
         return bytes(self.region.view)
 
     # --- stores ---
 
     def _store(self, _kind: int, address: int, size: int, value: int) -> None:
-        """The program is about to store."""
+        """Handle a store of the program, before the bytes change."""
         at = address - self.region.start
         if at + size > self.region.limit:
             raise NativeError(
@@ -79,16 +79,16 @@ class MappedDevice:
         if address in machine.asked:
             return
         if machine.journal is not None:
-            # Here, because an error below keeps later hooks from being called, not the store.
+            # Journaled first: after an error below later hooks do not run, but the store happens.
             region = self.region
             machine.journal.append((region, at, bytes(region.view[at : at + size])))
         if machine.order is None or machine.order.is_direct():
             self.land(at, size, value & (1 << 8 * size) - 1, machine.pc())
 
     def land(self, at: int, size: int, value: int, pc: int) -> None:
-        """A store reaches the memory: by the instruction in flight, or out of a store buffer.
+        """Handle a store that reaches the memory, from an instruction or a store buffer.
 
-        Called before the bytes change. Raises Crash where a fault stops the program.
+        Called before the bytes change. Raises Crash if a fault stops the program.
         """
         machine, memory = self.machine, self.memory
         if machine.sink is not None:
@@ -105,7 +105,7 @@ class MappedDevice:
                 memory.log.stored(offset, word)
 
     def _words(self, place: int, size: int, value: int) -> list[tuple[int, int]]:
-        """What each word touched will hold: byte offset in the memory, and the word."""
+        """Return offset in the memory and new value of each word that a store touches."""
         first = place & -_WORD
         last = (place + size - 1) & -_WORD
         data = bytearray(self.memory.read(first, last + _WORD - first))
@@ -116,7 +116,7 @@ class MappedDevice:
         ]
 
     def _ask(self, place: int, size: int, value: int) -> None:
-        """Ask the memory's faults; what they change is put right once the instruction is done."""
+        """Pass a store through the memory's faults; words that they change are rewritten later."""
         memory = self.memory
         for offset, wanted in self._words(place, size, value):
             old = memory.load_u64(offset)
@@ -137,24 +137,24 @@ class MappedDevice:
             if stored != wanted:
                 self.machine.rewrites.append((self, offset, stored))
         if self.machine.rewrites:
-            # The engine drops the store that it is stopped in; the machine repeats it.
+            # The engine drops the store in which it is stopped; the machine repeats it.
             self.machine.asked.add(self.region.start + place - self.base)
             self.machine.engine.stop()
 
     def rewrite(self, offset: int, word: int) -> None:
-        """Put a word right, past all hooks; ``offset`` is the memory's."""
+        """Overwrite a word without calling hooks; ``offset`` is in the memory."""
         at = offset - self.base
         self.region.view[at : at + _WORD] = word.to_bytes(_WORD, "little")
 
 
 def _host_memory(device: Any) -> tuple[Memory, int, int]:
-    """The memory of a device, where it begins there, and its bytes."""
+    """Return the memory of a device, the device's first byte in it, and its size."""
     if isinstance(device, Memory):
         return device, 0, device.size
     if isinstance(device, Vmo):
         missing = (Rights.MAP | Rights.READ) & ~device.rights
         if missing:
-            raise RightsError(f"{device!r}: mapping it takes {missing.name}")
+            raise RightsError(f"{device!r}: mapping requires {missing.name}")
         vmo = device._vmo  # noqa: SLF001
         return device.memory, vmo.base, vmo.size
     if isinstance(device, Mapping):

@@ -1,6 +1,6 @@
 """Object files: ELF64 x86-64, relocatable, shared or static, as segments, symbols and relocations.
 
-Nothing is mapped here; ``loader`` does that. pyelftools decodes the file.
+Files are decoded by pyelftools; ``machine`` maps them.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class Symbol:
 
 @attrs.frozen
 class Relocation:
-    """A place that the loader is to fill in."""
+    """A place that the linker fills in."""
 
     place: int
     """Guest address."""
@@ -53,7 +53,7 @@ class Relocation:
 
 @attrs.frozen
 class Chunk:
-    """Neighbouring bytes of one permission."""
+    """Contiguous bytes with the same permissions."""
 
     start: int
     size: int
@@ -64,7 +64,7 @@ class Chunk:
 
 @attrs.define
 class ObjectFile:
-    """What a file says, at the address where it is going to be."""
+    """The contents of an object file, at its final address."""
 
     path: Path
     kind: str
@@ -73,26 +73,26 @@ class ObjectFile:
     entry: int
     chunks: list[Chunk]
     symbols: dict[str, Symbol]
-    """Defined ones by name; a global one hides a local one."""
+    """Defined symbols by name; a global one hides a local one."""
     functions: list[Symbol]
     """All functions, by address."""
     relocations: list[Relocation]
     undefined: dict[str, Symbol]
     tls: bytes
-    """The initial image of a thread's variables."""
+    """Initial image of thread-local variables."""
     tls_size: int
     tls_align: int
     initialisers: list[int]
-    """Addresses of words that hold the addresses of functions to call, in order."""
+    """Addresses of pointers to the initialiser functions, in order."""
     headers: int
-    """Address of the program headers in memory; 0, they are not loaded."""
+    """Address of the program headers in memory; 0 if they are not loaded."""
     header_count: int
     debug: Any
-    """The file for pyelftools, with symbols at their addresses where it is relocatable."""
+    """The file as pyelftools reads it; a relocatable one with symbols at their addresses."""
 
 
 def open_object(path: str | Path, base: int) -> ObjectFile:
-    """Read an object file that is to be at ``base`` (a static executable has its own address).
+    """Read an object file to be loaded at ``base`` (a static executable has its own address).
 
     Raises LoadError for a file that is missing, not ELF64 x86-64 little-endian, damaged, or
     dynamically linked with an interpreter.
@@ -116,7 +116,7 @@ def open_object(path: str | Path, base: int) -> ObjectFile:
 
 def _open(path: Path, data: bytes, base: int) -> ObjectFile:
     if data[:4] != b"\x7fELF":
-        hint = "; an archive is linked first: gcc -shared" if data[:7] == b"!<arch>" else ""
+        hint = "; link an archive first: gcc -shared" if data[:7] == b"!<arch>" else ""
         raise LoadError(f"{path}: not an ELF file{hint}")
     file = ELFFile(io.BytesIO(data))
     machine, kind = file["e_machine"], _KINDS.get(file["e_type"])
@@ -238,7 +238,7 @@ def _symbol(each: Any, bias: int) -> Symbol:
 
 
 def _named(every: Iterable[Symbol], relocations: list[Relocation]) -> dict[str, Any]:
-    """The symbols of an ObjectFile; of those that are undefined the ones that are used."""
+    """Return the symbols of an ObjectFile by field name; undefined ones only if they are used."""
     symbols: dict[str, Symbol] = {}
     functions: list[Symbol] = []
     undefined: dict[str, Symbol] = {}
@@ -269,7 +269,7 @@ def _relocations(section: Any, base: int, symbols: Sequence[Symbol]) -> Iterator
 
 
 _DEBUG_SIZES = {1: 8, 2: 4, 10: 4, 11: 4, 17: 8, 21: 4, 24: 8}
-"""Bytes that a relocation of DWARF sections fills, by its type."""
+"""Size in bytes of each relocation type of DWARF sections."""
 _RELATIVE_TYPES = {2, 24}
 
 
@@ -282,7 +282,7 @@ class _Relocatable:
         self.file: Any = ELFFile(io.BytesIO(data))
         self.base = base
         self.placed: dict[int, int] = {}
-        """Section number to its address; of a TLS section, the offset in the TLS image."""
+        """Address of each section by number; of a TLS section, its offset in the TLS image."""
         self.tls = bytearray()
         self.tls_align = 1
         self.common: dict[str, int] = {}
@@ -332,7 +332,7 @@ class _Relocatable:
         )
 
     def lay_out(self) -> tuple[list[Chunk], int]:
-        """Sections by permission, each group on pages of its own; the address behind them."""
+        """Group the sections by permission, on separate pages. Return them and the end address."""
         chunks = []
         at = self.base
         for wanted in (READ | RUN, READ, READ | WRITE):
@@ -376,7 +376,7 @@ class _Relocatable:
         return symbol
 
     def patched(self, raw: list[Any], every: list[Symbol]) -> Any:
-        """The file with its sections at their addresses, and DWARF relocated."""
+        """Return the file with sections at their addresses and DWARF relocated."""
         header = self.file.header
         for number, address in self.placed.items():
             at = header["e_shoff"] + number * header["e_shentsize"] + 16

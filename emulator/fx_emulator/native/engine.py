@@ -1,8 +1,8 @@
-"""The emulated x86-64 CPU: Unicorn, by way of ctypes, with callbacks as thin as they can be.
+"""The emulated x86-64 CPU: Unicorn through ctypes, with minimal overhead per callback.
 
-The binding of the ``unicorn`` package wraps each callback in Python frames of its own and knows no
-hook for RDTSC; here the same library is called directly, and the interpreter lock is kept, which
-makes a callback for a store cost about a microsecond.
+The binding of the ``unicorn`` package wraps each callback in Python frames and has no hook for
+RDTSC. Here the same library is called directly and the interpreter lock is kept, so that a callback
+for a store costs about a microsecond.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _HOOK_INTR, _HOOK_INSN, _HOOK_CODE = 1, 2, 4
 _HOOK_READ, _HOOK_WRITE, _HOOK_INVALID_MEMORY = 1 << 10, 1 << 11, 1008
 _HOOK_INVALID_INSTRUCTION = 1 << 14
 _CTL_FLUSH_CODE = 10 | 1 << 30
-"""uc_ctl of UC_CTL_TB_FLUSH, to be written, without arguments."""
+"""uc_ctl code of UC_CTL_TB_FLUSH: a write without arguments."""
 
 _VOID_P = ctypes.c_void_p
 _U64 = ctypes.c_uint64
@@ -32,7 +32,7 @@ GENERAL = (
 )
 REGISTERS = (*GENERAL, "eflags", "fs_base", "gs_base")
 
-# The callbacks' types; PYFUNCTYPE, because the lock is never released.
+# Types of the callbacks; PYFUNCTYPE, because the interpreter lock is never released.
 _ON_ACCESS = ctypes.PYFUNCTYPE(None, _VOID_P, _INT, _U64, _INT, ctypes.c_int64, _VOID_P)
 _ON_FAULT = ctypes.PYFUNCTYPE(ctypes.c_bool, _VOID_P, _INT, _U64, _INT, ctypes.c_int64, _VOID_P)
 _ON_CODE = ctypes.PYFUNCTYPE(None, _VOID_P, _U64, ctypes.c_uint32, _VOID_P)
@@ -80,13 +80,13 @@ def _load() -> tuple[Any, Any]:
 
 
 class Context:
-    """The registers of a thread that does not run."""
+    """Saved registers of a thread that is not running."""
 
     def __init__(self, library: Any, handle: Any) -> None:
         self._library = library
         self.pointer = _VOID_P()
         if library.uc_context_alloc(handle, ctypes.byref(self.pointer)):
-            raise NativeError("no memory for the registers of a thread")
+            raise NativeError("cannot allocate memory for the registers of a thread")
 
     def __del__(self) -> None:
         if self.pointer:
@@ -95,10 +95,10 @@ class Context:
 
 
 class Engine:
-    """One CPU. Registers by name; memory and hooks by guest address.
+    """One CPU, with registers by name, and memory and hooks by guest address.
 
-    What a callback raises ends the run, and ``run`` raises it. Raises MissingPackageError without
-    the package ``unicorn``.
+    An exception of a callback ends the run, and ``run`` raises it. Raises MissingPackageError if
+    the package ``unicorn`` is missing.
     """
 
     def __init__(self) -> None:
@@ -116,10 +116,10 @@ class Engine:
         self._read = self._library.uc_reg_read
         self._write = self._library.uc_reg_write
         self.error: BaseException | None = None
-        """What a callback raised."""
+        """The exception that a callback raised, or None."""
 
     def close(self) -> None:
-        """Let go of the CPU. Harmless when done twice."""
+        """Free the CPU. May be called twice."""
         if self._handle:
             self._library.uc_close(self._handle)
             self._handle = _VOID_P()
@@ -133,17 +133,17 @@ class Engine:
     # --- registers ---
 
     def get(self, name: str) -> int:
-        """A register."""
+        """Return a register."""
         self._read(self._handle, self._ids[name], self._word_pointer)
         return self._word.value
 
     def set(self, name: str, value: int) -> None:
-        """Change a register, modulo 2^64."""
+        """Set a register, modulo 2^64."""
         self._word.value = value & 0xFFFFFFFFFFFFFFFF
         self._write(self._handle, self._ids[name], self._word_pointer)
 
     def reader(self, name: str) -> Callable[[], int]:
-        """A function that reads one register, quickly."""
+        """Return a fast function that reads one register."""
         read, handle, number = self._read, self._handle, self._ids[name]
         word = _U64()
         pointer = ctypes.byref(word)
@@ -155,19 +155,19 @@ class Engine:
         return value
 
     def registers(self) -> dict[str, int]:
-        """All of them."""
+        """Return all registers by name."""
         return {name: self.get(name) for name in REGISTERS}
 
     def context(self) -> Context:
-        """Room for the registers of a thread."""
+        """Return storage for the registers of a thread."""
         return Context(self._library, self._handle)
 
     def save(self, context: Context) -> None:
-        """Keep the registers."""
+        """Save the registers."""
         self._library.uc_context_save(self._handle, context.pointer)
 
     def restore(self, context: Context) -> None:
-        """Put registers back."""
+        """Restore saved registers."""
         self._library.uc_context_restore(self._handle, context.pointer)
 
     # --- memory ---
@@ -187,7 +187,7 @@ class Engine:
         self._check(status, f"protect {start:#x}")
 
     def forget_code(self) -> None:
-        """Translate all code again: after a change of code or of hooks on single instructions."""
+        """Discard translated code, after a change of code or of hooks on single instructions."""
         self._library.uc_ctl(self._handle, ctypes.c_uint32(_CTL_FLUSH_CODE))
 
     # --- hooks ---
@@ -209,7 +209,7 @@ class Engine:
         return number.value
 
     def unhook(self, number: int) -> None:
-        """Take a hook away."""
+        """Remove a hook."""
         self._library.uc_hook_del(self._handle, number)
         self._hooks.pop(number, None)
 
@@ -222,9 +222,9 @@ class Engine:
         reads: bool = False,
         writes: bool = True,
     ) -> int:
-        """Call ``function(kind, address, size, value)`` before each access from begin to end.
+        """Call ``function(kind, address, size, value)`` before each access to a range.
 
-        ``end`` is the last address. The value of a load is 0; that of a store is signed.
+        ``end`` is the last address. The value is 0 for a load, signed for a store.
         """
 
         def call(_uc: Any, kind: int, address: int, size: int, value: int, _data: Any) -> None:
@@ -237,7 +237,7 @@ class Engine:
         return self._hook(kinds, _ON_ACCESS(call), begin, end)
 
     def on_code(self, function: Callable[[int], None], begin: int, end: int) -> int:
-        """Call ``function(address)`` before each instruction from begin to end (the last one)."""
+        """Call ``function(address)`` before each instruction; ``end`` is the last address."""
 
         def call(_uc: Any, address: int, _size: int, _data: Any) -> None:
             try:
@@ -248,7 +248,7 @@ class Engine:
         return self._hook(_HOOK_CODE, _ON_CODE(call), begin, end)
 
     def on_instruction(self, name: str, function: Callable[[], None]) -> int:
-        """Call ``function`` in place of each RDTSC, RDTSCP, CPUID or SYSCALL."""
+        """Call ``function`` instead of each RDTSC, RDTSCP, CPUID or SYSCALL."""
 
         def call(_uc: Any, _data: Any) -> int:
             try:
@@ -261,7 +261,7 @@ class Engine:
         return self._hook(_HOOK_INSN, _ON_INSTRUCTION(call), 1, 0, number)
 
     def on_invalid(self, function: Callable[[], bool]) -> int:
-        """Call ``function`` at an invalid instruction; True where it did what it should do."""
+        """Call ``function`` at an invalid instruction; it returns whether it emulated it."""
 
         def call(_uc: Any, _data: Any) -> bool:
             try:
@@ -273,7 +273,7 @@ class Engine:
         return self._hook(_HOOK_INVALID_INSTRUCTION, _ON_INVALID(call), 1, 0)
 
     def on_fault(self, function: Callable[[int, int, int], None]) -> int:
-        """Call ``function(kind, address, size)`` at an access that no mapping allows."""
+        """Call ``function(kind, address, size)`` at an access that no mapping permits."""
 
         def call(_uc: Any, kind: int, address: int, size: int, _value: int, _data: Any) -> bool:
             try:
@@ -298,19 +298,19 @@ class Engine:
     # --- running ---
 
     def fail(self, error: BaseException) -> None:
-        """End the run with an error, which ``run`` raises."""
+        """End the run with an exception, which ``run`` raises."""
         if self.error is None:
             self.error = error
         self.stop()
 
     def stop(self) -> None:
-        """End the run before the next instruction; from a callback."""
+        """End the run before the next instruction; called from a callback."""
         self._library.uc_emu_stop(self._handle)
 
     def run(self, begin: int, until: int, count: int) -> int:
-        """Run ``count`` instructions at most; the engine's status (0, nothing was wrong).
+        """Run at most ``count`` instructions. Return the engine's status, 0 for success.
 
-        Always counted: code that was translated without counting would not stop.
+        Always counted, because code translated without counting would not stop.
         """
         self.error = None  # a callback sets it
         status: int = self._library.uc_emu_start(self._handle, begin, until, 0, count)

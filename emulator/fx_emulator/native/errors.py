@@ -1,4 +1,4 @@
-"""Errors of native programs, and the places in the program that they name."""
+"""Errors of native programs, and the source positions that they give."""
 
 from __future__ import annotations
 
@@ -11,25 +11,25 @@ from fx_emulator.errors import EmulatorError
 __all__ = ["BudgetError", "Frame", "LoadError", "MissingPackageError", "NativeError"]
 
 PACKAGES = "capstone unicorn"
-"""What the extra ``native`` installs."""
+"""Packages of the extra ``native``."""
 
 
 @attrs.frozen
 class Frame:
-    """One place in a native program: an address, and what the object file says about it."""
+    """A position in a native program: an address, with function and line from the object file."""
 
     address: int
     function: str = ""
     """Name of the function; empty where the symbol table has none."""
     offset: int = 0
-    """Bytes from the beginning of the function."""
+    """Offset from the start of the function, in bytes."""
     file: str = ""
     """Name of the source file, without its folders; empty without DWARF lines."""
     line: int = 0
 
     @property
     def place(self) -> str:
-        """``writer.c:42``, or the function and offset, or the bare address."""
+        """``writer.c:42``, or function and offset, or the bare address."""
         if self.file:
             return f"{self.file}:{self.line}"
         if self.function:
@@ -43,9 +43,9 @@ class Frame:
 
 
 class NativeError(EmulatorError):
-    """A native program did what no program may do.
+    """An invalid operation of a native program.
 
-    ``frames`` is the backtrace, innermost first; ``registers`` maps names to values of 64 bits.
+    ``frames`` is the backtrace, innermost first; ``registers`` maps names to 64-bit values.
     """
 
     def __init__(
@@ -64,12 +64,12 @@ class NativeError(EmulatorError):
 
     @property
     def place(self) -> str:
-        """Where it happened: ``writer.c:42``; empty where nothing ran yet."""
+        """The position of the error, such as ``writer.c:42``; empty before anything ran."""
         return self.frames[0].place if self.frames else ""
 
     @property
     def function(self) -> str:
-        """The function in which it happened."""
+        """The function in which the error happened; empty if unknown."""
         return self.frames[0].function if self.frames else ""
 
     def __str__(self) -> str:
@@ -81,15 +81,15 @@ class NativeError(EmulatorError):
 
 
 class BudgetError(NativeError):
-    """The program ran more instructions than its budget: an endless loop, most likely."""
+    """The program exceeded its budget of instructions; most likely an endless loop."""
 
 
 class LoadError(NativeError):
-    """An object file that cannot be loaded: another machine, a relocation, missing symbols."""
+    """An object file that cannot be loaded: wrong machine, relocation, or missing symbols."""
 
 
 class MissingPackageError(EmulatorError, ImportError):
-    """A package of the extra ``native`` is not installed; the message has the install line."""
+    """A package of the extra ``native`` is not installed; the message tells how to install it."""
 
     def __init__(self, package: str) -> None:
         self.package = package

@@ -1,9 +1,9 @@
-"""All schedules of native threads with a bounded number of preemptions, as CHESS explores them.
+"""Explores all schedules of native threads with a bounded number of preemptions, as CHESS does.
 
-A schedule is a path through points: places where a thread is about to use memory that others use
-too (``conflicts``). At each of them the thread goes on, or another one does; with store buffers, a
-waiting store may drain first. Depth first, with snapshots; a state that was seen before is not
-explored again.
+A schedule is a path through points: instructions where a thread is about to use memory that others
+use too (``conflicts``). At each point the thread continues, or another one does; with store
+buffers, a buffered store may drain first. The search is depth-first, with snapshots; a state seen
+before is not explored again.
 """
 
 from __future__ import annotations
@@ -21,23 +21,23 @@ __all__ = ["Exploration", "ExploreFailure", "explore"]
 
 @attrs.frozen(kw_only=True)
 class Exploration:
-    """What came of an exploration."""
+    """The result of an exploration."""
 
     schedules: int
-    """Schedules that ran to their end."""
+    """Number of complete schedules."""
     states: int
-    """States in which there was a choice."""
+    """Number of states with a choice."""
     images: int
-    """Different images that were checked."""
+    """Number of distinct images checked."""
     points: int
-    """Instructions before which threads could be switched."""
+    """Number of instructions at which threads could be switched."""
     complete: bool
     """Whether all schedules within the bound were explored."""
     failure: ExploreFailure | None = None
 
     @property
     def ok(self) -> bool:
-        """Whether every schedule is sound."""
+        """Whether all checks passed."""
         return self.failure is None
 
     def __str__(self) -> str:
@@ -64,23 +64,23 @@ def explore(
 
     Args:
         threads: functions of one program with their arguments; each runs on a thread of its own.
-        check: given the bytes of the memory (and, if it has a parameter ``before``, the bytes
-            before the last store, None for the first image); raises where they are wrong.
-        preemptions: how often a schedule may take the CPU from a thread that could go on; None,
-            without limit.
-        memory: whose bytes are checked; without it the first memory among the arguments.
-        crash: check the memory after every store; else only when all threads have ended.
-        final: what is checked when all threads have ended, beside ``check``.
+        check: called with the bytes of the memory (and, if it has a parameter ``before``, the
+            bytes before the last store, None for the first image); raises if they are wrong.
+        preemptions: how often a schedule may preempt a thread that could continue; None: no
+            limit.
+        memory: the memory to check; by default the first one among the arguments.
+        crash: check the memory after every store; if false, only when all threads have ended.
+        final: an additional check when all threads have ended.
         signal: a function that may interrupt each thread once, at any point; counts as a
             preemption.
-        schedule: run only this schedule, as a failure names it.
-        random: seeds; for each of them one random schedule runs, with switches at any
-            instruction, instead of all schedules.
+        schedule: run only this schedule, as given by a failure.
+        random: seeds; run one random schedule for each, with switches at any instruction,
+            instead of all schedules.
         limit: schedules after which the exploration stops.
 
-    When the exploration is over the program is as it was, but for objects that its threads made by
-    calls of Zircon. Raises NativeError where threads are of
-    different programs or no memory is given.
+    The program's state is restored at the end, except for objects that its threads created by
+    Zircon calls. Raises NativeError if the threads belong to different programs, or if there is
+    no memory to check.
     """
     explorer = Explorer(
         threads,

@@ -1,4 +1,4 @@
-"""The search of an exploration: depth first through the choices at each point, with snapshots."""
+"""The search of an exploration: depth-first through the choices at each point, with snapshots."""
 
 from __future__ import annotations
 
@@ -27,25 +27,25 @@ Check = Callable[..., object]
 
 _TRAIL = 10
 _SPINS = 200
-"""Weight of points, at a few words only, after which a thread must be waiting for another."""
+"""Weight of points on a few words after which a thread counts as waiting for another."""
 _SPIN_READ, _SPIN_WRITE = 10, 1
-"""Weight of a point that only reads, and of one that stores too."""
+"""Weights of a point that only reads, and of one that stores."""
 _SPIN_WORDS = 4
 _PASSES = 100_000
-"""Points of one schedule after which its threads must be waiting for each other for ever."""
+"""Points of one schedule after which its threads count as deadlocked."""
 _REMEMBER = 8
-"""Points behind a switch whose states are remembered when no more switch is allowed."""
+"""Points after the last allowed switch whose states are remembered."""
 
 
 @attrs.frozen(kw_only=True)
 class ExploreFailure:
-    """A schedule that leads to an image that a check refuses, or to an error of the program."""
+    """A schedule that ends in an image that a check rejects, or in an error of the program."""
 
     error: BaseException
     schedule: str
-    """Give it to ``explore(schedule=…)`` to run this schedule again."""
+    """The schedule; ``explore(schedule=…)`` runs it again."""
     image: bytes = attrs.field(repr=False)
-    """The memory, as others see it."""
+    """The memory, as other threads see it."""
     trail: tuple[Store, ...]
     """The last stores, newest last."""
     final: bool
@@ -53,7 +53,7 @@ class ExploreFailure:
 
     @property
     def frame(self) -> Frame | None:
-        """Where the last store was made, or where the program failed."""
+        """The position of the last store, or of the program's error."""
         if isinstance(self.error, NativeError) and self.error.frames:
             return self.error.frames[0]
         return self.trail[-1].frame if self.trail else None
@@ -73,7 +73,7 @@ class ExploreFailure:
 
 
 class _FoundError(Exception):
-    """A check refused an image."""
+    """A check rejected an image."""
 
     def __init__(self, error: BaseException, image: bytes) -> None:
         super().__init__(str(error))
@@ -83,7 +83,7 @@ class _FoundError(Exception):
 
 @attrs.frozen
 class _Place:
-    """Where an exploration is: why the current thread stopped, and before what."""
+    """The position of an exploration: why, and before what, the current thread stopped."""
 
     why: str
     """``point``, ``finished``, ``blocked``, ``pruned`` or ``final``."""
@@ -91,12 +91,12 @@ class _Place:
     touched: tuple[tuple[int, bool], ...] = ()
     ordering: bool = False
     waiting: bool = False
-    """Whether the thread passes this point again and again."""
+    """Whether the thread repeats this point, waiting for another."""
 
 
 @attrs.define
 class _Node:
-    """A point with choices that are left to explore."""
+    """A point with unexplored choices."""
 
     snapshot: Snapshot
     place: _Place
@@ -107,7 +107,7 @@ class _Node:
 
 
 class Explorer:
-    """One exploration; the arguments are those of ``explore``."""
+    """One exploration; takes the arguments of ``explore``."""
 
     def __init__(
         self,
@@ -124,7 +124,7 @@ class Explorer:
             raise NativeError("explore takes at least one thread")
         self.program = entries[0].program
         if any(each.program is not self.program for each in entries):
-            raise NativeError("the threads of an exploration are of one program")
+            raise NativeError("the threads of an exploration must belong to one program")
         self.machine: Machine = self.program.machine
         self.order = self.machine.order
         self.entries = list(entries)
@@ -138,7 +138,7 @@ class Explorer:
         self.check, self.final, self.crash = check, final, crash
         self.before = _takes_before(check)
         self.budget = max(each.budget for each in entries)
-        # Blocks that threads allocate are watched from the beginning.
+        # Created first, so that blocks that threads allocate are watched.
         Heap.of(self.machine)
         self.threads = self._pool(len(entries))
         self.values = [self.program.convert(each.arguments) for each in entries]
@@ -158,7 +158,7 @@ class Explorer:
         self._forget_run()
 
     def _pool(self, count: int) -> list[NativeThread]:
-        """Threads, the same for each exploration of a program: so are their koids."""
+        """Return threads that all explorations of a program share, with the same koids."""
         pool: list[NativeThread] = self.machine.state.setdefault("explored threads", [])
         owner = self.program.target.process(self.program.path.name)
         pool.extend(
@@ -169,14 +169,14 @@ class Explorer:
 
     def _forget_run(self) -> None:
         self._skip = -1
-        """Address of a point that the current thread has been let pass."""
+        """Address of the point that the current thread was allowed to pass."""
         self._resumed = -1
-        """Address at which a thread was switched to: switching back at once changes nothing."""
+        """Address at which the current thread was resumed: switching back at once is redundant."""
         self._recent: set[int] = set()
-        """Words of the last points, while these are few."""
+        """Words of the last points, while they are few."""
         self._spins = 0
         self._circle: set[int] = set()
-        """States of the current thread since it last stored."""
+        """States of the current thread since its last store."""
         self._fresh = 0
 
     # --- the whole ---
@@ -184,7 +184,7 @@ class Explorer:
     def run(
         self, *, schedule: str | None, random: Sequence[int], limit: int
     ) -> ExploreFailure | None:
-        """Explore; what was found, or None. The program is as it was before."""
+        """Explore. Return the failure found, or None. Restores the program's state."""
         machine = self.machine
         kept = machine.sink, machine.journal, machine.observer
         machine.journal = []
@@ -225,7 +225,7 @@ class Explorer:
         self.state.learn(self.current, value)
 
     def _on_store(self, device: MappedDevice, at: int, size: int, value: int, pc: int) -> None:
-        """A store is about to be seen."""
+        """Check the image after a store, which is about to become visible."""
         if device is not self.device:
             return
         state, machine = self.state, self.machine
@@ -245,7 +245,7 @@ class Explorer:
         image[at : at + size] = value.to_bytes(size, "little")
         try:
             self._ask(self.check, bytes(image), earlier)
-        except Exception as error:  # noqa: BLE001 (whatever a check raises is its verdict)
+        except Exception as error:  # noqa: BLE001 (any exception of a check is a failure)
             raise _FoundError(error, bytes(image)) from None
 
     def _ask(self, check: Check, image: bytes, before: bytes | None) -> None:
@@ -259,7 +259,7 @@ class Explorer:
         return self._ask_all([self.check], final=False) if self.crash else None
 
     def _ask_last(self) -> ExploreFailure | None:
-        """A schedule has come to its end."""
+        """Check the image at the end of a schedule."""
         self.schedules += 1
         checks = [self.final] if self.final is not None else []
         if not self.crash:
@@ -274,12 +274,12 @@ class Explorer:
         return self._ask_all(checks, final=True)
 
     def _ask_all(self, checks: Sequence[Check], *, final: bool) -> ExploreFailure | None:
-        """Ask about the memory as it is now."""
+        """Check the current image."""
         image = self.device.image()
         try:
             for check in checks:
                 self._ask(check, image, None)
-        except Exception as error:  # noqa: BLE001 (whatever a check raises is its verdict)
+        except Exception as error:  # noqa: BLE001 (any exception of a check is a failure)
             return self._failed(error, image=image, final=final)
         return None
 
@@ -313,7 +313,7 @@ class Explorer:
         self.machine.engine.stop()
 
     def _on_replay(self, address: int) -> None:
-        """Where a schedule that is run again has something to do."""
+        """Stop a replayed schedule at the place of its next step."""
         if self._here(address) == self._stop_at:
             self._stop(_Place("point", address))
             return
@@ -322,7 +322,7 @@ class Explorer:
             self._drain_own(address)
 
     def _on_point(self, address: int) -> None:
-        """The current thread is about to run an instruction that may be a point."""
+        """Handle an instruction of the current thread that may be a point."""
         if address == self._skip:
             self._skip = -1
             return
@@ -334,13 +334,13 @@ class Explorer:
         if not touched and not ordering:
             return
         if self.order is not None and not ordering and not _reads(access.operands):
-            return  # the store enters a buffer, which nobody sees
+            return  # the store enters a buffer, invisible to others
         waiting = self._note_spin(address, touched)
         place = _Place("point", address, touched, ordering, waiting)
         if not self._quiet or place.waiting or self._drains(place):
             self._stop(place)
             return
-        # Nobody else may run: it goes on, unless all that follows was explored before.
+        # No other thread may run: continue, unless this state was explored before.
         self._fresh += 1
         key = self.state.key(self.current, self.used, address)
         if key in self._visited:
@@ -351,7 +351,7 @@ class Explorer:
         self._pass(place)
 
     def _note_spin(self, pc: int, touched: tuple[tuple[int, bool], ...]) -> bool:
-        """Whether the current thread goes round in a circle, until another changes something."""
+        """Return whether the current thread loops until another thread changes something."""
         recent = self._recent
         recent.update(word for word, _ in touched)
         if len(recent) > _SPIN_WORDS:
@@ -365,7 +365,7 @@ class Explorer:
         self._spins += _SPIN_READ
         if self._spins < 2 * _SPIN_READ:
             return False
-        # The same registers, stack and versions again: it has done this before.
+        # The same registers, stack and versions as before: a loop.
         state = self.state.moment(self.current, pc, touched)
         if state in self._circle:
             return True
@@ -373,7 +373,7 @@ class Explorer:
         return self._spins >= _SPINS
 
     def _pass(self, place: _Place) -> None:
-        """The instruction at a point is going to run."""
+        """Account for the instruction at a point, which runs next."""
         if place.ordering:
             self._drain_own(place.pc)
         writes = self.order is None or place.ordering
@@ -382,14 +382,14 @@ class Explorer:
             raise self.machine.endless(self.threads[self.current])
 
     def _drain_own(self, pc: int) -> None:
-        """A fence, or a locked instruction: what is older goes first."""
+        """Drain the thread's store buffer before a fence or locked instruction."""
         assert self.order is not None  # noqa: S101
         self.order.drain_all(self.threads[self.current].number)
         access = self.machine.decoder.access(pc)
         self.order.direct = -1 if access is None or access.fence else pc
 
     def _drains(self, place: _Place) -> list[int]:
-        """Threads with a waiting store that the current one could see, or that it overtakes."""
+        """Return the threads with a buffered store that the current one could see or overtake."""
         order = self.order
         if order is None:
             return []
@@ -407,11 +407,11 @@ class Explorer:
     # --- running ---
 
     def _forget_place(self) -> None:
-        """Callbacks say where the engine stops."""
+        """Clear the place, which callbacks set when the engine stops."""
         self._place = None
 
     def _run_thread(self) -> _Place:
-        """Let the current thread run, up to a point or as far as it can."""
+        """Run the current thread up to a point, or as far as it can go."""
         thread = self.threads[self.current]
         self._forget_place()
         while True:
@@ -430,7 +430,7 @@ class Explorer:
                     raise self.machine.endless(thread)
 
     def _choices(self, place: _Place) -> list[tuple[Choice, int]]:
-        """What can happen now, and how many preemptions it costs."""
+        """Return the possible next steps, each with its cost in preemptions."""
         enabled = [index for index, thread in enumerate(self.threads) if not thread.finished]
         others: list[tuple[Choice, int]] = [
             (Run(index), 0) for index in enabled if index != self.current
@@ -441,7 +441,7 @@ class Explorer:
             return others or [(Run(self.current), 0)]
         drains: list[tuple[Choice, int]] = [(Drain(index), 0) for index in self._drains(place)]
         if place.waiting and (others or drains):
-            # Stores drain in the end, and threads run, whatever is waited for.
+            # Buffers drain and other threads run eventually, so only these can end the wait.
             return [*drains, *others]
         choices: list[tuple[Choice, int]] = [(Run(self.current), 0), *drains]
         if (self.bound is None or self.used < self.bound) and place.pc != self._resumed:
@@ -451,14 +451,14 @@ class Explorer:
         return choices
 
     def _last_drains(self) -> list[tuple[Choice, int]]:
-        """All threads have ended: what waits in their buffers drains."""
+        """Return the drains of the buffers of ended threads."""
         if self.order is None:
             return []
         waiting = enumerate(self.threads)
         return [(Drain(index), 0) for index, each in waiting if self.order.waiting(each.number)]
 
     def _take(self, choice: Choice, cost: int, place: _Place) -> _Place | None:
-        """Do what was chosen; the place where that leaves the thread, None where it runs on."""
+        """Take a choice. Return the resulting place, or None if the thread is to run."""
         self.used += cost
         match choice:
             case Drain(index):
@@ -485,7 +485,7 @@ class Explorer:
         return None
 
     def _mark(self, place: _Place) -> None:
-        """The path says up to where the current thread has run."""
+        """Append the current thread's progress to the path."""
         done = Run(self.current)
         if place.why == "point":
             done = Run(self.current, *self._here(place.pc))
@@ -497,7 +497,7 @@ class Explorer:
     # --- all schedules ---
 
     def _systematic(self, limit: int) -> ExploreFailure | None:
-        """What is in conflict grows while threads run; then it all begins again."""
+        """Explore all schedules; start over whenever the threads reveal new conflicts."""
         if self.signal is not None:
             self._meet_signal()
         while True:
@@ -520,14 +520,14 @@ class Explorer:
                 return None
 
     def _meet_signal(self) -> None:
-        """Let each thread be interrupted once, for what it and the handler have in common."""
+        """Interrupt each thread once, to find its conflicts with the handler."""
         self._restart()
         for index, thread in enumerate(self.threads):
             assert self.signal is not None  # noqa: S101
             self.current = index
             self.machine.interrupt(thread, self.signal.address, self.signal_values)
             with contextlib.suppress(NativeError, _FoundError):
-                # What goes wrong is found again, at a point.
+                # Errors are found again by the search, at a point.
                 self._run_thread()
 
     def _image(self) -> bytes:
@@ -536,7 +536,7 @@ class Explorer:
         return self.device.image()
 
     def _all(self, limit: int) -> None:
-        """Depth first."""
+        """Search depth-first."""
         self._restart()
         nodes: list[_Node] = []
         place: _Place | None = None
@@ -562,13 +562,13 @@ class Explorer:
             place = self._backtrack(nodes)
 
     def _set_quiet(self) -> None:
-        """Whether the current thread cannot be taken off the CPU any more."""
+        """Set whether the current thread can no longer be preempted."""
         spent = self.bound is not None and self.used >= self.bound
         alone = sum(not thread.finished for thread in self.threads) == 1
         self._quiet = spent or (alone and self.signal is None)
 
     def _known(self, place: _Place, choices: list[tuple[Choice, int]], nodes: list[_Node]) -> bool:
-        """Whether this state was explored before; else it is a node from now on."""
+        """Return whether this state was explored before; if not, add it as a node."""
         self.states += 1
         key = self.state.key(self.current, self.used, place.why, place.pc, self._resumed)
         if key in self._visited:
@@ -582,7 +582,7 @@ class Explorer:
         return False
 
     def _backtrack(self, nodes: list[_Node]) -> _Place | None:
-        """Go to the last point with a choice left, and take it."""
+        """Return to the last point with an unexplored choice, and take it."""
         node = nodes[-1]
         choice, cost = node.choices.pop(0)
         if not node.choices:
@@ -596,7 +596,7 @@ class Explorer:
     # --- one schedule ---
 
     def _replay(self, schedule: str) -> ExploreFailure | None:
-        """Run a schedule that was found before."""
+        """Run one given schedule."""
         if schedule.startswith("random:"):
             number = schedule.removeprefix("random:")
             if not number.isdigit():
@@ -620,7 +620,7 @@ class Explorer:
         return self._ask_last()
 
     def _follow(self, choice: Choice) -> None:
-        """One step of a schedule."""
+        """Execute one step of a schedule."""
         thread = self.threads[choice.thread]
         match choice:
             case Drain():
@@ -637,7 +637,7 @@ class Explorer:
         self.path.append(choice)
 
     def _at_random(self, seeds: Sequence[int]) -> ExploreFailure | None:
-        """Schedules with switches at any instruction, drawn from seeds."""
+        """Run schedules drawn from seeds, with switches at any instruction."""
         self.conflicts.hook_points(self._on_replay, self.machine.ordering)
         self._stop_at = None
         for number in seeds:
@@ -656,7 +656,7 @@ class Explorer:
         return None
 
     def _draw(self, chance: Random) -> None:
-        """One random schedule: few long runs, or many short ones."""
+        """Run one random schedule: few long runs, or many short ones."""
         most = 1 << 1 + chance.below(10)
         left = self.budget
         while True:
@@ -685,7 +685,7 @@ class Explorer:
 
 
 class _EndError(Exception):
-    """The last image of a schedule was refused."""
+    """A check rejected the last image of a schedule."""
 
     def __init__(self, failed: ExploreFailure) -> None:
         super().__init__(failed.schedule)

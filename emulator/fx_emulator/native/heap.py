@@ -1,4 +1,4 @@
-"""The heap of a native program: blocks of multiples of 16 bytes, the smallest free one first."""
+"""The heap of a native program: best fit of free blocks, in multiples of 16 bytes."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _LEAST = 16
 
 
 class Heap:
-    """What malloc gives out. Blocks are never split or merged; addresses follow from the calls."""
+    """The heap behind malloc. Blocks are never split or merged; addresses follow from the calls."""
 
     def __init__(self, machine: Any) -> None:
         self._machine = machine
@@ -27,14 +27,14 @@ class Heap:
 
     @classmethod
     def of(cls, machine: Any) -> Heap:
-        """The heap of a machine, made when it is first asked for."""
+        """Return the heap of a machine, created at first use."""
         if "heap" not in machine.state:
             machine.state["heap"] = cls(machine)
         heap: Heap = machine.state["heap"]
         return heap
 
     def allocate(self, size: int, align: int = 16) -> int:
-        """A block of at least ``size`` bytes; 0 where the heap is full."""
+        """Allocate at least ``size`` bytes. Return the address, or 0 if the heap is full."""
         size = max(_LEAST, -(-size // 16) * 16)
         places = self._free.get(size)
         if places and align <= 16:
@@ -49,7 +49,7 @@ class Heap:
         return at
 
     def release(self, at: int) -> None:
-        """Give a block back; 0 is none. Raises NativeError for what malloc did not give."""
+        """Free a block; 0 is ignored. Raises NativeError for any other address not in use."""
         if not at:
             return
         if at not in self._live:
@@ -59,23 +59,23 @@ class Heap:
         self._free.setdefault(self._sizes[at], []).append(at)
 
     def size(self, at: int) -> int:
-        """Bytes of a block in use. Raises NativeError for another address."""
+        """Return the size of a block in use. Raises NativeError for any other address."""
         if at not in self._live:
             raise NativeError(f"address {at:#x} is not a block in use")
         return self._sizes[at]
 
     @property
     def live(self) -> int:
-        """Blocks in use."""
+        """Number of blocks in use."""
         return len(self._live)
 
     def snapshot(self) -> Any:
-        """What ``restore`` puts back."""
+        """Return the state, for ``restore``."""
         free = {size: list(places) for size, places in self._free.items()}
         return self._end, dict(self._sizes), set(self._live), free
 
     def restore(self, kept: Any) -> None:
-        """Go back to a snapshot, which stays good."""
+        """Restore a snapshot, which remains valid."""
         self._end, sizes, live, free = kept
         self._sizes, self._live = dict(sizes), set(live)
         self._free = {size: list(places) for size, places in free.items()}

@@ -1,4 +1,4 @@
-"""Known calls: the functions of libc, of Zircon and of installed plugins, by name."""
+"""The functions that the target provides to native programs: libc, Zircon, installed plugins."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from fx_emulator.native.zircon import ZIRCON
 __all__ = ["known_calls"]
 
 GROUP = "fx_emulator.native"
-"""Entry points of this group name dicts of functions, as ``symbols=`` takes them."""
+"""Group of entry points that name dicts of functions, in the form of ``symbols=``."""
 
 
 @functools.cache
 def known_calls() -> dict[str, Call]:
-    """All functions by name: of libc, of Zircon, and of installed plugins."""
+    """Return all functions by name: of libc, of Zircon, and of installed plugins."""
     found: dict[str, Call] = {}
     for name, function in (LIBC | ZIRCON).items():
         found[name] = Call.of(name, function, bare=False)

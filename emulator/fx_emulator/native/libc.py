@@ -1,7 +1,8 @@
-"""The part of libc that a writer of telemetry pulls in, as functions of the target.
+"""The functions of libc that telemetry writers use, as functions of the target.
 
-What moves memory is in ``routines``, in machine code. The rest is here: allocation, strings that
-are only read, printf without floating point, assertions, the C++ runtime's entry points.
+Functions that move memory are in ``routines``, in machine code. Here are the others: allocation,
+read-only string functions, printf without floating point, assertions, and entry points of the C++
+runtime.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ _LONGEST = 1 << 24
 
 
 def calloc(machine: Any, count: int, size: int) -> int:
-    """A block of zeros."""
+    """Allocate a block of zeros."""
     at = Heap.of(machine).allocate(count * size) if count * size <= _ALL else 0
     if at:
         machine.store(at, bytes(Heap.of(machine).size(at)))
@@ -34,7 +35,7 @@ def calloc(machine: Any, count: int, size: int) -> int:
 
 
 def realloc(machine: Any, old: int, size: int) -> int:
-    """A block of another size with the same beginning."""
+    """Move a block to another size, keeping its beginning."""
     heap = Heap.of(machine)
     at = heap.allocate(size)
     if old and at:
@@ -44,7 +45,7 @@ def realloc(machine: Any, old: int, size: int) -> int:
 
 
 def posix_memalign(machine: Any, out: int, align: int, size: int) -> int:
-    """Likewise, into a variable."""
+    """Allocate an aligned block; store its address at ``out``."""
     if align < 8 or align & align - 1:
         return _EINVAL
     at = Heap.of(machine).allocate(size, max(16, align))
@@ -55,7 +56,7 @@ def posix_memalign(machine: Any, out: int, align: int, size: int) -> int:
 
 
 def operator_new(machine: Any, size: int) -> int:
-    """Operator new: never null."""
+    """C++ operator new, which never returns null."""
     at = Heap.of(machine).allocate(size)
     if not at:
         raise machine.error("operator new: the heap of the emulated program is full")
@@ -75,13 +76,13 @@ def _order(left: bytes, right: bytes) -> int:
 
 
 def strncmp(machine: Any, left: int, right: int, most: int) -> int:
-    """Compare the beginnings of two strings."""
+    """Compare at most ``most`` bytes of two strings."""
     read = machine.space.read_string
     return _order(read(left, most), read(right, most)) if most else 0
 
 
 def strdup(machine: Any, at: int) -> int:
-    """A copy of a string."""
+    """Copy a string into a new block."""
     text = _string(machine, at) + b"\0"
     made = Heap.of(machine).allocate(len(text))
     if made:
@@ -90,7 +91,7 @@ def strdup(machine: Any, at: int) -> int:
 
 
 def strcat(machine: Any, target: int, source: int) -> int:
-    """Put a string behind another."""
+    """Append a string to another."""
     end = target + len(_string(machine, target))
     machine.store(end, _string(machine, source) + b"\0")
     return target
@@ -100,7 +101,7 @@ def strcat(machine: Any, target: int, source: int) -> int:
 
 
 class _Registers:
-    """The variable arguments of a call, in registers first."""
+    """Variable arguments of a call: registers, then stack."""
 
     def __init__(self, machine: Any, skip: int) -> None:
         self._machine = machine
@@ -152,7 +153,7 @@ def _print(machine: Any, text: bytes) -> int:
 
 
 def putchar(machine: Any, byte: int) -> int:
-    """One byte of output."""
+    """Print one byte."""
     _print(machine, bytes([byte & 0xFF]))
     return byte
 
@@ -161,7 +162,7 @@ def putchar(machine: Any, byte: int) -> int:
 
 
 def assert_fail(machine: Any, expression: int, file: int, line: int, function: int) -> None:
-    """What a failed assert() calls."""
+    """Raise the error of a failed assert()."""
     where = _string(machine, file).decode(errors="replace").rsplit("/", 1)[-1]
     what = _string(machine, expression).decode(errors="replace")
     inside = f", in {_string(machine, function).decode(errors='replace')}" if function else ""
@@ -172,14 +173,14 @@ def assert_fail(machine: Any, expression: int, file: int, line: int, function: i
 
 
 def tls_get_addr(machine: Any, index: int) -> int:
-    """Where a variable of the thread is: module and offset are at ``index``."""
+    """Return the address of a thread-local variable; module and offset are at ``index``."""
     begin: int = machine.current.thread_pointer - machine.tls_size
     offset: int = machine.space.read_word(index + 8)
     return begin + offset
 
 
 def clock_gettime(machine: Any, clock: int, at: int) -> int:
-    """Seconds and nanoseconds of the emulated clock."""
+    """Store seconds and nanoseconds of the emulated clock."""
     name = _CLOCKS.get(clock & 0xFFFFFFFF)
     if name is None:
         return -1
@@ -189,7 +190,7 @@ def clock_gettime(machine: Any, clock: int, at: int) -> int:
 
 
 def nanosleep(machine: Any, at: int, _left: int) -> int:
-    """Sleep."""
+    """Sleep for the timespec at ``at``."""
     seconds, ns = machine.space.read_word(at), machine.space.read_word(at + 8)
     raise Blocked("sleep", ns=seconds * _NS + ns)
 
@@ -198,12 +199,12 @@ def nanosleep(machine: Any, at: int, _left: int) -> int:
 
 
 def _found(at: int, offset: int) -> int:
-    """Where something is that was looked for from ``at`` on; 0 where it is not there."""
+    """Return the address at ``offset`` from ``at``; 0 for a negative offset (not found)."""
     return at + offset if offset >= 0 else 0
 
 
 def _format(machine: Any, form: int, skip: int) -> bytes:
-    """The text of a format whose arguments come behind the first ``skip`` of the call."""
+    """Format text whose arguments follow the first ``skip`` arguments of the call."""
     return _text(machine, form, _Registers(machine, skip))
 
 
@@ -212,7 +213,7 @@ def _blocked(action: Any, result: int = 0, ns: int = 0) -> NoReturn:
 
 
 def _failing(message: str) -> Callable[..., NoReturn]:
-    """A function that ends the program with an error."""
+    """Return a function that ends the program with an error."""
 
     def fail(machine: Any) -> NoReturn:
         raise machine.error(message)
@@ -231,7 +232,7 @@ LIBC: Table = {
     **dict.fromkeys(
         ("free", "_ZdlPv", "_ZdlPvm", "_ZdaPv", "_ZdaPvm"), lambda m, at: Heap.of(m).release(at)
     ),
-    # Strings; of the one that strchr and strrchr look into, the NUL counts.
+    # Strings; strchr and strrchr can find the NUL.
     "strlen": lambda m, at: len(_string(m, at)),
     "strnlen": lambda m, at, most: len(m.space.read_string(at, most)) if most else 0,
     "strcmp": lambda m, left, right: _order(_string(m, left), _string(m, right)),
@@ -246,7 +247,7 @@ LIBC: Table = {
     "strstr": lambda m, at, part: _found(at, _string(m, at).find(_string(m, part))),
     "strdup": strdup,
     "strcat": strcat,
-    # Formats: -D_FORTIFY_SOURCE calls those that are checked.
+    # Formats; -D_FORTIFY_SOURCE calls the checked variants.
     "snprintf": lambda m, at, size, form: _into(m, at, size, _format(m, form, 3)),
     "__snprintf_chk": lambda m, at, size, _flag, _room, form: _into(
         m, at, size, _format(m, form, 5)

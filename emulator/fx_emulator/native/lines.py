@@ -1,4 +1,4 @@
-"""Names for addresses: functions from the symbol table, lines and frames from DWARF."""
+"""Symbols for addresses: functions from the symbol table, lines and frames from DWARF."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from fx_emulator.native.errors import Frame
 __all__ = ["Names"]
 
 _DEPTH = 64
-"""Frames of a backtrace at most."""
+"""Most frames of a backtrace."""
 _DWARF_REGISTERS = (
     *("rax", "rdx", "rcx", "rbx", "rsi", "rdi", "rbp", "rsp"),
     *(f"r{number}" for number in range(8, 16)),
     "rip",
 )
 _BAD_DWARF = (Exception,)
-"""What pyelftools raises for sections that it does not understand: anything."""
+"""Exceptions of pyelftools for damaged sections, which may be of any type."""
 
 
 class Names:
-    """What an object file says about addresses. DWARF is decoded when it is first asked for."""
+    """Resolves addresses of an object file. DWARF is decoded at first use."""
 
     def __init__(self, file: ObjectFile, extra: dict[int, str]) -> None:
         self._file = file
@@ -37,14 +37,14 @@ class Names:
         self._known: dict[int, Frame] = {}
 
     def frame(self, address: int) -> Frame:
-        """What is at an address; an unknown one has neither function nor file."""
+        """Return the frame of an address; without function and file if they are unknown."""
         frame = self._known.get(address)
         if frame is None:
             frame = self._known[address] = self._frame(address)
         return frame
 
     def start_of(self, address: int) -> int:
-        """Where the function begins that an address is in; the address itself where none does."""
+        """Return the start of the function that contains an address; without one, the address."""
         frame = self.frame(address)
         return address - frame.offset if frame.function else address
 
@@ -64,7 +64,7 @@ class Names:
     # --- lines ---
 
     def _line_table(self) -> list[tuple[int, str, int]]:
-        """Where each line begins: address, file, line; line 0 where a sequence ends."""
+        """Return address, file and line of each line's start, sorted; line 0 ends a sequence."""
         if self._lines is None:
             try:
                 self._lines = sorted(self._decode_lines())
@@ -96,7 +96,7 @@ class Names:
                     continue
                 number = state.file - first
                 name = files[number] if 0 <= number < len(files) else "?"
-                # A later row of the same address is the one that holds; line 0 says nothing.
+                # Of several rows with one address the last one is valid; line 0 means unknown.
                 if state.line or address not in found:
                     found[address] = (name.rsplit("/", 1)[-1], state.line)
         return [(address, *what) for address, what in found.items()]
@@ -110,15 +110,15 @@ class Names:
         runs: Callable[[int], bool],
         leaf: bool = False,
     ) -> tuple[Frame, ...]:
-        """Who called whom, innermost first: by call frame information, else by frame pointers.
+        """Return the call stack, innermost first, by call frame information or frame pointers.
 
-        ``load`` reads a word of memory, or None; ``runs`` says whether an address is of code;
-        ``leaf``, whether the innermost function has nothing on the stack but where it returns to.
+        ``load`` reads a word of memory, or returns None; ``runs`` returns whether an address is
+        code; ``leaf`` is set when the innermost function has only its return address on the stack.
         """
         state = dict(registers)
         frames = [self.frame(state["rip"])]
         if leaf or not runs(state["rip"]):
-            # After a call to an invalid address the caller is on the stack, too.
+            # After a call to an invalid address the return address is on top of the stack too.
             back = load(state["rsp"])
             if back is not None and runs(back):
                 state["rip"], state["rsp"] = back, state["rsp"] + 8
@@ -128,7 +128,7 @@ class Names:
             if caller is None or not runs(caller["rip"]) or caller["rsp"] <= state["rsp"]:
                 break
             state = caller
-            # The address behind a call may already be of another line.
+            # The address after a call may belong to another line.
             frames.append(self.frame(state["rip"] - 1))
         return tuple(frames)
 
@@ -156,7 +156,7 @@ class Names:
         return caller if 16 in row else None
 
     def _row(self, address: int) -> dict[Any, Any] | None:
-        """The rules of call frame information that hold at an address."""
+        """Return the call frame rules for an address."""
         if self._frames is None:
             try:
                 self._frames = sorted(self._decode_frames(), key=lambda each: each[0])

@@ -1,8 +1,8 @@
-"""The system calls of Linux that a static executable of one thread makes, libc's start included.
+"""The Linux system calls of a static executable with one thread, including libc's startup.
 
-Files are a dictionary: what is opened for reading must be in it, what is written is found in it
-afterwards. One thread runs alone: no other processes, no signals. clone is
-refused with EAGAIN, as by a system that has reached its limit.
+Files are a dictionary: a file opened for reading must be in it, and written files are in it
+afterwards. The thread runs alone: no other processes, no signals. clone fails with EAGAIN, as on a
+system that has reached its limit.
 """
 
 from __future__ import annotations
@@ -43,27 +43,27 @@ class _File:
 
 
 class Linux:
-    """The system of one process."""
+    """The Linux system of one process."""
 
     def __init__(self, machine: Any) -> None:
         self.machine = machine
         self.files: dict[str, bytearray] = {}
         self.output = bytearray()
-        """What went to standard output and standard error."""
+        """Bytes written to standard output and standard error."""
         self.exit_code: int | None = None
         self.unknown: dict[int, int] = {}
-        """System calls that there are not, by number, with how often they were made."""
+        """Count of unsupported system calls, by number."""
         self._open: dict[int, _File] = {
             number: _File("output", self.output) for number in (0, 1, 2)
         }
         self.own: dict[str, bytes] = {}
-        """Files of /proc about the process's start."""
+        """Files of /proc about the process."""
         self._break = _BRK_AT
         machine.map_private("heap", _BRK_AT, _BRK_BYTES, READ | WRITE)
         self._random = Random(machine.target.seed)
 
     def call(self) -> int:
-        """Do the system call that the registers ask for; its result."""
+        """Execute the system call of the current registers. Return its result."""
         engine = self.machine.engine
         number = engine.get("rax")
         arguments = [engine.get(name) for name in ("rdi", "rsi", "rdx", "r10", "r8", "r9")]
@@ -87,7 +87,7 @@ class Linux:
         return text
 
     def _file(self, number: int) -> _File:
-        """An open file. Raises RefusedError where there is none."""
+        """Return an open file. Raises RefusedError for an invalid number."""
         file = self._open.get(number)
         if file is None:
             raise RefusedError(-_EBADF)
@@ -100,7 +100,7 @@ class Linux:
         return None if made is None else bytearray(made)
 
     def _system_file(self, path: str) -> bytes | None:
-        """Files of /proc and /sys that say what the emulated machine is."""
+        """Return a file of /proc or /sys that describes the emulated machine, or None."""
         processor = self.machine.target.processor
         if path in self.own:
             return self.own[path]
@@ -130,7 +130,7 @@ class Linux:
         return "".join(lines).encode()
 
     def open(self, at: int, flags: int) -> int:
-        """open: a number for a file."""
+        """open: return a file number."""
         path = self._text(at)
         data = self._find(path)
         if data is None or (flags & _TRUNCATE and flags & _ACCESS):
@@ -208,7 +208,7 @@ class Linux:
         return 0
 
     def link_of(self, path: str, at: int, size: int) -> int:
-        """readlink: of /proc/self/exe only."""
+        """readlink: for /proc/self/exe only."""
         if path != "/proc/self/exe":
             return -_ENOENT
         name = str(self.machine.file.path).encode()[:size]
@@ -224,7 +224,7 @@ class Linux:
         return self._break
 
     def map(self, at: int, size: int, protection: int, flags: int, number: int) -> int:
-        """mmap, of memory without a file, or of a copy of a file."""
+        """mmap: map anonymous memory, or a copy of a file."""
         if not size or size > _LARGEST_MAP:
             return -_ENOMEM if size else -_EINVAL
         space = self.machine.space
@@ -240,7 +240,7 @@ class Linux:
         return at
 
     def unmap(self, at: int, size: int) -> int:
-        """munmap, of whole mappings; parts stay."""
+        """munmap: unmap whole mappings; parts of one stay mapped."""
         space = self.machine.space
         for region in list(space.regions):
             if at <= region.start and region.end <= at + round_up(size):
@@ -248,7 +248,7 @@ class Linux:
         return 0
 
     def protect(self, at: int, size: int, protection: int) -> int:
-        """Mprotect."""
+        """Mprotect: change the permissions of pages."""
         space = self.machine.space
         if at % PAGE:
             return -_EINVAL
@@ -265,7 +265,7 @@ class Linux:
     # --- process and time ---
 
     def arch(self, code: int, value: int) -> int:
-        """arch_prctl: the thread's pointer."""
+        """arch_prctl: set the thread pointer."""
         if code != _SET_FS:
             return -_EINVAL
         self.machine.engine.set("fs_base", value)
@@ -274,20 +274,20 @@ class Linux:
         return 0
 
     def time(self, clock: int, at: int) -> int:
-        """clock_gettime: the emulated clock, whatever the clock asked for."""
+        """clock_gettime: store the time of the emulated clock."""
         source = self.machine.target.clock
         now = source.boot_ns() if clock == 7 else source.monotonic_ns()
         self.machine.store(at, struct.pack("<QQ", now // _NS, now % _NS))
         return 0
 
     def sleep(self, at: int) -> int:
-        """Nanosleep."""
+        """Nanosleep: let virtual time pass."""
         seconds, ns = struct.unpack("<QQ", self.machine.space.read(at, 16))
         self.machine.target.clock.advance(seconds * _NS + ns)
         return 0
 
     def draw(self, at: int, size: int) -> int:
-        """getrandom, from the target's seed."""
+        """getrandom: store bytes drawn from the target's seed."""
         words = b"".join(
             self._random.word().to_bytes(8, "little") for _ in range(-(-min(size, 4096) // 8))
         )
@@ -295,29 +295,29 @@ class Linux:
         return min(size, 4096)
 
     def leave(self, code: int) -> int:
-        """Exit and exit_group."""
+        """Exit and exit_group: end the process."""
         self.exit_code = code & 0xFF
         raise Blocked("exit", code & 0xFF)
 
     def kill(self, signal: int) -> int:
-        """kill, tkill and tgkill: a signal to itself, which ends it."""
+        """kill, tkill and tgkill: raise the error of a process that signals itself."""
         raise self.machine.error(f"the program ended itself with signal {signal}")
 
     def limits(self, at: int) -> int:
-        """prlimit64: of the stack, and of everything else."""
+        """prlimit64: store the limit of the stack, which is used for every resource."""
         if at:
             self.machine.store(at, struct.pack("<QQ", 8 << 20, (1 << 64) - 1))
         return 0
 
     def affinity(self, size: int, at: int) -> int:
-        """sched_getaffinity: all CPUs."""
+        """sched_getaffinity: store a mask of all CPUs."""
         mask = (1 << len(self.machine.target.processor)) - 1
         nbytes = min(size, 128)
         self.machine.store(at, mask.to_bytes(128, "little")[:nbytes])
         return 8
 
     def move(self, size: int, at: int) -> int:
-        """sched_setaffinity: the thread goes to the first of the CPUs."""
+        """sched_setaffinity: move the thread to the first allowed CPU."""
         mask = int.from_bytes(self.machine.space.read(at, min(size, 128)), "little")
         cpus = self.machine.target.processor.cpus
         allowed = [cpu for cpu in cpus if mask >> cpu.number & 1]
@@ -329,21 +329,21 @@ class Linux:
         return 0
 
     def cpu(self, cpu_at: int, node_at: int) -> int:
-        """Getcpu."""
+        """Getcpu: store CPU and node."""
         for at, value in ((cpu_at, self.machine.cpu.number), (node_at, self.machine.cpu.node)):
             if at:
                 self.machine.store(at, value.to_bytes(4, "little"))
         return 0
 
     def names(self, at: int) -> int:
-        """Uname."""
+        """Uname: store the system's names."""
         fields = ("Linux", "emulated", "5.10.0", "fx_emulator", "x86_64", "")
         self.machine.store(at, b"".join(each.encode().ljust(65, b"\0") for each in fields))
         return 0
 
 
 def _answer(value: int) -> Callable[..., int]:
-    """A system call that has always the same result."""
+    """Return a system call with a constant result."""
     return lambda _linux, *_: value
 
 
@@ -386,7 +386,7 @@ _CALLS: dict[int, Callable[..., int]] = {
     158: lambda s, code, value, *_: s.arch(code, value),
     186: _answer(_PROCESS_ID),  # gettid
     200: lambda s, _tid, signal, *_: s.kill(signal),
-    202: _answer(0),  # futex: nobody else is there to wait for
+    202: _answer(0),  # futex: there is no other thread
     203: lambda s, _pid, size, at, *_: s.move(size, at),
     204: lambda s, _pid, size, at, *_: s.affinity(size, at),
     218: _answer(_PROCESS_ID),  # set_tid_address

@@ -1,7 +1,7 @@
-"""The machine of a native program: CPU, address space, object file, threads, and what they call.
+"""The machine of a native program: CPU, address space, object file, threads, and provided calls.
 
-One thread runs at a time. ``advance`` lets it run a number of instructions; who asks for that
-(``program``, ``explore``, the kernel) decides who is next.
+One thread runs at a time. ``advance`` runs it for a number of instructions; the caller
+(``program``, ``explore``, the kernel) schedules the threads.
 """
 
 from __future__ import annotations
@@ -35,28 +35,28 @@ Sink = Callable[[MappedDevice, int, int, int, int], None]
 """``(device, offset, size, value, pc)``: called for each store before its bytes change."""
 
 BUDGET = 10_000_000
-"""Instructions after which a call must be an endless loop."""
+"""Default number of instructions after which a call counts as an endless loop."""
 
 TRAPS_AT = 0x0F00_0000
 IMAGE_AT = 0x1000_0000
 STACKS_AT = 0x7000_0000_0000
 _SLOT = 16
 _EXIT = TRAPS_AT
-"""Where functions return to that nobody called."""
+"""Return address of a thread's first function."""
 _STACK_BYTES = 256 << 10
 _RED_ZONE = 128
 _TCB_BYTES = 256
 _TLS_GUARD = 0x28
-"""Where the stack protector's word is, from the thread's pointer."""
+"""Offset of the stack protector's word from the thread pointer."""
 _GUARD_WORD = 0x5BD1E995_2F0B4A00
 _ARGUMENTS = ("rdi", "rsi", "rdx", "rcx", "r8", "r9")
 
 _CLEARED = tuple(name for name in GENERAL if name not in {"rsp", "rip"})
-"""Registers that are 0 where a thread begins."""
+"""Registers that are 0 when a thread starts."""
 _ENCODED = ("rax", "rcx", "rdx", "rbx", "rsp", "rbp", "rsi", "rdi")
-"""Registers in the order of their numbers in instructions."""
+"""Registers in the order of their encoding."""
 
-# CPUID: what the engine runs, beside what the emulated processor says of its counter.
+# CPUID: features of the engine, besides those of the emulated processor's counter.
 _FEATURES_EDX = 1 << 0 | 1 << 4 | 1 << 5 | 1 << 8 | 1 << 15 | 1 << 19 | 7 << 23 | 1 << 26
 """x87, TSC, MSR, CX8, CMOV, CLFLUSH, MMX, FXSR, SSE, SSE2."""
 _FEATURES_ECX = 1 << 0 | 1 << 9 | 1 << 13 | 1 << 23
@@ -83,16 +83,16 @@ _CELLS = {
     "environ": bytes(8),
     "__dso_handle": bytes(8),
     "__stack_chk_guard": _GUARD_WORD.to_bytes(8, "little"),
-    # What type_info refers to; nobody looks into them without dynamic_cast and exceptions.
+    # Referenced by type_info, but unread without dynamic_cast and exceptions.
     "_ZTVN10__cxxabiv117__class_type_infoE": bytes(64),
     "_ZTVN10__cxxabiv120__si_class_type_infoE": bytes(64),
     "_ZTVN10__cxxabiv121__vmi_class_type_infoE": bytes(64),
 }
-"""Variables that the target gives, with what they hold."""
+"""Variables that the target provides, with their initial bytes."""
 
 
 class Machine:
-    """What runs one loaded object file on a target.
+    """The machine that runs one loaded object file on a target.
 
     Raises LoadError for a file that cannot be loaded, MissingPackageError without the extra.
     """
@@ -108,7 +108,7 @@ class Machine:
         stack: int = _STACK_BYTES,
     ) -> None:
         if memory_order not in {"program", "tso"}:
-            raise NativeError(f"memory_order is 'program' or 'tso', not {memory_order!r}")
+            raise NativeError(f"invalid memory_order {memory_order!r}: must be 'program' or 'tso'")
         self.target = target
         self.engine = Engine()
         self.space = Space(self.engine)
@@ -118,27 +118,27 @@ class Machine:
         self.current: NativeThread | None = None
         self.running = False
         self.devices: dict[int, MappedDevice] = {}
-        """By the identity of what is mapped."""
+        """Mapped devices by identity."""
         self.sink: Sink | None = None
         """Called for each store into a device."""
         self.journal: list[tuple[Region, int, bytes]] | None = None
-        """What bytes were before they changed, while somebody wants to go back."""
+        """Overwritten bytes, for undo; None while no exploration runs."""
         self.rewrites: list[tuple[MappedDevice, int, int]] = []
-        """Words of devices to put right once the instruction is done that stores now."""
+        """Words of devices to overwrite after the current store: device, offset, word."""
         self.asked: set[int] = set()
-        """Addresses of its stores that faults were asked about."""
+        """Addresses of the current instruction's stores that have passed the faults."""
         self.calls: dict[int, Call] = {}
-        """Functions that the target gives, by the address of their trap."""
+        """Functions that the target provides, by the address of their trap."""
         self.state: dict[str, Any] = {}
-        """What calls keep: heap, handles."""
+        """State of calls: heap, handles."""
         self.observer: Callable[[int], None] | None = None
-        """Called for what the program gets from outside: counters, results of calls."""
+        """Called for each value that the program gets from outside: counters, results of calls."""
         self.pc = self.engine.reader("rip")
-        """Address of the instruction that runs."""
+        """Returns the address of the current instruction."""
         self.order = StoreBuffers(self) if memory_order == "tso" else None
         self._halts: dict[int, bool] = {}
         self.ordering: set[int] = set()
-        """Addresses of locked instructions and fences; only where there are store buffers."""
+        """Addresses of locked instructions and fences; empty without store buffers."""
         self.linux: Any = None
         self.file = open_object(path, IMAGE_AT)
         self._given = dict(symbols or {})
@@ -149,7 +149,7 @@ class Machine:
             raise
 
     def close(self) -> None:
-        """Let go of the CPU and of devices. Harmless when done twice."""
+        """Free the CPU and the devices. May be called twice."""
         self.engine.close()
 
     # --- loading ---
@@ -187,7 +187,7 @@ class Machine:
                 self.run(self.main, function)
 
     def _map_chunk(self, start: int, size: int, data: bytes, permissions: int, name: str) -> None:
-        """Map a segment; neighbours may share a page, which then allows what both need."""
+        """Map a segment; a page that two segments share gets the permissions of both."""
         first, last = start & -PAGE, round_up(start + size)
         while first < last and self.space.find(first) is not None:
             self.space.protect(first, PAGE, READ | WRITE | RUN)
@@ -203,7 +203,7 @@ class Machine:
             at += len(part)
 
     def _traps(self, system: System) -> dict[int, str]:
-        """Give each undefined symbol an address; all that have none are one error."""
+        """Assign addresses to undefined symbols. Raises LoadError that lists unresolved ones."""
         calls = known_calls()
         self.addresses: dict[str, int] = {}
         self.routines: dict[str, int] = {}
@@ -232,8 +232,8 @@ class Machine:
         unused = sorted(self._given.keys() - self.file.undefined.keys())
         if unused:
             raise LoadError(
-                f"{self.file.path}: leaves no symbol {unused[0]!r} undefined; declare it extern "
-                "and use it, or take it out of symbols="
+                f"{self.file.path}: has no undefined symbol {unused[0]!r}; declare it extern "
+                "and use it, or remove it from symbols="
             )
         self.trap_end = TRAPS_AT + len(code)
         for name, body in {**ROUTINES, "tls descriptor": TLS_DESCRIPTOR}.items():
@@ -259,10 +259,10 @@ class Machine:
             at += round_up(len(body), 16)
 
     def _got(self) -> int:
-        """Room for words that relocations of the object file need."""
+        """Allocate the words that relocations of the object file need."""
         size = 32 * len(self.file.relocations) + 8
         if self.file.kind != "relocatable":
-            # A linked file brings its own; only stubs of its ifuncs are put here.
+            # A linked file has its own; this one is for stubs of its ifuncs only.
             size = PAGE + 16 * sum(each.kind == "ifunc" for each in self.file.functions)
         last = max(round_up(chunk.start + chunk.size) for chunk in self.file.chunks)
         region = self.space.map("offset table", last + PAGE, size, READ | WRITE | RUN)
@@ -270,7 +270,7 @@ class Machine:
         return region.start
 
     def resolve(self, symbol: Symbol) -> int:
-        """Where a symbol is; 0 for a weak one that nobody defines."""
+        """Return the address of a symbol; 0 for a weak one without a definition."""
         if symbol.kind == "section" or (symbol.defined and symbol.local):
             return symbol.address
         found = self.file.symbols.get(symbol.name)
@@ -279,9 +279,9 @@ class Machine:
         return self.addresses.get(symbol.name, 0)
 
     def address_of(self, name: str) -> int:
-        """The address of a function or variable of the file.
+        """Return the address of a function or variable of the file.
 
-        Raises NativeError, naming near ones, where there is none.
+        Raises NativeError, which suggests similar names, for an unknown name.
         """
         symbol = self.file.symbols.get(name)
         if symbol is None:
@@ -293,11 +293,11 @@ class Machine:
     # --- devices ---
 
     def find_device(self, device: Any) -> MappedDevice | None:
-        """Where a Memory or Vmo is mapped; all handles of a VMO are one."""
+        """Return the mapping of a Memory or Vmo, or None; handles of one VMO share a mapping."""
         return self.devices.get(_identity(device))
 
     def map_device(self, device: Any) -> MappedDevice:
-        """Map a Memory or Vmo, once."""
+        """Map a Memory or Vmo, unless it is mapped already."""
         mapped = self.find_device(device)
         start = None
         if mapped is not None:
@@ -311,26 +311,26 @@ class Machine:
         return made
 
     def map_private(self, name: str, start: int, size: int, permissions: int) -> Region:
-        """Map zeros that threads of the program share."""
+        """Map zeros that the program's threads share."""
         region = self.space.map(name, start, size, permissions)
         if self.order is not None and permissions & WRITE:
             self._buffer_stores(region)
         return region
 
     def apply_rewrites(self) -> None:
-        """Put right what faults changed of the store that was in flight."""
+        """Overwrite the words that faults changed in the current store."""
         while self.rewrites:
             device, offset, word = self.rewrites.pop()
             device.rewrite(offset, word)
 
-    # --- memory that is not of the program's doing ---
+    # --- memory access by the target ---
 
     def peek_word(self, address: int) -> bytes:
-        """Eight bytes at an aligned address."""
+        """Return eight bytes at an aligned address."""
         return self.space.read(address, 8)
 
     def poke_word(self, address: int, data: bytes) -> None:
-        """Put eight bytes there; in the journal, seen by no hook."""
+        """Write eight bytes; journaled, but not seen by hooks."""
         if self.journal is not None:
             region = self.space.find(address)
             assert region is not None  # noqa: S101 (a store was there)
@@ -338,7 +338,7 @@ class Machine:
         self.space.write(address, data)
 
     def store(self, address: int, data: bytes) -> None:
-        """A call stores for the program: stores of up to 8 bytes, which hooks see as its own."""
+        """Store for the program, in stores of up to 8 bytes that hooks see as its own."""
         at = 0
         while at < len(data):
             place = address + at
@@ -359,7 +359,7 @@ class Machine:
     # --- store order ---
 
     def _order_stores(self) -> None:
-        """Hook stores into memory that threads can share, and what drains a store buffer."""
+        """Hook stores into shared memory, and the instructions that drain store buffers."""
         for region in self.space.regions:
             if region.permissions & WRITE and region.name not in {"stack", "thread variables"}:
                 self._buffer_stores(region)
@@ -411,7 +411,7 @@ class Machine:
 
     @property
     def cpu(self) -> Cpu:
-        """The emulated CPU on which the program runs."""
+        """The emulated CPU that runs the program."""
         if self.current is not None:
             return self.current.cpu
         found: Cpu = self.target.kernel.counter.cpu
@@ -466,7 +466,7 @@ class Machine:
         self.engine.stop()
 
     def _on_invalid(self) -> bool:
-        """RDPID, which the engine lacks, is done here; everything else is an error."""
+        """Emulate RDPID, which the engine lacks; return False for any other instruction."""
         pc = self.pc()
         code = self._code(pc, 5)
         if code[:1] != b"\xf3":
@@ -488,11 +488,11 @@ class Machine:
             return b""
 
     def _trap(self, address: int) -> None:
-        """The program calls a function that the target gives."""
+        """Call the function of the target at a trap."""
         call = self.calls[address]
         if self.order is not None:
-            # The kernel is entered by way of SYSCALL, which waits for no store; the functions of
-            # the target store directly, so that what is older goes first.
+            # SYSCALL itself does not drain the store buffer, but the functions of the target
+            # store directly, so that older stores must drain first.
             self.order.drain_all(self.order.owner)
             self.order.kernel = True
         try:
@@ -509,7 +509,7 @@ class Machine:
             self.observer(result)
 
     def arguments(self, count: int) -> list[int]:
-        """The first integer arguments of the function that was just called, unsigned."""
+        """Return the first integer arguments of the called function, unsigned."""
         values = [self.engine.get(name) for name in _ARGUMENTS[:count]]
         if count > len(_ARGUMENTS):
             stack = self.engine.get("rsp") + 8
@@ -521,7 +521,7 @@ class Machine:
 
     @property
     def main(self) -> NativeThread:
-        """The thread of direct calls; made when it is first asked for."""
+        """The thread for direct calls, created at first use."""
         if not self.threads:
             self.new_thread("main", self.target.process(self.file.path.name).koid)
         return self.threads[0]
@@ -529,7 +529,7 @@ class Machine:
     def new_thread(
         self, name: str, process_koid: int, koid: int | None = None, cpu: int | None = None
     ) -> NativeThread:
-        """Make a thread: a stack, its variables, its registers."""
+        """Create a thread with a stack, thread-local variables and registers."""
         number = len(self.threads)
         space = self.space
         at = space.place(STACKS_AT, self.stack_bytes)
@@ -554,7 +554,7 @@ class Machine:
         return thread
 
     def start(self, thread: NativeThread, address: int, arguments: Sequence[int] = ()) -> None:
-        """Let a thread begin at a function. Its variables are as they were at the beginning."""
+        """Start a thread at a function, with fresh thread-local variables."""
         space, tls = self.space, thread.tls
         if tls is not None and (thread.number or not space.read_word(thread.thread_pointer)):
             self._reset_tls(thread)
@@ -588,7 +588,7 @@ class Machine:
         self.space.write_word(pointer + _TLS_GUARD, _GUARD_WORD)
 
     def interrupt(self, thread: NativeThread, address: int, arguments: Sequence[int]) -> None:
-        """Let a signal handler run on top of a thread, which goes on where it was behind it."""
+        """Run a signal handler on a thread, which then continues where it was."""
         self.select(thread)
         kept = self.engine.context()
         self.engine.save(kept)
@@ -619,12 +619,12 @@ class Machine:
     # --- running ---
 
     def advance(self, thread: NativeThread, count: int) -> Stopped | Finished | Blocked:
-        """Let a thread run up to ``count`` instructions.
+        """Run a thread for at most ``count`` instructions.
 
-        Raises NativeError for what no program may do, and what functions of the target raise.
+        Raises NativeError for an invalid operation, and the exceptions of the target's functions.
         """
         if self.running:
-            raise NativeError("a function of the target cannot run the program that called it")
+            raise NativeError("a function of the target must not run the program that called it")
         self.select(thread)
         self.running = True
         try:
@@ -657,7 +657,7 @@ class Machine:
             raise self._faulted(status)
         if thread.pc != _EXIT:
             if self._halted(thread.pc):
-                raise self.error("HLT, a privileged instruction: what follows is not meant to run")
+                raise self.error("HLT, a privileged instruction: the code after it must not run")
             return Stopped()
         result = self.engine.get("rax")
         if thread.depth:
@@ -668,7 +668,7 @@ class Machine:
         return Finished(result)
 
     def _halted(self, pc: int) -> bool:
-        """Whether the engine stopped behind HLT, which it does without saying so."""
+        """Return whether the engine stopped after HLT, which it does not report."""
         if self._code(pc - 1, 1) != b"\xf4":
             return False
         if pc not in self._halts:
@@ -676,16 +676,16 @@ class Machine:
             while at < pc - 1:
                 access = self.decoder.access(at)
                 at += access.size if access is not None else pc
-            # Else the byte ends another instruction.
+            # If not, the byte is the end of another instruction.
             self._halts[pc] = at == pc - 1
         return self._halts[pc]
 
     def _forget_causes(self) -> None:
-        """Callbacks say why the engine stops."""
+        """Clear the causes of a stop, which callbacks set."""
         self._fault = self._interrupt = self._blocked = None
 
     def _redo(self) -> None:
-        """Make the store that a fault changes, and put it right."""
+        """Repeat a store that a fault changes, then overwrite its words."""
         while self.rewrites:
             changed = len(self.rewrites)
             self.engine.run(self.pc(), _EXIT, 1)
@@ -694,7 +694,7 @@ class Machine:
         self.asked.clear()
 
     def leave_call(self, result: int) -> None:
-        """Return from the function of the target that the current thread is in."""
+        """Return from the current call of the target's function."""
         assert self.current is not None  # noqa: S101
         sp = self.engine.get("rsp")
         self.current.pc = self.space.read_word(sp)
@@ -709,12 +709,12 @@ class Machine:
         arguments: Sequence[int] = (),
         budget: int = BUDGET,
     ) -> int:
-        """Run a function to its end; RAX. Sleeping lets virtual time pass.
+        """Run a function to its end. Return RAX. Sleeping lets virtual time pass.
 
         Raises BudgetError for an endless loop.
         """
         if self.running:
-            raise NativeError("a function of the target cannot run the program that called it")
+            raise NativeError("a function of the target must not run the program that called it")
         self.start(thread, address, arguments)
         while budget > 0:
             before = thread.executed
@@ -738,16 +738,16 @@ class Machine:
     # --- errors ---
 
     def endless(self, thread: NativeThread) -> BudgetError:
-        """The error of a thread that did not end."""
+        """Return the error of a thread that exceeded its budget."""
         self.select(thread)
-        error = self.error("no end within the budget of instructions; give a larger budget=, or "
-                           "mend the loop")  # fmt: skip
+        error = self.error("no end within the budget of instructions; set a larger budget=, or "
+                           "fix the loop")  # fmt: skip
         return BudgetError(
             error.message, frames=error.frames, registers=error.registers, thread=thread.name
         )
 
     def error(self, message: str) -> NativeError:
-        """An error at the place where the program is."""
+        """Return an error at the current position of the program."""
         frames, registers = self.backtrace()
         name = self.current.name if self.current is not None else ""
         return NativeError(message, frames=frames, registers=registers, thread=name)
@@ -758,7 +758,7 @@ class Machine:
         return self.error(error.message)
 
     def backtrace(self) -> tuple[tuple[Frame, ...], dict[str, int]]:
-        """Frames, innermost first, and the registers."""
+        """Return the frames, innermost first, and the registers."""
         registers = self.engine.registers()
 
         def load(address: int) -> int | None:
@@ -808,17 +808,17 @@ def _identity(device: Any) -> int:
 
 
 def _unresolved(path: Path, missing: Sequence[str], known: Sequence[str]) -> str:
-    """One message for all symbols that nobody defines, each with what to do."""
+    """Return one message that lists all unresolved symbols, each with advice."""
     lines = []
     for name in sorted(missing):
         near = difflib.get_close_matches(name, known, n=1, cutoff=0.8)
         if near:
-            advice = f"did you mean {near[0]}? Or give it: symbols={{{name!r}: function}}"
+            advice = f"did you mean {near[0]}? Or define it: symbols={{{name!r}: function}}"
         elif name.startswith(("zx_", "_zx_")):
-            advice = f"the target has no such call; give it: symbols={{{name!r}: function}}"
+            advice = f"the target lacks this call; define it: symbols={{{name!r}: function}}"
         elif name.startswith(("_ZN", "_ZSt", "_ZTV", "__gxx")):
-            advice = "of the C++ library: link it in with -static-libstdc++, or do without"
+            advice = "part of the C++ library: link with -static-libstdc++, or avoid it"
         else:
-            advice = f"link its object in, or give it: symbols={{{name!r}: function}}"
+            advice = f"link its object, or define it: symbols={{{name!r}: function}}"
         lines.append(f"\n  {name}: {advice}")
     return f"{path}: {len(missing)} unresolved symbols:{''.join(lines)}"

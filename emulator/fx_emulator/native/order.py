@@ -1,7 +1,7 @@
-"""Store buffers of x86-TSO: a store is seen by its own thread at once, by others when it drains.
+"""Store buffers of x86-TSO: a thread sees its own stores at once, others when they drain.
 
-The memory always shows what the running thread sees. Where a thread has stores in its buffer, what
-everybody else sees at these words is kept aside.
+The memory always shows the running thread's view. For words that this thread has buffered stores
+to, the other threads' view is kept separately.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from fx_emulator.native.space import Region
 __all__ = ["Pending", "StoreBuffers"]
 
 CAPACITY = 64
-"""Stores that a buffer holds; one more drains the oldest."""
+"""Capacity of a buffer in stores; one more drains the oldest."""
 _WORD = 8
 
 
@@ -45,36 +45,36 @@ class Pending:
 
 
 class StoreBuffers:
-    """A store buffer for each thread of a machine."""
+    """The store buffers of a machine's threads."""
 
     def __init__(self, machine: Any) -> None:
         self.machine = machine
         self.pending: dict[int, deque[Pending]] = {}
         self.hidden: dict[int, bytes] = {}
-        """Words that the owner has stored into: what the others see."""
+        """The other threads' view of the words that the owner has stored into."""
         self.owner: int | None = None
         """Number of the thread whose view the memory shows."""
         self.draining: int | None = None
-        """Number of the thread whose store drains at this moment."""
+        """Number of the thread whose store is draining."""
         self.direct = -1
-        """Address of the locked instruction in flight, whose stores are not buffered."""
+        """Address of the current locked instruction, whose stores are not buffered."""
         self.manual = False
         """Whether an exploration decides when stores drain."""
         self.on_drain: Callable[[int, Pending], None] | None = None
-        """Called for each store that drains, with the number of its thread."""
+        """Called with the thread's number and the store when a store drains."""
         self.kernel = False
-        """Whether the target itself stores, for a call of the program."""
+        """Whether a function of the target is storing for the program."""
 
     def is_direct(self) -> bool:
-        """Whether the store in flight goes to memory at once."""
+        """Return whether the current store goes to memory at once."""
         return self.kernel or self.machine.pc() == self.direct
 
     def waiting(self, thread: int) -> deque[Pending]:
-        """The stores of a thread that did not drain yet, oldest first."""
+        """Return a thread's buffered stores, oldest first."""
         return self.pending.setdefault(thread, deque())
 
     def on_store(self, region: Region, address: int, size: int, value: int) -> None:
-        """The running thread is about to store: into its buffer."""
+        """Buffer a store of the running thread."""
         pc = self.machine.pc()
         if self.kernel or pc == self.direct or self.owner is None:
             return
@@ -89,7 +89,7 @@ class StoreBuffers:
         queue.append(entry)
 
     def locked(self, pc: int, *, fence: bool) -> None:
-        """A locked instruction or fence is next: the buffer drains first."""
+        """Drain the buffer before a locked instruction or fence."""
         if not self.manual:
             self.drain_all(self.owner)
         self.direct = -1 if fence else pc
@@ -97,12 +97,12 @@ class StoreBuffers:
     # --- draining ---
 
     def drain_all(self, thread: int | None) -> None:
-        """Let all stores of a thread be seen."""
+        """Drain all stores of a thread."""
         while thread is not None and self.waiting(thread):
             self.drain(thread)
 
     def drain(self, thread: int) -> Pending:
-        """Let the oldest store of a thread be seen by everybody."""
+        """Drain the oldest store of a thread, so that all threads see it."""
         queue = self.waiting(thread)
         entry = queue.popleft()
         self.draining = thread
@@ -116,7 +116,7 @@ class StoreBuffers:
                 self._store(word, _overlay(self._load(word), word, entry))
                 continue
             seen = _overlay(seen, word, entry)
-            assert self.owner is not None  # noqa: S101 (it is its stores that hide words)
+            assert self.owner is not None  # noqa: S101 (only an owner's stores hide words)
             mine = [each for each in self.waiting(self.owner) if word in each.words]
             shown = seen
             for each in mine:
@@ -139,7 +139,7 @@ class StoreBuffers:
 
     @contextlib.contextmanager
     def _as_everybody(self) -> Iterator[None]:
-        """While it is entered, the memory shows what everybody sees."""
+        """Context in which the memory shows the other threads' view."""
         mine = {word: self._load(word) for word in self.hidden}
         for word, seen in self.hidden.items():
             self._store(word, seen)
@@ -150,7 +150,7 @@ class StoreBuffers:
                 self._store(word, data)
 
     def switch(self, thread: int) -> None:
-        """Another thread runs: the memory shows its view."""
+        """Switch the memory to the view of another thread."""
         if thread == self.owner:
             return
         self.reveal()
@@ -162,7 +162,7 @@ class StoreBuffers:
                 self._store(word, _overlay(shown, word, entry))
 
     def reveal(self) -> None:
-        """Let the memory show what everybody sees."""
+        """Switch the memory to the view of drained stores only."""
         for word, seen in self.hidden.items():
             self._store(word, seen)
         self.hidden.clear()
@@ -180,19 +180,19 @@ class StoreBuffers:
     # --- exploration ---
 
     def snapshot(self) -> Any:
-        """What ``restore`` puts back; the memory itself is not in it."""
+        """Return the state for ``restore``, without the memory itself."""
         waiting = {thread: tuple(queue) for thread, queue in self.pending.items() if queue}
         return waiting, dict(self.hidden), self.owner, self.direct
 
     def restore(self, kept: Any) -> None:
-        """Go back to a snapshot."""
+        """Restore a snapshot."""
         waiting, hidden, self.owner, self.direct = kept
         self.pending = {thread: deque(queue) for thread, queue in waiting.items()}
         self.hidden = dict(hidden)
 
 
 def _overlay(data: bytes, word: int, entry: Pending) -> bytes:
-    """The bytes of a word behind a store."""
+    """Return the bytes of a word after a store."""
     made = bytearray(data)
     bytes_ = entry.value.to_bytes(entry.size, "little")
     for number, byte in enumerate(bytes_):

@@ -1,4 +1,4 @@
-"""The formats of printf that programs without floating point use."""
+"""The printf conversions of programs without floating point."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ _FORMAT = re.compile(
     re.DOTALL,
 )
 _BITS = {b"hh": 8, b"h": 16, None: 32, b"l": 64, b"ll": 64, b"z": 64, b"j": 64, b"t": 64}
-_MOST = 1 << 20
-"""Bytes that a width or precision may ask for."""
+_MAX_WIDTH = 1 << 20
+"""Largest width or precision, in bytes."""
 
 
 def format_text(
     text: bytes, argument: Callable[[], int], string: Callable[[int, int | None], bytes]
 ) -> bytes:
-    """What printf makes of a format: ``% d i u x X o c s p`` with flags, width and precision.
+    """Format as printf does: ``% d i u x X o c s p`` with flags, width and precision.
 
-    ``argument`` gives the next integer argument; ``string(address, most)`` reads a string. Raises
+    ``argument`` returns the next integer argument; ``string(address, most)`` reads a string. Raises
     NativeError for other conversions.
     """
 
@@ -40,8 +40,10 @@ def format_text(
         if found["precision"] is not None:
             precision = _number(found["precision"], argument)
             precision = None if precision < 0 else precision
-        if max(width, precision or 0) > _MOST:
-            raise NativeError(f"printf: {found[0].decode(errors='replace')!r} asks for too much")
+        if max(width, precision or 0) > _MAX_WIDTH:
+            raise NativeError(
+                f"printf: {found[0].decode(errors='replace')!r} width or precision too large"
+            )
         if kind == b"s":
             address = argument()
             body = b"(null)" if not address else string(address, precision)
@@ -53,7 +55,7 @@ def format_text(
         if kind not in b"diuxXo":
             raise NativeError(
                 f"printf: {found[0].decode(errors='replace')!r} is not supported; use one of "
-                "%d %i %u %x %X %o %c %s %p, or give your own function with symbols="
+                "%d %i %u %x %X %o %c %s %p, or define the function with symbols="
             )
         return _integer(kind, argument(), _BITS[found["length"]], flags, width, precision)
 

@@ -1,4 +1,4 @@
-"""Static Linux executables on the emulated CPU: how they start, and what they leave."""
+"""Static Linux executables on the emulated CPU: their start, and their files and output."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ __all__ = ["LinuxProcess"]
 
 
 class LinuxProcess:
-    """A static executable that runs as under Linux; made by ``Target.execute``."""
+    """A static Linux executable; created by ``Target.execute``."""
 
     def __init__(
         self,
@@ -36,21 +36,21 @@ class LinuxProcess:
 
     @property
     def files(self) -> dict[str, bytes]:
-        """What it wrote, and what it was given, by path."""
+        """All files by path, given and written."""
         return {path: bytes(data) for path, data in self.system.files.items()}
 
     @property
     def output(self) -> bytes:
-        """What it printed."""
+        """Bytes printed so far."""
         return bytes(self.system.output)
 
     @property
     def exit_code(self) -> int | None:
-        """What it ended with; None while it has not."""
+        """The exit code; None while it runs."""
         return self.system.exit_code
 
     def _put_start(self, arguments: Sequence[str], environment: Mapping[str, str]) -> None:
-        """The stack as the kernel leaves it: arguments, environment, auxiliary vector."""
+        """Set up the stack as the kernel does: arguments, environment, auxiliary vector."""
         machine = self.machine
         thread = machine.main
         machine.start(thread, machine.file.entry)
@@ -87,7 +87,7 @@ class LinuxProcess:
         machine.select(None)
 
     def run(self, budget: int = 100_000_000) -> int:
-        """Run it to its end; the exit code. Raises NativeError as calls of functions do."""
+        """Run to the end. Return the exit code. Raises NativeError as calls of functions do."""
         machine = self.machine
         match machine.advance(machine.main, budget):
             case Blocked(action="exit") | Finished():

@@ -24,11 +24,11 @@ from fx_emulator.vmo import Vmo
 __all__ = ["Argument", "NativeEntry", "NativeProgram", "Store", "StoreTrace"]
 
 Argument = int | bytes | str | Memory | Vmo | VmoMapping | DatagramSocket
-"""What a native function is given: an integer, bytes (copied in, NUL behind them), a memory
-(mapped; its address), or a socket (a handle)."""
+"""Argument of a native function: an integer, bytes or text (copied, with a NUL), a memory (mapped;
+passed as its address), or a socket (passed as a handle)."""
 
 QUANTUM = 1000
-"""Instructions that a thread of the kernel runs at a time, on average."""
+"""Average number of instructions that a kernel thread runs at a time."""
 
 
 @attrs.frozen
@@ -54,7 +54,7 @@ class Store:
 
 
 class StoreTrace:
-    """Stores into one device, in order; their places are looked up when they are asked for."""
+    """Stores into one device, in order; frames are looked up on access."""
 
     def __init__(self, program: NativeProgram, device: MappedDevice) -> None:
         self.program = program
@@ -65,23 +65,23 @@ class StoreTrace:
         """``(thread, pc, offset, size, value)`` of each store."""
 
     def __len__(self) -> int:
-        """How many stores there are."""
+        """Number of stores."""
         return len(self.raw)
 
     def __getitem__(self, number: int) -> Store:
-        """Store ``number``, from 0."""
+        """Return store ``number``, from 0."""
         thread, pc, offset, size, value = self.raw[number]
         machine = self.program.machine
         name = machine.threads[thread].name
         return Store(thread, pc, offset, size, value, machine.names.frame(pc), name)
 
     def __iter__(self) -> Iterator[Store]:
-        """The stores in order."""
+        """Yield the stores in order."""
         return (self[number] for number in range(len(self)))
 
 
 class NativeEntry:
-    """A function of a native program with its arguments: something to call, crash and explore."""
+    """A function of a native program with its arguments, to be called, crash-tested or explored."""
 
     def __init__(
         self, program: NativeProgram, name: str, arguments: Sequence[Argument], budget: int
@@ -97,40 +97,40 @@ class NativeEntry:
 
     @property
     def memory(self) -> Any:
-        """The first memory among the arguments; None where there is none."""
+        """The first memory among the arguments, or None."""
         kinds = (Memory, Vmo, VmoMapping)
         return next((each for each in self.arguments if isinstance(each, kinds)), None)
 
     def __call__(self, *more: Argument) -> int:
-        """Run it to its end, with further arguments behind its own; what it returns."""
+        """Run to the end, with further arguments appended. Return the result."""
         return self.program.call(self.name, *self.arguments, *more, budget=self.budget)
 
     def record(self, memory: Any = None) -> StoreTrace:
-        """Run it, and keep each store into a memory (the first among its arguments).
+        """Run and record each store into a memory (default: the first among the arguments).
 
-        Raises NativeError where it does what no program may do, and where it has no memory.
+        Raises NativeError for an invalid operation of the program, and if there is no memory.
         """
         device = self.memory if memory is None else memory
         if device is None:
             raise NativeError(
                 f"{self.name} has no memory among its arguments; "
-                f"say program.entry({self.name!r}, memory)"
+                f"use program.entry({self.name!r}, memory)"
             )
         return self.program.record(device, self)
 
 
 class NativeProgram:
-    """An object file on a target. Made by ``Target.load``.
+    """An object file loaded on a target; created by ``Target.load``.
 
     Args:
         target: the emulated machine.
         path: a relocatable object, a shared object, or a static executable without libc.
-        symbols: for each symbol that the file leaves undefined and the target does not give: a
-            Python function of integers, an address, or the bytes of a variable.
+        symbols: definitions of symbols that neither the file nor the target defines: Python
+            functions of integers, addresses, or bytes of variables.
         memory_order: ``program``, or ``tso`` for store buffers.
         stack: bytes of each thread's stack.
 
-    Raises LoadError for a file that cannot be loaded, NativeError for an initialiser that fails.
+    Raises LoadError for a file that cannot be loaded, NativeError if an initialiser fails.
     """
 
     def __init__(
@@ -162,36 +162,36 @@ class NativeProgram:
 
     @property
     def output(self) -> bytes:
-        """What the program printed."""
+        """Bytes that the program printed."""
         printed: bytes = self.machine.state.get("output", b"")
         return printed
 
     def close(self) -> None:
-        """Let go of the emulated CPU."""
+        """Free the emulated CPU."""
         self.machine.close()
 
     # --- memory ---
 
     def address(self, device: Any) -> int:
-        """The address at which the program has a Memory or Vmo mapped."""
+        """Return the address of a Memory or Vmo in the program, mapping it if needed."""
         return self.machine.map_device(device).region.start
 
     def handle(self, thing: Vmo | DatagramSocket) -> int:
-        """A handle of a device, for the program's Zircon calls."""
+        """Return a handle to a device, for the program's Zircon calls."""
         return Handles.of(self.machine).add(thing)
 
     def read(self, address: int | str, size: int) -> bytes:
-        """Bytes of the program's memory, at an address or symbol."""
+        """Return ``size`` bytes of the program's memory, at an address or symbol."""
         at = self.machine.address_of(address) if isinstance(address, str) else address
         return self.machine.space.read(at, size)
 
     def write(self, address: int | str, data: bytes) -> None:
-        """Put bytes there."""
+        """Write bytes into the program's memory, at an address or symbol."""
         at = self.machine.address_of(address) if isinstance(address, str) else address
         self.machine.space.write(at, data)
 
     def convert(self, arguments: Sequence[Argument]) -> list[int]:
-        """What is put into registers for arguments."""
+        """Return the integers to pass in registers for arguments."""
         values = []
         for each in arguments:
             if isinstance(each, int):
@@ -200,7 +200,7 @@ class NativeProgram:
                 data = each.encode() if isinstance(each, str) else bytes(each)
                 at = Heap.of(self.machine).allocate(len(data) + 1)
                 if not at:
-                    raise NativeError(f"no room for an argument of {len(data)} bytes")
+                    raise NativeError(f"the heap is too full for an argument of {len(data)} bytes")
                 self.machine.space.write(at, data + b"\0")
                 values.append(at)
             elif isinstance(each, DatagramSocket):
@@ -218,11 +218,11 @@ class NativeProgram:
         thread: NativeThread | None = None,
         budget: int = BUDGET,
     ) -> int:
-        """Call a function and run it to its end; RAX, as a signed number.
+        """Call a function and run it to its end. Return RAX as a signed number.
 
-        ``thread`` is one that ``thread()`` made; None, the program's first. Raises NativeError for
-        what no program may do, BudgetError after ``budget`` instructions, Crash where a fault of a
-        device stops the program, and whatever a Python function of ``symbols`` raises.
+        ``thread`` is the result of ``thread()``; None: the program's first thread. Raises
+        NativeError for an invalid operation, BudgetError after ``budget`` instructions, Crash if a
+        device's fault stops the program, and the exceptions of Python functions in ``symbols``.
         """
         machine = self.machine
         result = machine.run(
@@ -231,16 +231,16 @@ class NativeProgram:
         return result - (1 << 64) if result >> 63 else result
 
     def entry(self, name: str, *arguments: Argument, budget: int = BUDGET) -> NativeEntry:
-        """A function with its arguments, for ``crashtest`` and ``explore``."""
+        """Return a function with its arguments, for ``crashtest`` and ``explore``."""
         return NativeEntry(self, name, arguments, budget)
 
     def thread(self, name: str, *, process: str = "", cpu: int | None = None) -> NativeThread:
-        """Make a thread for ``call``: with a stack, variables, a koid and a CPU of its own."""
+        """Create a thread for ``call``, with its own stack, variables, koid and CPU."""
         owner = self.target.process(process or self.path.name)
         return self.machine.new_thread(name, owner.koid, cpu=cpu)
 
     def record(self, device: Any, run: Callable[[], object]) -> StoreTrace:
-        """Keep each store into a device while ``run`` is called."""
+        """Record each store into a device while ``run`` runs."""
         machine = self.machine
         mapped = machine.map_device(device)
         trace = StoreTrace(self, mapped)
@@ -273,13 +273,13 @@ class NativeProgram:
         budget: int = BUDGET,
         signal: NativeEntry | None = None,
     ) -> NativeThread:
-        """Start a thread of the kernel that runs a function; ``target.run()`` lets it run.
+        """Start a kernel thread that runs a function; ``target.run()`` runs it.
 
-        The kernel may switch to another thread behind every ``quantum`` instructions on average
-        (each time 1 to twice as many, drawn from the target's seed; 1: behind every one), which
-        take one to two nanoseconds each. With ``signal``, its function interrupts the thread at
-        some of these points, as a profiler's handler does. An error of the program is raised by
-        ``target.run()``, and ends its process.
+        The kernel may switch to another thread after every ``quantum`` instructions on average
+        (each time 1 to twice as many, drawn from the target's seed; 1: after each instruction);
+        each takes one to two nanoseconds. With ``signal``, its function interrupts the thread at
+        some of these points, as a profiler's handler does. An error of the program ends its process
+        and is raised by ``target.run()``.
         """
         machine = self.machine
         address = machine.address_of(name)
@@ -301,7 +301,7 @@ class NativeProgram:
     def _body(
         self, thread: NativeThread, chance: k.Random, quantum: int, signal: NativeEntry | None
     ) -> k.Body:
-        """What the kernel runs."""
+        """Run the thread in slices, as a body of the kernel."""
         machine = self.machine
         order = machine.order
         result = None
@@ -311,7 +311,7 @@ class NativeProgram:
                 machine.interrupt(thread, signal.address, self.convert(signal.arguments))
             outcome = machine.advance(thread, count)
             if order is not None:
-                # Some of what it stored is seen by now, some is not yet.
+                # Drain a random part of the buffer, so that others see some of the stores.
                 finished = isinstance(outcome, Finished)
                 waiting = len(order.waiting(thread.number))
                 for _ in range(waiting if finished else chance.below(waiting + 1)):

@@ -1,4 +1,4 @@
-"""Relocations of x86-64, as a table: what goes into a place, and how many bytes it has."""
+"""Relocations of x86-64: the value and size of each type."""
 
 from __future__ import annotations
 
@@ -26,11 +26,10 @@ NAMES = {
 
 @attrs.define
 class Linker:
-    """Fills in the places of an object file.
+    """Applies the relocations of an object file.
 
-    ``resolve`` gives a symbol's address, ``tls_offset`` what is added to an offset within the
-    initial image of thread variables for the distance from the thread's pointer; ``table`` is
-    where words for GOT entries can be had.
+    ``resolve`` returns a symbol's address. ``tls_offset`` is the distance from the thread pointer
+    to the initial image of thread-local variables. ``got_start`` is the memory for GOT entries.
     """
 
     file: ObjectFile
@@ -46,7 +45,7 @@ class Linker:
     """Places of IRELATIVE relocations, and the resolvers to call for them."""
 
     def apply(self) -> None:
-        """Fill in everything. Raises LoadError, naming every type that is unknown."""
+        """Apply all relocations. Raises LoadError that lists all unknown types."""
         unknown = sorted({each.type for each in self.file.relocations} - NAMES.keys())
         if unknown:
             listed = ", ".join(f"type {number}" for number in unknown)
@@ -58,7 +57,7 @@ class Linker:
             self._one(each)
 
     def slot(self, kind: str, value: int, *more: int) -> int:
-        """The address of a GOT entry with a value (and of the words behind it)."""
+        """Return the address of a GOT entry with a value, followed by the words of ``more``."""
         key = (kind, value)
         if key not in self._got:
             at = self.got_start + 8 * self._used
@@ -76,7 +75,7 @@ class Linker:
         return self.resolve(symbol)
 
     def _indirect(self, symbol: Symbol) -> int:
-        """A stub through a word that the function's resolver fills."""
+        """Return a stub that jumps through a word, which the function's resolver fills."""
         slot = self.slot("ifunc", symbol.address)
         if ("stub", slot) not in self._got:
             self.deferred.append((slot, symbol.address))
@@ -120,7 +119,7 @@ class Linker:
         self.space.write_word(place, value)
 
     def _code(self, place: int, name: str, symbol: Symbol | None, addend: int) -> None:
-        """A relocation that only object files have."""
+        """Apply a relocation that occurs in relocatable files only."""
         if name in {"TLSGD", "TLSLD", "GOTTPOFF", "TPOFF32", "DTPOFF32", "GOTPC32_TLSDESC"}:
             value = self._tls_code(place, name, symbol, addend)
         elif name in {"GOTPCREL", "GOTPCRELX", "REX_GOTPCRELX"}:

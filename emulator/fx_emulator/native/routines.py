@@ -1,6 +1,6 @@
 """Functions of libc that move memory, in machine code, so that each of their stores is seen.
 
-Assembled by hand from the listing beside each; all of them end with the direction flag clear.
+Assembled by hand from the listing beside each; all return with the direction flag clear.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 __all__ = ["ROUTINES", "TLS_DESCRIPTOR"]
 
 TLS_DESCRIPTOR = bytes.fromhex(
-    "488b4008"  # mov   8(%rax), %rax        the offset that the loader has put there
+    "488b4008"  # mov   8(%rax), %rax        the offset that the linker stored
     "c3"        # ret
 )  # fmt: skip
 
@@ -108,7 +108,7 @@ ROUTINES = {
     "strcpy": _STRCPY,
     "stpcpy": _STPCPY,
     "strncpy": _STRNCPY,
-    # The checked ones have one argument more, the room in the target.
+    # The checked variants have one more argument, the size of the destination.
     "__memcpy_chk": _MEMCPY,
     "__memmove_chk": _MEMMOVE,
     "__memset_chk": _MEMSET,

@@ -1,9 +1,8 @@
-"""Schedules as text, so that a report can name one and a test can run it again.
+"""Schedules as text, so that a report can contain one and a test can replay it.
 
-``0@17:11f4 1 d0 s1@3:1200 0``: thread 0 runs up to its 17th access to memory that threads share
-(stacks are not), at the instruction 0x11f4 from the beginning of the code; thread 1 runs to its end
-or until it waits; the oldest store in thread 0's buffer drains; a signal interrupts thread 1 there;
-thread 0 goes on.
+``0@17:11f4 1 d0 s1@3:1200 0``: thread 0 runs up to its 17th access to shared memory (stacks are not
+shared), at the instruction at code offset 0x11f4; thread 1 runs until it ends or waits; the oldest
+store in thread 0's buffer drains; a signal interrupts thread 1 at that place; thread 0 continues.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ __all__ = ["Choice", "Drain", "Run", "Signal", "read_schedule", "write_schedule"
 
 @attrs.frozen
 class Run:
-    """A thread runs, up to a place or, with ``accesses`` -1, as far as it can."""
+    """A thread runs up to a place or, if ``accesses`` is -1, as far as it can."""
 
     thread: int
     accesses: int = -1
@@ -35,7 +34,7 @@ class Drain:
 
 @attrs.frozen
 class Signal:
-    """A signal handler interrupts a thread, where it is."""
+    """A signal handler interrupts a thread at its current place."""
 
     thread: int
 
@@ -43,11 +42,11 @@ class Signal:
 Choice = Run | Drain | Signal
 
 _TOKEN = re.compile(r"(?P<what>[ds]?)(?P<thread>\d+)(?:@(?P<accesses>\d+):(?P<pc>[0-9a-f]+))?")
-_LONGEST = 1 << 20
+_MAX_CHARS = 1 << 20
 
 
 def write_schedule(path: list[Choice], base: int) -> str:
-    """A path as text; addresses are counted from ``base``."""
+    """Return a path as text, with addresses relative to ``base``."""
     words = []
     for choice in path:
         match choice:
@@ -63,14 +62,14 @@ def write_schedule(path: list[Choice], base: int) -> str:
 
 
 def read_schedule(text: str, base: int, threads: int) -> list[Choice]:
-    """The path of a text. Raises NativeError, naming the word, for an invalid schedule."""
+    """Parse a schedule. Raises NativeError, which quotes the word, for invalid text."""
     path: list[Choice] = []
-    for word in text[:_LONGEST].split():
+    for word in text[:_MAX_CHARS].split():
         found = _TOKEN.fullmatch(word)
         if found is None or int(found["thread"]) >= threads:
             raise NativeError(
                 f"schedule {text!r}: {word!r} is not a step for {threads} threads; "
-                "give one as a failure names it"
+                "use the schedule of a failure"
             )
         thread = int(found["thread"])
         if found["what"] == "d":

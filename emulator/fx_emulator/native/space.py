@@ -22,7 +22,7 @@ GUARD = 1 << 16
 
 
 def round_up(size: int, to: int = PAGE) -> int:
-    """The next multiple of ``to``."""
+    """Round ``size`` up to a multiple of ``to``."""
     return -(-size // to) * to
 
 
@@ -42,11 +42,11 @@ class Region:
     shared: Any = None
     """The device (Memory, Vmo) whose bytes these are, or None."""
     keep: Any = attrs.field(default=None, repr=False)
-    """What holds the host memory."""
+    """Keeps the host memory alive."""
 
     @property
     def end(self) -> int:
-        """First guest address behind it."""
+        """First guest address after the region."""
         return self.start + self.size
 
 
@@ -62,7 +62,7 @@ class Space:
     # --- making regions ---
 
     def place(self, area: int, size: int, room: int = GUARD) -> int:
-        """A free guest address in an area (its first address), with ``room`` to grow behind."""
+        """Return a free address in an area (given by its start), with ``room`` to grow after it."""
         start = self._next.get(area, area)
         self._next[area] = start + round_up(size) + room
         return start
@@ -103,7 +103,7 @@ class Space:
         return region
 
     def unmap(self, region: Region) -> None:
-        """Take a region out."""
+        """Unmap a region."""
         self.engine.unmap(region.start, region.size)
         at = self.regions.index(region)
         del self.regions[at], self._starts[at]
@@ -114,10 +114,10 @@ class Space:
         """Change the permissions of whole pages."""
         self.engine.protect(start, size, permissions)
 
-    # --- looking ---
+    # --- access ---
 
     def find(self, address: int) -> Region | None:
-        """The region that holds an address."""
+        """Return the region that contains an address, or None."""
         at = bisect.bisect(self._starts, address) - 1
         if at < 0:
             return None
@@ -131,29 +131,29 @@ class Space:
         return region, address - region.start
 
     def read(self, address: int, size: int) -> bytes:
-        """``size`` bytes. Raises NativeError where they are not all in one region."""
+        """Return ``size`` bytes. Raises NativeError unless all are in one region."""
         if size == 0:
             return b""
         region, at = self._range(address, size, "read")
         return bytes(region.view[at : at + size])
 
     def write(self, address: int, data: bytes | bytearray | memoryview) -> None:
-        """Put bytes there, seen by no hook."""
+        """Write bytes without calling hooks."""
         if not len(data):
             return
         region, at = self._range(address, len(data), "write")
         region.view[at : at + len(data)] = data
 
     def read_word(self, address: int, size: int = 8) -> int:
-        """An unsigned little-endian number."""
+        """Return an unsigned little-endian number."""
         return int.from_bytes(self.read(address, size), "little")
 
     def write_word(self, address: int, value: int, size: int = 8) -> None:
-        """Put a number there, modulo its size."""
+        """Write a number, modulo its size."""
         self.write(address, (value & ((1 << 8 * size) - 1)).to_bytes(size, "little"))
 
     def read_string(self, address: int, most: int = 1 << 16) -> bytes:
-        """The bytes up to a NUL, which is not among them, or ``most`` of them."""
+        """Return the bytes before a NUL, or the first ``most`` bytes."""
         region, at = self._range(address, 1, "read of a string")
         data = bytes(region.view[at : min(at + most, region.limit)])
         end = data.find(0)

@@ -1,8 +1,8 @@
-"""The state of an exploration: what it takes to go back to a point, and to know one again.
+"""The state of an exploration: snapshots to return to, and hashes to recognise equal states.
 
-Two runs are in the same state where each thread has learned the same (which version of each shared
-word it has read) and each shared word has the same version; registers and private memory follow
-from that, since threads do nothing by chance.
+Two runs are in the same state if each thread has read the same versions of the shared words, and
+each shared word has the same version. Registers and private memory follow from that, since threads
+are deterministic.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class _KeptThread:
 
 @attrs.define
 class Snapshot:
-    """A point to go back to; ``extra`` is the explorer's."""
+    """A point to return to; ``extra`` belongs to the explorer."""
 
     journal: int
     threads: list[_KeptThread]
@@ -58,7 +58,7 @@ class Snapshot:
 
 
 class State:
-    """What is known of the threads and of one device's memory."""
+    """State of the threads and of one device's memory."""
 
     def __init__(
         self,
@@ -72,7 +72,7 @@ class State:
         self.threads = threads
         self.conflicts = conflicts
         self.learned = [0] * len(threads)
-        """For each thread a hash of all that it has learned."""
+        """For each thread, a hash of all values that it has read."""
         self.mixed = 0
         """A hash of the versions of all words."""
         self.content = 0
@@ -85,22 +85,22 @@ class State:
         self._versions: dict[int, int] = {}
         self._undo: list[tuple[int, int]] = []
 
-    # --- what happens ---
+    # --- events ---
 
     def learn(self, thread: int, value: int) -> None:
-        """A thread got to know a value from outside."""
+        """Record that a thread read a value from outside."""
         self.learned[thread] = hash((self.learned[thread], value))
 
     def passed(
         self, thread: int, pc: int, touched: list[tuple[int, bool]], *, writes: bool
     ) -> None:
-        """A thread uses shared words, at an instruction; its stores are seen if ``writes``."""
+        """Record that an instruction uses shared words; ``writes`` if its stores are visible."""
         versions = self._versions
         self.passes += 1
         read = tuple([versions.get(word, 0) for word, _ in touched])
         order = self.machine.order
         if order is not None:
-            # What of it is its own, in its buffer.
+            # The thread's own buffered stores to these words.
             waiting = order.waiting(self.threads[thread].number)
             words = {word for word, _ in touched}
             own = sum(any(word in words for word in each.words) for each in waiting)
@@ -112,7 +112,7 @@ class State:
                     self._version(word, hash((learned, word)))
 
     def moment(self, thread: int, pc: int, touched: tuple[tuple[int, bool], ...]) -> int:
-        """The running thread's registers, stack, and what it would read now, as a number."""
+        """Return a hash of the running thread's registers, stack and next reads."""
         native = self.threads[thread]
         registers = self.machine.engine.registers()
         low = max(native.stack.start, registers["rsp"] - _RED_ZONE) - native.stack.start
@@ -123,7 +123,7 @@ class State:
         return hash((pc, *registers.values(), stack, read, own))
 
     def on_drain(self, number: int, entry: Pending) -> None:
-        """The oldest store of a thread's buffer is seen by everybody now."""
+        """Record that the oldest store of a thread's buffer became visible."""
         for index, thread in enumerate(self.threads):
             if thread.number == number:
                 self.drained[index] += 1
@@ -132,7 +132,7 @@ class State:
                     self._version(word, hash(what))
 
     def stored(self, at: int, size: int, value: int, thread: int, pc: int) -> None:
-        """The device is about to be stored into."""
+        """Record a store into the device, before the bytes change."""
         self.trail.append((at, size, value, thread, pc))
         view = self.device.region.view
         first, last = at & -_WORD, (at + size - 1) & -_WORD
@@ -156,7 +156,7 @@ class State:
         self.mixed ^= hash((word, old)) ^ hash((word, version))
 
     def key(self, *more: object) -> int:
-        """The state as a number, with what else decides how it goes on."""
+        """Return a hash of the state and of ``more``, which also decides how it continues."""
         clock = self.machine.target.clock
         return hash(
             (
@@ -170,10 +170,10 @@ class State:
             )
         )
 
-    # --- going back ---
+    # --- snapshots ---
 
     def snapshot(self) -> Snapshot:
-        """Everything as it is now."""
+        """Return a snapshot of everything."""
         machine = self.machine
         assert machine.journal is not None  # noqa: S101 (an exploration keeps one)
         machine.select(None)
@@ -213,7 +213,7 @@ class State:
         )
 
     def restore(self, kept: Snapshot) -> None:
-        """Everything as it was then. ``kept`` stays good."""
+        """Restore a snapshot, which remains valid."""
         machine = self.machine
         journal = machine.journal
         assert journal is not None  # noqa: S101

@@ -15,7 +15,7 @@ __all__ = ["Finished", "NativeThread", "Stopped"]
 
 @attrs.frozen
 class Stopped:
-    """A thread used up its instructions, and can go on."""
+    """A thread used up its instructions and can continue."""
 
 
 @attrs.frozen
@@ -28,7 +28,7 @@ class Finished:
 
 @attrs.define(eq=False)
 class NativeThread:
-    """A thread: of the emulated kernel where ``thread`` is set, else one for direct calls."""
+    """A thread: of the emulated kernel if ``thread`` is set, otherwise one for direct calls."""
 
     name: str
     number: int
@@ -39,27 +39,27 @@ class NativeThread:
     thread_pointer: int
     context: Context
     home: Cpu
-    """The CPU that it is on where the kernel does not say."""
+    """The CPU of a thread that the kernel does not schedule."""
     thread: Any = None
     """The kernel's thread (``fx_emulator.kernel.Thread``), or None."""
     cpus: Any = ()
     frozen: bool = False
-    """Whether a snapshot holds ``context``, which is not to be changed then."""
+    """Whether a snapshot holds ``context``, which must not change then."""
     sp: int = 0
-    """Its stack pointer, while it does not run."""
+    """The stack pointer while the thread does not run."""
     pc: int = 0
-    """Where it goes on."""
+    """Address of the next instruction while the thread does not run."""
     finished: bool = False
     result: int = 0
     executed: int = 0
-    """Instructions that it was given so far."""
+    """Instructions granted so far."""
     budget: int = 0
     depth: list[tuple[Context, int]] = attrs.field(factory=list)
-    """What signal handlers interrupted, outermost first."""
+    """Registers and pc interrupted by signal handlers, outermost first."""
 
     @property
     def cpu(self) -> Cpu:
-        """The CPU that it runs on now."""
+        """The current CPU."""
         if self.thread is not None:
             found: Cpu = self.cpus[self.thread.cpu]
             return found
@@ -67,5 +67,5 @@ class NativeThread:
 
     @property
     def top(self) -> int:
-        """The address behind its stack."""
+        """The address after the stack."""
         return self.stack.end

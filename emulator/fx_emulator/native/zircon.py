@@ -1,4 +1,4 @@
-"""Zircon's calls that a writer of telemetry makes, with their documented results and errors."""
+"""The Zircon calls of telemetry writers, with their documented results and errors."""
 
 from __future__ import annotations
 
@@ -48,35 +48,35 @@ class Handles:
 
     @classmethod
     def of(cls, machine: Any) -> Handles:
-        """The table of a machine, made when it is first asked for."""
+        """Return the table of a machine, created at first use."""
         if "handles" not in machine.state:
             machine.state["handles"] = cls(machine)
         handles: Handles = machine.state["handles"]
         return handles
 
     def add(self, thing: Any) -> int:
-        """A number for an object."""
+        """Add an object. Return its handle number."""
         number = next(self._numbers)
         self._objects[number] = thing
         return number
 
     def own(self, kind: str, koid: int) -> int:
-        """The number of the process, a thread, or the address space, always the same."""
+        """Return the constant handle number of the process, a thread, or the address space."""
         if (kind, koid) not in self._self:
             self._self[kind, koid] = self.add((kind, koid))
         return self._self[kind, koid]
 
     def find(self, number: int) -> Any:
-        """The object of a number, or None."""
+        """Return the object of a handle number, or None."""
         return self._objects.get(number & 0xFFFFFFFF)
 
     def close(self, number: int) -> bool:
-        """Give a number up; False where there is none."""
+        """Close a handle. Return False for an unknown number."""
         return self._objects.pop(number & 0xFFFFFFFF, None) is not None
 
 
 def _object(machine: Any, number: int) -> Any:
-    """The object of a handle. Raises RefusedError where there is none."""
+    """Return the object of a handle. Raises RefusedError for an unknown one."""
     found = Handles.of(machine).find(number)
     if found is None:
         raise RefusedError(BAD_HANDLE)
@@ -84,7 +84,7 @@ def _object(machine: Any, number: int) -> Any:
 
 
 def _vmo(machine: Any, number: int, rights: Rights = Rights.NONE) -> Vmo:
-    """The VMO of a handle, which allows something. Raises RefusedError."""
+    """Return the VMO of a handle with the given rights. Raises RefusedError otherwise."""
     found = _object(machine, number)
     if not isinstance(found, Vmo):
         raise RefusedError(WRONG_TYPE)
@@ -102,7 +102,7 @@ def _out(machine: Any, at: int, value: int, size: int = 8) -> None:
 
 
 def nanosleep(machine: Any, deadline: int) -> int:
-    """Sleep until a monotonic time."""
+    """Sleep until a monotonic time in ns."""
     left: int = _signed(deadline) - machine.target.clock.monotonic_ns()
     if left <= 0:
         raise Blocked("yield")
@@ -117,7 +117,7 @@ def _signed(value: int) -> int:
 
 
 def vmo_create(machine: Any, size: int, options: int, out: int) -> int:
-    """Make a VMO; ZX_VMO_RESIZABLE is the only option here."""
+    """Create a VMO; ZX_VMO_RESIZABLE is the only supported option."""
     options &= 0xFFFFFFFF
     if options & ~_RESIZABLE:
         return INVALID_ARGS
@@ -131,7 +131,7 @@ def vmo_create(machine: Any, size: int, options: int, out: int) -> int:
 
 
 def vmo_read(machine: Any, number: int, buffer: int, offset: int, size: int) -> int:
-    """Copy out of a VMO."""
+    """Copy bytes from a VMO."""
     vmo = _vmo(machine, number, Rights.READ)
     if offset + size > vmo.size:
         return OUT_OF_RANGE
@@ -140,7 +140,7 @@ def vmo_read(machine: Any, number: int, buffer: int, offset: int, size: int) -> 
 
 
 def vmo_write(machine: Any, number: int, buffer: int, offset: int, size: int) -> int:
-    """Copy into a VMO: ascending stores."""
+    """Copy bytes into a VMO, in ascending stores."""
     vmo = _vmo(machine, number, Rights.WRITE)
     if offset + size > vmo.size:
         return OUT_OF_RANGE
@@ -201,7 +201,7 @@ def vmar_map(
     size: int,
     out: int,
 ) -> int:
-    """Map a VMO; where is the target's choice."""
+    """Map a VMO at an address that the target chooses."""
     space = _object(machine, vmar)
     if not isinstance(space, tuple) or space[0] != "vmar":
         return WRONG_TYPE
@@ -215,7 +215,7 @@ def vmar_map(
 
 
 def vmar_unmap(machine: Any, vmar: int, address: int, size: int) -> int:
-    """Take a whole mapping out; a part of one stays mapped."""
+    """Unmap a whole mapping; a part of one stays mapped."""
     _object(machine, vmar)
     for key, device in list(machine.devices.items()):
         if device.region.start == address and size >= device.region.limit:
@@ -229,7 +229,7 @@ def vmar_unmap(machine: Any, vmar: int, address: int, size: int) -> int:
 
 
 def _kind(thing: Any) -> tuple[str, int, int]:
-    """Type, koid and rights of what a handle stands for."""
+    """Return type, koid and rights of a handle's object."""
     if isinstance(thing, Vmo):
         return "vmo", thing.koid, int(thing.rights)
     if isinstance(thing, tuple):
@@ -240,7 +240,7 @@ def _kind(thing: Any) -> tuple[str, int, int]:
 def object_get_info(
     machine: Any, number: int, topic: int, buffer: int, size: int, actual: int, available: int
 ) -> int:
-    """ZX_INFO_HANDLE_BASIC: koid, rights, type."""
+    """Store ZX_INFO_HANDLE_BASIC: koid, rights, type."""
     found = _object(machine, number)
     if topic & 0xFFFFFFFF != _INFO_HANDLE_BASIC:
         return NOT_SUPPORTED
@@ -259,7 +259,7 @@ def object_get_info(
 
 
 def object_get_property(machine: Any, number: int, what: int, value: int, size: int) -> int:
-    """ZX_PROP_NAME and ZX_PROP_VMO_CONTENT_SIZE of a VMO."""
+    """Store ZX_PROP_NAME or ZX_PROP_VMO_CONTENT_SIZE of a VMO."""
     vmo = _vmo(machine, number, Rights.GET_PROPERTY)
     what &= 0xFFFFFFFF
     if what == _PROPERTY_NAME:
@@ -274,7 +274,7 @@ def object_get_property(machine: Any, number: int, what: int, value: int, size: 
 
 
 def object_set_property(machine: Any, number: int, what: int, value: int, size: int) -> int:
-    """Likewise."""
+    """Set ZX_PROP_NAME or ZX_PROP_VMO_CONTENT_SIZE of a VMO."""
     vmo = _vmo(machine, number, Rights.SET_PROPERTY)
     what &= 0xFFFFFFFF
     if what == _PROPERTY_NAME:
@@ -291,14 +291,14 @@ def object_set_property(machine: Any, number: int, what: int, value: int, size: 
 
 
 def handle_close(machine: Any, number: int) -> int:
-    """Give a handle up; 0 is none."""
+    """Close a handle; 0 is ignored."""
     if not number & 0xFFFFFFFF:
         return OK
     return OK if Handles.of(machine).close(number) else BAD_HANDLE
 
 
 def handle_duplicate(machine: Any, number: int, rights: int, out: int) -> int:
-    """Another handle, with the same rights or fewer."""
+    """Create another handle, with the same rights or fewer."""
     found = _object(machine, number)
     wanted = rights & 0xFFFFFFFF
     if isinstance(found, Vmo):
@@ -313,7 +313,7 @@ def handle_duplicate(machine: Any, number: int, rights: int, out: int) -> int:
 def socket_write(
     machine: Any, number: int, options: int, buffer: int, size: int, actual: int
 ) -> int:
-    """Send one datagram, whole or not at all."""
+    """Send one whole datagram."""
     socket = _object(machine, number)
     if not isinstance(socket, DatagramSocket):
         return WRONG_TYPE
@@ -333,12 +333,12 @@ def socket_write(
 
 
 def leave(_machine: Any, code: int) -> None:
-    """End the thread that calls."""
+    """End the calling thread."""
     raise Blocked("exit", code & _MASK)
 
 
 def cprng_draw(machine: Any, buffer: int, size: int) -> None:
-    """Bytes that follow from the target's seed."""
+    """Store bytes drawn from the target's seed."""
     chance = machine.state.setdefault("random", Random(machine.target.seed))
     words = b"".join(chance.word().to_bytes(8, "little") for _ in range(-(-size // 8)))
     machine.store(buffer, words[:size])

@@ -150,7 +150,7 @@ def header(machine: int = 62, kind: int = 3, bits: int = 2) -> bytes:
     ("data", "what"),
     [
         (b"", "not an ELF file"),
-        (b"!<arch>\n", "an archive is linked first"),
+        (b"!<arch>\n", "link an archive first"),
         (header(machine=183), "EM_AARCH64"),
         (header(bits=1), "x86-64"),
         (header(kind=4), "ET_CORE"),
@@ -206,7 +206,7 @@ def test_unknown_relocations_are_named(tmp_path: Path, target: Target) -> None:
 
 
 def test_symbols_that_nobody_asks_for_are_refused(built: Builder, target: Target) -> None:
-    with pytest.raises(LoadError, match="leaves no symbol 'frob' undefined"):
+    with pytest.raises(LoadError, match="has no undefined symbol 'frob'"):
         target.load(built(FEATURES, cc="gcc", level="-O2"), symbols={"frob": lambda: 0})
 
 
