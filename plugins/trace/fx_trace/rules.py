@@ -455,6 +455,18 @@ RULES = Catalogue(
             readers="Perfetto shows it.",
             ours="It is in `instants`; reported once for each id, at its first event.",
         ),
+        Rule(
+            "FXT0312",
+            INFO,
+            "a duration ends by another name or category than it began with",
+            "Duration end event",
+            "An end closes the innermost open duration of its thread. Its name and category may be "
+            "empty.",
+            readers="Perfetto takes the begin's.",
+            ours="The slice has the begin's; the record is kept.",
+            remedy="Look whether an event before it was lost: then the slices around it have the "
+            "ends of others.",
+        ),
         # --- what cannot be written: an edited record that the format has no place for ---
         Rule(
             "FXT0401",

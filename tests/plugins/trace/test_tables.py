@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import random
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ from fxframework.io.source import Source
 from fxframework.model.capture import OpenRequest
 from fxframework.model.clock import NS_MAX
 from fxframework.model.schema import TABLE_CODES
+from fxframework.testing.kernels import plain_kernels
 
 MAGIC = {"record": "metadata", "kind": "trace_info", "info_type": 0, "magic": "0x16547846"}
 
@@ -150,6 +152,56 @@ def test_what_does_not_match_is_kept_and_said() -> None:
     data = built()
     assert by_code["FXT0302"].offset == len(data)
     assert by_code["FXT0303"].offset == len(data) + len(built(event("duration_end", 5))) - len(data)
+
+
+@pytest.mark.parametrize("in_order", [True, False])
+@pytest.mark.parametrize(
+    ("end", "differs"),
+    [
+        ({"name": "a"}, False),
+        ({"name": ""}, False),
+        ({"name": "b"}, True),
+        ({"name": "a", "category": ""}, False),
+        ({"name": "", "category": "d"}, True),
+        ({"name": "b", "category": "d"}, True),
+        ({"name": "<str#9>", "refs": {"name": 9}}, False),
+    ],
+)
+def test_an_end_has_the_name_and_category_of_its_begin(
+    end: dict[str, Any], differs: bool, in_order: bool
+) -> None:
+    records = [event("duration_begin", 10, "a"), event("duration_end", 20, **end)]
+    capture = opened(*(records if in_order else records[::-1]))
+    assert rows(capture, "slices", "name", "dur") == [("a", 10)]
+    assert ("FXT0312" in codes(capture)) == differs
+    if differs:
+        found = next(found for found in capture.diagnostics if found.code == "FXT0312")
+        before = built(*records[:1]) if in_order else built()
+        assert found.offset == len(before)
+
+
+def test_names_of_ends_are_compared_thread_by_thread_at_any_depth() -> None:
+    chance = random.Random(312)
+    made, stacks, wrong = [], {thread: list[str]() for thread in (3, 4, 5)}, 0
+    for time in range(600):
+        thread, name = chance.choice((3, 4, 5)), chance.choice("xyz")
+        stack = stacks[thread]
+        if stack and chance.random() < 0.5:
+            wrong += stack.pop() != name
+            kind = "duration_end"
+        else:
+            stack.append(name)
+            kind = "duration_begin"
+        made.append(event(kind, time, name, thread=[1, thread]))
+    for records in (made, made[::-1]):
+        data = built(*records)
+        assert codes(over(data))["FXT0312"] == wrong
+        with plain_kernels():
+            import fxframework
+
+            with fxframework.open(data) as plain:
+                plain.scan()
+                assert plain.diagnostics.counts["FXT0312"] == wrong
 
 
 @pytest.mark.parametrize(

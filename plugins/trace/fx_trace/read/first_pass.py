@@ -96,7 +96,8 @@ class TracePass(FirstPass[Part]):
 
     def _new_match(self) -> None:
         self._notes = Notes(n.CODES, self.scanner.notes.limit)
-        self._match = Match(self._notes, self._max_depth)
+        unnamed = self.scanner.scan.providers.unnamed
+        self._match = Match(self._notes, self._max_depth, unnamed)
 
     # --- Adding chunks ---------------------------------------------------------------------------
 
@@ -151,6 +152,7 @@ class TracePass(FirstPass[Part]):
             "kind": kind,
             "thread": events.thread,
             "name": events.name,
+            "category": events.category,
             "offset": events.offset,
             "time": time,
             "value": value,

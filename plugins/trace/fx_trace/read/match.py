@@ -10,10 +10,46 @@ from fxframework.kernels.buffers import full, room
 from fxframework.kernels.kernel import Kernel
 from fxframework.kernels.maps import PairMap
 from fxframework.kernels.notes import Notes
+from fxframework.kernels.rows import Rows, columns
 
 __all__ = ["Durations", "Match"]
 
 ONE = 1
+
+
+class OpenBegins(Rows):
+    """Name and category of each duration begin that is open; ``below``: the one that encloses it.
+
+    What is closed makes room for the next.
+    """
+
+    COLUMNS = columns(i4="name category", i8="below")
+
+    def __init__(self) -> None:
+        super().__init__(64)
+        self.free = -1
+
+    def push(self, top: int, name: int, category: int) -> int:
+        """Open one inside ``top``; gives its number."""
+        number = self.free
+        if number >= 0:
+            self.free = self.below[number]
+        else:
+            number = self.rows
+            if number == self.room:
+                self.grow()
+            self.rows = number + 1
+        self.name[number] = name
+        self.category[number] = category
+        self.below[number] = top
+        return number
+
+    def pop(self, top: int) -> int:
+        """Close the innermost one; gives the one that encloses it."""
+        below = self.below[top]
+        self.below[top] = self.free
+        self.free = top
+        return below
 
 
 class Match(Kernel):
@@ -23,13 +59,14 @@ class Match(Kernel):
     event: ``ends``, the row of the slice it closes, or -1. By flow row: ``flows``, the row of the
     slice that encloses it, or -1. The open slices of a thread are the chain of parents from the
     innermost one, ``top``. The caller has made room in all of them. ``links`` has, for each id of
-    asynchronous and flow events, which kinds of them there are.
+    asynchronous and flow events, which kinds of them there are. ``unnamed`` has the codes of texts
+    that stand for strings nobody knows.
 
     ``run`` gives -1, or the index of the first event that steps back in time: then the events
     have to be taken in order of time, by a new ``Match``.
     """
 
-    def __init__(self, notes: Notes, max_depth: int) -> None:
+    def __init__(self, notes: Notes, max_depth: int, unnamed: PairMap) -> None:
         self.notes = notes
         self.max_depth = max_depth
         self.count = 0
@@ -37,6 +74,7 @@ class Match(Kernel):
         self.kind = room(0, "u1")
         self.thread = room(0, "i4")
         self.name = room(0, "i4")
+        self.category = room(0, "i4")
         self.offset = room(0, "i8")
         self.word = room(0, "i8")
         self.time = room(0, "i8")
@@ -53,7 +91,9 @@ class Match(Kernel):
         self.open_slices = room(0, "i8")
         self.last = room(0, "i8")
         self.last_end = room(0, "i8")
-        self.open_begins = room(0, "i8")
+        self.innermost = room(0, "i8")
+        self.begins = OpenBegins()
+        self.unnamed = unnamed
         self.operations = PairMap(16)
         self.open_async = PairMap(16)
         self.slice_row = 0
@@ -70,6 +110,7 @@ class Match(Kernel):
         self.kind = memoryview(columns["kind"])
         self.thread = memoryview(columns["thread"])
         self.name = memoryview(columns["name"])
+        self.category = memoryview(columns["category"])
         self.offset = memoryview(columns["offset"])
         self.word = memoryview(columns["word"])
         self.time = memoryview(columns["time"])
@@ -94,7 +135,7 @@ class Match(Kernel):
                 ("open_slices", 0),
                 ("last", INVALID_END),
                 ("last_end", OPEN_END),
-                ("open_begins", 0),
+                ("innermost", -1),
             ):
                 longer = full(size, "i8", value)
                 longer[:used] = getattr(self, name)[:used]
@@ -179,7 +220,9 @@ class Match(Kernel):
             top = row
             deep += 1
             if kind == EVENT_DURATION_BEGIN:
-                self.open_begins[thread] += 1
+                self.innermost[thread] = self.begins.push(
+                    self.innermost[thread], self.name[index], self.category[index]
+                )
         self.top[thread] = top
         self.open_slices[thread] = deep
         return 1
@@ -195,7 +238,8 @@ class Match(Kernel):
         else:
             ordinal = self.refs[index]
         self.end_row += 1
-        if self.open_begins[thread] == 0:
+        begin = self.innermost[thread]
+        if begin < 0:
             self.note(END_WITHOUT_BEGIN, index)
             self.ends[ordinal] = -1
             return 1
@@ -210,8 +254,21 @@ class Match(Kernel):
         self.end[top] = now
         self.top[thread] = self.parent[top]
         self.open_slices[thread] = deep - 1
-        self.open_begins[thread] -= 1
+        if self.differs(self.name[index], self.begins.name[begin]) or self.differs(
+            self.category[index], self.begins.category[begin]
+        ):
+            self.note(ENDS_BY_ANOTHER_NAME, index)
+        self.innermost[thread] = self.begins.pop(begin)
         return 1
+
+    def differs(self, end: int, begin: int) -> bool:
+        """Whether an end says another text than its begin: no text (code 0) says nothing."""
+        return (
+            end != begin
+            and end != 0
+            and self.unnamed.get(end, 0) < 0
+            and self.unnamed.get(begin, 0) < 0
+        )
 
     def advance(self, thread: int, now: int) -> bool:
         """Go on in time on a thread; False where that steps back."""

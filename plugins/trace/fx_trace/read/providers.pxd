@@ -33,7 +33,7 @@ cdef class Providers:
     cdef readonly bint ready
     cdef long long[::1] strings, absent_strings, threads, absent_threads
     cdef PairMap string_map, thread_map, markers, numbers
-    cdef readonly PairMap identities, clock_map
+    cdef readonly PairMap identities, clock_map, unnamed
     cdef readonly ThreadRows known
     cdef readonly ProviderRows table
     cdef readonly ClockRows clocks

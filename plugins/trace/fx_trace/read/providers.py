@@ -78,6 +78,7 @@ class Providers:
         self.thread_map = PairMap(64)
         self.identities = PairMap(64)
         self.markers = PairMap(16)
+        self.unnamed = PairMap(16)
         self.numbers = PairMap(16)
         self.clock_map = PairMap(16)
         self.known = ThreadRows()
@@ -263,6 +264,7 @@ class Providers:
         """Code of the text ``<str#N>``, which stands for a string that was never registered."""
         code = self.pool.enter(b"<str#%d>" % index)
         self.markers.put(index, 0, code)
+        self.unnamed.put(code, 0, index)
         return code
 
     # --- Threads ---------------------------------------------------------------------------------
