@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -71,61 +72,112 @@ def test_batches_are_the_messages_one_by_one(rows: list[tuple[int, int, bool, by
 
 
 SLICES = st.lists(st.tuples(st.integers(0, 2), st.integers(0, 12), st.integers(-1, 6)), max_size=40)
+Event = tuple[int, int, int, int]
+"""Place of the slice that begins, -1 for an end; time, track and lane of it."""
 
 
-def nested(rows: list[tuple[int, int, int]]) -> tuple[Any, ...]:
-    """What the kernel makes of (track, start, length), -1 for never closed."""
-    from fxframework.exporters.perfetto.nest import Nesting as Kernel
+def nested(
+    rows: list[tuple[int, int, int]], events: int = 1 << 15, at_once: int = 1 << 15
+) -> tuple[list[Event], int, list[int]]:
+    """What the kernel makes of (track, start, length), -1 for never closed; the end of each."""
+    from fxframework.exporters.perfetto import nest
 
     track, start, length = (np.array([row[n] for row in rows], np.int64) for n in range(3))
     end = np.where(length < 0, OPEN, start + length)
-    depth = np.zeros(len(rows), np.int64)
-    order = np.lexsort((-end, depth, start, track))
-    columns = [np.ascontiguousarray(each[order]) for each in (track, start, end, depth)]
-    kernel = Kernel(*columns)
-    kernel.run()
-    events = np.asarray(kernel.events)[: kernel.count].tolist()
-    return events, np.asarray(kernel.lane).tolist(), kernel.cut, [c.tolist() for c in columns]
+    order = np.lexsort((-end, start))
+    columns = [each[order] for each in (track, start, end, np.zeros(len(rows), np.int64))]
+    found: list[Event] = []
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(nest, "EVENTS", events)
+        kernel = nest.Nesting()
+    for at in range(0, len(rows) + at_once, at_once):
+        kernel.load(*(column[at : at + at_once] for column in columns))
+        if at >= len(rows):
+            kernel.end_before(OPEN)
+        elif at + at_once < len(rows):
+            kernel.end_before(int(columns[1][at + at_once]))
+        more = True
+        while more:
+            more = bool(kernel.run())
+            slices, times, lanes = (
+                np.asarray(each)[: kernel.count]
+                for each in (kernel.slices, kernel.times, kernel.lanes)
+            )
+            whose, level = (
+                np.asarray(each)[lanes] for each in (kernel.lane_track, kernel.lane_level)
+            )
+            assert slices.size <= events
+            places = np.where(slices < 0, slices, slices + at)
+            found += zip(*(each.tolist() for each in (places, times, whose, level)), strict=True)
+    assert kernel.open_count == len(
+        {event[2:] for event in found if _never_ends(event, columns[2])}
+    )
+    return found, kernel.cut, columns[2].tolist()
+
+
+def _never_ends(event: Event, end: Any) -> bool:
+    return event[0] >= 0 and bool(end[event[0]] == OPEN)
 
 
 @given(SLICES)
 def test_events_of_a_lane_nest_and_lose_no_slice(rows: list[tuple[int, int, int]]) -> None:
-    events, lanes, cut, (track, start, end, _) = nested(rows)
+    events, cut, end = nested(rows)
     stacks: dict[tuple[int, int], list[int]] = {}
     times: dict[tuple[int, int], int] = {}
-    begun = 0
-    for event in events:
-        place = event if event >= 0 else ~event
-        key = track[place], lanes[place]
-        when = start[place] if event >= 0 else end[place]
+    begun = []
+    for place, when, *lane in events:
+        key = lane[0], lane[1]
         assert when >= times.get(key, when), "a track goes on in time"
         times[key] = when
         stack = stacks.setdefault(key, [])
-        if event >= 0:
-            begun += 1
+        if place >= 0:
+            begun.append(place)
             assert not stack or end[stack[-1]] >= end[place]
             stack.append(place)
         else:
-            assert stack.pop() == place
-    assert begun == len(rows)
+            assert end[stack.pop()] == when
+    assert sorted(begun) == list(range(len(rows)))
     assert cut == 0
     assert all(end[place] == OPEN for stack in stacks.values() for place in stack)
 
 
+def by_lane(events: list[Event]) -> dict[tuple[int, int], list[tuple[int, int]]]:
+    """Events of each lane, in order."""
+    found: dict[tuple[int, int], list[tuple[int, int]]] = {}
+    for place, when, track, level in events:
+        found.setdefault((track, level), []).append((place, when))
+    return found
+
+
+@given(SLICES, st.integers(1, 3), st.integers(1, 9))
+def test_slices_a_few_at_a_time_have_the_events_of_all_at_once(
+    rows: list[tuple[int, int, int]], events: int, at_once: int
+) -> None:
+    expected, cut, _ = nested(rows)
+    found, again, _ = nested(rows, events, at_once)
+    assert by_lane(found) == by_lane(expected)
+    assert again == cut
+
+
 @given(SLICES)
 def test_the_plain_body_does_the_same(rows: list[tuple[int, int, int]]) -> None:
-    compiled = nested(rows)
+    compiled = nested(rows, 3, 5)
     with plain_kernels():
-        assert nested(rows) == compiled
+        assert nested(rows, 3, 5) == compiled
 
 
 def test_what_overlaps_everywhere_is_cut_short() -> None:
     count = 100
-    track, depth = np.zeros(count, np.int64), np.zeros(count, np.int64)
-    start = np.arange(count, dtype=np.int64)
-    end = start + count
-    kernel = Nesting(track, start, end, depth)
-    kernel.run()
-    assert kernel.cut == count - 32
-    assert kernel.count == 2 * count
-    assert np.asarray(kernel.lane).max() == 31
+    events, cut, _ = nested([(0, at, count) for at in range(count)])
+    assert cut == count - 32
+    assert len(events) == 2 * count
+    assert max(level for *_, level in events) == 31
+
+
+def test_slices_that_never_end_take_no_memory() -> None:
+    kernel = Nesting()
+    for at in range(3):
+        start = np.arange(1000 * at, 1000 * (at + 1))
+        kernel.load(np.zeros(1000), start, np.full(1000, OPEN), start)
+        assert kernel.run() == 0
+    assert (kernel.count, kernel.open_count, kernel.lane_count) == (1000, 1, 1)

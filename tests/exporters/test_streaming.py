@@ -13,7 +13,10 @@ from hypothesis import strategies as st
 
 from fxframework.errors import FxError, LimitError
 from fxframework.exporters import columnar
-from fxframework.exporters.perfetto import export, slices
+from fxframework.exporters.perfetto import export, order
+from fxframework.exporters.perfetto.nest import OPEN, Nesting
+from fxframework.exporters.perfetto.slices import SliceTracks, ends_of
+from fxframework.exporters.perfetto.tracks import KeyedTracks, Tracks
 from fxframework.host import default_host
 from fxframework.io.sink import Sink
 from fxframework.kit.scanned import ScannedCapture
@@ -97,7 +100,7 @@ def cases() -> list[tuple[str, str]]:
 def test_parts_give_what_whole_tables_give(
     sample: str, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for module in (columnar, export, slices):
+    for module in (columnar, export, order):
         monkeypatch.setattr(module, "ROWS", ROWS)
     expected = output(sample, name)
     in_parts(monkeypatch)
@@ -111,64 +114,142 @@ def test_parts_give_what_whole_tables_give(
 # --- Slices of a Perfetto trace ------------------------------------------------------------------
 
 
-class Rows:
-    """Slices of (track, start, length), -1 for never closed, as a capture gives them."""
+Row = tuple[int, int, int, int]
+Lane = tuple[int, int]
 
-    def __init__(self, rows: list[tuple[int, int, int]]) -> None:
-        self._rows = np.array(rows, np.int64).reshape(-1, 3)
+
+class Rows:
+    """Slices of (track, start, length, parent) as a capture gives them."""
+
+    def __init__(self, rows: list[Row]) -> None:
+        self._rows = np.array(rows, np.int64).reshape(-1, 4)
 
     def batches(self, _name: str, rows: int) -> Iterator[Any]:
         for at in range(0, len(self._rows), rows):
             some = self._rows[at : at + rows]
-            columns = dict.fromkeys(slices.COLUMNS, np.zeros(len(some), np.int64))
+            columns = dict.fromkeys(order.COLUMNS, np.zeros(len(some), np.int64))
             columns |= {
                 "row": np.arange(at, at + len(some)),
-                "parent": np.full(len(some), -1),
                 "thread": some[:, 0],
                 "ts": some[:, 1],
                 "dur": some[:, 2],
+                "parent": some[:, 3],
+                "depth": np.where(some[:, 3] < 0, -1000, -some[:, 3]),
             }
             yield type("Batch", (), {"array": staticmethod(columns.__getitem__)})
 
-    def events(self) -> tuple[dict[tuple[int, int], list[Any]], int, int]:
-        """By track and lane: begins (row and time) and ends (time), in order; stretches; cuts."""
-        found: dict[tuple[int, int], list[Any]] = {}
-        count = cut = 0
-        tracks = slices.SliceTracks(np.zeros(4, np.int64))
-        for each in slices.stretches(self, (), tracks.of):  # type: ignore[arg-type]
-            count += 1
-            cut += each.cut
-            for event in each.events.tolist():
-                at = event if event >= 0 else ~event
-                key = int(each.track[at]), int(each.lane[at])
-                begin = each.columns["row"][each.place[at]], int(each.start[at])
-                found.setdefault(key, []).append(begin if event >= 0 else int(each.end[at]))
-        return found, count, cut
+    def events(self) -> tuple[dict[Lane, list[Any]], int]:
+        """By track and lane: begins (row and time) and ends (time), in order; parts of the rows.
+
+        The tail of each row is its number in three bytes, of which the last ones are left out.
+        """
+        found: dict[Lane, list[Any]] = {}
+        parts = 0
+        kernel = Nesting()
+        operations = KeyedTracks(Tracks(lambda _: None, lambda *_: None), 3, lambda *_: [])
+        tracks = SliceTracks(np.zeros(4, np.int64), operations)
+        for part in order.in_order(self, (), tails_of):  # type: ignore[arg-type]
+            parts += 1
+            columns = part.columns
+            track = tracks.of(columns, part.following)
+            kernel.load(
+                track, columns["ts"], ends_of(columns["ts"], columns["dur"]), columns["depth"]
+            )
+            kernel.end_before(part.following)
+            self._run(kernel, columns["row"], found)
+            for row, at, size in zip(
+                *(columns[name].tolist() for name in ("row", order.START, order.TAIL)), strict=True
+            ):
+                assert part.tails[at : at + size].tobytes() == row.to_bytes(3, "big")[: row % 4]
+        kernel.end_before(OPEN)
+        self._run(kernel, np.zeros(0), found)
+        return found, parts
+
+    @staticmethod
+    def _run(kernel: Nesting, rows: Any, found: dict[Lane, list[Any]]) -> None:
+        assert kernel.run() == 0
+        for at in range(kernel.count):
+            place, time, lane = kernel.slices[at], kernel.times[at], kernel.lanes[at]
+            key = kernel.lane_track[lane], kernel.lane_level[lane]
+            found.setdefault(key, []).append((rows[place], time) if place >= 0 else time)
+
+
+def tails_of(rows: Any) -> tuple[Any, Any]:
+    tails = [row.to_bytes(3, "big")[: row % 4] for row in rows.tolist()]
+    sizes = np.array([len(tail) for tail in tails], np.int64)
+    return sizes, np.frombuffer(b"".join(tails), np.uint8)
+
+
+def nest(rows: list[tuple[int, int, int]]) -> list[Row]:
+    """Slices that are recorded when they end, inner ones first, each with the one around it."""
+    spans = [(track, start, start + size) for track, start, size in rows]
+    spans.sort(key=lambda span: (span[2], -span[1]))
+    found = []
+    for at, (track, start, end) in enumerate(spans):
+        around = [
+            place
+            for place, (on, from_, to) in enumerate(spans[at + 1 :], at + 1)
+            if on == track and from_ <= start and end <= to
+        ]
+        found.append((track, start, end - start, around[0] if around else -1))
+    return found
+
+
+PARTS = [(1, 0), (3, 0), (3, 1 << 20), (5, 200)]
+"""Rows of a part, and bytes that may wait in memory."""
 
 
 @given(
-    st.lists(st.tuples(st.integers(0, 2), st.integers(-2, 30), st.integers(-1, 12)), max_size=60),
-    st.booleans(),
-    st.integers(1, 5),
+    st.lists(st.tuples(st.integers(0, 2), st.integers(-2, 30), st.integers(0, 12)), max_size=60),
+    st.sampled_from(["as they are", "sorted", "when they end", "backwards"]),
+    st.sampled_from(PARTS),
 )
-def test_stretches_of_slices_have_the_events_of_all_at_once(
-    rows: list[tuple[int, int, int]], ordered: bool, few: int
+def test_parts_of_slices_have_the_events_of_all_at_once(
+    rows: list[tuple[int, int, int]], how: str, part: tuple[int, int]
 ) -> None:
-    if ordered:
-        rows.sort(key=lambda row: row[1])
-    given_rows = Rows(rows)
-    expected, _, cut = given_rows.events()
+    if how == "when they end":
+        given_rows = Rows(nest(rows))
+    else:
+        if how != "as they are":
+            rows.sort(key=lambda row: row[1], reverse=how == "backwards")
+        given_rows = Rows([(*row, -1) for row in rows])
+    expected, _ = given_rows.events()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(slices, "ROWS", few)
-        found, _, again = given_rows.events()
+        patch.setattr(order, "ROWS", part[0])
+        patch.setattr(order, "IN_MEMORY", part[1])
+        found, _ = given_rows.events()
     assert found == expected
-    assert again == cut
 
 
-def test_slices_in_order_of_time_are_taken_in_stretches(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(slices, "ROWS", 10)
-    _, count, _ = Rows([(0, at, 3) for at in range(100)]).events()
-    assert count == 10
-    overlapping = Rows([(0, at, 200) for at in range(100)]).events()
-    assert overlapping[2] == 100 - 32
-    assert overlapping[1] < 7
+def test_slices_that_begin_together_are_outermost_first_wherever_they_are_cut(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    count = 40
+    rows = Rows([(0, 5, at, at + 1 if at + 1 < count else -1) for at in range(count)])
+    monkeypatch.setattr(order, "ROWS", 3)
+    monkeypatch.setattr(order, "IN_MEMORY", 0)
+    found, _ = rows.events()
+    assert found == {
+        (0, 0): [(row, 5) for row in reversed(range(count))] + [5 + at for at in range(count)]
+    }
+
+
+def test_slices_in_order_are_taken_a_part_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(order, "ROWS", 10)
+    monkeypatch.setattr(order, "_Waiting", None)
+    threads_in_turn = [(at // 25, at % 25, 3, -1) for at in range(100)]
+    for rows in ([(0, at // 7, 3, -1) for at in range(100)], threads_in_turn):
+        assert Rows(rows).events()[1] == 10
+
+
+@pytest.mark.parametrize("late", [0, 1])
+def test_slices_out_of_order_are_taken_a_stretch_at_a_time(
+    late: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A slice that is around all others comes last; they may all have one time."""
+    monkeypatch.setattr(order, "ROWS", 10)
+    rows = [(0, late * at, 1, 100) for at in range(100)]
+    _, parts = Rows([*rows, (0, 0, 1000, -1)]).events()
+    assert parts > 5 if late else parts == 1
+    _, parts = Rows([(0, 5, 0, -1) for _ in range(100)] + [(0, 0, 1, -1)]).events()
+    assert parts >= 10

@@ -45,31 +45,41 @@ class Interned:
         self._capture = capture
         self._emit = emit
         self._known: dict[int, NDArray[np.bool_]] = {}
+        self._fresh: dict[int, list[I64]] = {}
 
     def need(self, field: int, codes: NDArray[Any]) -> NDArray[np.uint64]:
-        """The iids of codes (0 for null), each announced before it is used.
+        """The iids of codes (0 for null), which ``announce`` must precede the use of.
 
         ``field`` is the field of InternedData for this use of the strings.
         """
         known = self._known.get(field)
         size = len(self._capture.strings)
-        if known is None or known.size < size:
-            grown = np.zeros(size, np.bool_)
+        if known is None or known.size < size + 1:
+            grown = np.zeros(size + size // 2 + 1, np.bool_)
             if known is not None:
-                grown[: known.size] = known
+                grown[: known.size - 1] = known[:-1]
+            grown[-1] = True  # -1, null, is the last
             known = self._known[field] = grown
-        used = np.zeros(size + 1, np.bool_)
-        used[codes] = True  # -1, null, is the last
-        fresh = np.flatnonzero(used[:-1] & ~known)
+        fresh = codes[~known[codes]]
         if fresh.size:
             known[fresh] = True
-            bytes_of = self._capture.strings.bytes_of
-            entries = b"".join(
-                message(field, integer(1, code + 1) + string(2, bytes_of(code)))
-                for code in fresh.tolist()
-            )
-            self._emit(integer(SEQUENCE_FLAGS, NEEDED) + message(INTERNED, entries))
+            self._fresh.setdefault(field, []).append(np.unique(fresh).astype(np.int64))
         return (codes.astype(np.int64) + 1).view(np.uint64)
+
+    def announce(self) -> None:
+        """Write what is needed and was not announced."""
+        for field in sorted(self._fresh):
+            codes = np.sort(np.concatenate(self._fresh.pop(field)))
+            for at in range(0, codes.size, CHUNK):
+                self._entries(field, codes[at : at + CHUNK])
+
+    def _entries(self, field: int, codes: I64) -> None:
+        bytes_of = self._capture.strings.bytes_of
+        entries = b"".join(
+            message(field, integer(1, code + 1) + string(2, bytes_of(code)))
+            for code in codes.tolist()
+        )
+        self._emit(integer(SEQUENCE_FLAGS, NEEDED) + message(INTERNED, entries))
 
 
 class Arguments:
@@ -164,6 +174,10 @@ class Tails:
         place = _places(ids[first], self._ids)
         found = ids[first][place] == self._ids
         self._parts.append((data, starts[place], np.where(found, total[place], 0)))
+
+    def every(self) -> tuple[I64, U8]:
+        """Lengths and bytes of the tails of all rows."""
+        return self.of(np.arange(self._ids.size), np.ones(self._ids.size, np.bool_))
 
     def of(self, places: I64, shown: NDArray[np.bool_]) -> tuple[I64, U8]:
         """Lengths and bytes of the tails of these places; none where not ``shown``."""

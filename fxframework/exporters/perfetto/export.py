@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import itertools
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -23,8 +23,10 @@ from fxframework.exporters.perfetto.arguments import (
     Interned,
     Tails,
 )
-from fxframework.exporters.perfetto.slices import SliceTracks, columns_of, joined_columns, stretches
-from fxframework.exporters.perfetto.tracks import Tracks
+from fxframework.exporters.perfetto.nest import OPEN, Nesting
+from fxframework.exporters.perfetto.order import START, TAIL, Columns, Part, columns_of, in_order
+from fxframework.exporters.perfetto.slices import SliceTracks, ends_of
+from fxframework.exporters.perfetto.tracks import KeyedTracks, Tracks, grown
 from fxframework.exporters.perfetto.wire import (
     Messages,
     integer,
@@ -43,7 +45,7 @@ from fxframework.model.schema import (
     SCHED_KINDS,
     THREAD_STATES,
 )
-from fxframework.model.strings import StringPool
+from fxframework.model.strings import StringPool, TextColumn
 from fxframework.model.table import Table
 
 __all__ = ["PerfettoExport"]
@@ -55,6 +57,7 @@ Comms = tuple[NDArray[np.uint8], I64]
 
 # --- Fields and numbers of perfetto_trace.proto ------------------------------------------------
 FTRACE_EVENTS, CLOCK_SNAPSHOT, TIMESTAMP, SEQUENCE, TRACK_EVENT, ANDROID_LOG = 1, 6, 8, 10, 11, 39
+TRACK_DESCRIPTOR = 60
 CLEARED = 1
 """Flag of a packet sequence: its interned state begins here."""
 CATEGORY_IIDS, TYPE, NAME_IID, TRACK_UUID, COUNTER_VALUE = 3, 9, 10, 11, 30
@@ -71,8 +74,10 @@ PRIORITIES = {"TRACE": 2, "DEBUG": 3, "INFO": 4, "WARN": 5, "ERROR": 6, "FATAL":
 
 CHUNK = 1 << 15
 """Events that are encoded at a time."""
-ROWS = 1 << 18
+ROWS = 1 << 17
 """Rows of a table that are looked at together."""
+ENDS = 1 << 16
+"""Slices that may be over for some time before their ends are written."""
 BUNDLE = 4096
 """Context switches, or logs, of one packet."""
 LONGEST_COMM = 32
@@ -120,7 +125,7 @@ class PerfettoExport(Export):
     def __init__(self, sink: Sink, options: Mapping[str, Any]) -> None:
         super().__init__(sink, options)
         self._sequence = 0
-        self._tracks = Tracks(self._packet)
+        self._tracks = Tracks(self._packet, self._descriptors)
         self._flows = 0
 
     def write(self, capture: Capture) -> None:
@@ -146,6 +151,15 @@ class PerfettoExport(Export):
 
     def _packet(self, content: bytes) -> None:
         self._sink.write(message(1, content + integer(SEQUENCE, self._sequence)))
+
+    def _descriptors(self, body: Messages, names: Sequence[bytes]) -> None:
+        """Write track descriptors, each with the bytes of a name behind its fields."""
+        sizes = np.fromiter(map(len, names), np.int64, len(names))
+        packet = Messages(body.rows).constant(integer(SEQUENCE, self._sequence))
+        packet.embed(TRACK_DESCRIPTOR, body, sizes)
+        framed = Messages(body.rows).embed(1, packet, sizes)
+        text = np.frombuffer(b"".join(names), np.uint8)
+        self._sink.write(interleave([(framed.data(), framed.lengths), (text, sizes)]).data)
 
     def _clock(self, offset: int) -> None:
         """State how the clocks relate, and begin the sequence's interned state."""
@@ -176,6 +190,11 @@ class _CaptureWriter:
         # No method of its own: the two would keep each other, and the capture, in memory.
         self._packet = functools.partial(_write_packet, sink, sequence)
         self._interned = Interned(capture, self._packet)
+        texts = functools.partial(_texts, capture.strings)
+        self._operations = KeyedTracks(tracks, 3, lambda names, *_ids: texts(names))
+        self._counted = KeyedTracks(
+            tracks, 4, functools.partial(_counter_names, capture.strings), counter=True
+        )
 
     def write(self, flows: int) -> int:
         """Write everything; ``flows`` ids of flows are taken, gives how many are then."""
@@ -275,33 +294,66 @@ class _CaptureWriter:
     # --- Slices ----------------------------------------------------------------------------------
 
     def _slices(self, flows: int) -> int:
-        tracks = SliceTracks(self._process_uuid)
-        calls = self.capture.calls
         through, flows = self._flows(flows)
         arguments = Arguments(self.capture, "slices", self._interned)
+        calls = self.capture.calls
         source = self._sources()
         own = [calls.function] if calls is not None and source is not None else []
-        for each in stretches(self.capture, own, tracks.of):
-            self._dropped[CUT_SHORT] += each.cut
-            uuid = self._lanes(tracks, each.track, each.lane)
-            new = each.place
-            columns = {name: each.columns[name][new] for name in ("row", "category", "name", *own)}
-            tails = Tails(columns["row"])
-            tails.add(*arguments.encoded(each.columns["row"]))
-            tails.add(*through.of(each.columns["row"]))
-            for at in range(0, each.events.size, CHUNK):
-                chosen = each.events[at : at + CHUNK]
-                begins = chosen >= 0
-                slices = np.where(begins, chosen, ~chosen)
-                body = Messages(chosen.size).varints(TYPE, np.where(begins, BEGIN, END))
-                body.varints(TRACK_UUID, uuid[slices])
-                self._names(body, columns["category"][slices], columns["name"][slices], begins)
-                if source is not None:
-                    places = source(columns[own[0]][slices])
-                    body.varints(SOURCE_LOCATION, places, begins & (places > 0))
-                times = np.where(begins, each.start[slices], each.end[slices])
-                self._events(times, body, *tails.of(slices, begins))
+
+        def tails_of(rows: I64) -> tuple[I64, NDArray[np.uint8]]:
+            tails = Tails(rows)
+            tails.add(*arguments.encoded(rows))
+            tails.add(*through.of(rows))
+            return tails.every()
+
+        places = (lambda columns: source(columns[own[0]])) if source is not None else None
+        lanes = _Lanes(self, SliceTracks(self._process_uuid, self._operations))
+        for part in in_order(self.capture, own, tails_of):
+            early = part.columns["ts"] < 0
+            self._dropped[BEFORE_ZERO] += int(np.count_nonzero(early))
+            for slices, times, uuids in lanes.events(part, ~early):
+                self._slice_events(part, slices, times, uuids, places)
+        for _, times, uuids in lanes.ends(OPEN):
+            body = Messages(times.size).varints(TYPE, np.full(times.size, END))
+            self._events(times, body.varints(TRACK_UUID, uuids))
+        self._dropped[CUT_SHORT] += lanes.cut
         return flows
+
+    def _slice_events(
+        self,
+        part: Part,
+        slices: I64,
+        times: I64,
+        uuids: I64,
+        places_of: Callable[[Columns], NDArray[np.uint64]] | None,
+    ) -> None:
+        """Write events: the place of the slice that begins, -1 for an end, time and track."""
+        begins = slices >= 0
+        columns = {name: column[slices] for name, column in part.columns.items()}
+        body = Messages(slices.size).varints(TYPE, np.where(begins, BEGIN, END))
+        body.varints(TRACK_UUID, uuids)
+        self._names(body, columns["category"], columns["name"], begins)
+        if places_of is not None:
+            places = places_of(columns)
+            body.varints(SOURCE_LOCATION, places, begins & (places > 0))
+        sizes = np.where(begins, columns[TAIL], 0)
+        tails = TextColumn.gather(part.tails, columns[START], sizes).data
+        self._events(times, body, sizes, tails)
+
+    def lane_uuids(self, track: I64, level: NDArray[np.int32]) -> I64:
+        """The uuids of lanes by the number of the track, and of the lane on it."""
+        threads = self._uuid.size
+        uuids = np.empty(track.size, np.int64)
+        of_thread, further = track < threads, level > 0
+        uuids[of_thread] = self._thread_uuid(track[of_thread])
+        uuids[~of_thread] = self._operations.uuids(track[~of_thread] - threads)
+        if further.any():
+            some = of_thread & further
+            names = [b"overlapping"] * int(np.count_nonzero(some))
+            uuids[some] = self.tracks.describe_all(uuids[some], names)
+            some = ~of_thread & further
+            uuids[some] = self._operations.again(track[some] - threads)
+        return uuids
 
     def _names(
         self, body: Messages, category: NDArray[Any], name: NDArray[Any], shown: Bools
@@ -315,34 +367,13 @@ class _CaptureWriter:
             iids = self._interned.need(kind, np.where(present, codes, -1))
             body.varints(field, iids, present)
 
-    def _lanes(self, tracks: SliceTracks, track: I64, lane: I64) -> I64:
-        """The uuid of each slice's track, by the number of the track and the lane on it."""
-        distinct, which = np.unique(track * (1 << 8) + lane, return_inverse=True)
-        threads = self._uuid.size
-        uuids = np.empty(distinct.size, np.int64)
-        for number, each in enumerate(distinct.tolist()):
-            on, extra = each >> 8, each & 0xFF
-            if on < threads:
-                uuid = int(self._thread_uuid(np.array([on]))[0])
-                if extra:
-                    uuid = self.tracks.named(uuid, "overlapping", extra)
-            else:
-                process, name, id = tracks.keys[on - threads]
-                uuid = self._async_track(process, _text(self.capture.strings, name), id, extra)
-            uuids[number] = uuid
-        found: I64 = uuids[which.reshape(-1)]
-        return found
-
-    def _async_track(self, process: int, name: str, id: int, lane: int) -> int:
-        return self.tracks.named(process, name, "async", self._sequence, id, lane)
-
     def _flows(self, taken: int) -> tuple[_Flows, int]:
         """The flows that slices pass on, and the ids taken then."""
         names = ("ts", "slice", "id", "phase")
-        parts = [{name: np.zeros(0, np.int64) for name in names}]
+        parts: list[Columns] = [{name: np.zeros(0, np.int64) for name in names}]
         if "flows" in self.capture.schemas:
             parts += columns_of(self.capture, "flows", names)
-        columns = joined_columns(parts, names)
+        columns = {name: np.concatenate([part[name] for part in parts]) for name in names}
         slices, ids, taken = _flow_ids(columns, taken)
         self._dropped[WITHOUT_SLICE] += columns["ts"].size - slices.size
         order = np.argsort(slices, kind="stable")
@@ -382,13 +413,13 @@ class _CaptureWriter:
         uuid = self._thread_uuid(thread)
         apart = np.flatnonzero(scope == ASYNC_SCOPE)
         if apart.size:
-            processes = self._process_uuid[thread[apart]].tolist()
-            names = table.array("name")[rows[apart]].tolist()
-            ids = table.array("id")[rows[apart]].view(np.int64).tolist()
-            uuid[apart] = [
-                self._async_track(parent, _text(self.capture.strings, name), id, 0)
-                for parent, name, id in zip(processes, names, ids, strict=True)
-            ]
+            uuid[apart] = self._operations.uuids(
+                self._operations.numbers(
+                    self._process_uuid[thread[apart]],
+                    table.array("name")[rows[apart]].astype(np.int64),
+                    table.array("id")[rows[apart]].view(np.int64),
+                )
+            )
         times = table.array("ts")[rows]
         category, name = table.array("category")[rows], table.array("name")[rows]
         numbers = table.array("row")[rows]
@@ -403,19 +434,14 @@ class _CaptureWriter:
             self._events(times[some], body, *tails.of(some, shown))
 
     def _counters(self, table: Table, rows: I64, _arguments: Arguments) -> None:
-        key = (
-            self._process_uuid[table.array("thread")[rows]],
-            table.array("name")[rows].astype(np.int64),
-            table.array("series")[rows].astype(np.int64),
-            table.array("id")[rows].view(np.int64),
+        uuid = self._counted.uuids(
+            self._counted.numbers(
+                self._process_uuid[table.array("thread")[rows]],
+                table.array("name")[rows].astype(np.int64),
+                table.array("series")[rows].astype(np.int64),
+                table.array("id")[rows].view(np.int64),
+            )
         )
-        distinct, which = np.unique(np.stack(key, axis=1), axis=0, return_inverse=True)
-        pool = self.capture.strings
-        uuids = []
-        for process, name, series, id in distinct.tolist():
-            label = f"{_text(pool, name)}:{_text(pool, series)}:{id & U64_MAX}"
-            uuids.append(self.tracks.named(process, label, self._sequence, counter=True))
-        uuid = np.array(uuids, np.int64)[which.reshape(-1)]
         times, value, exact, whole = (
             table.array(name)[rows] for name in ("ts", "value", "value_int", "is_int")
         )
@@ -564,6 +590,7 @@ class _CaptureWriter:
         data: NDArray[np.uint8] | None = None,
     ) -> None:
         """Write track events, each followed by ``data`` of its own, of these lengths."""
+        self._interned.announce()
         packet = Messages(times.size).varints(TIMESTAMP, times)
         packet.constant(integer(SEQUENCE_FLAGS, NEEDED) + integer(SEQUENCE, self._sequence))
         packet.embed(TRACK_EVENT, body, lengths)
@@ -594,12 +621,86 @@ def _text(pool: StringPool, code: int) -> str:
     return pool.bytes_of(code).decode("utf-8", "replace") if code >= 0 else ""
 
 
+def _texts(pool: StringPool, codes: I64) -> list[bytes]:
+    return [_text(pool, code).encode("utf-8", "replace") for code in codes.tolist()]
+
+
+def _counter_names(pool: StringPool, names: I64, series: I64, ids: I64) -> list[bytes]:
+    words = zip(_texts(pool, names), _texts(pool, series), ids.tolist(), strict=True)
+    return [b"%b:%b:%d" % (name, each, id & U64_MAX) for name, each, id in words]
+
+
 def _padded(values: list[bytes]) -> Comms:
     """Byte strings as a matrix, and their lengths."""
     sizes = np.fromiter(map(len, values), np.int64, len(values))
     width = max(int(sizes.max(initial=0)), 1)
     data = b"".join(value.ljust(width, b"\0") for value in values)
     return np.frombuffer(data, np.uint8).reshape(len(values), width), sizes
+
+
+class _Lanes:
+    """Events of slices, each on the lane of a track of its own."""
+
+    def __init__(self, writer: _CaptureWriter, tracks: SliceTracks) -> None:
+        self._writer = writer
+        self._tracks = tracks
+        self._nesting = Nesting()
+        self._uuids = np.zeros(16, np.int64)
+        self._known = 0
+        self._most_open = 0
+
+    @property
+    def cut(self) -> int:
+        """Slices that were cut short."""
+        return int(self._nesting.cut)
+
+    def events(self, part: Part, chosen: Bools) -> Iterator[tuple[I64, I64, I64]]:
+        """Begins, and ends before them: the place of the slice or -1, time and uuid of each."""
+        columns = part.columns
+        track = self._tracks.of(columns, part.following)
+        start, depth = columns["ts"], columns["depth"]
+        end = ends_of(start, columns["dur"])
+        places = None
+        if not chosen.all():
+            places = np.append(np.flatnonzero(chosen), -1)
+            track, start, end, depth = (each[chosen] for each in (track, start, end, depth))
+        self._nesting.load(track, start, end, depth)
+        for slices, times, uuids in self._made():
+            yield slices if places is None else places[slices], times, uuids
+        if self._nesting.open_count > 2 * self._most_open + ENDS:
+            yield from self.ends(part.following)
+            self._most_open = self._nesting.open_count
+
+    def ends(self, limit: int) -> Iterator[tuple[I64, I64, I64]]:
+        """The ends before a time before which no further slice begins."""
+        self._nesting.end_before(limit)
+        return self._made()
+
+    def _made(self) -> Iterator[tuple[I64, I64, I64]]:
+        nesting = self._nesting
+        more = True
+        while more:
+            more = bool(nesting.run())
+            self._describe()
+            some = slice(nesting.count)
+            if nesting.count:
+                yield (
+                    np.asarray(nesting.slices)[some],
+                    np.asarray(nesting.times)[some],
+                    self._uuids[np.asarray(nesting.lanes)[some]],
+                )
+
+    def _describe(self) -> None:
+        """Find the tracks of new lanes."""
+        known, count = self._known, self._nesting.lane_count
+        if count == known:
+            return
+        self._uuids = grown(self._uuids, count)
+        self._uuids[known:count] = self._writer.lane_uuids(
+            np.asarray(self._nesting.lane_track)[known:count],
+            np.asarray(self._nesting.lane_level)[known:count],
+        )
+        self._known = count
 
 
 class _Flows:

@@ -1,4 +1,4 @@
-"""Kernel: slices of each track as begin and end events that nest, in order of time.
+"""Kernel: slices that come in order on each track as begin and end events that nest.
 
 A track of Perfetto holds slices that nest. A slice that overlaps another without nesting in it
 goes on a further lane of its track, so that nothing is lost.
@@ -8,112 +8,230 @@ from __future__ import annotations
 
 from typing import Any
 
-from fxframework.kernels.buffers import full, view
+import numpy as np
+
+from fxframework.kernels.buffers import full, grown, room, view
 from fxframework.kernels.kernel import Kernel
 
 LANES = 32
 """Lanes of one track; where all are taken, a slice is cut short to fit on the first."""
+EVENTS = 1 << 15
+"""Events that one run gives at most."""
 OPEN = 0x7FFF_FFFF_FFFF_FFFF
 """End of a slice that was never closed: it has no end event."""
 
 
 class Nesting(Kernel):
-    """Events of slices that are sorted by track, start, depth and end (the longest first).
+    """Events of slices, some slices at a time: those of a track by start, outer ones first.
 
-    ``track``, ``depth``, ``start`` and ``end`` (ns) are int64 of shape (n,). Afterwards
-    ``events[:count]`` has ``i`` for the begin and ``~i`` for the end of slice ``i``, ``lane`` the
-    lane of each slice; ``end`` is changed where a slice was cut short, ``cut`` counts these.
-
-    ``lane`` (int64 of shape (n,)) may be given: a slice that has one, and not -1, goes there, if it
-    precedes all of its track that have none. What ends at ``limit`` or later stays open.
+    ``load`` gives it slices, ``end_before`` asks for ends. Then each ``run`` makes some events, as
+    long as it gives 1, and once more: ``slices[:count]`` (int64) has the place of the slice that
+    begins, -1 for an end, ``times`` (int64) the ns, ``lanes`` (int32) the number of the lane. The
+    events of a lane are in order; an end may come late. ``lane_track`` and ``lane_level`` say
+    where a lane is. ``lane_count``, ``open_count`` and ``cut`` count lanes, the slices that have
+    not ended, and those that were cut short.
     """
 
-    def __init__(
-        self, track: Any, start: Any, end: Any, depth: Any, lane: Any = None, limit: int = OPEN
-    ) -> None:
+    def __init__(self) -> None:
+        none = view([], "i8")
+        self.track = none
+        self.start = none
+        self.end = none
+        self.depth = none
+        self.size = 0
+        self.at = 0
+        self.most = LANES
+        self.never = OPEN
+        self.limit = 0
+        self.swept = 0
+        self.sweeping = 0
+        self.first_lane = full(16, "i4", -1)
+        self.tracks = 16
+        self.lane_count = 0
+        self.lane_room = 16
+        self.lane_track = room(16, "i8")
+        self.lane_level = room(16, "i4")
+        self.lane_next = room(16, "i4")
+        self.lane_top = room(16, "i4")
+        self.open_count = 0
+        self.open_room = 16
+        self.open_used = 0
+        self.open_free = -1
+        self.open_end = room(16, "i8")
+        self.open_depth = room(16, "i4")
+        self.open_below = room(16, "i4")
+        self.room = EVENTS
+        self.slices = room(EVENTS, "i8")
+        self.times = room(EVENTS, "i8")
+        self.lanes = room(EVENTS, "i4")
+        self.count = 0
+        self.cut = 0
+
+    def load(self, track: Any, start: Any, end: Any, depth: Any) -> None:
+        """Take slices: int64 of one length; ``end`` is ``OPEN`` for one that never ends."""
         self.track = view(track, "i8")
         self.start = view(start, "i8")
         self.end = view(end, "i8")
         self.depth = view(depth, "i8")
-        self.size = len(start)
-        self.events = full(2 * self.size, "i8")
-        self.lane = full(self.size, "i8", -1) if lane is None else view(lane, "i8")
-        self.below = full(self.size, "i8")
-        self.tops = full(LANES, "i8", -1)
-        self.most = LANES
-        self.open = OPEN
+        self.size = len(self.track)
+        self.at = 0
+
+    def end_before(self, limit: int) -> None:
+        """Ask for the ends before ``limit`` (ns), where no further slice begins earlier."""
         self.limit = limit
-        self.lanes = 0
-        self.count = 0
-        self.cut = 0
+        self.swept = 0
+        self.sweeping = 1
 
     def step(self) -> int:
-        """Fill the arrays."""
-        for i in range(self.size):
-            if i > 0 and self.track[i] != self.track[i - 1]:
-                self.finish()
-            self.place(i)
-        self.finish()
+        """Make events; gives 1 where there was no room for all of them."""
+        self.count = 0
+        while self.at < self.size:
+            if self.place(self.at):
+                return 1
+            self.at += 1
+        if self.sweeping:
+            while self.swept < self.lane_count:
+                if self.sweep(self.swept):
+                    return 1
+                self.swept += 1
+            self.sweeping = 0
         return 0
 
     def place(self, i: int) -> int:
-        """Put slice ``i`` on its lane, or on the first one where it nests."""
-        lane = self.lane[i]
-        if lane >= 0:
-            while self.lanes <= lane:
-                self.tops[self.lanes] = -1
-                self.lanes += 1
-            return self.push(lane, i)
-        for lane in range(self.lanes):
-            self.close_before(lane, i)
-            top = self.tops[lane]
-            if top < 0 or self.end[top] >= self.end[i]:
-                return self.push(lane, i)
-        if self.lanes < self.most:
-            self.tops[self.lanes] = -1
-            self.lanes += 1
-            return self.push(self.lanes - 1, i)
-        self.end[i] = self.end[self.tops[0]]
+        """Put slice ``i`` on the first lane where it nests; gives 1 where there is no room."""
+        track = self.track[i]
+        if track >= self.tracks:
+            self.more_tracks(track)
+        lane = self.first_lane[track]
+        last = lane
+        level = 0
+        while lane >= 0:
+            if self.close_before(lane, i):
+                return 1
+            top = self.lane_top[lane]
+            if top < 0 or self.open_end[top] >= self.end[i]:
+                return self.push(lane, i, self.end[i])
+            last = lane
+            lane = self.lane_next[lane]
+            level += 1
+        if level < self.most:
+            return self.push(self.new_lane(track, last, level), i, self.end[i])
+        if self.count == self.room:
+            return 1
         self.cut += 1
-        return self.push(0, i)
+        lane = self.first_lane[track]
+        return self.push(lane, i, self.open_end[self.lane_top[lane]])
 
-    def push(self, lane: int, i: int) -> int:
-        """Begin slice ``i`` on a lane."""
-        self.below[i] = self.tops[lane]
-        self.tops[lane] = i
-        self.lane[i] = lane
-        self.events[self.count] = i
+    def push(self, lane: int, i: int, end: int) -> int:
+        """Begin slice ``i`` on a lane; gives 1 where there is no room."""
+        if self.count == self.room:
+            return 1
+        top = self.lane_top[lane]
+        # What is around a slice that never ends does not end either: one of them is enough.
+        if end != self.never or top < 0:
+            slot = self.slot()
+            self.open_end[slot] = end
+            self.open_depth[slot] = self.depth[i]
+            self.open_below[slot] = top
+            self.lane_top[lane] = slot
+        self.slices[self.count] = i
+        self.times[self.count] = self.start[i]
+        self.lanes[self.count] = lane
         self.count += 1
         return 0
 
     def close_before(self, lane: int, i: int) -> int:
-        """End what is over on a lane when slice ``i`` begins."""
-        top = self.tops[lane]
+        """End what is over on a lane when slice ``i`` begins; gives 1 where there is no room."""
         start = self.start[i]
+        top = self.lane_top[lane]
         while top >= 0:
-            end = self.end[top]
+            end = self.open_end[top]
             if end > start:
-                break
-            if end == start and self.depth[top] < self.depth[i] and self.end[i] <= end:
-                break
-            self.close(top)
-            top = self.below[top]
-        self.tops[lane] = top
+                return 0
+            if end == start and self.open_depth[top] < self.depth[i] and self.end[i] <= end:
+                return 0
+            if self.close(lane):
+                return 1
+            top = self.lane_top[lane]
         return 0
 
-    def finish(self) -> int:
-        """End all slices of a track that end before the limit."""
-        for lane in range(self.lanes):
-            top = self.tops[lane]
-            while top >= 0 and self.end[top] < self.limit:
-                self.close(top)
-                top = self.below[top]
-        self.lanes = 0
+    def sweep(self, lane: int) -> int:
+        """End what ends on a lane before the limit; gives 1 where there is no room."""
+        top = self.lane_top[lane]
+        while top >= 0 and self.open_end[top] < self.limit:
+            if self.close(lane):
+                return 1
+            top = self.lane_top[lane]
         return 0
 
-    def close(self, i: int) -> int:
-        """End slice ``i``, if it has an end."""
-        if self.end[i] != self.open:
-            self.events[self.count] = ~i
-            self.count += 1
+    def close(self, lane: int) -> int:
+        """End the innermost slice of a lane; gives 1 where there is no room."""
+        if self.count == self.room:
+            return 1
+        top = self.lane_top[lane]
+        self.slices[self.count] = -1
+        self.times[self.count] = self.open_end[top]
+        self.lanes[self.count] = lane
+        self.count += 1
+        self.lane_top[lane] = self.open_below[top]
+        self.open_below[top] = self.open_free
+        self.open_free = top
+        self.open_count -= 1
+        return 0
+
+    def slot(self) -> int:
+        """A free place for an open slice."""
+        self.open_count += 1
+        slot = self.open_free
+        if slot >= 0:
+            self.open_free = self.open_below[slot]
+            return slot
+        if self.open_used == self.open_room:
+            self.more_open()
+        self.open_used += 1
+        return self.open_used - 1
+
+    def new_lane(self, track: int, last: int, level: int) -> int:
+        """A lane behind the last one of a track, which is -1 where it has none."""
+        if self.lane_count == self.lane_room:
+            self.more_lanes()
+        lane = self.lane_count
+        self.lane_count += 1
+        self.lane_track[lane] = track
+        self.lane_level[lane] = level
+        self.lane_next[lane] = -1
+        self.lane_top[lane] = -1
+        if last >= 0:
+            self.lane_next[last] = lane
+        else:
+            self.first_lane[track] = lane
+        return lane
+
+    def more_tracks(self, track: int) -> int:
+        """Make room for a track."""
+        size = max(track + 1, self.tracks + self.tracks // 2)
+        self.first_lane = grown(self.first_lane, size, self.tracks)
+        np.asarray(self.first_lane)[self.tracks :] = -1
+        self.tracks = size
+        return 0
+
+    def more_lanes(self) -> int:
+        """Make room for more lanes."""
+        used = self.lane_room
+        size = used + used // 2
+        self.lane_track = grown(self.lane_track, size, used)
+        self.lane_level = grown(self.lane_level, size, used)
+        self.lane_next = grown(self.lane_next, size, used)
+        self.lane_top = grown(self.lane_top, size, used)
+        self.lane_room = size
+        return 0
+
+    def more_open(self) -> int:
+        """Make room for more open slices."""
+        used = self.open_room
+        size = used + used // 2
+        self.open_end = grown(self.open_end, size, used)
+        self.open_depth = grown(self.open_depth, size, used)
+        self.open_below = grown(self.open_below, size, used)
+        self.open_room = size
         return 0

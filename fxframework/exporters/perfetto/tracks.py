@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from typing import Any
 
-from fxframework.exporters.perfetto.wire import integer, message, string
+import numpy as np
+from numpy.typing import NDArray
 
-__all__ = ["Tracks"]
+from fxframework.exporters.perfetto.wire import Messages, integer, message, string
+from fxframework.kernels.maps import PairMap
+
+__all__ = ["KeyedTracks", "Tracks", "grown"]
+
+I64 = NDArray[np.int64]
+Emit = Callable[[Messages, Sequence[bytes]], None]
 
 IDS = 1 << 31
 """Process and thread ids of Perfetto are below this."""
@@ -21,13 +29,15 @@ these are two processes."""
 class Tracks:
     """Gives uuids of tracks and small ids of processes and threads; describes what is new.
 
-    ``emit`` takes the content of a TracePacket. Perfetto's ids have 31 bits, and a thread that
+    ``emit`` takes the content of a TracePacket, ``emit_all`` track descriptors and the bytes behind
+    the fields of each. Perfetto's ids have 31 bits, and a thread that
     has the id of a process is its main thread: koids that do not fit get other ids, which
     ``renumbered`` lists; the descriptions of their tracks say the koids.
     """
 
-    def __init__(self, emit: Callable[[bytes], None]) -> None:
+    def __init__(self, emit: Callable[[bytes], None], emit_all: Emit) -> None:
         self._emit = emit
+        self._emit_all = emit_all
         self._named: dict[tuple[object, ...], int] = {}
         """Uuids of named tracks, by all that tells them apart."""
         # There may be a million processes and threads, so their keys are plain numbers.
@@ -128,6 +138,17 @@ class Tracks:
             content += message(COUNTER, b"")
         self._emit(message(TRACK_DESCRIPTOR, content))
 
+    def describe_all(self, parents: I64, names: Sequence[bytes], *, counter: bool = False) -> I64:
+        """The uuids of new tracks, each below another (0: none)."""
+        first = self.reserve(len(names))
+        uuids = np.arange(first, first + len(names))
+        body = Messages(len(names)).varints(UUID, uuids).varints(PARENT, parents, parents > 0)
+        if counter:
+            body.constant(message(COUNTER, b""))
+        body.header(NAME, np.fromiter(map(len, names), np.int64, len(names)))
+        self._emit_all(body, names)
+        return uuids
+
     def _threads_of_processes(self) -> dict[int, int]:
         if self._owned is None:
             self._owned = {}
@@ -156,3 +177,78 @@ class Tracks:
             self.renumbered[number] = wanted
         self._owners[number] = owner
         return number
+
+
+class KeyedTracks:
+    """Tracks of one capture by their keys, a parent and more numbers; described when first seen.
+
+    ``label`` gives the names of tracks, in UTF-8, by the columns of their keys behind the parent;
+    the first of these is the code of a name.
+    """
+
+    def __init__(
+        self,
+        tracks: Tracks,
+        columns: int,
+        label: Callable[..., list[bytes]],
+        *,
+        counter: bool = False,
+    ) -> None:
+        self._tracks = tracks
+        self._maps = [PairMap() for _ in range(columns - 1)]
+        self._label = label
+        self._counter = counter
+        self._uuids = np.zeros(16, np.int64)
+        self._parents = np.zeros(16, np.int64)
+        self._names = np.zeros(16, np.int32)
+
+    def numbers(self, *key: I64) -> I64:
+        """The numbers of tracks by the columns of their keys, int64 of shape (rows,)."""
+        known = len(self._maps[-1])
+        found = key[0]
+        for pairs, column in zip(self._maps, key[1:], strict=True):
+            found = _numbered(pairs, found, column)
+        count = len(self._maps[-1])
+        if count > known:
+            self._uuids, self._parents, self._names = (
+                grown(each, count) for each in (self._uuids, self._parents, self._names)
+            )
+            fresh = np.flatnonzero(found >= known)
+            new = np.empty(count - known, np.int64)
+            new[found[fresh] - known] = fresh
+            parent, *rest = (column[new] for column in key)
+            names = self._label(*rest)
+            uuids = self._tracks.describe_all(parent, names, counter=self._counter)
+            self._uuids[known:count] = uuids
+            self._parents[known:count] = parent
+            self._names[known:count] = rest[0]
+        return found
+
+    def uuids(self, numbers: I64) -> I64:
+        """The uuids of tracks, by their numbers."""
+        found: I64 = self._uuids[numbers]
+        return found
+
+    def again(self, numbers: I64) -> I64:
+        """The uuids of new tracks that are like these."""
+        names = self._label(self._names[numbers])
+        return self._tracks.describe_all(self._parents[numbers], names)
+
+
+def grown(array: NDArray[Any], size: int) -> NDArray[Any]:
+    """An array with room for so many values, of which the earlier ones stay."""
+    if size <= array.size:
+        return array
+    return np.append(array, np.zeros(size + size // 2 - array.size, array.dtype))
+
+
+def _numbered(pairs: PairMap, first: I64, second: I64) -> I64:
+    """The numbers of pairs in a map."""
+    order = np.lexsort((second, first))
+    first, second = first[order], second[order]
+    change = np.append(True, (first[1:] != first[:-1]) | (second[1:] != second[:-1]))
+    keys = zip(first[change].tolist(), second[change].tolist(), strict=True)
+    numbers = np.fromiter((pairs.number(*key) for key in keys), np.int64)
+    found = np.empty(order.size, np.int64)
+    found[order] = numbers[np.cumsum(change) - 1]
+    return found
