@@ -14,6 +14,7 @@ from fxframework.analysis import kernels
 from fxframework.analysis.made import Made
 from fxframework.errors import UsageError, did_you_mean
 from fxframework.io import arena
+from fxframework.io.spill import Spill
 from fxframework.kernels.buffers import view
 from fxframework.model.capture import Capture, View
 from fxframework.model.clock import NS_MAX, NS_PER_SECOND
@@ -179,12 +180,14 @@ class CallParts:
     """The calls of a capture in parts, as ``Calls.of`` has them all.
 
     The callers of the calls of a part are in it, or in an earlier one. A part of a capture is one
-    part, and so is a capture that fits into memory.
+    part, and so is a capture that fits into memory. Where calls come long before their callers, a
+    part is in temporary files, which ``release`` releases from memory.
     """
 
     def __init__(self, capture: Capture, by: str = "") -> None:
         self._capture = capture
         self._whole = None
+        self._held: list[Spill] = []
         if isinstance(capture, View) or capture.fits_memory:
             self._whole = calls = Calls.of(capture, by)
             self.functions = calls.functions
@@ -194,24 +197,24 @@ class CallParts:
             self.asynchronous = calls.asynchronous
             return
         self._column, self._length, self.per_second = _measured(capture, by)
-        self._count = self.asynchronous = 0
+        self._count = 0
         self.threads = np.zeros(0, np.int64)
-        self._distinct: NDArray[Any] | None = None
+        self._distinct = np.zeros(0, np.int64)
+        left: list[tuple[I64, I64]] = []
         for batch in capture.batches("slices"):
             chosen = batch.array("kind") != ASYNC
-            left_out = int(chosen.size - np.count_nonzero(chosen))
-            self._count += chosen.size
-            self.asynchronous += left_out
             values, threads = self._keys(batch), batch.array("thread")
-            if left_out:
+            if not chosen.all():
+                rows = np.flatnonzero(~chosen)
+                left.append((rows + self._count, batch.array("parent")[rows]))
                 values, threads = values[chosen], threads[chosen]
             distinct = dense(values)[1].astype(values.dtype)
+            self._distinct = np.union1d(self._distinct, distinct) if self._count else distinct
             self.threads = np.union1d(self.threads, dense(threads)[1])
-            if self._distinct is not None:
-                distinct = np.union1d(self._distinct, distinct)
-            self._distinct = distinct
-        known = np.zeros(0, np.int64) if self._distinct is None else self._distinct
-        self.functions = _functions(capture, self._column, known)
+            self._count += chosen.size
+        self._left = _LeftOut(left)
+        self.asynchronous = len(self._left)
+        self.functions = _functions(capture, self._column, self._distinct)
 
     def _keys(self, batch: Table) -> NDArray[Any]:
         """The column that tells calls apart; marks are 0 and 1."""
@@ -224,58 +227,70 @@ class CallParts:
         if calls is not None:
             yield CallPart(0, calls.function, calls.parent, calls.length, calls.thread)
             return
-        longest = NS_MAX // max(self._count - self.asynchronous, 1)
-        names = (self._length, "parent", "thread", "kind")
-        waiting: list[dict[str, NDArray[Any]]] = []
-        left = _LeftOut()
-        rows = first = latest = 0
+        count = self._count - self.asynchronous
+        first = stop = 0
+        latest = -1
         for batch in self._capture.batches("slices"):
-            waiting.append({name: batch.array(name) for name in names})
-            waiting[-1]["key"] = self._keys(batch)
-            rows += len(batch)
-            parents = waiting[-1]["parent"]
-            latest = max(latest, int(parents[parents < self._count].max(initial=-1)))
-            if latest >= rows:
-                continue
-            columns = {
-                name: np.concatenate([each[name] for each in waiting]) for name in waiting[0]
-            }
-            waiting.clear()
-            parent = left.out(columns["kind"] == ASYNC, columns["parent"])
-            chosen = columns["kind"] != ASYNC
-            if not chosen.all():
-                columns = {name: column[chosen] for name, column in columns.items()}
-            assert self._distinct is not None  # noqa: S101 (there are some)
-            function = np.searchsorted(self._distinct, columns["key"])
-            yield CallPart(
-                first,
-                function.astype(np.int32),
-                np.ascontiguousarray(parent, np.int64),
-                np.minimum(columns[self._length].astype(np.int64, copy=False), longest),
-                np.ascontiguousarray(columns["thread"], np.int32),
-            )
-            first += function.size
+            columns = self._calls(batch, NS_MAX // max(count, 1))
+            begin, stop = stop, stop + columns[0].size
+            parent = columns[1]
+            latest = max(latest, int(parent[parent < count].max(initial=-1)))
+            if first < begin or latest >= stop:
+                self._hold(columns, begin - first)
+                columns = tuple(column.array[: stop - first] for column in self._held)
+            if latest < stop:
+                yield CallPart(first, *columns)
+                self._held.clear()
+                first = stop
+
+    def _calls(self, batch: Table, longest: int) -> tuple[NDArray[Any], ...]:
+        """The columns of the calls of a batch."""
+        chosen = batch.array("kind") != ASYNC
+        columns = [self._keys(batch), *map(batch.array, ("parent", self._length, "thread"))]
+        if not chosen.all():
+            columns = [column[chosen] for column in columns]
+        key, parent, length, thread = columns
+        return (
+            np.searchsorted(self._distinct, key).astype(np.int32),
+            np.ascontiguousarray(self._left.places(parent), np.int64),
+            np.minimum(length.astype(np.int64, copy=False), longest),
+            np.ascontiguousarray(thread, np.int32),
+        )
+
+    def _hold(self, columns: tuple[NDArray[Any], ...], at: int) -> None:
+        """Keep calls that wait for their callers, from that place on."""
+        if not at:
+            self._held = [Spill(column.dtype) for column in columns]
+        for held, column in zip(self._held, columns, strict=True):
+            held.grow(at + column.size)[at : at + column.size] = column
+        self.release()
+
+    def release(self) -> None:
+        """Release the part at hand from memory, as far as it is in files."""
+        for column in self._held:
+            column.release()
 
 
 class _LeftOut:
-    """Rows that are left out, and the rows of their callers, as parts come."""
+    """Rows that are left out, with the rows of their callers, in ascending pieces."""
 
-    def __init__(self) -> None:
-        self._rows = self._parents = np.zeros(0, np.int64)
-        self._next = 0
+    def __init__(self, pieces: list[tuple[I64, I64]]) -> None:
+        self._rows, self._parents = (
+            np.concatenate([np.zeros(0, np.int64), *(piece[which] for piece in pieces)])
+            for which in (0, 1)
+        )
 
-    def out(self, marks: NDArray[np.bool_], parent: I64) -> I64:
-        """Places of the callers of the rows that stay, among those that stay; -1 for none."""
-        rows = np.flatnonzero(marks)
-        self._rows = np.append(self._rows, rows + self._next)
-        self._parents = np.append(self._parents, parent[rows])
-        self._next += marks.size
-        if not self._rows.size:
+    def __len__(self) -> int:
+        return int(self._rows.size)
+
+    def places(self, parent: I64) -> I64:
+        """The places of callers, given by their rows, among the rows that stay; -1 for none."""
+        if not len(self):
             return parent
-        found = parent[~marks].copy()
-        for _ in range(self._rows.size + 1):
+        found = parent.copy()
+        for _ in range(len(self) + 1):
             place = np.searchsorted(self._rows, found)
-            there = self._rows[np.minimum(place, self._rows.size - 1)] == found
+            there = self._rows[np.minimum(place, len(self) - 1)] == found
             if not there.any():
                 break
             found[there] = self._parents[place[there]]

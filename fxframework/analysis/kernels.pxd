@@ -4,6 +4,7 @@ from fxframework.kernels.kernel cimport Kernel
 cdef unsigned long long LOW64
 cdef int UNKNOWN
 cdef int BELOW
+cdef long long STRETCH
 
 cpdef void mark_numbers(
     const long long[::1] values, long long low, unsigned char[::1] seen
@@ -59,6 +60,7 @@ cdef class TreeBuilder(Kernel):
     cdef const int[::1] thread
     cdef const int[::1] roots
     cdef long long first_row
+    cdef readonly long long row
     cdef long long stop
     cdef int[::1] node_of
     cdef unsigned long long first
@@ -74,6 +76,7 @@ cdef class TreeBuilder(Kernel):
     cdef readonly long long[::1] totals
     cdef readonly long long[::1] loose
 
+    @cython.locals(end=cython.longlong)
     cdef long long step(self) except? -1 nogil
     @cython.final
     @cython.locals(at=cython.longlong, above=cython.longlong)

@@ -32,6 +32,8 @@ UNKNOWN = -1
 """A row whose node is not known yet. Less than that: it waits for the node of its parent, and the
 number says which row below waits for it."""
 BELOW = -2
+STRETCH = 1 << 20
+"""Calls that are added up at once."""
 
 # --- Numbers -----------------------------------------------------------------------------------
 
@@ -225,6 +227,7 @@ class TreeBuilder(Kernel):
         self.thread = full(0, "i4")
         self.node_of = full(0, "i4")
         self.first_row = 0
+        self.row = 0
         self.stop = 0
         self.first = FIRST
         self.second = SECOND
@@ -261,14 +264,19 @@ class TreeBuilder(Kernel):
         self.length = memoryview(length)
         self.thread = memoryview(thread)
         self.node_of = memoryview(node_of)
-        self.first_row = first_row
+        self.first_row = self.row = first_row
         self.stop = first_row + len(function)
 
     def step(self) -> int:
-        """Give each call its node, and add it up there; gives the number of nodes."""
-        for row in range(self.first_row, self.stop):
-            if self.node_of[row] < 0:
-                self.enter(self.outermost(row), row)
+        """Give the next ``STRETCH`` calls, from ``row`` on, and those around them, their nodes.
+
+        Each is added up there. Gives the number of nodes.
+        """
+        end = min(self.row + STRETCH, self.stop)
+        while self.row < end:
+            if self.node_of[self.row] < 0:
+                self.enter(self.outermost(self.row), self.row)
+            self.row += 1
         return self.used
 
     def outermost(self, row: int) -> int:

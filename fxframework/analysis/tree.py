@@ -178,8 +178,10 @@ def call_tree(capture: Capture, *, by: str = "", per_thread: bool = False) -> Ca
             nodes.array.data,
             first,
         )
-        used = builder.run()
-        nodes.release()
+        while builder.row < stop:
+            used = builder.run()
+            nodes.release()
+            calls.release()
     parent, function, count, opened, total, loose = (
         np.asarray(column)[:used]
         for column in (

@@ -194,6 +194,7 @@ def test_compiled_and_plain_kernels_agree(calls: list[Call]) -> None:
     with plain_kernels():
         from fxframework.analysis import kernels
     with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(kernels, "STRETCH", 2)
         for user in ("calls", "graph", "spread", "tree"):
             patch.setattr(f"fxframework.analysis.{user}.kernels", kernels)
         plain = call_tree(capture, per_thread=True), account(capture, recursion="only")

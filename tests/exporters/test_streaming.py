@@ -19,17 +19,24 @@ from fxframework.exporters.perfetto.slices import SliceTracks, ends_of
 from fxframework.exporters.perfetto.tracks import KeyedTracks, Tracks
 from fxframework.host import default_host
 from fxframework.io.sink import Sink
+from fxframework.kit import runs
 from fxframework.kit.scanned import ScannedCapture
 from fxframework.model.capture import Capture
 from fxframework.registry import parse_options
 
+from ..bench.large import disordered
 from .test_matrix import samples
 
 ROWS = 7
 """Rows of a part."""
-WHOLE = {("busy.inspect", "perfetto"), ("boot.fxt", "otlp"), ("ring.tbuf", "otlp")}
+DISORDER = "slices that are recorded at their ends"
+WHOLE = {
+    ("busy.inspect", "perfetto"),
+    *((sample, "otlp") for sample in (DISORDER, "boot.fxt", "ring.tbuf")),
+}
 """What needs whole tables of exporters that stream: properties, and slices around logs."""
 SAMPLES = (
+    DISORDER,
     "boot.fxt",
     "ring.tbuf",
     "busy.inspect",
@@ -56,11 +63,18 @@ def in_parts(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(ScannedCapture, "fits_memory", False)
     patch.setattr(ScannedCapture, "_check_memory", refuse)
     patch.setattr(Capture, "batches", few)
+    for name, rows in (("RUN", 3 * ROWS), ("WINDOW", 2 * ROWS), ("FENCE", 2)):
+        patch.setattr(runs, name, rows)
+
+
+def captured(sample: str) -> tuple[str | None, bytes]:
+    """The format of a sample, where it cannot be detected, and its bytes."""
+    return (None, b"".join(disordered(1, steps=4))) if sample == DISORDER else samples()[sample]
 
 
 def output(sample: str, name: str) -> tuple[bytes, Mapping[str, int]] | str:
     """What an exporter makes of a sample and what it drops; or its refusal."""
-    format, data = samples()[sample]
+    format, data = captured(sample)
     sink = Sink.memory()
     with default_host().open(data, format=format) as capture:
         exporter = default_host().exporter(name, format=capture.format, tables=capture.tables)
@@ -77,7 +91,7 @@ def output(sample: str, name: str) -> tuple[bytes, Mapping[str, int]] | str:
 
 def streams(sample: str, name: str) -> bool:
     """Whether an exporter says that it streams."""
-    format, data = samples()[sample]
+    format, data = captured(sample)
     with default_host().open(data, format=format) as capture:
         return default_host().exporter(name, format=capture.format, tables=capture.tables).streams
 
@@ -86,7 +100,7 @@ def cases() -> list[tuple[str, str]]:
     """Every exporter that takes a sample; a database is never the same twice."""
     found = []
     for sample in SAMPLES:
-        format, data = samples()[sample]
+        format, data = captured(sample)
         with default_host().open(data, format=format) as capture:
             found += [
                 (sample, exporter.name)
