@@ -1,7 +1,7 @@
 """fxframework: read, write, check and convert Fuchsia and LLVM telemetry.
 
-``fxframework.open(path)`` gives a Capture: records, tables, diagnostics. Nothing heavy is
-imported until it is used.
+``fxframework.open(path)`` returns a Capture, which has records, tables and diagnostics. Modules are
+imported on first use.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 if os.environ.get("FXF_NATIVE"):
-    # Before anything imports a kernel.
+    # This must precede the import of any kernel.
     from fxframework.kernels import native
 
     native.install(os.environ["FXF_NATIVE"])

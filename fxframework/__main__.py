@@ -1,4 +1,4 @@
-"""``python -m fxframework``: the command line."""
+"""Entry point of ``python -m fxframework``, the command line."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Admission: what a descriptor must be, so that the host takes it.
+"""Admission: validation of the descriptors that plugins register.
 
-All that is wrong with a descriptor is said at once, with what it should be.
+All faults of a descriptor are reported together, each with the expected form.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ NAMES = {
     "DeviceKind": r"[a-z][a-z0-9_]*",
 }
 NAMES["Writer"] = NAMES["Exporter"] = NAMES["Reader"]
-"""The form of names, by the class of the descriptor."""
+"""Regular expressions for names, by class of the descriptor."""
 REQUIRED = ("open", "run", "sniff")
-"""Fields that are functions in every descriptor that has them."""
+"""Fields that must be functions."""
 OPTIONAL = (
     "rules", "explain", "sample", "shapes", "snapshot", "extract", "merge", "salvage", "parameters",
 )  # fmt: skip
-"""Fields that are functions or None."""
+"""Fields that must be functions or None."""
 
 
 def descriptor_faults(item: Any) -> list[str]:
-    """All that is wrong with a descriptor, each in a few words; nothing where it can be used."""
+    """Return the faults of a descriptor as short texts; an empty list if it is valid."""
     return [fault for check in _CHECKS for fault in check(item)]
 
 
@@ -44,10 +44,10 @@ def _texts(item: Any) -> Iterator[str]:
     noun = "format" if "format" in fields else "name"
     name = fields[noun]
     if not isinstance(name, str) or not re.fullmatch(NAMES[type(item).__name__], name):
-        yield f"{noun} is {name!r}, which is not of the form {NAMES[type(item).__name__]}"
+        yield f"{noun} is {name!r}, which does not match {NAMES[type(item).__name__]}"
     title = fields["title"]
     if not isinstance(title, str):
-        yield f"title is {title!r}, not a text"
+        yield f"title is {title!r}, not a string"
     if "magic" in fields and not isinstance(fields["magic"], bytes):
         yield f"magic is {fields['magic']!r}, not bytes"
 
@@ -55,13 +55,13 @@ def _texts(item: Any) -> Iterator[str]:
 def _suffixes(item: Any) -> Iterator[str]:
     suffixes = _fields(item).get("suffixes", ())
     if isinstance(suffixes, str):
-        yield f"suffixes is the text {suffixes!r}; write the tuple ({suffixes!r},)"
+        yield f"suffixes is the string {suffixes!r}; write the tuple ({suffixes!r},)"
     elif not isinstance(suffixes, tuple | list):
-        yield f"suffixes is {suffixes!r}, not a tuple of texts"
+        yield f"suffixes is {suffixes!r}, not a tuple of strings"
     else:
         for suffix in suffixes:
             if not isinstance(suffix, str) or not re.fullmatch(r"(\.[^./\\\s]+)+", suffix):
-                yield f"suffix {suffix!r} is not a text such as '.abc'"
+                yield f"suffix {suffix!r} is not a string such as '.abc'"
 
 
 def _functions(item: Any) -> Iterator[str]:
@@ -80,7 +80,7 @@ def _sets(item: Any) -> Iterator[str]:
         if not isinstance(value, frozenset | set):
             yield f"{name} is {value!r}, not a frozenset of names"
         elif not all(isinstance(each, str) for each in value):
-            yield f"{name} holds {value!r}, which are not all texts"
+            yield f"{name} is {value!r}, whose members are not all strings"
 
 
 def _options(item: Any) -> Iterator[str]:
@@ -91,7 +91,7 @@ def _options(item: Any) -> Iterator[str]:
     names: set[str] = set()
     for option in options:
         if not isinstance(option, Option):
-            yield f"options holds {option!r}, not an Option"
+            yield f"options contains {option!r}, not an Option"
             continue
         yield from _option(option)
         if option.name in names:
@@ -102,16 +102,16 @@ def _options(item: Any) -> Iterator[str]:
 def _option(option: Option) -> Iterator[str]:
     where = f"option {option.name}"
     if not isinstance(option.name, str) or not re.fullmatch(r"[a-z][a-z0-9_]*", option.name):
-        yield f"option {option.name!r} does not have a name such as max_size"
+        yield f"option {option.name!r} needs a name such as max_size"
     if option.type not in {bool, int, float, str}:
         yield f"{where} is of type {option.type!r}, not bool, int, float or str"
     elif type(option.default) is not option.type:
         yield f"{where} has the default {option.default!r}, which is not {option.type.__name__}"
     if not isinstance(option.help, str) or not option.help:
-        yield f"{where} has no help"
-    flags: Any = option.flags  # whatever a plugin gave
+        yield f"{where} has no help text"
+    flags: Any = option.flags  # of any type, as given by the plugin
     if isinstance(flags, str):
-        yield f"{where} has the text {flags!r} as flags; write the tuple ({flags!r},)"
+        yield f"{where} has the string {flags!r} as flags; write the tuple ({flags!r},)"
 
 
 _CHECKS: tuple[Callable[[Any], Iterator[str]], ...] = (

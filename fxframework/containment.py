@@ -1,7 +1,7 @@
-"""Containment: code of a plugin cannot print into the output, nor end the program.
+"""Containment: keeps plugins from printing into the output and from ending the program.
 
-A plugin that calls ``sys.exit()`` or raises KeyboardInterrupt makes the same mistake as one that
-raises any other exception, and is blamed for it. What it prints goes to standard error.
+A plugin that calls ``sys.exit()`` or raises KeyboardInterrupt is reported like one that raises any
+other unexpected exception. What a plugin prints goes to standard error.
 """
 
 from __future__ import annotations
@@ -18,44 +18,44 @@ __all__ = ["EscapeError", "Interrupts", "PrintGuard", "contained", "escape"]
 
 
 class EscapeError(Exception):
-    """A plugin tried to end the program; its traceback is that of what the plugin raised."""
+    """A plugin tried to end the program; has the traceback of the exception that it raised."""
 
 
 @contextlib.contextmanager
 def contained() -> Iterator[None]:
-    """Run code of a plugin: what it prints goes to standard error, and SystemExit is an error.
+    """Run code of a plugin with its prints redirected to standard error.
 
-    Raises EscapeError for SystemExit and for any other BaseException that is not an Exception, but
-    for KeyboardInterrupt, which may be the user's.
+    Raises EscapeError for SystemExit and any other BaseException that is not an Exception, except
+    KeyboardInterrupt, which may come from the user.
     """
     try:
         with contextlib.redirect_stdout(sys.stderr):
             yield
     except (Exception, KeyboardInterrupt, GeneratorExit):
         raise
-    except BaseException as error:  # noqa: BLE001 (it is raised again, as an error)
+    except BaseException as error:  # noqa: BLE001 (re-raised as an error)
         raise escape(error) from None
 
 
 def escape(error: BaseException) -> EscapeError:
-    """The error for what a plugin raised to end the program, with its traceback."""
+    """Return the error for an exception that would end the program, with its traceback."""
     text = " ".join(str(error).split())
     message = f"{type(error).__name__}: {text}" if text else type(error).__name__
     return EscapeError(message).with_traceback(error.__traceback__)
 
 
 class Interrupts:
-    """Whether the user asked the program to stop, as opposed to a plugin. A context manager."""
+    """A context manager that records whether the user, not a plugin, interrupted the program."""
 
     def __init__(self) -> None:
         self.by_user = False
-        """Whether SIGINT came; True where that cannot be known."""
+        """Whether SIGINT arrived; True if that cannot be determined."""
         self._before: Any = None
 
     def __enter__(self) -> Self:
         main = threading.current_thread() is threading.main_thread()
         if main and signal.getsignal(signal.SIGINT) is signal.default_int_handler:
-            self._before = signal.signal(signal.SIGINT, self._come)
+            self._before = signal.signal(signal.SIGINT, self._on_signal)
         else:
             self.by_user = True
         return self
@@ -64,27 +64,27 @@ class Interrupts:
         if self._before is not None:
             signal.signal(signal.SIGINT, self._before)
 
-    def _come(self, number: int, frame: FrameType | None) -> None:
+    def _on_signal(self, number: int, frame: FrameType | None) -> None:
         self.by_user = True
         signal.default_int_handler(number, frame)
 
 
 class PrintGuard:
-    """Standard output while a command of ours runs: its bytes are ours, text goes to stderr.
+    """Stands in for standard output while a command runs: bytes pass, text goes to stderr.
 
-    We write bytes alone; who prints text is a plugin, and would break the output.
+    Commands write only bytes; text is printed by plugins, and would corrupt the output.
     """
 
     def __init__(self, stdout: Any) -> None:
         self._stdout = stdout
         self.modules: list[str] = []
-        """The modules that printed, each once."""
+        """The modules that printed, without duplicates."""
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._stdout, name)
 
     def write(self, text: str) -> int:
-        """Write text to standard error, and remember whose it is."""
+        """Write text to standard error, and note the calling module."""
         frame: FrameType | None = sys._getframe(1)  # noqa: SLF001 (documented; `inspect` uses it)
         module = "" if frame is None else str(frame.f_globals.get("__name__", ""))
         if module not in self.modules:
@@ -99,7 +99,7 @@ class PrintGuard:
     @classmethod
     @contextlib.contextmanager
     def around(cls) -> Iterator[PrintGuard]:
-        """Stand in for standard output."""
+        """Replace standard output by a guard, and yield the guard."""
         before = sys.stdout
         guard = cls(before)
         sys.stdout = guard

@@ -1,9 +1,9 @@
-"""Conversion: how captures become an output. Decided here, once, and carried out here.
+"""Conversion: plans and runs the conversion of captures to an output.
 
-An output is made in one of four ways (``Action``): the records of one capture are *rewritten* in
-its own format; a part of one capture is *extracted*, with all that the part needs; captures are
+An output is made by one of four actions (``Action``): the records of a capture are *rewritten* in
+its own format; a part of a capture is *extracted*, with everything the part needs; captures are
 *merged* into a format by their tables; or captures are *exported*. ``plan`` chooses the target and
-the way, and refuses what cannot be done before anything is written; ``Conversion.run`` does it.
+the action, and raises errors before anything is written; ``Conversion.run`` carries it out.
 """
 
 from __future__ import annotations
@@ -67,29 +67,29 @@ __all__ = [
 
 Target = Writer | Exporter
 T = TypeVar("T", Writer, Exporter)
-SOUNDLESS = frozenset({"padding", "damaged", "unknown"})
-"""Kinds of records that hold nothing readable: a capture of these alone could not be read."""
-BAD_LINE = "FXF0103"
+UNREADABLE_KINDS = frozenset({"padding", "damaged", "unknown"})
+"""Kinds of records without readable contents; a capture of only these is unreadable."""
+INVALID_LINE = "FXF0103"
 RECORDS = "records"
-"""The format of record files, whose reader makes captures of other formats."""
+"""The format of records files, whose reader returns captures of other formats."""
 
 
 class Action(enum.StrEnum):
     """How an output is made."""
 
     REWRITE = "rewrite"
-    """Every record of one capture is written in the capture's own format."""
+    """Write every record of a capture in the capture's own format."""
     EXTRACT = "extract"
-    """A part of one capture is written in the capture's own format."""
+    """Write a part of a capture in the capture's own format."""
     MERGE = "merge"
-    """Captures are written in another format, or several into one file, by their tables."""
+    """Write captures in another format, or several into one file, by their tables."""
     EXPORT = "export"
-    """An exporter writes the captures."""
+    """Write captures with an exporter."""
 
 
 @attrs.frozen(kw_only=True)
 class InputReport:
-    """What was read."""
+    """An input of a conversion."""
 
     path: str
     format: str
@@ -99,7 +99,7 @@ class InputReport:
 
 @attrs.frozen(kw_only=True)
 class ConversionReport:
-    """What a conversion wrote, and what it left out."""
+    """What a conversion wrote, and what it omitted."""
 
     out: str
     to: str
@@ -108,36 +108,36 @@ class ConversionReport:
     nbytes: int
     inputs: tuple[InputReport, ...]
     rows: Mapping[str, int]
-    """Rows of each table that were given to the target; empty for records, and for a part."""
+    """Rows of each table that the target received; empty for records and for parts."""
     dropped: Mapping[str, int]
-    """What the target has no place for, by name, with counts."""
+    """Counts of what the target cannot represent, by name."""
     outside: Mapping[str, int]
-    """What is outside of the selected part, by name, with counts; empty where not counted."""
+    """Counts of what is outside of the selected part, by name; empty if not counted."""
     findings: tuple[Diagnostic, ...]
     """Findings of the writer, about the output."""
     worst: Severity | None
     """The greatest severity among the findings of the inputs and of the writer."""
     alignments: tuple[Alignment, ...] = ()
-    """How each input came onto one clock; empty where times stay as they are."""
+    """How each input was aligned to one clock; empty if times are unchanged."""
     renumbered: Mapping[int, int] = attrs.field(factory=dict)
-    """Ids in the output that stand for ids which its format cannot hold, with these."""
+    """Ids in the output, with the original ids that its format cannot represent."""
 
     @property
     def lossy(self) -> bool:
-        """Whether something that was in an input could not be read or written."""
+        """Whether data of an input could not be read or written."""
         return self.worst is not None and self.worst >= Severity.DATA_LOSS
 
 
-# --- targets -----------------------------------------------------------------------------------
+# --- Targets -----------------------------------------------------------------------------------
 
 
 def target_name(target: Target) -> str:
-    """The name of a writer's format, or of an exporter."""
+    """Return the name of a writer's format, or of an exporter."""
     return target.format if isinstance(target, Writer) else target.name
 
 
 def targets_for(host: Host, capture: Capture) -> list[Target]:
-    """The writers and exporters that can write this capture, those of its format first."""
+    """Return the writers and exporters that can write this capture, those of its format first."""
     writers = [
         writer
         for writer in host.writers.values()
@@ -154,25 +154,25 @@ def _names(targets: Iterable[Target]) -> str:
     return ", ".join(sorted({target_name(target) for target in targets})) or "none"
 
 
-def _suffix_in(name: str, target: Target) -> str:
-    """The longest suffix of a target that a file name has; empty where it has none."""
+def _matching_suffix(name: str, target: Target) -> str:
+    """Return the longest suffix of a target that a file name ends in; empty if there is none."""
     bare = bare_name(name.lower())
     fitting = (s for s in target.suffixes if name.lower().endswith(s) or bare.endswith(s))
     return max(fitting, key=len, default="")
 
 
-def _longest(targets: Iterable[T], name: str) -> tuple[str, list[T]]:
-    """The longest suffix that a file name has of any of some targets, and who has it."""
-    found = [(suffix, target) for target in targets if (suffix := _suffix_in(name, target))]
+def _longest_suffix(targets: Iterable[T], name: str) -> tuple[str, list[T]]:
+    """Return the longest suffix of any target that a file name ends in, and the targets with it."""
+    found = [(suffix, target) for target in targets if (suffix := _matching_suffix(name, target))]
     longest = max((suffix for suffix, _ in found), key=len, default="")
     return longest, [target for suffix, target in found if len(suffix) == len(longest)]
 
 
 def find_target(host: Host, captures: Sequence[Capture], out: str, to: str | None) -> Target:
-    """The writer or exporter that ``to`` names, or else the suffix of ``out``.
+    """Return the writer or exporter named by ``to``, or else by the suffix of ``out``.
 
-    Of exporters of one name, one that takes all captures comes first. Raises UsageError where none
-    or several fit, naming those that could be meant.
+    Among exporters of the same name, one that takes all captures is preferred. Raises UsageError,
+    which lists the possible targets, if none or several match.
     """
     capture = captures[0]
     choices = _choices(host, captures)
@@ -181,23 +181,23 @@ def find_target(host: Host, captures: Sequence[Capture], out: str, to: str | Non
     remedy = f"name one with -t: {_names(choices)}"
     if out == "-":
         raise UsageError("standard output has no suffix to choose a target by", remedy=remedy)
-    suffix, writers = _longest(host.writers.values(), out)
-    longer, exporters = _longest(host.exporters, out)
+    suffix, writers = _longest_suffix(host.writers.values(), out)
+    longer, exporters = _longest_suffix(host.exporters, out)
     if writers and len(suffix) >= len(longer):
-        meant = _meant(host, writers, capture)
-        if meant is None:
+        writer = _preferred(host, writers, capture)
+        if writer is None:
             raise UsageError(
                 f"several formats have the suffix {suffix!r}: {_names(writers)}",
                 remedy=f"name one with -t, for example -t {writers[0].format}",
             )
-        return meant
+        return writer
     if not exporters:
         raise _no_suffix(capture, out, choices)
     fitting = [one for one in exporters if one in choices]
     if not fitting:
         raise _does_not_apply(capture, longer, exporters, choices)
     if len({exporter.name for exporter in fitting}) > 1:
-        # Of several, the one called like the suffix: `json` for .json.
+        # Prefer the exporter named like the suffix: `json` for .json.
         fitting = [one for one in fitting if f".{one.name}" == longer] or fitting
     if len({exporter.name for exporter in fitting}) > 1:
         raise UsageError(
@@ -208,16 +208,16 @@ def find_target(host: Host, captures: Sequence[Capture], out: str, to: str | Non
 
 
 def passed_over(host: Host, captures: Sequence[Capture], out: str, target: Target) -> list[str]:
-    """Exporters of the captures that have the suffix of ``out`` as the writer ``target`` has it."""
-    suffix = _suffix_in(out, target)
+    """Return the exporters that have the suffix of ``out`` in common with the writer ``target``."""
+    suffix = _matching_suffix(out, target)
     if not suffix or not isinstance(target, Writer):
         return []
     exporters = (one for one in _choices(host, captures) if isinstance(one, Exporter))
-    return sorted(one.name for one in exporters if _suffix_in(out, one) == suffix)
+    return sorted(one.name for one in exporters if _matching_suffix(out, one) == suffix)
 
 
 def _choices(host: Host, captures: Sequence[Capture]) -> list[Target]:
-    """The targets of the first capture, those that take all captures before others of a name."""
+    """Return the targets of the first capture; of a name, prefer one that takes all captures."""
 
     def takes_all(exporter: Exporter) -> bool:
         return all(exporter.takes(each.format, each.tables) for each in captures)
@@ -251,7 +251,7 @@ def _named_target(host: Host, capture: Capture, choices: Sequence[Target], name:
 
 
 def _needs(exporters: Iterable[Exporter]) -> str:
-    """What exporters need a capture to be, or to have."""
+    """Return the formats and tables that exporters require, as text."""
     formats = sorted({one.accepts for one in exporters if isinstance(one.accepts, str)})
     tables = {
         table for one in exporters if not isinstance(one.accepts, str) for table in one.accepts
@@ -265,7 +265,7 @@ def _needs(exporters: Iterable[Exporter]) -> str:
 
 
 def _no_suffix(capture: Capture, out: str, choices: Sequence[Target]) -> UsageError:
-    """No writer or exporter has the suffix of an output."""
+    """Return the error for an output whose suffix no writer or exporter has."""
     name = out.replace("\\", "/").rpartition("/")[2]
     suffix = "." + name.partition(".")[2] if "." in name else ""
     known = sorted({known for target in choices for known in target.suffixes})
@@ -281,7 +281,7 @@ def _no_suffix(capture: Capture, out: str, choices: Sequence[Target]) -> UsageEr
 def _does_not_apply(
     capture: Capture, suffix: str, exporters: Sequence[Exporter], choices: Sequence[Target]
 ) -> UsageError:
-    """The suffix of an output is that of exporters which do not take the capture."""
+    """Return the error for an output whose suffix belongs to exporters that reject the capture."""
     return UsageError(
         f"{suffix!r} is the suffix of {_names(exporters)}, which needs {_needs(exporters)}; "
         f"this is a capture of {capture.format} with {', '.join(capture.schemas) or 'no tables'}",
@@ -290,10 +290,10 @@ def _does_not_apply(
     )
 
 
-def _meant(host: Host, writers: Sequence[Writer], capture: Capture) -> Writer | None:
-    """Of writers that share a suffix, the one of the capture's format, or else the first.
+def _preferred(host: Host, writers: Sequence[Writer], capture: Capture) -> Writer | None:
+    """Of writers that share a suffix, return the one of the capture's format, or else the first.
 
-    None where they are of several plugins, so that none of them is the first.
+    Returns None if they belong to several plugins, so that their order is arbitrary.
     """
     mine = [writer for writer in writers if writer.format == capture.format]
     if mine or len({id(host.owner(writer)) for writer in writers}) == 1:
@@ -301,7 +301,7 @@ def _meant(host: Host, writers: Sequence[Writer], capture: Capture) -> Writer | 
     return None
 
 
-# --- options -----------------------------------------------------------------------------------
+# --- Options -----------------------------------------------------------------------------------
 
 
 def check_options(
@@ -310,10 +310,10 @@ def check_options(
     captures: Sequence[Capture],
     *more: tuple[str, Iterable[Option]],
 ) -> None:
-    """Refuse an option that nothing in this work has.
+    """Raise UsageError for an option that does not apply.
 
-    Known are those of the captures' readers, the limits, and ``more``: pairs of a title and its
-    options. Raises UsageError, which lists them all by whose they are.
+    Valid are the options of the captures' readers, the limits, and ``more``: pairs of a title and
+    options. The error lists all of them by owner.
     """
     owners: dict[str, list[str]] = {}
     for capture in captures:
@@ -338,7 +338,7 @@ def check_options(
 def _target_options(
     target: Target, captures: Sequence[Capture], given: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """A target's options: those given, and those that give a capture's own bytes again."""
+    """Return a target's options: those given, and those that reproduce a capture's own bytes."""
     own = {option.name for option in target.options}
     values: dict[str, Any] = {}
     if isinstance(target, Writer) and target.format == captures[0].format:
@@ -347,7 +347,7 @@ def _target_options(
     return parse_options(values, target.options, whose=target_name(target))
 
 
-# --- planning ----------------------------------------------------------------------------------
+# --- Planning ----------------------------------------------------------------------------------
 
 
 def plan(
@@ -361,24 +361,24 @@ def plan(
     strict: bool = False,
     alignments: Mapping[str, Line | str] | None = None,
 ) -> Conversion:
-    """Decide how captures become an output, and refuse what would come out wrong.
+    """Plan the conversion of captures to an output.
 
-    ``to`` names the target, otherwise the suffix of ``out``; ``parts`` are selections, one a
-    capture, None for all of it; ``options`` those of the target, of the readers and the limits;
-    ``alignments`` relate the clocks of captures that are exported together
+    The target is named by ``to``, or else by the suffix of ``out``. ``parts`` has a selection for
+    each capture, None for all of it. ``options`` are those of the target and the readers, and the
+    limits. ``alignments`` relate the clocks of captures that are exported together
     (``fxframework.model.timeline.align``).
 
-    Raises UsageError for an unknown target or option, and where the target cannot take the
-    captures or their parts; UnreadableError where nothing in a capture can be read.
+    Raises UsageError for an unknown target or option, or if the target does not accept the
+    captures or their parts; UnreadableError if nothing in a capture can be read.
     """
     given = dict(options or {})
     chosen = list(parts) if parts is not None else [None] * len(captures)
     target = find_target(host, captures, os.fspath(out), to)
     if names_folder(out) and not (isinstance(target, Exporter) and target.folders):
-        able = ", ".join(sorted({one.name for one in host.exporters if one.folders}))
+        with_folders = ", ".join(sorted({one.name for one in host.exporters if one.folders}))
         raise UsageError(
-            f"{target_name(target)} makes one file, and {os.fspath(out)!r} is a folder",
-            remedy=f"leave out the slash at the end; folders are made by: {able}",
+            f"{target_name(target)} writes one file, but {os.fspath(out)!r} is a folder",
+            remedy=f"omit the slash at the end; folders are written by: {with_folders}",
         )
     check_options(host, given, captures, (target_name(target), target.options))
     conversion = Conversion(
@@ -398,13 +398,13 @@ def plan(
 def _alignments(
     captures: Sequence[Capture], target: Target, given: Mapping[str, Line | str] | None
 ) -> tuple[Alignment, ...]:
-    """How the clocks of captures come together, where an exporter takes their tables."""
+    """Align the clocks of captures, if an exporter takes their tables."""
     by_tables = isinstance(target, Exporter) and not isinstance(target.accepts, str)
     if not by_tables or target_name(target) == RECORDS or (len(captures) < 2 and not given):
         if given:
             raise UsageError(
                 f"{target_name(target)} keeps the times of each capture, so none can be aligned",
-                remedy="leave out --align, or choose an exporter of tables, such as perfetto",
+                remedy="omit --align, or choose an exporter of tables, such as perfetto",
             )
         return ()
     from fxframework.model.timeline import align
@@ -424,7 +424,7 @@ def _action(
 
 @attrs.frozen(kw_only=True)
 class Conversion:
-    """A plan: captures, or parts of them, by an action, through a target."""
+    """A plan: captures or parts of them, an action and a target."""
 
     host: Host
     captures: tuple[Capture, ...]
@@ -434,22 +434,22 @@ class Conversion:
     options: Mapping[str, Any]
     strict: bool
     alignments: tuple[Alignment, ...] = ()
-    """How the captures come onto one clock; empty where their times stay as they are."""
+    """How the captures are aligned to one clock; empty if their times are unchanged."""
 
     @property
     def binary(self) -> bool:
-        """Whether the output is not for a terminal."""
+        """Whether the output is binary, and not for a terminal."""
         return isinstance(self.target, Writer) or self.target.binary
 
     @property
     def reads_all(self) -> bool:
-        """Whether the target takes any capture at all, also one of which nothing can be read."""
+        """Whether the target takes every capture, even an unreadable one."""
         return self.action in {Action.REWRITE, Action.EXTRACT} or (
             isinstance(self.target, Exporter) and self.target.accepts == EVERY_CAPTURE
         )
 
     def check(self) -> None:
-        """Refuse what cannot be done. Raises UsageError and UnreadableError."""
+        """Raise UsageError or UnreadableError if the plan cannot be carried out."""
         from fxframework.model.timeline import spare
 
         for capture, part in zip(self.captures, self.parts, strict=True):
@@ -473,10 +473,10 @@ class Conversion:
         target = self.target
         if isinstance(target, Writer) and target.extract is not None and capture.row_table is None:
             raise UsageError(
-                f"a part of {capture.format} captures that becomes {target.format} cannot be "
-                "selected by its logs",
+                f"a part of a {capture.format} capture that is written as {target.format} cannot "
+                "be selected by its logs",
                 path=capture.name,
-                remedy="leave out the log options, or choose an exporter, such as -t csv",
+                remedy="omit the log options, or choose an exporter, such as -t csv",
             )
 
     def _check_extract(self) -> None:
@@ -484,7 +484,7 @@ class Conversion:
         assert isinstance(target, Writer)  # noqa: S101 (exporters do not extract)
         if target.extract is None and capture.row_table is None:
             raise UsageError(
-                f"no part of a file of {target.format} can be extracted: it would lack what its "
+                f"no part of a {target.format} file can be extracted: it would lack what its "
                 "records depend on",
                 path=capture.name,
                 remedy=f"convert all of it, or name an exporter with -t: "
@@ -518,12 +518,12 @@ class Conversion:
                     remedy="convert the inputs one by one",
                 )
 
-    # --- running ---
+    # --- Running ---
 
     def run(self, sink: Sink) -> ConversionReport:
-        """Write the output into a sink, which the caller commits.
+        """Write the output to a sink, which the caller commits.
 
-        Raises WriteRefusedError for what the target cannot hold, and what reading raises.
+        Raises WriteRefusedError for what the target cannot represent, and the errors of reading.
         """
         outside: Mapping[str, int] = {}
         dropped: Mapping[str, int] = {}
@@ -565,7 +565,7 @@ class Conversion:
         (capture,), writer = self.captures, self.target
         usual = {option.name: option.default for option in writer.options}
         if capture.source.rebuilt and self.options == {**usual, **capture.writer_options}:
-            # This very writer has just made these bytes, from a records file.
+            # The same writer has just made these bytes from a records file.
             for piece in capture.source.pieces():
                 sink.write(piece)
             capture.scan()
@@ -583,27 +583,27 @@ class Conversion:
     ) -> tuple[tuple[Diagnostic, ...], Mapping[str, int], Mapping[str, int]]:
         (capture,), (part,), writer = self.captures, self.parts, self.target
         assert isinstance(writer, Writer)  # noqa: S101 (exporters do not extract)
-        assert part is not None  # noqa: S101 (or it would be rewritten)
+        assert part is not None  # noqa: S101 (otherwise it is rewritten)
         if writer.extract is not None:
             outside = writer.extract(capture, part, sink, self.options)
             return (), outside, getattr(outside, "dropped", {})
         window = capture.select(part)
         findings = self._write_records(window, sink)
         name = capture.row_table
-        assert name is not None  # noqa: S101 (`_check_extract` has asked)
+        assert name is not None  # noqa: S101 (checked by `_check_extract`)
         rows, kept = (sum(map(len, each.batches(name))) for each in (capture, window))
         return findings, {name: rows - kept} if rows > kept else {}, {}
 
     def _through_session(
         self, sink: Sink
     ) -> tuple[Mapping[str, int], Mapping[str, int], Mapping[int, int]]:
-        """Merge or export; gives what was dropped, the rows that were given, and ids renumbered.
+        """Merge or export; return what was dropped, the rows passed, and the renumbered ids.
 
-        Of several captures, what one made is freed before the next is read.
+        Large captures are trimmed one after the other.
         """
         target = self.target
         open_session = target.merge if isinstance(target, Writer) else target.open
-        assert open_session is not None  # noqa: S101 (`_check_merge` has asked)
+        assert open_session is not None  # noqa: S101 (checked by `_check_merge`)
         session = open_session(sink, self.options)
         from fxframework.model.timeline import aligned, spare
 
@@ -617,12 +617,12 @@ class Conversion:
                 if isinstance(target, Exporter) and not target.streams:
                     error.remedy = (
                         f"{target.name} needs whole tables: raise the limit, choose a part with "
-                        "--since and --until, or convert to a form that streams, such as perfetto "
+                        "--since and --until, or choose a streaming exporter, such as perfetto "
                         "or parquet"
                     )
                 raise
             if not self.reads_all:
-                # An exporter may have read some tables only; findings are those of all records.
+                # An exporter may have read only some tables, but the report needs all findings.
                 capture.scan()
             rows.update(capture.summary().rows)
             spare(self.captures, capture)
@@ -631,7 +631,7 @@ class Conversion:
 
 
 class _RecordTarget:
-    """A writer of a capture's records: a refusal says at which record."""
+    """Writes a capture's records, and adds the offset of the record to errors."""
 
     def __init__(self, conversion: Conversion | Salvage, capture: Capture, sink: Sink) -> None:
         from fxframework.model.diagnostics import Diagnostics
@@ -645,7 +645,7 @@ class _RecordTarget:
         self._target = writer.open(sink, conversion.options, self._found)
 
     def write(self, record: Any) -> None:
-        """Write a record; WriteRefusedError where the format cannot hold it."""
+        """Write a record. Raises WriteRefusedError if the format cannot represent it."""
         try:
             self._target.write(record)
         except WriteRefusedError as error:
@@ -654,14 +654,14 @@ class _RecordTarget:
             raise
 
     def close(self) -> tuple[Diagnostic, ...]:
-        """Write what is held back; gives what the writer found."""
+        """Write buffered bytes; return the findings of the writer."""
         self._target.close()
         return tuple(self._found)
 
 
 def _refuse_lines(capture: Capture) -> None:
-    """Refuse a records file whose lines are all wrong. Raises UnreadableError."""
-    first = next((f for f in capture.diagnostics if f.code == BAD_LINE), None)
+    """Raise UnreadableError for a records file without a valid line."""
+    first = next((f for f in capture.diagnostics if f.code == INVALID_LINE), None)
     if first is not None:
         raise UnreadableError(
             f"no line of the records file is a record of {capture.format}: {first.message}",
@@ -672,8 +672,10 @@ def _refuse_lines(capture: Capture) -> None:
 
 
 def require_readable(capture: Capture) -> None:
-    """Refuse a capture without any sound record. Raises UnreadableError, which says why."""
-    if any(count for kind, count in capture.summary().kinds.items() if kind not in SOUNDLESS):
+    """Raise UnreadableError, with the reason, for a capture without any valid record."""
+    if any(
+        count for kind, count in capture.summary().kinds.items() if kind not in UNREADABLE_KINDS
+    ):
         return
     first = next(
         (f for f in capture.diagnostics.sorted() if f.severity >= Severity.DATA_LOSS), None
@@ -688,7 +690,7 @@ def require_readable(capture: Capture) -> None:
     )
 
 
-# --- salvage -----------------------------------------------------------------------------------
+# --- Salvage -----------------------------------------------------------------------------------
 
 
 @attrs.define(kw_only=True)
@@ -701,16 +703,16 @@ class SalvageReport:
     size: int
     """Bytes of the input."""
     records: int
-    """Records of the input, sound or not."""
+    """Records of the input, valid or not."""
     merged: bool
     """Whether the output was made from tables, so that records cannot be counted."""
     out: str = ""
     nbytes: int = 0
     dropped: Mapping[str, int] = attrs.field(factory=dict)
     losses: list[tuple[Loss, Severity]] = attrs.field(factory=list)
-    """The losses in the order of the file: all, or the first ``keep``."""
+    """The losses in file order: all, or the first ``keep``."""
     count: int = 0
-    """All losses, listed or not."""
+    """Number of all losses, listed or not."""
     lost_records: int = 0
     lost_bytes: int = 0
     lossy: bool = False
@@ -719,7 +721,7 @@ class SalvageReport:
     """Findings of the writer, about the output."""
 
     def add(self, loss: Loss, severity: Severity, *, keep: int | None) -> None:
-        """Count a loss, and list it while fewer than ``keep`` are listed."""
+        """Count a loss, and list it if fewer than ``keep`` are listed."""
         self.count += 1
         self.lost_records += loss.nbytes > 0
         self.lost_bytes += loss.nbytes
@@ -736,10 +738,10 @@ def plan_salvage(
     options: Mapping[str, Any] | None = None,
     strict: bool = False,
 ) -> Salvage:
-    """Decide how the sound part of a capture is written.
+    """Plan the salvage of a capture.
 
-    Raises UsageError where the suffix of ``out`` is not that of a format that can be written from
-    the capture, and for an unknown option; UnreadableError where nothing in it is sound.
+    Raises UsageError if the suffix of ``out`` does not belong to a format that can be written from
+    the capture, or for an unknown option; UnreadableError if the capture has no valid record.
     """
     given = dict(options or {})
     writer = _salvage_writer(host, capture, os.fspath(out))
@@ -750,12 +752,12 @@ def plan_salvage(
 
 
 def _salvage_writer(host: Host, capture: Capture, out: str) -> Writer:
-    suffix, found = _longest(host.writers.values(), out)
+    suffix, found = _longest_suffix(host.writers.values(), out)
     possible = [one for one in targets_for(host, capture) if isinstance(one, Writer)]
     fitting = [writer for writer in found if writer in possible]
-    meant = _meant(host, fitting, capture) if fitting else None
-    if meant is not None:
-        return meant
+    preferred = _preferred(host, fitting, capture) if fitting else None
+    if preferred is not None:
+        return preferred
     suffixes = ", ".join(suffix for writer in possible for suffix in writer.suffixes)
     remedy = f"{capture.format} captures can be salvaged into files of: {suffixes or 'no format'}"
     if not found:
@@ -773,7 +775,7 @@ def _salvage_writer(host: Host, capture: Capture, out: str) -> Writer:
 
 @attrs.frozen(kw_only=True)
 class Salvage:
-    """A plan: what is sound of a capture, through a writer."""
+    """A plan: write the valid records of a capture with a writer."""
 
     host: Host
     capture: Capture
@@ -782,7 +784,7 @@ class Salvage:
     strict: bool
 
     def run(self, sink: Sink, *, keep: int | None = None) -> SalvageReport:
-        """Write what is sound into a sink, which the caller commits.
+        """Write the valid records to a sink, which the caller commits.
 
         ``keep`` limits how many losses the report lists; all are counted.
         """
@@ -805,7 +807,7 @@ class Salvage:
     def _write(self, sink: Sink, report: SalvageReport) -> Iterator[Loss]:
         capture, writer = self.capture, self.target
         if report.merged:
-            assert writer.merge is not None  # noqa: S101 (`_salvage_writer` has asked)
+            assert writer.merge is not None  # noqa: S101 (checked by `_salvage_writer`)
             session = writer.merge(sink, self.options)
             session.write(capture)
             report.dropped = session.close()
@@ -826,7 +828,7 @@ class Salvage:
         )
 
     def _findings(self, *, framework_only: bool) -> Iterator[Loss]:
-        """The capture's findings of lost data as losses; or those alone that no record shows."""
+        """Yield the capture's findings of lost data as losses, or only those of the framework."""
         from fxframework.kit.salvage import Loss
 
         for finding in self.capture.diagnostics.sorted():
@@ -836,7 +838,7 @@ class Salvage:
                 yield Loss(finding.offset or 0, 0, "finding", finding.message, finding.code)
 
     def _severity(self, loss: Loss) -> Severity:
-        """How much a loss matters: as its finding does; with padding nothing is lost."""
+        """Return the severity of a loss: that of its finding, or WARNING for padding."""
         try:
             return self.capture.diagnostics.rule(loss.code).severity
         except KeyError:

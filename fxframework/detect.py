@@ -1,4 +1,4 @@
-"""Detection: which reader an input is for. Sniffers return a confidence; suffixes break ties."""
+"""Detection of the reader for an input, by the sniffers' confidence; suffixes break ties."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Candidate:
 
 @attrs.frozen
 class SniffFailure:
-    """A sniffer that raised, or did not return; it counts as Confidence.NONE."""
+    """A sniffer that raised or did not return, which counts as Confidence.NONE."""
 
     reader: Reader
     error: Exception
@@ -41,16 +41,17 @@ class Ranking:
     """The verdicts of all readers on one input."""
 
     candidates: tuple[Candidate, ...]
-    """Those that recognize it, by confidence; among equals, those whose suffix fits first."""
+    """Readers that recognize it, by confidence; among equals, those with its suffix first."""
     failures: tuple[SniffFailure, ...]
     named: tuple[Reader, ...]
-    """Those whose suffix fits, whatever their confidence."""
+    """Readers that have its suffix, whatever their confidence."""
 
 
 def rank(readers: Iterable[Reader], probe: Probe) -> Ranking:
-    """Ask every reader. Never raises: a sniffer that does is listed and counts as NONE.
+    """Run the sniffers of all readers.
 
-    So does one that takes longer than ``PATIENCE`` seconds.
+    Never raises: a sniffer that raises, or takes longer than ``PATIENCE`` seconds, is listed as
+    failed and counts as NONE.
     """
     asked = list(readers)
     named = tuple(reader for reader in asked if probe.has_suffix(reader.suffixes))
@@ -68,17 +69,17 @@ def rank(readers: Iterable[Reader], probe: Probe) -> Ranking:
 def _verdicts(
     readers: Sequence[Reader], probe: Probe
 ) -> Iterator[tuple[Reader, Confidence | Exception]]:
-    """What each sniffer says, or raises; TimeoutError of one that takes too long.
+    """Yield the result or the exception of each sniffer; TimeoutError if it takes too long.
 
-    They run in a thread of their own, which is left behind where one does not return.
+    Sniffers run in a separate thread, which is abandoned if one does not return.
     """
     at = 0
     while at < len(readers):
-        said: SimpleQueue[Confidence | Exception] = SimpleQueue()
-        Thread(target=_ask, args=(readers[at:], probe, said), daemon=True).start()
+        verdicts: SimpleQueue[Confidence | Exception] = SimpleQueue()
+        Thread(target=_ask, args=(readers[at:], probe, verdicts), daemon=True).start()
         while at < len(readers):
             try:
-                verdict = said.get(timeout=PATIENCE)
+                verdict = verdicts.get(timeout=PATIENCE)
             except Empty:
                 late = TimeoutError(f"it did not return within {PATIENCE:g} s")
                 yield readers[at], late
@@ -89,22 +90,22 @@ def _verdicts(
 
 
 def _ask(
-    readers: Sequence[Reader], probe: Probe, said: SimpleQueue[Confidence | Exception]
+    readers: Sequence[Reader], probe: Probe, verdicts: SimpleQueue[Confidence | Exception]
 ) -> None:
     for reader in readers:
         try:
-            said.put(Confidence(reader.sniff(probe)))
-        except Exception as error:  # noqa: BLE001 (somebody else's code; listed by the host)
-            said.put(error)
-        except BaseException as error:  # noqa: BLE001 (the same: it must not end the thread)
-            said.put(escape(error))
+            verdicts.put(Confidence(reader.sniff(probe)))
+        except Exception as error:  # noqa: BLE001 (code of plugins; listed by the host)
+            verdicts.put(error)
+        except BaseException as error:  # noqa: BLE001 (it must not end the thread)
+            verdicts.put(escape(error))
 
 
 def choose(ranking: Ranking, probe: Probe) -> Reader:
-    """The one reader for the input.
+    """Return the reader for the input.
 
-    The greatest confidence wins, the suffix breaks ties; an empty input goes by its suffix.
-    Raises NoReaderError where none or several are left, naming the candidates.
+    The greatest confidence wins and the suffix breaks ties; for an empty input, only the suffix
+    counts. Raises NoReaderError, which names the candidates, if none or several remain.
     """
     best = ranking.candidates[:1]
     ties = [

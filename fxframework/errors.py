@@ -1,6 +1,6 @@
-"""Errors: severities, the rule catalogue, the exceptions and the exit codes.
+"""Errors: severities, rules and catalogues of findings, exceptions and exit codes.
 
-The lowest layer: it imports no other module of the framework, so every module can raise these.
+The lowest layer: it imports no other module of the framework.
 """
 
 from __future__ import annotations
@@ -47,20 +47,20 @@ class Severity(IntEnum):
     INFO = 0
     """Worth knowing; changes no exit status."""
     WARNING = 1
-    """Departs from the format; nothing was lost."""
+    """Violates the format; nothing was lost."""
     DATA_LOSS = 2
-    """Something was there that could not be read."""
+    """Some data could not be read."""
     ERROR = 3
-    """Cannot go on."""
+    """Reading or writing cannot continue."""
 
     @property
     def word(self) -> str:
-        """The word a person reads: ``data loss`` for DATA_LOSS."""
+        """The name in messages: ``data loss`` for DATA_LOSS."""
         return self.key.replace("_", " ")
 
     @property
     def key(self) -> str:
-        """The word in JSON and in tables: ``data_loss`` for DATA_LOSS."""
+        """The name in JSON and in tables: ``data_loss`` for DATA_LOSS."""
         return self.name.lower()
 
 
@@ -68,27 +68,27 @@ class ExitCode(IntEnum):
     """Exit statuses of the command line."""
 
     OK = 0
-    """All went well."""
+    """Success."""
     FAILED = 1
     """An error stopped the command."""
     USAGE = 2
     """The request was invalid."""
     FINDINGS = 3
-    """Done, but data was lost; of ``verify``: there are findings."""
+    """The command completed, but data was lost; for ``verify``: there are findings."""
     NO_READER = 4
-    """No reader, or several, claim the input."""
+    """No reader, or more than one, claims the input."""
     MISSING_EXTRA = 5
     """An optional package is missing."""
 
 
 @attrs.frozen
 class Rule:
-    """One row of a format's rule catalogue: what `fxf explain CODE` and the docs are made from."""
+    """A rule of a format's catalogue, as shown by `fxf explain CODE` and in the docs."""
 
     code: str
-    """A prefix of the format and a number, such as ``FXT0104``; it never changes."""
+    """The format's prefix and a number, such as ``FXT0104``; it never changes."""
     severity: Severity
-    """How much a finding by this rule matters."""
+    """The severity of a finding by this rule."""
     title: str
     """The finding in a few words, without values."""
     section: str
@@ -96,14 +96,14 @@ class Rule:
     rule: str
     """What the format requires."""
     readers: str = attrs.field(default="", kw_only=True)
-    """What the reference readers do in this case."""
+    """What the reference readers do."""
     ours: str = attrs.field(default="", kw_only=True)
     """What this reader does."""
     remedy: str = attrs.field(default="", kw_only=True)
     """What the user can do."""
 
     def advice(self, name: str, offset: int | None) -> str:
-        """What to do about a finding at an offset of a file: the remedy, or what is required."""
+        """Return what to do about a finding at an offset of a file: the remedy, or the rule."""
         if self.remedy or offset is None or name == "-":
             return self.remedy or self.rule
         place = shlex.quote(f"{name}@{offset:#x}")
@@ -131,25 +131,25 @@ class Catalogue(Mapping[str, Rule]):
         return len(self._rules)
 
     def refusal(self, code: str, message: str) -> WriteRefusedError:
-        """The error for a value that cannot be written, with the remedy of its rule."""
+        """Return the error for a value that cannot be written, with the remedy of its rule."""
         return WriteRefusedError(message, code=code, remedy=self._rules[code].remedy)
 
     def refusals(self, prefix: str) -> Callable[[str, str], WriteRefusedError]:
-        """``refusal``, by the code's number as text, without its prefix: what JSON fields take."""
+        """Return ``refusal`` as a function of the code's number (text) and a message."""
         return lambda number, message: self.refusal(prefix + number, message)
 
 
 class FxError(Exception):
-    """An error that stops a command. It says what is wrong, where, and what to do.
+    """An error that stops a command; says what is wrong, where, and what to do.
 
     ``code`` is that of a rule; ``path``, ``offset`` (bytes) and ``record`` (index) are the place,
-    None where it is not known; ``remedy`` says what the user can do.
+    None if unknown; ``remedy`` says what the user can do.
     """
 
     exit_code: ExitCode = ExitCode.FAILED
-    """The exit status of a command that it stops."""
+    """The exit status of the stopped command."""
     default_code = "FXF0001"
-    """The code where none is given."""
+    """The default of ``code``."""
 
     def __init__(
         self,
@@ -170,7 +170,7 @@ class FxError(Exception):
         self.remedy = remedy
 
     def __reduce__(self) -> tuple[object, ...]:
-        # Subclasses have other arguments: what crosses to another process is what they hold.
+        # Subclasses have other arguments, so pickle the attributes.
         return _rebuilt, (type(self), self.args, self.__dict__)
 
     def __str__(self) -> str:
@@ -180,7 +180,7 @@ class FxError(Exception):
 
 
 def _rebuilt(kind: type[FxError], args: tuple[object, ...], fields: dict[str, object]) -> FxError:
-    """An error as it was in another process."""
+    """Rebuild a pickled error."""
     error = kind.__new__(kind)
     error.args = args
     error.__dict__.update(fields)
@@ -194,7 +194,7 @@ class UnreadableError(FxError):
 
 
 class WriteRefusedError(FxError):
-    """The format or exporter cannot hold a value; nothing of it was written (exit 1)."""
+    """The format or exporter cannot represent a value; none of it was written (exit 1)."""
 
     default_code = "FXF0002"
 
@@ -206,7 +206,7 @@ class LimitError(FxError):
 
 
 class StrictError(FxError):
-    """With ``--strict``, the first finding of DATA_LOSS or worse (exit 1)."""
+    """The first finding of DATA_LOSS or worse with ``--strict`` (exit 1)."""
 
     default_code = "FXF0004"
 
@@ -228,7 +228,7 @@ class NoReaderError(FxError):
 class MissingExtraError(FxError):
     """An optional package is not installed (exit 5); the remedy is the command that installs it.
 
-    ``extra`` is an extra of fxframework that has the ``package``.
+    ``extra`` is the extra of fxframework that contains the ``package``.
     """
 
     exit_code = ExitCode.MISSING_EXTRA
@@ -259,7 +259,7 @@ class OutputError(FxError):
 
 
 class PluginError(FxError):
-    """A plugin made a mistake: its code raised, or lacks something that it needs (exit 1)."""
+    """A plugin is faulty: its code raised an exception or lacks something required (exit 1)."""
 
     default_code = "FXF0009"
 
@@ -275,7 +275,7 @@ class BadCallError(PluginError, ValueError, LookupError):
 
 
 def _calling_place() -> str:
-    """Module and line of the innermost caller that is not fxframework's own code."""
+    """Return module and line of the innermost caller outside of fxframework."""
     frame: FrameType | None = sys._getframe(1)  # noqa: SLF001 (documented; `inspect` uses it)
     while frame is not None:
         module = str(frame.f_globals.get("__name__", "?"))
@@ -286,10 +286,10 @@ def _calling_place() -> str:
 
 
 def install_line(extra: str, package: str) -> str:
-    """The command that installs the packages of an extra of fxframework for this interpreter.
+    """Return the command that installs the packages of an extra for this interpreter.
 
-    They are those that the installed distribution declares; ``package`` alone where it declares
-    no such extra. The line works wherever fxframework was installed from.
+    The packages are those declared by the installed distribution; only ``package`` if it does not
+    declare the extra. The command does not depend on where fxframework was installed from.
     """
     packages = _packages_of(extra) or [package]
     return shlex.join([sys.executable or "python3", "-m", "pip", "install", *packages])
@@ -316,13 +316,13 @@ def _packages_of(extra: str) -> list[str]:
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
-    """``; did you mean 'x'?`` with the nearest known word, or the empty string."""
+    """Return ``; did you mean 'x'?`` with the nearest known word, or the empty string."""
     near = difflib.get_close_matches(word, list(known), n=1, cutoff=0.6)
     return f"; did you mean {near[0]!r}?" if near else ""
 
 
 def look_up(known: Mapping[str, T], name: str, noun: str) -> T:
-    """What is known by a name. Raises UsageError, with the nearest name, where nothing is."""
+    """Return the value for a name. Raises UsageError, with the nearest name, if there is none."""
     if name in known:
         return known[name]
     raise UsageError(
@@ -501,4 +501,4 @@ FRAMEWORK_RULES = Catalogue(
         ),
     ]
 )
-"""The findings and errors that no format has of its own (docs/errors.md)."""
+"""The findings and errors of the framework itself (docs/errors.md)."""

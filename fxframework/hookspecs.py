@@ -1,7 +1,7 @@
-"""Hooks: everything that a plugin can register with the host, or observe.
+"""Hooks: the functions by which a plugin registers with the host, or observes it.
 
-Hooks register or observe; data never flows through one. A plugin implements the ones it needs
-with ``fxframework.hookimpl`` in the module that its entry point (group ``fxframework``) names.
+Data never flows through a hook. A plugin implements the hooks it needs with
+``fxframework.hookimpl``, in the module that its entry point (group ``fxframework``) names.
 """
 
 from __future__ import annotations
@@ -24,10 +24,9 @@ __all__ = ["API", "PROJECT", "hookimpl", "hookspec"]
 
 PROJECT = "fxframework"
 API = 1
-"""The version of what plugins are built on: hooks, descriptors, ``model``, ``io``, ``registry``,
-``errors`` and ``testing``. What is only added leaves it; it grows where something is removed, or
-means something else. The host refuses a plugin whose module has another one as
-``FXFRAMEWORK_API``; a plugin need not say it."""
+"""Version of the plugin API: hooks, descriptors, ``model``, ``io``, ``registry``, ``errors`` and
+``testing``. It increases if something is removed or changes its meaning, not for additions. The
+host refuses a plugin whose module defines ``FXFRAMEWORK_API`` with a different value."""
 hookspec = pluggy.HookspecMarker(PROJECT)
 hookimpl = pluggy.HookimplMarker(PROJECT)
 
@@ -44,7 +43,7 @@ def fx_readers() -> Iterable[Reader]:  # type: ignore[empty-body]
     Called once when the host starts; all results are collected. Two readers of one format are
     refused, and the message names both distributions.
 
-    :return: descriptors, which may be none.
+    :return: descriptors; may be empty.
     """
 
 
@@ -55,7 +54,7 @@ def fx_writers() -> Iterable[Writer]:  # type: ignore[empty-body]
     Called once when the host starts; all results are collected. Two writers of one format are
     refused.
 
-    :return: descriptors, which may be none.
+    :return: descriptors; may be empty.
     """
 
 
@@ -66,7 +65,7 @@ def fx_exporters() -> Iterable[Exporter]:  # type: ignore[empty-body]
     Called once when the host starts; all results are collected. Two exporters of one name that
     accept the same format, or a table in common, are refused.
 
-    :return: descriptors, which may be none.
+    :return: descriptors; may be empty.
     """
 
 
@@ -76,7 +75,7 @@ def fx_step_kinds() -> Iterable[StepKind]:  # type: ignore[empty-body]
 
     Called once when the host starts; all results are collected.
 
-    :return: descriptors, which may be none.
+    :return: descriptors; may be empty.
     """
 
 
@@ -86,7 +85,7 @@ def fx_devices() -> Iterable[DeviceKind]:  # type: ignore[empty-body]
 
     Called once when the host starts; all results are collected.
 
-    :return: descriptors, which may be none.
+    :return: descriptors; may be empty.
     """
 
 
@@ -94,15 +93,15 @@ def fx_devices() -> Iterable[DeviceKind]:  # type: ignore[empty-body]
 def fx_cli(cli: click.Group) -> None:
     """Add commands to ``fxf``.
 
-    Called once in a run that needs all commands: for help, and for a command that is not one of
-    the host's. A command whose name is taken is left out. Results are ignored.
+    Called at most once per run, for help and for a command that is not one of the host's. A
+    command whose name is taken is left out. Results are ignored.
 
-    :param cli: the click group, to be added to.
+    :param cli: the click group to extend.
     """
 
 
 # ---------------------------------------------------------------------------
-# Opening: called until one implementation gives something other than None.
+# Opening: called until an implementation returns something other than None.
 # ---------------------------------------------------------------------------
 
 
@@ -110,10 +109,10 @@ def fx_cli(cli: click.Group) -> None:
 def fx_open_source(uri: str) -> Source | None:
     """Open an input that is not a path, such as ``s3://bucket/boot.fxt``.
 
-    Called for every input whose name holds ``://``; stops at the first result that is not None.
+    Called for every input whose name contains ``://``; stops at the first result that is not None.
 
     :param uri: the input's name as given.
-    :return: a source, or None where the scheme is not this plugin's.
+    :return: a source, or None for a scheme of another plugin.
     """
 
 
@@ -121,10 +120,10 @@ def fx_open_source(uri: str) -> Source | None:
 def fx_open_sink(uri: str) -> Sink | None:
     """Open an output that is not a path.
 
-    Called for every output whose name holds ``://``; stops at the first result that is not None.
+    Called for every output whose name contains ``://``; stops at the first result that is not None.
 
     :param uri: the output's name as given.
-    :return: a sink, or None where the scheme is not this plugin's.
+    :return: a sink, or None for a scheme of another plugin.
     """
 
 
@@ -138,13 +137,13 @@ def fx_open_sink(uri: str) -> Sink | None:
 def fx_capture_opened(capture: Capture) -> None:
     """Observe that a capture was opened.
 
-    :param capture: the capture, of which nothing has been read yet.
+    :param capture: the capture, before any of it has been read.
     """
 
 
 @hookspec
 def fx_diagnostic(diagnostic: Diagnostic) -> None:
-    """Observe a finding, as it is made.
+    """Observe a finding when it is reported.
 
     :param diagnostic: the finding.
     """

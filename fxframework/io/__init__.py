@@ -1,1 +1,1 @@
-"""Bytes in and out: sources, sinks, bit fields and compiled kernels. Knows no format."""
+"""Input and output of bytes: sources, sinks, limits, bit fields. Independent of formats."""

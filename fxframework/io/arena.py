@@ -1,7 +1,7 @@
 """Arena: memory for bulk columns, reused once the columns are freed.
 
-Fresh memory costs a page fault and a clearing for every page, about as much as decoding into it.
-A program that decodes many captures pays that once. At most ``KEEP`` bytes of free blocks are kept;
+Fresh memory costs a page fault and zeroing per page, about as much as decoding into it; a program
+that decodes many captures pays that once. At most ``KEEP`` bytes of free blocks are kept;
 ``release()`` returns them to the system.
 """
 
@@ -19,31 +19,31 @@ from numpy.typing import DTypeLike, NDArray
 __all__ = ["KEEP", "empty", "release"]
 
 SMALL = 1 << 20
-"""Arrays below this many bytes come from the ordinary allocator."""
+"""Arrays of fewer bytes come from numpy's allocator."""
 GRAIN = 2 << 20
-"""Blocks are multiples of a huge page."""
+"""Block sizes are multiples of this, the size of a huge page in bytes."""
 KEEP = 512 << 20
-"""Bytes of free blocks that are kept."""
+"""The most bytes of free blocks to keep."""
 
 _free: list[mmap.mmap] = []
 _lock = threading.RLock()
 
 
 def empty(size: int, dtype: DTypeLike) -> NDArray[Any]:
-    """An uninitialized array of shape (size,)."""
+    """Return an uninitialized array of shape (size,)."""
     kind = np.dtype(dtype)
     nbytes = size * kind.itemsize
     if nbytes < SMALL:
         return np.empty(size, kind)
     block = _take(nbytes)
     array = np.frombuffer(block, kind, size)
-    # Views of the array keep it alive, so that its end is the end of the last of them.
+    # Views keep the array alive, so the block is reused only after the last view is freed.
     weakref.finalize(array, _give_back, block).atexit = False
     return array
 
 
 def release() -> None:
-    """Give all free blocks back to the system."""
+    """Return all free blocks to the system."""
     with _lock:
         _free.clear()
 
@@ -55,13 +55,13 @@ def _take(nbytes: int) -> mmap.mmap:
             block = min(fitting, key=len)
             _free.remove(block)
             return block
-        # What is kept must not add to what is used: fresh memory takes the place of free blocks.
+        # Drop free blocks of the same total size, so that kept memory does not add to peak memory.
         spare = nbytes
         while _free and spare > 0:
             spare -= len(_free.pop(0))
     size = -(-nbytes // GRAIN) * GRAIN
     if hasattr(mmap, "MAP_PRIVATE"):
-        # Shared memory, which is the default, gets no huge pages: a fault for every 4 KiB.
+        # Shared memory, the default, has no huge pages and faults once per 4 KiB.
         block = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
     else:
         block = mmap.mmap(-1, size)

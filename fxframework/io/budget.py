@@ -1,4 +1,4 @@
-"""Budget: the time, memory and output that a piece of work may take, checked while it goes on."""
+"""Budget: bounds on the time, memory and output of an operation, checked while it runs."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ from fxframework.io.limits import Limits
 __all__ = ["MEMORY_FACTOR", "Budget", "memory_in_use"]
 
 OUTPUT_FACTOR = 256
-"""Bytes of output for a byte of input, where no ``max_output`` is given."""
+"""Bytes of output allowed per byte of input, if ``max_output`` is not given."""
 OUTPUT_FLOOR = 256 << 20
-"""Bytes of output that any input may have."""
+"""Bytes of output allowed for any input."""
 MEMORY_FACTOR = 16
-"""Bytes of memory for a byte of input, on the command line."""
+"""Bytes of memory allowed per byte of input, on the command line."""
 MEMORY_FLOOR = 2 << 30
-"""Bytes of memory that any input may need, on the command line."""
+"""Bytes of memory allowed for any input, on the command line."""
 WORKING = 64 << 20
-"""Bytes that a program needs whatever it reads: modules, and buffers of a fixed size."""
+"""Bytes that the program needs for any input: modules and buffers of fixed size."""
 INTERVAL = 0.02
-"""Seconds between two looks at the memory."""
+"""Seconds between two measurements of memory."""
 STATUS = "/proc/self/statm"
 
 
 class Budget:
-    """What a piece of work may take, counted from when this is made.
+    """The limits of an operation, and what it has used since this object was made.
 
     ``check()`` is called between batches, records and writes.
     """
@@ -37,16 +37,16 @@ class Budget:
     def __init__(self, limits: Limits, *, size: int = 0) -> None:
         self.limits = limits
         self.size = size
-        """Bytes of input, which the default of ``max_output`` is in proportion to."""
+        """Bytes of input; the default of ``max_output`` is proportional to it."""
         self.memory_factor = 0
-        """Bytes of memory for a byte of input, where no ``max_memory`` is given; 0: no limit."""
+        """Bytes of memory allowed per byte of input if ``max_memory`` is not given; 0: no limit."""
         self.started = time.monotonic()
         self._before = memory_in_use()
-        self._next_look = 0.0
+        self._next_measurement = 0.0
 
     @classmethod
     def joint(cls, budgets: Iterable[Budget]) -> Budget:
-        """The budget of work on several inputs: the limits of the first, the sizes of all."""
+        """Return the budget for several inputs: the limits of the first, the total of the sizes."""
         several = list(dict.fromkeys(budgets))
         if len(several) == 1:
             return several[0]
@@ -54,19 +54,19 @@ class Budget:
 
     @property
     def memory(self) -> int:
-        """Bytes that the process may grow by, beyond ``WORKING``; 0: no limit."""
+        """Bytes by which the process may grow, beyond ``WORKING``; 0: no limit."""
         if self.limits.max_memory or not self.memory_factor:
             return self.limits.max_memory
         return self.memory_factor * self.size + MEMORY_FLOOR
 
     @property
     def elapsed(self) -> float:
-        """Seconds since this was made."""
+        """Seconds since this object was made."""
         return time.monotonic() - self.started
 
     @property
     def grown(self) -> int:
-        """Bytes by which the memory of the process has grown since this was made."""
+        """Bytes by which the memory of the process has grown since this object was made."""
         return memory_in_use() - self._before
 
     @property
@@ -76,13 +76,13 @@ class Budget:
         return OUTPUT_FACTOR * self.size + OUTPUT_FLOOR if given is None else given
 
     def check(self, *, path: str | None = None) -> None:
-        """Stop the work where it has taken too long, or too much memory. Raises LimitError."""
+        """Raise LimitError if the operation has exceeded its time or memory."""
         error = self.exceeded(path=path)
         if error is not None:
             raise error
 
     def exceeded(self, *, path: str | None = None) -> LimitError | None:
-        """The error that ``check`` raises; None where all is within the limits."""
+        """Return the error that ``check`` would raise; None if no limit is exceeded."""
         most = self.limits.max_time
         memory = self.memory
         if not most and not memory:
@@ -94,8 +94,8 @@ class Budget:
                 path=path,
                 remedy="raise it with --max-time SECONDS (max_time= in Python); 0 means no limit",
             )
-        if memory and now >= self._next_look:
-            self._next_look = now + INTERVAL
+        if memory and now >= self._next_measurement:
+            self._next_measurement = now + INTERVAL
             if self.grown > memory + WORKING and self._still_grown() > memory + WORKING:
                 return LimitError(
                     f"the work needs more than {_amount(memory)} of memory (max_memory)",
@@ -106,14 +106,14 @@ class Budget:
         return None
 
     def _still_grown(self) -> int:
-        """The growth without blocks that are only kept to be used again."""
+        """Release free blocks of the arena and return the remaining growth in bytes."""
         from fxframework.io import arena
 
         arena.release()
         return self.grown
 
     def check_output(self, written: int, *, path: str | None = None) -> None:
-        """Stop where the output is too long. Raises LimitError, as ``check`` does."""
+        """Raise LimitError if the output is too long, or for the reasons of ``check``."""
         most = self.most_output
         if most and written > most:
             why = (
@@ -132,9 +132,9 @@ class Budget:
 
 
 def memory_in_use() -> int:
-    """Bytes of memory that the process has of its own; 0 where the system does not say.
+    """Return the private memory of the process in bytes; 0 if the system does not report it.
 
-    Pages of mapped files do not count: the system can drop them.
+    Pages of mapped files are not counted, because the system can drop them.
     """
     try:
         handle = os.open(STATUS, os.O_RDONLY)
@@ -148,7 +148,7 @@ def memory_in_use() -> int:
 
 
 def _peak() -> int:
-    """The most memory that the process has had, on systems without /proc."""
+    """Return the peak memory of the process, for systems without /proc."""
     with contextlib.suppress(ImportError):
         import resource
 
@@ -161,5 +161,5 @@ _PAGE = os.sysconf("SC_PAGE_SIZE") if hasattr(os, "sysconf") else 4096
 
 
 def _amount(nbytes: int) -> str:
-    """Bytes for a message: exact below a million, else in MB."""
+    """Format bytes for a message: exact below a million, else in MB."""
     return f"{nbytes:,} bytes" if nbytes < 10**6 else f"{nbytes / 10**6:,.0f} MB"

@@ -1,4 +1,4 @@
-"""Folder: an output of several files, which appear all at once or not at all."""
+"""Folder: an output of several files, created atomically."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ __all__ = ["Folder", "names_folder"]
 
 
 def names_folder(where: str | os.PathLike[str]) -> bool:
-    """Whether a name is meant as that of a folder: it ends with a slash."""
+    """Return whether a name denotes a folder: a path that ends with a slash."""
     text = os.fspath(where)
     return "://" not in text and text.endswith(("/", os.sep))
 
 
 class Folder(Sink):
-    """A sink of files: ``file(name)`` opens one; the folder gets its name when it is committed."""
+    """A sink of files; ``file(name)`` opens one. The folder gets its name when it is committed."""
 
     def __init__(self, pending: PendingFolder, *, name: str) -> None:
         super().__init__(io.BytesIO(), name=name)
@@ -30,15 +30,15 @@ class Folder(Sink):
 
     @classmethod
     def open(cls, where: str | os.PathLike[str], *, force: bool = False) -> Self:  # noqa: ARG003
-        """A new folder. Raises WriteRefusedError where one that is not empty has the name.
+        """Create a folder. Raises WriteRefusedError if the name exists and is not an empty folder.
 
-        No folder with files is ever replaced, by ``force`` neither.
+        A folder with files is never replaced, not even with ``force``.
         """
         target = Path(where)
         taken = target.exists() and (not target.is_dir() or any(target.iterdir()))
         if taken:
             raise WriteRefusedError(
-                "it exists already, and is not an empty folder",
+                "it already exists and is not an empty folder",
                 path=str(target),
                 remedy="choose another name, or remove it",
             )
@@ -48,11 +48,11 @@ class Folder(Sink):
             raise WriteRefusedError(
                 f"cannot write there: {error.strerror or error}",
                 path=str(target),
-                remedy="check that the folder around it exists and can be written",
+                remedy="check that the parent folder exists and is writable",
             ) from error
 
     def file(self, name: str) -> Sink:
-        """A new file in the folder; the caller commits it."""
+        """Open a new file in the folder; the caller commits it."""
         sink = Sink.open(self._folder.path / name)
         sink.budget = self.budget
         self._files.append(sink)
@@ -60,11 +60,11 @@ class Folder(Sink):
 
     @property
     def written(self) -> int:
-        """Bytes written so far, of all files."""
+        """Bytes written so far to all files."""
         return sum(file.written for file in self._files)
 
     def write(self, data: bytes | bytearray | memoryview) -> None:  # noqa: ARG002
-        """Refuse: a folder has no bytes of its own. Raises WriteRefusedError."""
+        """Raise WriteRefusedError: a folder has no bytes of its own."""
         raise WriteRefusedError(
             "only tables make a folder of files",
             path=self.name,

@@ -1,4 +1,4 @@
-"""Limits: bounds on memory and time in proportion to the input. Each one is an option."""
+"""Limits: bounds on memory, time and output. Each one is an option."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ def _limit(default: Any, doc: str, *, type: type = int) -> Any:
 
 @attrs.frozen(kw_only=True)
 class Limits:
-    """Limits of a reading, settable with ``-o NAME=VALUE``; 0 means no limit.
+    """Limits for reading a capture, settable with ``-o NAME=VALUE``; 0 means no limit.
 
-    Sizes declared in a file never drive an allocation, whatever the limits are: these bound what a
-    *sound* file may ask for. Raises ValueError for a negative limit.
+    Independently of these limits, a size declared in a file is never allocated unchecked; the
+    limits bound the resources of *valid* files. Raises ValueError for a negative limit.
     """
 
     max_string: int = _limit(
@@ -51,5 +51,5 @@ class Limits:
 
     @classmethod
     def names(cls) -> tuple[str, ...]:
-        """The option names, in order."""
+        """Return the option names, in order."""
         return tuple(field.name for field in attrs.fields(cls))

@@ -1,4 +1,4 @@
-"""Memory: plain bytes that a writer can store into like the memory of a device."""
+"""Memory: bytes in this process that a writer can use like the memory of a device."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ _NATIVE = sys.byteorder == "little"
 class BytesMemory:
     """A region of bytes in this process, little-endian (``fxframework.model.target.Memory``).
 
-    ``contents`` is a number of zero bytes, or the bytes to begin with, which are copied. Raises
-    ValueError for an offset that is not that of a word in the region.
+    ``contents`` is a number of zero bytes, or initial bytes, which are copied. Methods raise
+    ValueError for an offset that is not word-aligned or outside of the region.
     """
 
     def __init__(self, contents: int | bytes | bytearray | memoryview) -> None:
@@ -29,14 +29,14 @@ class BytesMemory:
         self.size = len(data)
         """Bytes in the region."""
         self.words: memoryview | None = None
-        """The region as words (format "Q"), for storing many; new after each growth. None on
-        a big-endian machine."""
+        """The region as words (format "Q"), for fast stores; replaced on each growth. None on a
+        big-endian machine."""
         self._room = data
-        """The region, and bytes that it may grow into."""
+        """The region, followed by spare bytes for growth."""
         self._view()
 
     def load_u64(self, offset: int) -> int:
-        """The word at byte ``offset``."""
+        """Return the word at byte ``offset``."""
         self._check(offset, WORD)
         value: int = _U64.unpack_from(self._data, offset)[0]
         return value
@@ -51,7 +51,7 @@ class BytesMemory:
             self.words[offset >> 3] = value
 
     def read(self, offset: int, n: int) -> bytes:
-        """``n`` bytes from ``offset``, which need not be that of a word."""
+        """Return ``n`` bytes from ``offset``, which need not be word-aligned."""
         if n < 0 or not 0 <= offset <= self.size - n:
             raise self._outside(offset, n)
         return self._data[offset : offset + n].tobytes()
@@ -62,7 +62,7 @@ class BytesMemory:
         self._data[offset : offset + len(buffer)] = buffer
 
     def grow(self, size: int) -> None:
-        """Make the region at least ``size`` bytes, to the next word; new bytes are zero."""
+        """Grow the region to at least ``size`` bytes, rounded up to a word; new bytes are zero."""
         size += padding(size)
         if size > self.size:
             if size > len(self._room):

@@ -1,4 +1,4 @@
-"""Packing: the compressions of inputs and outputs, found by their first bytes and their suffix."""
+"""Packing: compressions of inputs (recognised by first bytes) and outputs (by suffix)."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from fxframework.errors import MissingExtraError
 __all__ = ["PACKINGS", "Packing", "Unpacker", "bare_name", "packing_of_bytes", "packing_of_name"]
 
 LEVEL = {"gzip": 6, "zstd": 3}
-"""Level of each compression: the defaults of gzip(1) and zstd(1)."""
+"""Compression levels: the defaults of gzip(1) and zstd(1)."""
 
 
 class Unpacker(Protocol):
-    """One compressed member, unpacked a bounded piece at a time."""
+    """An incremental decompressor of one member, with bounded output per call."""
 
     @property
     def eof(self) -> bool:
@@ -26,19 +26,19 @@ class Unpacker(Protocol):
 
     @property
     def needs_input(self) -> bool:
-        """Whether nothing more can be given without further bytes."""
+        """Whether it needs further input to produce output."""
 
     @property
     def unused_data(self) -> bytes:
-        """Bytes behind the member."""
+        """Bytes after the end of the member."""
 
     def decompress(self, data: bytes, max_length: int) -> bytes:
-        """At most ``max_length`` bytes; what is left of ``data`` is kept for the next call."""
+        """Return at most ``max_length`` bytes; the rest of ``data`` is kept for the next call."""
 
 
 @attrs.frozen(kw_only=True)
 class Packing:
-    """A compression: how it begins, how files of it are called, how it is read and written."""
+    """A compression: its magic and suffix, and how to read and write it."""
 
     name: str
     """Its name, such as ``gzip``."""
@@ -47,24 +47,24 @@ class Packing:
     magic: bytes
     """The first bytes of each member."""
     errors: Callable[[], tuple[type[Exception], ...]]
-    """What unpacking raises for damaged bytes."""
+    """Returns the exceptions that decompression raises for damaged bytes."""
     unpacker: Callable[[], Unpacker]
-    """Makes what unpacks one member."""
+    """Makes a decompressor for one member."""
     packer: Callable[[IO[bytes]], IO[bytes]]
-    """A file that compresses into another one, which it does not close."""
+    """Opens a file that compresses into another file, which it does not close."""
 
     def check(self) -> None:
-        """Raises MissingExtraError where the package that it needs is missing."""
+        """Raise MissingExtraError if the package that it needs is missing."""
         self.errors()
 
     def continues(self, head: bytes) -> bool:
-        """Whether bytes behind one member begin another one."""
+        """Return whether the bytes after a member begin another one."""
         skippable = self.name == "zstd" and head[1:4] == b"*M\x18" and head[0] >> 4 == 5
         return head.startswith(self.magic) or skippable
 
 
 class _Gzip:
-    """A member of gzip, with the interface of the other decompressors."""
+    """A decompressor of a gzip member, with the interface ``Unpacker``."""
 
     def __init__(self) -> None:
         self._inner = zlib.decompressobj(wbits=31)
@@ -86,12 +86,12 @@ class _Gzip:
 
 
 def _gzip_packer(file: IO[bytes]) -> IO[bytes]:
-    # Without name and time in the header, so that the same bytes give the same file.
+    # Omit name and time from the header, so that equal bytes give equal files.
     return cast("IO[bytes]", gzip.GzipFile("", "wb", LEVEL["gzip"], file, mtime=0))
 
 
 def _zstd() -> Any:
-    """The module ``compression.zstd``, or its backport. Raises MissingExtraError without both."""
+    """Import ``compression.zstd`` or its backport. Raises MissingExtraError without both."""
     try:
         from compression import zstd  # type: ignore[import-not-found, unused-ignore]
     except ImportError:
@@ -127,20 +127,20 @@ PACKINGS = (
         packer=_zstd_packer,
     ),
 )
-"""The compressions that are known."""
+"""The supported compressions."""
 
 
 def packing_of_bytes(head: bytes) -> Packing | None:
-    """The compression that an input of these first bytes has; None for a plain one."""
+    """Return the compression of an input that begins with ``head``; None if not compressed."""
     return next((each for each in PACKINGS if head.startswith(each.magic)), None)
 
 
 def packing_of_name(name: str) -> Packing | None:
-    """The compression that the suffix of a file name asks for; None for none."""
+    """Return the compression for the suffix of a file name; None for other suffixes."""
     return next((each for each in PACKINGS if name.lower().endswith(each.suffix)), None)
 
 
 def bare_name(name: str) -> str:
-    """A file name without the suffix of a compression."""
+    """Return a file name without the suffix of a compression."""
     packing = packing_of_name(name)
     return name if packing is None else name[: -len(packing.suffix)]

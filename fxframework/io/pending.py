@@ -1,8 +1,8 @@
-"""Pending files: outputs that have no name until they are whole, so that nothing is left behind.
+"""Pending files: outputs that get their name when complete, so that no partial file remains.
 
-On Linux such a file has no name at all, and ends with its process, whatever ends that. Elsewhere,
-and on file systems that cannot do this, it has a hidden name that says whose it is; what dead
-processes have left is removed when the next output is written to the same folder.
+On Linux such a file has no name until then and disappears with its process, even after a kill.
+Elsewhere, and on file systems without unnamed files, it has a hidden name that identifies its
+process; files left by dead processes are removed when the next output is written to the folder.
 """
 
 from __future__ import annotations
@@ -33,10 +33,9 @@ _OWNER = re.compile(r"\.fxf-([0-9a-f]{8})-(\d+)-[0-9a-f]{8}\Z")
 
 
 class PendingFile:
-    """A new file for the place ``target``; ``file`` takes its bytes.
+    """A new file that will be named ``target``; write its bytes to ``file``.
 
-    ``settle()`` gives it its name, ``discard()`` removes it. Raises OSError where the folder cannot
-    be written.
+    ``settle()`` names it, ``discard()`` removes it. Raises OSError if the folder is not writable.
     """
 
     def __init__(self, target: Path) -> None:
@@ -52,13 +51,13 @@ class PendingFile:
 
     @property
     def path(self) -> Path:
-        """Where others can read it before it has its name."""
+        """A path at which the file can be read before it has its name."""
         return self._hidden or _DESCRIPTORS / str(self.file.fileno())
 
     def settle(self, *, replace: bool) -> None:
-        """Close the file and give it its name, in one step.
+        """Close the file and name it atomically.
 
-        Raises FileExistsError where the name is taken and ``replace`` is not given.
+        Raises FileExistsError if the name exists and ``replace`` is false.
         """
         self.file.flush()
         if self._hidden is not None:
@@ -72,7 +71,7 @@ class PendingFile:
         except FileExistsError:
             if not replace:
                 raise
-            # A link never replaces a file; only a rename does.
+            # A link cannot replace a file, so link a hidden name and rename that.
             remove_leftovers(self.target.parent, f".{self.target.name}")
             hidden = self.target.with_name(hidden_name(f".{self.target.name}"))
             self._link(hidden)
@@ -84,17 +83,17 @@ class PendingFile:
         self.file.close()
 
     def _link(self, name: Path) -> None:
-        """Give the nameless file a name. Raises FileExistsError where it is taken."""
+        """Give the unnamed file a name. Raises FileExistsError if it exists."""
         folder = os.open(name.parent, os.O_RDONLY)
         try:
-            # With a folder given, Python calls linkat(2), which alone follows the link in /proc.
+            # With folder descriptors, Python calls linkat(2), which can follow the link in /proc.
             source = str(self.path)
             os.link(source, name.name, src_dir_fd=folder, dst_dir_fd=folder, follow_symlinks=True)
         finally:
             os.close(folder)
 
     def discard(self) -> None:
-        """Close the file, and remove it where it has not got its name."""
+        """Close the file, and remove it unless it has its name."""
         with contextlib.suppress(OSError):  # a full disk: the buffers cannot be written either
             self.file.close()
         if self._hidden is not None:
@@ -102,10 +101,10 @@ class PendingFile:
 
 
 class PendingFolder:
-    """A new folder for the place ``target``; ``path`` is where its files go until then.
+    """A new folder that will be named ``target``; until then its files are in ``path``.
 
-    ``settle()`` gives it its name, ``discard()`` removes it. Raises OSError where the folder around
-    it cannot be written.
+    ``settle()`` names it, ``discard()`` removes it. Raises OSError if the parent folder is not
+    writable.
     """
 
     def __init__(self, target: Path) -> None:
@@ -115,32 +114,32 @@ class PendingFolder:
         self.path.mkdir()
 
     def settle(self) -> None:
-        """Give it its name, in one step. Raises OSError where a folder with files has the name."""
+        """Name the folder atomically. Raises OSError if a folder with files has the name."""
         if os.name == "nt" and self.target.is_dir():
             self.target.rmdir()  # elsewhere an empty folder is replaced
         self.path.replace(self.target)
 
     def discard(self) -> None:
-        """Remove it where it has not got its name."""
+        """Remove the folder unless it has its name."""
         shutil.rmtree(self.path, ignore_errors=True)
 
 
 def _unnamed(folder: Path) -> int | None:
-    """The descriptor of a file without a name in a folder; None where there can be none."""
+    """Open an unnamed file in a folder; return its descriptor, or None if unsupported."""
     if not hasattr(os, "O_TMPFILE") or not _DESCRIPTORS.is_dir():
         return None
     try:
         return os.open(folder, os.O_WRONLY | os.O_TMPFILE, 0o666)
     except OSError:
-        return None  # the file system has none; what else is wrong shows when a named one is made
+        return None  # unsupported by the file system; other errors recur when a named file is made
 
 
-# --- leftovers ---------------------------------------------------------------------------------
+# --- Leftovers ---------------------------------------------------------------------------------
 
 
 @contextlib.contextmanager
 def scratch_folder(purpose: str) -> Iterator[Path]:
-    """A temporary folder, removed at the end; what dead processes left of its kind, before."""
+    """Yield a temporary folder, removed at the end; first remove those of dead processes."""
     parent = Path(tempfile.gettempdir())
     remove_leftovers(parent, f"fxf-{purpose}")
     folder = parent / hidden_name(f"fxf-{purpose}")
@@ -152,7 +151,7 @@ def scratch_folder(purpose: str) -> Iterator[Path]:
 
 
 def remove_leftovers(folder: Path, prefix: str) -> None:
-    """Remove what processes of this machine that have ended left in a folder under such names."""
+    """Remove the hidden files with this prefix that dead processes of this machine left."""
     try:
         names = [name for name in os.listdir(folder) if name.startswith(f"{prefix}.fxf-")]  # noqa: PTH208 (names alone)
     except OSError:
@@ -166,9 +165,9 @@ def remove_leftovers(folder: Path, prefix: str) -> None:
 
 
 def is_left(name: str, prefix: str, *, elsewhere: bool = False) -> bool:
-    """Whether it is a ``hidden_name`` of this prefix whose process, of this machine, has ended.
+    """Return whether a name is a ``hidden_name`` of a dead process of this machine.
 
-    With ``elsewhere``, whether it is one of another machine.
+    With ``elsewhere``, return whether it is a hidden name of another machine.
     """
     owner = _OWNER.fullmatch(name[len(prefix) :]) if name.startswith(prefix) else None
     if owner is None or (owner[1] != _machine()) != elsewhere:
@@ -177,13 +176,13 @@ def is_left(name: str, prefix: str, *, elsewhere: bool = False) -> bool:
 
 
 def hidden_name(prefix: str) -> str:
-    """A name that says which process it belongs to."""
+    """Return a unique name that identifies this machine and process."""
     return f"{prefix}.fxf-{_machine()}-{os.getpid()}-{secrets.token_hex(4)}"
 
 
 @functools.cache
 def _machine() -> str:
-    """What distinguishes machines, and containers, whose processes have numbers of their own."""
+    """Return a hash that identifies the machine and the container (its space of process ids)."""
     import platform
 
     space = ""
@@ -193,8 +192,8 @@ def _machine() -> str:
 
 
 def _runs(process: int) -> bool:
-    """Whether a process is there."""
-    if os.name == "nt":  # the file of a process that runs cannot be removed there
+    """Return whether a process exists."""
+    if os.name == "nt":  # Windows does not let others remove the file of a running process
         return False
     try:
         os.kill(process, 0)

@@ -35,18 +35,18 @@ OBJECT_STORES = frozenset(
         "memory",
     ]
 )
-"""Schemes whose objects are there once all of their bytes were sent, and not before."""
+"""Schemes whose objects appear only after all of their bytes were sent."""
 ABANDONED = timedelta(hours=24)
-"""The age at which a hidden file of another machine is taken to be left behind."""
+"""The age after which a hidden file of another machine is considered abandoned."""
 
 
 def is_address(name: object) -> bool:
-    """Whether a name is an address rather than a path."""
+    """Return whether a name is an address rather than a path."""
     return isinstance(name, str) and MARK in name
 
 
 def file_system(uri: str, refusal: type[FxError] = UnreadableError) -> tuple[Any, str]:
-    """The fsspec file system of an address, and the path within it.
+    """Return the fsspec file system of an address, and the path within it.
 
     Raises MissingExtraError without fsspec, and ``refusal`` for a scheme that fsspec does not know
     or whose package is missing.
@@ -73,7 +73,7 @@ def file_system(uri: str, refusal: type[FxError] = UnreadableError) -> tuple[Any
 
 
 def is_local(fs: Any) -> bool:
-    """Whether a file system is that of this machine (``file://``)."""
+    """Return whether a file system is the local one (``file://``)."""
     return "file" in _schemes(fs)
 
 
@@ -84,9 +84,9 @@ def _schemes(fs: Any) -> frozenset[str]:
 def open_source(
     uri: str, *, limits: Limits | None = None, progress: Progress | None = None
 ) -> Source:
-    """Fetch an address to memory, or to an unlinked file where it is large.
+    """Fetch an address to memory, or to an unlinked file if it is large.
 
-    Raises UnreadableError for what cannot be fetched, LimitError beyond ``max_unpacked``.
+    Raises UnreadableError if it cannot be fetched, LimitError beyond ``max_unpacked``.
     """
     limits = limits or Limits()
     fs, path = file_system(uri)
@@ -109,13 +109,14 @@ def open_source(
 
 
 def open_sink(uri: str, *, force: bool = False) -> Sink:
-    """An output at an address: gathered in a temporary file, and sent when it is whole.
+    """Return an output at an address: collected in a temporary file, and sent when complete.
 
-    Where a file shows while it is sent, it has a hidden name until it is whole; what others left
-    under such names is removed before: processes of this machine that have ended, and, after
-    ``ABANDONED``, those of other machines.
+    If the file system shows files while they are sent, the file has a hidden name until it is
+    complete. Hidden files left by dead processes of this machine are removed first, and those of
+    other machines after ``ABANDONED``.
 
-    Raises WriteRefusedError where it exists and ``force`` is not given, or cannot be asked for.
+    Raises WriteRefusedError if the output exists and ``force`` is not given, or if the address
+    cannot be used.
     """
     fs, path = file_system(uri, WriteRefusedError)
     if is_local(fs):
@@ -124,7 +125,7 @@ def open_sink(uri: str, *, force: bool = False) -> Sink:
 
 
 class _RemoteSink(Sink):
-    """Sends a file to another machine when it is committed."""
+    """A sink that sends its file to another machine on commit."""
 
     def __init__(self, fs: Any, path: str, uri: str, *, force: bool) -> None:
         self._fs = fs
@@ -140,18 +141,18 @@ class _RemoteSink(Sink):
 
     def _refuse_existing(self, uri: str) -> None:
         exists = False
-        with contextlib.suppress(Exception):  # a file system that cannot tell
+        with contextlib.suppress(Exception):  # some file systems cannot test existence
             exists = not self._replace and self._fs.exists(self._path)
         if exists:
             raise WriteRefusedError(
-                "it exists already",
+                "it already exists",
                 path=uri,
                 remedy="choose another name, or replace it: --force on the command line, "
                 "force=True in Python",
             )
 
     def commit(self) -> None:
-        """Send the file. Raises WriteRefusedError where that fails."""
+        """Send the file. Raises WriteRefusedError if that fails."""
         if not self._open:
             return
         self._open = False
@@ -188,7 +189,7 @@ class _RemoteSink(Sink):
             except Exception:
                 if not self._replace:
                     raise
-                fs.rm_file(self._path)  # some rename over no file
+                fs.rm_file(self._path)  # some file systems cannot rename over an existing file
                 fs.mv(hidden, self._path)
         except BaseException:
             with contextlib.suppress(Exception):
@@ -196,14 +197,14 @@ class _RemoteSink(Sink):
             raise
 
     def abort(self) -> None:
-        """Discard what was written; nothing was sent."""
+        """Discard the output without sending it."""
         self._open = False
         self._local.discard()
 
 
 def _remove_leftovers(fs: Any, folder: str, prefix: str) -> None:
-    """Remove the hidden files that processes which have ended left in a folder."""
-    with contextlib.suppress(Exception):  # a file system that lists nothing
+    """Remove the hidden files that dead processes left in a folder."""
+    with contextlib.suppress(Exception):  # some file systems cannot list folders
         for path in fs.ls(folder, detail=False):
             name = path.rpartition("/")[2]
             old = is_left(name, prefix, elsewhere=True) and (

@@ -1,4 +1,4 @@
-"""Sink: where output goes. A file appears whole or not at all, and replaces none unasked."""
+"""Sink: an output. Files are created atomically, and are not replaced unless forced."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ __all__ = ["Sink"]
 
 
 class _Nowhere(io.RawIOBase):
-    """A file that keeps nothing."""
+    """A file that discards its bytes."""
 
     def writable(self) -> bool:
         return True
@@ -29,11 +29,11 @@ class _Nowhere(io.RawIOBase):
 
 
 class Sink:
-    """An output, used as a context manager: committed on success, gone on an exception.
+    """An output, used as a context manager: committed on success, discarded on an exception.
 
-    Over a path, bytes go to a file that gets its name at the end (``fxframework.io.pending``),
-    compressed where that ends in ``.gz`` or ``.zst``; over standard output they pass straight
-    through; ``Sink.memory()`` keeps them (``getvalue()``).
+    A sink for a path writes a file that gets its name on commit (``fxframework.io.pending``),
+    compressed if the path ends in ``.gz`` or ``.zst``. A sink for standard output passes bytes
+    through. ``Sink.memory()`` keeps them for ``getvalue()``.
     """
 
     def __init__(self, file: IO[bytes], *, name: str, force: bool = False) -> None:
@@ -43,14 +43,14 @@ class Sink:
         self._written = 0
         self._open = True
         self.budget: Budget | None = None
-        """What the work may take whose output this is."""
+        """The budget of the operation that writes this output."""
 
     @classmethod
     def open(cls, where: str | os.PathLike[str], *, force: bool = False) -> Self:
-        """A sink over a path or ``-`` (standard output).
+        """Open a sink for a path or ``-`` (standard output).
 
-        Raises WriteRefusedError where the file exists and ``force`` is not given, or where the
-        folder cannot be written; nothing is touched then.
+        Raises WriteRefusedError, without changing anything, if the file exists and ``force`` is
+        not given, or if the folder is not writable.
         """
         if os.fspath(where) == "-":
             if sys.stdout is None:
@@ -59,7 +59,7 @@ class Sink:
         target = Path(where)
         if target.is_dir():
             raise WriteRefusedError("it is a folder", path=str(target), remedy="name a file in it")
-        if target.exists() and not target.is_file():  # /dev/null, a FIFO: nothing to replace
+        if target.exists() and not target.is_file():  # /dev/null or a FIFO
             return cls(target.open("wb"), name=str(target), force=force)
         _refuse_existing(target, force=force)
         packing = packing_of_name(target.name)
@@ -71,7 +71,7 @@ class Sink:
             raise WriteRefusedError(
                 f"cannot write there: {error.strerror or error}",
                 path=str(target),
-                remedy="check that the folder exists and can be written",
+                remedy="check that the folder exists and is writable",
             ) from error
         file = pending.file
         packed = None if packing is None else packing.packer(file)
@@ -81,12 +81,12 @@ class Sink:
 
     @classmethod
     def memory(cls) -> Self:
-        """A sink that keeps its bytes; ``getvalue()`` gives them."""
+        """Return a sink that keeps its bytes for ``getvalue()``."""
         return cls(io.BytesIO(), name="<memory>", force=True)
 
     @classmethod
     def nowhere(cls) -> Self:
-        """A sink that keeps nothing and counts: ``written`` is the size of the output."""
+        """Return a sink that discards its bytes and counts them in ``written``."""
         return cls(cast("IO[bytes]", _Nowhere()), name="<nowhere>", force=True)
 
     _pending: PendingFile | None = None
@@ -99,7 +99,7 @@ class Sink:
     def write(self, data: bytes | bytearray | memoryview) -> None:
         """Append bytes.
 
-        Raises OutputError where that fails, for example on a full disk; LimitError beyond the
+        Raises OutputError if that fails, for example on a full disk; LimitError beyond the
         ``budget``.
         """
         nbytes = len(data) if not isinstance(data, memoryview) else data.nbytes
@@ -114,13 +114,13 @@ class Sink:
         self._written += nbytes
 
     def getvalue(self) -> bytes:
-        """All bytes of a memory sink."""
+        """Return all bytes of a memory sink."""
         if not isinstance(self._file, io.BytesIO):
             raise TypeError("only a memory sink keeps its bytes")
         return self._file.getvalue()
 
     def commit(self) -> None:
-        """Give the output its name, in one step. Raises OutputError where writing fails."""
+        """Finish the output and name its file atomically. Raises OutputError if writing fails."""
         if not self._open:
             return
         self._open = False
@@ -135,11 +135,11 @@ class Sink:
 
     @property
     def _is_file(self) -> bool:
-        """Whether it opened a file, and has to close it."""
+        """Whether it opened a file that it must close."""
         return self.name not in {"<stdout>", "<memory>"}
 
     def _discard(self) -> None:
-        """Close the file, whatever became of it, and remove it where it has no name yet."""
+        """Close the file, and remove it unless it has its name."""
         if self._is_file:
             with contextlib.suppress(OSError):  # a full disk: the buffers cannot be written either
                 self._file.close()
@@ -153,7 +153,7 @@ class Sink:
                 self._file.close()
             return
         if self._file is not self._pending.file:
-            self._file.close()  # the end of what is packed
+            self._file.close()  # write the end of the compressed data
         try:
             self._pending.settle(replace=self._force)
         except FileExistsError:
@@ -161,7 +161,7 @@ class Sink:
             raise
 
     def abort(self) -> None:
-        """Discard what was written; an existing file stays as it is."""
+        """Discard the output; an existing file is left unchanged."""
         if not self._open:
             return
         self._open = False
@@ -185,7 +185,7 @@ class Sink:
 def _refuse_existing(target: Path, *, force: bool) -> None:
     if not force and target.exists():
         raise WriteRefusedError(
-            "it exists already",
+            "it already exists",
             path=str(target),
             remedy="choose another name, or replace it: --force on the command line, force=True in "
             "Python",

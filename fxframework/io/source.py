@@ -1,4 +1,4 @@
-"""Source: the bytes of an input: a file, a pipe or bytes in memory, compressed or not."""
+"""Source: the bytes of an input, which is a file, a pipe or bytes in memory."""
 
 from __future__ import annotations
 
@@ -28,15 +28,15 @@ IN_MEMORY = 16 << 20
 MAGIC = max(len(packing.magic) for packing in PACKINGS)
 
 Progress = Callable[[int], None]
-"""Called with the bytes that were fetched so far."""
+"""Called with the number of bytes fetched so far."""
 
 
 @attrs.frozen
 class SourceFault:
-    """Damage found while the bytes were fetched; readers turn it into a diagnostic."""
+    """Damage found while bytes were fetched; readers convert it to a diagnostic."""
 
     code: str
-    """The framework's finding for it."""
+    """The code of the framework's finding."""
     offset: int
     """Byte offset in the unpacked input from which bytes are missing or wrong."""
     message: str
@@ -44,10 +44,10 @@ class SourceFault:
 
 
 class Source:
-    """Read-only bytes of one input, mapped where possible.
+    """Read-only bytes of one input, memory-mapped if possible.
 
-    ``data`` is a uint8 array of shape (size,); ``words()`` the whole words of it. The arrays
-    stay valid until ``close()``, and as long as anything refers to them after it.
+    ``data`` is a uint8 array of shape (size,); ``words()`` returns its whole words. Arrays that
+    are still referenced remain valid after ``close()``.
     """
 
     def __init__(
@@ -65,11 +65,11 @@ class Source:
         self.path = path
         self.faults = faults
         self.unpacked = unpacked
-        """True if the input was compressed: offsets are those of the unpacked bytes."""
+        """Whether the input was compressed; offsets are those of the unpacked bytes."""
         self.rebuilt = False
-        """True if a writer made these bytes from records: writing these again gives the same."""
+        """Whether a writer made these bytes from records, so that rewriting reproduces them."""
         self.budget: Budget | None = None
-        """What reading it may take; ``passed`` checks it."""
+        """The budget of the operation that reads it, checked by ``passed``."""
         self._mapping = mapping
 
     @property
@@ -79,26 +79,26 @@ class Source:
 
     @property
     def suffix_name(self) -> str:
-        """The file name that suffixes are looked up by: without that of a compression it had."""
+        """The file name without the suffix of its compression, for looking up formats by suffix."""
         name = os.path.basename(self.name)  # noqa: PTH119 (a name, not always a path)
         return bare_name(name) if self.unpacked else name
 
     def words(self) -> NDArray[np.uint64]:
-        """The whole words as little-endian uint64, shape (size // 8,), without copying."""
+        """Return the whole words as little-endian uint64, shape (size // 8,), without copying."""
         whole = self.size // 8 * 8
         return self.data[:whole].view("<u8")
 
     def read(self, offset: int, nbytes: int) -> bytes:
-        """Up to ``nbytes`` bytes from ``offset``; fewer at the end."""
+        """Return up to ``nbytes`` bytes from ``offset``; fewer at the end."""
         return self.data[offset : offset + nbytes].tobytes()
 
     def pieces(self, start: int = 0, stop: int | None = None) -> Iterator[bytes]:
-        """The bytes from ``start`` to ``stop`` (None: the end), up to 1 MiB at once."""
+        """Yield the bytes from ``start`` to ``stop`` (None: the end), up to 1 MiB at a time."""
         stop = self.size if stop is None else stop
         return (self.read(at, min(CHUNK, stop - at)) for at in range(start, stop, CHUNK))
 
     def passed(self, start: int, stop: int) -> None:
-        """Release what was read, and look at the budget; see ``release``. Raises LimitError.
+        """Release bytes that were read (see ``release``) and check the budget. Raises LimitError.
 
         A reader calls it between the stretches of a long pass.
         """
@@ -107,9 +107,9 @@ class Source:
             self.budget.check(path=self.name)
 
     def release(self, start: int, stop: int) -> None:
-        """Release the pages of bytes ``start`` to ``stop`` from memory.
+        """Release the memory of bytes ``start`` to ``stop``, which can still be read.
 
-        They can still be read; streaming readers call this to keep their memory bounded.
+        Streaming readers call this to bound their memory.
         """
         page = mmap.PAGESIZE
         start = -(-start // page) * page
@@ -124,7 +124,7 @@ class Source:
 
     @classmethod
     def spooled(cls, spool: tempfile.SpooledTemporaryFile[bytes], *, name: str) -> Source:
-        """A source over what was written to a ``spool_file()``, which may be closed then."""
+        """Return a source of the bytes written to a ``spool_file()``, which may then be closed."""
         size = spool.tell()
         if size <= IN_MEMORY:
             spool.seek(0)
@@ -143,8 +143,8 @@ class Source:
     ) -> Source:
         """Open a path, ``-`` (standard input) or bytes; gzip and zstd are unpacked.
 
-        ``progress`` is called with the bytes fetched so far where fetching takes time. Raises
-        UnreadableError for what cannot be opened, LimitError beyond ``max_unpacked``.
+        ``progress`` is called with the number of bytes fetched so far. Raises UnreadableError if
+        the input cannot be opened, LimitError beyond ``max_unpacked``.
         """
         limits = limits or Limits()
         if isinstance(what, bytes | bytearray | memoryview):
@@ -158,7 +158,7 @@ class Source:
         return raw.unpack(limits, progress)
 
     def unpack(self, limits: Limits, progress: Progress | None = None) -> Source:
-        """This source, or one of the unpacked bytes where it is compressed.
+        """Return a source of the unpacked bytes; this source if it is not compressed.
 
         Raises LimitError beyond ``max_unpacked``, MissingExtraError for zstd without its package.
         """
@@ -174,7 +174,7 @@ class Source:
         limits: Limits | None = None,
         progress: Progress | None = None,
     ) -> Source:
-        """A source of the bytes that a function gives piece by piece, until it gives none.
+        """Return a source of the bytes that ``piece`` returns, until it returns no bytes.
 
         Raises LimitError beyond ``max_unpacked``.
         """
@@ -182,7 +182,7 @@ class Source:
 
 
 def spool_file() -> tempfile.SpooledTemporaryFile[bytes]:
-    """A file to gather bytes in before ``Source.spooled``: on disk once they are many."""
+    """Return a file to collect bytes for ``Source.spooled``; on disk once it is large."""
     return tempfile.SpooledTemporaryFile(max_size=IN_MEMORY)
 
 
@@ -212,7 +212,7 @@ def _pieces(file: IO[bytes]) -> Callable[[], bytes]:
 def _spool(
     piece: Callable[[], bytes], name: str, limits: Limits, progress: Progress | None
 ) -> Source:
-    """Gather pieces in memory, or, if they are large, in an unlinked file that is mapped."""
+    """Collect pieces in memory, or, if they are large, in an unlinked file that is mapped."""
     total = 0
     with spool_file() as spool:
         while chunk := piece():
@@ -234,7 +234,7 @@ def _unpacked(raw: Source, packing: Packing, limits: Limits, progress: Progress 
     members = _Members(raw, packing)
     source = _spool(members.piece, raw.name, limits, progress)
     if not source.size and members.faults:
-        return raw  # not compressed, only bytes that begin like it
+        return raw  # not compressed, although the magic matches
     source.path = raw.path
     source.faults = tuple(members.faults)
     source.unpacked = True
@@ -242,7 +242,7 @@ def _unpacked(raw: Source, packing: Packing, limits: Limits, progress: Progress 
 
 
 class _Members:
-    """The members of a compressed source, unpacked one after the other."""
+    """Unpacks the members of a compressed source one after the other."""
 
     def __init__(self, raw: Source, packing: Packing) -> None:
         self.faults: list[SourceFault] = []
@@ -254,7 +254,7 @@ class _Members:
         self._produced = 0
 
     def piece(self) -> bytes:
-        """The next bytes; none at the end, and at the first damage."""
+        """Return the next bytes; none at the end and after the first damage."""
         while not self.faults:
             if self._unpacker.eof and not self._next_member():
                 return b""
@@ -273,13 +273,13 @@ class _Members:
         return b""
 
     def _next_member(self) -> bool:
-        """Begin the member that follows; False where none does."""
+        """Start the next member; return False if there is none."""
         self._at -= len(self._unpacker.unused_data)
         rest = self._raw.read(self._at, MAGIC)
         if not rest.strip(b"\0"):
             return False
         if not self._packing.continues(rest):
-            self._fault(f"it ends at byte {self._at}, other bytes follow")
+            self._fault(f"it ends at byte {self._at}, but other bytes follow")
             return False
         self._unpacker = self._packing.unpacker()
         return True

@@ -1,7 +1,7 @@
-"""Words, streams and bit fields: the elements of all formats.
+"""Words and bit fields, from which all formats are built.
 
-A field is declared once, as ``Bits``. It applies to a Python int and to a numpy ``uint64`` array;
-kernels use its ``low`` and ``limit``, and ``WordLayout.explain`` shows it to people.
+A field is declared once, as ``Bits``. It works on a Python int and on a numpy ``uint64`` array;
+kernels use its ``low`` and ``limit``, and ``WordLayout.explain`` displays it.
 """
 
 from __future__ import annotations
@@ -34,21 +34,21 @@ WORD = 8
 U64_MAX = (1 << 64) - 1
 """The greatest unsigned number of 64 bits."""
 SHOWN_WORDS = 64
-"""Words of a payload, of padding or of damage that are shown, around the requested byte."""
+"""Words to show of a payload, padding or damage, around the requested byte."""
 
 
 def padding(nbytes: int) -> int:
-    """Zero bytes that follow a stream of ``nbytes`` up to the next word boundary (0 to 7)."""
+    """Return the number of zero bytes (0 to 7) that pad ``nbytes`` to a word boundary."""
     return -nbytes % WORD
 
 
 def pad8(data: bytes) -> bytes:
-    """``data`` followed by zero bytes up to the next word boundary."""
+    """Return ``data`` padded with zero bytes to a word boundary."""
     return data + bytes(padding(len(data)))
 
 
 def view_of(data: Any) -> memoryview:
-    """The bytes of any buffer."""
+    """Return a view of the bytes of any buffer."""
     view = memoryview(data)
     if view.format == "B" and view.ndim == 1:
         return view
@@ -56,16 +56,15 @@ def view_of(data: Any) -> memoryview:
 
 
 def to_i64(word: int) -> int:
-    """The two's-complement reading of an unsigned 64-bit word."""
+    """Reinterpret an unsigned 64-bit word as two's complement."""
     return word - (1 << 64) if word >> 63 else word
 
 
 @attrs.frozen
 class Bits:
-    """A field of a 64-bit word: bits ``low`` to ``high``, both included, least significant first.
+    """A field of a 64-bit word: bits ``low`` to ``high``, both included, bit 0 least significant.
 
-    ``values`` names the numbers that have a name. ``reserved`` fields must be zero when written;
-    readers keep them.
+    Writers must write zero to ``reserved`` fields; readers keep them.
     """
 
     name: str
@@ -75,9 +74,9 @@ class Bits:
     high: int
     """Its highest bit, included."""
     doc: str = ""
-    """What it means."""
+    """Its meaning."""
     values: Mapping[int, str] = attrs.field(factory=dict, kw_only=True, hash=False)
-    """Names of the numbers that have one."""
+    """Names of the values of an enumeration."""
     reserved: bool = attrs.field(default=False, kw_only=True)
     """Whether it must be zero when written."""
 
@@ -88,12 +87,12 @@ class Bits:
 
     @property
     def limit(self) -> int:
-        """The greatest value, and the mask once shifted down."""
+        """The greatest value; also the mask of the value after shifting."""
         return (1 << self.width) - 1
 
     @property
     def mask(self) -> int:
-        """The field's bits in place."""
+        """The mask of the field in the word."""
         return self.limit << self.low
 
     @overload
@@ -101,7 +100,7 @@ class Bits:
     @overload
     def get(self, word: NDArray[np.uint64]) -> NDArray[np.uint64]: ...
     def get(self, word: Any) -> Any:
-        """The field of an int, or of each element of a uint64 array (same shape)."""
+        """Extract the field from an int, or from each element of a uint64 array (same shape)."""
         if isinstance(word, int):
             return (word >> self.low) & self.limit
         import numpy as np
@@ -109,7 +108,7 @@ class Bits:
         return (word >> np.uint64(self.low)) & np.uint64(self.limit)
 
     def put(self, value: int) -> int:
-        """``value`` in place, to be or-ed into a word; ValueError where it does not fit."""
+        """Shift ``value`` into place for a bitwise or. Raises ValueError if it does not fit."""
         if not 0 <= value <= self.limit:
             msg = f"{self.name} is {value}, but {self.width} bits hold 0 to {self.limit}"
             raise ValueError(msg)
@@ -129,9 +128,9 @@ class FieldView:
     name: str
     """The name of the field."""
     value: int
-    """The number in it, unsigned."""
+    """Its value, unsigned."""
     meaning: str
-    """What it means here, for people; may be empty."""
+    """The meaning of the value, in words; may be empty."""
     section: str
     """The section of the format's document that declares it."""
 
@@ -141,7 +140,7 @@ class WordLayout:
     """The fields of one word and the section of the document that declares them."""
 
     name: str
-    """What the word is."""
+    """The name of the word."""
     section: str
     """The section of the format's document that declares it."""
     fields: tuple[Bits, ...]
@@ -157,7 +156,7 @@ class WordLayout:
 
     @property
     def reserved_mask(self) -> int:
-        """Bits that no field names, or that a field declares reserved: zero when written."""
+        """Bits that are in no field or in a reserved one, and must be zero when written."""
         named = 0
         for field in self.fields:
             if not field.reserved:
@@ -165,7 +164,7 @@ class WordLayout:
         return U64_MAX & ~named
 
     def pack(self, **values: int) -> int:
-        """The word with these fields; fields not named are zero."""
+        """Return the word with these fields; other fields are zero. Raises ValueError."""
         word = 0
         for field in self.fields:
             if field.name in values:
@@ -176,11 +175,11 @@ class WordLayout:
         return word
 
     def unpack(self, word: int) -> dict[str, int]:
-        """Each named field's value."""
+        """Return the value of each field by name."""
         return {field.name: field.get(word) for field in self.fields}
 
     def explain(self, word: int, offset: int) -> list[FieldView]:
-        """The word at byte ``offset``, field by field from bit 0; set reserved bits included."""
+        """Return the fields of the word at byte ``offset``, and any nonzero reserved bits."""
         views = [
             FieldView(
                 offset,
@@ -216,12 +215,12 @@ def explain_stretch(
     meaning: str | None = None,
     order: Literal["big", "little"] = "little",
 ) -> Iterator[FieldView]:
-    """Bytes ``at`` to ``end`` without fields, a word at a time; the last may be less than one.
+    """Yield bytes ``at`` to ``end``, which have no fields, word by word; the last may be partial.
 
-    Without a ``meaning``, each word shows its bytes; with one, the first word has it, and all show
-    their bytes as hex and ASCII. A run of words with the same bytes is one field behind the first
-    of them, but for the word of byte ``wanted``. Of a long stretch the words around that byte are
-    given; one more field counts those before, one those after.
+    Without a ``meaning``, each word shows its bytes; with one, the first word shows it, and all
+    show their bytes as hex and ASCII. A run of equal words is collapsed into one field after the
+    first, except the word of byte ``wanted``. Of a long stretch only the words around that byte
+    are shown; fields before and after them count the others.
     """
     first, last = at, end
     if end - at > SHOWN_WORDS * WORD:
@@ -261,6 +260,6 @@ def explain_stretch(
 
 
 def hex_and_ascii(data: bytes) -> str:
-    """Bytes as a hex dump shows them: ``68 69 0a  |hi.|``."""
+    """Format bytes as in a hex dump: ``68 69 0a  |hi.|``."""
     letters = "".join(chr(byte) if 32 <= byte < 127 else "." for byte in data)
     return f"{data.hex(' ')}  |{letters}|"

@@ -1,1 +1,1 @@
-"""What plugins are built from: what every reader, writer, exporter and step does, once."""
+"""The toolkit for plugins: code shared by readers, writers, exporters and steps."""

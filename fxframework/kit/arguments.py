@@ -1,7 +1,7 @@
-"""Arguments: values that say their type, as writers take them, and the columns of `args`.
+"""Arguments: typed values for writers, and the types of plain Python and numpy values.
 
-The numbers of the types are those of the column ``type`` (``schema.ARG_TYPES``), which traces and
-logs share; a format takes the wrappers of the types that it has.
+The numbers of the types are those of the column ``type`` (``schema.ARG_TYPES``). A format uses the
+wrappers of the types that it supports.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ __all__ = [
 
 @attrs.frozen
 class Typed:
-    """A value with the argument type that it is to have."""
+    """A value with an explicit argument type."""
 
     value: Any
     type: ClassVar[int]
@@ -36,44 +36,44 @@ class Typed:
 
 @attrs.frozen
 class Null(Typed):
-    """No value."""
+    """A null."""
 
     value: Any = None
     type = 0
 
 
 class Int32(Typed):
-    """A whole number from -2^31 to 2^31-1."""
+    """An integer from -2^31 to 2^31-1."""
 
     type = 1
 
 
 class Uint32(Typed):
-    """A whole number from 0 to 2^32-1."""
+    """An integer from 0 to 2^32-1."""
 
     type = 2
 
 
 class Int64(Typed):
-    """A whole number from -2^63 to 2^63-1."""
+    """An integer from -2^63 to 2^63-1."""
 
     type = 3
 
 
 class Uint64(Typed):
-    """A whole number from 0 to 2^64-1."""
+    """An integer from 0 to 2^64-1."""
 
     type = 4
 
 
 class Double(Typed):
-    """A number as a double."""
+    """A double."""
 
     type = 5
 
 
 class String(Typed):
-    """A text: of at most 32,000 bytes of UTF-8 in traces, 32,767 or such bytes in logs."""
+    """A string of at most 32,000 bytes of UTF-8 in traces, about 32,767 in logs."""
 
     type = 6
 
@@ -91,7 +91,7 @@ class Koid(Typed):
 
 
 class Blob(Typed):
-    """Bytes, within the argument."""
+    """Bytes stored within the argument."""
 
     type = 10
 
@@ -107,10 +107,10 @@ _OF_NUMPY = {
 
 
 def kind_of(value: Any) -> tuple[str, Any] | None:
-    """What a value is, and the same as a Python object; None where it can be no argument.
+    """Return the type of a value and the value as a Python object; None if it is not supported.
 
-    It is null, bool, int, double, string or blob; a number of numpy is int32, uint32, int64, uint64
-    or double, by its width.
+    The type is null, bool, int, double, string or blob; for a numpy number it is int32, uint32,
+    int64, uint64 or double, by its width.
     """
     if value is None:
         return "null", None

@@ -1,8 +1,8 @@
-"""Difference: what differs between two captures of one format.
+"""Comparison of two captures of one format.
 
-Records are compared by their contents, whatever their place and encoding; states by their entries;
-tables by the names in them. Memory is bounded: about twenty bytes per record, or forty per entry of
-a state, and the names.
+Records are compared by contents, independently of offset and encoding; states by their entries;
+tables by the names in them. Memory is bounded: about twenty bytes per record or forty per entry of
+a state, plus the names.
 """
 
 from __future__ import annotations
@@ -44,48 +44,48 @@ KEYS: Mapping[str, tuple[str, ...]] = {
     "logs": ("component", "severity_name"),
     "sched": ("kind", "cpu"),
 }
-"""The tables that are compared by name, and the columns whose values name a row."""
+"""The tables compared by name, with the columns whose values name a row."""
 PEOPLE = {"processes": ("pid",), "threads": ("pid", "tid")}
-"""The tables of who acts, and the columns of their numbers."""
+"""The tables of processes and threads, with the columns of their ids."""
 PIECE = 1 << 20
-"""Records, or bytes, that are looked at in one go."""
+"""Records, or bytes, compared at a time."""
 
 U64 = NDArray[np.uint64]
 I64 = NDArray[np.int64]
 Key = tuple[bytes | int | None, ...]
 
-# What the bulk path takes away: the place of a record and its indexes. Quotes within a JSON string
-# are escaped, so that none of these can begin inside of one.
+# What the bulk path strips: the offset, size and indexes of a record. Quotes within a JSON string
+# are escaped, so these patterns cannot match inside one.
 _HEAD = b'{"record":"'
 _PLACE = re.compile(rb',"offset":\d+,"nbytes":\d+')
 _REFS = re.compile(rb',"refs":\{[^{}]*\}')
-_ODD = (b'"raw":', b'"offset":', b'"nbytes":', b'"refs":')
+_UNSTRIPPED = (b'"raw":', b'"offset":', b'"nbytes":', b'"refs":')
 
 
 @attrs.frozen
 class ShownRecord:
-    """A record in a difference."""
+    """A record to show in a difference."""
 
     offset: int
     kind: str
     said: Mapping[str, Any]
-    """Its JSON without its place, indexes and raw bytes."""
+    """Its JSON without offset, size, indexes and raw bytes."""
 
 
 @attrs.frozen
 class RecordDifference:
-    """The records that only one of two captures has. Pairs are for A and B."""
+    """Records that only one of two captures has. Pairs are for A and B."""
 
     counts: tuple[int, int]
-    """Records that were compared: those that only support others are not."""
+    """Compared records; records that only support others are not counted."""
     only: tuple[Mapping[str, int], Mapping[str, int]]
-    """How many records only this one has, by kind."""
+    """Number of records that only this capture has, by kind."""
     shown: tuple[tuple[ShownRecord, ...], tuple[ShownRecord, ...]]
     """The first of them."""
     reordered: bool
-    """Whether both have the same records, in another order."""
+    """Whether both have the same records in a different order."""
     first: tuple[ShownRecord | None, ShownRecord | None] | None
-    """The first records that are not alike, None where one has ended; None where all are."""
+    """The first unequal records, None where a capture has ended; None if all are equal."""
 
     @property
     def same(self) -> bool:
@@ -95,18 +95,18 @@ class RecordDifference:
 
 @attrs.frozen
 class EntryDifference:
-    """The entries that differ between two states. Pairs are for A and B."""
+    """Entries that differ between two states. Pairs are for A and B."""
 
     counts: tuple[int, int]
-    """Entries that were compared."""
+    """Compared entries."""
     only: tuple[int, int]
-    """How many only this one has."""
+    """Number of entries that only this capture has."""
     changed: int
-    """How many both have, with another type or value."""
+    """Number of entries that both have, with different types or values."""
     shown: tuple[tuple[Entry, ...], tuple[Entry, ...]]
-    """The first of those that only one has."""
+    """The first entries that only one has."""
     changes: tuple[tuple[Entry, Entry], ...]
-    """The first of those that were changed."""
+    """The first changed entries."""
 
     @property
     def same(self) -> bool:
@@ -116,40 +116,40 @@ class EntryDifference:
 
 @attrs.frozen
 class Stats:
-    """The rows of one name."""
+    """Statistics of the rows of one name."""
 
     count: int
     total_ns: int | None = None
-    """Of slices, the sum of their lengths, those left out that were never closed."""
+    """For slices, the sum of their lengths; slices never closed are excluded."""
     unclosed: int = 0
-    """Of slices, those that were never closed."""
+    """For slices, the number never closed."""
     least: float | None = None
-    """Of counters; NaN does not count."""
+    """For counters, the least value; NaN is ignored."""
     most: float | None = None
     last: float | None = None
-    """Of counters, the latest value; None where it is NaN."""
+    """For counters, the latest value; None if it is NaN."""
 
     @property
     def mean_ns(self) -> float | None:
-        """Of slices, their length on average."""
+        """For slices, their mean length."""
         closed = self.count - self.unclosed
         return None if self.total_ns is None or not closed else self.total_ns / closed
 
 
 @attrs.frozen
 class NameDifference:
-    """A name in a table that the captures have differently often, long or great."""
+    """A name in a table whose counts, lengths or values differ between the captures."""
 
     table: str
     key: Mapping[str, str | None]
-    """The columns that name the rows, with their values."""
+    """The columns that name the rows, and their values."""
     a: Stats | None
-    """None where A has no such row."""
+    """None if A has no such row."""
     b: Stats | None
 
     @property
     def change(self) -> tuple[float, ...]:
-        """How much it changed: total length first, then count, then the latest value."""
+        """Amount of change, for sorting: of total length, count and latest value."""
         a, b = self.a or Stats(0), self.b or Stats(0)
         return (
             abs((b.total_ns or 0) - (a.total_ns or 0)),
@@ -159,7 +159,7 @@ class NameDifference:
 
     @property
     def ratio(self) -> float | None:
-        """B to A: of total lengths where there are some, else of counts; None where one is not."""
+        """Ratio B to A of total lengths if known, else of counts; None if either has no rows."""
         if self.a is None or self.b is None:
             return None
         if self.a.total_ns and self.b.total_ns is not None:
@@ -174,7 +174,7 @@ def _distance(a: float | None, b: float | None) -> float:
 
 @attrs.frozen
 class Person:
-    """A process, or a thread, which has a tid."""
+    """A process, or a thread if it has a tid."""
 
     pid: int
     tid: int | None
@@ -183,7 +183,7 @@ class Person:
 
 @attrs.frozen
 class PersonDifference:
-    """The processes, or threads, that one of two captures mentions and the other does not."""
+    """Processes or threads that only one of two captures mentions. Pairs are for A and B."""
 
     table: str
     only: tuple[tuple[Person, ...], tuple[Person, ...]]
@@ -191,21 +191,21 @@ class PersonDifference:
 
 @attrs.frozen
 class Difference:
-    """What differs between two captures."""
+    """The result of a comparison."""
 
     identical: bool
-    """Whether the bytes are the same: then nothing was compared."""
+    """Whether the bytes are identical, in which case nothing else was compared."""
     records: RecordDifference | None = None
-    """None where records were not compared."""
+    """None if records were not compared."""
     entries: EntryDifference | None = None
     """None if the captures are not states, or entries were not compared."""
     names: Mapping[str, tuple[NameDifference, ...]] = attrs.field(factory=dict)
-    """The names that differ, the greatest change first, by table; every table compared is here."""
+    """Names that differ, by table, the greatest change first; contains every compared table."""
     people: tuple[PersonDifference, ...] = ()
 
     @property
     def same(self) -> bool:
-        """Whether what was compared is the same."""
+        """Whether the comparison found no difference."""
         return (
             (self.records is None or self.records.same)
             and (self.entries is None or self.entries.same)
@@ -219,10 +219,10 @@ def compare(
 ) -> Difference:
     """Compare two captures of one format.
 
-    ``by`` is what to compare: ``record``, ``entry``, ``name`` or several of them; captures that
-    have entries are compared by these and not by records, where both are asked for. ``show`` is
-    how many records or entries of each side to show. Raises UsageError for captures of two
-    formats, and where entries alone are asked for and there are none.
+    ``by`` selects what to compare: ``record``, ``entry``, ``name`` or several of them; if both
+    are given, captures that have entries are compared by entries and not by records. ``show`` is
+    the number of records or entries to show for each side. Raises UsageError for captures of two
+    formats, and for ``entry`` alone if the captures have no entries.
     """
     if a.format != b.format:
         raise UsageError(
@@ -249,7 +249,7 @@ def compare(
 
 
 def _identical(a: Capture, b: Capture) -> bool:
-    """Whether both are the same bytes, looked at in the same way."""
+    """Return whether both are the same bytes, read with the same options and limits."""
     if isinstance(a, Window) or isinstance(b, Window):
         return False
     if a.source.size != b.source.size or a.request.options != b.request.options:
@@ -269,13 +269,13 @@ def _compare_records(pair: tuple[Capture, Capture], show: int) -> RecordDifferen
     supports = tuple(_support(capture) for capture in pair)
     a, b = (_digests(capture, each) for capture, each in zip(pair, supports, strict=True))
     counts = a.size, b.size
-    start = _common(a, b)
+    start = _common_prefix(a, b)
     if start == a.size == b.size:
         return RecordDifference(counts, ({}, {}), ((), ()), reordered=False, first=None)
-    stop = min(_common(a[::-1], b[::-1]), min(counts) - start)
-    only = _beyond(a[start : a.size - stop], b[start : b.size - stop])
+    stop = min(_common_prefix(a[::-1], b[::-1]), min(counts) - start)
+    only = _surplus(a[start : a.size - stop], b[start : b.size - stop])
     made = [
-        _picked(capture, support, start, where + start, show)
+        _read_records(capture, support, start, where + start, show)
         for capture, support, where in zip(pair, supports, only, strict=True)
     ]
     return RecordDifference(
@@ -288,29 +288,29 @@ def _compare_records(pair: tuple[Capture, Capture], show: int) -> RecordDifferen
 
 
 def _support(capture: Capture) -> frozenset[bytes]:
-    """Kinds of records, as named in JSON, that have no contents of their own."""
+    """Return the kinds of records, as named in JSON, that only support others."""
     whole = capture.whole if isinstance(capture, Window) else capture
     return frozenset(kind.encode() for kind in whole.support_records)
 
 
 def _digests(capture: Capture, support: Collection[bytes]) -> U64:
-    """What each record says, as 64 bits; those that only support others are left out."""
+    """Return a 64-bit digest of the contents of each record, except those of ``support``."""
     parts = [np.zeros(0, np.uint64)]
     for chunk in capture.records_json():
         made = bytearray()
         text = _REFS.sub(b"", _PLACE.sub(b"", chunk))
-        marks = [mark for mark in _ODD if mark in text]
+        marks = [mark for mark in _UNSTRIPPED if mark in text]
         for line in text.split(b"\n"):
-            if line and _kind(line) not in support:
+            if line and _kind_of(line) not in support:
                 if not line.startswith(_HEAD) or any(mark in line for mark in marks):
-                    line = _dumped(_said(line))
+                    line = _dumped(_contents(line))
                 made += hashlib.blake2b(line, digest_size=8).digest()
         parts.append(np.frombuffer(bytes(made), np.uint64))
     return np.concatenate(parts)
 
 
-def _kind(line: bytes) -> bytes:
-    """The kind of the record of a line."""
+def _kind_of(line: bytes) -> bytes:
+    """Return the kind of the record in a line of JSON."""
     if line.startswith(_HEAD):
         return line[len(_HEAD) : line.index(b'"', len(_HEAD))]
     return str(_loaded(line).get("record")).encode()
@@ -329,14 +329,14 @@ def _dumped(said: Any) -> bytes:
     return orjson.dumps(said)
 
 
-def _said(line: bytes) -> dict[str, Any]:
-    """What the record of a line says: all but its place, its indexes and its raw bytes.
+def _contents(line: bytes) -> dict[str, Any]:
+    """Return the contents of the record in a line: all but offset, size, indexes and raw bytes.
 
-    Raw bytes count if there is nothing else but numbers: then they are the contents.
+    If there is nothing else but integers, the raw bytes are the contents.
     """
     shown = _loaded(line)
     raw = shown.pop("raw", None)
-    said = _bare(shown)
+    said = _without_places(shown)
     said = {"record": said.pop("record", None), **said}
     rest = (value for key, value in said.items() if key not in {"record", "code"})
     if raw is not None and all(isinstance(value, int) for value in rest):
@@ -344,18 +344,20 @@ def _said(line: bytes) -> dict[str, Any]:
     return said
 
 
-def _bare(value: Any) -> Any:
-    """A value without indexes and places, however deep inside."""
+def _without_places(value: Any) -> Any:
+    """Return a value with indexes and places removed at all levels."""
     if isinstance(value, list):
-        return [_bare(each) for each in value]
+        return [_without_places(each) for each in value]
     if not isinstance(value, dict):
         return value
     place = {"offset", "nbytes"} if value.keys() >= {"offset", "nbytes"} else set[str]()
-    return {key: _bare(each) for key, each in value.items() if key not in {"refs", *place}}
+    return {
+        key: _without_places(each) for key, each in value.items() if key not in {"refs", *place}
+    }
 
 
-def _common(a: U64, b: U64) -> int:
-    """How many records both begin with."""
+def _common_prefix(a: U64, b: U64) -> int:
+    """Return the length of the common prefix."""
     least = min(a.size, b.size)
     for at in range(0, least, PIECE):
         stop = min(at + PIECE, least)
@@ -365,8 +367,8 @@ def _common(a: U64, b: U64) -> int:
     return least
 
 
-def _beyond(a: U64, b: U64) -> tuple[I64, I64]:
-    """The places of those that are more frequent in one than in the other: the last ones."""
+def _surplus(a: U64, b: U64) -> tuple[I64, I64]:
+    """Return for each side the positions of the last occurrences that the other side lacks."""
     orders = [np.argsort(each, kind="stable") for each in (a, b)]
     a, b = a[orders[0]], b[orders[1]]
     found = []
@@ -381,12 +383,13 @@ def _beyond(a: U64, b: U64) -> tuple[I64, I64]:
     return found[0], found[1]
 
 
-def _picked(
+def _read_records(
     capture: Capture, support: Collection[bytes], first: int, where: I64, show: int
 ) -> tuple[Mapping[str, int], tuple[ShownRecord, ...], ShownRecord | None]:
-    """The records at some places: how many of each kind, the first few, and the one at ``first``.
+    """Read the records at the positions ``where``, and the one at ``first``.
 
-    Places count the records that do not only support others.
+    Returns the counts by kind, the first ``show`` records, and the record at ``first``. Positions
+    do not count the kinds in ``support``.
     """
     last = max(first, int(where[-1]) if where.size else 0)
     wanted = bytearray(last + 1)
@@ -399,7 +402,7 @@ def _picked(
         for line in chunk.split(b"\n"):
             if not line:
                 continue
-            kind = _kind(line)
+            kind = _kind_of(line)
             if kind in support:
                 continue
             if at == first:
@@ -415,14 +418,14 @@ def _picked(
 
 
 def _shown(line: bytes) -> ShownRecord:
-    said = _said(line)
+    said = _contents(line)
     return ShownRecord(int(_loaded(line).get("offset", 0)), str(said["record"]), said)
 
 
 # --- By entry ------------------------------------------------------------------------------------
 
-_AGAIN = 0x9E3779B97F4A7C15
-"""What tells entries of one name apart: their digests differ by multiples of it."""
+_REPEATED = 0x9E3779B97F4A7C15
+"""Added to the digest once per earlier entry of the same name, so that digests are unique."""
 
 
 def _compare_entries(pair: tuple[Capture, Capture], show: int) -> EntryDifference | None:
@@ -460,7 +463,7 @@ def _compare_entries(pair: tuple[Capture, Capture], show: int) -> EntryDifferenc
 
 
 def _entry_digests(capture: Capture) -> tuple[U64, U64] | None:
-    """Of each entry 64 bits of its name, all different, and 64 of its type and value."""
+    """Return for each entry a unique 64-bit digest of its name, and one of its type and value."""
     found = capture.entries()
     if found is None:
         return None
@@ -469,19 +472,19 @@ def _entry_digests(capture: Capture) -> tuple[U64, U64] | None:
         names += hashlib.blake2b(path.encode(), digest_size=8).digest()
         said += hashlib.blake2b(_dumped([kind, value]), digest_size=8).digest()
     digests = np.frombuffer(bytes(names), np.uint64)
-    # Of several entries of one name, the first ones belong together, the second ones, and so on.
+    # Pair repeated names by order: first with first, second with second, and so on.
     order = np.argsort(digests, kind="stable")
     ordered = digests[order]
     begins = np.flatnonzero(np.append(True, ordered[1:] != ordered[:-1])[: ordered.size])
     lengths = np.diff(np.append(begins, ordered.size))
     number = np.arange(ordered.size) - np.repeat(begins, lengths)
     apart = np.empty_like(digests)
-    apart[order] = ordered + number.astype(np.uint64) * np.uint64(_AGAIN)
+    apart[order] = ordered + number.astype(np.uint64) * np.uint64(_REPEATED)
     return apart, np.frombuffer(bytes(said), np.uint64)
 
 
 def _entries_at(capture: Capture, where: I64) -> dict[int, Entry]:
-    """Some entries, by their numbers."""
+    """Return the entries with these numbers."""
     wanted = set(where.tolist())
     found: dict[int, Entry] = {}
     for at, entry in enumerate(capture.entries() or ()):
@@ -497,7 +500,7 @@ def _entries_at(capture: Capture, where: I64) -> dict[int, Entry]:
 
 @attrs.define
 class _Tally:
-    """The rows of one name so far."""
+    """Running statistics of the rows of one name."""
 
     count: int = 0
     total: int = 0
@@ -531,14 +534,14 @@ def _compare_names(pair: tuple[Capture, Capture], table: str) -> tuple[NameDiffe
 
 
 def _label(value: bytes | int | None, names: Mapping[int, str]) -> str | None:
-    """A value of a key as text."""
+    """Return a key value as text: a string, or the name of an enumerated number."""
     if isinstance(value, bytes):
         return value.decode("utf-8", "replace")
     return None if value is None else names.get(value, str(value))
 
 
 def _tallied(capture: Capture, table: str) -> dict[Key, Stats]:
-    """The rows of a table by what names them."""
+    """Return statistics of the rows of a table, by their keys."""
     tallies: dict[tuple[int, ...], _Tally] = {}
     for batch in capture.batches(table):
         if len(batch):
@@ -577,7 +580,7 @@ def _tally(batch: Table, table: str, tallies: dict[tuple[int, ...], _Tally]) -> 
     if table == "slices":
         dur = batch.array("dur")
         closed = np.maximum(dur, 0)
-        # Sums of halves are exact as doubles: a batch has few enough rows.
+        # Sums of 32-bit halves are exact as doubles: a batch has few enough rows.
         low = np.bincount(group, closed & 0xFFFFFFFF, size)
         high = np.bincount(group, closed >> 32, size)
         unclosed = np.bincount(group[dur < 0], minlength=size)
@@ -595,7 +598,7 @@ def _tally_values(mine: list[_Tally], group: I64, ts: I64, value: NDArray[np.flo
     np.fmax.at(most, group, value)
     order = np.argsort(ts, kind="stable")
     latest = np.zeros(len(mine), np.int64)
-    latest[group[order]] = order  # of several, the last one stays
+    latest[group[order]] = order  # the last assignment wins
     for at, tally in enumerate(mine):
         tally.least = min(tally.least, float(least[at]))
         tally.most = max(tally.most, float(most[at]))
@@ -605,7 +608,7 @@ def _tally_values(mine: list[_Tally], group: I64, ts: I64, value: NDArray[np.flo
 
 
 def _groups(columns: list[NDArray[Any]]) -> tuple[list[tuple[int, ...]], I64]:
-    """The distinct rows of some columns of small integers, and for each row which it is."""
+    """Return the distinct rows of integer columns, and for each row the index of its value."""
     group = np.zeros(columns[0].size, np.int64)
     for column in columns:
         values, inverse = np.unique(column, return_inverse=True)
@@ -616,7 +619,7 @@ def _groups(columns: list[NDArray[Any]]) -> tuple[list[tuple[int, ...]], I64]:
     return list(zip(*rows, strict=True)), group
 
 
-# --- By who acts ---------------------------------------------------------------------------------
+# --- By process and thread -----------------------------------------------------------------------
 
 
 def _compare_people(pair: tuple[Capture, Capture], table: str) -> PersonDifference:

@@ -1,4 +1,4 @@
-"""Explain: what the modules of formats share that show the bytes of a record, field by field."""
+"""Base for modules that explain the bytes of a record field by field."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ R = TypeVar("R", bound=Record)
 
 
 def check_offset(source: Source, offset: int) -> None:
-    """Raise UsageError where the source has no byte at the offset."""
+    """Raise UsageError if the offset is outside of the source."""
     if not 0 <= offset < source.size:
         raise UsageError(
             f"there is no byte {offset}: the file has {source.size} bytes",
@@ -26,14 +26,14 @@ def check_offset(source: Source, offset: int) -> None:
 
 
 def record_at(records: Iterable[R], offset: int) -> R:
-    """The first of records in file order that reaches beyond byte ``offset``."""
+    """Return the first record, in file order, that ends after byte ``offset``."""
     return next(record for record in records if record.offset + record.nbytes > offset)
 
 
 class Explainer:
-    """Explains the bytes of one record. A format's own knows its kinds of records.
+    """Explains the bytes of a record; each format derives a class that knows its records.
 
-    ``data`` is the whole file, ``wanted`` the byte that was asked for, ``order`` the byte order.
+    ``data`` is the whole file, ``wanted`` the offset to explain, ``order`` the byte order.
     """
 
     def __init__(
@@ -44,13 +44,13 @@ class Explainer:
         self.order: Literal["big", "little"] = order
 
     def number(self, at: int, nbytes: int = WORD) -> int:
-        """The unsigned number in the ``nbytes`` bytes from ``at``."""
+        """Return the unsigned number in the ``nbytes`` bytes from ``at``."""
         return int.from_bytes(self.data[at : at + nbytes], self.order)
 
     def stretch(
         self, at: int, end: int, name: str, section: str, meaning: str | None = None
     ) -> Iterator[FieldView]:
-        """Bytes without fields, a word at a time; without a ``meaning`` each shows its bytes."""
+        """Yield a view per word of bytes without fields; ``meaning`` defaults to the bytes."""
         return explain_stretch(
             self.data,
             at,
@@ -63,5 +63,5 @@ class Explainer:
         )
 
     def damaged(self, at: int, end: int, rule: Rule) -> Iterator[FieldView]:
-        """Bytes in which no sound record was found, by the rule that says why."""
+        """Yield views of bytes that hold no valid record, with the rule they violate."""
         return self.stretch(at, end, "damaged", rule.section, rule.title)

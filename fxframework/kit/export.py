@@ -1,4 +1,4 @@
-"""Export: what the sessions of exporters have in common; each subclass is one kind of them."""
+"""Base class of exporter sessions."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ __all__ = ["Export"]
 
 
 class Export(abc.ABC):
-    """A session of an exporter: the subclass is what ``Exporter.open`` names.
+    """A session of an exporter; ``Exporter.open`` names a subclass.
 
-    ``write`` puts bytes into ``_sink`` as ``_options`` say, and counts in ``_dropped`` what has no
-    place in the output, by name.
+    ``write`` writes to ``_sink`` according to ``_options``, and counts in ``_dropped``, by name,
+    what the output cannot represent.
     """
 
     def __init__(self, sink: Sink, options: Mapping[str, Any]) -> None:
@@ -29,14 +29,14 @@ class Export(abc.ABC):
 
     @abc.abstractmethod
     def write(self, capture: Capture) -> None:
-        """Export one capture. Raises WriteRefusedError for one that it cannot export."""
+        """Export a capture. Raises WriteRefusedError for a capture that it cannot export."""
 
     def close(self) -> Mapping[str, int]:
-        """What had no place in the output, by name, with counts."""
+        """Return the counts of what could not be written, by name."""
         return {what: count for what, count in self._dropped.items() if count > 0}
 
     def _take_only(self, what: str) -> None:
-        """Raises WriteRefusedError for a second capture: ``what`` is of one."""
+        """Raise WriteRefusedError with the message ``what`` for a second capture."""
         if self._used:
             raise WriteRefusedError(what, remedy="convert the inputs one by one")
         self._used = True

@@ -1,7 +1,7 @@
-"""Gather: rows of tables one by one, with their threads, arguments and nesting.
+"""Builds tables from rows added one by one, with their threads, arguments and nesting.
 
-For formats that are read record by record, such as lines of text: everything is kept in memory as
-lists. A format whose files are large has kernels (``fxframework.kit.scanned``).
+For formats read record by record, such as lines of text: all rows are kept in memory as lists.
+Formats with large files use kernels (``fxframework.kit.scanned``).
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ __all__ = ["Gathered"]
 _TYPES = {name: number for number, name in ARG_TYPES.items()}
 _VALUES = {"int": 0, "uint": 0, "float": 0.0, "str": None}
 OPEN = -1
-"""Length of a slice that was not closed."""
+"""Length of a slice that is not closed."""
 
 
 class Gathered:
-    """Rows of tables by these schemas. ``limits.max_depth`` bounds the depth of slices.
+    """Collects rows of tables with these schemas. ``limits.max_depth`` bounds the depth of slices.
 
-    Texts are str or bytes, times whole nanoseconds. A column that is not given is null, zero or
-    empty, as ``Table.of`` says; ``ticks`` is the time.
+    Texts are str or bytes, times integer nanoseconds. A missing column is null, zero or empty, as
+    in ``Table.of``; ``ticks`` defaults to the time.
     """
 
     def __init__(self, schemas: Mapping[str, TableSchema], limits: Limits | None = None) -> None:
@@ -40,7 +40,7 @@ class Gathered:
         self._columns: dict[str, dict[str, list[Any]]] = {name: {} for name in schemas}
         self._lengths: Counter[str] = Counter()
         self._threads: dict[Hashable, int] = {}
-        self._people: list[dict[str, Any]] = []
+        self._thread_rows: list[dict[str, Any]] = []
         self._processes: dict[int, dict[str, Any]] = {}
         self._stacks: dict[int, list[tuple[Hashable, int]]] = defaultdict(list)
         self._begun: Counter[tuple[int, Hashable]] = Counter()
@@ -56,10 +56,11 @@ class Gathered:
         args: Mapping[Any, Any] | Iterable[tuple[Any, Any]] = (),
         **values: Any,
     ) -> int:
-        """Add a row that comes from the record at a byte offset; gives its number.
+        """Add a row that comes from the record at a byte offset; return its number.
 
         ``args`` are arguments of the row, by name: None, bool, int, float, str or bytes. An integer
-        beyond 64 bits becomes a string in hexadecimal. All rows of a table have the same columns.
+        of more than 64 bits becomes a hexadecimal string. All rows of a table must have the same
+        columns.
         """
         if "ts" in values and "ticks" not in values:
             values["ticks"] = values["ts"] & U64_MAX
@@ -78,7 +79,7 @@ class Gathered:
     def add_args(
         self, table: str, row: int, offset: int, args: Mapping[Any, Any] | Iterable[tuple[Any, Any]]
     ) -> None:
-        """Add arguments to a row, which come from the record at a byte offset."""
+        """Add arguments, which come from the record at a byte offset, to a row."""
         for name, value in args.items() if isinstance(args, Mapping) else args:
             kind, column, held = _argument(value)
             values = {**_VALUES, column: held}
@@ -98,27 +99,26 @@ class Gathered:
         pid: int | None = None,
         name: str | bytes | None = None,
     ) -> int:
-        """The id of a thread, for the columns ``thread``, ``prev`` and ``next``.
+        """Return the id of a thread, for the columns ``thread``, ``prev`` and ``next``.
 
-        With a ``pid``, threads are different where they are of different processes; without one,
-        the number of the thread is enough, and ``belongs`` may state its process later. A name
-        replaces an earlier one.
+        With a ``pid``, a thread is identified by both numbers; without one, by ``tid`` alone, and
+        ``belongs`` may set its process later. A name replaces an earlier one.
         """
         key = tid if pid is None else (pid, tid)
         found = self._threads.get(key)
         if found is None:
-            found = self._threads[key] = len(self._people)
-            self._people.append({"offset": offset, "pid": pid, "tid": tid, "name": None})
+            found = self._threads[key] = len(self._thread_rows)
+            self._thread_rows.append({"offset": offset, "pid": pid, "tid": tid, "name": None})
         if name is not None:
-            self._people[found]["name"] = name
+            self._thread_rows[found]["name"] = name
         return found
 
     def belongs(self, thread: int, pid: int) -> None:
-        """State the process of a thread."""
-        self._people[thread]["pid"] = pid
+        """Set the process of a thread."""
+        self._thread_rows[thread]["pid"] = pid
 
     def process(self, pid: int, offset: int, name: str | bytes | None = None) -> None:
-        """State a process; a name replaces an earlier one. Those of threads need no statement."""
+        """Add a process; a name replaces an earlier one. Processes of threads need no call."""
         known = self._processes.setdefault(pid, {"offset": offset, "pid": pid, "name": None})
         if name is not None:
             known["name"] = name
@@ -126,9 +126,9 @@ class Gathered:
     # --- Slices ----------------------------------------------------------------------------------
 
     def begin(self, key: Hashable, offset: int, /, *, thread: int, ts: int, **values: Any) -> int:
-        """Begin a slice within the one that is open on its thread; gives its row.
+        """Begin a slice inside the innermost open one of its thread; return its row.
 
-        ``key`` says which end closes it; ``values`` are as those of ``row``.
+        ``key`` identifies the end that closes it; ``values`` are passed to ``row``.
         """
         stack = self._stacks[thread]
         row = self.row(
@@ -147,9 +147,9 @@ class Gathered:
         return row
 
     def end(self, key: Hashable, *, thread: int, ts: int) -> int | None:
-        """End the innermost open slice of a key on a thread; those within it stay open.
+        """End the innermost open slice of a key on a thread; slices inside it are never closed.
 
-        Gives its row, or None where no such slice is open.
+        Returns its row, or None if no such slice is open.
         """
         if not self._begun[thread, key]:
             return None
@@ -164,7 +164,7 @@ class Gathered:
 
     @property
     def open_offsets(self) -> list[int]:
-        """Byte offsets of the records of slices that were not closed, in order of the rows."""
+        """Byte offsets of the records of slices that are not closed, in order of the rows."""
         slices = self._columns["slices"]
         if not slices:
             return []
@@ -173,18 +173,18 @@ class Gathered:
     # --- Tables ----------------------------------------------------------------------------------
 
     def table(self, name: str, pool: StringPool) -> Table:
-        """A table of all rows so far. Raises UsageError for a table without a schema."""
+        """Return a table of all rows so far. Raises UsageError for a table without a schema."""
         if name not in self._schemas:
             raise UsageError(
-                f"no table {name!r} is gathered", remedy=f"there are {', '.join(self._schemas)}"
+                f"there is no table {name!r}", remedy=f"there are {', '.join(self._schemas)}"
             )
         if name == "threads":
             rows = [{**each, "id": id, "pid": each["pid"] or 0}
-                    for id, each in enumerate(self._people)]  # fmt: skip
+                    for id, each in enumerate(self._thread_rows)]  # fmt: skip
         elif name == "processes":
             known = {
                 each["pid"]: {"offset": each["offset"], "pid": each["pid"], "name": None}
-                for each in reversed(self._people)
+                for each in reversed(self._thread_rows)
                 if each["pid"] is not None
             }
             rows = list((dict(reversed(known.items())) | self._processes).values())
@@ -195,7 +195,7 @@ class Gathered:
 
 
 def _argument(value: Any) -> tuple[int, str, Any]:
-    """The type of an argument, the column of its value, and what that holds."""
+    """Return the type of an argument, the column for its value, and the value of that column."""
     if value is None:
         return _TYPES["null"], "int", 0
     if isinstance(value, bool):
@@ -210,5 +210,5 @@ def _argument(value: Any) -> tuple[int, str, Any]:
 
 
 def _signed(value: int) -> int:
-    """The same 64 bits, signed."""
+    """Reinterpret 64 bits as a signed number."""
     return value - (1 << 64) if value >> 63 > 0 else value

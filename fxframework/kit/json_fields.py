@@ -1,7 +1,7 @@
-"""JSON fields: values of records as JSON, and JSON objects read back with checks.
+"""JSON fields: conversion of record values to JSON, and checked reading of JSON objects.
 
 Shared by the records of all formats: strings that are not UTF-8, doubles that JSON cannot hold, and
-refusals that name the field. See docs/records.md.
+errors that name the field. See docs/records.md.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ __all__ = [
 ]
 
 Refuse = Callable[[str, str], WriteRefusedError]
-"""Makes the error for the number of a code, such as ``0402``, and a message."""
+"""A function that makes an error from the number of a code, such as ``0402``, and a message."""
 CANONICAL_NAN = 0x7FF8000000000000
 NOT_FINITE = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
 _F64 = struct.Struct("<d")
@@ -39,40 +39,40 @@ _U64 = struct.Struct("<Q")
 
 
 def double_of(bits: int) -> float:
-    """The double with these 64 bits."""
+    """Return the double with these 64 bits."""
     value: float = _F64.unpack(_U64.pack(bits))[0]
     return value
 
 
 def bits_of(value: float) -> int:
-    """The 64 bits of a double."""
+    """Return the 64 bits of a double."""
     bits: int = _U64.unpack(_F64.pack(value))[0]
     return bits
 
 
 def exactly(value: Any) -> Any:
-    """What makes two values the same: of doubles the bits, so that -0.0 is not 0.0."""
+    """Return a key for exact equality: the bytes of a double, so that -0.0 differs from 0.0."""
     return _F64.pack(value) if isinstance(value, float) else value
 
 
 def unfit(
     refuse: Refuse, what: str, name: str, value: int, least: int, most: int
 ) -> WriteRefusedError:
-    """The error for a number that its field cannot hold."""
+    """Return the error for a number that its field cannot hold."""
     found = reprlib.repr(value)
     return refuse("0404", f"{what}: {name} is {found}, but its field holds {least} to {most}")
 
 
-# --- Out -----------------------------------------------------------------------------------------
+# --- Values to JSON ------------------------------------------------------------------------------
 
 
 def shown_text(text: str) -> str:
-    """The text as JSON shows it: U+FFFD where bytes are not UTF-8 (surrogate escapes here)."""
+    """Return a text with U+FFFD in place of invalid UTF-8 (given as surrogate escapes)."""
     return text.encode(errors="surrogateescape").decode(errors="replace")
 
 
 def show_text(out: dict[str, Any], key: str, text: str) -> None:
-    """Put a text into JSON, with its bytes beside it where they are not UTF-8."""
+    """Put a text into a JSON object, with its bytes in a second field if they are not UTF-8."""
     out[key] = text
     if not text.isascii():
         try:
@@ -83,28 +83,28 @@ def show_text(out: dict[str, Any], key: str, text: str) -> None:
 
 
 def special_double(value: float) -> str:
-    """The name of a double that JSON cannot hold; the empty string for one that it can."""
+    """Return the name of a double that JSON cannot hold; the empty string for other doubles."""
     if math.isfinite(value):
         return ""
     return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
 
 
 def show_double(out: dict[str, Any], key: str, value: float, bits: int | None) -> None:
-    """Put a double into JSON; ``bits`` are those of a NaN that is not the usual one, or None."""
+    """Put a double into a JSON object; ``bits`` are those of a noncanonical NaN, or None."""
     special = special_double(value)
     out[key] = special or value
     if special and bits is not None:
         out[f"{key}_bits"] = f"0x{bits:016x}"
 
 
-# --- Back ----------------------------------------------------------------------------------------
+# --- JSON to values ------------------------------------------------------------------------------
 
 
 class JsonFields:
-    """The fields of a JSON object. Refuses fields that are missing, invalid or unknown, by name.
+    """Checked access to the fields of a JSON object; errors name the field.
 
     The errors have the numbers 0401 (no such name), 0402 (missing or unknown), 0403 (wrong type)
-    and 0404 (out of range), which the catalogues of all formats have.
+    and 0404 (out of range), which exist in the catalogues of all formats.
     """
 
     def __init__(self, what: str, given: Mapping[str, Any], refuse: Refuse) -> None:
@@ -117,12 +117,12 @@ class JsonFields:
         return key in self.given
 
     def wrong(self, key: str, wanted: str) -> WriteRefusedError:
-        """The error for a value of the wrong type."""
+        """Return the error for a value of the wrong type."""
         found = reprlib.repr(self.given[key])
         return self.refuse("0403", f"{self.what}: {key} must be {wanted}, not {found}")
 
     def need(self, key: str) -> Any:
-        """The value of a required key."""
+        """Return the value of a required key."""
         self.used.add(key)
         try:
             return self.given[key]
@@ -130,28 +130,28 @@ class JsonFields:
             raise self.refuse("0402", f"{self.what}: {key} is missing") from None
 
     def number(self, key: str) -> int:
-        """A whole number."""
+        """Return an integer."""
         value = self.need(key)
         if type(value) is not int:
             raise self.wrong(key, "a whole number")
         return value
 
     def within(self, key: str, least: int, most: int) -> int:
-        """A whole number of a range."""
+        """Return an integer in a range."""
         value = self.number(key)
         if not least <= value <= most:
             raise unfit(self.refuse, self.what, key, value, least, most)
         return value
 
     def flag(self, key: str) -> bool:
-        """True or false."""
+        """Return a bool."""
         value = self.need(key)
         if not isinstance(value, bool):
             raise self.wrong(key, "true or false")
         return value
 
     def text(self, key: str) -> str:
-        """A text; its bytes beside it count where they are those of the text shown."""
+        """Return a string, from its ``_bytes_hex`` field if that decodes to the shown string."""
         text = self.need(key)
         if not isinstance(text, str):
             raise self.wrong(key, "a text")
@@ -167,7 +167,7 @@ class JsonFields:
         return text
 
     def octets(self, key: str) -> bytes:
-        """Bytes in hex."""
+        """Return bytes given in hex."""
         value = self.need(key)
         try:
             return bytes.fromhex(value)
@@ -175,7 +175,7 @@ class JsonFields:
             raise self.wrong(key, "bytes in hex") from None
 
     def hex_number(self, key: str) -> int:
-        """A number in hex."""
+        """Return a number given in hex."""
         value = self.need(key)
         try:
             return value if type(value) is int else int(value, 16)
@@ -183,7 +183,7 @@ class JsonFields:
             raise self.wrong(key, "a number in hex") from None
 
     def double(self, key: str) -> tuple[float, int | None]:
-        """A double, and the bits of a NaN that is not the usual one, or None."""
+        """Return a double, and the bits of a noncanonical NaN, or None."""
         value = self.need(key)
         if isinstance(value, str):
             value = NOT_FINITE.get(value)
@@ -203,7 +203,7 @@ class JsonFields:
         return (math.nan, payload) if math.isnan(value) else (value, None)
 
     def one_of(self, key: str, numbers: Mapping[str, int], limit: int) -> str | int:
-        """A name, or a number that has none."""
+        """Return a name of ``numbers``, or a number without a name."""
         value = self.need(key)
         if isinstance(value, str):
             if value in numbers:
@@ -218,7 +218,7 @@ class JsonFields:
         return next((name for name, number in numbers.items() if number == value), value)
 
     def finish(self) -> None:
-        """Refuse keys that were not read."""
+        """Raise an error for a key that was not read."""
         for key in self.given:
             if key not in self.used:
                 hint = did_you_mean(key, self.used)
@@ -226,7 +226,7 @@ class JsonFields:
 
 
 def encodable(value: Any) -> Any:
-    """JSON values with every string encodable: a lone surrogate becomes a question mark."""
+    """Return a JSON value with lone surrogates in its strings replaced by question marks."""
     if isinstance(value, str):
         return value.encode("utf-8", "replace").decode("utf-8", "replace")
     if isinstance(value, Mapping):

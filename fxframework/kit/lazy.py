@@ -1,4 +1,4 @@
-"""Lazy names: what a package offers, imported when it is first used."""
+"""Lazy imports of the names that a package exports."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["lazy_names"]
 def lazy_names(
     package: str, modules: Mapping[str, str]
 ) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
-    """``__getattr__`` and ``__dir__`` of a package; ``modules`` has names, by where they are."""
+    """Return ``__getattr__`` and ``__dir__`` of a package; ``modules`` has names by module."""
     homes = {name: module for module, names in modules.items() for name in names.split()}
 
     def get(name: str) -> Any:

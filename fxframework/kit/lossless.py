@@ -1,4 +1,4 @@
-"""Lossless records: the base of the record classes of formats, and how records are rewritten."""
+"""Lossless records: the base class of the formats' records, and the writer of edited records."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ __all__ = ["DamagedRecord", "LosslessRecord", "RecordRewriter", "record_of_json"
 
 PADDING = "padding"
 BUFFER = 1 << 20
-"""Bytes that are buffered before they are written."""
+"""Bytes buffered before they are written."""
 
 
 @attrs.define(kw_only=True)
 class LosslessRecord:
-    """A record of a file. Two are equal if their fields and ``raw`` are; offsets do not count.
+    """A record of a file. Records are equal if their fields and ``raw`` are; offsets are ignored.
 
-    ``raw`` holds the bytes of the record in the file, if its fields alone would not give the same
-    bytes; else it is None.
+    ``raw`` holds the bytes of the record if its fields alone would not encode to the same bytes;
+    otherwise it is None.
     """
 
     record: ClassVar[str] = ""
@@ -33,14 +33,14 @@ class LosslessRecord:
     offset: int = attrs.field(default=0, eq=False)
     """Byte offset in the (unpacked) file."""
     nbytes: int = attrs.field(default=0, eq=False)
-    """Bytes that it takes in the file."""
+    """Size in bytes."""
     raw: bytes | memoryview | None = None
 
     def show(self, out: dict[str, Any]) -> None:
-        """Put the fields into JSON."""
+        """Put the fields into a JSON object."""
 
     def to_json(self) -> dict[str, Any]:
-        """The record as JSON (docs/records.md), ready for ``json.dumps``."""
+        """Return the record as JSON (docs/records.md), ready for ``json.dumps``."""
         out: dict[str, Any] = {
             "record": self.record,
             "offset": self.offset,
@@ -52,34 +52,34 @@ class LosslessRecord:
         return out
 
     @classmethod
-    def parse(cls, form: JsonFields) -> dict[str, Any]:  # noqa: ARG003 (kinds with fields ask it)
-        """The fields, from JSON."""
+    def parse(cls, form: JsonFields) -> dict[str, Any]:  # noqa: ARG003 (kinds with fields use it)
+        """Return the fields as keyword arguments, from JSON."""
         return {}
 
     def pack(self) -> bytes:
-        """The bytes that the fields give; ``raw`` is not used.
+        """Encode the fields; ``raw`` is not used.
 
-        Raises WriteRefusedError where the format cannot hold a value.
+        Raises WriteRefusedError for a value that the format cannot represent.
         """
         raise PluginError(f"{type(self).__module__}.{type(self).__qualname__} does not define pack")
 
 
-@attrs.define(kw_only=True, slots=False)  # so that it mixes with a format's own fields
+@attrs.define(kw_only=True, slots=False)  # so that it can be combined with a format's base class
 class DamagedRecord(LosslessRecord):
-    """Bytes without a sound record. ``raw`` is all of them, and may be a view of the file."""
+    """Bytes that hold no valid record. ``raw`` is all of them, and may be a view of the file."""
 
     record: ClassVar[str] = "damaged"
 
     code: str
-    """The finding that says why."""
+    """The code of the finding about them."""
 
     def show(self, out: dict[str, Any]) -> None:
-        """Put the code into JSON."""
+        """Put the code into a JSON object."""
         out["code"] = self.code
 
     @classmethod
     def parse(cls, form: JsonFields) -> dict[str, Any]:
-        """The code; ``raw`` must be there."""
+        """Return the code as a keyword argument; ``raw`` is required."""
         form.need("raw")
         return {"code": form.text("code")}
 
@@ -93,12 +93,12 @@ def record_of_json(
     where: str,
     refuse: Callable[[str, str], WriteRefusedError],
 ) -> R:
-    """The record that a JSON object describes, of one of the ``kinds``, which are by name.
+    """Return the record that a JSON object describes, of one of the ``kinds``, given by name.
 
     ``offset`` and ``nbytes`` are kept if they are integers; padding takes its length from
-    ``nbytes``. Messages name the format as ``where``. Raises the error that ``refuse`` makes of a
-    number and a message: 0401 for an unknown kind, 0402 for a field that is missing or unknown,
-    0403 and 0404 for a value of the wrong type or out of range.
+    ``nbytes``. Messages name the format as ``where``. Raises the error that ``refuse`` makes from
+    a number and a message: 0401 for an unknown kind, 0402 for a missing or unknown field, 0403 for
+    a value of the wrong type and 0404 for a value out of range.
     """
     if not isinstance(given, Mapping):
         raise refuse("0401", f"a record must be a JSON object, not {reprlib.repr(given)}")
@@ -121,14 +121,14 @@ class Encoder(Protocol):
     """Encodes the records of a format."""
 
     def encode(self, record: Any) -> bytes:
-        """The bytes of a record, or of its JSON."""
+        """Return the bytes of a record, given as an object or as JSON."""
 
     def close(self) -> bytes:
-        """The bytes that were buffered."""
+        """Return the remaining bytes."""
 
 
 class RecordRewriter:
-    """Writes records into a sink (``fxframework.registry.RecordWriter``)."""
+    """Writes records to a sink (``fxframework.registry.RecordWriter``)."""
 
     def __init__(self, sink: Sink, encoder: Encoder) -> None:
         self.encoder = encoder
@@ -136,20 +136,20 @@ class RecordRewriter:
         self._buffer = bytearray()
 
     def write(self, record: Any) -> None:
-        """Write a record: one of the format's own, or its JSON.
+        """Write a record, given as an object of the format or as JSON.
 
-        Raises WriteRefusedError, nothing of it written, where the format cannot hold it.
+        Raises WriteRefusedError, and writes nothing, if the format cannot represent it.
         """
         self.put(self.encoder.encode(record))
 
     def put(self, data: bytes) -> None:
-        """Write bytes of a record."""
+        """Write encoded bytes."""
         self._buffer += data
         if len(self._buffer) >= BUFFER:
             self._flush()
 
     def close(self) -> None:
-        """Write the buffered bytes into the sink, which stays open."""
+        """Write the buffered bytes to the sink, which stays open."""
         self._buffer += self.encoder.close()
         self._flush()
 

@@ -1,4 +1,4 @@
-"""Memo: what is made of keys once, as long as it does not take too much memory."""
+"""Memo: a cache of computed values with bounded memory."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ __all__ = ["Memo"]
 K = TypeVar("K")
 V = TypeVar("V")
 
-REMEMBERED: Final = 1 << 16
-"""Values that are kept."""
-REMEMBERED_BYTES: Final = 1 << 25
-"""Characters of texts in them that are kept."""
+CACHED_VALUES: Final = 1 << 16
+"""The most values that are cached."""
+CACHED_BYTES: Final = 1 << 25
+"""The most characters or bytes in these values."""
 
 
 class Memo(dict[K, V]):
-    """What is made of keys, made when first asked for; all is forgotten once it takes too much.
+    """A dict that computes missing values, and is cleared when it grows too large.
 
-    It holds at most REMEMBERED values, of REMEMBERED_BYTES in all: for ``limit`` 0 any number, for
-    keys that a capture's string pool holds in any case.
+    It holds at most ``limit`` values, of CACHED_BYTES in all. A ``limit`` of 0 means no bound, for
+    keys that a capture's string pool keeps in memory anyway.
     """
 
-    def __init__(self, make: Callable[[K], V], limit: int = REMEMBERED) -> None:
+    def __init__(self, make: Callable[[K], V], limit: int = CACHED_VALUES) -> None:
         super().__init__()
         self._make = make
         self._limit = limit
@@ -33,7 +33,7 @@ class Memo(dict[K, V]):
         value = self._make(key)
         if self._limit:
             self._size += _size(value)
-            if len(self) >= self._limit or self._size > REMEMBERED_BYTES:
+            if len(self) >= self._limit or self._size > CACHED_BYTES:
                 self.clear()
                 self._size = _size(value)
         self[key] = value
@@ -41,7 +41,7 @@ class Memo(dict[K, V]):
 
 
 def _size(value: Any) -> int:
-    """Characters or bytes of a text, or of the texts of a tuple."""
+    """Return the length of a text, or of all texts of a tuple."""
     if isinstance(value, str | bytes):
         return len(value)
     return sum(map(_size, value)) if isinstance(value, tuple) else 0

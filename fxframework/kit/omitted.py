@@ -1,4 +1,4 @@
-"""Omitted: what of a capture's tables a writer of another format has no place for."""
+"""Counts of the table values that a writer of another format cannot represent."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ __all__ = ["omitted_columns", "omitted_values"]
 def omitted_columns(
     capture: Capture, tables: Iterable[str], written: Container[str] = ()
 ) -> Counter[str]:
-    """Values in columns that plugins added to tables, by ``values of COLUMN``.
+    """Count the values in columns that plugins added to ``tables``, as ``values of COLUMN``.
 
-    Of the ``tables`` that the capture has; columns that are ``written`` do not count, nor do
-    strings that are null or empty, and numbers that are 0, as they are where a row has no value.
+    Columns in ``written`` are not counted, nor are null or empty strings and zeros, because rows
+    without a value have these.
     """
     found: Counter[str] = Counter()
     for name in tables:
@@ -39,7 +39,7 @@ def omitted_columns(
 
 
 def omitted_values(table: Table, name: str) -> int:
-    """The rows of a table in which a column holds something, as ``omitted_columns`` counts."""
+    """Count the rows in which a column has a value, as for ``omitted_columns``."""
     column = table[name]
     if isinstance(column, TextColumn):
         return int(np.count_nonzero(np.diff(column.offsets)))

@@ -1,8 +1,8 @@
-"""Patterns: regular expressions of users over texts of captures, in bounded time.
+"""Users' regular expressions, matched against texts of captures in bounded time.
 
-Python's ``re`` tries every way to match: some patterns take exponential time for a short text, and
-nothing in the process can stop it. A pattern that repeats anything runs in a process of its own,
-which is ended once it has taken more than the texts account for.
+Python's ``re`` backtracks: some patterns take exponential time for a short text, and nothing in
+the process can interrupt it. A pattern with a repetition therefore runs in a separate process,
+which is killed if it takes too long for the size of the texts.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from fxframework.errors import LimitError, UsageError
 __all__ = ["BoundedPattern"]
 
 PATIENCE = 5.0
-"""Seconds that a pattern may take beyond what the texts account for."""
+"""Seconds that a pattern may take beyond the allowance for the texts."""
 SECONDS_PER_TEXT = 1e-3
 SECONDS_PER_BYTE = 5e-6
 START = 30.0
-"""Seconds in which the process must have begun."""
+"""Seconds in which the process must start."""
 _REPEATS = re.compile(r"[*+{]|\\[1-9]|\(\?P=")
 _LENGTHS = struct.Struct("<qq")
 _WORKER = r"""
@@ -48,7 +48,7 @@ while head := get.read(16):
 
 
 class BoundedPattern:
-    """A regular expression, and a text that replaces what it finds.
+    """A regular expression, and a text that replaces its matches.
 
     Raises UsageError for an invalid expression.
     """
@@ -65,9 +65,9 @@ class BoundedPattern:
         self._worker: _Worker | None = None
 
     def subn(self, text: str) -> tuple[str, int]:
-        """The text with every match replaced, and their number.
+        """Replace every match in a text; return the text and the number of matches.
 
-        Raises LimitError where that takes too long.
+        Raises LimitError if matching takes too long.
         """
         if self._simple:
             return self._pattern.subn(lambda _found: self._mask, text)
@@ -77,7 +77,7 @@ class BoundedPattern:
 
 
 class _Worker:
-    """The process that matches, and the time that it has left."""
+    """A process that matches, and the time it has left."""
 
     def __init__(self, pattern: re.Pattern[str], mask: str) -> None:
         self._pattern = pattern.pattern
@@ -107,7 +107,7 @@ class _Worker:
     def _send(self, text: str) -> int:
         data = text.encode("utf-8", "surrogatepass")
         assert self._process.stdin is not None  # noqa: S101 (a pipe)
-        with contextlib.suppress(OSError):  # where it has ended, so has its answer
+        with contextlib.suppress(OSError):  # if the process has ended, _answer reports it
             self._process.stdin.write(_LENGTHS.pack(0, len(data)) + data)
             self._process.stdin.flush()
         return len(data)
@@ -121,14 +121,14 @@ class _Worker:
             self._process.kill()
             raise LimitError(
                 f"the regular expression {self._pattern!r} takes too long: {PATIENCE:g} seconds "
-                "more than the texts account for",
+                "more than is allowed for the size of the texts",
                 remedy="write it without a repetition inside another, such as (a+)+",
             )
         return answer
 
 
 def _read(file: IO[bytes], answers: queue.SimpleQueue[tuple[int, bytes] | None]) -> None:
-    """Pass on what the process answers; None at its end."""
+    """Queue the answers of the process; None at its end."""
     with contextlib.suppress(OSError, ValueError):
         while len(head := file.read(_LENGTHS.size)) == _LENGTHS.size:
             count, nbytes = _LENGTHS.unpack(head)

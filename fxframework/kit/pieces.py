@@ -1,7 +1,7 @@
-"""Pieces: a capture whose reader says what each stretch of the file is; the rest follows from it.
+"""A base class for simple readers, which only split the file into pieces.
 
-It suits formats that are read in Python. Each table takes a pass over the file, and batches are cut
-from whole tables.
+It suits formats that are read in Python. Each table takes a pass over the file, and batches are
+slices of whole tables.
 """
 
 from __future__ import annotations
@@ -19,55 +19,55 @@ from fxframework.model.table import Table
 __all__ = ["Piece", "PieceCapture", "Row"]
 
 Row = tuple[str, Mapping[str, Any]]
-"""The name of a table, and the columns of one row of it."""
+"""The name of a table, and the values of one row by column."""
 
 
 @attrs.frozen
 class Piece:
-    """A stretch of the file, which is a record."""
+    """A record: a stretch of the file."""
 
     record: str
-    """Its kind, as its JSON names it; ``damaged`` where it cannot be read."""
+    """Its kind, as in its JSON; ``damaged`` if it cannot be read."""
     offset: int
     """Byte offset in the file."""
     raw: bytes = attrs.field(repr=False)
-    """All its bytes."""
+    """Its bytes."""
     fields: Mapping[str, Any] = attrs.field(factory=dict)
-    """What it says, as JSON values."""
+    """Its fields, as JSON values."""
     ns: int | None = attrs.field(default=None, kw_only=True)
-    """Its time in nanoseconds, where it has one."""
+    """Its time in nanoseconds, if it has one."""
     code: str = attrs.field(default="", kw_only=True)
-    """The code of the finding about it, if there is one."""
+    """The code of the finding about it, or the empty string."""
     detail: str = attrs.field(default="", kw_only=True)
-    """What the finding says beside the title of its rule."""
+    """The detail of the finding, after the title of its rule."""
 
     @property
     def nbytes(self) -> int:
-        """How many bytes it has."""
+        """Its size in bytes."""
         return len(self.raw)
 
     def to_json(self) -> dict[str, Any]:
-        """The kind, the place and the fields; its bytes as hex where a finding is about it."""
+        """Return kind, place and fields, and its bytes in hex if there is a finding about it."""
         shown = {"record": self.record, "offset": self.offset, "nbytes": self.nbytes, **self.fields}
         return {**shown, "raw": self.raw.hex()} if self.code else shown
 
 
 class PieceCapture(Capture):
-    """A capture made of pieces: give ``pieces()``, and ``rows()`` where it has tables."""
+    """A capture made of pieces: override ``pieces()``, and ``rows()`` if the format has tables."""
 
     @abc.abstractmethod
     def pieces(self) -> Iterator[Piece]:
-        """All stretches of the file in order, without gap or overlap."""
+        """Yield all pieces of the file in order, without gap or overlap."""
 
-    def rows(self, piece: Piece) -> Iterable[Row]:  # noqa: ARG002 (for those who override it)
-        """The rows that come from a piece; here, none.
+    def rows(self, piece: Piece) -> Iterable[Row]:  # noqa: ARG002 (for overrides)
+        """Return the rows that come from a piece; by default none.
 
-        ``offset``, ``row`` and ``ts`` follow from the piece, unless they are given.
+        ``offset``, ``row`` and ``ts`` are taken from the piece unless they are given.
         """
         return ()
 
     def records(self) -> Iterator[Piece]:
-        """The pieces; their findings are reported once."""
+        """Yield the pieces and report their findings, once."""
         findings = self.record_diagnostics
         for index, piece in enumerate(self.pieces()):
             if piece.code and findings is not None:

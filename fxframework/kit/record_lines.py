@@ -1,4 +1,4 @@
-"""Record JSON in bulk: lines that a kernel writes, and between them those of single records."""
+"""Record JSON in bulk: lines written by a kernel, interleaved with lines of single records."""
 
 from __future__ import annotations
 
@@ -12,22 +12,22 @@ from fxframework.model.capture import Record
 __all__ = ["PIECE", "LineKernel", "record_lines"]
 
 RELEASED = 8 << 20
-"""Bytes of the file that are given back at a time."""
+"""Bytes of the file that are released at a time."""
 
 PIECE = 1 << 18
-"""Bytes of record JSON that are made before they are given."""
+"""Bytes of record JSON in one chunk."""
 
 
 class LineKernel(Protocol):
-    """A kernel that writes the lines of records whose fields it knows."""
+    """A kernel that writes the JSON lines of the kinds of records that it knows."""
 
     pos: Any
-    """Where it is: a number of units of the file."""
+    """Its position in the file, in units."""
     out: Any
-    """What it wrote (``fxframework.kernels.output.Output``)."""
+    """Its output buffer (``fxframework.kernels.output.Output``)."""
 
     def run(self) -> int:
-        """Write lines up to a record that it leaves to others, or until there are enough."""
+        """Write lines until a record of an unknown kind, or until the buffer is full."""
         ...
 
 
@@ -39,11 +39,11 @@ def record_lines(
     record: Callable[[int], Record],
     done: Callable[[int, int], None] = lambda _start, _stop: None,
 ) -> Iterator[bytes]:
-    """The JSON of all records of a file, in pieces of whole lines.
+    """Yield the JSON of all records of a file, in chunks of whole lines.
 
-    ``unit`` are the bytes that ``lines.pos`` counts, ``nbytes`` those of the file, ``most`` the
-    bytes of lines that the kernel gives at a time; ``record`` decodes the record at a byte offset
-    at which the kernel stopped. ``done`` is called with bytes that are not read again.
+    ``unit`` is the size of the unit of ``lines.pos``, ``nbytes`` the size of the file and ``most``
+    the size of a chunk, all in bytes; ``record`` decodes the record at a byte offset at which the
+    kernel stopped. ``done(start, stop)`` is called with ranges of bytes that are not read again.
     """
     behind = 0
     while True:

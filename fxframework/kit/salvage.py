@@ -1,4 +1,4 @@
-"""Salvage: the sound records of a damaged capture, and what was lost beside them."""
+"""Salvage: separates the sound records of a damaged capture from its losses."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 __all__ = ["UNSOUND", "Loss", "salvage_records"]
 
 UNSOUND = frozenset({"damaged", "padding"})
-"""Kinds of records, as named in JSON, that hold no sound record."""
+"""Kinds of records, as named in JSON, that are not sound."""
 
 
 @attrs.frozen
@@ -28,9 +28,9 @@ class Loss:
     what: str
     """The kind of record, as record JSON names it."""
     message: str
-    """What is wrong with it, and what was done."""
+    """What is wrong with it, and what was done about it."""
     code: str = ""
-    """The finding that says why, where there is one."""
+    """The code of the finding about it, or the empty string."""
 
 
 def salvage_records(capture: Capture, write: Callable[[Any], None]) -> Iterator[Loss]:
@@ -46,7 +46,7 @@ def salvage_records(capture: Capture, write: Callable[[Any], None]) -> Iterator[
 
 
 def lost(record: Record) -> Loss:
-    """The loss of a damaged stretch."""
+    """Return the loss for a damaged stretch."""
     shown = record.to_json()
     what = shown["record"]
     return Loss(

@@ -1,8 +1,8 @@
-"""The scanned capture: what every reader does whose tables come from kernels that scan the file.
+"""The scanned capture: the base of readers whose tables come from kernels that scan the file.
 
-A reader gives the first pass over the file (``FirstPass``), the columns of a stretch of rows, and
-the words of its findings. The rest is here: the memory check, whole tables and batches, counting,
-findings out of a kernel's notes, the summary.
+A reader supplies the first pass over the file (``FirstPass``), the columns of a stretch of rows,
+and the wording of its findings. This module does the rest: memory check, whole tables and batches,
+counts, conversion of a kernel's notes to findings, summary.
 """
 
 from __future__ import annotations
@@ -42,49 +42,49 @@ __all__ = [
 
 I64 = NDArray[np.int64]
 Columns = dict[str, ColumnData | Callable[[], ColumnData]]
-"""Columns by name; one given as a function is made when it is first asked for."""
+"""Columns by name; a function makes the column on first use."""
 Timeline = tuple[tuple[str, tuple[int, ...]], ...]
-"""What ``Summary.timeline`` holds."""
+"""The type of ``Summary.timeline``."""
 
 FINDING_FIELDS = 4
-"""Numbers in a kernel's note: number of the rule, offset, record, value."""
+"""Numbers in a kernel's note: rule number, offset, record, value."""
 WHOLE_BYTES = 1 << 30
-"""Files up to this many bytes are summed up from whole columns, larger ones as a stream."""
+"""Files up to this many bytes are summarised from whole columns, larger ones part by part."""
 BINS = 64
-"""Stretches of time in a timeline."""
+"""Time intervals in a timeline."""
 SKETCHED_ROWS = 1 << 19
-"""Rows that a timeline is made of, at least; of more rows it takes every second, third, …"""
+"""Rows sampled for a timeline, at least; of more rows it takes every second, third, …"""
 BUSIEST = 8
-"""Groups that a timeline shows."""
+"""Groups shown in a timeline."""
 TEXT_TYPES = 1 << 6 | 1 << 10
-"""Types whose values are codes of strings, a bit each."""
+"""Types whose values are string codes, one bit per type."""
 DOUBLE_TYPES = 1 << 5
 INTEGER_TYPES = (1 << 11) - 2 & ~TEXT_TYPES & ~DOUBLE_TYPES
 
 
 class Notes(Protocol):
-    """The findings of a kernel: numbers only, as it can make no strings."""
+    """The findings of a kernel, as numbers only, because a kernel cannot make strings."""
 
     @property
     def findings(self) -> Any:
-        """int64, ``FINDING_FIELDS`` numbers a finding, one finding after another."""
+        """int64: ``FINDING_FIELDS`` numbers per finding, one finding after another."""
 
     @property
     def counts(self) -> Any:
-        """int64: findings listed, the most that may be listed of a rule, then findings by rule."""
+        """int64: number of listed findings, the most to list per rule, then counts by rule."""
 
 
 class Note(NamedTuple):
     """One finding of a kernel."""
 
     number: int
-    """The rule's: its code without the prefix."""
+    """The number of the rule: its code without the prefix."""
     offset: int
     """Byte offset in the (unpacked) file."""
     record: int
-    """Index of the record; negative where it is not known."""
+    """Index of the record; negative if unknown."""
     value: int
-    """A number that says more, whose meaning depends on the rule."""
+    """A further number whose meaning depends on the rule."""
 
     @property
     def word(self) -> int:
@@ -93,25 +93,25 @@ class Note(NamedTuple):
 
 
 def listed_notes(notes: Notes) -> Iterator[Note]:
-    """The findings that a kernel listed, in the order in which it found them."""
+    """Yield the findings that a kernel listed, in the order in which it found them."""
     listed = np.asarray(notes.findings)[: FINDING_FIELDS * int(notes.counts[0])]
     return (Note(*fields) for fields in listed.reshape(-1, FINDING_FIELDS).tolist())
 
 
 @attrs.frozen
 class Stretch:
-    """Rows of one table that follow each other."""
+    """Consecutive rows of one table."""
 
     first: int
     """Number of the first row within the table."""
     count: int
     columns: Columns
-    """All columns but `row`. What makes them must not refer to the capture: it would be kept in
-    memory by its own tables."""
+    """All columns except `row`. Functions here must not refer to the capture: its own cached
+    tables would keep it in memory."""
 
     @classmethod
     def of(cls, first: int, table: Table) -> Stretch:
-        """The rows of a table, such as ``Table.of`` makes, with the number of the first one."""
+        """Return the rows of a table, such as ``Table.of`` makes, numbered from ``first``."""
         columns: Columns = {name: table[name] for name in table.columns if name != "row"}
         return cls(first, len(table), columns)
 
@@ -120,13 +120,13 @@ PartT = TypeVar("PartT")
 
 
 class FirstPass(abc.ABC, Generic[PartT]):
-    """What one pass over the whole file found. A format's own pass says how it counted.
+    """The result of one pass over the whole file; each format derives a class with its counts.
 
-    ``PartT`` is what the kernels made of a stretch of the file: raw columns.
+    ``PartT`` is the type of the raw columns that the kernels make from a part of the file.
     """
 
     whole: PartT | None = None
-    """The raw columns of the whole file, where the pass kept them."""
+    """The raw columns of the whole file, if the pass kept them."""
 
     @property
     def notes(self) -> Sequence[Notes]:
@@ -136,26 +136,26 @@ class FirstPass(abc.ABC, Generic[PartT]):
     @property
     @abc.abstractmethod
     def records(self) -> int:
-        """Records in the file."""
+        """Number of records in the file."""
 
     @property
     @abc.abstractmethod
     def kinds(self) -> dict[str, int]:
-        """Records of each kind, by the names of record JSON."""
+        """Number of records by kind, as named in record JSON."""
 
     @property
     @abc.abstractmethod
     def rows(self) -> dict[str, int]:
-        """Rows of each table but `diagnostics`."""
+        """Number of rows of each table except `diagnostics`."""
 
     @property
     def range(self) -> tuple[int | None, int | None]:
-        """The first and the last time of the capture in nanoseconds; None where it has none."""
+        """The first and the last time of the capture in nanoseconds; None if it has no times."""
         return None, None
 
     @property
     def timeline(self) -> Timeline:
-        """Events per stretch of time, for a sketch on a terminal; see ``sketch``."""
+        """Events per time interval; see ``sketch``."""
         return ()
 
 
@@ -165,58 +165,58 @@ PassT = TypeVar("PassT", bound=FirstPass[Any])
 class ScannedCapture(Capture, Generic[PassT, PartT]):
     """A capture whose tables come from kernels. See ``FirstPass`` for the type parameters.
 
-    A reader supplies ``_run_pass`` (the first pass), ``_parts`` (the file once more, in bounded
-    memory), ``_stretch`` (the columns of a table of such a part), ``_facts`` (what its summary
-    says), and the class variables below. ``_details`` words its findings.
+    A reader supplies ``_run_pass`` (the first pass), ``_parts`` (a second pass, in bounded
+    memory), ``_stretch`` (the columns of a table from such a part), ``_facts`` (for its summary),
+    and the class variables below. ``details`` words its findings.
     """
 
     code_prefix: ClassVar[str]
-    """Prefix of the codes of its rules: of rule 104 with the prefix ``FXT``, FXT0104."""
+    """Prefix of the codes of its rules: with the prefix ``FXT``, rule 104 is FXT0104."""
     memory_factor: ClassVar[int] = 4
-    """Bytes of columns that a byte of the file may take in whole tables."""
+    """The most bytes of columns in whole tables per byte of the file."""
     streamed: ClassVar[frozenset[str] | None] = None
-    """Tables with a row per record, which are made a part at a time; None: all of them. The
-    others are small, and are made at once: by ``_small``."""
+    """Tables that are made part by part; None: all of them. The others are small, and ``_small``
+    makes each at once."""
     details: ClassVar[Mapping[int, str]] = {}
-    """By number of a rule, what a finding says beside the title of the rule: a format string of
-    ``value``, and of ``word``, the same unsigned."""
+    """Details of findings by rule number: format strings of ``value`` and ``word``, the same
+    number unsigned."""
 
     _first: PassT | None = None
     _reported = False
-    """Whether the findings of a first pass are among the diagnostics."""
+    """Whether the findings of a first pass were reported."""
 
     # --- What a reader supplies -------------------------------------------------------------------
 
     @abc.abstractmethod
     def _run_pass(self, *, whole: bool) -> PassT:
-        """Read the whole file once; ``whole`` asks for a pass that keeps its raw columns."""
+        """Read the whole file once; if ``whole``, keep its raw columns."""
 
     @abc.abstractmethod
     def _parts(self, passed: PassT) -> Iterator[PartT]:
-        """Read the file again, after the first pass: its raw columns, part by part."""
+        """Read the file again, after the first pass; yield its raw columns part by part."""
 
     @abc.abstractmethod
     def _stretch(self, name: str, passed: PassT, part: PartT) -> Stretch:
-        """The rows of a table that a part holds."""
+        """Return the rows of a table in a part."""
 
     def _small(self, name: str, passed: PassT) -> Columns:  # noqa: ARG002
-        """The columns, but `row`, of a table that is not ``streamed``."""
+        """Return the columns, except `row`, of a table that is not ``streamed``."""
         raise PluginError(f"{type(self).__qualname__} does not define _small, for {name}")
 
     def _facts(self, passed: PassT) -> dict[str, Any]:  # noqa: ARG002 (a format's to use)
-        """What only this format has to say in the summary, as plain JSON values."""
+        """Return the format's facts for the summary, as plain JSON values."""
         return {}
 
     def _detail(self, note: Note) -> str:
-        """What a finding says beside the title of its rule."""
+        """Return the detail of a finding, after the title of its rule."""
         return self.details.get(note.number, "").format(value=note.value, word=note.word)
 
     def _record(self, note: Note) -> int | None:
-        """Index of the record that a finding is about; None where it is about none."""
+        """Return the index of the record that a finding is about; None if there is none."""
         return None if note.record < 0 else note.record
 
     def _report(self, passed: PassT) -> None:
-        """Report the findings of the first pass. A reader extends it for what is in no note."""
+        """Report the findings of the first pass. A reader extends it for other findings."""
         for notes in passed.notes:
             self.report_notes(notes)
 
@@ -228,22 +228,22 @@ class ScannedCapture(Capture, Generic[PassT, PartT]):
             self.first_pass()
 
     def trim(self) -> None:
-        """Free tables and the first pass, which is made again where it is needed."""
+        """Free tables and the first pass; both are made again when needed."""
         self._first = None
         super().trim()
 
     @property
     def fits_memory(self) -> bool:
-        """Whether whole columns are made where nobody asked for whole tables."""
+        """Whether whole columns fit in memory; if not, passes work part by part."""
         bound = self.request.limits.max_memory or self.memory_factor * WHOLE_BYTES
         return self.memory_factor * self.source.size <= bound
 
     def first_pass(self, *, whole: bool | None = None) -> PassT:
-        """The first pass, made where it was not made yet.
+        """Return the first pass, running it if necessary.
 
-        ``whole`` asks for one that keeps its raw columns (True), or for any (False); None for what
-        fits the memory. Raises LimitError where whole columns may take more than ``max_memory``,
-        and where the pass took longer than ``max_time``.
+        ``whole`` says whether it must keep its raw columns; None: if they fit in memory. Raises
+        LimitError if whole columns may take more than ``max_memory``, or if the pass takes longer
+        than ``max_time``.
         """
         if whole is None:
             whole = self.fits_memory
@@ -253,7 +253,7 @@ class ScannedCapture(Capture, Generic[PassT, PartT]):
         if whole:
             self._check_memory()
         if not self._reported:
-            # What `records()` found so far is found again.
+            # The pass repeats what `records()` has found so far.
             self.diagnostics.forget(self.rules)
         passed = self._run_pass(whole=whole)
         self.check_budget()
@@ -274,7 +274,7 @@ class ScannedCapture(Capture, Generic[PassT, PartT]):
             )
 
     def report_notes(self, notes: Notes) -> None:
-        """Turn the findings of a kernel into diagnostics; those it did not list are counted."""
+        """Convert a kernel's findings to diagnostics; those not listed are only counted."""
         shown: dict[int, int] = {}
         for note in listed_notes(notes):
             shown[note.number] = shown.get(note.number, 0) + 1
@@ -291,12 +291,12 @@ class ScannedCapture(Capture, Generic[PassT, PartT]):
             )
 
     def report_more(self, code: str, total: int, listed: int) -> None:
-        """Count the findings of a code that are not listed."""
+        """Count the findings of a code that were not listed."""
         if total > listed:
             self.diagnostics.add(code, times=total - listed)
 
     def report_offsets(self, code: str, offsets: I64) -> None:
-        """Report a finding at each of these offsets, of shape (n,); those over the limit count."""
+        """Report a finding at each of these offsets, of shape (n,); count those past the limit."""
         limit = self.request.limits.max_findings or offsets.size
         for offset in offsets[:limit].tolist():
             self.diagnostics.add(code, offset=offset)
@@ -354,11 +354,11 @@ class ScannedCapture(Capture, Generic[PassT, PartT]):
         )
 
 
-# --- What readers share beside --------------------------------------------------------------------
+# --- Helpers for readers --------------------------------------------------------------------------
 
 
 def row_numbers(first: int, rows: int) -> I64:
-    """Row numbers from ``first`` on, int64 of shape (rows,)."""
+    """Return row numbers from ``first`` on, int64 of shape (rows,)."""
     numbers: I64 = arena.empty(rows, np.int64)
     block = np.arange(min(rows, 1 << 15), dtype=np.int64)
     for at in range(0, rows, block.size or 1):
@@ -368,7 +368,7 @@ def row_numbers(first: int, rows: int) -> I64:
 
 
 def busiest(groups: NDArray[Any], most: int = BUSIEST) -> list[int]:
-    """The groups with the most rows, the busiest first, of the group number of each row."""
+    """Return the groups with the most rows, the largest first, given the group of each row."""
     counts = np.bincount(groups, minlength=1)
     order = np.argsort(-counts, kind="stable")[:most].tolist()
     return [group for group in order if counts[group]]
@@ -380,11 +380,11 @@ def sketch(
     bounds: tuple[int, int],
     labels: Iterable[tuple[int, str]],
 ) -> Timeline:
-    """Rows per stretch of time, for each of some groups: what ``Summary.timeline`` holds.
+    """Return rows per time interval for some groups, as in ``Summary.timeline``.
 
     ``times`` and ``groups`` have the same shape (rows,); ``bounds`` are the first and last time,
-    in the unit of ``times``; ``labels`` names the groups to show. A group without rows is left
-    out; nothing is shown where times are 2^53 apart or more.
+    in the unit of ``times``; ``labels`` names the groups to show. Groups without rows are omitted;
+    the result is empty if the times span 2^53 or more.
     """
     first, last = bounds
     span = last - first + 1
@@ -409,11 +409,11 @@ def value_columns(
     texts: int = TEXT_TYPES,
     integers: int = INTEGER_TYPES,
 ) -> dict[str, Callable[[], NDArray[Any]]]:
-    """The columns ``int``, ``uint``, ``float`` and ``str`` of `args`, made when asked for.
+    """Return functions that make the columns ``int``, ``uint``, ``float`` and ``str`` of `args`.
 
     ``types`` and ``values`` have the same shape (rows,); a value is an integer, the bits of a
     double, or the code of a string. ``seen`` has a bit for each type that may occur, ``texts`` and
-    ``integers`` for each type that has such a value.
+    ``integers`` for each type with values of that kind.
     """
     rows = types.size
     made: dict[int, NDArray[Any]] = {}

@@ -1,4 +1,4 @@
-"""Damaged captures for benchmarks: bytes that readers report as damaged."""
+"""Damaged captures for benchmarks."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ __all__ = ["damaged"]
 
 
 def damaged(data: bytes, every: int) -> bytes:
-    """The bytes with one in ``every`` so many inverted, after the first such stretch."""
+    """Return the bytes with every ``every``-th one inverted, except the first."""
     out = np.frombuffer(data, np.uint8).copy()
     out[every::every] ^= 0xFF
     return out.tobytes()

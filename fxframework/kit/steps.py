@@ -1,4 +1,4 @@
-"""Steps: the parameters, inputs and results of the steps and devices of a scenario.
+"""Steps: parameters, inputs and results of the steps and devices of a scenario.
 
 The parameters of a step or device are an attrs class, each field made with ``parameter``. Types
 are those of TOML (bool, int, float, str, lists, tables of one type), ``Duration``, other such
@@ -32,15 +32,15 @@ __all__ = [
 
 T = TypeVar("T")
 Duration = NewType("Duration", int)
-"""Nanoseconds; in a scenario a whole number of them, or a text such as ``"1.5ms"``."""
+"""Nanoseconds; in a scenario an integer, or a text such as ``"1.5ms"``."""
 Status = Literal["ok", "failed", "skipped"]
 NAMES = ("device", "capture", "output", "input", "file")
-"""What a text can name: a device, a capture, an output, an output or device, a file there is."""
+"""What a text can name; an ``input`` is an output or a device, a ``file`` an existing file."""
 UNITS = {"ns": 1, "us": 1_000, "µs": 1_000, "ms": 1_000_000, "s": 1_000_000_000}
 
 
 def nanoseconds(value: object) -> Duration:
-    """The nanoseconds of a whole number, or of a text such as ``2ms``; ValueError for others."""
+    """Convert an integer or a text such as ``2ms`` to nanoseconds. Raises ValueError for others."""
     if type(value) is int:
         return Duration(value)
     if isinstance(value, str):
@@ -59,7 +59,7 @@ def nanoseconds(value: object) -> Duration:
 
 
 def output_fault(name: str) -> str:
-    """Why an output cannot have this name; the empty string where it can."""
+    """Return why an output cannot have this name; the empty string if it can."""
     path = PurePosixPath(name)
     if not name or path.is_absolute() or "\\" in name or {".", ".."} & set(name.split("/")):
         return f"an output is named by a path within the output folder, not {name!r}"
@@ -77,14 +77,13 @@ def parameter(
     most: int | None = None,
     choices: Iterable[str] = (),
 ) -> Any:
-    """A field of a parameter class; in a scenario its name has no trailing ``_``.
+    """Return a field of a parameter class; in a scenario its name has no trailing ``_``.
 
-    ``refers`` and ``makes`` say what the text names, so that a scenario is checked before it
+    ``refers`` and ``makes`` say what the text names, so that a scenario can be checked before it
     runs: ``refers`` is ``device``, ``device:KIND`` (of one of these kinds, separated by commas),
-    ``capture``, ``output``, ``input`` (an output or a device) or ``file`` (one beside the
-    scenario). ``least`` and ``most`` bound a number, ``choices`` a text.
-
-    Raises BadCallError where ``refers`` is something else.
+    ``capture``, ``output``, ``input`` (an output or a device) or ``file`` (relative to the
+    scenario). ``least`` and ``most`` bound a number, ``choices`` lists the valid texts.
+    Raises BadCallError for any other ``refers``.
     """
     if refers is not None:
         referred(refers)
@@ -103,9 +102,9 @@ def parameter(
 
 
 def referred(refers: str) -> tuple[str, tuple[str, ...]]:
-    """What ``refers`` of a parameter names, and the kinds of device that it demands; () for any.
+    """Parse ``refers`` of a parameter: the noun, and the accepted kinds of device, () for any.
 
-    Raises BadCallError for what names nothing.
+    Raises BadCallError for an invalid one.
     """
     noun, colon, kinds = refers.partition(":")
     wanted = tuple(kind.strip() for kind in kinds.split(",")) if colon else ()
@@ -119,40 +118,40 @@ def referred(refers: str) -> tuple[str, tuple[str, ...]]:
 
 @runtime_checkable
 class Image(Protocol):
-    """A device whose bytes can be kept as an output, read as a capture and saved as a file."""
+    """A device whose bytes can be stored as an output, read as a capture and saved as a file."""
 
     def image(self) -> bytes:
-        """What it holds, as a file of its format has it; reading it changes nothing."""
+        """Return its contents as a file of its format, without changing the device."""
 
 
 @attrs.frozen
 class Outcome:
-    """What came of a step."""
+    """The result of a step."""
 
     status: Status = "ok"
     message: str = ""
     """One line: why it failed or was skipped, or what it did."""
     facts: Mapping[str, Any] = attrs.field(factory=dict)
-    """Its results as JSON values; the same for the same seed."""
+    """Its results as JSON values; equal seeds give equal facts."""
 
     @classmethod
     def ok(cls, message: str = "", **facts: Any) -> Outcome:
-        """The step did what it should."""
+        """Return the outcome of a step that succeeded."""
         return cls("ok", message, facts)
 
     @classmethod
     def failed(cls, message: str, **facts: Any) -> Outcome:
-        """An expectation does not hold; the scenario goes on."""
+        """Return the outcome of a failed expectation; the scenario continues."""
         return cls("failed", message, facts)
 
     @classmethod
     def skipped(cls, message: str, **facts: Any) -> Outcome:
-        """There was nothing to do."""
+        """Return the outcome of a step that had nothing to do."""
         return cls("skipped", message, facts)
 
 
 class Run:
-    """A running scenario: what each step gets besides its parameters."""
+    """A running scenario, which is passed to each step with its parameters."""
 
     def __init__(
         self,
@@ -168,18 +167,18 @@ class Run:
     ) -> None:
         self.name = name
         self.host = host
-        """The Host, which finds readers, writers and exporters."""
+        """The Host, which has the readers, writers and exporters."""
         self.seed = seed
         self.own_seed = own_seed
-        """Whether the seed is the scenario's own: its golden files are for that seed."""
+        """Whether the seed is the scenario's own, for which its golden files are made."""
         self.folder = folder
-        """The folder of the scenario; None where it is in no file."""
+        """The folder of the scenario; None if it is not in a file."""
         self.golden = golden
-        """The folder of its golden files, where they are not named otherwise."""
+        """The default folder of its golden files."""
         self.update_golden = update_golden
-        """Whether golden files are to be written instead of compared."""
+        """Whether to write golden files instead of comparing them."""
         self.target: Any = None
-        """The device of kind ``target``; None where there is none."""
+        """The device of kind ``target``; None if there is none."""
         self.devices: dict[str, Any] = {}
         """Devices by name."""
         self.captures: dict[str, Any] = {}
@@ -187,31 +186,31 @@ class Run:
         self.outputs: dict[str, bytes] = {}
         """Outputs by name."""
         self.findings: dict[str, set[str]] = {}
-        """Codes that the scenario expects, by the name of the capture."""
+        """Codes of findings that the scenario expects, by name of the capture."""
         self._shared: dict[object, Any] = {}
         self._on_output = on_output
 
     def rng(self, label: str = "") -> random.Random:
-        """Random numbers that follow from the seed and a label."""
-        return random.Random(f"{self.seed}/{label}")  # noqa: S311 (to be the same every time)
+        """Return a random number generator seeded with the seed and a label."""
+        return random.Random(f"{self.seed}/{label}")  # noqa: S311 (reproducible)
 
     def device(self, name: str) -> Any:
-        """A device by its name; UsageError where there is none."""
+        """Return a device by name. Raises UsageError if there is none."""
         return look_up(self.devices, name, "device")
 
     def capture(self, name: str) -> Any:
-        """A decoded capture by its name; UsageError where there is none."""
+        """Return a decoded capture by name. Raises UsageError if there is none."""
         return look_up(self.captures, name, "capture")
 
     def output(self, name: str) -> bytes:
-        """An output by its name; UsageError where there is none."""
+        """Return an output by name. Raises UsageError if there is none."""
         return look_up(self.outputs, name, "output")
 
     def bytes_of(self, name: str) -> bytes:
-        """The bytes of an output, or else of a device.
+        """Return the bytes of an output or a device.
 
-        A device of a plugin gives them with its method ``image() -> bytes``; those of the target
-        are asked through ``target.snapshot(name)``. Raises UsageError where there is neither.
+        A plugin's device returns them from its method ``image() -> bytes``; for devices of the
+        target, ``target.snapshot(name)`` does. Raises UsageError if there is neither.
         """
         if name in self.outputs:
             return self.outputs[name]
@@ -227,7 +226,7 @@ class Run:
         return bytes(snapshot(name))
 
     def put(self, name: str, data: bytes) -> None:
-        """Keep an output; UsageError where its name leads out of the folder of outputs."""
+        """Store an output. Raises UsageError if its name leads out of the output folder."""
         fault = output_fault(name)
         if fault:
             raise UsageError(fault)
@@ -236,17 +235,17 @@ class Run:
             self._on_output(name, self.outputs[name])
 
     def file(self, path: str) -> Path:
-        """A file that the scenario names, beside which relative paths begin."""
+        """Return the path of a file that the scenario names, relative to the scenario's folder."""
         return Path(path) if self.folder is None else self.folder / path
 
     def shared(self, key: object, make: Callable[[], T]) -> T:
-        """What several steps share: made when it is first asked for."""
+        """Return an object that several steps share, making it on first use."""
         if key not in self._shared:
             self._shared[key] = make()
         return self._shared[key]  # type: ignore[no-any-return]
 
     def begin(self, key: object, make: Callable[[], T], what: str) -> T:
-        """The same, made here. Raises UsageError where it was made before, which ``what`` says."""
+        """Make a shared object. Raises UsageError, worded by ``what``, if it exists already."""
         if key in self._shared:
             raise UsageError(f"{what} already")
         return self.shared(key, make)

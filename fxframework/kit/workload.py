@@ -1,8 +1,8 @@
-"""Workloads: the actions of the threads of a scenario, and how threads start.
+"""Workloads: the actions of a scenario's threads, and the start of threads.
 
-A format adds its own actions to these, in a union whose members differ in their first field;
-``Loop`` gets the type of the union for its ``body``. The target is the one of the
-scenario (``fxframework.model.target.Target``).
+A format adds its own actions in a union whose members differ in their first field, and derives a
+``Loop`` whose ``body`` has the type of the union. Threads run on the scenario's target
+(``fxframework.model.target.Target``).
 """
 
 from __future__ import annotations
@@ -41,20 +41,20 @@ __all__ = [
 
 W = TypeVar("W")
 Activity = Generator[object, Any, None]
-"""An action that takes time: it yields what the thread waits for."""
+"""An action that takes time: it yields the actions of the thread."""
 STEPS_PER_RECORD = 4
-"""Steps of the scheduler that a record takes at most, when a capture is replayed."""
+"""The most scheduler steps that a record takes when a capture is replayed."""
 
 
 class Action(Protocol):
     """An action of a thread."""
 
     def do(self, stage: Any, /) -> Activity | None:
-        """Do it, at once or over time."""
+        """Do it immediately, or return a generator that takes time."""
 
 
 class ActionContext(Generic[W]):
-    """A thread's side of an action: what it writes with, its names and its rng."""
+    """The context of a thread's actions: its writer, ids, random numbers and loop counters."""
 
     def __init__(self, writer: W, thread: Thread, rng: random.Random) -> None:
         self.writer = writer
@@ -62,17 +62,17 @@ class ActionContext(Generic[W]):
         self.ids = thread.ids
         self.rng = rng
         self.counts: dict[str, int] = {}
-        """Rounds of the loops that it is in, by their names."""
+        """Current rounds of the enclosing loops, by name."""
 
     def text(self, text: str) -> str:
-        """A text with the rounds of loops in the place of ``{NAME}``."""
+        """Replace each ``{NAME}`` in a text by the round of the loop."""
         if "{" in text:
             for name, count in self.counts.items():
                 text = text.replace(f"{{{name}}}", str(count))
         return text
 
     def number(self, value: float | str) -> Any:
-        """A number, or what the text of one comes to."""
+        """Return a number, or the number in a text with ``{NAME}`` replaced."""
         if not isinstance(value, str):
             return value
         text = self.text(value)
@@ -82,7 +82,7 @@ class ActionContext(Generic[W]):
             return float(text)
 
     def args(self, args: Mapping[str, Argument]) -> dict[str, Any]:
-        """Arguments as writers take them."""
+        """Return arguments in the form that writers take."""
         return {self.text(name): each.on(self) for name, each in args.items()}
 
     def all(self, actions: Iterable[Action]) -> Activity:
@@ -93,7 +93,7 @@ class ActionContext(Generic[W]):
                 yield from doing
 
     def some_of(self, most: int) -> int:
-        """A random whole number from 0 to ``most``, which follows from the seed."""
+        """Return a random integer from 0 to ``most``, determined by the seed."""
         return self.rng.randrange(most + 1) if most else 0
 
 
@@ -102,7 +102,7 @@ class ActionContext(Generic[W]):
 
 @attrs.frozen
 class ArgumentType:
-    """A type that an argument may be given: what makes its value, and of which types of TOML."""
+    """A type of arguments: the function that makes a value, and the TOML types it accepts."""
 
     make: Callable[[Any], Any]
     of: tuple[type, ...] = (int, float, str)
@@ -113,20 +113,20 @@ _JSON: dict[type, str] = {bool: "boolean", int: "number", float: "number", str: 
 
 @attrs.frozen
 class Argument:
-    """A value of an argument: of TOML's own, or a table that says the type, ``{ uint64 = 5 }``.
+    """A value of an argument: a TOML value, or a table with an explicit type, ``{ uint64 = 5 }``.
 
-    A format's own arguments are a class of this one that says which ``types`` there are.
+    A format derives a class that lists its ``types``.
     """
 
     types: ClassVar[Mapping[str, ArgumentType]] = {}
 
     value: Any
     type: ArgumentType | None = None
-    """What its value is made by in each round of a loop; None where it is what it is."""
+    """The type that converts the value in each round of a loop; None for a constant."""
 
     @classmethod
     def from_toml(cls, value: Any) -> Self:
-        """Make it; ValueError for what no argument can be."""
+        """Return the argument for a TOML value. Raises ValueError for an invalid one."""
         if isinstance(value, bool | int | float | str):
             return cls(value)
         if isinstance(value, dict) and len(value) == 1:
@@ -136,11 +136,11 @@ class Argument:
                 if isinstance(inner, str) and "{" in inner:
                     return cls(inner, type)
                 return cls(type.make(inner))
-        raise ValueError(f"is {value!r}, no value, and no table of one: {', '.join(cls.types)}")
+        raise ValueError(f"is {value!r}, not a value or a table with one of {', '.join(cls.types)}")
 
     @classmethod
     def json_schema(cls) -> dict[str, Any]:
-        """What `fxf replay --schema` says of it."""
+        """Return its JSON schema, for `fxf replay --schema`."""
         types = {}
         for kind, type in cls.types.items():
             names = list(dict.fromkeys(_JSON[of] for of in type.of))
@@ -155,7 +155,7 @@ class Argument:
         return {"anyOf": [{"type": ["boolean", "number", "string"]}, table]}
 
     def on(self, stage: ActionContext[Any]) -> Any:
-        """The value, in the present round of loops; ``"{i}"`` alone is the number itself."""
+        """Return the value in the current round of loops; ``"{i}"`` alone is the number itself."""
         value = self.value
         if isinstance(value, str) and "{" in value:
             count = stage.counts.get(value[1:-1]) if value[0] + value[-1] == "{}" else None
@@ -164,7 +164,7 @@ class Argument:
         return value if self.type is None else self.type.make(value)
 
 
-# --- What every thread can do --------------------------------------------------------------------
+# --- Actions of every thread ---------------------------------------------------------------------
 
 
 @attrs.frozen
@@ -177,7 +177,7 @@ class Work:
     )
 
     def do(self, stage: ActionContext[Any]) -> Activity:
-        """Work."""
+        """Use the CPU for the time and the jitter."""
         yield stage.thread.run(self.run + stage.some_of(self.jitter))
 
 
@@ -191,7 +191,7 @@ class Sleep:
     )
 
     def do(self, stage: ActionContext[Any]) -> Activity:
-        """Sleep."""
+        """Block for the time and the jitter."""
         yield stage.thread.sleep(self.sleep + stage.some_of(self.jitter))
 
 
@@ -202,7 +202,7 @@ class Migrate:
     migrate: int = parameter(help="the CPU; -1 allows all of them again", least=-1)
 
     def do(self, stage: ActionContext[Any]) -> Activity:
-        """Migrate."""
+        """Move the thread."""
         yield stage.thread.migrate(None if self.migrate < 0 else self.migrate)
 
 
@@ -213,19 +213,19 @@ class GiveWay:
     yield_: bool = parameter(help="true")
 
     def do(self, stage: ActionContext[Any]) -> Activity:
-        """Give way."""
+        """Yield the CPU."""
         if self.yield_:
             yield stage.thread.give_way()
 
 
 @attrs.frozen
 class Signal:
-    """Signal an event. Signals count: each lets one wait end, now or later."""
+    """Signal an event. Signals are counted: each ends one wait, now or later."""
 
     signal: str = parameter(help="name of the event")
 
     def do(self, stage: ActionContext[Any]) -> Activity:
-        """Signal."""
+        """Signal the event."""
         yield stage.thread.signal(stage.text(self.signal))
 
 
@@ -237,7 +237,7 @@ class Wait:
     timeout: Duration | None = parameter(None, help="but no longer than this", least=0)
 
     def do(self, stage: ActionContext[Any]) -> Activity:
-        """Wait."""
+        """Wait for the event."""
         yield stage.thread.wait(stage.text(self.wait), self.timeout)
 
 
@@ -248,7 +248,7 @@ BODY = "what is done each time"
 class Loop:
     """Repeat actions.
 
-    A format's own loop is a class of this one whose ``body`` is a list of its actions.
+    A format derives a loop whose ``body`` is a list of its actions.
     """
 
     loop: int = parameter(help="how often", least=0)
@@ -256,7 +256,7 @@ class Loop:
     as_: str = parameter("", help="name of the round, from 0: {NAME} in texts becomes its number")
 
     def do(self, stage: ActionContext[Any]) -> Activity:
-        """Do it."""
+        """Run the body in each round."""
         for count in range(self.loop):
             if self.as_:
                 stage.counts[self.as_] = count
@@ -273,7 +273,7 @@ CommonAction = Work | Sleep | Migrate | GiveWay | Signal | Wait
 
 @attrs.frozen
 class ThreadParameters:
-    """What every thread of a scenario is given, beside what it writes and its script."""
+    """Parameters that every thread of a scenario has, besides its writer and its script."""
 
     process: str = parameter(help="name of its process, which is made where there is none")
     thread: str = parameter(help="its name")
@@ -285,11 +285,11 @@ class ThreadParameters:
 def start(
     given: ThreadParameters, run: Run, device: str, writer: object, script: Iterable[Action]
 ) -> Thread:
-    """Start a thread that does what a script says, when time passes.
+    """Start a thread that runs a script.
 
-    ``writer`` is what actions find as ``stage.writer``, ``device`` where that writes to.
+    Actions find ``writer`` as ``stage.writer``; ``device`` is the device it writes to.
     """
-    # What two threads of one name do by chance is not the same.
+    # Number the threads, so that threads of one name get different random numbers.
     number = run.shared((__name__, "threads"), itertools.count)
     rng = run.rng(f"{device}/{given.process}/{given.thread}/{next(number)}")
 
@@ -307,7 +307,7 @@ def start(
 
 
 def target_of(run: Run) -> Target:
-    """The target of a scenario; UsageError where there is none."""
+    """Return the target of a scenario. Raises UsageError if there is none."""
     target = run.target
     if not isinstance(target, Target):
         raise UsageError(
@@ -320,11 +320,11 @@ def target_of(run: Run) -> Target:
 
 
 class Timed(Protocol):
-    """What a capture holds."""
+    """An item of a capture with a time."""
 
     @property
     def ns(self) -> int | None:
-        """When it was written; None where that is not known, or does not matter."""
+        """When it was written, in nanoseconds; None if unknown or irrelevant."""
         ...
 
 
@@ -332,10 +332,10 @@ T = TypeVar("T", bound=Timed)
 
 
 def replay(run: Run, items: Sequence[T], write: Callable[[T], bool]) -> dict[str, int]:
-    """Let a thread of the target write each item at its own time, the first one now.
+    """Write each item on a thread of the target at the item's time; the first one now.
 
-    Gives how many ``records`` were taken, ``dropped`` (``write`` gave False) and ``refused`` (it
-    raised WriteRefusedError).
+    Returns the number of ``records`` written, ``dropped`` (``write`` returned False) and
+    ``refused`` (``write`` raised WriteRefusedError).
     """
     counts = {"records": 0, "dropped": 0, "refused": 0}
 
@@ -363,7 +363,7 @@ def replay(run: Run, items: Sequence[T], write: Callable[[T], bool]) -> dict[str
 
 
 def counted(counts: Mapping[str, int]) -> Outcome:
-    """The outcome that says these counts."""
+    """Return an outcome with these counts."""
     return Outcome.ok(
         ", ".join(f"{count:,} {what}" for what, count in counts.items() if count), **counts
     )

@@ -1,4 +1,4 @@
-"""Arrow: tables as pyarrow holds them. Imported where an Arrow table is asked for."""
+"""Conversion of tables to Arrow. Needs pyarrow; import it only where an Arrow table is made."""
 
 from __future__ import annotations
 
@@ -22,23 +22,23 @@ Column = NDArray[Any] | TextColumn
 
 
 class Columns(Protocol):
-    """Columns by name, as a table has them."""
+    """A mapping from column names to columns, such as a Table."""
 
     def __getitem__(self, name: str, /) -> Column: ...
 
 
 SPELLED_OUT = 256 << 20
-"""Bytes of values that may be written out for each row."""
+"""Above this many bytes, binary values stay a dictionary and are not repeated row by row."""
 SMALL_STRINGS = (1 << 31) - 1
-"""Bytes that the offsets of Arrow's `string` can count."""
+"""The most bytes that the int32 offsets of Arrow's `string` can address."""
 
 
 class ArrowShape:
-    """What the Arrow columns of a table are, whichever of its rows they hold.
+    """The Arrow types and dictionaries of a table's columns, the same for every batch of its rows.
 
-    ``see`` takes rows into account, of which each is seen before ``table`` makes any of them: a
-    column of codes is a dictionary of all strings that occur, and one with a string that is not
-    UTF-8 is binary in every stretch of the rows.
+    Pass all rows to ``see`` before the first call of ``table``. A column of codes becomes a
+    dictionary of all strings that occur in it; a column with a string that is not UTF-8 becomes
+    binary in every batch.
     """
 
     def __init__(self, kinds: Mapping[str, str], pool: StringPool) -> None:
@@ -48,22 +48,22 @@ class ArrowShape:
         }
 
     def see(self, table: Columns) -> None:
-        """Take the rows of some columns into account."""
-        # Making a column may add strings to the pool: it is read once all of them are made.
+        """Note the strings that occur in these rows."""
+        # Making a column may add strings to the pool, so make all columns before reading the pool.
         for name, column in [(name, table[name]) for name in self._columns]:
             self._columns[name].see(column)
 
     def table(self, table: Columns) -> pa.Table:
-        """Rows of these columns."""
+        """Convert rows to an Arrow table."""
         arrays = [shape.array(table[name]) for name, shape in self._columns.items()]
         return pa.table(arrays, names=list(self._columns))
 
 
 class _Numbers:
-    """A column of numbers or of pairs of them."""
+    """A column of numbers or of pairs of numbers."""
 
     def see(self, column: Any) -> None:
-        """Numbers are what their type is."""
+        """Do nothing: the type of a number column does not depend on its rows."""
 
     def array(self, column: Any) -> pa.Array:
         if column.ndim == 2:
@@ -72,7 +72,7 @@ class _Numbers:
 
 
 class _Texts:
-    """A column of strings of its own."""
+    """A text column."""
 
     def __init__(self) -> None:
         self._binary = False
@@ -85,19 +85,19 @@ class _Texts:
 
 
 class _Codes:
-    """A column of codes: a dictionary, or values where ``code_column`` says so."""
+    """A column of codes: a dictionary, or plain values in the cases named by ``code_column``."""
 
     def __init__(self, pool: StringPool) -> None:
         self._pool = pool
         self._occurs = np.zeros(0, np.bool_)
         self._nbytes = 0
-        """Bytes of the strings of all rows, where one of the pool is not UTF-8."""
+        """Total bytes of the strings of all rows; counted only if the pool has invalid UTF-8."""
         self._values: pa.Array = None
         self._place = np.zeros(0, np.int32)
 
     def see(self, codes: Any) -> None:
         size = len(self._pool) + 1
-        if self._occurs.size != size:  # -1 is the last one
+        if self._occurs.size != size:  # the last element is for code -1
             earlier, self._occurs = self._occurs[:-1], np.zeros(size, np.bool_)
             self._occurs[: earlier.size] = earlier
         self._occurs[codes] = True
@@ -112,7 +112,7 @@ class _Codes:
             self._place[used] = np.arange(used.size, dtype=np.int32)
             self._values = text_column(self._pool.column(used), small=True)
         values = self._values
-        # A null has the index 0: polars checks the indexes of nulls, too.
+        # Give nulls the index 0: polars checks the indexes of nulls, too.
         places = self._place[codes]
         indices = number_column(np.maximum(places, 0), places < 0)
         binary = pa.types.is_binary(values.type) or pa.types.is_large_binary(values.type)
@@ -122,9 +122,9 @@ class _Codes:
 
 
 def number_column(values: NDArray[Any], nulls: NDArray[np.bool_] | None = None) -> pa.Array:
-    """Numbers or bools over their own memory, null where ``nulls``.
+    """Convert numbers or bools without copying; rows where ``nulls`` is true become null.
 
-    ``pyarrow.array`` gives the same, but imports pandas first where that is installed.
+    ``pyarrow.array`` returns the same, but imports pandas first if it is installed.
     """
     values = np.ascontiguousarray(values)
     if not values.dtype.isnative:
@@ -138,9 +138,10 @@ def number_column(values: NDArray[Any], nulls: NDArray[np.bool_] | None = None) 
 
 
 def text_column(column: TextColumn, *, small: bool = False, binary: bool | None = None) -> pa.Array:
-    """Strings, `large_string` (`string` where ``small`` asks for it, if they fit).
+    """Convert strings to `large_string`, or to `string` if ``small`` and they fit.
 
-    They are `large_binary`, or `binary`, where ``binary`` says so; None: where one is not UTF-8.
+    With ``binary`` they become `large_binary` or `binary`; None chooses that if one of them is
+    not UTF-8.
     """
     offsets = column.offsets - column.offsets[0]
     data = np.ascontiguousarray(column.data[int(column.offsets[0]) : int(column.offsets[-1])])
@@ -160,10 +161,11 @@ def text_column(column: TextColumn, *, small: bool = False, binary: bool | None 
 
 
 def code_column(codes: NDArray[Any], pool: StringPool) -> pa.Array:
-    """Strings of a pool by their codes, null for -1, as a dictionary of the strings that occur.
+    """Convert codes of a pool to a dictionary of the strings that occur; code -1 becomes null.
 
-    Where one of these is not UTF-8 it is a column of `binary` values, as not every library takes
-    a dictionary of them; but for long values that many rows share, which stay a dictionary.
+    If one of the strings is not UTF-8, the result is a plain `binary` column, because not every
+    library accepts a dictionary of binary values. It stays a dictionary if the plain values would
+    take more than ``SPELLED_OUT`` bytes.
     """
     shape = _Codes(pool)
     shape.see(np.ascontiguousarray(codes))

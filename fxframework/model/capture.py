@@ -1,4 +1,4 @@
-"""Capture: an opened input, as records and as tables, both made when they are asked for."""
+"""Capture: an opened input, read lazily as records or as tables."""
 
 from __future__ import annotations
 
@@ -44,18 +44,18 @@ __all__ = [
 ]
 
 LINES = 512
-"""Lines of record JSON that are made before they are given."""
+"""Lines of record JSON in one chunk."""
 RECORDS = 512
-"""Records that are looked up together."""
+"""Records between two checks of the budget, and records looked up together."""
 
 
 @runtime_checkable
 class Record(Protocol):
-    """One record, lossless: an object of the format's own with its place in the file.
+    """One record, lossless: an object of a class of the format, with its place in the file.
 
-    A record that has a time may have it as ``ns`` (int), nanoseconds on the capture's clock; see
-    ``Capture.timed_records``. One that is nothing without another may have that one's offset as
-    ``row_offset`` (int); see ``Capture.row_table``.
+    A record with a time may have it as ``ns`` (int), in nanoseconds on the capture's clock; see
+    ``Capture.timed_records``. A record that only supplements another may have the offset of that
+    one as ``row_offset`` (int); see ``Capture.row_table``.
     """
 
     @property
@@ -64,43 +64,43 @@ class Record(Protocol):
 
     @property
     def nbytes(self) -> int:
-        """Bytes that it takes there."""
+        """Size of the record in bytes."""
 
     def to_json(self) -> dict[str, Any]:
         """The record as JSON (docs/records.md)."""
 
 
 def kind_of(record: Record) -> str:
-    """The kind of a record, as its JSON names it."""
+    """Return the kind of a record, as in its JSON."""
     kind = getattr(record, "record", None)
     return kind if isinstance(kind, str) else str(record.to_json()["record"])
 
 
 class Entry(NamedTuple):
-    """One named value of a capture of a state: see ``Capture.entries``."""
+    """One named value of a captured state; see ``Capture.entries``."""
 
     path: str
-    """Its name. Several entries may have the same one; then their order distinguishes them."""
+    """Its name. Entries of the same name are distinguished by their order."""
     type: str
-    """What kind of value it is, as the format names it."""
+    """The type of the value, as the format names it."""
     value: Any
-    """Its exact value, as plain JSON: equal for equal values."""
+    """Its exact value as plain JSON; equal values have equal JSON."""
     offset: int
     """Byte offset of a record that holds it."""
 
 
 @attrs.frozen(kw_only=True)
 class CallColumns:
-    """Columns and table of a capture of calls, beside the standard columns of `slices`."""
+    """Names of the columns and the table that a capture of function calls adds."""
 
     function: str
-    """Column of `slices`: the number of the function that was called."""
+    """Column of `slices`: the number of the called function."""
     ticks: str
-    """Column of `slices`: its exact length in ticks; -1 where it was never closed."""
+    """Column of `slices`: exact length in ticks; -1 if the slice was never closed."""
     ended: str
     """Column of `slices`: how the call ended."""
     functions: str
-    """Table of the functions: ``id`` is such a number, ``name`` and ``source`` are codes."""
+    """Table of functions: ``id`` is the number, ``name`` and ``source`` are codes."""
 
 
 @attrs.frozen(kw_only=True)
@@ -112,18 +112,18 @@ class OpenRequest:
     budget: Budget = attrs.field(
         default=attrs.Factory(lambda request: Budget(request.limits), takes_self=True), eq=False
     )
-    """What the work may take; ``Capture.check_budget`` checks it."""
+    """Time and memory used so far, checked by ``Capture.check_budget``."""
     strict: bool = False
     """Whether the first finding of DATA_LOSS or worse raises StrictError."""
     options: Mapping[str, Any] = attrs.field(factory=dict)
-    """The reader's own options, already of their types."""
+    """Options of the reader, already converted to their types."""
     observer: Any = None
     """Called with every Diagnostic."""
     host: Any = None
-    """The Host, for readers of containers that hold other formats."""
+    """The Host; readers of containers use it to open the formats inside."""
 
     def diagnostics(self, rules: Mapping[str, Rule], source: Source) -> Diagnostics:
-        """The findings of a reading of the source, by the rules of a format."""
+        """Return an empty collection of findings for ``source``, by the rules of a format."""
         return Diagnostics(
             rules,
             limit=self.limits.max_findings,
@@ -135,25 +135,25 @@ class OpenRequest:
 
 @attrs.frozen(kw_only=True)
 class Summary:
-    """What `fxf info` shows of a capture."""
+    """Counts, times and facts of a capture, as `fxf info` shows them."""
 
     records: int
-    """How many records there are, damaged stretches and padding included."""
+    """Number of records, damaged stretches and padding included."""
     kinds: Mapping[str, int]
-    """Records of each kind."""
+    """Number of records by kind."""
     start_ns: int | None
-    """The first time on the capture's clock, in nanoseconds; None where nothing has a time."""
+    """First time on the capture's clock, in nanoseconds; None if nothing has a time."""
     end_ns: int | None
-    """The last time, likewise; ends of slices count."""
+    """Last time, likewise; includes the ends of slices."""
     facts: Mapping[str, Any]
-    """Facts that only this format has, as plain JSON values."""
+    """Facts specific to the format, as plain JSON values."""
     rows: Mapping[str, int] = attrs.field(factory=dict)
-    """Rows of each table, where the pass counts them; empty where it does not."""
+    """Rows of each table; empty if the pass does not count them."""
     timeline: tuple[tuple[str, tuple[int, ...]], ...] = ()
-    """Named rows of equal length: events per stretch of time, for a sketch on a terminal."""
+    """Labels with histograms of equal length: events per time interval."""
 
     def _repr_html_(self) -> str:
-        """The summary as a table, for a notebook."""
+        """Return the summary as an HTML table, for a notebook."""
         rows: list[tuple[str, Any]] = [("records", self.records)]
         rows += [(f"records: {kind}", count) for kind, count in self.kinds.items()]
         rows += [(f"rows: {name}", count) for name, count in self.rows.items()]
@@ -167,30 +167,30 @@ class Summary:
 class Capture(abc.ABC):
     """An opened input. Use as a context manager.
 
-    ``records()`` gives every record in file order, damaged stretches and padding included;
-    ``table(name)`` a whole table; ``batches(name, rows)`` the same rows in bounded memory.
-    ``diagnostics`` holds the findings of what was read so far.
+    ``records()`` yields every record in file order, damaged stretches and padding included;
+    ``table(name)`` returns a whole table; ``batches(name, rows)`` yields the same rows in bounded
+    memory. ``diagnostics`` holds the findings of what was read so far.
 
-    A reader that has a fast way to the record JSON overrides ``records_json()``; it reports what
-    ``records()`` does.
+    A reader with a faster way to record JSON overrides ``records_json()``, which must report the
+    same findings as ``records()``.
     """
 
     format: ClassVar[str]
     """The name of the format."""
     rules: ClassVar[Mapping[str, Rule]] = {}
-    """The format's findings by code."""
+    """The rules of the format's findings, by code."""
     schemas: ClassVar[Mapping[str, TableSchema]] = {}
-    """The tables that the format fills, beside `diagnostics`."""
+    """The tables that the format fills, except `diagnostics`."""
     timed_records: ClassVar[bool] = False
-    """Whether every record with a time has it as ``ns``: records can be selected by time."""
+    """Whether every record with a time has it as ``ns``, so that time can select records."""
     row_table: ClassVar[str | None] = None
-    """The table that has a row, at the record's offset, for every record that says something by
-    itself; None where there is none. A part of such a capture has the records of its rows, and
-    those that have no row, so that its own writer can write it."""
+    """The table with a row, at the record's offset, for every self-contained record; None if the
+    format has no such table. A selection of the capture contains the records of the selected
+    rows and the records without a row, so that the format's own writer can write it."""
     support_records: ClassVar[frozenset[str]] = frozenset()
-    """Kinds of records that others only refer to. They do not count when captures are compared."""
+    """Kinds of records that only support others. They are ignored when captures are compared."""
     calls: ClassVar[CallColumns | None] = None
-    """For a capture whose slices are calls of numbered functions: its columns and table."""
+    """The columns and the table of calls, if the slices are calls of numbered functions."""
 
     def __init__(
         self, source: Source, request: OpenRequest, diagnostics: Diagnostics | None = None
@@ -204,7 +204,7 @@ class Capture(abc.ABC):
         self.diagnostics = diagnostics
         self.strings = StringPool()
         self.position = 0
-        """How far the current pass is: bytes of the source, of the batches given so far."""
+        """Progress of the current pass: byte offset of the last row returned in a batch."""
         self._tables: dict[str, Table] = {}
         for fault in source.faults:
             diagnostics.add(fault.code, fault.message, offset=fault.offset)
@@ -216,61 +216,61 @@ class Capture(abc.ABC):
 
     @property
     def writer_options(self) -> Mapping[str, Any]:
-        """Options with which the writer of the format writes the same bytes again."""
+        """Options that make the format's writer reproduce the same bytes."""
         return {}
 
     @property
     def utc_offset_ns(self) -> int | None:
-        """Nanoseconds since the Unix epoch at time 0 of the capture's clock; None: not known."""
+        """Nanoseconds since the Unix epoch at time 0 of the capture's clock; None if unknown."""
         return None
 
     @property
     def clocks(self) -> Mapping[str, int]:
-        """Clocks that the capture's times relate to: the ns of each at time 0 of the capture.
+        """The readings of other clocks, in nanoseconds, at time 0 of the capture's clock.
 
-        Names are ``utc``, ``boot`` (since the system started, in suspension too) and ``monotonic``.
+        Names are ``utc``, ``boot`` (time since boot, suspended time included) and ``monotonic``.
         """
         offset = self.utc_offset_ns
         return {} if offset is None else {"utc": offset}
 
     @property
     def tick_rate(self) -> tuple[int, int] | None:
-        """The ticks at time 0 and ticks per second, where times count ticks of one counter."""
+        """Ticks at time 0 and ticks per second; None if times do not count ticks of one counter."""
         return None
 
     @property
     def ticks_per_second(self) -> int | None:
-        """Ticks in a second, where ``calls`` has lengths in ticks; 0: not known.
+        """Ticks per second if ``calls`` has lengths in ticks, 0 if unknown.
 
-        None where the lengths of slices are known in nanoseconds alone.
+        None if the lengths of slices are known only in nanoseconds.
         """
         return None
 
     def resume(self) -> tuple[int, bytes] | None:
-        """Where to continue once the file has grown, for following it.
+        """Return where to continue reading once the file has grown.
 
-        Returns the offset up to which there are whole records, and the bytes that must precede
-        what follows, so that it reads as it would in the file. None for a format that cannot
-        be followed, which is the default.
+        The result is the offset of the end of the last whole record, and the bytes to put before
+        the new bytes so that a reader decodes them as part of the file. None, the default, if the
+        format cannot be followed.
         """
         return None
 
     @property
     def fits_memory(self) -> bool:
-        """Whether whole tables may be made where nobody asked for them; else batches are."""
+        """Whether whole tables fit in memory; if not, internal passes use batches."""
         return True
 
     @property
     def tables(self) -> tuple[str, ...]:
-        """Names of the tables that this capture can give."""
+        """Names of the tables of this capture."""
         return (*self.schemas, "diagnostics")
 
     @abc.abstractmethod
     def records(self) -> Iterator[Record]:
-        """Every record in file order; their ``nbytes`` add up to the source's size."""
+        """Yield every record in file order; their ``nbytes`` add up to the source's size."""
 
     def records_json(self) -> Iterator[bytes]:
-        """The same records as JSON lines (docs/records.md), in chunks of whole lines."""
+        """Yield the same records as JSON lines (docs/records.md), in chunks of whole lines."""
         import orjson
 
         lines: list[bytes] = []
@@ -284,16 +284,16 @@ class Capture(abc.ABC):
 
     @property
     def record_diagnostics(self) -> Diagnostics | None:
-        """Where ``records()`` reports its findings, so that each is reported once.
+        """The collection to which ``records()`` reports its findings, so that each occurs once.
 
-        The capture's own as long as it has none of the format's rules; None after that.
+        It is ``diagnostics`` as long as that holds no finding of the format; None after that.
         """
         return None if self.diagnostics.has_any(self.rules) else self.diagnostics
 
     def summary(self) -> Summary:
-        """Counts and times, from one pass over the whole capture.
+        """Return counts and times, from one pass over the whole capture.
 
-        This one counts the records and rows, and takes the times from the tables with a ``ts``.
+        The default counts records and rows, and takes the times from the tables with a ``ts``.
         """
         kinds: Counter[str] = Counter(kind_of(record) for record in self.checked_records())
         rows = dict.fromkeys(self.schemas, 0)
@@ -314,9 +314,9 @@ class Capture(abc.ABC):
         )
 
     def scan(self) -> None:
-        """Read all of it, so that ``diagnostics`` is complete.
+        """Read the whole capture, so that ``diagnostics`` is complete.
 
-        This one reads all records, the first time; they report to ``record_diagnostics``.
+        The default reads all records on the first call; they report to ``record_diagnostics``.
         """
         if not self._scanned:
             self._scanned = True
@@ -328,21 +328,21 @@ class Capture(abc.ABC):
 
     @abc.abstractmethod
     def _table(self, name: str) -> Table:
-        """A whole table that the format fills."""
+        """Return a whole table of ``schemas``."""
 
     def _batches(self, name: str, rows: int) -> Iterator[Table]:
-        """The rows of a table, at most ``rows`` at a time. This one cuts the whole table."""
+        """Yield the rows of a table, at most ``rows`` at a time; by default slice the whole one."""
         return self.table(name).batches(rows)
 
     def table(self, name: str) -> Table:
-        """A whole table. Raises UsageError for a name that the format does not fill."""
+        """Return a whole table. Raises UsageError for a name that is not in ``tables``."""
         if name == "diagnostics":
             return self._diagnostics_table()
         self._check(name)
         return self._table(name)
 
     def batches(self, name: str, rows: int = 65536) -> Iterator[Table]:
-        """The rows of a table in order, at most ``rows`` at a time, in bounded memory."""
+        """Yield the rows of a table in order, at most ``rows`` at a time, in bounded memory."""
         if rows < 1:
             raise UsageError(
                 f"invalid batch size {rows}: must be 1 or more", remedy="give 1 or more"
@@ -353,7 +353,7 @@ class Capture(abc.ABC):
         return self._followed(self._batches(name, rows))
 
     def _followed(self, batches: Iterator[Table]) -> Iterator[Table]:
-        """Keep ``position`` at the last row of the batch that was given."""
+        """Yield the batches, updating ``position`` and checking the budget for each."""
         for batch in batches:
             if len(batch) and "offset" in batch:
                 self.position = int(batch.array("offset")[-1])
@@ -361,36 +361,36 @@ class Capture(abc.ABC):
             yield batch
 
     def check_budget(self) -> None:
-        """Stop where reading took longer than ``max_time``, or more than ``max_memory``.
+        """Raise LimitError if reading has exceeded ``max_time`` or ``max_memory``.
 
-        A reader calls it between the stretches of a long pass. Raises LimitError.
+        A reader calls it between the stretches of a long pass.
         """
         self.request.budget.check(path=self.name)
 
     def checked_records(self) -> Iterator[Record]:
-        """``records()``, with a look at the budget after some of them. Raises LimitError."""
+        """Yield ``records()``, checking the budget at intervals. Raises LimitError."""
         for number, record in enumerate(self.records()):
             if not number % RECORDS:
                 self.check_budget()
             yield record
 
     def checked_pieces(self, pieces: Iterable[bytes]) -> Iterator[bytes]:
-        """Pieces of bytes, with a look at the budget before each. Raises LimitError."""
+        """Yield pieces of bytes, checking the budget before each. Raises LimitError."""
         for piece in pieces:
             self.check_budget()
             yield piece
 
     def frame(self, name: str, *, args: bool = False) -> pa.Table:
-        """A table with what its rows refer to, as an Arrow table.
+        """Return a table joined with what its rows refer to, as an Arrow table.
 
-        Beside each column that holds a thread there are ``pid``, ``tid``, ``process_name`` and
-        ``thread_name`` (``prev_pid``, … and ``next_pid``, … for `sched`). With ``args``, each name
-        of an argument has a column ``arg_NAME``: an integer, a double, a bool or a string, null
-        for rows without it; strings where arguments of one name have different types. The first
-        of several arguments of one name counts.
+        Each column that holds a thread is joined with ``pid``, ``tid``, ``process_name`` and
+        ``thread_name`` (``prev_pid``, … and ``next_pid``, … for `sched`). With ``args``, each
+        argument name gets a column ``arg_NAME`` of integers, doubles, bools or strings, null for
+        rows without the argument; if arguments of one name have different types, they become
+        strings. If a row has several arguments of one name, the first one is used.
 
         Raises UsageError for a table that the capture does not have, MissingExtraError without
-        pyarrow, LimitError where arguments would make more than 2^28 values.
+        pyarrow, LimitError if the argument columns would hold more than 2^28 values.
         """
         from fxframework.model import arrow  # noqa: F401 (it says where pyarrow is missing)
         from fxframework.model.frame import frame_of
@@ -398,7 +398,7 @@ class Capture(abc.ABC):
         return frame_of(self.table(name), self.schemas, self.table, args=args)
 
     def row_counts(self) -> Mapping[str, int]:
-        """Rows of each table but `diagnostics`: as the summary has them, or else counted."""
+        """Return the number of rows of each table except `diagnostics`."""
         return self.summary().rows or {
             name: sum(len(batch) for batch in self.batches(name)) for name in self.schemas
         }
@@ -429,23 +429,22 @@ class Capture(abc.ABC):
         return Table(schema, len(found), columns, self.strings)
 
     def between(self, start_ns: int | None, stop_ns: int | None) -> Capture:
-        """The same capture with the rows and records of a stretch of time; None is open-ended."""
+        """Return a view of the rows and records of a time range; None leaves that end open."""
         return self.select(Selection(start_ns=start_ns, stop_ns=stop_ns))
 
     def select(self, selection: Selection) -> Capture:
-        """The same capture with the rows and records of a part of it.
+        """Return a view of the rows and records that a selection chooses; see ``Window``.
 
-        See ``Window`` for what belongs to a part. Raises UsageError where
-        a thread or process is named that it does not have, and where logs are chosen of a format
-        that has none.
+        Raises UsageError for a thread or process that the capture does not have, and for a
+        selection of logs from a format without logs.
         """
         return Window(self, selection)
 
     def choose(self, selectors: Sequence[str]) -> Capture:
-        """The same capture with what any of these selectors chooses.
+        """Return a view of what any of these selectors chooses.
 
-        Raises UsageError for an invalid selector, and for a format without selectors, which is
-        the default.
+        Raises UsageError for an invalid selector. The default, for a format without selectors,
+        always raises it.
         """
         raise UsageError(
             f"{selectors[0]!r} is not a file, and {self.format} captures have no selectors",
@@ -454,34 +453,34 @@ class Capture(abc.ABC):
         )
 
     def entries(self) -> Iterator[Entry] | None:
-        """Its entries, if it captures a state and not a sequence of events; else None.
+        """Return the entries of a captured state; None if the capture is a sequence of events.
 
-        States are compared by their entries: the places of records, and references between
-        them, do not count.
+        States are compared by their entries; offsets of records and references between them are
+        ignored.
         """
         return None
 
     def export(
         self, out: str | os.PathLike[str], to: str | None = None, **options: Any
     ) -> ConversionReport:
-        """Write it in another form, which ``to`` or the suffix of ``out`` names.
+        """Convert the capture to the format or exporter named by ``to`` or the suffix of ``out``.
 
-        ``options`` are those of ``fxframework.convert``, which does it.
+        ``options`` are those of ``fxframework.convert``.
         """
         import fxframework
 
         return fxframework.convert(self, out, to=to, **options)
 
     def trim(self) -> None:
-        """Free tables and what else reading made; they are made again where they are asked for.
+        """Free cached tables and intermediate results; they are made again when needed.
 
-        Findings stay. Tables that somebody holds stay as they are.
+        Findings are kept. Tables that callers hold remain valid.
         """
         self._tables.clear()
         self.source.release(0, self.source.size)
 
     def _repr_html_(self) -> str:
-        """What it is and what it holds, for a notebook; `html` exports a page of it."""
+        """Return the format, row counts and findings as an HTML table, for a notebook."""
         title = f"{self.name}: {self.format}"
         rows = [(name, f"{count:,}") for name, count in self.row_counts().items() if count]
         found = self.diagnostics.counts.items()
@@ -489,7 +488,7 @@ class Capture(abc.ABC):
         return html_table(title, ["table", "rows"], [*rows, *findings])
 
     def close(self) -> None:
-        """Release the input; may be called again."""
+        """Release the input. Calling it twice is allowed."""
         self.source.close()
 
     def __enter__(self) -> Self:
@@ -500,18 +499,18 @@ class Capture(abc.ABC):
 
 
 class View(Capture):
-    """A capture that shows some rows of another one."""
+    """A capture that shows some rows of another capture."""
 
     def __init__(self, whole: Capture) -> None:
         self.whole = whole
-        # Of the class elsewhere; a view is of the class that it looks at.
+        # Class variables elsewhere; a view takes the values of the capture it shows.
         self.format = whole.format  # type: ignore[misc]
         self.schemas = whole.schemas  # type: ignore[misc]
         self.timed_records = whole.timed_records  # type: ignore[misc]
         self.row_table = whole.row_table  # type: ignore[misc]
         self.support_records = whole.support_records  # type: ignore[misc]
         self.calls = whole.calls  # type: ignore[misc]
-        # The whole capture's own, shared: nothing is added to them here.
+        # Shared with the whole capture; a view adds nothing to them.
         self.source = whole.source
         self.request = whole.request
         self.diagnostics = whole.diagnostics
@@ -520,32 +519,32 @@ class View(Capture):
 
     @property
     def writer_options(self) -> Mapping[str, Any]:
-        """Those of the whole capture."""
+        """As in the whole capture."""
         return self.whole.writer_options
 
     @property
     def utc_offset_ns(self) -> int | None:
-        """That of the whole capture."""
+        """As in the whole capture."""
         return self.whole.utc_offset_ns
 
     @property
     def clocks(self) -> Mapping[str, int]:
-        """Those of the whole capture."""
+        """As in the whole capture."""
         return self.whole.clocks
 
     @property
     def tick_rate(self) -> tuple[int, int] | None:
-        """That of the whole capture."""
+        """As in the whole capture."""
         return self.whole.tick_rate
 
     @property
     def ticks_per_second(self) -> int | None:
-        """That of the whole capture."""
+        """As in the whole capture."""
         return self.whole.ticks_per_second
 
     @property
     def fits_memory(self) -> bool:
-        """Whether the whole capture does."""
+        """As in the whole capture."""
         return self.whole.fits_memory
 
     def scan(self) -> None:
@@ -553,7 +552,7 @@ class View(Capture):
         self.whole.scan()
 
     def trim(self) -> None:
-        """Free what the whole capture has made."""
+        """Free the cached tables of the whole capture."""
         self.whole.trim()
 
     def close(self) -> None:
@@ -562,7 +561,7 @@ class View(Capture):
 
     @abc.abstractmethod
     def _part(self, table: Table) -> Table:
-        """The rows of a table, or of a batch of it, that are shown; itself where all are."""
+        """Return the rows of a table or batch that are shown; the same object if all are."""
 
     def _table(self, name: str) -> Table:
         return self._part(self.whole.table(name))
@@ -575,17 +574,19 @@ class View(Capture):
 
 
 class Window(View):
-    """The rows and records of another capture that belong to a selection.
+    """The rows and records of another capture that match a selection.
 
-    Slices belong where any part of them is within the time, other rows with a ``ts`` by that.
-    With threads or processes, only their rows belong. A context switch does where one of its two
-    threads does; `threads` and `processes` then have the other one, too. With categories, rows of
-    others or of none do not belong. With functions, only slices and instants of such a name
-    belong; with logs chosen, only logs.
-    `args` follow the rows that they are arguments of, and so do the rows of a table that has
-    details of another's (``TableSchema.parent_table``). Other tables (`blobs`, `diagnostics`, …)
-    and records without a time stay whole. ``row`` keeps the numbers of the whole capture, so that
-    references between rows hold.
+    A slice matches if any part of it is within the time range; other rows with a ``ts`` match by
+    their ``ts``. If threads or processes are selected, only their rows match. A context switch
+    matches if either of its threads does; `threads` and `processes` then include the other one.
+    If categories are selected, rows of other categories or without one do not match. If functions
+    are selected, of the rows with a time only slices and instants of these names match; if logs
+    are selected, only logs.
+
+    `args` follow the rows that they belong to, as do the rows of detail tables
+    (``TableSchema.parent_table``). Other tables (`blobs`, `diagnostics`, …) and records without a
+    time are not filtered. ``row`` keeps the numbers of the whole capture, so that references
+    between rows stay valid.
     """
 
     def __init__(self, whole: Capture, selection: Selection) -> None:
@@ -598,22 +599,22 @@ class Window(View):
         self._threads = thread_mask(selection, whole)
         self._categories = category_mask(selection, whole)
         self._functions = function_mask(selection, whole)
-        self._people: list[tuple[int, ...]] = []
+        self._koids: list[tuple[int, ...]] = []
         if self._threads is not None:
             table = whole.table("threads")
             chosen = self._threads[table.array("id")]
             koids = [table.array(name)[chosen].tolist() for name in ("pid", "tid")]
-            self._people = list(zip(*koids, strict=True))
+            self._koids = list(zip(*koids, strict=True))
 
     def records(self) -> Iterator[Record]:
-        """The records that belong.
+        """Yield the records that match.
 
-        Where the capture has a ``row_table``, those of its rows that belong, and those that have
-        no row; where a record has a ``row_offset``, it goes where the record at that offset goes.
-        Elsewhere, the records whose time belongs, and those that have none.
+        If the capture has a ``row_table``, these are the records of its matching rows and the
+        records without a row; a record with a ``row_offset`` follows the record at that offset.
+        Otherwise these are the records whose time matches and those without a time.
 
-        Raises UsageError where the format's records say neither their row nor their time, and
-        where they say their time alone and anything else is chosen.
+        Raises UsageError if the format relates records neither to rows nor to times, or relates
+        them only to times and the selection has other criteria.
         """
         if self.whole.row_table is not None:
             return self._records_of_rows()
@@ -638,20 +639,20 @@ class Window(View):
                 yield record
 
     def _records_of_rows(self) -> Iterator[Record]:
-        # One offset that no record has, so that there always is a nearest one.
-        left_out = np.append(self.offsets_left_out(), NS_MAX)
+        # The sentinel NS_MAX is beyond all offsets and keeps the result of searchsorted valid.
+        excluded = np.append(self.offsets_left_out(), NS_MAX)
         records = self.whole.records()
         while some := list(itertools.islice(records, RECORDS)):
             offsets = np.array([_row_offset(record) for record in some], np.int64)
-            keep = left_out[np.searchsorted(left_out, offsets)] != offsets
+            keep = excluded[np.searchsorted(excluded, offsets)] != offsets
             yield from itertools.compress(some, keep.tolist())
 
     def offsets_left_out(self) -> NDArray[np.int64]:
-        """Offsets of the records whose rows do not belong, int64 of shape (n,), in order.
+        """Return the offsets of the records whose rows do not match, sorted, int64 of shape (n,).
 
-        For a capture that has a ``row_table``: what writes a part of it leaves these out.
+        Only for a capture with a ``row_table``; a writer of the selection omits these records.
         """
-        assert self.whole.row_table is not None  # noqa: S101 (who asks knows)
+        assert self.whole.row_table is not None  # noqa: S101 (the caller checks it)
         parts = [np.zeros(0, np.int64)]
         for batch in self.whole.batches(self.whole.row_table):
             mask = self._mask(batch)
@@ -660,7 +661,7 @@ class Window(View):
         return np.sort(np.concatenate(parts))
 
     def summary(self) -> Summary:
-        """The whole capture's, with the rows and the times of this stretch."""
+        """Return the summary of the whole capture, with the rows and times of the selection."""
         summary = self.whole.summary()
         first, last = summary.start_ns, summary.end_ns
         return attrs.evolve(
@@ -676,10 +677,10 @@ class Window(View):
         return table if mask is None else table.select(mask)
 
     def _mask(self, table: Table) -> Bools | None:
-        """Which rows belong; None where all do."""
+        """Return which rows match; None if all do."""
         if table.name == "args":
             return self._args_mask(table)
-        if table.name in self._kept:  # it has been decided
+        if table.name in self._kept:  # already computed
             return self._kept[table.name].of(table.array("row"))
         parents = table.schema.parent_table
         if parents is not None and parents in self.schemas:
@@ -703,8 +704,8 @@ class Window(View):
         ts = table.array("ts")
         if "dur" not in table:
             return np.asarray((ts >= self.start_ns) & (ts < self.stop_ns))
-        # A length of -1 reaches to the end, but for an event that is said to be complete; times
-        # may be near the ends of what int64 holds.
+        # A length of -1 reaches to the end, except in a complete event. Times may be near the
+        # limits of int64.
         dur = table.array("dur")
         if "kind" in table:
             dur = np.where(table.array("kind") == COMPLETE, np.maximum(dur, 0), dur)
@@ -718,25 +719,25 @@ class Window(View):
             return None
         ids = [table.array(name) for name in ("thread", "prev", "next") if name in table]
         if ids:
-            known = np.append(threads, False)  # what -1 finds
+            known = np.append(threads, False)  # index -1: no thread
             return np.asarray(np.logical_or.reduce([known[column] for column in ids]))
-        people = [name for name in ("pid", "tid") if name in table]
-        if not people or table.name not in STANDARD_TABLES:
+        columns = [name for name in ("pid", "tid") if name in table]
+        if not columns or table.name not in STANDARD_TABLES:
             return None
-        koids_of = self._named_people() if table.name in {"threads", "processes"} else self._people
-        chosen = {koids if len(people) == 2 else koids[:1] for koids in koids_of}
-        columns = np.column_stack([table.array(name) for name in people])
-        each, where = np.unique(columns, axis=0, return_inverse=True)
-        fits = [tuple(koids) in chosen for koids in each.tolist()]
-        return np.array(fits, np.bool_)[where.reshape(-1)]
+        koids_of = self._named_koids() if table.name in {"threads", "processes"} else self._koids
+        chosen = {koids if len(columns) == 2 else koids[:1] for koids in koids_of}
+        pairs = np.column_stack([table.array(name) for name in columns])
+        distinct, inverse = np.unique(pairs, axis=0, return_inverse=True)
+        matching = [tuple(koids) in chosen for koids in distinct.tolist()]
+        return np.array(matching, np.bool_)[inverse.reshape(-1)]
 
-    def _named_people(self) -> list[tuple[int, ...]]:
-        """The pid and tid of every thread that a row of this part names.
+    def _named_koids(self) -> list[tuple[int, ...]]:
+        """Return the pid and tid of every thread that a matching row refers to.
 
-        These are the selected threads, and those at the other side of their context switches.
+        These are the selected threads and the other threads of their context switches.
         """
         assert self._threads is not None  # noqa: S101 (threads are selected)
-        named = np.append(self._threads, False)  # what -1 finds
+        named = np.append(self._threads, False)  # index -1: no thread
         if "sched" in self.schemas:
             for batch in self.batches("sched"):
                 for side in ("prev", "next"):
@@ -753,7 +754,7 @@ class Window(View):
             return np.zeros(len(table), np.bool_)
         codes = table.array("category")
         assert self._categories is not None  # noqa: S101 (there are some)
-        known = np.append(self._categories, False)  # what -1 finds
+        known = np.append(self._categories, False)  # index -1: no category
         return np.asarray(known[codes])
 
     def _function(self, table: Table) -> Bools | None:
@@ -761,7 +762,7 @@ class Window(View):
             return None
         if table.name not in {"slices", "instants"}:
             return np.zeros(len(table), np.bool_)
-        known = np.append(self._functions, False)  # what -1 finds
+        known = np.append(self._functions, False)  # index -1: no name
         return np.asarray(known[table.array("name")])
 
     def _log_mask(self, table: Table) -> Bools | None:
@@ -779,7 +780,7 @@ class Window(View):
         return mask
 
     def _rows_kept(self, name: str) -> RowMarks:
-        """Marks on the rows of a table that belong."""
+        """Return the set of matching rows of a table."""
         kept = self._kept.get(name)
         if kept is None:
             kept = RowMarks()

@@ -1,4 +1,4 @@
-"""Clocks: ticks to nanoseconds and back, in exact integer arithmetic."""
+"""Clocks: conversion between ticks and nanoseconds in exact integer arithmetic."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ __all__ = ["NS_MAX", "NS_MIN", "NS_PER_SECOND", "Clock"]
 NS_PER_SECOND = 1_000_000_000
 """Nanoseconds in a second."""
 NS_MAX = (1 << 63) - 1
-"""The latest time that a column of times (int64) holds."""
+"""The latest time that an int64 column of times can hold."""
 NS_MIN = -(1 << 63)
-"""The earliest one."""
+"""The earliest time that such a column can hold."""
 _SPLIT_RATE = (1 << 63) // NS_PER_SECOND
-"""Up to this rate a remainder times 1e9 fits 63 bits, so that whole arrays divide exactly."""
+"""Up to this rate, a remainder times 1e9 fits in 63 bits, so arrays can be divided exactly."""
 
 
 @attrs.frozen
@@ -25,25 +25,26 @@ class Clock:
     ticks_per_second: int = NS_PER_SECOND
     """The rate of the counter."""
     base_ticks: int = 0
-    """What the counter shows at time 0."""
+    """The reading of the counter at time 0."""
     base_wall_ns: int | None = None
-    """Nanoseconds since the Unix epoch at ``base_ticks``, where the capture says it."""
+    """Nanoseconds since the Unix epoch at ``base_ticks``; None if unknown."""
 
     @property
     def is_identity(self) -> bool:
-        """Whether a tick is a nanosecond counted from zero."""
+        """Whether ticks are nanoseconds counted from zero."""
         return self.ticks_per_second == NS_PER_SECOND and self.base_ticks == 0
 
     def ns(self, ticks: int) -> int | None:
-        """Nanoseconds of one tick count (uint64); None where int64 cannot hold them."""
+        """Convert one tick count (uint64) to nanoseconds; None if the result does not fit int64."""
         ns = (ticks - self.base_ticks) * NS_PER_SECOND // self.ticks_per_second
         return ns if NS_MIN <= ns <= NS_MAX else None
 
     def to_ns(self, ticks: NDArray[np.uint64]) -> tuple[NDArray[np.int64], int]:
-        """Nanoseconds of an array of tick counts, and how many did not fit.
+        """Convert an array of tick counts; return nanoseconds and how many did not fit int64.
 
-        Takes uint64 of shape (n,), gives int64 of shape (n,); what does not fit is ``NS_MAX`` or
-        ``NS_MIN``. For a clock of nanoseconds the result is a view of the input where all fit.
+        ``ticks`` is uint64 of shape (n,), the result int64 of shape (n,). Values that do not fit
+        become ``NS_MAX`` or ``NS_MIN``. If the clock is the identity and all values fit, the
+        result is a view of the input.
         """
         ticks = np.asarray(ticks, np.uint64)
         if self.is_identity:
@@ -73,7 +74,7 @@ class Clock:
         return ns, lost
 
     def _to_ns_slowly(self, ticks: NDArray[np.uint64]) -> tuple[NDArray[np.int64], int]:
-        """For rates above 9.2 GHz: one Python integer at a time."""
+        """Convert one Python integer at a time, for rates above 9.2 GHz."""
         out = np.empty(ticks.size, np.int64)
         lost = 0
         for index, tick in enumerate(ticks.tolist()):
@@ -85,5 +86,5 @@ class Clock:
         return out, lost
 
     def ticks(self, ns: int) -> int:
-        """The first tick count that is not before ``ns`` (the inverse of ``ns()``, rounded up)."""
+        """Return the first tick count at or after ``ns`` (the inverse of ``ns()``, rounded up)."""
         return -(-ns * self.ticks_per_second // NS_PER_SECOND) + self.base_ticks

@@ -28,21 +28,21 @@ class Diagnostic:
     code: str
     """The code of its rule."""
     severity: Severity
-    """That of its rule."""
+    """Its severity: that of the rule, unless the reader overrides it."""
     offset: int | None
-    """Byte offset in the (unpacked) file; None where the finding is about the whole."""
+    """Byte offset in the (unpacked) file; None if the finding is about the whole file."""
     record: int | None
-    """Index of the record in file order; None where it is about none."""
+    """Index of the record in file order; None if the finding is not about a record."""
     message: str
-    """What is wrong in this place, in one line."""
+    """What is wrong at this place, in one line."""
 
 
 SINGULAR = re.compile(r"\b1 ((?:zero )?(?:argument|byte|microsecond|slot|tick|word))s\b")
-"""One of something, where a detail has the plural: "1 words"."""
+"""Plurals after the number 1, such as "1 words", which messages correct to the singular."""
 
 
 def finding_message(rule: Rule, detail: str = "") -> str:
-    """The message of a finding: the title of its rule, and what it says of this case."""
+    """Return the message of a finding: the title of its rule, then the detail of this case."""
     detail = SINGULAR.sub(r"1 \1", detail)
     if not detail or detail.startswith(rule.title):
         return detail or rule.title
@@ -84,11 +84,12 @@ class Diagnostics(Sequence[Diagnostic]):
         severity: Severity | None = None,
         times: int = 1,
     ) -> None:
-        """Report a finding of a catalogued ``code``; its severity is the rule's unless given.
+        """Report a finding with a ``code`` of the catalogue.
 
-        The message is the title of the rule and the ``detail`` (``finding_message``). ``times``
-        counts that many findings of which only this one is described. Raises BadCallError for a
-        code that the catalogue does not have, StrictError where strictness asks for it.
+        The severity is the rule's unless given. The message consists of the rule's title and
+        ``detail`` (``finding_message``). ``times`` counts that many findings, of which only this
+        one is described. Raises BadCallError for a
+        code that is not in the catalogue, and StrictError in strict mode for DATA_LOSS or worse.
         """
         rule = self._rules.get(code)
         if rule is None:
@@ -96,7 +97,7 @@ class Diagnostics(Sequence[Diagnostic]):
                 f"the catalogue has no rule {code!r}{did_you_mean(code, self._rules)}",
                 remedy="add the rule to the format's catalogue",
             )
-        found = Diagnostic(
+        finding = Diagnostic(
             code,
             rule.severity if severity is None else severity,
             offset,
@@ -104,14 +105,14 @@ class Diagnostics(Sequence[Diagnostic]):
             finding_message(rule, detail),
         )
         self._counts[code] += times
-        self._severities[code] = max(found.severity, self._severities.get(code, found.severity))
+        self._severities[code] = max(finding.severity, self._severities.get(code, finding.severity))
         if self._counts[code] - times < self._limit:
-            self._kept.append(found)
+            self._kept.append(finding)
         if self._observer is not None:
-            self._observer(found)
-        if self._strict and found.severity >= Severity.DATA_LOSS:
+            self._observer(finding)
+        if self._strict and finding.severity >= Severity.DATA_LOSS:
             raise StrictError(
-                found.message,
+                finding.message,
                 code=code,
                 path=self._path,
                 offset=offset,
@@ -124,7 +125,7 @@ class Diagnostics(Sequence[Diagnostic]):
         return not self._counts.keys().isdisjoint(codes)
 
     def forget(self, codes: Iterable[str]) -> None:
-        """Remove the findings of these codes: their records are read again."""
+        """Remove the findings of these codes, before their records are read again."""
         gone = set(codes)
         self._kept = [finding for finding in self._kept if finding.code not in gone]
         for code in gone:
@@ -142,11 +143,11 @@ class Diagnostics(Sequence[Diagnostic]):
         return max(self._severities.values(), default=None)
 
     def rule(self, code: str) -> Rule:
-        """The catalogue's row for a code."""
+        """Return the rule of a code."""
         return self._rules[code]
 
     def sorted(self) -> list[Diagnostic]:
-        """The kept findings by place; those about the whole file first."""
+        """Return the kept findings by offset; those about the whole file come first."""
         return sorted(self._kept, key=lambda found: -1 if found.offset is None else found.offset)
 
     def __len__(self) -> int:

@@ -20,11 +20,11 @@ if TYPE_CHECKING:
 __all__ = ["frame_of"]
 
 THREAD_COLUMNS = {"thread": "", "prev": "prev_", "next": "next_"}
-"""Columns that hold an id of `threads`, and the prefix of the columns that are joined to them."""
+"""Columns that hold an id of `threads`, with the prefix of the columns joined for them."""
 ARGUMENT = "arg_"
-"""Prefix of the columns that hold arguments."""
+"""Prefix of argument columns."""
 CELLS = 1 << 28
-"""The most values of arguments that a frame, or a joined view, may have, nulls included."""
+"""The most argument values, nulls included, that a frame or a joined view may have."""
 
 NULL, DOUBLE, STRING, BOOL, BLOB = 0, 5, 6, 9, 10
 SIGNED = (1, 3)
@@ -37,13 +37,13 @@ def frame_of(
     *,
     args: bool,
 ) -> pa.Table:
-    """A table with joined columns behind its own; see ``Capture.frame``.
+    """Return a table with joined columns after its own; see ``Capture.frame``.
 
-    ``schemas`` are those of the capture's tables, ``read`` gives one of them.
+    ``schemas`` are those of the capture's tables; ``read`` returns a table by name.
     """
     joined: dict[str, Any] = {}
     if "threads" in schemas:
-        joined |= _people(table, schemas, read)
+        joined |= _thread_columns(table, schemas, read)
     if args and "args" in schemas and table.name in TABLE_CODES:
         joined |= _arguments(table, read("args"))
     frame = table.to_arrow()
@@ -53,16 +53,16 @@ def frame_of(
     return frame
 
 
-def _people(
+def _thread_columns(
     table: Table, schemas: Mapping[str, TableSchema], read: Callable[[str], Table]
 ) -> dict[str, Any]:
-    """pid, tid and the names of process and thread, beside each column that holds a thread."""
+    """Return pid, tid, process name and thread name for each column that holds a thread."""
     columns = [name for name in THREAD_COLUMNS if name in table]
     if not columns:
         return {}
     threads = read("threads")
     ids = threads.array("id")
-    place = np.full(int(ids.max(initial=-1)) + 2, -1, np.int64)  # the last one is of -1
+    place = np.full(int(ids.max(initial=-1)) + 2, -1, np.int64)  # the last element is for id -1
     place[ids] = np.arange(ids.size)
     pids = threads.array("pid")
     process_names = np.full(ids.size, -1, np.int32)
@@ -78,25 +78,25 @@ def _people(
     for name in columns:
         prefix = THREAD_COLUMNS[name]
         rows = place[table.array(name)]
-        nobody = rows < 0
+        missing = rows < 0
         for column, values in (("pid", pids), ("tid", threads.array("tid"))):
-            joined[prefix + column] = pa.array(_taken(values, rows), mask=nobody)
+            joined[prefix + column] = pa.array(_taken(values, rows), mask=missing)
         for column, codes in (
             ("process_name", process_names),
             ("thread_name", threads.array("name")),
         ):
-            picked = np.where(nobody, -1, _taken(codes, rows))
+            picked = np.where(missing, -1, _taken(codes, rows))
             joined[prefix + column] = code_column(picked, table.pool)
     return joined
 
 
 def _taken(values: NDArray[Any], rows: NDArray[np.int64]) -> NDArray[Any]:
-    """The values of some rows; of a negative row anything."""
+    """Return the values of some rows; arbitrary values for negative rows."""
     return values[rows] if values.size else np.zeros(rows.size, values.dtype)
 
 
 def _arguments(table: Table, args: Table) -> dict[str, Any]:
-    """A column for each name of an argument that a row of the table has."""
+    """Return a column for each argument name that occurs in the table."""
     rows = table.array("row")
     mine = np.flatnonzero(args.array("table") == TABLE_CODES[table.name])
     parents = args.array("parent")[mine]
@@ -105,7 +105,7 @@ def _arguments(table: Table, args: Table) -> dict[str, Any]:
     there = at < rows.size
     there[there] = rows[order[at[there]]] == parents[there]
     mine, to = mine[there], order[at[there]]
-    # By name, and backwards within a name: the first of several arguments of one row stays.
+    # Sort by name, backwards within a name, so that the first of equal arguments is written last.
     names = args.array("name")[mine]
     by_name = np.lexsort((-np.arange(names.size), names))
     mine, to, names = mine[by_name], to[by_name], names[by_name]
@@ -127,7 +127,7 @@ def _arguments(table: Table, args: Table) -> dict[str, Any]:
 
 
 class _Values:
-    """The arguments of one name: their rows in `args`, and in the table that gets a column."""
+    """The arguments of one name: their rows in `args` and in the joined table."""
 
     def __init__(self, args: Table, rows: NDArray[Any], to: NDArray[Any], count: int) -> None:
         self._args = args
@@ -137,7 +137,7 @@ class _Values:
         self._types = args.array("type")[rows]
 
     def column(self, pool: StringPool) -> pa.Array:
-        """One Arrow column: of the arguments' own type where all have one, else of strings."""
+        """Return an Arrow column of the arguments' common type, or of strings if they differ."""
         types = set(np.unique(self._types).tolist()) - {NULL}
         if types <= {STRING, BLOB}:
             codes = np.full(self._count, -1, np.int32)
@@ -161,7 +161,7 @@ class _Values:
         return values
 
     def _spread(self, values: NDArray[Any]) -> pa.Array:
-        """The values at their rows, null elsewhere, and where an argument is null."""
+        """Scatter the values to their rows; null elsewhere and where an argument is null."""
         out = np.zeros(self._count, values.dtype)
         out[self._to] = values
         missing = np.ones(self._count, np.bool_)
@@ -169,7 +169,7 @@ class _Values:
         return pa.array(out, mask=missing)
 
     def _texts(self, pool: StringPool) -> pa.Array:
-        """Values of several types, as strings."""
+        """Return values of several types as strings."""
         texts = pool
         out: list[str | None] = [None] * self._count
         values = zip(

@@ -1,7 +1,7 @@
-"""Logs: which rows of a capture's `logs` a selection chooses.
+"""Filter for logs: computes which rows of a capture's `logs` match a selection.
 
-What a name says of a log is decided once for each distinct string, by its code in the pool; only
-messages are looked at one by one, and only those that nothing else has decided.
+Names are tested once per distinct string, by code in the pool. Only messages are searched one by
+one, and only those of rows that the other criteria have not already decided.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ from fxframework.model.table import Table
 __all__ = ["LogFilter"]
 
 KERNEL = "klog"
-"""The component of the kernel's logs, or their tag."""
+"""The component or tag of kernel logs."""
 URL = "log_url"
-"""The column that has the component's url, where a format knows one."""
+"""The column with the component's URL, in formats that have it."""
 MESSAGES = 1 << 14
-"""Messages that are looked at together."""
-NOT_MET, NO, YES = range(3)
+"""Messages searched together."""
+UNTESTED, NO, YES = range(3)
 
 
 class _Strings:
-    """Which strings of a pool pass a test; each that is met is tested once."""
+    """A test of the strings of a pool, applied once to each distinct string."""
 
     def __init__(self, pool: StringPool, test: Callable[[str], bool]) -> None:
         self._pool = pool
@@ -39,14 +39,14 @@ class _Strings:
         self._known = np.zeros(0, np.uint8)
 
     def of(self, codes: NDArray[np.int32]) -> Bools:
-        """By row: whether its string passes; a null does not."""
+        """Return for each code whether its string passes; a null does not."""
         if self._known.size < len(self._pool):
-            grown = np.full(max(len(self._pool), 2 * self._known.size), NOT_MET, np.uint8)
+            grown = np.full(max(len(self._pool), 2 * self._known.size), UNTESTED, np.uint8)
             grown[: self._known.size] = self._known
             self._known = grown
         there = codes >= 0
         met = codes[there]
-        for code in np.unique(met[self._known[met] == NOT_MET]).tolist():
+        for code in np.unique(met[self._known[met] == UNTESTED]).tolist():
             text = self._pool.bytes_of(code).decode("utf-8", "replace")
             self._known[code] = YES if self._test(text) else NO
         out = np.zeros(codes.shape, np.bool_)
@@ -55,11 +55,11 @@ class _Strings:
 
 
 class LogFilter:
-    """Tells, batch by batch, which rows of `logs` a selection chooses by what the logs say.
+    """Computes, batch by batch, which rows of `logs` match the log criteria of a selection.
 
-    Raises UsageError where the capture has no logs. A detail table of `logs` whose name ends in
-    ``tags`` and that has a column ``name`` gives the tags of a log one by one, so that they may
-    hold commas; without one the column ``tags`` is taken apart at its commas.
+    Raises UsageError if the capture has no logs. Tags are taken from a detail table of `logs`
+    whose name ends in ``tags`` and that has a column ``name``, so that they may contain commas;
+    without such a table, the column ``tags`` is split at its commas.
     """
 
     def __init__(self, selection: Selection, capture: HasTables) -> None:
@@ -85,16 +85,16 @@ class LogFilter:
         fold = self._fold
         self._filters = tuple(map(fold, selection.filters))
         self._excludes = tuple(map(fold, selection.excludes))
-        self._tagged = self._with_tag(map(fold, selection.tags), fold)
-        self._tagged_out = self._with_tag(map(fold, selection.exclude_tags), fold)
-        self._kernel_tag = self._with_tag([KERNEL] if selection.kernel else [], str)
+        self._tagged = self._tag_test(map(fold, selection.tags), fold)
+        self._excluded_tags = self._tag_test(map(fold, selection.exclude_tags), fold)
+        self._kernel_tag = self._tag_test([KERNEL] if selection.kernel else [], str)
         self._kernel = self._strings(lambda text: text == KERNEL)
-        self._component = self._holding(tuple(map(fold, selection.components)))
-        self._named = self._holding(self._filters)
-        self._named_out = self._holding(self._excludes)
+        self._component = self._name_test(tuple(map(fold, selection.components)))
+        self._named = self._name_test(self._filters)
+        self._excluded_names = self._name_test(self._excludes)
 
     def mask(self, logs: Table) -> Bools:
-        """By row of these: whether it is chosen."""
+        """Return for each of these rows whether it matches."""
         selection = self._selection
         keep = np.ones(len(logs), np.bool_)
         if selection.min_severity is not None:
@@ -106,7 +106,7 @@ class LogFilter:
         if selection.tags:
             keep &= self._tagged(logs)
         if selection.exclude_tags:
-            keep &= ~self._tagged_out(logs)
+            keep &= ~self._excluded_tags(logs)
         if selection.kernel:
             keep &= self._kernel.of(logs.array("component")) | self._kernel_tag(logs)
         if selection.components:
@@ -117,7 +117,7 @@ class LogFilter:
             found[rows] = self._in_messages(logs, rows, self._filters)
             keep &= found
         if selection.excludes:
-            keep &= ~self._named_out(logs)
+            keep &= ~self._excluded_names(logs)
             rows = np.flatnonzero(keep)
             keep[rows] = ~self._in_messages(logs, rows, self._excludes)
         return keep
@@ -125,8 +125,8 @@ class LogFilter:
     def _strings(self, test: Callable[[str], bool]) -> _Strings:
         return _Strings(self._capture.strings, test)
 
-    def _holding(self, needles: Sequence[str]) -> Callable[[Table], Bools]:
-        """A test of whether the moniker or the url of a log holds one of these."""
+    def _name_test(self, needles: Sequence[str]) -> Callable[[Table], Bools]:
+        """Return a test whether the moniker or URL of a log contains one of these."""
         fold = self._fold
         strings = self._strings(lambda text: any(needle in fold(text) for needle in needles))
 
@@ -136,10 +136,10 @@ class LogFilter:
 
         return holds
 
-    def _with_tag(
+    def _tag_test(
         self, tags: Iterable[str], fold: Callable[[str], str]
     ) -> Callable[[Table], Bools]:
-        """A test of whether a log has one of these tags."""
+        """Return a test whether a log has one of these tags."""
         wanted = frozenset(tags)
         table = self._tag_table
         if table is None:
@@ -149,7 +149,7 @@ class LogFilter:
         marks: list[RowMarks] = []
 
         def tagged(logs: Table) -> Bools:
-            if not marks:  # the tags are gone through when they are first asked for
+            if not marks:  # read the table of tags on the first call
                 marks.append(RowMarks())
                 for batch in self._capture.batches(table):
                     marks[0].add(batch.array("parent")[names.of(batch.array("name"))])
@@ -158,7 +158,7 @@ class LogFilter:
         return tagged
 
     def _in_messages(self, logs: Table, rows: NDArray[np.int64], needles: Sequence[str]) -> Bools:
-        """For each of these rows, whether its message holds one of the needles."""
+        """Return for each of these rows whether its message contains one of the needles."""
         found = np.zeros(rows.size, np.bool_)
         if not rows.size:
             return found
@@ -166,15 +166,15 @@ class LogFilter:
         assert isinstance(column, TextColumn)  # noqa: S101 (the schema says so)
         for at in range(0, rows.size, MESSAGES):
             messages = column.take(rows[at : at + MESSAGES])
-            self._look(messages, needles, found[at : at + MESSAGES])
+            self._search(messages, needles, found[at : at + MESSAGES])
         return found
 
-    def _look(self, messages: TextColumn, needles: Sequence[str], found: Bools) -> None:
-        """Mark the messages that hold one of the needles."""
+    def _search(self, messages: TextColumn, needles: Sequence[str], found: Bools) -> None:
+        """Mark the messages that contain one of the needles."""
         data = messages.data.tobytes()
         bounds = messages.offsets.tolist()
         if self._selection.case_sensitive or data.isascii():
-            # Bytes are searched at once: what is ASCII folds byte by byte.
+            # Search the joined bytes: ASCII can be folded byte by byte.
             if not self._selection.case_sensitive:
                 data = data.lower()
             for needle in needles:
@@ -186,7 +186,7 @@ class LogFilter:
 
 
 def _mark(data: bytes, bounds: list[int], needle: bytes, found: Bools) -> None:
-    """Mark the stretches of ``data`` between two bounds that hold the needle."""
+    """Mark the stretches of ``data`` between consecutive bounds that contain the needle."""
     if not needle:
         found[:] = True
         return
@@ -196,5 +196,5 @@ def _mark(data: bytes, bounds: list[int], needle: bytes, found: Bools) -> None:
         if at + len(needle) <= bounds[row + 1]:
             found[row] = True
             at = data.find(needle, bounds[row + 1])
-        else:  # it reaches into the next message
+        else:  # the match crosses into the next message
             at = data.find(needle, at + 1)

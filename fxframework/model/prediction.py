@@ -1,4 +1,4 @@
-"""Prediction: what a reference reader will refuse, drop or misread of a capture."""
+"""Prediction: which parts of a capture a reference reader will refuse, drop or misread."""
 
 from __future__ import annotations
 
@@ -11,38 +11,38 @@ import attrs
 __all__ = ["Effect", "Loss", "Place", "Prediction", "Quirk"]
 
 PLACES = 1000
-"""Places of one quirk that are kept; all are counted."""
+"""Places kept per quirk; all are counted."""
 
 
 class Effect(Enum):
-    """What a reference reader does, from the worst on."""
+    """What a reference reader does with the data, the worst first."""
 
     REFUSES = "refuses"
-    """Nothing of the file is shown: an error, or a crash."""
+    """The reader shows nothing of the file: it reports an error or crashes."""
     STOPS = "stops"
     """The rest of the file is not read."""
     DROPS = "drops"
-    """A record, or a part of it, is left out."""
+    """A record, or a part of it, is omitted."""
     MISREADS = "misreads"
-    """A record is kept, and means something else."""
+    """A record is kept with a different meaning."""
     UNPREDICTED = "unpredicted"
-    """The reader passes the bytes on to something that is not modelled. Not a loss by itself."""
+    """The reader passes the bytes to something that is not modelled. Not a loss by itself."""
 
 
 @attrs.frozen
 class Quirk:
-    """One way of a reference reader with what is in a file: a row of its table."""
+    """A known behaviour of a reference reader that loses or changes data: a row of its table."""
 
     key: str
-    """Identifies it among those of its reader; never changes."""
+    """Stable identifier, unique within the reader."""
     effect: Effect
-    """What becomes of the data."""
+    """What happens to the data."""
     title: str
-    """What the reader does with it: a clause without the reader's name."""
+    """What the reader does: a clause without the reader's name."""
     counter: str | None = attrs.field(default=None, kw_only=True)
-    """The reader's own counter of it, by its name; None where it is silent."""
+    """Name of the reader's counter for it; None if the reader is silent."""
     message: str | None = attrs.field(default=None, kw_only=True)
-    """The reader's own message, word by word, where it always has the same."""
+    """The reader's exact message, if it is always the same."""
 
 
 @attrs.frozen
@@ -52,9 +52,9 @@ class Place:
     offset: int
     """Byte offset in the (unpacked) file."""
     record: int | None
-    """Index of the record in file order, as the reference reader frames them."""
+    """Index of the record in file order, as the reference reader frames records."""
     detail: str = ""
-    """What is particular to this place; may be empty."""
+    """Details of this place; may be empty."""
 
 
 @attrs.define
@@ -64,12 +64,12 @@ class Loss:
     quirk: Quirk
     """What the reference reader does."""
     count: int = 0
-    """How often it applies: what the reader's counter shows, where it has one."""
+    """How often it applies: the value of the reader's counter, if it has one."""
     places: list[Place] = attrs.field(factory=list)
     """The first ones found."""
 
     def to_json(self) -> dict[str, Any]:
-        """Plain values for JSON."""
+        """Return plain values for JSON."""
         return {
             "key": self.quirk.key,
             "effect": self.quirk.effect.value,
@@ -81,9 +81,9 @@ class Loss:
 
 
 class Prediction:
-    """What one reference reader makes of one capture.
+    """The predicted losses of one capture in one reference reader.
 
-    Memory is bounded: of each quirk the first ``PLACES`` places are kept and all are counted.
+    Memory is bounded: the first ``PLACES`` places of each quirk are kept, all are counted.
     """
 
     def __init__(self, quirks: Iterable[Quirk], *, reader: str = "", title: str = "") -> None:
@@ -91,14 +91,14 @@ class Prediction:
         self.reader = reader
         """The reference reader's name."""
         self.title = title
-        """The reference reader, and the version that was modelled."""
+        """The reference reader and the modelled version."""
         self.records = 0
         """Records that the reader frames, kept or not."""
 
     def add(
         self, key: str, offset: int, record: int | None = None, detail: str = "", *, times: int = 1
     ) -> None:
-        """Count a quirk at a place. Raises KeyError for one that the table does not have."""
+        """Count a quirk at a place. Raises KeyError for a key that is not in the table."""
         loss = self._losses[key]
         loss.count += times
         if len(loss.places) < PLACES:
@@ -110,14 +110,14 @@ class Prediction:
         return any(loss.quirk.counter is not None for loss in self._losses.values())
 
     def count(self, key: str) -> int:
-        """How often a quirk applies."""
+        """Return how often a quirk applies."""
         return self._losses[key].count
 
     @property
     def losses(self) -> list[Loss]:
-        """Each quirk that applies; the worst effect first, then in the order of the table.
+        """The quirks that apply, by effect, the worst first, then in the order of the table.
 
-        Where the reader refuses the file, only why it does: nothing else is seen of it.
+        If the reader refuses the file, only the reasons for that: it reads nothing else.
         """
         found = [loss for loss in self._losses.values() if loss.count]
         refused = [loss for loss in found if loss.quirk.effect is Effect.REFUSES]
@@ -126,7 +126,7 @@ class Prediction:
 
     @property
     def counters(self) -> Mapping[str, int]:
-        """The reader's counters that are not zero, by name; empty where it refuses the file."""
+        """The reader's nonzero counters by name; empty if it refuses the file."""
         found: dict[str, int] = {}
         for loss in self.losses:
             if loss.quirk.counter is not None:
@@ -135,17 +135,17 @@ class Prediction:
 
     @property
     def refused(self) -> Loss | None:
-        """Why the reader refuses the file; None where it does not."""
+        """Why the reader refuses the file; None if it does not."""
         first = next(iter(self.losses), None)
         return first if first is not None and first.quirk.effect is Effect.REFUSES else None
 
     @property
     def clean(self) -> bool:
-        """Whether the reader has all that is in the file, with its meaning."""
+        """Whether the reader keeps all data of the file with its meaning."""
         return all(loss.quirk.effect is Effect.UNPREDICTED for loss in self.losses)
 
     def to_json(self) -> dict[str, Any]:
-        """Plain values for JSON."""
+        """Return plain values for JSON."""
         return {
             "reader": self.reader,
             "title": self.title,

@@ -1,4 +1,4 @@
-"""Rows: which rows of a capture's tables belong to a selection, by thread, category or function."""
+"""Masks that select rows of a capture's tables by thread, category or function."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Bools = NDArray[np.bool_]
 
 
 class HasTables(Protocol):
-    """What rows are chosen of: the part of a Capture that gives its tables."""
+    """The part of the Capture interface that gives access to tables."""
 
     strings: StringPool
     """The pool of the strings that code columns refer to."""
@@ -42,20 +42,20 @@ class HasTables(Protocol):
         """Names of all tables."""
 
     def table(self, name: str) -> Table:
-        """A whole table."""
+        """Return a whole table."""
 
     def batches(self, name: str, rows: int = 65536) -> Iterator[Table]:
-        """A table, some rows at a time."""
+        """Yield a table, at most ``rows`` rows at a time."""
 
 
 class RowMarks:
-    """Marks on rows of a table, by their numbers: a byte a row."""
+    """A set of row numbers of a table, stored as one byte per row."""
 
     def __init__(self) -> None:
         self._marks = np.zeros(0, np.bool_)
 
     def add(self, rows: NDArray[np.int64]) -> None:
-        """Mark these rows; negative numbers are none."""
+        """Mark these rows; negative numbers are ignored."""
         rows = rows[rows >= 0]
         if not rows.size:
             return
@@ -67,7 +67,7 @@ class RowMarks:
         self._marks[rows] = True
 
     def of(self, rows: NDArray[np.int64]) -> Bools:
-        """Which of these rows are marked, same shape."""
+        """Return which of these rows are marked, in the same shape."""
         out = np.zeros(rows.shape, np.bool_)
         known = (rows >= 0) & (rows < self._marks.size)
         out[known] = self._marks[rows[known]]
@@ -75,9 +75,10 @@ class RowMarks:
 
 
 def thread_mask(selection: Selection, capture: HasTables) -> Bools | None:
-    """By thread id, whether the thread is selected; None where all are.
+    """Return a mask of the selected threads, indexed by thread id; None if all are selected.
 
-    Raises UsageError where a name matches no thread or process, and where the capture knows none.
+    Raises UsageError for a pattern that matches no thread or process, and for a capture without
+    a table of them.
     """
     if not (selection.threads or selection.processes):
         return None
@@ -95,25 +96,25 @@ def thread_mask(selection: Selection, capture: HasTables) -> Bools | None:
     mask = np.zeros(max(ids, default=-1) + 1, np.bool_)
     mask[ids] = True
     if selection.threads:
-        called = [
+        names_of = [
             (str(name), str(tid), f"{pid}/{tid}")
             for name, pid, tid in zip(table.texts("name"), pids, tids, strict=True)
         ]
-        mask[ids] &= _fitting("thread", selection.threads, called)
+        mask[ids] &= _matching("thread", selection.threads, names_of)
     if selection.processes:
         processes = capture.table("processes")
         names = dict(zip(processes.array("pid").tolist(), processes.texts("name"), strict=True))
-        mask[ids] &= _fitting(
+        mask[ids] &= _matching(
             "process", selection.processes, [(str(names.get(pid)), str(pid)) for pid in pids]
         )
     return mask
 
 
 def category_mask(selection: Selection, capture: HasTables) -> Bools | None:
-    """By string code, whether it is a selected category; None where all are.
+    """Return a mask of the selected categories, indexed by string code; None if all are selected.
 
-    Raises UsageError for a pattern that no category of the capture fits; blobs may have some that
-    no table shows.
+    Raises UsageError for a pattern that matches no category, unless the capture has blobs, whose
+    categories no table shows.
     """
     if not selection.categories:
         return None
@@ -127,7 +128,7 @@ def category_mask(selection: Selection, capture: HasTables) -> Bools | None:
     known = sorted({texts[code] for code in used if code >= 0})
     for pattern in selection.categories:
         if not hidden and not any(name_fits(text, pattern) for text in known):
-            raise _nothing("category", pattern, known)
+            raise _no_match("category", pattern, known)
     mask = np.zeros(len(texts), np.bool_)
     for code in used:
         mask[code] = code >= 0 and Selection.matches(texts[code], selection.categories)
@@ -135,25 +136,25 @@ def category_mask(selection: Selection, capture: HasTables) -> Bools | None:
 
 
 def function_mask(selection: Selection, capture: HasTables) -> Bools | None:
-    """By string code, whether it is the name of a selected function; None where all are.
+    """Return a mask of the selected functions, indexed by string code; None if all are selected.
 
-    Raises UsageError where there are no slices, and for a pattern that the name of none fits.
+    Raises UsageError for a capture without slices, and for a pattern that matches no slice.
     """
     if not selection.functions:
         return None
     if "slices" not in capture.schemas:
         raise UsageError(
-            f"{capture.format} captures have no slices, which functions are the names of",
+            f"{capture.format} captures have no slices, so functions cannot be selected",
             path=capture.name,
             remedy=f"it has {', '.join(capture.tables)}",
         )
     used = np.zeros(1, np.bool_)
     for name in ("slices", "instants"):
         for batch in capture.batches(name) if name in capture.schemas else ():
-            codes = batch.array("name")  # strings may be known only once a column is made
+            codes = batch.array("name")  # making a column may add strings to the pool
             grown = np.zeros(max(used.size, len(capture.strings) + 1), np.bool_)
             grown[: used.size] = used
-            grown[codes] = True  # -1 is the last one, which no string is
+            grown[codes] = True  # code -1 (null) sets the last element
             grown[-1] = False
             used = grown
         if name == "slices":
@@ -161,14 +162,14 @@ def function_mask(selection: Selection, capture: HasTables) -> Bools | None:
     texts = capture.strings
     for pattern in selection.functions:
         if not any(name_fits(texts[code], pattern) for code in known):
-            raise _nothing("function", pattern, sorted(texts[code] for code in known))
+            raise _no_match("function", pattern, sorted(texts[code] for code in known))
     mask = np.zeros(len(texts), np.bool_)
     for code in np.flatnonzero(used).tolist():
         mask[code] = Selection.matches(texts[code], selection.functions)
     return mask
 
 
-def _nothing(what: str, pattern: str, known: Sequence[str]) -> UsageError:
+def _no_match(what: str, pattern: str, known: Sequence[str]) -> UsageError:
     some = ", ".join(known[:8]) + (", …" if len(known) > 8 else "")
     return UsageError(
         f"there is no {what} {pattern!r}{did_you_mean(pattern, known)}",
@@ -176,13 +177,13 @@ def _nothing(what: str, pattern: str, known: Sequence[str]) -> UsageError:
     )
 
 
-def _fitting(what: str, patterns: Sequence[str], called: Sequence[tuple[str, ...]]) -> Bools:
-    """Which of the things that are called so fit a pattern; UsageError for one that none fits."""
-    mask = np.zeros(len(called), np.bool_)
+def _matching(what: str, patterns: Sequence[str], names_of: Sequence[tuple[str, ...]]) -> Bools:
+    """Return which items match a pattern by a name; UsageError for a pattern without a match."""
+    mask = np.zeros(len(names_of), np.bool_)
     for pattern in patterns:
-        fits = [any(name_fits(name, pattern) for name in names) for names in called]
+        fits = [any(name_fits(name, pattern) for name in names) for names in names_of]
         if not any(fits):
-            known = {names[-1] if names[0] == "None" else names[0] for names in called}
-            raise _nothing(what, pattern, sorted(known))
+            known = {names[-1] if names[0] == "None" else names[0] for names in names_of}
+            raise _no_match(what, pattern, sorted(known))
         mask |= np.array(fits, np.bool_)
     return mask

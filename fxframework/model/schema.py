@@ -1,6 +1,6 @@
-"""Schemas of the standard tables: what an exporter may rely on, whatever the format was.
+"""Schemas of the standard tables: what an exporter may rely on for every format.
 
-Imports nothing heavy, so that help and docs can be made from it.
+Imports nothing heavy, so that help and docs can be generated from it.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ __all__ = ["STANDARD_TABLES", "TABLE_CODES", "Column", "TableSchema"]
 
 @attrs.frozen
 class Column:
-    """A column: its name, what it holds and in which unit.
+    """A column of a table: its name, kind, meaning and unit.
 
     ``kind`` is a numpy dtype string (``i8``, ``u1``, ``f8``, …), ``code`` (int32 into the string
     pool, -1 for null), ``text`` (a string column of its own), ``bytes`` (offset and length into
@@ -24,30 +24,30 @@ class Column:
     name: str
     """Its name within the table."""
     kind: str
-    """What it holds: see above."""
+    """The kind of its values: see above."""
     doc: str
-    """What its values mean."""
+    """The meaning of its values."""
     unit: str = ""
     """The unit of its values, such as ``ns``; may be empty."""
     values: Mapping[int, str] = attrs.field(factory=dict, kw_only=True)
-    """Names of the numbers of an enumeration."""
+    """Names of the values of an enumeration."""
 
 
 @attrs.frozen
 class TableSchema:
-    """A table: its name, its columns beside ``row`` and ``offset``, and what a row is."""
+    """The name, columns and meaning of a table."""
 
     name: str
     """The name of the table."""
     doc: str
-    """What a row is: a clause such as ``a moment on a thread``."""
+    """What a row represents: a phrase such as ``a moment on a thread``."""
     columns: tuple[Column, ...]
-    """Its columns, but for ``row`` and ``offset``."""
+    """Its columns, except ``row`` and ``offset``."""
     plain: bool = False
-    """True where rows have no ``row`` and ``offset`` of their own (`diagnostics`)."""
+    """Whether the table has no columns ``row`` and ``offset`` (`diagnostics`)."""
     parent_table: str | None = None
-    """The table whose rows the column ``parent`` numbers, where a row here is a detail of the row
-    there, and goes where that goes. (What `args` belong to, each of them says by itself.)"""
+    """For a detail table, the table that its column ``parent`` refers to; a selection keeps a row
+    of details with its parent. (Rows of `args` name their table themselves.)"""
 
     @property
     def all_columns(self) -> tuple[Column, ...]:
@@ -55,14 +55,14 @@ class TableSchema:
         return self.columns if self.plain else (*COMMON, *self.columns)
 
     def column(self, name: str) -> Column:
-        """The column of that name; KeyError where there is none."""
+        """Return the column of that name. Raises KeyError if there is none."""
         for column in self.all_columns:
             if column.name == name:
                 return column
         raise KeyError(name)
 
     def extended(self, *columns: Column) -> TableSchema:
-        """This schema with a plugin's columns, under its own prefix, behind the standard ones."""
+        """Return this schema with a plugin's columns, which have its prefix, after its own."""
         return attrs.evolve(self, columns=(*self.columns, *columns))
 
 
@@ -98,7 +98,7 @@ LOG_LEVELS = {
     "ERROR": 0x50,
     "FATAL": 0x60,
 }
-"""Levels of the ``severity`` of `logs`: a log of one has this byte, a more severe one a greater."""
+"""Values of ``severity`` in `logs` by level; a more severe level has a greater value."""
 PROPERTY_TYPES = {
     1: "int",
     2: "uint",
@@ -127,7 +127,7 @@ _NAMES = (
     "properties",
     "diagnostics",
 )
-"""The tables in the order of their codes, which is that of ``_TABLES``."""
+"""The tables in the order of their codes, the same order as in ``_TABLES``."""
 
 TS = Column("ts", "i8", "time, floor of the exact value, from the clock's base", "ns")
 TICKS = Column("ticks", "u8", "raw time as recorded", "ticks")
@@ -313,4 +313,4 @@ _TABLES = (
 STANDARD_TABLES: Mapping[str, TableSchema] = {table.name: table for table in _TABLES}
 """The schemas of the standard tables, by name (docs/tables.md)."""
 TABLE_CODES: Mapping[str, int] = {name: code for code, name in enumerate(_NAMES)}
-"""What the `table` column of `args` holds."""
+"""Codes of the tables in the column `table` of `args`, by name."""

@@ -1,4 +1,4 @@
-"""Selection: which part of a capture is wanted. Imports nothing heavy."""
+"""Selection: criteria for a part of a capture. Imports nothing heavy."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ __all__ = ["Omitted", "Selection", "least_severity", "name_fits"]
 
 
 def least_severity(level: str | int) -> int:
-    """The least severity byte of a level's band, by its name in any case; or a number, 0 to 255.
+    """Return the least severity byte of a level, given by name in any case or as a number 0 to 255.
 
-    A band reaches from above the level below it up to the level: a byte of 0x2f is INFO. Raises
+    A level covers the bytes above the next lower level up to its own: 0x2f is INFO. Raises
     UsageError for anything else.
     """
     if isinstance(level, str):
@@ -40,29 +40,29 @@ def least_severity(level: str | int) -> int:
 
 
 def name_fits(name: str, pattern: str) -> bool:
-    """Whether a name is what a pattern says, in which only ``*`` and ``?`` are special."""
+    """Return whether a name matches a pattern, in which only ``*`` and ``?`` are special."""
     return name == pattern or fnmatchcase(name, pattern.replace("[", "[[]"))
 
 
 @attrs.frozen(kw_only=True)
 class Selection:
-    """A part of a capture: a stretch of time; threads, processes, categories, functions; or logs.
+    """A part of a capture: a time range; threads, processes, categories, functions; or logs.
 
-    Times are nanoseconds on the capture's clock, ``start_ns <= time < stop_ns``, None open-ended.
-    Threads and processes are chosen by name, or by number: a thread's id, or ``pid/tid``.
-    ``*`` and ``?`` in a name stand for any letters. No names at all choose everything. Functions
-    are the names of slices: where some are chosen, rows of other tables that have a time do not
-    belong, but for instants of such a name.
+    Times are nanoseconds on the capture's clock, ``start_ns <= time < stop_ns``; None leaves an
+    end open. Threads and processes are chosen by name or number: a thread's id, or ``pid/tid``.
+    ``*`` and ``?`` in a name are wildcards. An empty tuple does not restrict. Functions are names
+    of slices: if some are chosen, other rows with a time do not match, except instants of these
+    names.
 
-    Logs are chosen by what they say. Of several values of one field any will do; what several
-    fields ask for must all hold. Case counts only with ``case_sensitive``. Where logs are chosen,
-    rows of other tables that have a time do not belong.
+    Logs are chosen by their contents. A field with several values matches if any value matches;
+    all given fields must match. Case is ignored unless ``case_sensitive``. If logs are chosen,
+    rows of other tables with a time do not match.
     """
 
     start_ns: int | None = None
-    """From this time on."""
+    """The earliest time, included."""
     stop_ns: int | None = None
-    """Up to this time, which is excluded."""
+    """The end of the time range, excluded."""
     threads: tuple[str, ...] = ()
     """Threads, by name, id or ``pid/tid``."""
     processes: tuple[str, ...] = ()
@@ -74,19 +74,19 @@ class Selection:
     min_severity: int | None = attrs.field(
         default=None, converter=attrs.converters.optional(least_severity)
     )
-    """Logs of at least this severity: a byte, or the name of a level (UsageError for none)."""
+    """Logs of at least this severity: a byte, or the name of a level (else UsageError)."""
     tags: tuple[str, ...] = ()
     """Logs that have one of these tags."""
     exclude_tags: tuple[str, ...] = ()
     """Logs that have none of these tags."""
     components: tuple[str, ...] = ()
-    """Logs of components whose moniker or url holds one of these."""
+    """Logs of components whose moniker or URL contains one of these."""
     filters: tuple[str, ...] = ()
-    """Logs whose message, moniker or url holds one of these."""
+    """Logs whose message, moniker or URL contains one of these."""
     excludes: tuple[str, ...] = ()
-    """Logs whose message, moniker and url hold none of these."""
+    """Logs whose message, moniker and URL contain none of these."""
     case_sensitive: bool = False
-    """Whether case counts in what logs are chosen by."""
+    """Whether case matters in these criteria."""
     kernel: bool = False
     """Logs of the kernel: their component, or a tag, is ``klog``."""
     pids: tuple[int, ...] = ()
@@ -96,13 +96,13 @@ class Selection:
 
     @property
     def by_time_alone(self) -> bool:
-        """Whether it names no thread, process, category or function, and chooses no logs."""
+        """Whether time is the only criterion."""
         named = self.threads or self.processes or self.categories or self.functions
         return not (named or self.by_logs)
 
     @property
     def by_logs(self) -> bool:
-        """Whether it chooses logs by what they say."""
+        """Whether it chooses logs by their contents."""
         return (
             self.min_severity is not None
             or self.kernel
@@ -121,14 +121,14 @@ class Selection:
 
     @staticmethod
     def matches(text: str | None, patterns: Iterable[str]) -> bool:
-        """Whether a name fits one of the patterns."""
+        """Return whether a name matches one of the patterns."""
         return text is not None and any(name_fits(text, pattern) for pattern in patterns)
 
 
 class Omitted(dict[str, int]):
-    """What is outside of a part, by name, with counts.
+    """Counts of the records or rows outside of an extracted part, by name.
 
-    ``dropped`` is what belongs to it, and had no place where it was written.
+    ``dropped`` counts data of the part itself that the output could not represent.
     """
 
     def __init__(self, outside: Mapping[str, int], dropped: Mapping[str, int]) -> None:

@@ -1,4 +1,4 @@
-"""Strings: the pool that all tables of a capture share, and text columns with their own bytes."""
+"""Strings: the pool that all tables of a capture share, and text columns that are not pooled."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ __all__ = ["StringPool", "TextColumn"]
 
 
 KEPT = 1 << 14
-"""Texts that are kept to be asked for again; with more, all are made again."""
+"""Decoded texts that are cached; the cache is cleared when it is full."""
 
 
 class _Texts(dict[int, str]):
-    """The strings of a pool as text by code, each made when it is first asked for."""
+    """A cache of the strings of a pool as text, by code; decoded on first use."""
 
     def __init__(self, pool: Pool) -> None:
         super().__init__()
@@ -35,7 +35,7 @@ class _Texts(dict[int, str]):
         return text
 
     def make(self, codes: NDArray[np.intp]) -> None:
-        """Make many at once, those that are not there yet; none of them is forgotten by this."""
+        """Decode all missing codes at once, without clearing the cache in between."""
         if len(self) >= KEPT:
             self.clear()
         pool = self._pool
@@ -60,11 +60,11 @@ class StringPool(Sequence[str]):
         self.intern(b"")
 
     def intern(self, value: bytes) -> int:
-        """The code of ``value``, which is entered where it is new."""
+        """Return the code of ``value``, adding it to the pool if it is new."""
         return self.pool.enter(value)
 
     def intern_numbers(self, numbers: NDArray[Any]) -> NDArray[np.int32]:
-        """The codes of numbers, of shape (n,), none negative, as decimal digits; same shape."""
+        """Intern nonnegative numbers as decimal digits; return their codes. Both of shape (n,)."""
         codes = np.empty(numbers.size, np.int32)
         words = sum(int(np.count_nonzero(numbers >= bound)) for bound in (0, 10**8, 10**16))
         self.pool.reserve(numbers.size, words + 3)
@@ -72,32 +72,32 @@ class StringPool(Sequence[str]):
         return codes
 
     def code(self, value: str | bytes) -> int:
-        """The code of a string that is in the pool; -1 where it is not."""
+        """Return the code of a string; -1 if it is not in the pool."""
         return self.pool.look_up(value.encode() if isinstance(value, str) else value)
 
     def bytes_of(self, code: int) -> bytes:
-        """The bytes of a code. Raises IndexError for a code that is not in the pool."""
+        """Return the bytes of a code. Raises IndexError for a code that is not in the pool."""
         if not 0 <= code < len(self):
             raise IndexError(f"string code {code} is not in the pool")
         return self.pool.bytes_of(code)
 
     def column(self, codes: NDArray[Any]) -> TextColumn:
-        """The strings of these codes, an integer array of shape (n,), as a column of their own."""
+        """Return the strings of these codes, an integer array of shape (n,), as a text column."""
         pool = self.pool
         starts, lengths = pool.array("starts")[codes], pool.array("lengths")[codes]
         return TextColumn.gather(pool.array("words").view(np.uint8), 8 * starts, lengths)
 
     def take(self, codes: NDArray[Any]) -> list[str | None]:
-        """The texts of these codes, an integer array of shape (n,); None for -1."""
+        """Return the texts of these codes, an integer array of shape (n,); None for -1."""
         texts = self._texts
         if codes.size > 64:
             occurs = np.zeros(len(self) + 1, np.bool_)
-            occurs[codes] = True  # -1 is the last one, which no string is
+            occurs[codes] = True  # code -1 (null) sets the last element
             texts.make(np.flatnonzero(occurs[:-1]))
         return [None if code < 0 else texts[code] for code in codes.tolist()]
 
     def texts(self) -> list[str]:
-        """All strings as text, by code. ``take`` and an index make only those that are needed."""
+        """Return all strings as text, by code. ``take`` and indexing decode only what is needed."""
         return [self._texts[code] for code in range(len(self))]
 
     def __len__(self) -> int:
@@ -126,7 +126,7 @@ class TextColumn(Sequence[str]):
 
     @classmethod
     def of(cls, values: Iterable[str | bytes]) -> TextColumn:
-        """A column of these values."""
+        """Make a column of these values."""
         parts = [value.encode() if isinstance(value, str) else value for value in values]
         offsets = np.zeros(len(parts) + 1, np.int64)
         np.cumsum([len(part) for part in parts], out=offsets[1:])
@@ -136,9 +136,9 @@ class TextColumn(Sequence[str]):
     def gather(
         cls, source: NDArray[np.uint8], starts: NDArray[np.int64], lengths: NDArray[np.integer[Any]]
     ) -> TextColumn:
-        """A column of stretches of ``source``, copied together in order.
+        """Make a column by copying stretches of ``source`` one after another.
 
-        Raises IndexError where one of them lies outside of it.
+        Raises IndexError if a stretch lies outside of ``source``.
         """
         offsets = arena.empty(starts.size + 1, np.int64)
         offsets[0] = 0
@@ -156,11 +156,11 @@ class TextColumn(Sequence[str]):
         return cls(offsets, data)
 
     def bytes_of(self, row: int) -> bytes:
-        """The bytes of a row."""
+        """Return the bytes of a row."""
         return self.data[int(self.offsets[row]) : int(self.offsets[row + 1])].tobytes()
 
     def take(self, rows: NDArray[Any]) -> TextColumn:
-        """The rows of a boolean mask or an index array."""
+        """Return the rows of a boolean mask or an index array."""
         index = np.flatnonzero(rows) if rows.dtype == np.bool_ else rows
         starts = self.offsets[:-1][index]
         return TextColumn.gather(self.data, starts, self.offsets[1:][index] - starts)

@@ -29,11 +29,11 @@ ColumnData = NDArray[Any] | TextColumn
 _NULL = frozenset(
     {"offset", "thread", "parent", "slice", "prev", "next", "prev_priority", "next_priority"}
 )
-"""Columns of numbers in which -1 says that there is none."""
+"""Columns of numbers in which -1 means null."""
 
 
 ROWS = 65536
-"""Rows that are made into tuples together."""
+"""Rows converted to tuples together."""
 HTML_ROWS = 20
 """Rows that a notebook shows."""
 
@@ -41,13 +41,12 @@ HTML_ROWS = 20
 class Table:
     """Columns by name: ``table["ts"]``; ``len(table)`` is the number of rows.
 
-    ``table.columns`` has their names in the schema's order, ``texts(name)`` gives the strings of a
-    code or text column. Iterating gives rows as named tuples, codes as strings: convenient, not
-    fast. A column may be given as a function that makes it when it is first asked for.
+    ``table.columns`` has their names in the schema's order; ``texts(name)`` returns the strings
+    of a code or text column. Iteration yields rows as named tuples with codes as strings, which
+    is convenient but slow. A column may be given as a function, called on first use.
 
-    Polars, duckdb, pyarrow and pandas take it as it is: ``pl.DataFrame(table)``,
-    ``pa.table(table)``, ``pd.DataFrame(table)``; for many rows pandas is faster with
-    ``table.to_pandas()``.
+    Polars, duckdb, pyarrow and pandas accept a table directly: ``pl.DataFrame(table)``,
+    ``pa.table(table)``, ``pd.DataFrame(table)``; for many rows ``table.to_pandas()`` is faster.
     """
 
     def __init__(
@@ -70,10 +69,10 @@ class Table:
 
     @classmethod
     def of(cls, schema: TableSchema, pool: StringPool, **given: Any) -> Table:
-        """A table of these columns; one that is not given is null, zero or empty in every row.
+        """Make a table of these columns; a missing column is null, zero or empty in every row.
 
-        A column is anything that numpy makes an array of, or one value for all rows. A code
-        column may be given as texts (str, or bytes), None for null; a text column as texts.
+        A column is anything that numpy converts to an array, or one value for all rows. A code
+        column may be given as texts (str or bytes), None for null; a text column as texts.
         Raises BadCallError for a name that the schema does not have, a value that the column
         cannot hold, and columns of different lengths.
         """
@@ -129,7 +128,7 @@ class Table:
             yield from map(Row._make, zip(*columns, strict=True))
 
     def _values(self, name: str) -> list[Any]:
-        """A column as Python values: codes and texts as strings, pairs as tuples."""
+        """Return a column as Python values: codes and texts as strings, pairs as tuples."""
         column = self[name]
         if isinstance(column, TextColumn) or self.schema.column(name).kind == "code":
             return self.texts(name)
@@ -148,12 +147,12 @@ class Table:
             ) from None
         if callable(column):
             column = column()
-            if name != "row":  # as quickly made as fetched, and large
+            if name != "row":  # large, and as fast to make as to fetch
                 self._columns[name] = column
         return column
 
     def array(self, name: str) -> NDArray[Any]:
-        """A column that is a numpy array; TypeError for a text column."""
+        """Return a column as a numpy array. Raises TypeError for a text column."""
         column = self[name]
         if isinstance(column, TextColumn):
             msg = f"{self.name}.{name} is text"
@@ -161,32 +160,32 @@ class Table:
         return column
 
     def tuples(self, *names: str) -> Iterator[tuple[Any, ...]]:
-        """Each row of some columns that are numpy arrays, as Python numbers; codes stay codes."""
+        """Yield the rows of some numpy columns as tuples of Python numbers; codes stay codes."""
         return zip(*(self.array(name).tolist() for name in names), strict=True)
 
     def texts(self, name: str) -> list[str | None]:
-        """A code or text column as Python strings; None where the code is -1."""
+        """Return a code or text column as Python strings; None where the code is -1."""
         column = self[name]
         if isinstance(column, TextColumn):
             return list(column)
         return self.pool.take(column)
 
     def plain(self, name: str) -> list[Any]:
-        """A column as people and text formats read it, as plain Python values.
+        """Return a column as plain Python values for display and text formats.
 
-        Codes and texts are strings (None for null), numbers of an enumeration their names where
-        they have one, pairs tuples; everything else is a Python number or bool.
+        Codes and texts become strings (None for null), values of an enumeration their names if
+        they have one, pairs tuples; everything else becomes a Python number or bool.
         """
         values = self._values(name)
         names = self.schema.column(name).values
         return [names.get(value, value) for value in values] if names else values
 
     def select(self, rows: slice | NDArray[Any]) -> Table:
-        """The rows of a slice, a boolean mask or an index array, as a table."""
+        """Return the rows of a slice, a boolean mask or an index array, as a table."""
         return self._selected(rows, self.__getitem__)
 
     def _selected(self, rows: slice | NDArray[Any], whole: Callable[[str], ColumnData]) -> Table:
-        """Some rows of the columns that a function gives."""
+        """Return some rows of the columns that ``whole`` returns by name."""
         if isinstance(rows, slice):
             count = len(range(*rows.indices(self._rows)))
         elif rows.dtype == np.bool_:
@@ -206,13 +205,13 @@ class Table:
         return Table(self.schema, count, {name: picked(name) for name in self.columns}, self.pool)
 
     def batches(self, rows: int) -> Iterator[Table]:
-        """The rows in order, at most ``rows`` at a time."""
+        """Yield the rows in order, at most ``rows`` at a time."""
         numbers: list[ColumnData] = []
 
         def whole(name: str) -> ColumnData:
             if name != "row":
                 return self[name]
-            if not numbers:  # the table does not keep them: they are made once for all batches
+            if not numbers:  # the table does not cache row numbers: make them once for all batches
                 numbers.append(self[name])
             return numbers[0]
 
@@ -220,11 +219,11 @@ class Table:
             yield self._selected(slice(at, at + rows), whole)
 
     def to_arrow(self, columns: Sequence[str] | None = None) -> pa.Table:
-        """The table, or some of its columns, as pyarrow holds it.
+        """Return the table, or some of its columns, as a pyarrow table.
 
-        Code columns are dictionaries of strings, null for -1; text columns are `large_string`;
-        both are binary where one of their strings is not UTF-8. Pairs are lists of two integers.
-        Raises MissingExtraError where pyarrow is not installed.
+        Code columns become dictionaries of strings, null for -1; text columns `large_string`;
+        both become binary if one of their strings is not UTF-8. Pairs are lists of two integers.
+        Raises MissingExtraError if pyarrow is not installed.
         """
         from fxframework.model.arrow import ArrowShape
 
@@ -235,7 +234,7 @@ class Table:
         return shape.table(made)
 
     def to_polars(self) -> pl.DataFrame:
-        """The table as a polars DataFrame; MissingExtraError without polars or pyarrow."""
+        """Return a polars DataFrame. Raises MissingExtraError without polars or pyarrow."""
         arrow = self.to_arrow()
         try:
             import polars as pl
@@ -246,7 +245,7 @@ class Table:
         return frame
 
     def to_pandas(self) -> DataFrame:
-        """The table as a pandas DataFrame; MissingExtraError without pandas or pyarrow.
+        """Return a pandas DataFrame. Raises MissingExtraError without pandas or pyarrow.
 
         Code columns are categories; missing strings are NaN or None, depending on pandas.
         """
@@ -259,14 +258,14 @@ class Table:
         return frame
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
-        """The Arrow C stream interface: polars, duckdb and pyarrow take the table as it is."""
+        """Return an Arrow C stream, through which polars, duckdb and pyarrow accept the table."""
         return self.to_arrow().__arrow_c_stream__(requested_schema)
 
     def __repr__(self) -> str:
         return f"<Table {self.name}: {self._rows} rows, {', '.join(self.columns)}>"
 
     def _repr_html_(self) -> str:
-        """The first rows, for a notebook."""
+        """Return the first rows as HTML, for a notebook."""
         shown = self.select(slice(0, HTML_ROWS))
         columns = {name: shown.plain(name) for name in shown.columns}
         title = f"{self.name}: {self._rows:,} rows"
@@ -276,7 +275,7 @@ class Table:
 
 
 def html_table(title: str, names: list[str], rows: Iterable[Iterable[Any]]) -> str:
-    """A table of HTML with a caption; None is an empty cell."""
+    """Return an HTML table with a caption; None becomes an empty cell."""
 
     def cells(tag: str, values: Iterable[Any]) -> str:
         texts = ("" if value is None else html.escape(str(value)) for value in values)
@@ -288,7 +287,7 @@ def html_table(title: str, names: list[str], rows: Iterable[Iterable[Any]]) -> s
 
 
 def _column(column: Column, value: Any, pool: StringPool) -> ColumnData:
-    """A column of a value for all rows (of shape ()) or of one a row."""
+    """Convert a given value: to an array of shape () if it is for all rows, else of one per row."""
     if column.kind == "text":
         return value if isinstance(value, TextColumn) else TextColumn.of(value)
     if column.kind == "code":
@@ -309,7 +308,7 @@ def _code(value: str | bytes | int | None, pool: StringPool) -> int:
 
 
 def _filler(column: Column, rows: int) -> ColumnData:
-    """A column that was not given."""
+    """Return the default of a column that was not given."""
     if column.name == "row":
         return np.arange(rows, dtype=np.int64)
     if column.kind == "text":

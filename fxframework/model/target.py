@@ -1,9 +1,9 @@
-"""Target protocols: what a writer needs from a device, and what an emulated one provides.
+"""Target protocols: what a writer needs from a device, and what an emulated device provides.
 
-Structural, so that writers and devices meet here and neither imports the other. A 64-bit store
-must not tear. On x86 stores become visible in program order; on a machine with weaker ordering a
-device must give release semantics to ``store_u64``, so that a reader who sees a committed offset
-sees the bytes before it too.
+The types are structural, so that writers and devices do not import each other. A 64-bit store
+must not tear. On x86, stores become visible in program order; on a machine with weaker ordering, a
+device must give release semantics to ``store_u64``, so that a reader that sees a committed offset
+also sees the bytes before it.
 """
 
 from __future__ import annotations
@@ -32,19 +32,19 @@ class Memory(Protocol):
         """Bytes in the region."""
 
     def load_u64(self, offset: int) -> int:
-        """The word at byte ``offset`` (a multiple of 8), in one load."""
+        """Load the word at byte ``offset`` (a multiple of 8), in one load."""
 
     def store_u64(self, offset: int, value: int) -> None:
         """Store the word at byte ``offset`` (a multiple of 8), in one store."""
 
     def read(self, offset: int, n: int) -> bytes:
-        """``n`` bytes from ``offset``."""
+        """Return ``n`` bytes from ``offset``."""
 
     def write(self, offset: int, buffer: bytes) -> None:
-        """Store bytes as ascending 8-byte stores."""
+        """Write bytes by 8-byte stores at ascending offsets."""
 
     def grow(self, size: int) -> None:
-        """Make the region at least ``size`` bytes; new bytes are zero."""
+        """Grow the region to at least ``size`` bytes; new bytes are zero."""
 
 
 @runtime_checkable
@@ -61,13 +61,13 @@ class TimestampCounter(Protocol):
 
     @property
     def nonstop(self) -> bool:
-        """Whether it runs on in every C-state."""
+        """Whether it keeps running in every C-state."""
 
     def read_tsc(self) -> int:
-        """RDTSC."""
+        """Return the counter (RDTSC)."""
 
     def read_tscp(self) -> tuple[int, int]:
-        """RDTSCP: the counter and TSC_AUX (node << 12 | cpu) of one moment."""
+        """Return the counter and TSC_AUX (node << 12 | cpu), read at the same moment (RDTSCP)."""
 
 
 @runtime_checkable
@@ -79,26 +79,26 @@ class Clock(Protocol):
         """Rate of ``ticks()``."""
 
     def monotonic_ns(self) -> int:
-        """Nanoseconds since boot, without suspended time."""
+        """Return nanoseconds since boot, without suspended time."""
 
     def boot_ns(self) -> int:
-        """Nanoseconds since boot, suspended time included."""
+        """Return nanoseconds since boot, suspended time included."""
 
     def ticks(self) -> int:
-        """The tick counter."""
+        """Return the tick counter."""
 
 
 @runtime_checkable
 class DatagramSink(Protocol):
-    """A socket of datagrams."""
+    """A datagram socket."""
 
     def send(self, datagram: bytes, /) -> bool:
-        """Send one; False where it was dropped."""
+        """Send a datagram; return False if it was dropped."""
 
 
 @runtime_checkable
 class SchedulerListener(Protocol):
-    """Observes the scheduler. Times are in ticks, threads and processes are koids."""
+    """Observes the scheduler. Times are in ticks; threads and processes are koids."""
 
     def context_switch(
         self,
@@ -111,10 +111,10 @@ class SchedulerListener(Protocol):
         incoming_priority: int,
         outgoing_priority: int,
     ) -> object:
-        """A CPU went from one thread to another."""
+        """Called when a CPU switches from one thread to another."""
 
     def wakeup(self, *, cpu: int, ticks: int, tid: int, priority: int) -> object:
-        """A thread became ready to run."""
+        """Called when a thread becomes ready to run."""
 
 
 # --- What scenario steps ask of a target ---------------------------------------------------------
@@ -122,53 +122,54 @@ class SchedulerListener(Protocol):
 
 @runtime_checkable
 class Thread(Protocol):
-    """A thread of a target, as the program sees it that runs on it.
+    """A thread of a target, as seen by the program that runs on it.
 
-    The program yields what ``run``, ``sleep`` and the others return: then it happens.
+    The methods ``run``, ``sleep`` and so on return an action, which happens when the program
+    yields it.
     """
 
     @property
     def ids(self) -> tuple[int, int]:
-        """Koids of process and thread."""
+        """Koids of the process and the thread."""
 
     @property
     def counter(self) -> TimestampCounter:
-        """The counter of the CPU that it is on."""
+        """The counter of the CPU that the thread runs on."""
 
     @property
     def clock(self) -> Clock:
         """The device's clock."""
 
     def run(self, ns: int) -> object:
-        """Use so much CPU time."""
+        """Use CPU time."""
 
     def sleep(self, ns: int) -> object:
-        """Block for so long."""
+        """Block for a time."""
 
     def wait(self, event: str, timeout_ns: int | None = None) -> object:
-        """Block until an event is signalled; the program is sent False where time was up first."""
+        """Block until an event is signalled; the yield evaluates to False after a timeout."""
 
     def signal(self, event: str) -> object:
-        """Signal an event. Signals count: each lets one wait end, now or later."""
+        """Signal an event. Signals are counted: each ends one wait, now or later."""
 
     def migrate(self, cpu: int | None) -> object:
-        """Go to a CPU and stay there; None allows all of them again."""
+        """Move to a CPU and stay there; None allows all CPUs again."""
 
     def give_way(self) -> object:
-        """Let others of the same priority go first."""
+        """Let other threads of the same priority run first."""
 
 
 Program = Callable[[Thread], Generator[object, Any, object]]
-"""What a thread runs."""
+"""The program of a thread: a generator function."""
 
 
 @runtime_checkable
 class Target(Protocol):
-    """An emulated machine: what steps of a scenario ask of it, and find as ``run.target``."""
+    """An emulated machine, which steps of a scenario find as ``run.target``."""
 
     @property
     def counter(self) -> TimestampCounter:
-        """The counter of the CPU that the current thread is on: for a writer that several share."""
+        """The counter of the current thread's CPU, for a writer that several threads share."""
 
     @property
     def clock(self) -> Clock:
@@ -184,29 +185,30 @@ class Target(Protocol):
         cpu: int | None = None,
         background: bool = False,
     ) -> Thread:
-        """Start a thread in a process, which the name makes where there is none.
+        """Start a thread in the process of that name, which is created if it does not exist.
 
-        ``cpu`` keeps it on one; the target may be idle while a ``background`` thread waits.
+        ``cpu`` pins the thread to a CPU. A waiting ``background`` thread does not keep ``run``
+        from ending.
         """
 
     def listen(self, listener: SchedulerListener) -> None:
-        """Report what the scheduler does from now on, in ticks of the counter of the CPU."""
+        """Report scheduler events from now on, in ticks of the counter of the CPU."""
 
     def run(self, until_ns: int | None = None, *, budget: int = 1_000_000) -> object:
-        """Let time pass, up to a monotonic time, or until no thread has anything to do."""
+        """Run threads until a monotonic time, or until no thread has anything to do."""
 
     def trace_buffer(self, nbytes: int) -> Any:
-        """A buffer of a trace provider that keeps ``nbytes`` of records in the order of ``put``.
+        """Create a trace provider's buffer for ``nbytes`` of records, in the order of ``put``.
 
-        It has ``put``, ``has_room``, ``keeps_order`` and ``lock`` as trace writers ask for, and
+        It has ``put``, ``has_room``, ``keeps_order`` and ``lock``, which trace writers need, and
         ``memory``, a Memory.
         """
 
     def log_socket(self, nbytes: int) -> Any:
-        """A DatagramSink that keeps ``nbytes`` of datagrams.
+        """Create a DatagramSink that keeps ``nbytes`` of datagrams.
 
-        It has ``receive``, which gives the next one, or None.
+        Its method ``receive`` returns the next datagram, or None.
         """
 
     def snapshot(self, name: str) -> bytes:
-        """What a device of that name holds."""
+        """Return the contents of the device of that name."""

@@ -1,4 +1,4 @@
-"""Timeline: several captures on one clock, and how each of their clocks came to it."""
+"""Timeline: alignment of several captures to one clock."""
 
 from __future__ import annotations
 
@@ -19,24 +19,24 @@ __all__ = ["AlignedCapture", "Alignment", "Line", "align", "aligned", "parse_ali
 
 I64 = NDArray[np.int64]
 CLOCKS = ("utc", "boot", "monotonic")
-"""Clocks by which captures are aligned, the most certain first."""
+"""Clocks used to align captures, the most reliable first."""
 HOW = "give offset=NS, or FROM=TO, or two pairs FROM=TO,FROM=TO in nanoseconds, or tsc"
 
 
 @attrs.frozen
 class Line:
-    """A line from one clock to another: ``to = floor((from - origin) * rate) + start``, exact."""
+    """A linear map between clocks: ``to = floor((from - origin) * rate) + start``, exact."""
 
     start: int = 0
     """The time on the second clock at ``origin``, in nanoseconds."""
     origin: int = 0
     """The time on the first clock, in nanoseconds."""
     rate: Fraction = Fraction(1)
-    """Nanoseconds of the second clock in one of the first."""
+    """Nanoseconds of the second clock per nanosecond of the first."""
 
     @classmethod
     def through(cls, first: tuple[int, int], second: tuple[int, int]) -> Line:
-        """The line through two pairs of times (ns). Raises UsageError where there is none."""
+        """Return the line through two pairs of times (ns). Raises UsageError if there is none."""
         (a, b), (c, d) = sorted((first, second))
         if a == c or d <= b:
             raise UsageError(
@@ -47,15 +47,15 @@ class Line:
 
     @property
     def is_identity(self) -> bool:
-        """Whether every time is its own."""
+        """Whether it maps every time to itself."""
         return self.rate == 1 and self.start == self.origin
 
     def at(self, ns: int) -> int:
-        """Where one time (ns) falls."""
+        """Map one time (ns)."""
         return (ns - self.origin) * self.rate.numerator // self.rate.denominator + self.start
 
     def times(self, ns: I64) -> tuple[I64, int]:
-        """Where times fall, int64 of shape (n,), and how many int64 cannot hold: they are cut."""
+        """Map times, int64 of shape (n,); also return how many were clamped to fit int64."""
         if self.is_identity or not ns.size:
             return ns, 0
         if self.rate == 1:
@@ -70,20 +70,20 @@ class Line:
 
 @attrs.frozen(kw_only=True)
 class Alignment:
-    """How one capture's clock comes to the timeline's."""
+    """How the clock of one capture maps to the timeline's."""
 
     name: str
     """The name of the capture."""
     line: Line
-    """From its clock to the timeline's."""
+    """Maps the capture's clock to the timeline's."""
     reason: str
-    """What the line rests on, for people."""
+    """Why this line was chosen, in words."""
     assumed: bool = False
-    """Whether nothing in the captures, and nobody, says so."""
+    """Whether the line is a guess that neither the captures nor the user confirm."""
 
 
 class AlignedCapture(View):
-    """A capture whose times are those of a timeline. Raw ticks stay as they are."""
+    """A capture with its times mapped to a timeline. Raw ticks are unchanged."""
 
     def __init__(self, whole: Capture, alignment: Alignment) -> None:
         super().__init__(whole)
@@ -91,7 +91,7 @@ class AlignedCapture(View):
 
     @property
     def name(self) -> str:
-        """That of the whole capture."""
+        """As in the whole capture."""
         return self.whole.name
 
     @property
@@ -101,21 +101,21 @@ class AlignedCapture(View):
 
     @property
     def clocks(self) -> Mapping[str, int]:
-        """What the whole capture knows, at time 0 of the timeline."""
+        """The clocks of the whole capture, at time 0 of the timeline."""
         shift = self.alignment.line.start - self.alignment.line.origin
         return {name: ns - shift for name, ns in self.whole.clocks.items()}
 
     def records(self) -> Any:
-        """The records of the whole capture, whose times are its own."""
+        """Return the records of the whole capture, with their original times."""
         records: Any = self.whole.records()
         return records
 
     def row_counts(self) -> Mapping[str, int]:
-        """Those of the whole capture."""
+        """As in the whole capture."""
         return self.whole.row_counts()
 
     def summary(self) -> Summary:
-        """That of the whole capture, its times moved."""
+        """Return the summary of the whole capture, with its times mapped."""
         summary = self.whole.summary()
         line = self.alignment.line
         start, end = (
@@ -128,27 +128,27 @@ class AlignedCapture(View):
         if line.is_identity or "ts" not in table.columns:
             return table
         start, _ = line.times(table.array("ts"))
-        columns: dict[str, Any] = {name: _column(table, name) for name in table.columns}
+        columns: dict[str, Any] = {name: _lazy_column(table, name) for name in table.columns}
         columns["ts"] = start
         if "dur" in table.columns and line.rate != 1:
             columns["dur"] = _durations(line, table.array("ts"), table.array("dur"))
         return Table(table.schema, len(table), columns, table.pool)
 
 
-def _column(table: Table, name: str) -> Any:
-    """A column that is made when it is asked for."""
+def _lazy_column(table: Table, name: str) -> Any:
+    """Return a function that returns the column."""
     return lambda: table[name]
 
 
 def _durations(line: Line, start: I64, length: I64) -> I64:
-    """Lengths on the timeline; -1, never closed, stays."""
+    """Map lengths to the timeline; -1 (never closed) is kept."""
     ends, _ = line.times(start + np.maximum(length, 0))
     moved: I64 = ends - line.times(start)[0]
     return np.where(length < 0, length, moved)
 
 
 def parse_alignments(texts: Sequence[str]) -> dict[str, Line | str]:
-    """What ``--align NAME:HOW`` says, by name: a line, or the name of a clock (``tsc``).
+    """Parse texts ``NAME:HOW`` of ``--align``: a line, or the name of a clock (``tsc``), by name.
 
     HOW is ``offset=NS``, one pair ``FROM=TO`` or two, separated by a comma, or ``tsc``. Raises
     UsageError for anything else.
@@ -179,20 +179,20 @@ def _parsed(text: str, how: str) -> Line | str:
 
 
 LARGE = 1 << 26
-"""Bytes of captures from which on they are read one by one, some of it again, to save memory."""
+"""Above this total size in bytes, captures are trimmed after each pass to save memory."""
 
 
 def align(
     captures: Sequence[Capture], given: Mapping[str, Line | str] | None = None
 ) -> list[Alignment]:
-    """How the captures come onto one clock, that of the first one.
+    """Align captures to the clock of the first one.
 
-    In this order: what ``given`` says of a capture (by its name, or the last part of it); a clock
-    that both know (``Capture.clocks``). Without either a capture keeps its own times, and its
-    alignment is ``assumed``.
+    An alignment in ``given`` (by the capture's name, or the last part of it) has precedence over
+    a clock that both captures know (``Capture.clocks``). Without either, a capture keeps its own
+    times, and its alignment is ``assumed``.
 
-    Of several large captures, what reading one made is freed before the next is read. Raises
-    UsageError where ``given`` names none of the captures, or several.
+    Large captures are trimmed after they are read. Raises UsageError if a name in ``given``
+    matches none of the captures, or several.
     """
     asked = _asked(captures, dict(given or {}))
     first = captures[0]
@@ -205,13 +205,13 @@ def align(
 
 
 def spare(captures: Sequence[Capture], capture: Capture) -> None:
-    """Free what reading one of several captures made, where together they are large."""
+    """Trim one of several captures if together they are large."""
     if len(captures) > 1 and sum(each.source.size for each in captures) > LARGE:
         capture.trim()
 
 
 def aligned(capture: Capture, alignment: Alignment) -> Capture:
-    """A capture on the clock of the timeline; itself where its times stay."""
+    """Return a view of a capture on the timeline's clock; the capture itself if no time changes."""
     return capture if alignment.line.is_identity else AlignedCapture(capture, alignment)
 
 
@@ -264,7 +264,7 @@ def _alignment(
 
 
 def _from_tsc(first: Capture, capture: Capture) -> Line:
-    """Ticks of both are one TSC: the line between their nanoseconds."""
+    """Return the line between the nanoseconds of two captures whose ticks are of the same TSC."""
     rates = []
     for each in (first, capture):
         rate = each.tick_rate

@@ -117,7 +117,7 @@ def write(files: Mapping[str, str], target: Path) -> None:
     """
     if target.exists() or target.is_symlink():
         raise WriteRefusedError(
-            "it exists already", path=str(target), remedy="choose another name, or another --into"
+            "it already exists", path=str(target), remedy="choose another name, or another --into"
         )
     try:
         work = Path(tempfile.mkdtemp(dir=target.parent, prefix=f".{target.name}."))

@@ -107,7 +107,7 @@ def test_memory_is_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
     held += WORKING
     budget.check()
     held += 2 << 20
-    budget._next_look = 0
+    budget._next_measurement = 0
     with pytest.raises(LimitError, match=r"more than 1 MB of memory \(max_memory\)"):
         budget.check()
     by_default = Budget(Limits(), size=10**6)

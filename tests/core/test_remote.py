@@ -72,7 +72,7 @@ def test_what_is_written_is_whole_or_not_there(memory: str, suffix: str, tmp_pat
     assert Source.open(local).read(0, 1 << 24) == plain.read_bytes()
     stored = Source.open(fsspec.filesystem("memory").cat_file(f"/box/new/folder/out.jsonl{suffix}"))
     assert stored.read(0, stored.size) == plain.read_bytes()
-    with pytest.raises(WriteRefusedError, match="exists already"):
+    with pytest.raises(WriteRefusedError, match="already exists"):
         fxf.convert(part, uri)
     fxf.convert(part, uri, force=True)
     sink = fxf.Host().sink(f"{memory}/never")

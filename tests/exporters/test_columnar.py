@@ -129,7 +129,7 @@ def test_a_folder_is_new_or_empty_and_appears_whole(tmp_path: Path) -> None:
             fxf.convert(SAMPLES[0], f"{tmp_path}/empty/", to="parquet", force=force)
     with pytest.raises(UsageError, match="a folder gets all tables"):
         fxf.convert(SAMPLES[0], f"{tmp_path}/other/", to="parquet", table="slices")
-    with pytest.raises(UsageError, match="makes one file"):
+    with pytest.raises(UsageError, match="writes one file"):
         fxf.convert(SAMPLES[0], f"{tmp_path}/other/", to="csv")
     with pytest.raises(UsageError, match="has no suffix"):
         fxf.convert(SAMPLES[0], f"{tmp_path}/other/")

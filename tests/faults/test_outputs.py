@@ -138,7 +138,7 @@ def test_a_place_that_refuses_is_told_before_anything_is_read(
     assert result.exit_code == ExitCode.FAILED
     assert result.stderr.startswith("error[FXF0002]: cannot write there: ")
     assert f"--> {out}\n" in result.stderr
-    assert "check that the folder exists and can be written" in result.stderr
+    assert "check that the folder exists and is writable" in result.stderr
     assert "Traceback" not in result.stderr
 
 

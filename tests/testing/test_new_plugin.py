@@ -136,7 +136,7 @@ def test_nothing_is_overwritten(make: str, tmp_path: Path) -> None:
         target.symlink_to(tmp_path / "nowhere")
     else:
         getattr(target, make)()
-    with pytest.raises(WriteRefusedError, match="exists already"):
+    with pytest.raises(WriteRefusedError, match="already exists"):
         write({"a": "b\n"}, target)
     assert list(tmp_path.iterdir()) == [target]
 

@@ -580,7 +580,7 @@ def test_a_long_moniker_is_cut_in_lines_and_counted_once() -> None:
 
 def test_what_is_made_of_heads_is_forgotten_by_its_size() -> None:
     calls: list[int] = []
-    size = memo.REMEMBERED_BYTES // 4
+    size = memo.CACHED_BYTES // 4
 
     def make(key: int) -> tuple[str, bytes]:
         calls.append(key)

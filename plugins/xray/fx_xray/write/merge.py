@@ -351,7 +351,7 @@ def open_merge_basic(sink: Sink, options: Mapping[str, Any]) -> Merger:
 def _open(sink: Sink, form: str, options: Mapping[str, Any]) -> Merger:
     names = str(options.get("names") or "")
     if names and Path(names).exists():
-        raise WriteRefusedError("it exists already", path=names, remedy="choose another name")
+        raise WriteRefusedError("it already exists", path=names, remedy="choose another name")
     return Merger(
         sink,
         form,
