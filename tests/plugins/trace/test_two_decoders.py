@@ -221,11 +221,16 @@ TIMES_OUTSIDE = struct.pack(
     *(65, 1, 9_223_372_037, 0), *2 * (0x1000100000044, 0, 0, 0),
 )  # fmt: skip
 """A rate of one tick a second, and two events whose times do not fit 63 bits."""
+GREATEST_TIME = struct.pack(
+    "<10Q", 0x16547846040010, 0x1000100000044, 0, 0, 0, 0x80049, (1 << 63) - 1, 0, 0, 0
+)
+"""An event, and a log record at the greatest time that fits 63 bits."""
 
 
 @hypothesis.settings(max_examples=40, **SLOW)
 @hypothesis.given(damaged(fxt_streams()) | fxt_streams(), st.sampled_from([1, 2, 7, 1000]))
 @hypothesis.example(TIMES_OUTSIDE, 1)
+@hypothesis.example(GREATEST_TIME, 1)
 def test_batches_are_the_table_wherever_they_break(data: bytes, events: int) -> None:
     whole = opened(data)
     streamed = opened(data)

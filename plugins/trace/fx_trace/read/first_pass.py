@@ -13,7 +13,7 @@ from fx_trace import numbers as n
 from fx_trace.read.match import Match
 from fx_trace.read.people import Mentions
 from fx_trace.read.scanner import Filled, Scanner
-from fx_trace.read.times import Part
+from fx_trace.read.times import EVENTS, LOGS, PROFILER, SCHED, Part
 from fxframework.io.spill import Spill
 from fxframework.kernels.notes import Notes
 from fxframework.kit.runs import SortedRuns
@@ -186,13 +186,11 @@ class TracePass(FirstPass[Part]):
     def _widen(self, part: Part, *, report: bool = True) -> None:
         """Take the times of a chunk into the range, and report those that do not fit."""
         chunk, times = part.chunk, part.times
-        for table, (ns, offsets) in enumerate(
-            (
-                (times.events, chunk.events.offset),
-                (times.sched(), chunk.sched.offset),
-                (times.logs(), chunk.logs.offset),
-                (times.profiler(), chunk.profiler.offset),
-            )
+        for table, ns, rows in (
+            (EVENTS, times.events, chunk.events),
+            (SCHED, times.sched(), chunk.sched),
+            (LOGS, times.logs(), chunk.logs),
+            (PROFILER, times.profiler(), chunk.profiler),
         ):
             if not ns.size:
                 continue
@@ -201,9 +199,10 @@ class TracePass(FirstPass[Part]):
                 self._bounds = low, high
             self._bounds = min(low, self._bounds[0]), max(high, self._bounds[1])
             if report and (high == NS_MAX or low == NS_MIN):
-                outside = offsets[(ns == NS_MAX) | (ns == NS_MIN)]
-                offset, count = self._outside.get(table, (int(outside[0]), 0))
-                self._outside[table] = offset, count + int(outside.size)
+                outside = rows.offset[times.outside(rows.ticks, table)]
+                if outside.size:
+                    offset, count = self._outside.get(table, (int(outside[0]), 0))
+                    self._outside[table] = offset, count + int(outside.size)
 
     @property
     def outside(self) -> list[tuple[int, int]]:

@@ -9,9 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fx_trace.read.scanner import Chunk
-from fxframework.model.clock import NS_MAX, NS_PER_SECOND, Clock
+from fxframework.io.words import U64_MAX
+from fxframework.model.clock import NS_MAX, NS_MIN, NS_PER_SECOND, Clock
 
-__all__ = ["Part", "Times"]
+__all__ = ["EVENTS", "LOGS", "PROFILER", "SCHED", "Part", "Times"]
 
 I64 = NDArray[np.int64]
 EVENTS, SCHED, LOGS, PROFILER = 1, 2, 3, 4
@@ -76,6 +77,18 @@ class Times:
     def finish(self) -> I64:
         """Ends of complete events, shape (events,); other rows mean nothing."""
         return self._ns(self._chunk.events.word, EVENTS)[0]
+
+    def outside(self, ticks: I64, field: int) -> NDArray[np.bool_]:
+        """Which times of a table, of shape (rows,), do not fit 63 bits."""
+        unsigned, out = ticks.view(np.uint64), np.zeros(ticks.size, np.bool_)
+        for number, start, stop in self._parts(ticks.size, field):
+            clock, rows = self._clocks[number], unsigned[start:stop]
+            first, behind = clock.ticks(NS_MIN), clock.ticks(NS_MAX + 1)
+            if first > 0:
+                out[start:stop] |= rows < np.uint64(first)
+            if behind <= U64_MAX:
+                out[start:stop] |= rows >= np.uint64(behind)
+        return out
 
     def sched(self) -> I64:
         """Times of scheduling rows."""
