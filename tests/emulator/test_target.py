@@ -162,7 +162,7 @@ def test_a_name_is_given_once(name: str) -> None:
             make(name)
     with pytest.raises(EmulatorError, match="no device 'x'; the devices are: 'inspect'"):
         target.snapshot("x")
-    with pytest.raises(EmulatorError, match="there are: none"):
+    with pytest.raises(EmulatorError, match="the devices are: none"):
         Target().snapshot("x")
 
 

@@ -1,7 +1,7 @@
-"""Fuchsia's logs: structured records, legacy packets, rings of the kernel.
+"""Fuchsia's logs: structured records, legacy packets, and rings of the kernel.
 
-What programs use is importable from here; it is loaded when it is first used. ``LogWriter`` and
-``LogHandler`` write logs, ``RecordDecoder`` reads records one at a time, ``convert_attribution``,
+The public names are importable from here and load at first use. ``LogWriter`` and ``LogHandler``
+write logs, ``RecordDecoder`` reads records one at a time, and ``convert_attribution``,
 ``to_structured``, ``to_legacy`` and ``redact`` change records.
 """
 

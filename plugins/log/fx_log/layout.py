@@ -1,7 +1,7 @@
 """Words, limits and names of Fuchsia's log formats, each with the section that declares it.
 
-"logs-encoding" is Fuchsia's document "Log records encoding"; docs/formats describes what it leaves
-out: tags, attribution, legacy packets, rings. All integers are little endian.
+"logs-encoding" is Fuchsia's document "Log records encoding"; docs/formats describes the parts that
+it omits: tags, attribution, legacy packets, rings. All integers are little-endian.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ MIN_RECORD_WORDS: Final = 2
 """Header and time."""
 MAX_RECORD_WORDS: Final = 4095
 CHAIN: Final = 64
-"""Arguments of a record that are checked to find out whether they fill it exactly."""
+"""Most arguments checked to find out whether they fill a record exactly."""
 SOUND_RUN: Final = 3
-"""Plausible records in a row at which reading resumes after damage."""
+"""Number of plausible records in a row at which reading resumes after damage."""
 
 TYPE = Bits("type", 0, 3, "record type", values={9: "log record"})
 SIZE = Bits("size_words", 4, 15, "words in the record, this one included")
@@ -49,13 +49,13 @@ HEADER = WordLayout(
     (TYPE, SIZE, TAG, CONTROL_BIT, Bits("reserved", 48, 55, reserved=True), SEVERITY),
 )
 CONTROL: Final = 1 << 31
-"""Of ``tag_bits``: a control record (LOG_CONTROL_BIT)."""
+"""Bit of ``tag_bits`` in a control record (LOG_CONTROL_BIT)."""
 
 # --- Arguments (logs-encoding, "Argument header") ---------------------------------------------
 
 
 class ArgType(IntEnum):
-    """Types of arguments that logs have; the others are those of traces, or undefined."""
+    """Argument types of logs; other numbers are types of traces, or undefined."""
 
     NULL = 0
     INT64 = 3
@@ -67,7 +67,7 @@ class ArgType(IntEnum):
 
 ARG_NAMES: Final[Mapping[int, str]] = {int(type): type.name.lower() for type in ArgType}
 TRACE_TYPES: Final = frozenset({1, 2, 7, 8})
-"""Types that only the trace format has: the reference parser says Unsupported."""
+"""Types of the trace format only, for which the reference parser returns Unsupported."""
 
 ARG_TYPE = Bits("type", 0, 3, "argument type", values=ARG_NAMES)
 ARG_SIZE = Bits("size_words", 4, 15, "words in the argument, this one included")
@@ -89,18 +89,18 @@ ARGUMENT_LAYOUTS: Final[Mapping[int, WordLayout]] = {
         (ARG_TYPE, ARG_SIZE, NAME_REF, BOOL_VALUE),
     ),
 }
-"""Headers of the types that have more than the plain one."""
+"""Headers of the types with additional fields."""
 
 INLINE: Final = 0x8000
-"""Of a string reference: the bytes follow. Without it anything but 0 is reserved."""
+"""Bit of a string reference: the bytes follow. References without it, except 0, are reserved."""
 MAX_STRING: Final = 0x7FFF
 """Bytes in a string."""
 NUMBERS: Final = frozenset({ArgType.INT64, ArgType.UINT64, ArgType.DOUBLE})
-"""Types whose value is a word."""
+"""Types whose value takes one word."""
 
 
 def argument_size(header: int) -> int:
-    """Bytes of the argument with this header, by its type and strings.
+    """Return the bytes of the argument with this header, by its type and strings.
 
     0 for a type that logs do not have, and for a reserved string reference.
     """
@@ -125,7 +125,7 @@ MANIFEST_MONIKER: Final = "moniker"
 MANIFEST_URL: Final = "url"
 CONTROL_ROLLED_OUT: Final = "rolled_out"
 UNKNOWN_COMPONENT: Final = "UNKNOWN"
-"""Moniker of a tag that no manifest names."""
+"""Moniker for a tag without a manifest."""
 WELL_KNOWN: Final[Mapping[str, ArgType]] = {
     "pid": ArgType.UINT64,
     "tid": ArgType.UINT64,
@@ -137,9 +137,9 @@ WELL_KNOWN: Final[Mapping[str, ArgType]] = {
     "line": ArgType.UINT64,
     "verbosity": ArgType.INT64,
 }
-"""Arguments with a place of their own, and the only type that counts as such."""
+"""Arguments with their own columns, and the type that each must have."""
 PRINTF: Final = "printf"
-"""The first argument of a structured printf of 2022."""
+"""Name of the first argument of a structured printf of 2022."""
 
 # --- Limits of the FIDL reference API, not of the wire -----------------------------
 
@@ -160,12 +160,12 @@ MAX_PACKET: Final = 32768
 MAX_TAGS: Final = 5
 MAX_TAG_BYTES: Final = 63
 LEGACY_SEVERITIES: Final = range(-10, 0x80)
-"""The range of severities of both eras."""
+"""Severities of both eras."""
 
-# --- Our container of legacy packets -------------------------------------------------------------
+# --- The container of legacy packets -------------------------------------------------------------
 
 STREAM_MAGIC: Final = b"\x89FXLLOG\n"
-"""Cannot begin a text file, and ends in a byte that a copy in text mode would change."""
+"""Not valid at the start of a text file; the last byte changes in a copy in text mode."""
 STREAM_VERSION: Final = 1
 STREAM_HEADER: Final = 16
 """Magic, u32 version, u32 zero. Then entries: u32 bytes of the packet, the packet."""

@@ -1,4 +1,4 @@
-"""Hook implementations of the log formats. Light: what reads and writes loads when it is used."""
+"""Hook implementations of the log formats. Cheap to import: everything else loads at first use."""
 
 from __future__ import annotations
 
@@ -28,24 +28,24 @@ FORMATS = ("log", "log-legacy", "log-legacy-stream", "log-ring")
 # --- Recognising -------------------------------------------------------------------------
 
 NEAR = 1024
-"""Bytes at the beginning in which a file that is named so must have a record's header."""
+"""Bytes at the beginning that are searched for a record's header in a file with the suffix."""
 ENOUGH = 3
-"""Sound records after which a file is taken for logs: there is no magic number."""
+"""Number of sound records that identify a file as logs, which have no magic number."""
 
 
 def sniff(probe: Probe) -> Confidence:
-    """LIKELY for three sound records in a row, or for fewer that end where the file does.
+    """Return LIKELY for three sound records in a row, or for fewer that end at the end of the file.
 
-    POSSIBLE for a file of that name that is empty or has the header of a record in its first
-    words, however odd. Never CERTAIN: logs have no magic number, and traces have records of type 9
-    too, whose severity byte is 0.
+    POSSIBLE for a file with the suffix that is empty, or whose first words contain the header of a
+    record. Never CERTAIN: logs have no magic number, and traces have records of type 9 too, with
+    severity byte 0.
     """
     named = probe.has_suffix(SUFFIXES)
     if not probe.size:
         return Confidence.POSSIBLE if named else Confidence.NONE
     at = found = 0
     while found < ENOUGH:
-        size = _record(probe.head, at, probe.size)
+        size = _sound_record_size(probe.head, at, probe.size)
         if not size:
             break
         found += 1
@@ -55,11 +55,11 @@ def sniff(probe: Probe) -> Confidence:
     if found == ENOUGH:
         return Confidence.LIKELY
     near = range(0, min(len(probe.head), NEAR), 8) if named else ()
-    return Confidence.POSSIBLE if any(_header(probe, at) for at in near) else Confidence.NONE
+    return Confidence.POSSIBLE if any(_is_header(probe, at) for at in near) else Confidence.NONE
 
 
-def _header(probe: Probe, at: int) -> bool:
-    """Whether the word at byte ``at`` could be the header of a record, by its type and size."""
+def _is_header(probe: Probe, at: int) -> bool:
+    """Return whether the word at byte ``at`` could be a record's header, by its type and size."""
     from fx_log import layout
 
     word = int.from_bytes(probe.head[at : at + 8], "little")
@@ -67,10 +67,10 @@ def _header(probe: Probe, at: int) -> bool:
     return layout.TYPE.get(word) == layout.RECORD_TYPE and 16 <= nbytes <= probe.size - at
 
 
-def _record(head: bytes, at: int, size: int) -> int:
-    """Bytes of the sound record at byte ``at``; 0 where there is none that fits the file.
+def _sound_record_size(head: bytes, at: int, size: int) -> int:
+    """Return the bytes of the sound record at byte ``at``; 0 if there is none that fits the file.
 
-    The arguments must fit too, as far as ``head`` shows them.
+    The arguments must fit too, as far as ``head`` contains them.
     """
     from fx_log import layout
 
@@ -96,10 +96,10 @@ def _record(head: bytes, at: int, size: int) -> int:
 
 
 def sniff_ring(probe: Probe) -> Confidence:
-    """LIKELY for a first page that holds a sound head and tail only, in a ring of a legal size.
+    """Return LIKELY for a valid first page, and a log record in the oldest entry if it is in reach.
 
-    And where the oldest entry lies within what is at hand, a log record in it. Else POSSIBLE for
-    at least a page with the suffix.
+    The first page must hold a valid head and tail and zeros, and the ring must have a legal size.
+    POSSIBLE for at least a page with the suffix.
     """
     from fx_log import layout
 
@@ -119,16 +119,16 @@ def sniff_ring(probe: Probe) -> Confidence:
         words = probe.head[entry : entry + 24]
         length = int.from_bytes(words[8:16], "little")
         word = int.from_bytes(words[16:24], "little")
-        at_hand = len(words) == 24
+        complete = len(words) == 24
         fits = length <= head - tail - layout.RING_ENTRY
-        if at_hand and fits and layout.TYPE.get(word) == layout.RECORD_TYPE:
+        if complete and fits and layout.TYPE.get(word) == layout.RECORD_TYPE:
             return Confidence.LIKELY
-    a_page = probe.size >= layout.RING_PAGE
-    return Confidence.POSSIBLE if named and (a_page or not probe.size) else Confidence.NONE
+    has_page = probe.size >= layout.RING_PAGE
+    return Confidence.POSSIBLE if named and (has_page or not probe.size) else Confidence.NONE
 
 
 def sniff_packet(probe: Probe) -> Confidence:
-    """POSSIBLE for a file that is one packet: a plausible severity, tags, a zero byte at the end.
+    """Return POSSIBLE for a file that is one packet: plausible severity, tags, final zero byte.
 
     A packet has no signature.
     """
@@ -153,9 +153,9 @@ def sniff_packet(probe: Probe) -> Confidence:
 
 
 def sniff_stream(probe: Probe) -> Confidence:
-    """CERTAIN for the magic and version of our container, LIKELY for the magic alone.
+    """Return CERTAIN for magic and version of the project's container, LIKELY for its magic.
 
-    An empty file of that name is POSSIBLE.
+    An empty file with the suffix is POSSIBLE.
     """
     from fx_log import layout
 
@@ -279,7 +279,7 @@ def _rules() -> Catalogue:
 
 @hookimpl
 def fx_readers() -> Iterable[Reader]:
-    """Structured records, rings of them, and legacy packets, bare or in our container."""
+    """Structured records, rings of them, and legacy packets, bare or in a container."""
     return [
         Reader(
             format="log",
@@ -336,7 +336,7 @@ def fx_readers() -> Iterable[Reader]:
 
 @hookimpl
 def fx_writers() -> Iterable[Writer]:
-    """Structured records, rings of them, and legacy packets, bare or in our container."""
+    """Structured records, rings of them, and legacy packets, bare or in a container."""
     return [
         Writer(
             format="log",
@@ -383,7 +383,7 @@ def fx_writers() -> Iterable[Writer]:
 
 @hookimpl
 def fx_exporters() -> Iterable[Exporter]:
-    """Text and LogsData of the log formats, OTLP and the journal of everything that has logs."""
+    """Text and LogsData of the log formats; OTLP and journal export of every capture with logs."""
     return [
         *(
             Exporter(
@@ -430,7 +430,7 @@ def fx_exporters() -> Iterable[Exporter]:
 
 @hookimpl
 def fx_step_kinds() -> Iterable[StepKind]:
-    """What threads of the emulated target log, who they are, and what is replayed on it."""
+    """Steps for threads that log, for manifests, and for replay."""
     return [
         StepKind(
             name="log.thread",

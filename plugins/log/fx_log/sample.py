@@ -1,4 +1,4 @@
-"""Typical structured logs of any size, made at once: what benchmarks decode."""
+"""Typical structured logs of any size, for benchmarks."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ __all__ = ["SHAPES", "TAGS", "sample", "scenario"]
 
 TAGS = tuple(("net", "wlan", "sysmem", "driver_manager", "bt")[n % 5] + str(n) for n in range(20))
 SHAPES = 140
-"""Records of different shape, after which they begin again with other numbers."""
+"""Number of distinct record shapes, which repeat with other numbers."""
 KEYS = ("count", "elapsed", "channel", "retries", "bytes")
 VERBS = ("opened", "closed", "took over", "gave up on", "is waiting for", "answered", "dropped")
 LEVELS = (*[Level.INFO] * 12, *[Level.DEBUG] * 5, Level.WARN, Level.WARN, Level.ERROR)
 STEP_NS = 1_250
-"""Nanoseconds from a record to the next."""
+"""Nanoseconds between records."""
 DIGITS = 8
 
 
 def sample(nbytes: int) -> bytes:
-    """About ``nbytes`` of logs: pid, tid, tag, message and an int64 key, about 160 bytes each.
+    """Return about ``nbytes`` of logs: pid, tid, tag, message, int64 key; about 160 bytes each.
 
-    There are 20 tags; times are in order; every message has a number of its own.
+    There are 20 tags; times are in order; every message contains its own number.
     """
     shapes, starts, numbers, keys = _shapes()
     rounds = max(1, round(nbytes / (8 * shapes.size)))
@@ -40,14 +40,14 @@ def sample(nbytes: int) -> bytes:
     words[begin + np.tile(keys, rounds)] = number * 7919 % 100_003
     if 8 * shapes.size <= nbytes:
         return words.tobytes()
-    # Fewer records than there are shapes, but one.
+    # Fewer records than shapes, but at least one.
     ends = [*starts[1:].tolist(), shapes.size]
     return words[: next((end for end in ends if 8 * end >= nbytes), shapes.size)].tobytes()
 
 
 @cache
 def _shapes() -> tuple[NDArray[np.int64], ...]:
-    """The words of all shapes; of each its start, its message's number and its key's value."""
+    """Return the words of all shapes; start, message number and key's value of each shape."""
     pieces: list[bytes] = []
     places: list[tuple[int, int, int]] = []
     at = 0
@@ -61,7 +61,7 @@ def _shapes() -> tuple[NDArray[np.int64], ...]:
         words = 2 + (len(head) + len(message) + len(key)) // 8
         header = layout.RECORD_TYPE | words << 4 | LEVELS[shape % len(LEVELS)] << 56
         pieces += [header.to_bytes(8, "little"), bytes(8), head, message, key]
-        # The number is the second word of the message: behind its header, its name and "request ".
+        # The number is the second word of the message, after its header, its name and "request ".
         places.append((at, at + 2 + len(head) // 8 + 3, at + words - 1))
         at += words
     starts, numbers, keys = np.array(places, np.int64).T
@@ -69,7 +69,7 @@ def _shapes() -> tuple[NDArray[np.int64], ...]:
 
 
 def _digits(number: NDArray[np.int64]) -> NDArray[np.int64]:
-    """The last eight decimal digits of each number, as a word of text."""
+    """Return the last eight decimal digits of each number, as a word of text."""
     word = np.zeros_like(number)
     for place in range(DIGITS):
         word |= (48 + number // 10 ** (DIGITS - 1 - place) % 10) << (8 * place)
@@ -92,7 +92,7 @@ def _string(name: str, value: str) -> bytes:
 
 
 def scenario() -> str:
-    """A scenario, as TOML, with the steps of logs: what `fxf plugins --check` runs."""
+    """Return a scenario with the steps of logs as TOML, which `fxf plugins --check` runs."""
     return SCENARIO
 
 

@@ -1,4 +1,4 @@
-"""Severities: the names of severity bytes in both eras, and what they are to other log systems."""
+"""Severities: names of severity bytes in both eras, and the equivalents of other log systems."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from fxframework.errors import UsageError, did_you_mean
 __all__ = ["ERAS", "Level", "legacy_level", "level_of", "otel_number", "parse_level"]
 
 ERAS: Final = ("current", "2022")
-"""How legacy packets' severities are taken: clamped to a byte, or as readers of 2022 did."""
+"""Conversions of legacy packets' severities: clamped to a byte, or as readers of 2022 did."""
 
 
 class Level(IntEnum):
@@ -33,7 +33,7 @@ SYSLOG: Final[Mapping[Level, int]] = {
     Level.ERROR: 3,
     Level.FATAL: 2,
 }
-"""Priority of syslog and journald."""
+"""Priorities of syslog and journald."""
 PYTHON: Final[Mapping[Level, int]] = {
     Level.TRACE: 5,
     Level.DEBUG: 10,
@@ -42,12 +42,12 @@ PYTHON: Final[Mapping[Level, int]] = {
     Level.ERROR: 40,
     Level.FATAL: 50,
 }
-"""Level number of Python's logging."""
+"""Level numbers of Python's logging."""
 _ALIASES = {"WARNING": Level.WARN}
 
 
 def level_of(severity: int) -> Level:
-    """The level in whose band a severity byte lies; the upper bound belongs to it."""
+    """Return the level whose band contains a severity byte; the upper bound belongs to the band."""
     for level in Level:
         if severity <= level:
             return level
@@ -59,10 +59,10 @@ LEVELS: Final = tuple(level_of(severity) for severity in range(256))
 
 
 def legacy_level(severity: int) -> tuple[int, int]:
-    """Severity byte and verbosity (0 none) that readers of 2022 took a packet's severity as.
+    """Return severity byte and verbosity (0: none) of a packet's severity, as readers of 2022 did.
 
     -10 to -3 were verbosities, -2 to 3 the levels from TRACE on, 0x21 to 0x2f verbosities below
-    INFO. What they refused is clamped to a byte, as readers do today.
+    INFO. Other values are clamped to a byte, as current readers do.
     """
     if -10 <= severity <= -3:
         return Level.DEBUG, -severity - 2
@@ -74,14 +74,14 @@ def legacy_level(severity: int) -> tuple[int, int]:
 
 
 def otel_number(severity: int) -> int:
-    """OpenTelemetry's severity number: exact at the levels, monotonic between them."""
+    """Return OpenTelemetry's severity number: exact at the levels, monotonic between them."""
     return min(max(1 + (severity - Level.TRACE) // 4, 1), 24)
 
 
 def parse_level(text: str) -> int:
-    """The severity byte of a name, in any case, or of a number from 0 to 255.
+    """Return the severity byte of a name, in any case, or of a number from 0 to 255.
 
-    Raises UsageError for anything else.
+    Raises UsageError for any other text.
     """
     name = text.strip().upper()
     level = _ALIASES.get(name) or Level.__members__.get(name)

@@ -1,4 +1,4 @@
-"""Awkward logs of any size, which ``fxf bench --shapes`` measures."""
+"""Unusual logs of any size, which ``fxf bench --shapes`` measures."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _PID = argument_bytes("pid", ArgType.UINT64, 1001)
 
 
 def shapes() -> Mapping[str, Callable[[int], bytes]]:
-    """What makes logs of about so many bytes, by the name of the shape."""
+    """Return the generators of logs of about ``nbytes`` bytes, by name of the shape."""
     return {
         "times out of order": lambda nbytes: _repeated(_shuffled, nbytes),
         "monikers all different": lambda nbytes: _repeated(_moniker, nbytes),

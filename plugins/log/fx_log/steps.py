@@ -1,6 +1,6 @@
-"""Steps of scenarios: threads that log what they do, manifests, and replay of captures.
+"""Steps of scenarios: threads that log, manifests, and replay of captures.
 
-They drive the writer on whatever target a scenario has (``fxframework.model.target.Target``).
+They run the writer on any target of a scenario (``fxframework.model.target.Target``).
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ _TAG = "the tag of the component, which is in the header of every record; 0 is n
 _SOCKET = "the log socket that it writes to"
 
 
-# --- What a thread does --------------------------------------------------------------------------
+# --- Actions of a thread -------------------------------------------------------------------------
 
 
 @attrs.frozen
 class Logger:
-    """What a thread logs with: its process's writer, and what all records of the thread share."""
+    """The writer of a thread's process, and the common fields of the thread's records."""
 
     writer: LogWriter
     socket: DatagramSink
@@ -47,7 +47,7 @@ ActionContext = workload.ActionContext[Logger]
 
 
 class Argument(workload.Argument):
-    """A value of a key: of TOML's own, or a table that says the type, ``{ uint64 = 5 }``."""
+    """A key's value: a TOML value, or a table with the type, ``{ uint64 = 5 }``."""
 
     types: ClassVar[Mapping[str, ArgumentType]] = {
         "double": ArgumentType(values.Double),
@@ -60,7 +60,7 @@ class Argument(workload.Argument):
 
 @attrs.frozen
 class Log:
-    """A record is logged."""
+    """Write a record."""
 
     log: str = parameter(help="its message")
     severity: int | str = parameter(
@@ -74,9 +74,9 @@ class Log:
     line: int | None = parameter(None, help="the line of that file", least=0)
 
     def __attrs_post_init__(self) -> None:
-        """Refuse a line of no file."""
+        """Raise ValueError for a line without a file."""
         if self.line is not None and self.file is None:
-            raise ValueError("`line` is of a file; give `file` too")
+            raise ValueError("`line` needs `file`")
 
     def do(self, stage: ActionContext) -> None:
         """Write the record."""
@@ -98,22 +98,22 @@ class Log:
 
 @attrs.frozen
 class Datagram:
-    """Bytes are sent as they are, which the log service may find invalid."""
+    """Send raw bytes, which the log service may find invalid."""
 
     datagram: str = parameter(help="the bytes, in hex")
 
     def __attrs_post_init__(self) -> None:
-        """Refuse what is not hex."""
+        """Raise ValueError for text that is not hex."""
         bytes.fromhex(self.datagram)
 
     def do(self, stage: ActionContext) -> None:
-        """Send them."""
+        """Send the bytes."""
         stage.writer.socket.send(bytes.fromhex(self.datagram))
 
 
 @attrs.frozen
 class Loop(workload.Loop):
-    """Do the same several times."""
+    """Repeat actions."""
 
     body: list[Action] = parameter(help=BODY)
 
@@ -126,7 +126,7 @@ Action = Log | Datagram | CommonAction | Loop
 
 @attrs.frozen
 class ThreadParameters(workload.ThreadParameters):
-    """A thread that logs what it does."""
+    """Start a thread that logs."""
 
     socket: str = parameter(help=_SOCKET, refers="device:log_socket")
     script: list[Action] = parameter(help="what it does")
@@ -140,7 +140,8 @@ class ThreadParameters(workload.ThreadParameters):
 def thread(given: ThreadParameters, run: Run) -> Outcome:
     """Start the thread; it runs when time passes.
 
-    What a socket drops is counted by process: the next record of any of its threads tells of it.
+    Drops of a socket are counted by process: the next record of any of its threads carries the
+    count.
     """
     socket = _socket(run, given.socket)
     clock = workload.target_of(run).clock
@@ -161,7 +162,7 @@ def thread(given: ThreadParameters, run: Run) -> Outcome:
 
 @attrs.frozen
 class ManifestParameters:
-    """Who logs with a tag, from here on."""
+    """Name the component of a tag, from here on."""
 
     socket: str = parameter(help="the log socket that it is said in", refers="device:log_socket")
     tag: int = parameter(help="the tag", least=0, most=wire.CONTROL - 1)
@@ -178,7 +179,7 @@ def manifest(given: ManifestParameters, run: Run) -> Outcome:
 
 
 def _socket(run: Run, name: str) -> DatagramSink:
-    """The socket of that name; UsageError where the device is none."""
+    """Return the socket of a name. Raises UsageError for another kind of device."""
     device = run.device(name)
     if not isinstance(device, DatagramSink):
         raise UsageError(
@@ -192,7 +193,7 @@ def _socket(run: Run, name: str) -> DatagramSink:
 
 @attrs.frozen
 class ReplayParameters:
-    """Drive the records of a log through the writer, each at its own time."""
+    """Write the records of a log again, each at its own time."""
 
     capture: str = parameter(help="the log, a file beside the scenario", refers="file")
     as_: str = parameter("", help="the output: the resulting log", makes="output")
@@ -204,19 +205,19 @@ class ReplayParameters:
     )
 
     def __attrs_post_init__(self) -> None:
-        """Refuse none or both."""
+        """Raise ValueError unless exactly one of both is given."""
         if bool(self.as_) == bool(self.socket):
             raise ValueError("give either `as` or `socket`")
 
 
 @attrs.frozen
 class _Piece:
-    """Bytes of a log: a record that the target sends, or what lies between such records."""
+    """Bytes of a log: a record that the target sends, or bytes between such records."""
 
     data: bytes
     log: bool = attrs.field(kw_only=True)
     ns: int | None = attrs.field(default=None, kw_only=True)
-    """When it is sent; None for a control record, whose time need not be one of the clock."""
+    """Time of sending in ns; None for a control record, whose time may not be of the clock."""
 
 
 def replay(given: ReplayParameters, run: Run) -> Outcome:
@@ -229,7 +230,7 @@ def replay(given: ReplayParameters, run: Run) -> Outcome:
 
 
 def _pieces(records: Iterator[LogFileRecord]) -> Iterator[_Piece]:
-    """What a log is made of, in order."""
+    """Yield the pieces of a log in order."""
     encoder = RecordEncoder("log")
     for record in records:
         data = encoder.encode(record)
@@ -240,9 +241,9 @@ def _pieces(records: Iterator[LogFileRecord]) -> Iterator[_Piece]:
 
 
 def _as_log(name: str, pieces: list[_Piece], run: Run) -> Outcome:
-    """Send all records through a socket, and gather them as a log service does.
+    """Send all records through a socket, and collect them as a log service does.
 
-    Padding and damage are not replayed; their bytes in the file are put in their place.
+    Padding and damage are not replayed; their bytes are copied to the output.
     """
     target = workload.target_of(run)
     sent = [piece for piece in pieces if piece.log]
@@ -259,20 +260,20 @@ def _as_log(name: str, pieces: list[_Piece], run: Run) -> Outcome:
 
 
 def _into_socket(name: str, pieces: list[_Piece], run: Run) -> Outcome:
-    """Send all records to one socket, as a program would that counts what is dropped."""
+    """Send all records to one socket, as a program that counts drops."""
     socket = _socket(run, name)
-    untold = 0
+    uncounted = 0
 
     def send(piece: _Piece) -> bool:
-        nonlocal untold
-        telling = None
-        if untold and piece.ns is not None:
-            telling = add_dropped_count(piece.data, untold)
-        taken = socket.send(piece.data if telling is None else telling)
+        nonlocal uncounted
+        edited = None
+        if uncounted and piece.ns is not None:
+            edited = add_dropped_count(piece.data, uncounted)
+        taken = socket.send(piece.data if edited is None else edited)
         if not taken:
-            untold += 1
-        elif telling is not None:
-            untold = 0
+            uncounted += 1
+        elif edited is not None:
+            uncounted = 0
         return taken
 
     counts = workload.replay(run, [piece for piece in pieces if piece.log], send)

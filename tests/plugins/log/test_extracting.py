@@ -111,7 +111,7 @@ def test_what_is_sound_of_a_ring_is_a_sound_ring(case: str) -> None:
 def test_bytes_behind_a_log_are_a_loss_that_is_told() -> None:
     data = ring([entry(text_log("a") + b"12345678")])
     _, (loss,) = salvaged(data, "log-ring")
-    assert (loss.code, loss.message) == ("FXL0806", "8 bytes behind the log of an entry; left out")
+    assert (loss.code, loss.message) == ("FXL0806", "8 bytes after the log of an entry; left out")
     _, left_out = part(data, Selection(), "log-ring")
     assert left_out == {"entries with bytes behind their records": 1}
 

@@ -1,6 +1,6 @@
-"""The exporter `journald`: logs in the journal's export format, which systemd's tools import.
+"""The exporter `journald`: logs in systemd's journal export format.
 
-Fields are bytes, so the contents of a log do not change; a value that is not plain text is written
+Fields are bytes, so the contents of logs do not change; a value that is not plain text is written
 in the binary form, with its length.
 """
 
@@ -38,19 +38,19 @@ from fxframework.model.table import Table
 __all__ = ["JournaldExport"]
 
 BOOT_ID: Final = hashlib.sha256(b"fxframework journald").hexdigest()[:32]
-"""The boot id where none is given: always the same."""
+"""The default boot id, a constant."""
 LATEST: Final = (1 << 55) - 1
-"""The greatest time, in microseconds, that the journal takes; of real times the least is 1."""
+"""Greatest time of the journal, in microseconds; the least real time is 1."""
 FIELD_NAME: Final = 64
-"""Bytes in the name of a field."""
+"""Longest name of a field, in bytes."""
 FIELDS: Final = 1000
-"""Fields of an entry; importers refuse the whole file for one of more than 1024."""
+"""Most fields of an entry; importers refuse the whole file for more than 1024."""
 ROW_FIELDS: Final = 9
-"""Fields that an entry may have in addition to those of its head and its arguments."""
+"""Most fields of an entry besides those of its head and arguments."""
 HEAD_FIELDS: Final = 900
-"""The most fields of a row and a head, which may have very many tags, that are written."""
+"""Most fields written for a row and its head, which may have many tags."""
 KEY: Final = "KEY_"
-"""Prefix of a log's own key whose field name would be taken or invalid without it."""
+"""Prefix for a log's key whose field name would be reserved or invalid without it."""
 OWN_FIELDS: Final = frozenset(
     {
         "MESSAGE",
@@ -72,7 +72,7 @@ _BOOT_ID: Final = re.compile(r"[0-9a-f]{32}")
 
 
 class JournaldExport(Export):
-    """Writes an entry for each log, of one capture after another.
+    """Writes an entry for each log, capture by capture.
 
     Raises UsageError for an invalid boot id or host name.
     """
@@ -96,7 +96,7 @@ class JournaldExport(Export):
     def write(self, capture: Capture) -> None:
         """Write the logs of one capture.
 
-        Raises WriteRefusedError where there are none, UsageError for an invalid offset.
+        Raises WriteRefusedError if there are none, UsageError for an invalid offset.
         """
         offset = utc_offset(self._options, capture)
         entries = _Entries(capture.strings, self._fields, self._dropped)
@@ -113,7 +113,7 @@ class JournaldExport(Export):
 
 
 class _FieldNames:
-    """Names of fields for keys: each key has one of its own, in all captures."""
+    """Unique names of fields for keys, across all captures."""
 
     def __init__(self) -> None:
         self._fields: dict[bytes, bytes] = {}
@@ -121,7 +121,7 @@ class _FieldNames:
         self._again: Counter[str] = Counter()
 
     def of(self, key: bytes) -> bytes:
-        """The field of a key: its capitals and digits, everything else an underscore."""
+        """Return the field of a key: its capitals and digits, with underscores for all else."""
         field = self._fields.get(key)
         if field is None:
             field = self._fields[key] = self._new(key).encode()
@@ -142,7 +142,7 @@ class _FieldNames:
 
 
 class _Entries:
-    """Makes entries of the rows of a capture."""
+    """Converts the rows of a capture to entries."""
 
     def __init__(self, pool: StringPool, names: _FieldNames, dropped: Counter[str]) -> None:
         self._dropped = dropped
@@ -163,20 +163,20 @@ class _Entries:
         self._heads: Memo[tuple[Any, ...], tuple[bytes, int, bool]] = Memo(self._head)
 
     def fields(self, args: Table) -> list[bytes]:
-        """The fields that arguments make."""
+        """Return the fields of arguments."""
         names = [self._names[code] for code in args.array("name").tolist()]
         shown = shown_values(args, self._forms)
         return [name + value for name, value in zip(names, shown, strict=True)]
 
     def of(self, batch: Batch[bytes], offset: int | None, origin: bytes) -> Iterator[bytes]:
-        """The entry of each row."""
+        """Yield the entry of each row."""
         for ns, key, message, args, dropped, rolled_out, verbosity in batch.rows(
             batch.ts.tolist(), _messages(batch.messages)
         ):
             own, count, given = self._heads[key]
             real, boot = (ns + (offset or 0)) // 1000, ns // 1000
             if not (1 <= real <= LATEST and boot >= 0):
-                # Before 1970, or before the clock began: FUCHSIA_BOOT_TIME_NS has it as it is.
+                # Before 1970, or before boot: FUCHSIA_BOOT_TIME_NS has the unclamped time.
                 if offset is not None or boot < 0:
                     self._dropped[CLAMPED] += 1
                 real, boot = min(max(real, 1), LATEST), max(boot, 0)
@@ -202,7 +202,7 @@ class _Entries:
             yield b"%b%b\n" % (entry, b"".join(args))
 
     def _head(self, key: tuple[Any, ...]) -> tuple[bytes, int, bool]:
-        """The fields of a head, how many there are with those of the row, if it has a message."""
+        """Return the fields of a head, their number with the row's, and if there is a message."""
         head = Head.of(key)
         moniker = self._strings[head.component]
         fields = []
@@ -239,14 +239,14 @@ def _field(name: bytes, value: bytes) -> bytes:
 
 
 def _ending(value: bytes) -> bytes:
-    """What follows the name of a field: "=" and a line, or the length and bytes of other values."""
+    """Return the part after a field's name: "=" and a line, or length and bytes of other values."""
     if _CONTROL.search(value) is None and (value.isascii() or _is_text(value)):
         return b"=%b\n" % value
     return b"\n%b%b\n" % (len(value).to_bytes(8, "little"), value)
 
 
 def _messages(messages: Messages) -> list[bytes]:
-    """Each message as what comes behind the name of its field."""
+    """Return the part after the field's name for each message."""
     if messages.data.isascii() and _CONTROL.search(messages.data) is None:
         return [b"=%b\n" % message for message in messages.raw()]
     return list(map(_ending, messages.raw()))

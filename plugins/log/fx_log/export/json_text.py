@@ -30,12 +30,12 @@ SAME_NAME: Final = "arguments of a name that another of the same log has"
 
 
 def quoted(text: str) -> str:
-    """The text as a JSON string."""
+    """Return the text as a JSON string."""
     return orjson.dumps(text).decode()
 
 
 def unquoted(text: str) -> str:
-    """The text as a JSON string, without the quotes."""
+    """Return the text as a JSON string without quotes."""
     return quoted(text)[1:-1]
 
 
@@ -100,10 +100,10 @@ class JsonExport(LineExport):
         return repr(value)
 
     def _joined(self, args: Members) -> str:
-        """Members in the order of their names; of those with the same name, the first."""
+        """Join members sorted by name; of members with the same name, the first is kept."""
         members = dict(reversed(args))
         self._dropped[SAME_NAME] += len(args) - len(members)
-        # Of the texts, not of their JSON, in which an escape begins with a late character.
+        # Sorted by text, not by JSON, where escapes would change the order.
         return ",".join([members[name] for name in sorted(members, key=orjson.loads)])
 
 
@@ -114,7 +114,7 @@ def _errors(dropped: int, rolled_out: int) -> str:
 
 
 class _HeadJson:
-    """Makes the text before the time, the text after it, and whether there is a message."""
+    """Renders a head: the text before the time, the text after it, and if there is a message."""
 
     def __init__(self, strings: Mapping[int, str], texts: Texts, before: str) -> None:
         self._strings = strings
@@ -139,7 +139,7 @@ class _HeadJson:
             members.append(f'"file":{self._strings[head.file]}')
         if head.line is not None:
             members.append(f'"line":{head.line}')
-        # Those who read this require a moniker.
+        # Readers of this format require a moniker.
         moniker = quoted(UNKNOWN_COMPONENT) if head.component < 0 else self._strings[head.component]
         metadata = (
             f'{self._before}{{"data_source":"Logs","metadata":{{{",".join(members)},"timestamp":'

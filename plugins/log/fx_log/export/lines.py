@@ -1,4 +1,4 @@
-"""Lines: what the exporters `text` and `json` share, a line for each log."""
+"""The common base of the exporters `text` and `json`, which write a line for each log."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from fxframework.model.table import Table
 __all__ = ["VERBOSITY", "LineExport", "Member", "Members"]
 
 Member = tuple[str, str]
-"""The name of an argument as it is written, and the whole argument."""
+"""The rendered name of an argument, and the rendered argument."""
 Members = Sequence[Member]
 VERBOSITY: Final = "verbosity"
-"""The key of a verbosity that writers of 2022 gave in addition to the severity."""
+"""The key of a verbosity that writers of 2022 added to the severity."""
 
 
 class LineExport(Export):
-    """Writes a line for each log, of one capture after another."""
+    """Writes a line for each log, capture by capture."""
 
     def write(self, capture: Capture) -> None:
         """Write the logs of one capture.
 
-        Raises WriteRefusedError where there are none.
+        Raises WriteRefusedError if there are none.
         """
         written = False
         for piece in self._pieces(capture):
@@ -37,7 +37,7 @@ class LineExport(Export):
         self._dropped += left_out(capture)
 
     def _pieces(self, capture: Capture) -> Iterator[bytes]:
-        """All lines, in pieces of bounded size."""
+        """Yield all lines, in pieces of bounded size."""
         render, lines = self._lines(capture)
         for batch in walk(capture, render, self._dropped):
             for piece in in_pieces(lines(batch)):
@@ -47,4 +47,4 @@ class LineExport(Export):
     def _lines(
         self, capture: Capture
     ) -> tuple[Callable[[Table], Sequence[Member]], Callable[[Batch[Member]], Iterator[str]]]:
-        """The functions that make members of arguments, and lines of logs."""
+        """Return the functions that render arguments as members, and logs as lines."""

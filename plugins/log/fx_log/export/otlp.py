@@ -1,8 +1,8 @@
 """The exporter `otlp`: logs as OpenTelemetry's LogsData in its JSON form.
 
-There is a resource for each component in each chunk of logs; chunks bound the memory. Within a
-resource, logs keep their order. The output does not depend on how a reader batches. A log that
-was written within a slice of the same capture, or of one before it, has the ids of its span.
+Each chunk of logs has a resource for each of its components; chunks bound the memory. Within a
+resource, logs keep their order. The output does not depend on a reader's batches. A log written
+within a slice of the same capture, or of an earlier one, has the ids of that span.
 """
 
 from __future__ import annotations
@@ -45,9 +45,9 @@ __all__ = ["OtlpExport"]
 Attribute = tuple[str, str]
 """Key and AnyValue of an attribute, as JSON."""
 CHUNK: Final = 1 << 13
-"""Logs that are grouped by their components at a time."""
+"""Most logs of a chunk."""
 CHUNK_SIZE: Final = 1 << 23
-"""Characters of such logs."""
+"""Characters of logs after which a chunk ends."""
 UNNAMED: Final = "fuchsia.unnamed"
 """Key of an argument with an empty name, which attributes cannot have."""
 BOOT_TIME: Final = "fuchsia.boot_time_ns"
@@ -66,11 +66,14 @@ OWN_KEYS: Final = frozenset(
         VERBOSITY,
     }
 )
-"""Keys that this exporter writes; a log's own key of such a name gets a number."""
+"""Keys of this exporter; a log's own key of the same name gets a number."""
 
 
 class OtlpExport(Export):
-    """Writes one LogsData object of the logs of all captures. Raises UsageError for a bad time."""
+    """Writes one LogsData object with the logs of all captures.
+
+    Raises UsageError for an invalid time.
+    """
 
     def __init__(self, sink: Sink, options: Mapping[str, Any]) -> None:
         super().__init__(sink, options)
@@ -82,8 +85,8 @@ class OtlpExport(Export):
                 remedy="0 is the time of the export",
             )
         self._comma = '{"resourceLogs":['
-        self._within: list[_Within] = []
-        """The slices of the captures so far that have some."""
+        self._slices: list[_SliceIndex] = []
+        """Slices of the captures so far."""
         self._logs = 0
         self._refusal: WriteRefusedError | None = None
         self._waiting: dict[str, list[str]] = {}
@@ -93,17 +96,17 @@ class OtlpExport(Export):
     def write(self, capture: Capture) -> None:
         """Add the logs of one capture.
 
-        Raises WriteRefusedError where there are none, UsageError for an invalid offset.
+        Raises WriteRefusedError if there are none, UsageError for an invalid offset.
         """
         if "slices" in capture.schemas and len(capture.table("slices")):
-            self._within.append(_Within(capture))
+            self._slices.append(_SliceIndex(capture))
         records = _Records(
             capture, utc_offset(self._options, capture), self._observed, self._dropped
         )
         logs = 0
         for batch in walk(capture, records.attributes, self._dropped):
             logs += len(batch)
-            for resource, record in records.of(batch, _identities(self._within, batch)):
+            for resource, record in records.of(batch, _identities(self._slices, batch)):
                 self._waiting.setdefault(resource, []).append(record)
                 self._count += 1
                 self._size += len(record)
@@ -111,18 +114,19 @@ class OtlpExport(Export):
                     self._flush()
         self._logs += logs
         self._refusal = nothing_to_write(capture)
-        if not logs and not self._within:
+        if not logs and not self._slices:
             raise nothing_to_write(capture)
         if records.offset is None:
             self._dropped[NO_OFFSET] += logs
         self._dropped += left_out(capture)
 
     def close(self) -> Mapping[str, int]:
-        """Finish the object; gives what was left out, by name.
+        """Finish the object. Return the counts of what was left out, by name.
 
-        Raises WriteRefusedError where the captures had slices alone.
+        Raises WriteRefusedError if the captures had only slices.
         """
-        refusal, self._refusal = self._refusal, None  # an exception keeps its frames, and they this
+        # Cleared, because the exception keeps its frames, and they keep this object.
+        refusal, self._refusal = self._refusal, None
         if refusal is not None and not self._logs:
             raise refusal
         self._flush()
@@ -141,7 +145,7 @@ class OtlpExport(Export):
 
 
 class _Records:
-    """Makes log records of the rows of a capture, each with its resource."""
+    """Converts the rows of a capture to log records, each with its resource."""
 
     def __init__(
         self, capture: Capture, offset: int | None, observed: int, dropped: Counter[str]
@@ -166,18 +170,18 @@ class _Records:
         )
 
     def attributes(self, args: Table) -> list[Attribute]:
-        """The attributes that arguments make."""
+        """Return the attributes of arguments."""
         keys = [self._names[code] for code in args.array("name").tolist()]
         return list(zip(keys, shown_values(args, self._forms), strict=True))
 
     def of(self, batch: Batch[Attribute], spans: Sequence[str]) -> Iterator[tuple[str, str]]:
-        """Resource and record of each row, which has the members that identify its span."""
+        """Yield resource and record of each row; ``spans`` has each span's identifying members."""
         messages = batch.messages.shown(_unquoted, self._texts, special='"\\')
         for row, span in zip(batch.rows(batch.ts.tolist(), messages), spans, strict=True):
             ns, key, message, args, dropped, rolled, verbosity = row
             resource, level, own, given = self._heads[key]
             moment = 0 if self.offset is None else ns + self.offset
-            if not 0 < moment <= U64_MAX:  # 0 means that the time is not known
+            if not 0 < moment <= U64_MAX:  # 0 means an unknown time
                 moment = 0
                 own += member(BOOT_TIME, integer(ns))
             if dropped:
@@ -196,30 +200,30 @@ class _Records:
             yield resource, record
 
 
-class _Within:
-    """The slices of a capture, in which logs may have been written."""
+class _SliceIndex:
+    """The slices of a capture, to find the one in which a log was written."""
 
     def __init__(self, capture: Capture) -> None:
         self.spans = Spans.of(capture)
         self.threads: dict[tuple[int | None, int | None], int] = {}
-        """Ids of threads by those of their process and their own."""
+        """Thread ids by pid and tid."""
         if "threads" in capture.schemas:
             threads = capture.table("threads")
             pids, tids, ids = (threads.array(name).tolist() for name in ("pid", "tid", "id"))
             self.threads = dict(zip(zip(pids, tids, strict=True), ids, strict=True))
 
 
-def _identities(within: Sequence[_Within], batch: Batch[Attribute]) -> list[str]:
-    """The members that identify the span in which each log was written, by thread and time.
+def _identities(slices: Sequence[_SliceIndex], batch: Batch[Attribute]) -> list[str]:
+    """Return the members that identify the span of each log, found by thread and time.
 
-    Of several captures whose slices enclose a log, the first counts.
+    If slices of several captures enclose a log, the first capture counts.
     """
     found = [""] * len(batch)
-    if not within:
+    if not slices:
         return found
     heads = [Head.of(key) for key in batch.heads]
     whose = [(head.pid, head.tid) for head in heads]
-    for each in within:
+    for each in slices:
         threads = np.array([each.threads.get(who, -1) for who in whose], np.int32)
         places = each.spans.enclosing(threads, batch.ts)
         for row in np.flatnonzero(places >= 0).tolist():
@@ -230,7 +234,7 @@ def _identities(within: Sequence[_Within], batch: Batch[Attribute]) -> list[str]
 
 
 class _HeadJson:
-    """Makes of a head its resource, its severity, its attributes, and whether it has a message."""
+    """Renders a head: its resource, severity and attributes, and whether it has a message."""
 
     def __init__(self, texts: Texts, processes: Mapping[int, int]) -> None:
         self._processes = processes
@@ -275,7 +279,7 @@ class _HeadJson:
 
 
 def _distinct(attributes: Sequence[Attribute]) -> Sequence[Attribute]:
-    """The same with names that differ: a repeated one gets ``#2``, ``#3`` and so on."""
+    """Return attributes with unique names: repeated ones get ``#2``, ``#3`` and so on."""
     names = {name for name, _ in attributes}
     if len(names) == len(attributes):
         return attributes
@@ -294,7 +298,7 @@ def _distinct(attributes: Sequence[Attribute]) -> Sequence[Attribute]:
 
 
 def _key(name: str) -> str:
-    """The key of an argument with this name, as a JSON string without the quotes."""
+    """Return the key of an argument's name, as a JSON string without quotes."""
     return f"{name}#2" if name in OWN_KEYS else _unquoted(name or UNNAMED)
 
 

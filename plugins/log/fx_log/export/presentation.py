@@ -1,7 +1,7 @@
-"""Presentation: a log with its tags and arguments, as all exporters of logs take it.
+"""Logs with their tags and arguments, in the form that all exporters of logs use.
 
-It works on the tables of any format. Memory is bounded: batches of `logs`, `log_tags` and `args`
-are read side by side, as all three are in the order of `logs`.
+Works on the tables of any format. Memory is bounded: batches of `logs`, `log_tags` and `args` are
+read side by side, since all three are in the order of `logs`.
 """
 
 from __future__ import annotations
@@ -55,25 +55,25 @@ D = TypeVar("D", str, bytes)
 I64 = NDArray[np.int64]
 
 ROWS: Final = 1 << 14
-"""Rows of a batch that a capture is asked for."""
+"""Rows of a batch read from a capture."""
 PIECE: Final = 1 << 20
-"""Characters that are put together before they are written."""
+"""Characters joined before they are written."""
 ENDLESS: Final = NS_MAX
 """Greater than every row number."""
 NOT_UTF8: Final = "strings that are not UTF-8, in part"
 NO_OFFSET: Final = "wall times: the offset from UTC is not known (-o utc_offset_ns=NS)"
-"""What exporters leave out of the logs of a capture whose clock is not tied to UTC."""
+"""Name of the loss for a capture whose clock has no known offset from UTC."""
 OWN_TABLES: Final = frozenset({"logs", "log_tags", "args"})
 EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 SIGNED: Final = frozenset({3, 1})
 UNSIGNED: Final = frozenset({4, 2, 7, 8})
-"""Types of integers, those of the trace format included (`ARG_TYPES` of the standard tables)."""
+"""Integer types, including those of the trace format (`ARG_TYPES` of the standard tables)."""
 NULL, DOUBLE, STRING, BOOL = map(int, (ArgType.NULL, ArgType.DOUBLE, ArgType.STRING, ArgType.BOOL))
 
 
 def in_pieces(texts: Iterable[D]) -> Iterator[list[D]]:
-    """The texts or bytes in lists of about PIECE each, so that memory is bounded."""
+    """Yield the texts or bytes in lists of about PIECE each, so that memory is bounded."""
     piece: list[D] = []
     size = 0
     for text in texts:
@@ -87,7 +87,7 @@ def in_pieces(texts: Iterable[D]) -> Iterator[list[D]]:
 
 
 class Texts:
-    """Strings of a capture as text; what is not UTF-8 becomes U+FFFD, and counts as dropped.
+    """Decodes strings of a capture; invalid UTF-8 becomes U+FFFD and is counted in ``dropped``.
 
     A pooled string counts once, a message each time.
     """
@@ -99,7 +99,7 @@ class Texts:
         )
 
     def decoded(self, data: bytes) -> str:
-        """The text of some bytes."""
+        """Return the text of some bytes."""
         try:
             return data.decode()
         except UnicodeDecodeError:
@@ -107,36 +107,39 @@ class Texts:
             return data.decode("utf-8", "replace")
 
     def pooled(self, make: Callable[[str], V]) -> Memo[int, V]:
-        """What is made of the strings of the pool, by code; null is the empty string."""
+        """Return a memo of ``make`` for pooled strings, by code; null is the empty string."""
         return Memo(lambda code: make(self._decoded[code]), 0)
 
     def tags(self, make: Callable[[str], V]) -> Memo[bytes, V]:
-        """What is made of tags."""
+        """Return a memo of ``make`` for tags."""
         return Memo(lambda tag: make(self.decoded(tag)), 0)
 
 
 @attrs.frozen
 class Messages:
-    """The messages of a batch: all of their bytes, and where each ends."""
+    """The messages of a batch: their bytes and their bounds."""
 
     data: bytes
     bounds: list[int]
-    """Where in ``data`` each begins, and where the last ends."""
+    """Start of each message in ``data``, and the end of the last one."""
 
     @classmethod
     def of(cls, column: TextColumn) -> Messages:
-        """The messages of a column."""
+        """Return the messages of a column."""
         first, last = int(column.offsets[0]), int(column.offsets[-1])
         return cls(column.data[first:last].tobytes(), (column.offsets - first).tolist())
 
     def raw(self) -> list[bytes]:
-        """Each as bytes."""
+        """Return the messages as bytes."""
         data = self.data
         return [data[start:stop] for start, stop in itertools.pairwise(self.bounds)]
 
     def shown(self, show: Callable[[str], str], texts: Texts, special: str = "") -> list[str]:
-        """Each as ``show`` gives it, which leaves printable ASCII as it is, but for ``special``."""
-        if self.data.isascii():  # characters are where their bytes are
+        """Return the messages rendered by ``show``.
+
+        ``show`` must leave printable ASCII unchanged, except for the characters of ``special``.
+        """
+        if self.data.isascii():  # characters and bytes have the same positions
             whole = self.data.decode("ascii")
             pieces = [whole[start:stop] for start, stop in itertools.pairwise(self.bounds)]
             if whole.isprintable() and not any(character in whole for character in special):
@@ -146,28 +149,28 @@ class Messages:
 
 
 class Head(NamedTuple):
-    """What many logs have in common: all of a row but its time, its message and its arguments."""
+    """The fields that many logs have in common: all except time, message and arguments."""
 
     severity: int
     level: int
-    """Code of the severity's name; -1 where the format has no severities."""
+    """Code of the severity's name; -1 if the format has no severities."""
     given: int
-    """Which of message, pid, tid and line it has: the bits of `log_given`."""
+    """Presence of message, pid, tid and line: the bits of `log_given`."""
     pid: int | None
     tid: int | None
     line: int | None
     file: int
     component: int
-    """Code of the moniker, -1 not known; so with those of file (-1 not given) and url."""
+    """Code of the moniker, -1 if unknown; likewise for file and url."""
     url: int
     tags: tuple[bytes, ...]
-    """Each tag, in order."""
+    """Tags, in order."""
     tag: int = 0
-    """Tag bits of the record; of a ring, the entry's whole tag."""
+    """Tag bits of the record; for a ring, the entry's whole tag."""
 
     @classmethod
     def of(cls, key: tuple[Any, ...]) -> Head:
-        """The head of a key, in which numbers that were not given are 0: here they are None."""
+        """Return the head of a key, with None for numbers that are not given (0 in the key)."""
         head = cls._make(key)
         return head._replace(
             pid=head.pid if head.given & GIVEN_PID else None,
@@ -177,7 +180,7 @@ class Head(NamedTuple):
 
     @property
     def has_message(self) -> bool:
-        """Whether the log has a message, be it empty."""
+        """Whether the log has a message, which may be empty."""
         return bool(self.given & GIVEN_MESSAGE)
 
 
@@ -187,14 +190,14 @@ Row = tuple[T, tuple[Any, ...], D, Sequence[V], int, int, int]
 
 @attrs.frozen
 class Batch(Generic[V]):
-    """Some logs, in columns of equal length."""
+    """Some logs, as columns of equal length."""
 
     ts: I64
     heads: list[tuple[Any, ...]]
-    """Fields of a ``Head`` each: a key to what is made of it."""
+    """Fields of each log's ``Head``, usable as a key."""
     messages: Messages
     args: Sequence[Sequence[V]]
-    """What was made of each argument, in order."""
+    """The rendered arguments of each log, in order."""
     dropped: list[int]
     rolled_out: list[int]
     verbosity: list[int]
@@ -203,7 +206,7 @@ class Batch(Generic[V]):
         return len(self.heads)
 
     def rows(self, times: Iterable[T], messages: Iterable[D]) -> Iterator[Row[T, D, V]]:
-        """Each log: its time and its message as given, its head, and what the columns have."""
+        """Yield the logs: the given times and messages, with head and columns."""
         counts = self.dropped, self.rolled_out, self.verbosity
         return zip(times, self.heads, messages, self.args, *counts, strict=True)
 
@@ -211,10 +214,10 @@ class Batch(Generic[V]):
 def walk(
     capture: Capture, render: Callable[[Table], Sequence[V]], dropped: Counter[str]
 ) -> Iterator[Batch[V]]:
-    """The logs of a capture in order, in batches; ``render`` makes something of each argument.
+    """Yield the logs of a capture in batches, with arguments rendered by ``render``.
 
-    What no exporter has a place for is added to ``dropped``: columns of other plugins, and the
-    ids of components whose name is not known.
+    Values that no exporter can write are counted in ``dropped``: columns of other plugins, and ids
+    of unnamed components.
     """
     for part in walk_columns(capture, dropped):
         yield part.rows(0, len(part.logs), render)
@@ -223,7 +226,7 @@ def walk(
 def _parts(
     capture: Capture, args: ChildColumns, tags: Tags, dropped: Counter[str]
 ) -> Iterator[Table]:
-    """Rows of `logs` in order, of which all children are at hand."""
+    """Yield rows of `logs` in order, once all their children are loaded."""
     for batch in capture.batches("logs", ROWS):
         _count_placeless(batch, dropped)
         rows = batch.array("row")
@@ -256,14 +259,14 @@ class ColumnBatch:
     args: ChildColumns
 
     def columns(self) -> dict[str, NDArray[Any]]:
-        """The columns that ``TextLines`` takes."""
+        """Return the columns for ``TextLines``."""
         logs, args = self.logs, self.args.columns
         message = _text(logs, "message")
         first, last = int(message.offsets[0]), int(message.offsets[-1])
         verbosity = np.asarray(_column(logs, "log_verbosity"), np.int64)
         types = args["type"]
         unsigned = (_UNSIGNED_MASK >> types) & 1 == 1
-        assert isinstance(self.tags, _TagRows)  # noqa: S101 (only such captures have columns)
+        assert isinstance(self.tags, _TagRows)  # noqa: S101 (callers check for the table)
         tag_starts, tag_stops = self.tags.bounds(logs)
         arg_starts, arg_stops = self.args.bounds(logs)
         return {
@@ -293,13 +296,13 @@ class ColumnBatch:
         }
 
     def rows(self, start: int, stop: int, render: Callable[[Table], Sequence[V]]) -> Batch[V]:
-        """Rows ``start`` to ``stop`` as a batch; ``render`` makes something of each argument."""
+        """Return rows ``start`` to ``stop`` as a batch, with arguments rendered by ``render``."""
         part = self.logs.select(slice(start, stop))
         return _batch(part, self.tags.of(part), self.args.made(part, render))
 
 
 def walk_columns(capture: Capture, dropped: Counter[str]) -> Iterator[ColumnBatch]:
-    """The logs of a capture, as ``walk`` gives them, but as columns."""
+    """Yield the logs of a capture as ``walk`` does, but as columns."""
     args = ChildColumns(capture, "args", ("name", "type", "int", "uint", "float", "str"))
     tags = _TagRows(capture) if "log_tags" in capture.schemas else _JoinedTags(capture.strings)
     for part in _parts(capture, args, tags, dropped):
@@ -307,7 +310,7 @@ def walk_columns(capture: Capture, dropped: Counter[str]) -> Iterator[ColumnBatc
 
 
 class ChildColumns:
-    """Columns of a table whose rows are children of rows of `logs`, in their order."""
+    """Columns of a table whose rows are children of rows of `logs`, in the same order."""
 
     def __init__(self, capture: Capture, name: str, columns: Sequence[str]) -> None:
         known = name in capture.schemas
@@ -320,7 +323,10 @@ class ChildColumns:
         self._more = True
 
     def complete(self, row: int) -> int:
-        """A row behind ``row`` up to which all children are at hand; those before are dropped."""
+        """Load the children of ``row`` and drop those of earlier rows.
+
+        Returns a row number up to which all children are loaded.
+        """
         while self._more and not (self._parents.size and int(self._parents[-1]) > row):
             batch = next(self._batches, None)
             if batch is None:
@@ -338,13 +344,13 @@ class ChildColumns:
         return int(self._parents[-1]) if self._more else ENDLESS
 
     def bounds(self, logs: Table) -> tuple[I64, I64]:
-        """Of each row the first of its children, and the row behind the last."""
+        """Return for each row the bounds of its children."""
         rows = logs.array("row")
         starts = np.searchsorted(self._parents, rows, "left").astype(np.int64)
         return starts, np.searchsorted(self._parents, rows, "right").astype(np.int64)
 
     def made(self, logs: Table, make: Callable[[Table], Sequence[V]]) -> list[tuple[V, ...]]:
-        """What ``make`` gives for the children of each row."""
+        """Return for each row the results of ``make`` for its children."""
         starts, stops = (bound.tolist() for bound in self.bounds(logs))
         first, last = (starts[0], stops[-1]) if starts else (0, 0)
         part = {name: column[first:last] for name, column in self.columns.items()}
@@ -353,7 +359,7 @@ class ChildColumns:
 
 
 class _TagRows(ChildColumns):
-    """Tags of a format that has a table of them."""
+    """Tags of a format with a table of tags."""
 
     def __init__(self, capture: Capture) -> None:
         super().__init__(capture, "log_tags", ("name",))
@@ -362,7 +368,7 @@ class _TagRows(ChildColumns):
         )
 
     def of(self, logs: Table) -> list[tuple[bytes, ...]]:
-        """The tags of each row."""
+        """Return the tags of each row."""
         return self.made(
             logs, lambda tags: [self._names[code] for code in tags.array("name").tolist()]
         )
@@ -372,7 +378,7 @@ _UNSIGNED_MASK: Final = np.int64(sum(1 << kind for kind in UNSIGNED))
 
 
 def _given(table: Table) -> NDArray[np.uint8]:
-    """Which of message, pid, tid and line rows have: the bits of `log_given`."""
+    """Return the bits of `log_given` for each row, derived from the values if needed."""
     if "log_given" in table:
         return np.asarray(table.array("log_given"), np.uint8)
     pid, tid, line = (table.array(name) for name in ("pid", "tid", "line"))
@@ -404,7 +410,7 @@ def _heads(table: Table, tags: list[tuple[bytes, ...]]) -> list[tuple[Any, ...]]
 
 
 def _column(table: Table, name: str, absent: int = 0) -> list[int]:
-    """A column of this plugin's, which `logs` of other formats lack."""
+    """Return a column of this plugin, or ``absent`` for `logs` of other formats."""
     if name in table:
         return table.array(name).tolist()  # type: ignore[no-any-return]
     return [absent] * len(table)
@@ -417,7 +423,7 @@ def _text(table: Table, name: str) -> TextColumn:
 
 
 class _JoinedTags:
-    """Tags of a format that only has them joined by commas."""
+    """Tags of a format that has only text joined by commas."""
 
     def __init__(self, pool: StringPool) -> None:
         self._tags: Memo[int, tuple[bytes, ...]] = Memo(
@@ -425,12 +431,12 @@ class _JoinedTags:
         )
 
     def complete(self, row: int) -> int:
-        """All rows have theirs."""
+        """Return a bound behind all rows, which all have their tags."""
         del row
         return ENDLESS
 
     def of(self, logs: Table) -> list[tuple[bytes, ...]]:
-        """The tags of each row."""
+        """Return the tags of each row."""
         return [self._tags[code] for code in logs.array("tags").tolist()]
 
 
@@ -442,21 +448,21 @@ Tags = _TagRows | _JoinedTags
 
 @attrs.frozen(kw_only=True)
 class Forms(Generic[V]):
-    """How the values of arguments come out, by what they are."""
+    """Renderings of arguments' values, by type."""
 
     string: Mapping[int, V]
-    """By code."""
+    """Rendered strings, by code."""
     integer: Callable[[int], V]
     double: Callable[[float], V]
     data: Callable[[bytes], V]
-    """Of a type that logs do not have: its words, unchanged."""
+    """Renders the words of a type that logs do not have."""
     true: V
     false: V
     null: V
 
 
 def shown_values(args: Table, forms: Forms[V]) -> list[V]:
-    """The value of each row of `args`, in a form of the caller's."""
+    """Return the value of each row of `args`, rendered by ``forms``."""
     out: list[V] = []
     string, integer = forms.string, forms.integer
     for kind, signed, unsigned, real, code in args.tuples("type", "int", "uint", "float", "str"):
@@ -478,7 +484,7 @@ def shown_values(args: Table, forms: Forms[V]) -> list[V]:
 
 
 def rust_double(value: float) -> str:
-    """A double as ffx prints it: the shortest digits that read back, never an exponent."""
+    """Return a double as ffx prints it: the shortest exact digits, without an exponent."""
     text = repr(value)
     if "e" in text:
         text = format(Decimal(text), "f")
@@ -489,14 +495,14 @@ def rust_double(value: float) -> str:
 
 
 def leaf(moniker: str) -> str:
-    """The last segment of a moniker."""
+    """Return the last segment of a moniker."""
     return moniker.rpartition("/")[2]
 
 
 def utc_offset(options: Mapping[str, Any], capture: Capture) -> int | None:
-    """What to add to a capture's times for those since the epoch, in ns; None where unknown.
+    """Return the offset in ns from a capture's times to those since the epoch; None if unknown.
 
-    Raises UsageError for an option that no clock could need.
+    Raises UsageError for an option out of range.
     """
     given = int(options["utc_offset_ns"])
     if abs(given) > NS_MAX:
@@ -508,7 +514,7 @@ def utc_offset(options: Mapping[str, Any], capture: Capture) -> int | None:
 
 
 def wall_moments(ts: I64, offset: int) -> tuple[list[int], list[int]]:
-    """Whole seconds since the epoch, and the milliseconds behind them, of times of a capture."""
+    """Return whole seconds since the epoch, and milliseconds, for times of a capture."""
     edges = (offset, int(ts.min()) + offset, int(ts.max()) + offset)
     fits = NS_MIN <= min(edges) <= max(edges) <= NS_MAX
     moments = (ts if fits else ts.astype(object)) + offset
@@ -516,7 +522,7 @@ def wall_moments(ts: I64, offset: int) -> tuple[list[int], list[int]]:
 
 
 def wall_seconds(tz: str) -> Callable[[int], str]:
-    """What shows seconds since the epoch as date and time: ``utc``, or the ``local`` time zone."""
+    """Return a formatter of seconds since the epoch, in ``utc`` or the ``local`` time zone."""
 
     def show(seconds: int) -> str:
         moment = EPOCH + timedelta(seconds=seconds)
@@ -528,7 +534,7 @@ def wall_seconds(tz: str) -> Callable[[int], str]:
 
 
 def process_names(capture: Capture) -> dict[int, int]:
-    """The codes of the names of processes, by pid, where the capture has names of processes."""
+    """Return the codes of process names by pid; empty if the capture has none."""
     if "processes" not in capture.schemas:
         return {}
     table = capture.table("processes")
@@ -536,11 +542,11 @@ def process_names(capture: Capture) -> dict[int, int]:
     return {pid: name for pid, name in names.items() if name >= 0}
 
 
-# --- Options, refusals, losses -------------------------------------------------------------------
+# --- Refusals and losses -------------------------------------------------------------------------
 
 
 def nothing_to_write(capture: Capture) -> WriteRefusedError:
-    """The refusal of a capture without logs."""
+    """Return the error for a capture without logs."""
     return WriteRefusedError(
         "the capture has no logs to write",
         path=capture.name,
@@ -549,7 +555,7 @@ def nothing_to_write(capture: Capture) -> WriteRefusedError:
 
 
 def left_out(capture: Capture) -> Counter[str]:
-    """What a capture has beside logs, by name: damage, and rows of tables of other formats."""
+    """Count the parts of a capture other than logs, by name: damage, and rows of other tables."""
     left: Counter[str] = Counter()
     left["damaged stretches"] = capture.summary().kinds.get("damaged", 0)
     if capture.schemas.keys() - OWN_TABLES:
@@ -565,7 +571,7 @@ def left_out(capture: Capture) -> Counter[str]:
 
 
 def _count_placeless(logs: Table, dropped: Counter[str]) -> None:
-    """Count what is in columns of other plugins, and ids of components that have no name."""
+    """Count values in columns of other plugins, and ids of unnamed components."""
     for name in set(logs.columns) - _KNOWN_COLUMNS:
         dropped[f"values of {name}"] += omitted_values(logs, name)
     if "log_tag" in logs:
@@ -577,4 +583,4 @@ def _count_placeless(logs: Table, dropped: Counter[str]) -> None:
 
 _KNOWN_COLUMNS = frozenset(column.name for column in LOGS.all_columns)
 _ID = 0xFFFFFFFF_7FFFFFFF
-"""Tag bits without that of a control record."""
+"""Tag bits without the control bit."""

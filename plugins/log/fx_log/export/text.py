@@ -43,12 +43,12 @@ CLOCKS: Final = ("boot", "monotonic")
 CUT: Final = "ends of messages, behind a NUL"
 NO_MESSAGE: Final = "<missing message>"
 MONIKER: Final = 1000
-"""Characters of a moniker that lines show: one long moniker may be that of all logs."""
+"""Most characters of a moniker in a line: one long moniker may appear in all logs."""
 LONG_MONIKERS: Final = f"ends of monikers of more than {MONIKER} characters"
 BULK: Final = native.is_compiled(text_lines.__name__)
-"""Whether the kernel writes plain rows: where it is not compiled, it is the slower way."""
+"""Whether to write plain rows with the kernel, which is slower when it is not compiled."""
 STRETCH: Final = 1 << 10
-"""Rows that are written one by one at most before the kernel is tried again."""
+"""Most rows written one by one before the kernel is tried again."""
 RESET: Final = "\x1b[0m"
 LOST: Final = "\x1b[33m"
 COLOURS: Final[Mapping[Level, str]] = {
@@ -62,7 +62,7 @@ COLOURS: Final[Mapping[Level, str]] = {
 
 
 def plain(text: str) -> str:
-    """The text, or a JSON string of one that has characters that cannot be printed."""
+    """Return the text, or a JSON string of it if it has unprintable characters."""
     if not text or text.isprintable():
         return text
     return "".join(
@@ -72,7 +72,7 @@ def plain(text: str) -> str:
 
 
 def _escaped(character: str) -> str:
-    """A character as an escape of JSON."""
+    """Return a character as a JSON escape."""
     units = character.encode("utf-16-be", "surrogatepass").hex()
     return "".join(f"\\u{units[at : at + 4]}" for at in range(0, len(units), 4))
 
@@ -93,7 +93,7 @@ class TextExport(LineExport):
         return super()._pieces(capture)
 
     def _in_bulk(self, capture: Capture) -> Iterator[bytes]:
-        """All lines: plain rows by the kernel, stretches of other rows one by one."""
+        """Yield all lines: plain rows by the kernel, stretches of other rows one by one."""
         render, shown = self._lines(capture)
         lines = TextLines(
             metadata=bool(self._options["show_metadata"]),
@@ -182,11 +182,11 @@ class TextExport(LineExport):
         return f"{colour}{line}{RESET}" if colour or RESET in line else line
 
     def _times(self, capture: Capture) -> Callable[[I64], list[str]]:
-        """What shows times, in brackets."""
+        """Return the function that formats times, in brackets."""
         if not self._on_wall:
             return _seconds
         offset = utc_offset(self._options, capture)
-        if offset is None:  # ffx falls back on boot time too
+        if offset is None:  # ffx falls back to boot time too
 
             def unknown(ts: I64) -> list[str]:
                 self._dropped[NO_OFFSET] += ts.size
@@ -206,10 +206,9 @@ class TextExport(LineExport):
 
 
 def _seconds(ts: I64) -> list[str]:
-    """Times in seconds, to the microsecond; negative times show as 0.
+    """Return times in seconds with six decimals and at least five digits; negative ones as 0.
 
-    Seconds have five digits at least. The digits are made of all times together, as far as they
-    are as long as each other.
+    All times whose seconds have the same number of digits are formatted at once.
     """
     micros = np.maximum(ts, 0) // 1000
     least, most = (max(int(edge) // 1_000_000, 10_000) for edge in (micros.min(), micros.max()))
@@ -230,7 +229,7 @@ def _seconds(ts: I64) -> list[str]:
 
 
 class _HeadText:
-    """Makes the part of a line between its time and its message."""
+    """Renders the part of a line between its time and its message."""
 
     def __init__(
         self,
@@ -249,7 +248,7 @@ class _HeadText:
         self._tags = texts.tags(plain)
 
     def _moniker(self, code: int) -> str:
-        """The moniker as lines show it: of a long one the beginning."""
+        """Return the moniker as lines show it, truncated if it is long."""
         moniker = self._names[code]
         moniker = moniker if self._full else leaf(moniker)
         if len(moniker) <= MONIKER:

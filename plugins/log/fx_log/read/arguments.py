@@ -1,7 +1,7 @@
-"""Arguments of structured records: the named values, their JSON, and how they are read and packed.
+"""Arguments of structured records: the named values, their JSON, and how to decode and encode them.
 
-Strings are Python strings; bytes that are not valid UTF-8 are kept as surrogate escapes, as
-`os.fsdecode` makes them, so that nothing is lost. Sizes and offsets are in bytes.
+Strings are Python strings; bytes that are not valid UTF-8 become surrogate escapes, as in
+`os.fsdecode`, so that nothing is lost. Sizes and offsets are in bytes.
 """
 
 from __future__ import annotations
@@ -53,7 +53,10 @@ def checked(what: str, name: str, value: int, least: int, most: int) -> int:
 
 
 def encoded(what: str, name: str, text: str, limit: int) -> bytes:
-    """The bytes of a text; WriteRefusedError over ``limit`` bytes, or for a lone surrogate."""
+    """Return the bytes of a text.
+
+    Raises WriteRefusedError over ``limit`` bytes, and for a lone surrogate.
+    """
     try:
         data = text.encode(errors="surrogateescape")
     except UnicodeEncodeError as error:
@@ -64,7 +67,7 @@ def encoded(what: str, name: str, text: str, limit: int) -> bytes:
 
 
 def _reference(data: bytes) -> int:
-    """The string reference of these bytes."""
+    """Return the string reference of an inline string."""
     return wire.INLINE | len(data) if data else 0
 
 
@@ -87,22 +90,22 @@ _NUMBERS = {name: number for number, name in wire.ARG_NAMES.items()}
 class Argument:
     """A named value of a record (logs-encoding, Argument header).
 
-    ``type`` is one of null int64 uint64 double string bool; the number of a type that logs do not
-    have, ``value`` then being the words behind the name as bytes; or ``damaged``, ``value`` then
-    being all words that the argument seems to have, with ``code``, the finding that says why.
+    ``type`` is one of null int64 uint64 double string bool; or the number of a type that logs do
+    not have, with the words after the name as bytes in ``value``; or ``damaged``, with all words of
+    the argument in ``value`` and the finding in ``code``.
     """
 
     name: str
     type: str | int
     value: Value = attrs.field(default=None, eq=exactly)
     bits: int | None = None
-    """The 64 bits of a double that is a NaN, where they are not the usual ones."""
+    """The 64 bits of a NaN that is not the canonical one."""
     code: str | None = None
     offset: int = attrs.field(default=0, eq=False)
-    """Byte offset of its header in the (unpacked) file."""
+    """Byte offset of the header in the (decompressed) file."""
 
     def to_json(self) -> dict[str, Any]:
-        """The argument as record JSON shows it."""
+        """Return the argument's object in record JSON."""
         out: dict[str, Any] = {}
         show_text(out, "name", self.name)
         out["type"] = self.type
@@ -119,7 +122,7 @@ class Argument:
 
     @classmethod
     def from_json(cls, given: Any, what: str = "argument") -> Argument:
-        """An argument from its JSON. Raises WriteRefusedError (FXL0401 to FXL0404)."""
+        """Return the argument of a JSON object. Raises WriteRefusedError (FXL0401 to FXL0404)."""
         if not isinstance(given, Mapping):
             raise refusal("FXL0401", f"{what}: an argument must be an object, not {given!r}")
         form = JsonFields(what, given, refuse_number)
@@ -160,13 +163,14 @@ class Argument:
         return cls(name=form.text("name"), type=type, value=value, bits=bits)
 
     def pack(self, what: str = "argument") -> bytes:
-        """The argument's bytes.
+        """Return the argument's bytes.
 
-        Raises WriteRefusedError where the format cannot hold it (FXL0403 to FXL0405, FXL0407).
+        Raises WriteRefusedError for a value that the format cannot hold (FXL0403 to FXL0405,
+        FXL0407).
         """
         value = self.value
         if self.type == DAMAGED:
-            assert isinstance(value, bytes)  # noqa: S101 (of this type it is)
+            assert isinstance(value, bytes)  # noqa: S101 (follows from the type)
             return self._words(what, value)
         what = f"{what}, argument {reprlib.repr(self.name)}"
         name = encoded(what, "its name", self.name, wire.MAX_STRING)
@@ -207,19 +211,19 @@ class Argument:
         return data
 
 
-class Damage(Exception):  # noqa: N818 (raised and caught within an argument, no error of ours)
-    """The argument cannot be decoded; the code says why."""
+class Damage(Exception):  # noqa: N818 (internal: raised and caught within an argument)
+    """The argument cannot be decoded; the first value is the code of the finding."""
 
 
 class ArgumentReader:
-    """The arguments of a record, read one after another (logs-encoding, Argument header)."""
+    """Decodes the arguments of a record in order (logs-encoding, Argument header)."""
 
     def __init__(self, data: memoryview, at: int, end: int, place: Callable[[int], int]) -> None:
         self.data = data
         self.at = at
         self.end = end
         self.place = place
-        """Of a position in ``data``, the byte offset in the file."""
+        """Maps a position in ``data`` to the byte offset in the file."""
         self.findings: list[tuple[str, str, int]] = []
         self.reserved: int | None = None
         self.unpadded: int | None = None
@@ -227,18 +231,22 @@ class ArgumentReader:
         self.start = at
 
     def find(self, code: str, message: str = "") -> None:
-        """Note a finding at the argument being read."""
+        """Add a finding about the current argument."""
         self.findings.append((code, message, self.place(self.start)))
 
     def read(self) -> tuple[Argument, ...]:
-        """All of them."""
+        """Return all arguments."""
         arguments = []
         while self.at < self.end:
             arguments.append(self.argument())
         return tuple(arguments)
 
     def argument(self) -> Argument:
-        """The next one; behind one that cannot be decoded its size leads on, or nothing does."""
+        """Return the next argument.
+
+        After an argument that cannot be decoded, reading continues behind its stated size, or
+        stops.
+        """
         start = self.start = self.at
         header = self.word()
         number = header & wire.ARG_TYPE.limit
@@ -262,7 +270,7 @@ class ArgumentReader:
         return argument
 
     def decode(self, header: int, number: int) -> Argument:
-        """The argument with this header, which has been read."""
+        """Return the argument with this header, which has been read."""
         start = self.start
         size = WORD * wire.ARG_SIZE.get(header)
         if number > ArgType.BOOL:
@@ -303,7 +311,7 @@ class ArgumentReader:
         return argument
 
     def number(self, argument: Argument, number: int, word: int) -> None:
-        """Take the value of a number."""
+        """Set the value of a number."""
         if number == ArgType.DOUBLE:
             value = double_of(word)
             argument.value = value
@@ -314,14 +322,14 @@ class ArgumentReader:
             argument.value = to_i64(word) if number == ArgType.INT64 else word
 
     def word(self) -> int:
-        """The next word; there is one."""
+        """Return the next word, which must exist."""
         at = self.at
         self.at = at + WORD
         value: int = _U64.unpack_from(self.data, at)[0]
         return value
 
     def string(self, reference: int) -> bytes:
-        """The bytes of a string reference (logs-encoding, Primitives); skips their padding."""
+        """Return the bytes of a string reference (logs-encoding, Primitives); skip the padding."""
         if not reference:
             return b""
         if not reference & wire.INLINE:

@@ -1,4 +1,4 @@
-"""Decoder: the records of a file, one at a time, written for clarity.
+"""The decoder: records of a file as objects, one at a time, written for clarity.
 
 `scan.py` decodes the same bytes for speed. The two share only the constants of `layout.py`, and
 tests compare their results.
@@ -58,7 +58,7 @@ _RESERVED = wire.HEADER.reserved_mask
 
 
 def plausible(header: int, room: int) -> bool:
-    """Whether a word could be the header of a record that has ``room`` bytes."""
+    """Return whether a word could be the header of a record in ``room`` bytes."""
     size = WORD * wire.SIZE.get(header)
     return (
         header & wire.TYPE.limit == wire.RECORD_TYPE
@@ -69,9 +69,9 @@ def plausible(header: int, room: int) -> bool:
 
 
 def _resume(view: memoryview, at: int) -> int:
-    """Where to go on after damage at byte ``at``: at the next run of plausible records, or not.
+    """Return where to continue after damage at byte ``at``: at plausible records, or the end.
 
-    The run is of SOUND_RUN records, or of fewer that end where the file does.
+    A run has SOUND_RUN records, or fewer that end at the end of the file.
     """
     whole = len(view) // WORD * WORD
     for start in _candidates(view, at + WORD, whole):
@@ -91,7 +91,7 @@ def _resume(view: memoryview, at: int) -> int:
 
 
 def _chained(view: memoryview, at: int) -> bool:
-    """Whether arguments fill the record with a plausible header at byte ``at`` exactly."""
+    """Return whether arguments fill the record at byte ``at``, with a plausible header, exactly."""
     (header,) = _U64.unpack_from(view, at)
     end = at + WORD * wire.SIZE.get(header)
     argument = at + WORD * wire.MIN_RECORD_WORDS
@@ -107,7 +107,7 @@ def _chained(view: memoryview, at: int) -> bool:
 
 
 def _candidates(view: memoryview, start: int, whole: int) -> Iterator[int]:
-    """Places from ``start`` on whose word is a plausible header, a piece of the file at a time."""
+    """Yield the offsets of plausible headers from ``start`` on, block by block."""
     nbytes = 64 * WORD
     while start < whole:
         stop = min(start + nbytes, whole)
@@ -126,11 +126,11 @@ def _candidates(view: memoryview, start: int, whole: int) -> Iterator[int]:
         for number in np.flatnonzero(fits).tolist():
             yield start + number * WORD
         start = stop
-        nbytes = min(2 * nbytes, 1 << 19)  # little to look at where damage is short
+        nbytes = min(2 * nbytes, 1 << 19)  # short damage should cost little
 
 
 def _zeros_end(view: memoryview, at: int) -> int:
-    """The end of the run of zero words that begins at byte ``at``."""
+    """Return the end of the run of zero words at byte ``at``."""
     whole = len(view) // WORD * WORD
     piece = 1 << 12
     while at < whole:
@@ -146,16 +146,17 @@ def _zeros_end(view: memoryview, at: int) -> int:
 
 
 def in_place(offset: int) -> int:
-    """The same offset: of a file whose records do not wrap."""
+    """Return ``offset`` unchanged, for files whose records do not wrap."""
     return offset
 
 
 class RecordDecoder:
-    """Reads a file of logs record by record.
+    """Reads the records of a log file one by one.
 
-    ``form`` is one of ``FORMS``. Findings go to ``diagnostics``; of ``limits``, ``max_record`` is
-    heeded. ``options`` are the reader's: ``suffix``, ``fidl_limits``, and those of ``entries``.
-    Nothing that the bytes say raises an exception, but for the StrictError of strict diagnostics.
+    ``form`` is a log format: log, log-legacy, log-legacy-stream or log-ring. Findings go to
+    ``diagnostics``; of ``limits`` only ``max_record`` applies. ``options`` are the reader's:
+    ``suffix``, ``fidl_limits``, and those of ``entries``. No bytes raise an exception, except
+    StrictError with strict diagnostics.
     """
 
     def __init__(
@@ -172,9 +173,9 @@ class RecordDecoder:
         self.options = options or {}
 
     def records(self, data: Data) -> Iterator[LogFileRecord]:
-        """Every record, padding and damage included; their ``nbytes`` add up to ``len(data)``.
+        """Yield every record, padding and damage too; their ``nbytes`` add up to ``len(data)``.
 
-        In file order; of a ring in reading order, its header first and unused space last.
+        In file order; a ring is read from its header and oldest entry, with the unused space last.
         """
         meaning = Meaning(self.form, self.options)
         found: list[tuple[str, str, int]] = []
@@ -199,7 +200,7 @@ class RecordDecoder:
 
 
 class Walk:
-    """A walk through a file. ``found`` has the findings about a record when it is given."""
+    """Base of the walks through a file. ``found`` receives the findings of the next record."""
 
     def __init__(
         self, view: memoryview, found: list[tuple[str, str, int]], decoder: RecordDecoder
@@ -212,18 +213,18 @@ class Walk:
         self.tagged = False
 
     def find(self, code: str, message: str, offset: int) -> None:
-        """Note a finding about the record that comes."""
+        """Add a finding about the next record."""
         self.found.append((code, message, offset))
 
     def damaged(self, code: str, at: int, end: int, message: str = "") -> Damaged:
-        """The stretch from ``at`` to ``end``, in which there is no sound record."""
+        """Return bytes ``at`` to ``end`` as a damaged stretch, with a finding."""
         self.find(code, message, at)
         return Damaged(offset=at, nbytes=end - at, code=code, raw=self.view[at:end])
 
     def log(
         self, view: memoryview, at: int, end: int, place: Callable[[int], int] = in_place
     ) -> LogRecord:
-        """The structured record at bytes ``at`` to ``end`` of ``view``, which frame one."""
+        """Return the structured record in bytes ``at`` to ``end`` of ``view``."""
         header, time = _TWO.unpack_from(view, at)
         reading = ArgumentReader(view, at + 2 * WORD, end, place)
         spot = place(at)
@@ -251,12 +252,12 @@ class Walk:
         if self.fidl_limits:
             self.lint(record)
         data = view[at:end].tobytes()
-        if not _gives(record, data):
+        if not _packs_to(record, data):
             record.raw = data
         return record
 
     def lint(self, record: LogRecord) -> None:
-        """Hold a record to the limits of the FIDL reference API."""
+        """Check a record against the limits of the FIDL reference API."""
         if len(record.args) > wire.FIDL_ARGUMENTS:
             self.find("FXL0301", f"{len(record.args)} arguments", record.offset)
         for argument in record.args:
@@ -265,7 +266,7 @@ class Walk:
                 self.find("FXL0302", f"a name of {nbytes} bytes", argument.offset)
 
     def packet(self, at: int, start: int, end: int) -> LegacyPacket | Damaged:
-        """The packet of bytes ``start`` to ``end``; its record begins at ``at``."""
+        """Return the packet in bytes ``start`` to ``end``; its record begins at ``at``."""
         data = self.view[start:end]
         try:
             packet = _packet(data, lambda code, message: self.find(code, message, at))
@@ -273,17 +274,17 @@ class Walk:
             code, message = damage.args
             return self.damaged(code, at, end, message)
         packet.offset, packet.nbytes = at, end - at
-        if not _gives(packet, data.tobytes()):
+        if not _packs_to(packet, data.tobytes()):
             packet.raw = self.view[at:end].tobytes()
         return packet
 
     def records(self) -> Iterator[LogFileRecord]:
-        """Every record, in reading order."""
+        """Yield every record, in reading order."""
         raise NotImplementedError
 
 
-def _gives(record: LogFileRecord, data: bytes) -> bool:
-    """Whether the fields alone encode to these bytes."""
+def _packs_to(record: LogFileRecord, data: bytes) -> bool:
+    """Return whether the fields alone encode to these bytes."""
     try:
         return record.pack() == data
     except WriteRefusedError:
@@ -291,9 +292,9 @@ def _gives(record: LogFileRecord, data: bytes) -> bool:
 
 
 def _packet(data: memoryview, find: Callable[[str, str], None]) -> LegacyPacket:
-    """The legacy packet of these bytes, by the checks of the reference in their order.
+    """Return the legacy packet of these bytes, checked in the order of the reference.
 
-    Raises Damage with the code and a message.
+    Raises Damage with a code and a message.
     """
     size = len(data)
     if size < wire.MIN_PACKET:
@@ -341,10 +342,10 @@ def _packet(data: memoryview, find: Callable[[str, str], None]) -> LegacyPacket:
 
 
 class LogWalk(Walk):
-    """Structured records, one after another."""
+    """A file of structured records."""
 
     def records(self) -> Iterator[LogFileRecord]:
-        """Every record, in reading order."""
+        """Yield every record, in reading order."""
         at = 0
         while at < len(self.view):
             record = self.record(at)
@@ -360,7 +361,7 @@ class LogWalk(Walk):
                 at += suffix.nbytes
 
     def record(self, at: int) -> LogFileRecord:
-        """The record at byte ``at``."""
+        """Return the record at byte ``at``."""
         view = self.view
         left = len(view) - at
         if left < WORD:
@@ -387,7 +388,7 @@ class LogWalk(Walk):
         return self.log(view, at, at + size)
 
     def attribution(self, at: int) -> Attribution | None:
-        """The suffix at byte ``at``, where there is room for one."""
+        """Return the suffix at byte ``at``; None if there is no room for one."""
         view = self.view
         left = len(view) - at
         if left < wire.SUFFIX_BYTES:
@@ -407,25 +408,25 @@ class LogWalk(Walk):
             rolled_out=rolled_out,
         )
         data = view[at:end].tobytes()
-        if not _gives(record, data):
+        if not _packs_to(record, data):
             record.raw = data
         return record
 
 
 class PacketWalk(Walk):
-    """One packet, and nothing else."""
+    """A file that is one packet."""
 
     def records(self) -> Iterator[LogFileRecord]:
-        """Every record, in reading order."""
+        """Yield every record, in reading order."""
         if len(self.view):
             yield self.packet(0, 0, len(self.view))
 
 
 class StreamWalk(Walk):
-    """Our container: a header, and packets with their lengths."""
+    """A container of packets: a header, and packets with their lengths."""
 
     def records(self) -> Iterator[LogFileRecord]:
-        """Every record, in reading order."""
+        """Yield every record, in reading order."""
         view = self.view
         if not len(view):
             return
@@ -447,7 +448,7 @@ class StreamWalk(Walk):
         return self.packet(at, start, start + nbytes)
 
     def header(self) -> LogFileRecord:
-        """The header, or damage in its place."""
+        """Return the header, or damage in its place."""
         data = self.view[: wire.STREAM_HEADER].tobytes()
         if not data.startswith(StreamHeader().pack()[:12]) or len(data) < wire.STREAM_HEADER:
             return self.damaged("FXL0702", 0, len(data))
@@ -459,10 +460,10 @@ class StreamWalk(Walk):
 
 
 class RingWalk(Walk):
-    """A ring: its header, the entries from tail to head, and what is unused."""
+    """A ring: its header, the entries from tail to head, and the unused space."""
 
     def records(self) -> Iterator[LogFileRecord]:
-        """Every record, in reading order."""
+        """Yield every record, in reading order."""
         view = self.view
         if not len(view):
             return
@@ -473,7 +474,7 @@ class RingWalk(Walk):
         head, tail = _TWO.unpack_from(view)
         header = RingHeader(nbytes=wire.RING_PAGE, head=head, tail=tail)
         page = view[: wire.RING_PAGE].tobytes()
-        if not _gives(header, page):
+        if not _packs_to(header, page):
             header.raw = page
             self.find("FXL0101", "", 0)
         if capacity % wire.RING_PAGE or capacity < wire.RING_MINIMUM:
@@ -493,12 +494,12 @@ class RingWalk(Walk):
         yield from self.ring(head, tail, capacity)
 
     def ring(self, head: int, tail: int, capacity: int) -> Iterator[LogFileRecord]:
-        """What the ring holds, from the tail on, once around."""
+        """Yield the records of the ring, once around from the tail."""
         if not capacity:
             return
         start = tail % capacity
         ring = self.view[wire.RING_PAGE :]
-        # Once around from the tail on, so that nothing wraps.
+        # A copy that starts at the tail, so that nothing wraps.
         line = memoryview(ring[start:].tobytes() + ring[:start].tobytes()) if start else ring
 
         def place(at: int) -> int:
@@ -516,7 +517,7 @@ class RingWalk(Walk):
     def entry(
         self, line: memoryview, at: int, used: int, place: Callable[[int], int]
     ) -> RingEntry | Damaged:
-        """The entry at ``at``; what is left up to the head where there is none."""
+        """Return the entry at ``at``; damage up to the head if there is none."""
         left = used - at
         if left < wire.RING_ENTRY:
             return self.lost("FXL0802", line[at:used], place(at), "")
@@ -544,17 +545,17 @@ class RingWalk(Walk):
         data = line[at : at + size].tobytes()
         if any(line[end : at + size]):
             self.find("FXL0807", "", place(at))
-        if not _gives(entry, data):
+        if not _packs_to(entry, data):
             entry.raw = data
         return entry
 
     def lost(self, code: str, data: memoryview, offset: int, message: str) -> Damaged:
-        """A stretch of the ring's line that holds no entry."""
+        """Return a damaged stretch of the ring."""
         self.find(code, message, offset)
         return Damaged(offset=offset, nbytes=len(data), code=code, raw=data)
 
     def unused(self, data: memoryview, offset: int) -> LogFileRecord:
-        """The space between head and tail."""
+        """Return the space between head and tail."""
         if any(data):
             return self.lost("FXL0808", data, offset, f"{len(data)} bytes")
         return Padding(offset=offset, nbytes=len(data))

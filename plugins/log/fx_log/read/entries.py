@@ -1,7 +1,7 @@
-"""What records of logs mean: the well-known arguments, who logged, and what is left for `args`.
+"""Entries: the meaning of log records, such as well-known arguments and the component that logged.
 
-The plain reference of the tables, one record at a time; the kernels compute the same in bulk.
-Sections are those of the notes.
+This is the plain reference of the tables, one record at a time; the kernels compute the same in
+bulk.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ _DROPPED = ("num_dropped", "dropped_logs")
 
 @attrs.define(kw_only=True)
 class Entry:
-    """A row of `logs`, with its `args` and `log_tags`; None where the record does not say."""
+    """A row of `logs`, with its `args` and `log_tags`; None for values that are not given."""
 
     ts: int
     severity: int
-    """The byte; of a legacy packet as the era takes it."""
+    """The severity byte; for a legacy packet, converted as the era defines."""
     severity_name: str
     tag: int = 0
-    """The record's tag bits; of a ring the entry's whole tag."""
+    """The record's tag bits; for a ring, the entry's whole tag."""
     pid: int | None = None
     tid: int | None = None
     tags: list[str] = attrs.field(factory=list)
@@ -46,15 +46,15 @@ class Entry:
     rolled_out: int = 0
     verbosity: int | None = None
     args: list[Argument] = attrs.field(factory=list)
-    """Everything else, in order; what could not be decoded is left out."""
+    """All other arguments, in order, except damaged ones."""
 
 
 def split_attribution(
     args: Sequence[Argument],
 ) -> tuple[Sequence[Argument], Mapping[str, Argument]]:
-    """The arguments of a log, and those of its tail that the archivist appended.
+    """Split off the attribution that the archivist appended to the arguments of a log.
 
-    They are taken off the end as long as they are such; of two with one name the last one counts.
+    Attribution arguments are taken from the end; of two with one name the last one counts.
     """
     stop = len(args)
     found: dict[str, Argument] = {}
@@ -65,9 +65,9 @@ def split_attribution(
 
 
 class Meaning:
-    """Makes entries of the records of a file, in their order.
+    """Derives the entries of a file's records, in order.
 
-    It keeps what manifests said, and which tags were reported. ``options`` are the reader's:
+    Keeps the manifests so far, and the tags already reported. ``options`` are the reader's:
     ``severity_era`` and ``printf``.
     """
 
@@ -80,7 +80,7 @@ class Meaning:
         self._last: int | None = None
 
     def entry(self, record: LogFileRecord, find: Find) -> Entry | None:
-        """The entry of a record; None of one that has no row in `logs`."""
+        """Return the entry of a record; None if it has no row in `logs`."""
         entry = None
         if isinstance(record, LegacyPacket):
             entry = self._legacy(record)
@@ -134,11 +134,11 @@ class Meaning:
             entry.severity, entry.severity_name = Level.DEBUG, Level.DEBUG.name
         return entry
 
-    # --- who logged ---
+    # --- attribution ---
 
     @staticmethod
     def _loses(record: LogRecord) -> bool:
-        """Whether a control record says how many logs were lost."""
+        """Return whether a control record gives a count of lost logs."""
         return any(_is(argument, wire.CONTROL_ROLLED_OUT, "uint64") for argument in record.args)
 
     def _manifest(self, record: LogRecord, find: Find) -> None:
@@ -157,7 +157,7 @@ class Meaning:
     def _attribute(
         self, entry: Entry, record: LogRecord, appended: Mapping[str, Argument], find: Find
     ) -> None:
-        """Say who logged: by the record itself, its suffix, or a manifest."""
+        """Set component and URL of an entry, from the record, its suffix, or a manifest."""
         suffix = record.suffix
         if suffix is not None:
             entry.component, entry.url = suffix.moniker, suffix.url
@@ -168,7 +168,7 @@ class Meaning:
             entry.url = str(appended[wire.URL].value)
         if wire.ROLLED_OUT in appended:
             value = appended[wire.ROLLED_OUT].value
-            assert isinstance(value, int)  # noqa: S101 (of that type)
+            assert isinstance(value, int)  # noqa: S101 (follows from the type)
             entry.rolled_out = value
         if entry.component is not None:
             return
@@ -184,12 +184,15 @@ class Meaning:
                 self._reported.add(tag)
                 find("FXL0204", f"tag {tag}", record.offset)
 
-    # --- what was logged ---
+    # --- arguments ---
 
     def _project(
         self, entry: Entry, args: Sequence[Argument], record: LogRecord, find: Find
     ) -> list[Argument] | None:
-        """Give the well-known arguments their places; gives those of a structured printf."""
+        """Put the well-known arguments into their fields.
+
+        Return those of a structured printf, or None.
+        """
         seen: set[str] = set()
         positional: list[Argument] | None = None
         open_printf = False
@@ -207,7 +210,7 @@ class Meaning:
             if positional:
                 open_printf = False
             if record.control and _is(argument, wire.CONTROL_ROLLED_OUT, "uint64"):
-                assert isinstance(argument.value, int)  # noqa: S101 (of that type)
+                assert isinstance(argument.value, int)  # noqa: S101 (follows from the type)
                 entry.rolled_out = argument.value
             elif name not in _TYPES:
                 if name in _ATTRIBUTION:
@@ -251,10 +254,10 @@ _CONVERSION = re.compile(
 
 
 def render_printf(format: bytes, values: Sequence[Any]) -> bytes:
-    """The message of a structured printf: each conversion takes the next value.
+    """Render a structured printf: each conversion takes the next value.
 
-    A conversion that has no value, or one that does not fit it, stays as it is; values that no
-    conversion takes follow, apart by blanks. Never raises.
+    A conversion without a value, or with an unsuitable one, remains as text; values left over are
+    appended, separated by spaces. Never raises.
     """
     left = list(values)
 

@@ -1,7 +1,6 @@
-"""`fxf explain FILE@OFFSET`: the bytes of the record there, word by word, as annotated fields.
+"""`fxf explain FILE@OFFSET`: the record at a byte, as annotated fields.
 
-Header words follow from their declaration in `layout.py`; records are found as `records.py` frames
-them.
+Header words are explained by their declarations in `layout.py`; `decoder.py` finds the records.
 """
 
 from __future__ import annotations
@@ -28,67 +27,67 @@ RINGS = "docs, Log rings"
 
 
 def explain_log(source: Source, offset: int) -> list[FieldView]:
-    """The structured record that holds byte ``offset``, field by field in the order of the file.
+    """Return the fields of the structured record that contains byte ``offset``, in file order.
 
-    Of long stretches (padding, damage) the words around the byte are given. Raises UsageError
-    where the file has no such byte.
+    For long stretches (padding, damage) only the words around the byte are returned. Raises
+    UsageError if the file has no such byte.
     """
     return _explain("log", source, offset)
 
 
 def explain_legacy(source: Source, offset: int) -> list[FieldView]:
-    """The same for a bare packet."""
+    """Return the fields of a bare packet around byte ``offset``, as ``explain_log`` does."""
     return _explain("log-legacy", source, offset)
 
 
 def explain_stream(source: Source, offset: int) -> list[FieldView]:
-    """The same for a packet of our container, or its header."""
+    """Return the fields of a packet of a container, or of its header, as ``explain_log`` does."""
     return _explain("log-legacy-stream", source, offset)
 
 
 def explain_ring(source: Source, offset: int) -> list[FieldView]:
-    """The same for an entry of a ring, its first page, or unused space."""
+    """Return the fields of a ring's entry, first page or unused space, as ``explain_log`` does."""
     return _explain("log-ring", source, offset)
 
 
 def _explain(form: str, source: Source, offset: int) -> list[FieldView]:
     check_offset(source, offset)
-    place = _Place(source.size, ring=form == "log-ring")
+    distances = _Distances(source.size, ring=form == "log-ring")
     record = next(
         record
         for record in RecordDecoder(form).records(source.data)
-        if place.distance(record.offset, offset) < record.nbytes
+        if distances.between(record.offset, offset) < record.nbytes
     )
-    data = place.line(view_of(source.data), record)
-    wanted = place.distance(record.offset, offset)
+    data = distances.bytes_of(view_of(source.data), record)
+    wanted = distances.between(record.offset, offset)
     explainer = _Explainer(data, wanted, container=form == "log-legacy-stream")
     return [
-        attrs.evolve(view, offset=place.after(record.offset, view.offset))
+        attrs.evolve(view, offset=distances.after(record.offset, view.offset))
         for view in explainer.views(record)
     ]
 
 
-class _Place:
-    """How far bytes of a file are apart, where those of a ring go around."""
+class _Distances:
+    """Distances between bytes of a file; those of a ring wrap around."""
 
     def __init__(self, size: int, *, ring: bool) -> None:
         self._page = wire.RING_PAGE if ring and size > wire.RING_PAGE else 0
         self._capacity = size - self._page
 
-    def distance(self, start: int, offset: int) -> int:
-        """Bytes from ``start`` on to ``offset``."""
+    def between(self, start: int, offset: int) -> int:
+        """Return the bytes from ``start`` to ``offset``."""
         if self._page and start >= self._page and offset >= self._page:
             return (offset - start) % self._capacity
         return offset - start if offset >= start else 1 << 63
 
     def after(self, start: int, nbytes: int) -> int:
-        """The byte ``nbytes`` after ``start``."""
+        """Return the offset ``nbytes`` after ``start``."""
         if self._page and start >= self._page:
             return self._page + (start - self._page + nbytes) % self._capacity
         return start + nbytes
 
-    def line(self, data: memoryview, record: LogFileRecord) -> memoryview:
-        """The bytes of a record in their order."""
+    def bytes_of(self, data: memoryview, record: LogFileRecord) -> memoryview:
+        """Return the bytes of a record in order."""
         end = record.offset + record.nbytes
         if end <= len(data):
             return data[record.offset : end]
@@ -97,14 +96,14 @@ class _Place:
 
 
 class _Explainer(Explainer):
-    """Explains the bytes of one record, from 0 on."""
+    """Explains the bytes of one record, with offsets from its start."""
 
     def __init__(self, data: memoryview, wanted: int, *, container: bool) -> None:
         super().__init__(data, wanted)
         self.container = container
 
     def views(self, record: LogFileRecord) -> Iterator[FieldView]:
-        """All of its fields."""
+        """Return all fields of a record."""
         if isinstance(record, LogRecord):
             return self.log(record, 0)
         if isinstance(record, LegacyPacket):
@@ -118,17 +117,17 @@ class _Explainer(Explainer):
         return self.header(record)
 
     def field(self, at: int, nbytes: int, name: str, section: str, shown: Any = None) -> FieldView:
-        """A number without bit fields."""
+        """Return the field of a number without bit fields."""
         value = self.number(at, nbytes)
         meaning = "" if shown is None or shown == value else str(shown)
         return FieldView(at, 0, 8 * nbytes - 1, name, value, meaning, section)
 
     def rest(self, at: int, name: str, section: str, meaning: str) -> Iterator[FieldView]:
-        """All that is left, of which there is one thing to say."""
+        """Yield the rest of the record as one stretch."""
         return self.stretch(at, len(self.data), name, section, meaning)
 
     def header(self, record: LogFileRecord) -> Iterator[FieldView]:
-        """A header of numbers, or a suffix."""
+        """Yield the fields of a header of numbers, or of a suffix."""
         at = 0
         kinds: dict[str, tuple[tuple[str, int], ...]] = {
             "stream_header": (("magic", 8), ("version", 4)),
@@ -145,7 +144,7 @@ class _Explainer(Explainer):
             yield from self.rest(at, "reserved", section, "should be zero")
 
     def entry(self, entry: RingEntry) -> Iterator[FieldView]:
-        """An entry of a ring, and the record in it."""
+        """Yield the fields of a ring's entry and of the record in it."""
         yield self.field(0, WORD, "tag", RINGS)
         yield self.field(WORD, WORD, "length", RINGS)
         at = wire.RING_ENTRY
@@ -157,7 +156,7 @@ class _Explainer(Explainer):
         yield from self.rest(end, "padding", RINGS, "should be zero")
 
     def packet(self, packet: LegacyPacket) -> Iterator[FieldView]:
-        """A legacy packet, with its length in a container."""
+        """Yield the fields of a legacy packet, with its length in a container."""
         at = 0
         if self.container:
             yield self.field(0, wire.STREAM_LENGTH, "length", "docs, Logs")
@@ -180,7 +179,7 @@ class _Explainer(Explainer):
         yield from self.stretch(at + 1, len(self.data), "message", PACKETS)
 
     def log(self, record: LogRecord, at: int) -> Iterator[FieldView]:
-        """A structured record that begins at ``at``."""
+        """Yield the fields of the structured record at ``at``."""
         yield from wire.HEADER.explain(self.number(at), at)
         yield self.field(at + WORD, WORD, "timestamp", RECORDS, record.timestamp)
         end = at + record.nbytes
@@ -191,7 +190,7 @@ class _Explainer(Explainer):
             at = stop
 
     def argument(self, argument: Argument, at: int, end: int) -> Iterator[FieldView]:
-        """An argument that fills bytes ``at`` to ``end``."""
+        """Yield the fields of the argument in bytes ``at`` to ``end``."""
         if argument.type == DAMAGED:
             yield from self.damaged(at, end, RULES[argument.code or "FXL0109"])
             return
@@ -214,7 +213,7 @@ class _Explainer(Explainer):
 
 
 def _nbytes(argument: Argument) -> int:
-    """Bytes that an argument takes, by its contents."""
+    """Return the bytes that an argument takes, from its contents."""
     value = argument.value
     if argument.type == DAMAGED and isinstance(value, bytes):
         return len(value)

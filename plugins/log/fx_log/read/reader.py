@@ -1,6 +1,6 @@
-"""Readers: bytes of logs to Captures. Records come from ``decoder.py``, tables from the scans.
+"""Readers: open log files as captures. Records come from ``decoder.py``, tables from the scans.
 
-``fxframework.kit.scanned`` has what readers share. A column is made when it is first asked for.
+``fxframework.kit.scanned`` contains the parts common to all readers. Columns are made at first use.
 """
 
 from __future__ import annotations
@@ -72,35 +72,34 @@ I64 = NDArray[np.int64]
 U8 = NDArray[np.uint8]
 CHUNK_ROWS = 1 << 14
 FRAMES = 1 << 12
-"""Records that are framed at a time where they are not decoded."""
+"""Records framed at a time without decoding them."""
 LISTED = 1000
-"""Components and tags that a summary lists."""
-"""Values of the option ``clock``."""
+"""Most components and tags in a summary."""
 
 
 def open_log(source: Source, request: OpenRequest) -> LogCapture:
-    """Open a file of structured records. Nothing is read yet."""
+    """Open a file of structured records. Reads nothing yet."""
     return LogCapture(source, request)
 
 
 def open_ring(source: Source, request: OpenRequest) -> RingCapture:
-    """Open the image of a ring. Nothing is read yet but its head and tail."""
+    """Open the image of a ring. Reads only its head and tail."""
     return RingCapture(source, request)
 
 
 def open_legacy(source: Source, request: OpenRequest) -> LegacyCapture:
-    """Open a file that is one legacy packet. Nothing is read yet."""
+    """Open a file that is one legacy packet. Reads nothing yet."""
     return LegacyCapture(source, request)
 
 
 def open_stream(source: Source, request: OpenRequest) -> StreamCapture:
-    """Open our container of legacy packets. Nothing is read yet."""
+    """Open a container of legacy packets. Reads nothing yet."""
     return StreamCapture(source, request)
 
 
 @attrs.frozen
 class LogPart:
-    """Raw columns of consecutive records, and the reading that made them."""
+    """Raw columns of consecutive records, and the reading that produced them."""
 
     reading: Reading
     chunk: Chunk
@@ -108,7 +107,7 @@ class LogPart:
 
 
 class LogPass(FirstPass[LogPart]):
-    """What the first pass over a log counted."""
+    """The counts of the first pass over a log."""
 
     def __init__(self, reading: Reading, whole: LogPart | None) -> None:
         self.reading = reading
@@ -116,27 +115,27 @@ class LogPass(FirstPass[LogPart]):
 
     @property
     def notes(self) -> tuple[Notes]:
-        """Those of the scan."""
+        """The notes of the scan."""
         return (self.reading.notes,)
 
     @property
     def records(self) -> int:
-        """Records in the file."""
+        """Number of records in the file."""
         return int(self.reading.framer.record)
 
     @property
     def kinds(self) -> dict[str, int]:
-        """Records of each kind."""
+        """Number of records of each kind."""
         return self.reading.kinds()
 
     @property
     def rows(self) -> dict[str, int]:
-        """Rows of each table."""
+        """Number of rows of each table."""
         return self.reading.rows()
 
     @property
     def range(self) -> tuple[int | None, int | None]:
-        """The first and the last time of a log."""
+        """The times of the first and last log, in ns; None without logs."""
         totals = self.reading.totals
         if not totals.logs:
             return None, None
@@ -144,7 +143,7 @@ class LogPass(FirstPass[LogPart]):
 
     @property
     def timeline(self) -> Timeline:
-        """Logs per stretch of time, of each severity."""
+        """Number of logs per stretch of time, for each severity."""
         first, last = self.range
         if self.whole is None or first is None or last is None:
             return ()
@@ -154,7 +153,7 @@ class LogPass(FirstPass[LogPart]):
 
 
 class LogCapture(ScannedCapture[LogPass, LogPart]):
-    """Structured records, one after another."""
+    """A capture of structured records."""
 
     format = "log"
     rules = RULES
@@ -176,18 +175,18 @@ class LogCapture(ScannedCapture[LogPass, LogPart]):
 
     @property
     def utc_offset_ns(self) -> int | None:
-        """Epoch minus the capture's clock, as the option of that name has it; None: not known."""
+        """Epoch minus the capture's clock, from the option of that name; None if unknown."""
         return self.request.options.get("utc_offset_ns") or None
 
     @property
     def clocks(self) -> Mapping[str, int]:
-        """The clock that is stated, or else boot; and the time of day where its offset is given."""
+        """The stated clock (default: boot), and the time of day if its offset is known."""
         return {**super().clocks, str(self.request.options.get("clock") or "boot"): 0}
 
     # --- Records ---------------------------------------------------------------------------------
 
     def records(self) -> Iterator[Record]:
-        """Every record, as ``fx_log.read.decoder`` decodes them one at a time."""
+        """Every record, decoded one at a time by ``fx_log.read.decoder``."""
         from fx_log.read.decoder import RecordDecoder
 
         decoder = RecordDecoder(
@@ -199,18 +198,18 @@ class LogCapture(ScannedCapture[LogPass, LogPart]):
         return decoder.records(self.source.data)
 
     def records_json(self) -> Iterator[bytes]:
-        """The same records as JSON lines; plain ones are written in bulk (``jsonlines.py``)."""
+        """The same records as JSON lines; plain records are written in bulk (``jsonlines.py``)."""
         if self.format not in LINES or self.request.options.get("suffix"):
             return super().records_json()
         self.first_pass(whole=False)  # it reports the findings
         return self.checked_pieces(LINES[self.format](self.source, self.request))
 
     def resume(self) -> tuple[int, bytes] | None:
-        """The offset behind the last whole record, and the control records before it.
+        """Return the offset after the last whole record, and the control records before it.
 
-        Where records have suffixes, one whose suffix is not there yet is not whole.
+        With suffixes, a record is whole only if its suffix is complete.
         """
-        # Of control records that are the same, the last one is enough.
+        # Of equal control records, the last one is enough.
         controls: dict[bytes, None] = {}
         end = 0
         suffixed = bool(self.request.options.get("suffix"))
@@ -228,15 +227,15 @@ class LogCapture(ScannedCapture[LogPass, LogPart]):
         return end, b"".join(controls)
 
     def stretches(self) -> Iterator[tuple[I64, I64]]:
-        """Where sound records begin and end, their suffixes included: byte offsets, some at once.
+        """Yield starts and ends of sound records with their suffixes, as byte offsets, in batches.
 
-        Of structured records only; both arrays are of shape (n,).
+        For structured records only; both arrays have shape (n,).
         """
         for frames in self._frames():
             yield frames["begins"], frames["ends"]
 
     def _frames(self) -> Iterator[Mapping[str, NDArray[Any]]]:
-        """The frames of all records, undecoded, some at a time."""
+        """Yield the frames of all records in batches, undecoded."""
         return _frames(self._framer())
 
     def _framer(self) -> Framer:
@@ -255,19 +254,19 @@ class LogCapture(ScannedCapture[LogPass, LogPart]):
         self._finish(reading)
         return LogPass(reading, part)
 
-    def _parts(self, passed: LogPass) -> Iterator[LogPart]:  # noqa: ARG002 (it needs nothing of it)
+    def _parts(self, passed: LogPass) -> Iterator[LogPart]:  # noqa: ARG002 (the interface of FirstPass)
         reading = self._reading()
         for chunk in self._chunks(reading):
             yield LogPart(reading, chunk, self.strings)
 
     def _reading(self) -> Reading:
-        """A reading from the beginning of the file, over the capture's string pool."""
+        """Return a reading from the beginning of the file, with the capture's string pool."""
         return read_logs(
             self.source.data, self.strings.pool, self.request.limits, self.request.options
         )
 
     def _finish(self, reading: Reading) -> None:
-        """Count what lies behind what was read."""
+        """Count the records after the part that was read."""
 
     def _release(self, start: int, stop: int) -> None:
         self.source.passed(start, stop)
@@ -311,7 +310,7 @@ class LogCapture(ScannedCapture[LogPass, LogPart]):
     _unstated_clock = "not stated: boot today, monotonic in older captures"
 
     def _most(self, counts: I64, label: str) -> list[dict[str, Any]]:
-        """Strings and how many logs have them, the most first."""
+        """Return the strings with the most logs, and their counts, in descending order."""
         codes = np.flatnonzero(counts)
         codes = codes[np.argsort(-counts[codes], kind="stable")][:LISTED]
         return [
@@ -321,7 +320,7 @@ class LogCapture(ScannedCapture[LogPass, LogPart]):
 
 
 class RingCapture(LogCapture):
-    """The image of an IOBuffer ring; rows and records are in reading order."""
+    """A capture of an IOBuffer ring's image; rows and records are in reading order."""
 
     format = "log-ring"
 
@@ -329,9 +328,9 @@ class RingCapture(LogCapture):
         super().__init__(source, request)
         head, tail = source.read(0, 8), source.read(8, 8)
         self.head = int.from_bytes(head, "little")
-        """Bytes ever written, as the image says."""
+        """Bytes ever written, according to the image."""
         self.tail = int.from_bytes(tail, "little")
-        """Bytes ever given up, as the image says."""
+        """Bytes ever discarded, according to the image."""
 
     def _detail(self, note: Note) -> str:
         if note.number == 801:
@@ -346,12 +345,12 @@ class RingCapture(LogCapture):
 
     @property
     def _capacity(self) -> int:
-        """Bytes of the ring; 0 where there is none."""
+        """Bytes of the ring; 0 without one."""
         return max(0, self.source.size - layout.RING_PAGE)
 
     @property
     def _used(self) -> int:
-        """Bytes between tail and head; -1 where these are invalid."""
+        """Bytes between tail and head; -1 if they are invalid."""
         head, tail, capacity = self.head, self.tail, self._capacity
         if head % 8 or tail % 8 or capacity % 8 or not 0 <= head - tail <= capacity:
             return -1
@@ -385,11 +384,11 @@ class RingCapture(LogCapture):
 
     @property
     def _start(self) -> int:
-        """Byte of the ring at which the oldest entry begins."""
+        """Byte of the ring where the oldest entry begins."""
         return self.tail % self._capacity if self._capacity else 0
 
     def _finish(self, reading: Reading) -> None:
-        """Count the space between head and tail, which is one more record."""
+        """Count the space between head and tail as one more record."""
         used, capacity = self._used, self._capacity
         if not 0 <= used < capacity:
             return
@@ -403,11 +402,11 @@ class RingCapture(LogCapture):
             reading.count("padding")
 
     def _release(self, start: int, stop: int) -> None:
-        """Nothing: what is read may be a copy already."""
+        """Release nothing: the bytes read may be a copy."""
 
 
 class LegacyCapture(LogCapture):
-    """One legacy packet, which is the whole file."""
+    """A capture of one legacy packet, which is the whole file."""
 
     format = "log-legacy"
     _unstated_clock = "not stated: monotonic"
@@ -420,20 +419,20 @@ class LegacyCapture(LogCapture):
         return self._packets(-1)
 
     def _packets(self, start: int) -> Reading:
-        """A reading of the container from byte ``start``, or (-1) of a packet that is the file."""
+        """Return a reading of a container from byte ``start``, or (-1) of a single packet."""
         limits, options = self.request.limits, self.request.options
         return read_packets(self.source.data, start, self.strings.pool, limits, options)
 
 
 class StreamCapture(LegacyCapture):
-    """Our container of legacy packets."""
+    """A capture of a container of legacy packets."""
 
     format = "log-legacy-stream"
 
     def resume(self) -> tuple[int, bytes] | None:
-        """The offset behind the last whole packet, and the container's header.
+        """Return the offset after the last whole packet, and the container's header.
 
-        0 and nothing while the header itself is not whole.
+        0 and no bytes while the header is incomplete.
         """
         if self.source.size < layout.STREAM_HEADER:
             return 0, b""
@@ -479,7 +478,7 @@ def _frames(framer: Framer) -> Iterator[Mapping[str, NDArray[Any]]]:
 
 _LEVEL_OF = np.array(LEVELS, np.uint8)
 _LEVEL_CODES = np.array([len(WELL_KNOWN) + list(Level).index(level) for level in LEVELS], np.int32)
-"""By severity byte, the code of its name."""
+"""Code of the level's name, by severity byte."""
 _SHOWN = GIVEN_MESSAGE | GIVEN_PID | GIVEN_TID | GIVEN_LINE
 
 
@@ -519,7 +518,7 @@ def _logs(part: LogPart) -> tuple[int, Columns]:
 
 
 def _messages(part: LogPart) -> TextColumn:
-    """The messages, those of structured printfs rendered."""
+    """Return the messages, with structured printfs rendered."""
     chunk = part.chunk
     logs = chunk.logs
     plain = TextColumn.gather(chunk.data, logs["start"], logs["length"])
@@ -545,7 +544,7 @@ _RENDERED = IS_PRINTF | GIVEN_MESSAGE
 
 
 def _value(pool: StringPool, values: Mapping[str, NDArray[Any]], at: int) -> Any:
-    """The value of a positional argument."""
+    """Return the value of a positional argument."""
     kind, value = int(values["type"][at]), int(values["value"][at])
     if kind == ArgType.NULL:
         return None
@@ -576,7 +575,7 @@ def _args(part: LogPart) -> tuple[int, Columns]:
 
 _INTEGERS = 1 << ArgType.INT64 | 1 << ArgType.UINT64 | 1 << ArgType.BOOL
 _TEXTS = 0xFFFF & ~_INTEGERS & ~(1 << ArgType.DOUBLE | 1 << ArgType.NULL)
-"""What has a type that no document defines is kept as bytes."""
+"""Types with values in the string pool, which include undefined types, kept as bytes."""
 
 
 def _log_tags(part: LogPart) -> tuple[int, Columns]:

@@ -1,4 +1,4 @@
-"""Reading: one reading of a file by a scan, whole or in chunks."""
+"""One pass of a scan over a file, whole or in chunks."""
 
 from __future__ import annotations
 
@@ -36,11 +36,11 @@ CODES: Final = 1000
 WINDOW: Final = 1 << 25
 """Bytes after which the pages of the file are released."""
 BEGINNING: Final = 1 << 20
-"""Bytes that are read before the room for a whole file is estimated."""
+"""Bytes read before the number of rows of the whole file is estimated."""
 CHUNK: Final = 1 << 23
-"""Bytes of the file after which a chunk ends, however few rows it has."""
+"""Bytes of the file after which a chunk ends, whatever its number of rows."""
 ROOM: Final = 64
-"""Rows for which there is room where nothing is known yet."""
+"""Initial room of a table, in rows."""
 ENDLESS: Final = (1 << 63) - 1
 NOTHING: Final = memoryview(bytes(8)).cast("q")
 
@@ -55,13 +55,13 @@ class Chunk:
     tags: Columns
     positional: Columns
     data: U8
-    """The bytes that messages are stretches of."""
+    """The bytes that contain the messages."""
     first: Mapping[str, int]
-    """Row of the chunk's first log, argument and tag, by table."""
+    """Number of the chunk's first row, by table."""
 
 
 class Reading:
-    """Reads a file from its beginning, once. ``unit`` is the bytes in a position of the framer."""
+    """Reads a file once from its beginning. ``unit`` is the bytes per position of the framer."""
 
     def __init__(
         self,
@@ -85,11 +85,11 @@ class Reading:
 
     @property
     def position(self) -> int:
-        """Bytes that need not be read again."""
+        """Bytes that are done with."""
         return min(self._unit * self.framer.pos, self.data.size)
 
     def chunks(self, rows: int) -> Iterator[Chunk]:
-        """Read on to the end, in chunks of up to about ``rows`` rows of a table."""
+        """Yield the rest of the file in chunks of up to about ``rows`` rows per table."""
         while not self.scan.done:
             self.scan.most = rows
             self.scan.until = self.framer.pos + CHUNK // self._unit
@@ -97,7 +97,7 @@ class Reading:
             yield self._take(ROOM)
 
     def whole(self, release: Callable[[int, int], None]) -> Chunk:
-        """Read everything into one chunk; ``release`` gets the bytes that are done with."""
+        """Read everything into one chunk; ``release(start, stop)`` gets the bytes read so far."""
         released = 0
         until = BEGINNING
         while not self.scan.done:
@@ -114,11 +114,11 @@ class Reading:
 
     def _run(self) -> None:
         self.scan.run()
-        # The pool outlives the file.
+        # The pool outlives the file, so it must not keep a view of it.
         self.scan.pool.read_from(NOTHING)
 
     def _estimate(self, position: int) -> None:
-        """Make room for a rest that is as dense as the beginning."""
+        """Reserve room for a rest that is as dense as the beginning."""
         scale = 1.05 * self.data.size / max(position, 1)
         for columns in (self.scan.logs, self.scan.tags, self._args):
             rows = int(scale * columns.rows)
@@ -126,7 +126,7 @@ class Reading:
                 columns.resize(rows)
 
     def _take(self, room: int) -> Chunk:
-        """The rows that were filled since the last time."""
+        """Return the rows filled since the last call."""
         first = {
             "logs": int(self.scan.logs.first),
             "args": int(self._args.first),
@@ -142,24 +142,24 @@ class Reading:
             first=first,
         )
 
-    # --- What was counted -------------------------------------------------------------------------
+    # --- Counts -----------------------------------------------------------------------------------
 
     def count(self, kind: str, records: int = 1) -> None:
-        """Count a record that the framer does not meet."""
+        """Count records that the framer does not see."""
         self.framer.kinds[KINDS.index(kind)] += 1
         self.framer.record += records
 
     def note(self, code: int, offset: int, value: int = 0) -> None:
-        """Report a finding about the record that comes."""
+        """Report a finding about the next record."""
         self.notes.add(code, offset, self.framer.record, value)
 
     def kinds(self) -> dict[str, int]:
-        """Records of each kind, by the names of record JSON."""
+        """Return the number of records of each kind, by the names of record JSON."""
         counted = zip(KINDS, np.asarray(self.framer.kinds).tolist(), strict=True)
         return {name: count for name, count in counted if count}
 
     def levels(self) -> dict[str, int]:
-        """Logs by the name of their severity, the most severe first."""
+        """Return the number of logs by severity name, the most severe first."""
         found: dict[str, int] = {}
         severities = np.asarray(self.totals.severities)
         for severity in np.flatnonzero(severities)[::-1].tolist():
@@ -168,7 +168,7 @@ class Reading:
         return found
 
     def rows(self) -> dict[str, int]:
-        """Rows of each table so far."""
+        """Return the rows of each table so far."""
         logs, args, tags = self.scan.logs, self._args, self.scan.tags
         return {
             "logs": int(logs.first + logs.rows),
@@ -187,7 +187,7 @@ def _words(data: U8) -> memoryview:
 def log_framer(
     data: U8, limits: Limits, options: Mapping[str, Any], notes: Notes | None = None
 ) -> LogFramer:
-    """What frames a file of structured records."""
+    """Return the framer of a file of structured records."""
     most = min(limits.max_record, ENDLESS)
     suffixed = bool(options.get("suffix"))
     return LogFramer(_words(data), data.size, notes or Notes(CODES, 1), most, suffixed)
@@ -202,7 +202,7 @@ def _scan(
     *,
     in_entries: bool,
 ) -> Reading:
-    """A reading of the structured records that a framer finds in ``data``."""
+    """Return a reading of the structured records that a framer finds in ``data``."""
     words = _words(data)
     totals = Totals(pool.count)
     scan = LogScan(framer, view(data, np.uint8), words, pool, notes, totals)
@@ -216,7 +216,7 @@ def _scan(
 
 
 def read_logs(data: U8, pool: Pool, limits: Limits, options: Mapping[str, Any]) -> Reading:
-    """A reading of a file of structured records."""
+    """Return a reading of a file of structured records."""
     notes = Notes(CODES, limits.max_findings)
     framer = log_framer(data, limits, options, notes)
     return _scan(framer, data, pool, notes, options, in_entries=False)
@@ -229,15 +229,15 @@ def read_ring(
     limits: Limits,
     options: Mapping[str, Any],
 ) -> Reading:
-    """A reading of a ring's image.
+    """Return a reading of a ring's image.
 
-    ``stretch`` says where: the byte of the image at which the ring begins, the byte of the ring at
-    which the oldest entry begins, and the bytes from there up to the head.
+    ``stretch`` holds the byte of the image where the ring begins, the byte of the ring where the
+    oldest entry begins, and the bytes from there to the head.
     """
     page, start, used = stretch
     ring = image[page:]
     line = ring[start : start + used]
-    if line.size < used:  # it wraps; that much is copied so that nothing does
+    if line.size < used:  # copy the used part of a ring that wraps
         line = np.concatenate((line, ring[: used - line.size]))
     notes = Notes(CODES, limits.max_findings)
     wrap = (ring.size - start) // 8
@@ -248,7 +248,7 @@ def read_ring(
 def read_packets(
     data: U8, start: int, pool: Pool, limits: Limits, options: Mapping[str, Any]
 ) -> Reading:
-    """A reading of legacy packets in our container from byte ``start``, or (-1) of one alone."""
+    """Return a reading of a container's packets from byte ``start``, or (-1) of one packet."""
     notes = Notes(CODES, limits.max_findings)
     octets = view(data, np.uint8)
     framer = PacketFramer(octets, notes, start)

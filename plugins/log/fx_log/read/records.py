@@ -1,7 +1,7 @@
 """Records of the log formats as lossless objects, and their JSON.
 
-`arguments.py` has the named values of structured records, `decoder.py` reads records from bytes,
-`entries.py` says what they mean. Times are in nanoseconds, sizes and offsets in bytes.
+`arguments.py` has the arguments of structured records, `decoder.py` reads records from bytes,
+`entries.py` gives their meaning. Times are in nanoseconds, sizes and offsets in bytes.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ __all__ = [
 ]
 
 Find = Callable[[str, str, int], None]
-"""Takes a finding: code, message, byte offset."""
+"""Receives a finding: code, message, byte offset."""
 
 U32_MAX = (1 << 32) - 1
 _TWO = struct.Struct("<QQ")
@@ -52,14 +52,14 @@ _LENGTH = struct.Struct("<I")
 
 @attrs.define(kw_only=True)
 class LogFileRecord(LosslessRecord):
-    """Anything that one of the formats of logs holds."""
+    """Base class of the records of all log formats."""
 
     def pack(self) -> bytes:
-        """The bytes that the fields give; ``raw`` is not used.
+        """Return the bytes of the fields; ``raw`` is not used.
 
-        Raises WriteRefusedError where the format cannot hold a value.
+        Raises WriteRefusedError for a value that the format cannot hold.
         """
-        raise refusal("FXL0408", f"{self.record}: has no bytes but its raw ones")
+        raise refusal("FXL0408", f"{self.record}: can only be written from its raw bytes")
 
 
 @attrs.define(kw_only=True)
@@ -69,27 +69,27 @@ class LogRecord(LogFileRecord):
     record: ClassVar[str] = "log"
 
     timestamp: int
-    """Nanoseconds, signed; of which clock, the bytes do not say."""
+    """Nanoseconds, signed; the bytes do not name the clock."""
     severity: int
-    """The severity byte, unchanged."""
+    """The severity byte."""
     tag_bits: int = 0
-    """The 32 bits of tag and control bit."""
+    """Tag and control bit, 32 bits."""
     args: tuple[Argument, ...] = ()
     suffix: Attribution | None = attrs.field(default=None, eq=False)
-    """The attribution that follows it in the file, where suffixes are read."""
+    """The attribution that follows the record, if suffixes are read."""
 
     @property
     def ns(self) -> int:
-        """Its time."""
+        """Time of the record, in ns."""
         return self.timestamp
 
     @property
     def control(self) -> bool:
-        """Whether it is a manifest, or says how many logs were lost."""
+        """Whether this is a control record: a manifest, or a count of lost logs."""
         return bool(self.tag_bits & wire.CONTROL)
 
     def show(self, out: dict[str, Any]) -> None:
-        """Put the fields into JSON."""
+        """Add the fields to a JSON object."""
         out["timestamp"] = self.timestamp
         out["severity"] = self.severity
         out["tag_bits"] = self.tag_bits
@@ -97,7 +97,7 @@ class LogRecord(LogFileRecord):
 
     @classmethod
     def parse(cls, form: JsonFields) -> dict[str, Any]:
-        """The fields, from JSON."""
+        """Return the fields of a JSON object."""
         form.used |= {"tag_bits", "args"}
         given = form.given.get("args", ())
         if not isinstance(given, list | tuple):
@@ -113,10 +113,10 @@ class LogRecord(LogFileRecord):
         }
 
     def pack(self) -> bytes:
-        """The bytes that the fields give.
+        """Return the bytes of the fields.
 
-        Raises WriteRefusedError: FXL0404 for a number that does not fit, FXL0405 for a string
-        and FXL0407 for a record that is too long.
+        Raises WriteRefusedError: FXL0404 for a number that does not fit, FXL0405 for a string that
+        is too long, FXL0407 for a record that is too long.
         """
         header = wire.RECORD_TYPE
         header |= checked("log", "tag_bits", self.tag_bits, 0, U32_MAX) << wire.TAG_BITS.low
@@ -134,26 +134,26 @@ class LogRecord(LogFileRecord):
 
 @attrs.define(kw_only=True)
 class Attribution(LogFileRecord):
-    """Who logged the record before it: the suffix of 2025."""
+    """The attribution of the preceding record: the suffix of 2025."""
 
     record: ClassVar[str] = "attribution"
 
     moniker: str
     url: str
     rolled_out: int = 0
-    """Logs that rolled out of the buffer before that record."""
+    """Number of logs that rolled out of the buffer before that record."""
     row_offset: int | None = attrs.field(default=None, eq=False)
-    """Offset of that record, with which this one stays or goes (``Window.records``)."""
+    """Offset of that record; both are selected together (``Window.records``)."""
 
     def show(self, out: dict[str, Any]) -> None:
-        """Put the fields into JSON."""
+        """Add the fields to a JSON object."""
         show_text(out, "moniker", self.moniker)
         show_text(out, "url", self.url)
         out["rolled_out"] = self.rolled_out
 
     @classmethod
     def parse(cls, form: JsonFields) -> dict[str, Any]:
-        """The fields, from JSON."""
+        """Return the fields of a JSON object."""
         return {
             "moniker": form.text("moniker"),
             "url": form.text("url"),
@@ -161,7 +161,7 @@ class Attribution(LogFileRecord):
         }
 
     def pack(self) -> bytes:
-        """The bytes that the fields give; WriteRefusedError for what does not fit."""
+        """Return the bytes of the fields; WriteRefusedError for a value that does not fit."""
         moniker = encoded("attribution", "moniker", self.moniker, U32_MAX)
         url = encoded("attribution", "url", self.url, U32_MAX)
         rolled_out = checked("attribution", "rolled_out", self.rolled_out, 0, U64_MAX)
@@ -170,7 +170,7 @@ class Attribution(LogFileRecord):
 
 @attrs.define(kw_only=True)
 class LegacyPacket(LogFileRecord):
-    """A packet as loggers sent them before there were structured records."""
+    """A legacy packet, the datagram of loggers before structured records."""
 
     record: ClassVar[str] = "legacy_packet"
 
@@ -186,16 +186,16 @@ class LegacyPacket(LogFileRecord):
 
     @property
     def ns(self) -> int:
-        """Its time."""
+        """Time of the packet, in ns."""
         return self.timestamp
 
     @property
     def raw_severity(self) -> int:
-        """The severity as readers of today clamp it to a byte."""
+        """The severity clamped to a byte, as current readers do."""
         return min(max(self.severity, 0), 255)
 
     def show(self, out: dict[str, Any]) -> None:
-        """Put the fields into JSON."""
+        """Add the fields to a JSON object."""
         out["pid"] = self.pid
         out["tid"] = self.tid
         out["timestamp"] = self.timestamp
@@ -214,12 +214,12 @@ class LegacyPacket(LogFileRecord):
 
     @classmethod
     def parse(cls, form: JsonFields) -> dict[str, Any]:
-        """The fields, from JSON; ``raw_severity`` follows from ``severity``."""
+        """Return the fields of a JSON object; ``raw_severity`` follows from ``severity``."""
         form.used |= {"raw_severity", "dropped_logs", "tags", "tags_bytes_hex"}
         given = form.given.get("tags", [])
         beside = form.given.get("tags_bytes_hex", [])
         if not isinstance(given, list | tuple) or not isinstance(beside, list | tuple):
-            raise form.wrong("tags", "a list of texts")
+            raise form.wrong("tags", "a list of strings")
         tags = []
         for number, tag in enumerate(given):
             one = {"tag": tag}
@@ -237,15 +237,15 @@ class LegacyPacket(LogFileRecord):
         }
 
     def pack(self) -> bytes:
-        """The packet that the fields give.
+        """Return the packet of the fields.
 
-        Raises WriteRefusedError: FXL0403 for a zero byte in the message and an empty tag, FXL0404
-        for a number that does not fit, FXL0405 for a tag over 63 bytes, FXL0406 for a sixth one,
-        FXL0407 for a packet over 32,768 bytes.
+        Raises WriteRefusedError: FXL0403 for a zero byte in the message or an empty tag, FXL0404
+        for a number that does not fit, FXL0405 for a tag over 63 bytes, FXL0406 for more than five
+        tags, FXL0407 for a packet over 32,768 bytes.
         """
         what = self.record
         if len(self.tags) > wire.MAX_TAGS:
-            raise refusal("FXL0406", f"{what}: {len(self.tags)} tags, at most {wire.MAX_TAGS}")
+            raise refusal("FXL0406", f"{what}: {len(self.tags)} tags; at most {wire.MAX_TAGS} fit")
         header = _PACKET.pack(
             checked(what, "pid", self.pid, 0, U64_MAX),
             checked(what, "tid", self.tid, 0, U64_MAX),
@@ -272,23 +272,23 @@ class LegacyPacket(LogFileRecord):
 
 @attrs.define(kw_only=True)
 class StreamHeader(LogFileRecord):
-    """The header of our container of legacy packets (`layout`)."""
+    """The header of a container of legacy packets (`layout`)."""
 
     record: ClassVar[str] = "stream_header"
 
     version: int = wire.STREAM_VERSION
 
     def show(self, out: dict[str, Any]) -> None:
-        """Put the fields into JSON."""
+        """Add the fields to a JSON object."""
         out["version"] = self.version
 
     @classmethod
     def parse(cls, form: JsonFields) -> dict[str, Any]:
-        """The fields, from JSON."""
+        """Return the fields of a JSON object."""
         return {"version": form.within("version", wire.STREAM_VERSION, wire.STREAM_VERSION)}
 
     def pack(self) -> bytes:
-        """The header's bytes."""
+        """Return the header's bytes."""
         return wire.STREAM_MAGIC + _LENGTH.pack(self.version) + bytes(4)
 
 
@@ -301,20 +301,20 @@ class RingHeader(LogFileRecord):
     head: int
     """Bytes ever written."""
     tail: int
-    """Bytes ever given up."""
+    """Bytes ever discarded."""
 
     def show(self, out: dict[str, Any]) -> None:
-        """Put the fields into JSON."""
+        """Add the fields to a JSON object."""
         out["head"] = self.head
         out["tail"] = self.tail
 
     @classmethod
     def parse(cls, form: JsonFields) -> dict[str, Any]:
-        """The fields, from JSON."""
+        """Return the fields of a JSON object."""
         return {"head": form.number("head"), "tail": form.number("tail")}
 
     def pack(self) -> bytes:
-        """The page's bytes."""
+        """Return the page's bytes."""
         what = self.record
         words = (
             checked(what, "head", self.head, 0, U64_MAX),
@@ -323,7 +323,7 @@ class RingHeader(LogFileRecord):
         return _TWO.pack(*words).ljust(wire.RING_PAGE, b"\0")
 
     def sound(self, capacity: int) -> bool:
-        """Whether head and tail make sense in a ring of so many bytes."""
+        """Return whether head and tail are valid in a ring of ``capacity`` bytes."""
         return (
             not (self.head % WORD or self.tail % WORD or capacity % WORD)
             and 0 <= self.head - self.tail <= capacity
@@ -332,24 +332,24 @@ class RingHeader(LogFileRecord):
 
 @attrs.define(kw_only=True)
 class RingEntry(LogFileRecord):
-    """An entry of a ring: what the kernel says of it, and what a component wrote."""
+    """An entry of a ring: the kernel's header, and the payload of a component."""
 
     record: ClassVar[str] = "ring_entry"
 
     tag: int
     log: LogRecord | None = None
-    """The record of the payload; None where it holds none."""
+    """The record in the payload, or None."""
     payload: bytes = b""
-    """The payload where it holds no record; else the bytes behind the record."""
+    """The payload without a record, or the bytes after the record."""
 
     @property
     def ns(self) -> int | None:
-        """The time of the record."""
+        """Time of the record in ns, or None."""
         return None if self.log is None else self.log.timestamp
 
     @property
     def length(self) -> int:
-        """Bytes of the payload."""
+        """Length of the payload in bytes."""
         return len(self._payload())
 
     def _payload(self) -> bytes:
@@ -359,7 +359,7 @@ class RingEntry(LogFileRecord):
         return (self.log.pack() if raw is None else bytes(raw)) + self.payload
 
     def show(self, out: dict[str, Any]) -> None:
-        """Put the fields into JSON."""
+        """Add the fields to a JSON object."""
         out["tag"] = self.tag
         out["length"] = self.length
         if self.log is None:
@@ -375,7 +375,7 @@ class RingEntry(LogFileRecord):
 
     @classmethod
     def parse(cls, form: JsonFields) -> dict[str, Any]:
-        """The fields, from JSON; ``length`` follows from the rest."""
+        """Return the fields of a JSON object; ``length`` follows from the rest."""
         form.used.add("length")
         values: dict[str, Any] = {"tag": form.number("tag")}
         if "log" not in form:
@@ -393,7 +393,10 @@ class RingEntry(LogFileRecord):
         return values
 
     def pack(self) -> bytes:
-        """The entry's bytes, padding included; WriteRefusedError for what does not fit."""
+        """Return the entry's bytes with padding.
+
+        Raises WriteRefusedError for a value that does not fit.
+        """
         payload = self._payload()
         tag = checked(self.record, "tag", self.tag, 0, U64_MAX)
         entry = pad8(_TWO.pack(tag, len(payload)) + payload)
@@ -406,14 +409,14 @@ class RingEntry(LogFileRecord):
 
 @attrs.define(kw_only=True)
 class Padding(LogFileRecord):
-    """Zero bytes where a record should begin, or that a ring does not use; ``nbytes`` of them."""
+    """``nbytes`` zero bytes, in place of a record or in the unused space of a ring."""
 
     record: ClassVar[str] = "padding"
 
 
 @attrs.define(kw_only=True)
 class Damaged(DamagedRecord, LogFileRecord):
-    """Bytes in which no sound record was found; ``raw`` may be a view of the file."""
+    """Bytes that contain no sound record; ``raw`` may be a view of the file."""
 
 
 _KINDS: dict[str, type[LogFileRecord]] = {
@@ -432,10 +435,10 @@ _KINDS: dict[str, type[LogFileRecord]] = {
 
 
 def from_json(given: Any) -> LogFileRecord:
-    """The record of an object of record JSON.
+    """Return the record of an object of record JSON.
 
-    ``offset`` and ``nbytes`` are kept as places, where they are numbers; padding has its length
-    from ``nbytes``. Raises WriteRefusedError: FXL0401 for no such record, FXL0402 for a field that
-    is missing or unknown, FXL0403 and FXL0404 for a value of the wrong kind or size.
+    ``offset`` and ``nbytes`` are kept if they are numbers; ``nbytes`` is the length of padding.
+    Raises WriteRefusedError: FXL0401 for an unknown record, FXL0402 for a missing or unknown field,
+    FXL0403 and FXL0404 for a value of the wrong kind or size.
     """
     return record_of_json(given, _KINDS, "a log", refuse_number)

@@ -1,4 +1,4 @@
-"""The tables of a log capture: the standard `logs` and `args`, and what only logs have."""
+"""The tables of a log capture: the standard `logs` and `args`, and those of logs only."""
 
 from __future__ import annotations
 
@@ -23,20 +23,20 @@ GIVEN_PID: Final = 2
 GIVEN_TID: Final = 4
 GIVEN_LINE: Final = 8
 IS_PRINTF: Final = 128
-"""A bit of the raw column that the table does not have: the message is the format of a printf."""
+"""Internal bit of the raw column: the message is the format of a printf."""
 
 WELL_KNOWN: Final = (
     b"", b"pid", b"tid", b"tag", b"message", b"file", b"line", b"num_dropped", b"dropped_logs",
     b"verbosity", b"rolled_out", b"moniker", b"url", b"printf", b"$__moniker", b"$__url",
     b"$__rolled_out", b"UNKNOWN",
 )  # fmt: skip
-"""Strings that the pool of a capture begins with: the scans know them by their codes."""
+"""First strings of a capture's pool, which the scans know by code."""
 LEVEL_NAMES: Final = tuple(level.name.encode() for level in Level)
-"""They follow WELL_KNOWN in the pool."""
+"""Strings that follow WELL_KNOWN in the pool."""
 DROPPED: Final = 0
 ROLLED_OUT: Final = 1
 VERBOSITY: Final = 2
-"""Columns of `logs` that few rows have a value in, as ``RareColumns`` numbers them."""
+"""Columns of `logs` with values in few rows, as numbered by ``RareColumns``."""
 
 LOGS = STANDARD_TABLES["logs"].extended(
     Column("log_url", "code", "URL of the component"),

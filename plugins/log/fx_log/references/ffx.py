@@ -1,7 +1,7 @@
-"""ffx: what `ffx log` makes of a stream of structured records: the table of its quirks, a model.
+"""A model of `ffx log`: which structured records it shows, and the table of its quirks.
 
-The model follows the Rust parser of 2026: arguments one behind the other, whatever their size words
-say, and the end of the stream at the first record that it does not parse.
+The model follows the Rust parser of 2026: arguments are read one after another, whatever their size
+fields, and the stream ends at the first record that cannot be parsed.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ QUIRKS: Final[tuple[Quirk, ...]] = (
           "is kept"),
 )  # fmt: skip
 INVALID, UNSUPPORTED, MISSING = "ValueOutOfValidRange", "Unsupported", "InvalidArgument"
-"""The parser's names of what is wrong."""
+"""The parser's error names."""
 WELL_KNOWN: Final = {
     name.encode(): kind
     for name, kind in layout.WELL_KNOWN.items()
@@ -54,8 +54,8 @@ MESSAGE: Final = b"message"
 WORDS = Struct("<Q").unpack_from
 
 
-class _Stopped(Exception):  # noqa: N818 (the outcome of reading, not an error of ours)
-    """The stream ends: the quirk, and what the parser calls it."""
+class _Stopped(Exception):  # noqa: N818 (internal: the outcome of reading)
+    """The stream ends: the quirk's key, and the parser's message."""
 
     def __init__(self, key: str, said: str) -> None:
         super().__init__(said)
@@ -63,12 +63,12 @@ class _Stopped(Exception):  # noqa: N818 (the outcome of reading, not an error o
 
 
 def quirks() -> tuple[Quirk, ...]:
-    """The table."""
+    """Return the table of quirks."""
     return QUIRKS
 
 
 def predict(capture: Capture, found: Prediction) -> None:
-    """Add what ffx makes of the bytes of a stream of logs."""
+    """Add the predicted effects of ffx on a stream of logs."""
     _Stream(view_of(capture.source.data), found).run()
 
 
@@ -79,12 +79,12 @@ class _Stream:
         self.data = data
         self.found = found
         self.named: set[int] = set()
-        """Tags that a manifest named."""
+        """Tags named by a manifest."""
         self.offset = self.record = 0
-        """The record at hand."""
+        """Byte offset and number of the current record."""
 
     def run(self) -> None:
-        """Read record after record, up to the first one that does not parse."""
+        """Read records up to the first one that cannot be parsed."""
         data, size = self.data, len(self.data)
         try:
             while self.offset < size:
@@ -110,7 +110,7 @@ class _Stream:
         self.found.add(key, self.offset, self.record, detail)
 
     def _record(self, header: int, end: int) -> None:
-        """Parse the arguments, and look at what becomes of them."""
+        """Parse the arguments of a record and note their quirks."""
         tag = layout.TAG_BITS.get(header)
         at = self.offset + layout.MIN_RECORD_WORDS * WORD
         names: list[bytes] = []
@@ -134,7 +134,7 @@ class _Stream:
             self._note("repeated")
 
     def _control(self, tag: int, names: set[bytes]) -> None:
-        """A manifest names a tag; anything else that is a control record is left out."""
+        """Handle a control record: a manifest names a tag, any other is dropped."""
         if layout.CONTROL_ROLLED_OUT.encode() in names:
             self._note("rolled-out")
         elif {layout.MANIFEST_MONIKER.encode(), layout.MANIFEST_URL.encode()} <= names:
@@ -143,7 +143,7 @@ class _Stream:
             self._note("manifest")
 
     def _argument(self, at: int, end: int, lossy: bool) -> tuple[int, int, bytes, bool]:
-        """The byte behind an argument, its type and name, whether no message came yet."""
+        """Return the end of an argument, its type and name, and whether no message came yet."""
         header = WORDS(self.data, at)[0]
         kind = layout.ARG_TYPE.get(header)
         if kind > ArgType.BOOL:
@@ -166,7 +166,7 @@ class _Stream:
         return at, kind, name, lossy
 
     def _string(self, reference: int, at: int, end: int) -> tuple[bytes, int]:
-        """An inline string, and the byte behind its padding."""
+        """Return an inline string, and the offset after its padding."""
         if not reference:
             return b"", at
         if not reference & layout.INLINE:

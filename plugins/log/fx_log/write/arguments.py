@@ -1,9 +1,9 @@
-"""Values: what type an argument gets from a Python value, and the bytes of arguments and records.
+"""Arguments to write: types of Python values, and the bytes of arguments and records.
 
-A plain int becomes int64 where that holds it, else uint64; bool, float and str become bool, double
-and string; numbers of numpy go by their dtype. What must be of a certain type is wrapped:
-``Uint64(7)``. None becomes the string "null", as the reference writer has it: its reader takes a
-null argument for the number 1. ``Null()`` is such an argument all the same.
+An int becomes int64 if that can hold it, otherwise uint64; bool, float and str become bool, double
+and string; numbers of numpy keep their dtype. ``Uint64(7)`` and the like select a type. None
+becomes the string "null", as in the reference writer, whose reader takes a null argument for the
+number 1; ``Null()`` writes a null argument.
 """
 
 from __future__ import annotations
@@ -39,16 +39,16 @@ __all__ = [
 
 
 Value = None | bool | int | float | str | Typed
-"""What an argument may be; numpy's numbers too."""
+"""Types of values of arguments; numbers of numpy are accepted too."""
 Arguments = Mapping[str, Value] | Iterable[tuple[str, Value]]
-"""Names and values; pairs where a name comes more than once."""
+"""Names and values; a sequence of pairs can repeat names."""
 
 NULL_TEXT = b"null"
-"""What None becomes."""
+"""The text written for None."""
 CUT = b"..."
-"""The end of a text that was cut."""
+"""The end of a truncated text."""
 MAX_VALUE_WORDS = wire.MAX_RECORD_WORDS - wire.MIN_RECORD_WORDS
-"""Words that all arguments of a record have."""
+"""Most words of a record's arguments."""
 MAX_TIME = (1 << 63) - 1
 
 _RANGES = {
@@ -72,11 +72,11 @@ _PACKS = {
     ArgType.DOUBLE: struct.Struct("<d").pack,
 }
 PADDING = tuple(bytes(-n % 8) for n in range(8))
-"""Zero bytes behind a text whose length leaves this rest by 8."""
+"""Padding of a text, by its length modulo 8."""
 
 
 def type_of(value: Any) -> tuple[ArgType, Any] | None:
-    """The type that a value gets, and the value as a Python number or text; None for others."""
+    """Return a value's type, and the value as a Python number or text; None for other types."""
     if isinstance(value, Typed):
         return (ArgType(value.type), value.value) if value.type in wire.ARG_NAMES else None
     if value is None:
@@ -91,9 +91,9 @@ def type_of(value: Any) -> tuple[ArgType, Any] | None:
 
 
 def pairs(args: Arguments) -> list[tuple[str, Value]]:
-    """Arguments as a list, since those of an iterator can be had but once.
+    """Return arguments as a list, since an iterator can be read only once.
 
-    Raises WriteRefusedError for anything but names and values.
+    Raises WriteRefusedError unless they are names and values.
     """
     if isinstance(args, Mapping):
         args = args.items()
@@ -104,9 +104,9 @@ def pairs(args: Arguments) -> list[tuple[str, Value]]:
 
 
 def octets(what: str, text: Any) -> bytes:
-    """A text as UTF-8, bytes as they are; surrogate escapes become the bytes that they stand for.
+    """Return a text as UTF-8, with surrogate escapes as the bytes that they stand for.
 
-    Raises WriteRefusedError for anything else (FXL0403).
+    Bytes are returned unchanged. Raises WriteRefusedError for any other type (FXL0403).
     """
     if isinstance(text, bytes):
         return text
@@ -119,7 +119,7 @@ def octets(what: str, text: Any) -> bytes:
 
 
 def whole_number(what: str, value: Any, least: int, most: int) -> int:
-    """A whole number within bounds; WriteRefusedError for others (FXL0403, FXL0404)."""
+    """Return a whole number within bounds; WriteRefusedError for others (FXL0403, FXL0404)."""
     try:
         number = operator.index(value)
     except TypeError:
@@ -130,7 +130,7 @@ def whole_number(what: str, value: Any, least: int, most: int) -> int:
 
 
 def shortened(data: bytes, limit: int, mark: bytes = CUT) -> bytes:
-    """UTF-8 of at most ``limit`` bytes: where it is cut, no character is, and ``mark`` follows."""
+    """Return UTF-8 of at most ``limit`` bytes, cut between characters and ended with ``mark``."""
     if len(data) <= limit:
         return data
     end = max(0, limit - len(mark))
@@ -143,7 +143,7 @@ def shortened(data: bytes, limit: int, mark: bytes = CUT) -> bytes:
 def folded(
     message: str, file: str | None, line: int | None, keys: Iterable[tuple[str, Any]]
 ) -> str:
-    """A message with place and keys, as the FIDL listener shows logs."""
+    """Return a message with place and keys, in the form of the FIDL listener."""
     parts = []
     if file is not None:
         parts.append(f"[{file}]" if line is None else f"[{file}({line})]")
@@ -154,7 +154,7 @@ def folded(
 
 
 def shown_value(value: Any) -> str:
-    """A value in a message: unquoted, as ``ffx log`` prints it."""
+    """Return a value as text in a message: unquoted, as ``ffx log`` prints it."""
     if isinstance(value, str):
         return value
     if isinstance(value, bool):
@@ -163,7 +163,7 @@ def shown_value(value: Any) -> str:
         return "null"
     if isinstance(value, float):
         from fx_log.export.presentation import (
-            rust_double,  # with numpy, which a logging program spares
+            rust_double,  # here, because it loads numpy, which a logging program does not need
         )
 
         return rust_double(value)
@@ -171,9 +171,10 @@ def shown_value(value: Any) -> str:
 
 
 def name_head(name: str | bytes) -> tuple[int, bytes]:
-    """What an argument's name puts into its header, with the header's first word, and its bytes.
+    """Return the header word with the fields of a name, and the name's padded bytes.
 
-    Raises WriteRefusedError for a name over 32,767 bytes (FXL0405).
+    Raises WriteRefusedError for a name over 32,767 bytes (FXL0405), or one that fills a record
+    (FXL0407).
     """
     data = octets("a key", name)
     length = len(data)
@@ -189,7 +190,7 @@ def name_head(name: str | bytes) -> tuple[int, bytes]:
 
 
 def argument_bytes(name: str | bytes, kind: int, value: Any) -> bytes:
-    """An argument's bytes. ``kind`` is one of ``ArgType``; a string may be given as bytes.
+    """Return an argument's bytes. ``kind`` is one of ``ArgType``; a string may be given as bytes.
 
     Raises WriteRefusedError (FXL0403 to FXL0405, FXL0407, FXL0410).
     """
@@ -220,9 +221,9 @@ def argument_bytes(name: str | bytes, kind: int, value: Any) -> bytes:
 
 
 def text_argument(head: int, name: bytes, value: bytes) -> bytes:
-    """The bytes of a string argument; ``head`` and ``name`` are what ``name_head`` gives.
+    """Return the bytes of a string argument; ``head`` and ``name`` come from ``name_head``.
 
-    Raises WriteRefusedError over 32,767 bytes, or the words of a record (FXL0405, FXL0407).
+    Raises WriteRefusedError over 32,767 bytes (FXL0405), or over the words of a record (FXL0407).
     """
     length = len(value)
     size = (head >> 4 & 0xFFF) + (length + 7 >> 3)
@@ -245,7 +246,7 @@ def _value_of(name: str | bytes) -> str:
 
 
 def record_bytes(severity: int, time: int, arguments: bytes, *, tag_bits: int = 0) -> bytes:
-    """A structured record of these arguments' bytes, which are whole words.
+    """Return the structured record with these arguments, given as bytes in whole words.
 
     Raises WriteRefusedError over 4,095 words (FXL0407).
     """

@@ -1,8 +1,8 @@
-"""Converting: records of one generation of logs as records of another, and what that loses.
+"""Conversion of records between the generations of logs, with counts of what each cannot hold.
 
-Legacy packets become structured records and these packets; who logged moves between manifests, the
-records themselves, and nothing at all. Each function counts what the other
-generation has no place for in a ``Counter`` of the caller's, by name.
+Legacy packets become structured records and the reverse. Attribution moves between manifests, the
+records themselves, and nothing. Each function counts what the target cannot hold in a ``Counter``
+of the caller, by name.
 """
 
 from __future__ import annotations
@@ -48,21 +48,23 @@ __all__ = [
 ]
 
 Lost = Counter[str]
-"""What had no place, by name, with counts."""
+"""Counts of what could not be converted, by name."""
 ATTRIBUTIONS: Final = ("keep", "manifest", "in_record", "none")
-"""Where records say who logged; ``keep`` leaves it where it is."""
+"""Places of attribution; ``keep`` does not move it."""
 BEHIND: Final = "entries with bytes behind their records"
 NO_LOG: Final = "entries that hold no log"
-"""What is lost with entries of rings."""
+"""Losses of rings' entries."""
 
 # --- Legacy packets and structured records --------------------------------------------------------
 
 
 def to_structured(packet: LegacyPacket, lost: Lost, *, era: str = "current") -> LogRecord:
-    """A packet as a structured record: pid, tid, num_dropped, message, tags, as Rust orders them.
+    """Return a packet as a structured record: pid, tid, num_dropped, message, and tags.
 
-    Of the severity a byte is left; in the era "2022" it is taken as readers of that time did, and
-    a verbosity becomes a severity below INFO, as writers of today have it.
+    The arguments are in the order of the Rust writer.
+
+    The severity is clamped to a byte. In the era "2022" it is converted as readers of that time
+    did, and a verbosity becomes a severity below INFO, as current writers have it.
     """
     severity = packet.raw_severity
     if era == "2022":
@@ -85,12 +87,12 @@ def to_structured(packet: LegacyPacket, lost: Lost, *, era: str = "current") -> 
 def to_legacy(
     entry: Entry, lost: Lost, *, fold: bool = True, redactor: Redactor | None = None
 ) -> LegacyPacket:
-    """An entry as a legacy packet.
+    """Return an entry as a legacy packet.
 
-    File, line and keys, which a packet has no place for, go into the message, as
-    ``[file(line)] message key=value``, or, without ``fold``, nowhere. Either is counted, and so
-    are who logged, what is cut (messages, tags) and tags beyond the fifth. What ``redactor`` takes
-    out does not come into the message.
+    A packet cannot hold file, line and keys. They go into the message, as ``[file(line)] message
+    key=value``, or are dropped without ``fold``; both are counted. So are attribution, truncated
+    messages and tags, and tags beyond the fifth. Text that ``redactor`` removes does not get into
+    the message.
     """
     if redactor is not None:
         entry = redactor.entry(entry)
@@ -115,7 +117,7 @@ def to_legacy(
     if fold:
         keys = [(argument.name, argument.value) for argument in entry.args]
         message = folded(message, entry.file, entry.line, keys)
-        if redactor is not None:  # numbers are text there
+        if redactor is not None:  # patterns also match numbers that became text
             message = redactor.text(message)
     whole = LegacyPacket(
         pid=entry.pid or 0,
@@ -134,7 +136,7 @@ def to_legacy(
 
 
 def only_rolled_out(entry: Entry) -> bool:
-    """Whether an entry says that logs were rolled out, and nothing else: a control record's."""
+    """Return whether an entry is only a count of logs rolled out, as control records are."""
     given = (entry.pid, entry.tid, entry.message, entry.line, entry.file)
     return bool(entry.rolled_out) and not (
         any(each is not None for each in given) or entry.args or entry.tags
@@ -144,10 +146,10 @@ def only_rolled_out(entry: Entry) -> bool:
 def structured(
     records: Iterable[LogFileRecord], lost: Lost, *, era: str = "current"
 ) -> Iterator[LogRecord]:
-    """The logs of any format as structured records; anything else is left out and counted.
+    """Yield the logs of any format as structured records; count anything else as lost.
 
-    Structured records pass as they are. An entry of a ring gives its record, with the entry's
-    tag, which is what counts there; manifests keep theirs.
+    Structured records pass unchanged. An entry of a ring yields its record with the entry's tag,
+    which takes precedence; manifests keep their own.
     """
     for record in records:
         if isinstance(record, LegacyPacket):
@@ -163,7 +165,7 @@ def structured(
 
 
 def _of_ring(log: LogRecord, tag: int, lost: Lost) -> LogRecord:
-    """The record of a ring's entry, as a file of records has it."""
+    """Return the record of a ring's entry as a record of a file."""
     bits = log.tag_bits
     if not log.control:
         bits = tag_of_entry(tag, lost)
@@ -173,7 +175,7 @@ def _of_ring(log: LogRecord, tag: int, lost: Lost) -> LogRecord:
 
 
 def tag_of_entry(tag: int, lost: Lost) -> int:
-    """What a record's tag can be of an entry's, which has 64 bits; 0, and counted, beyond 31."""
+    """Return the tag for a record of a ring's entry; 0, counted as lost, beyond 31 bits."""
     if tag < wire.CONTROL:
         return tag
     lost["tags of entries"] += 1
@@ -187,9 +189,9 @@ def legacy(
     fold: bool = True,
     redactor: Redactor | None = None,
 ) -> Iterator[LogFileRecord]:
-    """The logs of any format as our container of legacy packets: its header, then packets.
+    """Yield the logs of any format as a container of legacy packets: its header, then packets.
 
-    Packets pass as they are, but for what ``redactor`` takes out; see ``to_legacy`` for the others.
+    Packets pass unchanged, except for redaction; other records pass through ``to_legacy``.
     """
     yield StreamHeader()
     meaning: Meaning | None = None
@@ -201,7 +203,7 @@ def legacy(
             continue
         if meaning is None:
             meaning = Meaning("log-ring" if isinstance(record, RingHeader) else "log", {})
-        entry = meaning.entry(record, _unheard)
+        entry = meaning.entry(record, _ignore)
         if entry is None:
             _leave(record, lost)
         elif only_rolled_out(entry):
@@ -213,7 +215,7 @@ def legacy(
 
 
 def _leave(record: LogFileRecord, lost: Lost) -> None:
-    """Count a record that is not a log, where something is lost with it."""
+    """Count a record that is not a log, if leaving it out loses something."""
     if isinstance(record, Damaged):
         lost["damaged stretches"] += 1
     elif isinstance(record, RingEntry) and record.log is None:
@@ -224,46 +226,46 @@ def _leave(record: LogFileRecord, lost: Lost) -> None:
         lost["attributions"] += 1
 
 
-def _unheard(code: str, message: str = "", offset: int = 0) -> None:
-    """Where findings go that the reader makes."""
+def _ignore(code: str, message: str = "", offset: int = 0) -> None:
+    """Ignore a finding: the reader has reported it."""
 
 
-# --- Who logged -----------------------------------------------------------------------------------
+# --- Attribution ----------------------------------------------------------------------------------
 
 
 class AttributionConverter:
-    """Moves what a file says about who logged, one record at a time.
+    """Moves the attribution of a file's records, one record at a time.
 
-    ``to`` is ``manifest`` (control records name the tags that logs carry), ``in_record`` (each log
-    carries moniker and url at its end) or ``none``. It takes all three generations, the suffix of
-    2025 too. Everything else passes as it is, byte for byte.
+    ``to`` is ``manifest`` (control records name the tags of logs), ``in_record`` (each log ends
+    with moniker and url) or ``none``. The input may have any of the three generations, including
+    the suffix of 2025. All other records pass byte for byte.
 
-    Counts of logs rolled out go with it: as control records, as an argument of the component's
-    next log, or as control records that name nobody. Of a component without a moniker nothing is
-    moved. ``lost`` counts what had no place.
+    Counts of logs rolled out move with the attribution: they become control records, an argument of
+    the component's next log, or control records without a component. Attribution without a moniker
+    is not moved. ``lost`` counts what could not be kept.
     """
 
     def __init__(self, to: str, lost: Lost | None = None) -> None:
         if to not in ATTRIBUTIONS[1:]:
             raise UsageError(
-                f"attribution goes to {to!r}",
-                remedy=f"there are {', '.join(ATTRIBUTIONS)}",
+                f"invalid attribution {to!r}",
+                remedy=f"use one of {', '.join(ATTRIBUTIONS)}",
             )
         self.to = to
         self.lost: Lost = Counter() if lost is None else lost
         self._held: LogRecord | None = None
-        """A log, until it is known whether a suffix follows."""
+        """A log held back until it is known whether a suffix follows."""
         self._named: dict[int, tuple[str, str]] = {}
-        """Components by their tags in the input."""
+        """Components by tag in the input."""
         self._tags: dict[tuple[str, str], int] = {}
-        """Tags that this converter gave."""
+        """Tags that this converter assigned, by component."""
         self._taken: dict[int, tuple[str, str]] = {}
         self._free = wire.CONTROL - 1
         self._rolled_out: dict[tuple[str, str], int] = {}
-        """Logs rolled out, of components whose next log is to say so."""
+        """Counts of logs rolled out that the component's next log will carry."""
 
     def feed(self, record: LogFileRecord) -> list[LogFileRecord]:
-        """Take a record; gives those that can be written now."""
+        """Convert a record. Return the records that can be written now."""
         held, self._held = self._held, None
         if isinstance(record, Attribution):
             if held is None:
@@ -280,12 +282,12 @@ class AttributionConverter:
         return out
 
     def finish(self) -> list[LogFileRecord]:
-        """What is still held back."""
+        """Return the records that are still held back."""
         held, self._held = self._held, None
         out = [] if held is None else self._log(held, None)
         self.lost["counts of logs rolled out"] += len(self._rolled_out)
         self._rolled_out = {}
-        self.lost += Counter()  # without what was counted as 0
+        self.lost += Counter()  # removes counts of 0
         return out
 
     def _control(self, record: LogRecord) -> list[LogFileRecord]:
@@ -296,7 +298,7 @@ class AttributionConverter:
         if rolled_out is None and moniker is not None and url is not None:
             self._named[tag] = moniker, url
             mine = self._taken.pop(tag, None)
-            if mine is not None:  # the input's from now on; ours gets another
+            if mine is not None:  # the input uses this tag: assign another to our component
                 del self._tags[mine]
         if self.to == "manifest":
             return [record]
@@ -363,7 +365,7 @@ class AttributionConverter:
         return out
 
     def _give(self, who: tuple[str, str]) -> int:
-        """A tag for a component: from the greatest down, since the system counts up."""
+        """Assign a tag to a component, from the greatest down, since the system counts up."""
         while self._free in self._named or self._free in self._taken:
             self._free -= 1
         self._taken[self._free] = who
@@ -384,7 +386,7 @@ class AttributionConverter:
         if who is None:
             return [record]
         before = self._rolled_out.pop(who, 0)
-        if named is not None and not has_own:  # a url of its own does not make it another's
+        if named is not None and not has_own:  # a log with another url is still of the component
             before += self._rolled_out.pop(named, 0)
         if has_own and not before:
             return [record]
@@ -407,7 +409,7 @@ class AttributionConverter:
 def convert_attribution(
     records: Iterable[LogFileRecord], to: str, lost: Lost | None = None
 ) -> Iterator[LogFileRecord]:
-    """Records of a ``log`` file with who logged elsewhere; see ``AttributionConverter``."""
+    """Yield the records of a ``log`` file with moved attribution; see ``AttributionConverter``."""
     converter = AttributionConverter(to, lost)
     for record in records:
         yield from converter.feed(record)
@@ -415,7 +417,7 @@ def convert_attribution(
 
 
 def manifest_record(tag: int, moniker: str, url: str) -> LogRecord:
-    """The control record that names a component's tag."""
+    """Return the control record that names the component of a tag."""
     return LogRecord(
         timestamp=0,
         severity=Level.INFO,
@@ -428,7 +430,7 @@ def manifest_record(tag: int, moniker: str, url: str) -> LogRecord:
 
 
 def rolled_out_record(tag: int, count: int, time: int) -> LogRecord:
-    """The control record that says how many logs of a component are lost."""
+    """Return the control record with the count of a component's lost logs."""
     return LogRecord(
         timestamp=time,
         severity=Level.INFO,

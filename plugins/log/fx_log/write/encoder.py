@@ -1,4 +1,4 @@
-"""Encoder: records, or their JSON, as the bytes of one of the log formats."""
+"""The encoder: records, or their JSON, as bytes of a log format."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ _LENGTH = struct.Struct("<I")
 
 
 class RecordEncoder:
-    """Writes records, or their JSON, as the bytes of one of the formats.
+    """Encodes records, or their JSON, as bytes of a log format.
 
-    ``raw`` counts where it decodes to the fields that the record has, so that what was not edited
-    comes out as it was, and an edit takes effect. ``encode`` gives the bytes of a record; those of
-    a ring are held back until ``close`` places them.
+    ``raw`` is written if it decodes to the record's fields, so that unedited records keep their
+    bytes and edits take effect. The records of a ring are held back until ``close``, which places
+    them.
     """
 
     def __init__(self, form: str) -> None:
@@ -45,7 +45,10 @@ class RecordEncoder:
         self._ring = _RingImage() if form == "log-ring" else None
 
     def encode(self, record: LogFileRecord | Mapping[str, Any]) -> bytes:
-        """The record's bytes. Raises WriteRefusedError (FXL0401 to FXL0409), nothing changed."""
+        """Return the record's bytes.
+
+        Raises WriteRefusedError (FXL0401 to FXL0409) without side effects.
+        """
         if isinstance(record, Mapping):
             record = from_json(record)
         data = self._bytes(record)
@@ -55,7 +58,7 @@ class RecordEncoder:
         return data
 
     def close(self) -> bytes:
-        """What was held back."""
+        """Return the bytes that were held back."""
         return b"" if self._ring is None else self._ring.image()
 
     def _bytes(self, record: LogFileRecord) -> bytes:
@@ -63,7 +66,7 @@ class RecordEncoder:
             return _zeros(record.nbytes)
         if isinstance(record, Damaged):
             return bytes(record.raw or b"")
-        if type(record) not in _HELD[self.form]:
+        if type(record) not in _RECORDS[self.form]:
             raise refusal("FXL0401", f"a {self.form} file has no record {record.record!r}")
         if isinstance(record, RingEntry):
             record = _checked_payload(record)
@@ -75,7 +78,7 @@ class RecordEncoder:
         return data
 
     def _decoded(self, record: LogFileRecord, data: bytes) -> LogFileRecord | None:
-        """The record that these bytes are; None where they are not exactly one like it."""
+        """Return the record that these bytes are; None unless exactly one of that class."""
         walk = Walk(memoryview(data), [], self._decoder)
         found: LogFileRecord | None = None
         if isinstance(record, LogRecord):
@@ -101,17 +104,17 @@ class RecordEncoder:
         return found if found is not None and found.nbytes == len(data) else None
 
 
-_HELD: Mapping[str, frozenset[type[LogFileRecord]]] = {
+_RECORDS: Mapping[str, frozenset[type[LogFileRecord]]] = {
     "log": frozenset({LogRecord, Attribution}),
     "log-legacy": frozenset({LegacyPacket}),
     "log-legacy-stream": frozenset({StreamHeader, LegacyPacket}),
     "log-ring": frozenset({RingHeader, RingEntry}),
 }
-"""What each format holds beside padding and damage."""
+"""Records of each format, besides padding and damage."""
 
 
 def _lone_log(data: bytes, decoder: RecordDecoder) -> LogRecord | None:
-    """The structured record that these bytes are, all of them."""
+    """Return the structured record that these bytes are exactly, or None."""
     if len(data) < 2 * WORD or len(data) % WORD:
         return None
     (header,) = _U64.unpack_from(data)
@@ -121,7 +124,7 @@ def _lone_log(data: bytes, decoder: RecordDecoder) -> LogRecord | None:
 
 
 def _checked_payload(entry: RingEntry) -> RingEntry:
-    """The entry, its record without raw bytes that belong to another record."""
+    """Return the entry, without raw bytes of its record that do not belong to it."""
     log = entry.log
     if log is None or log.raw is None:
         return entry
@@ -131,18 +134,18 @@ def _checked_payload(entry: RingEntry) -> RingEntry:
 
 
 class _RingImage:
-    """The image of a ring, put together from its records in reading order."""
+    """The image of a ring, assembled from its records in reading order."""
 
     def __init__(self) -> None:
         self._header: RingHeader | None = None
         self._used: list[bytes] = []
         self._unused: list[bytes] = []
         self._page = b""
-        self._senseless = False
+        self._invalid = False
 
     def add(self, record: LogFileRecord, data: bytes) -> None:
-        """Take a record and its bytes."""
-        self._senseless |= isinstance(record, Damaged) and record.code == "FXL0801"
+        """Add a record and its bytes."""
+        self._invalid |= isinstance(record, Damaged) and record.code == "FXL0801"
         if isinstance(record, RingHeader):
             self._header, self._page = record, data
         elif isinstance(record, Padding) or (
@@ -153,7 +156,7 @@ class _RingImage:
             self._used.append(data)
 
     def image(self) -> bytes:
-        """All of it. A head that is not where the entries end is moved there."""
+        """Return the image. A head that does not match the entries is corrected."""
         used, unused = b"".join(self._used), b"".join(self._unused)
         header = self._header
         if header is None:
@@ -161,7 +164,7 @@ class _RingImage:
         capacity = len(used) + len(unused)
         ordered = header.tail <= header.head and not header.tail % WORD
         edited = self._used or self._unused
-        if edited and ordered and not self._senseless and header.head - header.tail != len(used):
+        if edited and ordered and not self._invalid and header.head - header.tail != len(used):
             header = attrs.evolve(header, head=header.tail + len(used), raw=None)
             self._page = header.pack()
             pages = max(-(-capacity // wire.RING_PAGE) * wire.RING_PAGE, wire.RING_MINIMUM)
@@ -174,8 +177,8 @@ class _RingImage:
 
 def _zeros(nbytes: int) -> bytes:
     if nbytes < 0:
-        raise refusal("FXL0404", f"padding: nbytes is {nbytes}")
+        raise refusal("FXL0404", f"padding: invalid nbytes {nbytes}")
     try:
         return bytes(nbytes)
     except (MemoryError, OverflowError):
-        raise refusal("FXL0404", f"padding: {nbytes} bytes are more than memory holds") from None
+        raise refusal("FXL0404", f"padding: {nbytes} bytes do not fit into memory") from None

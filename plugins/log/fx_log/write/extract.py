@@ -1,4 +1,4 @@
-"""Parts of logs in their own format: what was chosen, or what is sound, and nothing that is not."""
+"""Extracts parts of logs in their own format: selected records, or all sound ones."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ __all__ = ["extract", "salvage"]
 
 I64 = NDArray[np.int64]
 STALE = "FXL0808"
-"""What a ring does not use: no loss, and none of the part."""
+"""Unused bytes of a ring, which are neither extracted nor lost."""
 TRAILING = "FXL0806"
-"""Bytes behind the record of an entry."""
+"""Bytes after the record of an entry."""
 _REPORTED = {
     "FXL0901": "values redacted",
     "FXL0902": "logs without their component",
@@ -40,11 +40,11 @@ _REPORTED = {
 def extract(
     capture: Capture, selection: Selection, sink: Sink, options: Mapping[str, Any]
 ) -> Mapping[str, int]:
-    """Write the logs that were chosen, with the records that say who logged them.
+    """Write the selected logs, with the records that give their attribution.
 
-    Damaged stretches and padding are left out; a ring keeps its size where it can. Gives what was
-    left out, with counts, and what the writer reports: values redacted, and logs without their
-    component. Raises what the format's writer raises.
+    Damage and padding are left out; a ring keeps its size if possible. Returns counts of what was
+    left out and of the writer's reports: redacted values, and logs without their component. Raises
+    the errors of the format's writer.
     """
     assert isinstance(capture, LogCapture)  # noqa: S101 (the host asks for no other)
     window = Window(capture, selection)
@@ -69,9 +69,9 @@ def extract(
 
 
 def salvage(capture: Capture, sink: Sink, options: Mapping[str, Any]) -> Iterator[Loss]:
-    """Write what is sound, and give each loss, and what the writer reports at the end.
+    """Write all sound records. Yield each loss, and finally the writer's reports.
 
-    Losses are damage, and of a ring entries that hold no log and bytes behind a log.
+    Losses are damage and, in a ring, entries without a log and bytes after a log.
     """
     found = Diagnostics(RULES)
     yield from _write(capture.records(), capture.format, sink, options, found)
@@ -80,7 +80,7 @@ def salvage(capture: Capture, sink: Sink, options: Mapping[str, Any]) -> Iterato
 
 
 def _kept(capture: LogCapture, left_out: I64) -> Iterator[tuple[int, int]]:
-    """Stretches of sound records, of which those at some offsets are left out."""
+    """Yield contiguous ranges of sound records, without the records at some offsets."""
     left_out = np.append(left_out, np.int64(-1))
     for offsets, ends in capture.stretches():
         keep = left_out[np.searchsorted(left_out[:-1], offsets)] != offsets
@@ -99,7 +99,7 @@ def _write(
     options: Mapping[str, Any],
     found: Diagnostics,
 ) -> Iterator[Loss]:
-    """Write the sound ones of some records; gives the losses as they are met."""
+    """Write the sound ones of some records. Yield each loss."""
     writer = open_any_writer(format, sink, options, found)
     ring = format == "log-ring"
     if ring:
@@ -111,7 +111,7 @@ def _write(
             if loss.code == NO_HEADER:
                 writer.write(StreamHeader())
         elif isinstance(record, RingEntry) and record.payload:
-            message = f"{len(record.payload)} bytes behind the log of an entry; left out"
+            message = f"{len(record.payload)} bytes after the log of an entry; left out"
             yield Loss(record.offset, 0, record.record, message, TRAILING)
             writer.write(attrs.evolve(record, payload=b""))
         elif isinstance(record, Padding) and not ring:
@@ -122,17 +122,17 @@ def _write(
 
 
 def _loss(record: LogFileRecord) -> Loss | None:
-    """What is lost with a record that is not written."""
+    """Return the loss of a record that is not written, or None."""
     if isinstance(record, Damaged):
         return lost(record)
     if isinstance(record, RingEntry) and record.log is None:
-        message = f"an entry of {record.nbytes} bytes that holds no log; left out"
+        message = f"an entry of {record.nbytes} bytes without a log; left out"
         return Loss(record.offset, record.nbytes, record.record, message, "FXL0805")
     return None
 
 
 def _in_a_ring(records: Iterable[LogFileRecord]) -> Iterator[LogFileRecord]:
-    """The records of a ring as its part has them: stale bytes as padding, entries tidy.
+    """Yield the records of a ring for extraction: stale bytes as padding, no raw bytes.
 
     A ring with an invalid header becomes an empty ring.
     """

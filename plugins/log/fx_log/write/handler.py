@@ -1,8 +1,8 @@
-"""Handler: what a Python program logs with ``logging``, as Fuchsia log records.
+"""A handler for ``logging`` that writes Fuchsia log records.
 
     logging.getLogger().addHandler(LogHandler("program.fxlog"))
 
-Each record is in the file before the call that logged it returns, so that a crash loses none.
+Each record is in the file before the logging call returns, so that a crash loses none.
 """
 
 from __future__ import annotations
@@ -25,14 +25,16 @@ from fxframework.model.target import Clock
 __all__ = ["LogHandler", "severity_of_level"]
 
 _STANDARD = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
-"""What every record has; the rest is what the program gave as ``extra``."""
+"""Attributes of every record; all others come from the program's ``extra``."""
 _TAKEN = {*wire.WELL_KNOWN, wire.MONIKER, wire.URL, wire.ROLLED_OUT}
-"""Names that readers take for something of their own."""
+"""Names with a meaning of their own for readers."""
 _STEPS = sorted((python, level) for level, python in PYTHON.items())
 
 
 def severity_of_level(level: int) -> int:
-    """The severity byte of a level number of Python's: exact at the levels, between them between.
+    """Return the severity byte of a level number of ``logging``, exact at the levels.
+
+    The function is monotonic between the levels.
 
     Levels below 5 are TRACE, levels above 50 (CRITICAL) are FATAL.
     """
@@ -41,7 +43,7 @@ def severity_of_level(level: int) -> int:
         return int(severity)
     for above, next_severity in _STEPS[1:]:
         if level <= above:
-            # Rounded up: what Python filters at a level is not below that level's severity.
+            # Rounded up, so that a filter at a level selects the same records by severity.
             step = int(next_severity) - int(severity)
             return int(severity) + -(-step * (level - below) // (above - below))
         below, severity = above, next_severity
@@ -51,19 +53,18 @@ def severity_of_level(level: int) -> int:
 class LogHandler(logging.Handler):
     """A handler of ``logging`` that writes structured records.
 
-    ``where`` is a path, a file that takes bytes, or what else ``LogWriter`` writes to. A path's
-    file is continued where it exists, or replaced with ``append=False``; every record reaches it
-    at once. ``tags`` are added to the logger's name, which is the first tag with
-    ``name_as_tag``; the root logger's is none. ``clock`` gives the time, by default that since
-    this machine's boot, when the record is handled.
+    ``where`` is a path, a binary file, or any other target of ``LogWriter``. An existing file is
+    appended to, or replaced with ``append=False``; every record is written at once. ``tags`` follow
+    the logger's name, which is the first tag with ``name_as_tag``, except for the root logger.
+    ``clock`` gives the time at which a record is handled, by default the time since this machine's
+    boot.
 
-    A record has the process and the thread that logged it, by their native ids, file and line
-    always, the message with the traceback behind it, and as keys what the program gave as
-    ``extra``: numbers, texts and booleans as they are, anything else by its repr. A key whose name
-    readers take for something else (such as ``tag``, ``file``) gets an underscore at its end. What
-    is too large is cut, and the record kept.
+    A record has the native ids of the process and thread that logged it, file and line, the message
+    followed by the traceback, and the program's ``extra`` as keys: numbers, texts and booleans
+    unchanged, other values by their repr. A key whose name has a meaning for readers (such as
+    ``tag``, ``file``) gets a trailing underscore. Values that are too large are cut.
 
-    It never raises into the program: what goes wrong goes to ``handleError``, as in any handler.
+    It never raises into the program: errors go to ``handleError``, as in any handler.
     """
 
     def __init__(
@@ -97,14 +98,14 @@ class LogHandler(logging.Handler):
             raise
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Write a record; what goes wrong goes to ``handleError``."""
+        """Write a record; errors go to ``handleError``."""
         try:
             self._write(record)
-        except Exception:  # noqa: BLE001 (a program does not fail for its log)
+        except Exception:  # noqa: BLE001 (a program must not fail because of its log)
             self.handleError(record)
 
     def close(self) -> None:
-        """Close the file of a path; what the program gave is left open."""
+        """Close the file of a path; any other target stays open."""
         super().close()
         self._shut()
 
@@ -122,9 +123,9 @@ class LogHandler(logging.Handler):
         )
 
     def _message(self, record: logging.LogRecord) -> str:
-        """The message, formatted as the program asks, or with what was raised behind it."""
+        """Return the message in the program's format, or followed by the traceback."""
         formatter = self.formatter
-        # What basicConfig gives any handler repeats in the message what a record has beside it.
+        # The format of basicConfig repeats in the message what the record has in other fields.
         if formatter is None or getattr(formatter, "_fmt", None) == logging.BASIC_FORMAT:
             formatter = _PLAIN
         return formatter.format(record)
@@ -135,16 +136,16 @@ class LogHandler(logging.Handler):
 
 
 class _File:
-    """A file to which each record is appended whole, though others may append too."""
+    """A file to which each record is appended whole, even if other processes append too."""
 
     def __init__(self, path: str | os.PathLike[str], *, append: bool) -> None:
         self._file = open(path, "ab" if append else "wb", buffering=0)  # noqa: PTH123, SIM115
         odd = padding(os.fstat(self._file.fileno()).st_size)
-        if odd:  # a record that was torn: what follows can be found behind it
+        if odd:  # a torn record: align the following ones, so that readers find them
             self._file.write(bytes(odd))
 
     def write(self, record: bytes) -> None:
-        """Write a record; where the file takes a part only, that part is taken back."""
+        """Write a record; if the file takes only a part of it, truncate that part."""
         taken = self._file.write(record)
         while taken is not None and taken < len(record):
             try:
@@ -156,7 +157,7 @@ class _File:
                 raise
 
     def close(self) -> None:
-        """Close it; may be called again."""
+        """Close the file. May be called twice."""
         with contextlib.suppress(OSError):
             self._file.close()
 
@@ -165,7 +166,7 @@ _PLAIN = logging.Formatter("%(message)s")
 
 
 def _native_id(ident: int | None) -> int | None:
-    """The system's id of a thread that Python knows by ``ident``; None for the calling one.
+    """Return the system's id of the thread ``ident`` of Python; None for the calling thread.
 
     A record may come from another thread, through a queue.
     """
@@ -182,12 +183,12 @@ def _extra(record: logging.LogRecord) -> list[tuple[str, Any]]:
 
 
 def _free(name: str) -> str:
-    """The name of a key that readers take for nothing else."""
+    """Return the name of a key, changed if it has a meaning for readers."""
     return _utf8(f"{name}_" if name in _TAKEN else name)
 
 
 def _value(value: Any) -> Any:
-    """A value that an argument can have: any other by its repr."""
+    """Return a value as an argument can hold it, by its repr if needed."""
     if isinstance(value, str):
         return _utf8(value)
     if isinstance(value, int) and not -(1 << 63) <= value < 1 << 64:
@@ -201,5 +202,5 @@ def _value(value: Any) -> Any:
 
 
 def _utf8(text: str) -> str:
-    """A text without lone surrogates, which records cannot hold."""
+    """Return a text with lone surrogates escaped, since records cannot hold them."""
     return text.encode(errors="backslashreplace").decode()

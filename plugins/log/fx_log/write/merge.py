@@ -1,7 +1,7 @@
-"""Merging: the logs of several captures, of any format, as one file.
+"""Merges the logs of several captures, of any format, into one file.
 
-Each row of a table `logs` becomes a structured record, or a legacy packet; the records of one
-capture follow those of the one before. Memory is bounded: the tables are walked in batches.
+Each row of a table `logs` becomes a structured record, or a legacy packet; the captures follow one
+another. Memory is bounded: the tables are read in batches.
 """
 
 from __future__ import annotations
@@ -43,17 +43,17 @@ __all__ = ["Merger", "PacketMerger", "open_merge", "open_stream_merge"]
 
 BUFFER: Final = 1 << 20
 CACHED: Final = 1 << 16
-"""Distinct arguments whose bytes are kept."""
+"""Number of distinct arguments whose bytes are cached."""
 _KNOWN: Final = {name.encode(): int(kind) for name, kind in wire.WELL_KNOWN.items()}
 SHORT: Final = 4096
-"""Bytes of a text that is worth keeping."""
+"""Longest text that is cached, in bytes."""
 _MESSAGE: Final = name_head("message")
 _WORD: Final = struct.Struct("<Q").pack
 _LENGTH: Final = struct.Struct("<I").pack
 _INT64: Final = struct.Struct("<q").pack
 _UNKNOWN: Final = wire.UNKNOWN_COMPONENT.encode()
 _OF_RINGS: Final = {"FXL0805": NO_LOG, "FXL0806": BEHIND}
-"""What rows do not say of a ring, by the finding that counts it."""
+"""Losses of a ring that rows do not show, by the finding that counts them."""
 
 
 class _Key(NamedTuple):
@@ -62,11 +62,11 @@ class _Key(NamedTuple):
     name: int
     kind: int
     value: Any
-    """Of a string the code of the value, of a type that logs do not have that of its bytes."""
+    """The value; for a string, or for bytes of an unknown type, its code."""
 
 
 class _Row(NamedTuple):
-    """A log out of the tables."""
+    """A log, from the tables."""
 
     ts: int
     head: Head
@@ -78,7 +78,7 @@ class _Row(NamedTuple):
 
 
 def _keys(args: Table) -> list[_Key]:
-    """Each row of `args`."""
+    """Return the rows of `args` as keys."""
     out = []
     for name, kind, signed, unsigned, real, code in args.tuples(
         "name", "type", "int", "uint", "float", "str"
@@ -102,7 +102,7 @@ def _keys(args: Table) -> list[_Key]:
 
 
 class _Shape(NamedTuple):
-    """What logs with the same ``Head`` have in common, as bytes of arguments."""
+    """The common parts of logs with the same ``Head``, as bytes of arguments."""
 
     severity: int
     start: bytes
@@ -115,7 +115,7 @@ class _Shape(NamedTuple):
 
 
 class _MergerBase:
-    """What both mergers do."""
+    """Base of both mergers."""
 
     def __init__(self, sink: Sink, redactor: Redactor | None) -> None:
         self._sink = sink
@@ -125,22 +125,21 @@ class _MergerBase:
         self._pool: StringPool
 
     def write(self, capture: Capture) -> None:
-        """Add the logs of a capture."""
+        """Write the logs of a capture."""
         self._pool = capture.strings
         self._begin(capture)
         placeless: Counter[str] = Counter()
         packets = capture.format.startswith("log-legacy")
         for row in _rows(capture, placeless):
-            if packets and row.verbosity:  # of 2022, by which a packet's severity was meant
+            if packets and row.verbosity:  # of 2022: the packet's severity meant a verbosity
                 head = row.head._replace(severity=verbose_severity(row.verbosity))
                 self._row(row._replace(head=head, verbosity=0))
             else:
                 self._row(row)
             if len(self._buffer) >= BUFFER:
                 self._flush()
-        placeless.pop(
-            "ids of components that nothing names", None
-        )  # they get new tags, or are counted
+        # They get new tags, or are counted when they do not.
+        placeless.pop("ids of components that nothing names", None)
         self._dropped += placeless + left_out(capture)
         if capture.format == "log-ring":
             capture.scan()
@@ -150,7 +149,7 @@ class _MergerBase:
             self._dropped["the offset from UTC"] += 1
 
     def close(self) -> Mapping[str, int]:
-        """Put out what is held back; gives what had no place, by name, with counts."""
+        """Write the held-back records. Return the counts of what could not be written, by name."""
         self._end()
         self._flush()
         if self._redactor is not None:
@@ -188,13 +187,13 @@ def _rows(capture: Capture, dropped: Counter[str]) -> Iterator[_Row]:
 
 
 def _is_bare(row: _Row) -> bool:
-    """Whether it says that logs were rolled out, and nothing else: it was a control record."""
+    """Return whether a row is only a count of logs rolled out, from a control record."""
     head = row.head
     return bool(row.rolled_out) and not (head.given or row.keys or head.tags or head.file >= 0)
 
 
 def _severity(head: Head) -> int:
-    """The byte; where the format of the capture has no severities, that of INFO."""
+    """Return the severity byte; INFO if the capture's format has no severities."""
     return head.severity if head.level >= 0 else int(Level.INFO)
 
 
@@ -204,9 +203,9 @@ def _severity(head: Head) -> int:
 class Merger(_MergerBase):
     """Writes logs as structured records (``fxframework.registry.ExportSession``).
 
-    ``attribution`` says where they name their component: ``manifest`` (a tag, which a control
-    record names before its first log), ``in_record`` (moniker and url at the end) or ``none``.
-    Tags count up from 1. Counts of logs rolled out become control records, or arguments of the log.
+    ``attribution`` selects the place of attribution: ``manifest`` (a tag, named by a control record
+    before its first log), ``in_record`` (moniker and url at the end) or ``none``. Tags count up
+    from 1. Counts of logs rolled out become control records, or arguments of the log.
     """
 
     def __init__(
@@ -218,7 +217,7 @@ class Merger(_MergerBase):
         self._next = 1
         self._given: set[int] = set()
         self._used: set[int] = set()
-        """Tags of entries of rings, which stay."""
+        """Tags of rings' entries, which are kept."""
         self._decoder = RecordDecoder("log")
         self._encoder = RecordEncoder("log")
         self._texts: dict[int, bytes] = {}
@@ -230,7 +229,7 @@ class Merger(_MergerBase):
         self._rolled_out: Counter[tuple[bytes, bytes]] = Counter()
 
     def _begin(self, capture: Capture) -> None:
-        # Codes are those of a capture's pool.
+        # Codes belong to one capture's pool.
         self._texts, self._names, self._arguments, self._shapes = {}, {}, {}, {}
         self._endings = {}
         self._own = "log_tags" in capture.schemas
@@ -265,11 +264,11 @@ class Merger(_MergerBase):
         try:
             body = self._body(row, shape, message, tail)
             self._put(shape.severity, row.ts, tag, body)
-        except WriteRefusedError:  # what other formats hold may be larger than a record
+        except WriteRefusedError:  # logs of other formats may be larger than a record
             self._cut(row, shape, tag, tail)
 
     def _cut(self, row: _Row, shape: _Shape, tag: int, tail: bytes) -> None:
-        """Write what fits of a log: its message is cut, or its keys are left out too."""
+        """Write a part of a log that is too large: cut its message, then leave out its keys."""
         self._dropped["logs, in part"] += 1
         for kept in (row, row._replace(keys=())):
             try:
@@ -294,12 +293,12 @@ class Merger(_MergerBase):
                 record = b"" if kept is None else self._encoder.encode(kept)
         self._buffer += record
 
-    # --- who logged ---
+    # --- attribution ---
 
     def _place(
         self, who: tuple[bytes, bytes] | None, row: _Row, *, bare: bool
     ) -> tuple[int, bytes, int]:
-        """The tag of a record, the arguments at its end, and logs rolled out before it."""
+        """Return a record's tag, its trailing arguments, and the logs rolled out before it."""
         if who is None:
             return 0, b"", row.rolled_out
         named = who != (_UNKNOWN, b"")
@@ -317,7 +316,7 @@ class Merger(_MergerBase):
                     self._put(Level.INFO, 0, wire.CONTROL | tag, body)
             return tag, b"", row.rolled_out
         count = row.rolled_out + self._rolled_out.pop(who, 0)
-        if bare:  # the component's next log tells
+        if bare:  # the component's next log carries the count
             self._rolled_out[who] = count
             return 0, b"", 0
         tail = argument_bytes(wire.MONIKER, ArgType.STRING, who[0])
@@ -327,7 +326,7 @@ class Merger(_MergerBase):
         return 0, tail, 0
 
     def _kept(self, tag: int) -> int:
-        """The tag of an entry of a ring that nothing names; 0 where it would mean somebody else."""
+        """Return the tag of a ring's entry without a name; 0 if it would name another component."""
         if tag in self._given:
             self._dropped["tags of entries"] += 1
             return 0
@@ -336,10 +335,10 @@ class Merger(_MergerBase):
             self._used.add(tag)
         return tag
 
-    # --- what was logged ---
+    # --- arguments ---
 
     def _shape(self, head: Head) -> _Shape:
-        """What all logs with this head have in common."""
+        """Return the common parts of all logs with this head."""
         start = place = b""
         if head.pid is not None:
             start += argument_bytes("pid", ArgType.UINT64, head.pid)
@@ -364,7 +363,7 @@ class Merger(_MergerBase):
         return shape
 
     def _body(self, row: _Row, shape: _Shape, message: bytes | None, tail: bytes) -> bytes:
-        """The arguments, in the order of the reference writer."""
+        """Return the arguments, in the order of the reference writer."""
         parts = [shape.start]
         if row.dropped:
             parts.append(argument_bytes("num_dropped", ArgType.UINT64, row.dropped))
@@ -375,7 +374,7 @@ class Merger(_MergerBase):
             parts.append(text_argument(*_MESSAGE, message))
         keys = [self._argument(key) for key in row.keys]
         if not shape.tags and row.keys and self._names_a_component(row.keys[-1]):
-            parts = [*keys, *parts]  # at the end it would say who logged
+            parts = [*keys, *parts]  # at the end it would be read as attribution
             if not any(parts[len(keys) :]):
                 self._dropped["keys"] += len(keys)
                 parts = []
@@ -390,7 +389,7 @@ class Merger(_MergerBase):
         return text
 
     def _argument(self, key: _Key) -> bytes:
-        """The bytes of a key; those of texts are kept."""
+        """Return the bytes of a key; those of texts are cached."""
         name, kind, value = key
         if kind == ArgType.STRING:
             made = self._arguments.get((name, value))
@@ -411,7 +410,7 @@ class Merger(_MergerBase):
     def _made(self, name: bytes, kind: int, value: Any) -> bytes:
         if kind < 0:
             data, kind = self._text(value), -1 - kind
-            if self._own:  # the words behind the name, unchanged
+            if self._own:  # the words after the name, unchanged
                 text = name.decode(errors="surrogateescape")
                 return Argument(name=text, type=kind, value=data).pack()
             self._dropped["values that are bytes"] += 1
@@ -434,18 +433,19 @@ class Merger(_MergerBase):
 
 
 def open_merge(sink: Sink, options: Mapping[str, Any]) -> Merger:
-    """A session that merges captures into structured records.
+    """Open a session that merges captures into structured records.
 
-    ``attribution`` is where components are named, by default (``keep``) in manifests;
-    ``redact_keys`` and ``redact_pattern`` say what is not to be passed on.
+    ``attribution`` selects the place of attribution, by default (``keep``) manifests;
+    ``redact_keys`` and ``redact_pattern`` select the data to remove. Raises UsageError for an
+    invalid value.
     """
     attribution = options.get("attribution") or "keep"
     if attribution == "keep":
         attribution = "manifest"
     if attribution not in ("manifest", "in_record", "none"):
         raise UsageError(
-            f"attribution goes to {attribution!r}",
-            remedy="there are keep, manifest, in_record, none",
+            f"invalid attribution {attribution!r}",
+            remedy="use keep, manifest, in_record or none",
         )
     return Merger(sink, attribution=attribution, redactor=Redactor.of(options))
 
@@ -454,9 +454,9 @@ def open_merge(sink: Sink, options: Mapping[str, Any]) -> Merger:
 
 
 class PacketMerger(_MergerBase):
-    """Writes logs as our container of legacy packets (``fxframework.registry.ExportSession``).
+    """Writes logs as a container of legacy packets (``fxframework.registry.ExportSession``).
 
-    A packet has no place for file, line and keys: with ``fold`` they go into the message.
+    A packet cannot hold file, line and keys: with ``fold`` they go into the message.
     """
 
     def __init__(self, sink: Sink, *, fold: bool = True, redactor: Redactor | None = None) -> None:
@@ -466,7 +466,7 @@ class PacketMerger(_MergerBase):
         self._texts: list[str] = []
         self._tags: dict[tuple[bytes, ...], list[str]] = {}
 
-    def _begin(self, capture: Capture) -> None:  # noqa: ARG002 (codes are of the pool at hand)
+    def _begin(self, capture: Capture) -> None:  # noqa: ARG002 (the interface of the base)
         self._texts = []
 
     def _row(self, row: _Row) -> None:
@@ -527,10 +527,10 @@ class PacketMerger(_MergerBase):
 
 
 def open_stream_merge(sink: Sink, options: Mapping[str, Any]) -> PacketMerger:
-    """A session that merges captures into legacy packets.
+    """Open a session that merges captures into legacy packets.
 
-    ``fold`` puts file, line and keys into the message; ``redact_keys`` and ``redact_pattern`` say
-    what is not to be passed on.
+    ``fold`` puts file, line and keys into the message; ``redact_keys`` and ``redact_pattern``
+    select the data to remove.
     """
     return PacketMerger(sink, fold=bool(options.get("fold", True)), redactor=Redactor.of(options))
 

@@ -1,9 +1,9 @@
-"""Redaction: records without what is not to be passed on.
+"""Redaction: removes private data from records.
 
-Whole values by the name of their key, and parts of texts by a pattern, are replaced by
-``<redacted>``, or by 0 where only a number has a place. Bytes that were not understood might hold
-the same: damaged stretches, arguments of unknown types and odd padding are left out. All of it is
-counted.
+Values are selected by the name of their key, parts of texts by a pattern. They are replaced by
+``<redacted>``, or by 0 where only a number fits. Bytes that cannot be decoded might contain the
+same data, so damaged stretches, arguments of unknown types and non-zero padding are removed. All of
+it is counted.
 """
 
 from __future__ import annotations
@@ -35,30 +35,30 @@ from fxframework.kit.patterns import BoundedPattern
 __all__ = ["MASK", "Redactor", "redact"]
 
 MASK: Final = "<redacted>"
-"""What replaces a redacted value."""
+"""The replacement of a redacted value."""
 UNUSED: Final = "FXL0808"
-"""The finding of bytes in a ring's unused space, whose place must stay."""
+"""Finding of bytes in a ring's unused space, whose size must be kept."""
 NO_HEADER: Final = "FXL0702"
-"""The finding of a container whose header is damaged, and which has one all the same then."""
-_PLAIN: Final[Mapping[str, str]] = {
+"""Finding of a container with a damaged header, which is replaced by a sound one."""
+_SYNONYMS: Final[Mapping[str, str]] = {
     wire.MONIKER: wire.MANIFEST_MONIKER,
     wire.URL: wire.MANIFEST_URL,
     wire.ROLLED_OUT: wire.CONTROL_ROLLED_OUT,
 }
-"""Names that the generations of attribution have for the same."""
+"""Names of attribution arguments, mapped to those of control records."""
 _DROPPED: Final = ("num_dropped", "dropped_logs")
 _Mask = Callable[[str, str], str]
 
 
 class Redactor:
-    """Takes out of records what ``keys`` name and what ``patterns`` find.
+    """Removes the values of ``keys`` and the matches of ``patterns`` from records.
 
-    A key's value, of whatever type, becomes the text ``<redacted>``, and so does every match of a
-    regular expression in a message, the text of a key, a file, a tag, a moniker or a url. Names
-    of keys, numbers and times stay as they are. ``message``, ``tag``, ``file``, ``pid`` and so on
-    are keys like any other; ``moniker`` and ``url`` mean who logged, wherever that is said. In a
-    packet, whose numbers have no other form, ``pid``, ``tid`` and ``dropped_logs`` become 0, and so
-    do counts of logs rolled out. ``counts`` says what was done, by name.
+    The value of a key, of any type, becomes the text ``<redacted>``; so does every match of a
+    regular expression in a message, a string value, a file, a tag, a moniker or a url. Names of
+    keys, numbers and times do not change. ``message``, ``tag``, ``file``, ``pid`` and so on are
+    keys like any other; ``moniker`` and ``url`` apply to every form of attribution. In a packet,
+    which has numbers only, ``pid``, ``tid`` and ``dropped_logs`` become 0, and so do counts of logs
+    rolled out. ``counts`` has the number of changes by name.
 
     Raises UsageError for an invalid regular expression, LimitError for one that takes too long.
     """
@@ -67,13 +67,13 @@ class Redactor:
         self, keys: Iterable[str] = (), patterns: Iterable[str | re.Pattern[str]] = ()
     ) -> None:
         self.counts: Counter[str] = Counter()
-        self._keys = {_PLAIN.get(key, key): key for key in keys}
+        self._keys = {_SYNONYMS.get(key, key): key for key in keys}
         self._met: set[str] = set()
         self._patterns = [BoundedPattern(pattern, MASK) for pattern in patterns]
 
     @classmethod
     def of(cls, options: Mapping[str, Any]) -> Redactor | None:
-        """The redactor that a writer's options ask for, ``redact_keys`` and ``redact_pattern``."""
+        """Return the redactor for the options ``redact_keys`` and ``redact_pattern``, or None."""
         given = str(options.get("redact_keys") or "").split(",")
         keys = [key.strip() for key in given if key.strip()]
         pattern = str(options.get("redact_pattern") or "")
@@ -81,11 +81,11 @@ class Redactor:
 
     @property
     def absent(self) -> list[str]:
-        """The keys, as they were given, that nothing had so far."""
+        """The given keys that no record has had so far."""
         return [given for name, given in self._keys.items() if name not in self._met]
 
     def redact(self, record: LogFileRecord) -> LogFileRecord | None:
-        """The record as it may be passed on; None where nothing of it may."""
+        """Return the redacted record; None if nothing of it can be kept."""
         if isinstance(record, Damaged):
             self.counts["damaged stretches left out"] += 1
             if record.code == NO_HEADER:
@@ -112,7 +112,7 @@ class Redactor:
         return record
 
     def entry(self, entry: Entry) -> Entry:
-        """What a record means, as it may be passed on: before it is put into another form."""
+        """Return a redacted entry, before it is converted to another form."""
         mask = self._value
         return attrs.evolve(
             entry,
@@ -131,7 +131,7 @@ class Redactor:
         )
 
     def text(self, text: str) -> str:
-        """A text of no key: without what the patterns find."""
+        """Return a text without the matches of the patterns."""
         for pattern in self._patterns:
             text, count = pattern.subn(text)
             if count:
@@ -144,13 +144,13 @@ class Redactor:
         if entry.log is None:
             return None
         log = self.redact(entry.log)
-        assert isinstance(log, LogRecord | None)  # noqa: S101 (as it was)
+        assert isinstance(log, LogRecord | None)  # noqa: S101 (the class does not change)
         return None if log is None else attrs.evolve(entry, log=log, payload=b"", raw=None)
 
     def _fitting(
         self, record: Any, change: Callable[[Any, _Mask], LogFileRecord]
     ) -> LogFileRecord | None:
-        """The changed record: with whole texts masked where the masks would make it too large."""
+        """Return the changed record, with whole texts masked if it would become too large."""
         before = self.counts.copy()
         for mask in (self._value, self._whole):
             self.counts = before.copy()
@@ -171,7 +171,7 @@ class Redactor:
     def _arguments(
         self, args: Iterable[Argument], mask: _Mask, *, control: bool = False
     ) -> list[Argument]:
-        """Arguments as they may be passed on; a count of logs rolled out stays a number."""
+        """Return redacted arguments; a count of logs rolled out stays a number."""
         kept = []
         for argument in args:
             name = argument.name
@@ -201,36 +201,36 @@ class Redactor:
         )
 
     def _named(self, *names: str) -> bool:
-        """Whether the value of a key, which has these names, is not passed on."""
+        """Return whether the value of a key with these names is to be redacted."""
         if not self._keys:
             return False
-        found = {_PLAIN.get(name, name) for name in names} & self._keys.keys()
+        found = {_SYNONYMS.get(name, name) for name in names} & self._keys.keys()
         self._met |= found
         return bool(found)
 
     def _number(self, value: int, *names: str) -> int:
-        """A number whose place no text can take."""
+        """Return a number, or 0 if it is redacted, where no text can replace it."""
         if not self._named(*names):
             return value
         self.counts["values"] += bool(value)
         return 0
 
     def _optional(self, value: int | None, name: str) -> int | None:
-        """A number that need not be there."""
+        """Return a number, or None if it is redacted."""
         if value is None or not self._named(name):
             return value
         self.counts["values"] += 1
         return None
 
     def _value(self, name: str, text: str) -> str:
-        """The text of a key without what is not passed on."""
+        """Return the redacted text of a key."""
         if self._named(name):
             self.counts["values"] += 1
             return MASK
         return self.text(text)
 
     def _whole(self, name: str, text: str) -> str:
-        """The text of a key, or the mask where anything of it is not passed on."""
+        """Return the text of a key, or the mask if any part of it is redacted."""
         return text if self._value(name, text) == text else MASK
 
 
@@ -241,7 +241,7 @@ def redact(
     patterns: Iterable[str | re.Pattern[str]] = (),
     counts: Counter[str] | None = None,
 ) -> Iterator[LogFileRecord]:
-    """Records as they may be passed on; see ``Redactor``. ``counts`` gets what was done."""
+    """Yield redacted records; see ``Redactor``. ``counts`` receives the number of changes."""
     redactor = Redactor(keys, patterns)
     try:
         for given in records:

@@ -1,4 +1,4 @@
-"""Rewriter: records that were read, or their JSON, as bytes of their format."""
+"""The rewriter: writes records that were read, or their JSON, in their format."""
 
 from __future__ import annotations
 
@@ -26,11 +26,10 @@ __all__ = [
 
 
 class LogRewriter(RecordRewriter):
-    """Puts one record after the other into a sink.
+    """Writes records to a sink, one after another.
 
-    ``attribution`` rewrites who logged (``fx_log.write.convert``), ``redactor`` removes
-    what must not be passed on (``fx_log.write.redaction``). A container of packets without a header
-    record gets one.
+    ``attribution`` moves the attribution (``fx_log.write.convert``), ``redactor`` removes private
+    data (``fx_log.write.redaction``). A container of packets without a header record gets one.
     """
 
     def __init__(
@@ -50,22 +49,22 @@ class LogRewriter(RecordRewriter):
 
     @property
     def lost(self) -> Mapping[str, int]:
-        """What the moving of attribution had no place for."""
+        """Counts of attribution that could not be kept."""
         return {} if self._attribution is None else self._attribution.lost
 
     @property
     def redacted(self) -> Mapping[str, int]:
-        """What was taken out."""
+        """Counts of redactions."""
         return {} if self._redactor is None else self._redactor.counts
 
     def write(self, record: LogFileRecord | Mapping[str, Any]) -> None:
-        """Write a record. Raises WriteRefusedError (FXL0401 to FXL0409), nothing of it written."""
+        """Write a record, or none of it: WriteRefusedError (FXL0401 to FXL0409)."""
         if isinstance(record, Mapping):
             record = from_json(record)
         self._put([record] if self._attribution is None else self._attribution.feed(record))
 
     def close(self) -> None:
-        """Put what is held back into the sink, which stays open; report what was left out."""
+        """Write held-back records to the sink, which stays open, and report what was left out."""
         if self._attribution is not None:
             self._put(self._attribution.finish())
         super().close()
@@ -102,11 +101,11 @@ def open_writer(
     options: Mapping[str, Any],
     diagnostics: Diagnostics,
 ) -> LogRewriter:
-    """A writer of structured records.
+    """Open a writer of structured records.
 
-    Of the options, ``attribution`` says where who logged is to be said (keep, manifest, in_record,
-    none), ``redact_keys`` and ``redact_pattern`` what is not to be passed on. Raises UsageError
-    for an invalid value.
+    The option ``attribution`` selects the place of attribution (keep, manifest, in_record, none),
+    ``redact_keys`` and ``redact_pattern`` the data to remove. Raises UsageError for an invalid
+    value.
     """
     return LogRewriter(
         sink, "log", diagnostics, attribution=attribution_of(options), redactor=Redactor.of(options)
@@ -118,7 +117,7 @@ def open_legacy_writer(
     options: Mapping[str, Any],
     diagnostics: Diagnostics,
 ) -> LogRewriter:
-    """A writer of one legacy packet as a file; its options are those of redaction."""
+    """Open a writer of one legacy packet as a file; its options are those of redaction."""
     return LogRewriter(sink, "log-legacy", diagnostics, redactor=Redactor.of(options))
 
 
@@ -127,7 +126,7 @@ def open_stream_writer(
     options: Mapping[str, Any],
     diagnostics: Diagnostics,
 ) -> LogRewriter:
-    """A writer of our container of legacy packets; its options are those of redaction."""
+    """Open a writer of a container of legacy packets; its options are those of redaction."""
     return LogRewriter(sink, "log-legacy-stream", diagnostics, redactor=Redactor.of(options))
 
 
@@ -136,7 +135,7 @@ def open_ring_writer(
     options: Mapping[str, Any],
     diagnostics: Diagnostics,
 ) -> LogRewriter:
-    """A writer of the image of a ring, which it puts together at the end.
+    """Open a writer of a ring's image, which it assembles at the end.
 
     Its options are those of redaction.
     """
@@ -144,7 +143,7 @@ def open_ring_writer(
 
 
 def attribution_of(options: Mapping[str, Any]) -> AttributionConverter | None:
-    """The converter that a writer's option ``attribution`` asks for; None for ``keep``."""
+    """Return the converter for a writer's option ``attribution``; None for ``keep``."""
     to = options.get("attribution") or "keep"
     return None if to == "keep" else AttributionConverter(to)
 
@@ -160,5 +159,5 @@ _OPEN = {
 def open_any_writer(
     format: str, sink: Sink, options: Mapping[str, Any], diagnostics: Diagnostics
 ) -> LogRewriter:
-    """The writer of one of the formats of logs."""
+    """Open the writer of a log format."""
     return _OPEN[format](sink, options, diagnostics)

@@ -1,8 +1,8 @@
-"""Sinks: where logs go, as records one after another, as packets, or into a ring in memory.
+"""Targets of logs: records one after another, packets, or a ring in memory.
 
-``Output`` makes one thing of a path, a ``Sink``, a file and a ``DatagramSink``. ``PacketStream`` is
-our container of legacy packets, ``PacketWriter`` writes such packets a call at a time, and
-``RingWriter`` keeps the ring of an IOBuffer over any ``Memory``.
+``Output`` gives a path, a ``Sink``, a file and a ``DatagramSink`` one interface. ``PacketStream``
+is a container of legacy packets, ``PacketWriter`` writes such packets a call at a time, and
+``RingWriter`` keeps the ring of an IOBuffer in any ``Memory``.
 """
 
 from __future__ import annotations
@@ -57,40 +57,40 @@ __all__ = [
 ]
 
 OnTooLarge = Literal["refuse", "cut"]
-"""What becomes of a text that is too long: the record is refused, or the text is cut."""
+"""How a text that is too long is handled: refuse the record, or cut the text."""
 
 
 class Writable(Protocol):
-    """Anything that takes bytes, in order."""
+    """A target that accepts bytes in order."""
 
     def write(self, data: bytes, /) -> object:
-        """Take them all."""
+        """Write all bytes."""
 
 
 class Putting(Protocol):
-    """Anything that takes whole records."""
+    """A target that accepts whole records."""
 
     def put(self, record: bytes, /) -> object:
-        """Take one; False where it was dropped."""
+        """Put a record. May return False if it was dropped."""
 
 
 Where = str | os.PathLike[str] | Writable | Putting | DatagramSink
-"""Where logs can go."""
+"""Targets of logs."""
 
 BUFFER = 1 << 16
-"""Bytes gathered before they go to a file that the output opened."""
+"""Bytes buffered before they are written to a file that the output opened."""
 _LEVEL_NAMES: dict[str, int] = {}
 _LENGTH = struct.Struct("<I").pack
 _ENTRY = struct.Struct("<QQ").pack
 REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
-"""What stands for a zero byte, which would end a message."""
+"""Replacement of a zero byte, which would end a message."""
 SHORT = wire.MAX_PACKET // 8
-"""Characters of a message that any packet has room for."""
+"""Characters of a message that fit into any packet."""
 MAX_DROPPED = (1 << 32) - 1
 
 
 def boot_ns() -> int:
-    """Nanoseconds since boot on this machine, suspended time included where the system has it."""
+    """Return nanoseconds since this machine's boot, with suspended time where available."""
     return _boot_ns()
 
 
@@ -108,7 +108,10 @@ _boot_ns = _clock_of_boot()
 
 
 def time_of(clock: Clock | Callable[[], int] | None) -> Callable[[], int]:
-    """What gives the time of a record: a device's boot clock, a function, or this machine's."""
+    """Return the function that gives a record's time, for a Clock, a function, or None.
+
+    None means this machine's boot clock. Raises UsageError for anything else.
+    """
     if clock is None:
         return _boot_ns
     if isinstance(clock, Clock):
@@ -122,7 +125,7 @@ def time_of(clock: Clock | Callable[[], int] | None) -> Callable[[], int]:
 
 
 def severity_of(severity: Any) -> int:
-    """A severity byte, given as a number or a name; WriteRefusedError for others."""
+    """Return the severity byte of a number or name. Raises WriteRefusedError for others."""
     if isinstance(severity, str):
         known = _LEVEL_NAMES.get(severity)
         if known is None:
@@ -137,20 +140,19 @@ def severity_of(severity: Any) -> int:
 
 
 def packet_severity_of(severity: Any) -> int:
-    """What stands for a severity in a packet: also -10 to -1, of before there were bytes."""
+    """Return the severity for a packet: also -10 to -1, from before severities were bytes."""
     if isinstance(severity, str):
         return severity_of(severity)
     return whole_number("severity", severity, wire.LEGACY_SEVERITIES.start, 255)
 
 
 class Output:
-    """One way to hand over records, whatever takes them.
+    """A common interface to every target of records.
 
-    ``where`` is a path, whose file appears whole when the output is closed, or not at all where
-    an exception passes; a ``Sink`` or a file, which gets the bytes of each record and is left
-    open; anything with ``put(bytes)``; or a ``DatagramSink``. ``head`` is written first, to what
-    takes bytes, and the length of each record before it where ``framed``: a ``DatagramSink`` keeps
-    them apart by itself.
+    ``where`` is a path, whose file appears complete on close, or not at all after an exception; a
+    ``Sink`` or a file, which gets the bytes of each record and stays open; any object with
+    ``put(bytes)``; or a ``DatagramSink``. A target of bytes gets ``head`` first and, if ``framed``,
+    the length before each record; a ``DatagramSink`` keeps records apart by itself.
     """
 
     def __init__(
@@ -159,7 +161,7 @@ class Output:
         self._owned: Sink | None = None
         self._pending = bytearray()
         self.send: Callable[[bytes], bool]
-        """Hand over one record; False where it was dropped."""
+        """Send one record. Returns False if it was dropped."""
         if isinstance(where, str | os.PathLike):
             self._owned = Sink.open(Path(where), force=force)
             self._pending += head
@@ -196,13 +198,13 @@ class Output:
         return True
 
     def flush(self) -> None:
-        """Hand over what is gathered."""
+        """Write the buffered bytes."""
         if self._owned is not None and self._pending:
             self._owned.write(self._pending)
             self._pending = bytearray()
 
     def close(self) -> None:
-        """Let the file of a path appear; anything else is the caller's."""
+        """Make the file of a path appear; any other target belongs to the caller."""
         if self._owned is None:
             return
         try:
@@ -214,31 +216,31 @@ class Output:
         self.send = _refuse_more
 
     def abort(self) -> None:
-        """Forget the file of a path."""
+        """Discard the file of a path."""
         if self._owned is not None:
             self._owned.abort()
             self.send = _refuse_more
 
 
 def _refuse_more(record: bytes) -> bool:  # noqa: ARG001 (what every output takes)
-    raise UsageError("the log is closed", remedy="write before it is, or open another one")
+    raise UsageError("the log is closed", remedy="write before closing it, or open another one")
 
 
 class Closing:
-    """A writer with an output, used as a context manager."""
+    """A writer with an output, usable as a context manager."""
 
     _output: Output
 
     def flush(self) -> None:
-        """Hand over what is gathered for a file."""
+        """Write the bytes buffered for a file."""
         self._output.flush()
 
     def close(self) -> None:
-        """Let the file of a path appear; what the caller gave is left open."""
+        """Make the file of a path appear; any other target stays open."""
         self._output.close()
 
     def abort(self) -> None:
-        """Forget the file of a path."""
+        """Discard the file of a path."""
         self._output.abort()
 
     def __enter__(self) -> Self:
@@ -257,44 +259,44 @@ class Closing:
 
 
 def verbose_severity(verbosity: int) -> int:
-    """The severity of a verbosity from 1 on: INFO less it, but above DEBUG."""
+    """Return the severity of a verbosity from 1 on: INFO minus it, but above DEBUG."""
     return max(Level.INFO - verbosity, Level.DEBUG + 1)
 
 
 class Levels:
-    """The calls of a program that logs, one for each severity; ``write`` takes what they are."""
+    """One logging method for each severity; ``write`` does the work."""
 
     def trace(self, message: str, /, **keys: Value) -> bool:
-        """A log of severity TRACE."""
+        """Write a log of severity TRACE."""
         return self.write(Level.TRACE, message, keys)
 
     def debug(self, message: str, /, **keys: Value) -> bool:
-        """A log of severity DEBUG."""
+        """Write a log of severity DEBUG."""
         return self.write(Level.DEBUG, message, keys)
 
     def info(self, message: str, /, **keys: Value) -> bool:
-        """A log of severity INFO."""
+        """Write a log of severity INFO."""
         return self.write(Level.INFO, message, keys)
 
     def warn(self, message: str, /, **keys: Value) -> bool:
-        """A log of severity WARN."""
+        """Write a log of severity WARN."""
         return self.write(Level.WARN, message, keys)
 
     def error(self, message: str, /, **keys: Value) -> bool:
-        """A log of severity ERROR."""
+        """Write a log of severity ERROR."""
         return self.write(Level.ERROR, message, keys)
 
     def fatal(self, message: str, /, **keys: Value) -> bool:
-        """A log of severity FATAL."""
+        """Write a log of severity FATAL."""
         return self.write(Level.FATAL, message, keys)
 
     def verbose(self, verbosity: int, message: str, /, **keys: Value) -> bool:
-        """A log of a verbosity from 1 on: INFO less it, but above DEBUG."""
+        """Write a log of a verbosity from 1 on: severity INFO minus it, but above DEBUG."""
         number = whole_number("verbosity", verbosity, 0, U64_MAX)
         return self.write(verbose_severity(number), message, keys)
 
     def write(self, severity: int | str, message: str, keys: Arguments = ()) -> bool:
-        """Write a log; False where it was dropped, or is below the minimum."""
+        """Write a log. Return False if it was dropped, or is below the minimum."""
         raise NotImplementedError
 
 
@@ -302,7 +304,7 @@ class Levels:
 
 
 class PacketStream(Closing):
-    """A file of legacy packets (``log-legacy-stream``), which takes them as a socket does.
+    """A file of legacy packets (``log-legacy-stream``), with the interface of a socket.
 
     ``where`` is a path, a ``Sink`` or a file; the header is written at once.
     """
@@ -311,23 +313,22 @@ class PacketStream(Closing):
         self._output = Output(where, force=force, head=StreamHeader().pack(), framed=True)
 
     def send(self, packet: bytes) -> bool:
-        """Add a packet, whatever is in it; True, since a file drops none."""
+        """Append a packet, whatever its contents. Return True, since a file drops none."""
         return self._output.send(packet)
 
 
 class PacketWriter(Levels, Closing):
     """Writes legacy packets, as the Go logger does, a call at a time.
 
-    ``where`` is a ``DatagramSink``, which gets packets as they are, or what ``PacketStream``
-    takes, which gets them in our container. ``tags`` are those of every packet, before those of
-    the call. Without ``tid`` it is 0, as in Go. ``file`` and ``line`` have no place in a packet:
-    for ERROR and above, or with ``always_file_line``, the message begins with ``file(line): ``. Nor
-    have keys: these follow the message, as ``key=value``.
+    ``where`` is a ``DatagramSink``, which gets bare packets, or any target of ``PacketStream``,
+    which gets a container. ``tags`` precede those of each call. ``tid`` defaults to 0, as in Go. A
+    packet cannot hold ``file`` and ``line``: for ERROR and above, or with ``always_file_line``, the
+    message begins with ``file(line): ``. Keys follow the message as ``key=value``.
 
-    A packet that a datagram sink drops is counted, and the next one that is sent says how many
-    were (``dropped_logs``). With ``on_too_large="cut"`` a message is cut to what a packet holds
-    and ends in "...", its zero bytes become U+FFFD, a tag is cut to 63 bytes, and tags beyond the
-    fifth are left out; else they are refused, with nothing changed. Several threads may write.
+    A packet that a datagram sink drops is counted, and the next one that is sent carries the count
+    (``dropped_logs``). With ``on_too_large="cut"`` a message is cut to fit and ends in "...", its
+    zero bytes become U+FFFD, a tag is cut to 63 bytes, and tags beyond the fifth are left out;
+    otherwise such packets are refused without side effects. Several threads may write.
     """
 
     def __init__(
@@ -352,10 +353,10 @@ class PacketWriter(Levels, Closing):
         self._always_file_line = always_file_line
         self._lock = threading.Lock()
         self.dropped = 0
-        """Packets dropped that no packet has told of yet."""
+        """Dropped packets that no sent packet has counted yet."""
         self.cut = 0
-        """Packets of which something was cut."""
-        if not self._cut:  # refused now, and not at every packet
+        """Packets that were cut."""
+        if not self._cut:  # refuse invalid tags now rather than at every packet
             LegacyPacket(pid=0, tid=0, timestamp=0, severity=0, tags=self._tags).pack()
         self._output = Output(where, force=force, head=StreamHeader().pack(), framed=True)
 
@@ -373,10 +374,10 @@ class PacketWriter(Levels, Closing):
         tid: int | None = None,
         dropped: int = 0,
     ) -> bool:
-        """Write a packet; False where it was dropped, or is below the minimum.
+        """Write a packet. Return False if it was dropped, or is below the minimum.
 
         ``severity`` is a level, its name, or the number in the packet: -10 to 255. ``dropped`` is
-        added to what this writer counted. Raises WriteRefusedError (FXL0403 to FXL0407, FXL0410).
+        added to the writer's count. Raises WriteRefusedError (FXL0403 to FXL0407, FXL0410).
         """
         severity = packet_severity_of(severity)
         if severity < self.minimum:
@@ -411,7 +412,7 @@ class PacketWriter(Levels, Closing):
 
 
 def _shown(key: tuple[Any, Any]) -> tuple[str, Any]:
-    """A key as a message shows it: a text's value is text."""
+    """Return name and value of a key as a message shows them."""
     name, value = key
     typed = type_of(value)
     if typed is None:
@@ -423,15 +424,15 @@ def _shown(key: tuple[Any, Any]) -> tuple[str, Any]:
 
 
 def fitted(packet: LegacyPacket) -> LegacyPacket:
-    """The packet, or one that holds what fits of it: fewer tags, shorter ones, a cut message."""
+    """Return the packet, or a copy that fits: fewer and shorter tags, and a cut message."""
     if (
         len(packet.message) < SHORT
         and "\0" not in packet.message
         and len(packet.tags) <= wire.MAX_TAGS
         and all(0 < len(tag) <= wire.MAX_TAG_BYTES // 4 for tag in packet.tags)
     ):
-        return packet  # without looking at bytes: a character has four at most
-    # No "..." in a tag: it is a name, by which people filter.
+        return packet  # fits in any case: a character has at most four bytes
+    # No "..." in a tag: tags are names to filter by.
     tags = tuple(
         _shorter(tag, wire.MAX_TAG_BYTES, mark=b"") for tag in packet.tags[: wire.MAX_TAGS] if tag
     )
@@ -449,53 +450,53 @@ def _shorter(text: str, limit: int, mark: bytes = CUT) -> str:
 
 
 def cuts(on_too_large: str) -> bool:
-    """Whether texts are cut; UsageError for what is neither "refuse" nor "cut"."""
+    """Return whether texts are cut. Raises UsageError unless "refuse" or "cut"."""
     if on_too_large not in ("refuse", "cut"):
-        raise UsageError(f"on_too_large is {on_too_large!r}", remedy='it is "refuse" or "cut"')
+        raise UsageError(f"invalid on_too_large {on_too_large!r}", remedy='use "refuse" or "cut"')
     return on_too_large == "cut"
 
 
 def texts(given: Iterable[str], what: str = "tags") -> tuple[str, ...]:
-    """Several texts; WriteRefusedError for one text, whose letters they would be (FXL0403)."""
+    """Return several texts. Raises WriteRefusedError for a single text (FXL0403)."""
     several: tuple[Any, ...] = ()
     if not isinstance(given, str | bytes):
         with contextlib.suppress(TypeError):
             several = tuple(given)
             if all(isinstance(text, str) for text in several):
                 return several
-    raise refusal("FXL0403", f"{what} are several texts, not {reprlib.repr(given)}")
+    raise refusal("FXL0403", f"{what} must be a sequence of texts, not {reprlib.repr(given)}")
 
 
 # --- The ring of an IOBuffer ---------------------------------------------------------------------
 
 
 class RingWriter:
-    """Writes the ring of an IOBuffer over any ``Memory``.
+    """Writes the ring of an IOBuffer into any ``Memory``.
 
-    The memory is one page, with head and tail, and a ring of whole pages, 64 KiB at least.
-    Where an entry finds no room, the oldest ones give way (``overwritten`` counts them). A reader
-    who looks between any two stores finds whole entries: the tail moves before anything is
-    overwritten, and the head after an entry is there. Of what the memory held before, only the
-    head is read; the ring begins empty behind it. Several threads may write.
+    The memory is one page, with head and tail, and a ring of whole pages, at least 64 KiB. An entry
+    without room overwrites the oldest ones (``overwritten`` counts them). A reader between any two
+    stores finds whole entries: the tail moves before anything is overwritten, and the head after an
+    entry is complete. Of the memory's earlier contents only the head is read; the ring starts empty
+    there. Several threads may write.
     """
 
     def __init__(self, memory: Memory) -> None:
         capacity = memory.size - wire.RING_PAGE
         if capacity < wire.RING_MINIMUM or capacity % wire.RING_PAGE:
             raise UsageError(
-                f"a ring of {capacity} bytes is none",
-                remedy=f"give a memory of {wire.RING_PAGE} bytes and whole pages of "
-                f"{wire.RING_PAGE}, {wire.RING_MINIMUM} bytes at least",
+                f"invalid ring size {capacity}: must be a multiple of {wire.RING_PAGE}, at least "
+                f"{wire.RING_MINIMUM}",
+                remedy=f"give a memory of {wire.RING_PAGE} bytes plus a ring of such a size",
             )
         self.capacity = capacity
         self.overwritten = 0
-        """Entries that gave way to later ones."""
+        """Number of entries overwritten by later ones."""
         self._memory = memory
         self._lock = threading.Lock()
         self._head = memory.load_u64(0)
         if self._head % WORD or self._head > U64_MAX >> 1:
             raise UsageError(
-                f"the memory's head is {self._head:#x}, which no ring has",
+                f"invalid head {self._head:#x} in the memory of the ring",
                 remedy="give a memory that is zero, or that holds a ring",
             )
         self._tail = self._head
@@ -504,20 +505,20 @@ class RingWriter:
 
     @property
     def used(self) -> int:
-        """Bytes that entries take now."""
+        """Bytes of the entries in the ring."""
         return self._head - self._tail
 
     def tagged(self, tag: int) -> RingTag:
-        """The ring as a ``DatagramSink`` of one component."""
+        """Return the ring as the ``DatagramSink`` of one component."""
         return RingTag(self, tag)
 
     def put(self, tag: int, payload: bytes) -> None:
-        """Add an entry. Raises WriteRefusedError (FXL0404, FXL0407), with nothing stored."""
+        """Add an entry. Raises WriteRefusedError (FXL0404, FXL0407) without storing anything."""
         tag = whole_number("the tag of an entry", tag, 0, U64_MAX)
         size = wire.RING_ENTRY + len(payload)
         if size > wire.RING_MAX_ENTRY:
             raise refusal(
-                "FXL0407", f"the entry has {size} bytes, one has {wire.RING_MAX_ENTRY} at most"
+                "FXL0407", f"the entry has {size} bytes; at most {wire.RING_MAX_ENTRY} fit"
             )
         entry = pad8(_ENTRY(tag, len(payload)) + payload)
         with self._lock:
@@ -539,13 +540,13 @@ class RingWriter:
 
 
 class RingTag:
-    """A component's way into a ring: what it sends becomes entries with its tag."""
+    """The ``DatagramSink`` of a component, whose records become entries with its tag."""
 
     def __init__(self, ring: RingWriter, tag: int) -> None:
         self.ring = ring
         self.tag = whole_number("the tag of an entry", tag, 0, U64_MAX)
 
     def send(self, record: bytes) -> bool:
-        """Add an entry; True, since it is the oldest that gives way."""
+        """Add an entry. Return True, since a ring overwrites the oldest entries instead."""
         self.ring.put(self.tag, record)
         return True

@@ -1,7 +1,7 @@
-"""Writer: structured records from calls, one call a record.
+"""The writer: structured records from calls, one call a record.
 
-``LogWriter`` orders the arguments of a record as the reference writer does, refuses what the format
-cannot hold before anything is written, and counts the records that a socket drops.
+``LogWriter`` orders the arguments of a record as the reference writer does, refuses values that the
+format cannot hold before it writes anything, and counts the records that a socket drops.
 """
 
 from __future__ import annotations
@@ -49,9 +49,9 @@ from fxframework.model.target import Clock
 __all__ = ["LogWriter", "add_dropped_count"]
 
 CACHED = 4096
-"""Names, threads and tags whose bytes are kept."""
+"""Number of names, threads and tags whose bytes are cached."""
 SHORT = 16_384
-"""Bytes of a text that fits any record by itself."""
+"""Bytes of a text that fits into any record without checks."""
 _WORD = struct.Struct("<Q").pack
 _UNSIGNED = struct.Struct("<Q").unpack_from
 _INT64 = struct.Struct("<q").pack
@@ -70,14 +70,14 @@ Argument = tuple[str | bytes, int, Any]
 
 
 class Rare(TypedDict, total=False):
-    """What few calls of ``LogWriter.write`` give."""
+    """Rarely used arguments of ``LogWriter.write``."""
 
     target: str
     """A tag that precedes the message."""
     dropped: int
-    """Records dropped before this one, in addition to those that the writer counted."""
+    """Number of records dropped before this one, besides those that the writer counted."""
     tag_bits: int
-    """The tag of the component, where a manifest says which it is."""
+    """The tag of a component that a manifest names."""
 
 
 _NOT_RARE: tuple[str | None, int, int] = (None, 0, 0)
@@ -94,22 +94,22 @@ def _rare(given: Rare) -> tuple[str | None, int, int]:
 class LogWriter(Levels, Closing):
     """Writes structured records.
 
-    ``where`` is a path, whose file appears whole at ``close()``; a ``Sink``, a file, anything with
-    ``put(bytes)``, each of which gets the records one after another; or a ``DatagramSink``. What
-    that drops is counted, and the next record that it takes says how many were (``num_dropped``).
+    ``where`` is a path, whose file appears complete at ``close()``; a ``Sink``, a file, or any
+    object with ``put(bytes)``, which get the records one after another; or a ``DatagramSink``.
+    Records that the latter drops are counted, and the next one sent carries the count
+    (``num_dropped``).
 
-    ``pid`` and ``tid`` are those of this process and of the calling thread where they are not
-    given; ``tags`` follow those of a call; ``clock`` gives the time where a call does not: a
-    ``Clock`` (its boot time), a function, or else this machine's time since boot. Records below
-    ``minimum`` are not written. ``file`` and ``line`` are, for ERROR and above, or always with
-    ``always_file_line``, as the reference writer does it.
+    ``pid`` and ``tid`` default to those of this process and of the calling thread. ``tags`` follow
+    those of a call. ``clock`` gives the time if a call does not: a ``Clock`` (its boot time), a
+    function, or by default this machine's time since boot. Records below ``minimum`` are not
+    written. ``file`` and ``line`` are written for ERROR and above, or always with
+    ``always_file_line``, as in the reference writer.
 
-    With ``on_too_large="cut"`` a record that is too large has its message cut, at a character, to
-    what fits, and then, where that is not enough, its longest texts; "..." ends what was cut. Names
-    of keys are cut to 256 bytes, and where all this is not enough the last keys are left out, which
-    ``left_out`` counts; ``cut`` counts such records. Else it is refused. Methods raise
-    WriteRefusedError (FXL0403 to FXL0410), with nothing written or changed. Several threads may
-    write.
+    With ``on_too_large="cut"``, the message of a record that is too large is cut between
+    characters, then its longest texts; "..." ends a cut text. Names of keys are cut to 256 bytes,
+    and finally the last keys are left out. ``cut`` counts such records, ``left_out`` the keys.
+    Otherwise the record is refused. Methods raise WriteRefusedError (FXL0403 to FXL0410) without
+    side effects. Several threads may write.
     """
 
     def __init__(
@@ -127,11 +127,11 @@ class LogWriter(Levels, Closing):
     ) -> None:
         self.minimum = severity_of(minimum)
         self.dropped = 0
-        """Records dropped that no record has reported yet."""
+        """Dropped records that no sent record has counted yet."""
         self.cut = 0
-        """Records of which something was cut."""
+        """Number of records that were cut."""
         self.left_out = 0
-        """Keys and tags for which such records had no room."""
+        """Number of keys and tags left out of such records."""
         self._pid = None if pid is None else whole_number("pid", pid, 0, U64_MAX)
         self._tid = None if tid is None else whole_number("tid", tid, 0, U64_MAX)
         self._cut = cuts(on_too_large)
@@ -159,13 +159,12 @@ class LogWriter(Levels, Closing):
         tid: int | None = None,
         **rare: Unpack[Rare],
     ) -> bool:
-        """Write a record; False where it was dropped, or is below the minimum.
+        """Write a record. Return False if it was dropped, or is below the minimum.
 
         ``severity`` is a byte or a level's name, ``time`` in nanoseconds. ``target`` is a tag that
-        precedes the message. Of ``file`` the part behind the last "../" is written.
-        ``dropped`` is added to what this writer counted. ``tag_bits`` name the component, where a
-        manifest says which it is. A key that has the name of a well-known argument, and its type,
-        is read as that.
+        precedes the message. Of ``file`` only the part after the last "../" is written. ``dropped``
+        is added to the writer's count. ``tag_bits`` is the tag of a component that a manifest
+        names. A key with the name and type of a well-known argument is read as that.
         """
         target, dropped, tag_bits = _rare(rare) if rare else _NOT_RARE
         if type(severity) is not int or not 0 <= severity <= 255:
@@ -218,10 +217,10 @@ class LogWriter(Levels, Closing):
         time: int | None = None,
         tag_bits: int = 0,
     ) -> bool:
-        """Write exactly these arguments, (name, type, value) each, and nothing else.
+        """Write exactly these arguments, each (name, type, value).
 
-        Types are those of ``fx_log.layout.ArgType`` or their names. Drops are counted, but it is
-        another record that tells of them.
+        Types are those of ``fx_log.layout.ArgType`` or their names. A drop is counted, but this
+        record does not carry the count.
         """
         severity = severity_of(severity)
         body = b"".join(
@@ -229,15 +228,15 @@ class LogWriter(Levels, Closing):
         )
         return self._emit(severity, time, tag_bits, body)
 
-    # --- What is known of components --------------------------------------------------------------
+    # --- Control records --------------------------------------------------------------------------
 
     def manifest(self, tag: int, moniker: str, url: str) -> bool:
-        """Say which component the records of a tag are of, from here on (a control record)."""
+        """Write a control record that names the component of a tag from here on."""
         args = [("moniker", _STRING, moniker), ("url", _STRING, url)]
         return self.put(Level.INFO, args, time=0, tag_bits=_control(tag))
 
     def rolled_out(self, tag: int, count: int, *, time: int | None = None) -> bool:
-        """Say how many records of a component were lost before this (a control record)."""
+        """Write a control record with the number of a component's records that were lost."""
         args = [("rolled_out", ArgType.UINT64, count)]
         return self.put(Level.INFO, args, time=time, tag_bits=_control(tag))
 
@@ -246,27 +245,27 @@ class LogWriter(Levels, Closing):
     def _put(
         self, severity: int, time: int, tag_bits: int, start: bytes, rest: bytes, more: int
     ) -> bool:
-        """Hand a record over; the count of dropped ones follows ``start``."""
+        """Send a record; the count of dropped ones is inserted after ``start``."""
         size = 2 + (len(start) + len(rest) >> 3)
         head = 9 | tag_bits << 16 | severity << 56
-        told = 0
+        counted = 0
         with self._lock:
             count = self.dropped + more
-            if count and size + DROPPED_WORDS <= wire.MAX_RECORD_WORDS:  # else the next one tells
-                told = count
+            if count and size + DROPPED_WORDS <= wire.MAX_RECORD_WORDS:  # otherwise the next one
+                counted = count
                 start += _DROPPED_HEAD + _WORD(min(count, U64_MAX))
                 size += DROPPED_WORDS
             if size > wire.MAX_RECORD_WORDS:
                 raise refusal(
                     "FXL0407",
-                    f"the record needs {size} words, one has {wire.MAX_RECORD_WORDS} at most",
+                    f"the record needs {size} words; at most {wire.MAX_RECORD_WORDS} fit",
                 )
             try:
                 header = _HEADER(head | size << 4, time)
             except struct.error:
                 raise _wrong_time(time) from None
             if self._output.send(header + start + rest):
-                self.dropped = count - told
+                self.dropped = count - counted
                 return True
             self.dropped = count + 1
             return False
@@ -285,7 +284,7 @@ class LogWriter(Levels, Closing):
             return False
 
     def _start(self, pid: int | None, tid: int | None) -> bytes:
-        """The arguments pid and tid."""
+        """Return the bytes of the arguments pid and tid."""
         if pid is None:
             pid = self._pid
             if pid is None:
@@ -315,7 +314,7 @@ class LogWriter(Levels, Closing):
         return _WORD(header) + _MESSAGE_NAME + data + PADDING[length & 7]
 
     def _keys(self, parts: list[bytes], keys: Any) -> None:
-        """Append the bytes of keys."""
+        """Append the bytes of keys to ``parts``."""
         names = self._names
         for name, value in keys.items() if type(keys) is dict else keys:
             known = names.get(name) if type(name) is str else None
@@ -342,7 +341,7 @@ class LogWriter(Levels, Closing):
                 parts.append(argument_bytes(name, *_typed(name, value)))
 
     def _name(self, name: Any) -> tuple[int, bytes] | None:
-        """What is known of a name from here on; None of one so long that it must be checked."""
+        """Return and cache the encoded name; None for one so long that it must be checked."""
         if not isinstance(name, str):
             raise refusal("FXL0403", f"a key is a text, not {reprlib.repr(name)}")
         if len(name) > SHORT >> 2:
@@ -372,7 +371,7 @@ class LogWriter(Levels, Closing):
         target: str | None,
         tags: Iterable[str],
     ) -> tuple[list[Argument], list[Argument], list[Argument]]:
-        """All arguments but pid and tid, before they are bytes: what always stays, keys, tags."""
+        """Return all arguments except pid and tid, unencoded: mandatory ones, keys, and tags."""
         args: list[Argument] = []
         if file is not None:
             args.append(("file", _STRING, octets("file", file).rpartition(b"../")[2]))
@@ -398,7 +397,7 @@ _TOO_LARGE = ("FXL0405", "FXL0407")
 
 
 def _place(file: str, line: int | None) -> bytes:
-    """The arguments file and line; of a path, the part behind the last "../"."""
+    """Return the arguments file and line; of a path, the part after the last "../"."""
     data = octets("file", file).rpartition(b"../")[2]
     place = argument_bytes("file", _STRING, data)
     if line is not None:
@@ -426,7 +425,7 @@ _TYPES = {name: kind for kind, name in wire.ARG_NAMES.items()}
 
 
 def _type(kind: int | str) -> int:
-    """The number of an argument's type, given as that or by name."""
+    """Return the number of an argument's type, given by number or name."""
     number = _TYPES.get(kind) if isinstance(kind, str) else kind
     if number is None:
         raise refusal("FXL0410", f"logs have no arguments of type {reprlib.repr(kind)}")
@@ -448,9 +447,10 @@ def _wrong_time(time: Any) -> WriteRefusedError:
 def _fitted(
     always: list[Argument], keys: list[Argument], tags: list[Argument], room: int
 ) -> tuple[bytes, int]:
-    """The bytes of arguments in at most ``room`` words, and how many had no room even so.
+    """Return the bytes of arguments in at most ``room`` words, and the number left out.
 
-    The message is cut, then what is longest; then the last keys are left out, and the last tags.
+    The message is cut first, then the longest texts; then the last keys are left out, then the last
+    tags.
     """
     args = [
         (name, kind, shortened(value, wire.MAX_STRING) if kind == _STRING else value)
@@ -482,13 +482,13 @@ def _fitted(
 
 
 LEFT = 64
-"""Bytes that are left of a text that is cut to make room for others."""
+"""Bytes kept of a text that is cut to make room for others."""
 MAX_NAME = wire.FIDL_NAME_BYTES
-"""Bytes that are left of a name in a record that is too large."""
+"""Bytes kept of a name in a record that is too large."""
 
 
 def _words(name: str | bytes, kind: int, value: Any) -> int:
-    """Words of an argument."""
+    """Return the words of an argument."""
     head, _ = name_head(name)
     size = head >> 4 & 0xFFF
     if kind == _STRING:
@@ -496,15 +496,15 @@ def _words(name: str | bytes, kind: int, value: Any) -> int:
     return size + (kind not in (ArgType.BOOL, ArgType.NULL))
 
 
-# --- Records that are there already ---------------------------------------------------------------
+# --- Existing records -----------------------------------------------------------------------------
 
 
 def add_dropped_count(record: bytes, count: int) -> bytes | None:
-    """A structured record that tells of ``count`` more dropped ones, as the archivist edits them.
+    """Return a structured record with ``count`` more dropped records, as the archivist edits them.
 
-    The count is added to an argument num_dropped that is there, up to 2^64-1, or else becomes one
-    at the end. None where the bytes are not one whole record, its arguments do not chain, or it
-    would have over 4,095 words.
+    The count is added to an existing argument num_dropped, up to 2^64-1, or appended as one. None
+    if the bytes are not one whole record, its arguments do not chain, or it would exceed 4,095
+    words.
     """
     whole_number("count", count, 0, U64_MAX)
     if len(record) < 8 * wire.MIN_RECORD_WORDS:
