@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import attrs
@@ -50,9 +50,9 @@ class Account:
     """Units of the figures in a second; 0: not known."""
     asynchronous: int
     """Slices that nest in no stack."""
-    figures: Mapping[str, NDArray[Any]]
-    """What the entries have, by the names of fields of a spread, ``unmatched``, ``funcid`` and
-    ``source`` (its code); -1 is none."""
+    figure: Callable[[str], NDArray[Any] | None]
+    """Gives what the entries have, by the name of a field of a spread, ``unmatched``, ``funcid`` or
+    ``source`` (its code): -1 is none. None of a column that no entry has."""
 
     def sorted(
         self, by: str, *, descending: bool = False, top: int | None = None
@@ -66,7 +66,7 @@ class Account:
                 f"an account is not sorted by {by!r}{did_you_mean(by, SORTS)}",
                 remedy=f"there are {', '.join(SORTS)}",
             )
-        column = self.figures.get(FIELDS.get(by, by))
+        column = None if by == "func" else self.figure(FIELDS.get(by, by))
         if column is None:
             keys = [entry.function.name if by == "func" else "" for entry in self.entries]
             order = np.array(
@@ -104,23 +104,25 @@ def account(
     if per_thread:
         group, keys = dense(calls.thread.astype(np.int64) * len(functions) + calls.function)
     found = spreads(group, keys.size, calls.parent, calls.length, chosen=chosen, summed=summed)
-    threads, which = np.divmod(keys, max(len(functions), 1))
+    threads, which = (column.astype(np.int32) for column in np.divmod(keys, max(len(functions), 1)))
     unmatched = np.zeros(keys.size, np.int64)
+    del group, keys, chosen, summed
+    per_second, asynchronous = calls.per_second, calls.asynchronous
+    del calls
     if by in {"", "id", "name"}:
         lost, on, times = _unmatched(capture, per_thread=per_thread)
-        # What has the name, and the thread, of calls that there are is counted with them.
-        span = len(capture.strings)
-        order, at, there = found_in(functions.codes[which] + span * threads, lost + span * on)
-        unmatched[order[at[there]]] = times[there]
-        if not there.all():
+        if lost.size:
+            # What has the name, and the thread, of calls that there are is counted with them.
+            span = np.int64(len(capture.strings))
+            order, at, there = found_in(functions.codes[which] + span * threads, lost + span * on)
+            unmatched[order[at[there]]] = times[there]
             lost, on, times = lost[~there], on[~there], times[~there]
-            which = np.concatenate((which, len(functions) + np.arange(lost.size)))
-            threads = np.concatenate((threads, on))
-            unmatched = np.concatenate((unmatched, times))
+            which = np.append(which, len(functions) + np.arange(lost.size))
+            threads = np.append(threads, on)
+            unmatched = np.append(unmatched, times)
             functions = _joined(functions, _named(capture, lost, with_ids=by != "name"))
             found = found.extended(lost.size)
-    figures = found.columns
-    shown = np.flatnonzero(figures["count"] | figures["unfinished"] | unmatched)
+    shown = np.flatnonzero(found.column("count") | found.column("unfinished") | unmatched)
     names: Mapping[int, str] = ThreadNames(capture) if per_thread else {}
 
     def entry(at: int) -> Entry:
@@ -128,13 +130,15 @@ def account(
         thread = names.get(int(threads[place]))
         return Entry(functions[int(which[place])], found[place], int(unmatched[place]), thread)
 
-    columns: dict[str, NDArray[Any]] = {name: column[shown] for name, column in figures.items()}
-    columns["unmatched"] = unmatched[shown]
-    for name, of_function in (("funcid", functions.ids), ("source", functions.sources)):
-        if of_function is not None:
-            columns[name] = of_function[which[shown]]
-    entries = Made(shown.size, entry)
-    return Account(entries, calls.per_second, calls.asynchronous, columns)
+    def figure(name: str) -> NDArray[Any] | None:
+        if name == "unmatched":
+            return unmatched[shown]
+        if name in {"funcid", "source"}:
+            column = functions.ids if name == "funcid" else functions.sources
+            return None if column is None else column[which[shown]]
+        return found.column(name)[shown]
+
+    return Account(Made(shown.size, entry), per_second, asynchronous, figure)
 
 
 def _named(capture: Capture, codes: I64, *, with_ids: bool) -> Functions:

@@ -196,8 +196,10 @@ def _escaped(name: str) -> str:
 
 def _shades(graph: CallGraph, some: Spreads, name: str) -> Callable[[Spread], str | None]:
     """What gives the colour of a figure, beside the greatest of its kind."""
-    column = some.columns.get(FIELDS.get(name, name), np.zeros(0))
-    most = max(int(column.max(initial=0)), 0) / (1 if name == "count" else graph.per_second or 1)
+    most = 0.0
+    if name != "none":
+        greatest = max(int(some.column(FIELDS.get(name, name)).max(initial=0)), 0)
+        most = greatest / (1 if name == "count" else graph.per_second or 1)
 
     def shade(spread: Spread) -> str | None:
         value = graph.figure(spread, name)

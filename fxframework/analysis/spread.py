@@ -13,14 +13,15 @@ from fxframework.analysis import kernels
 from fxframework.analysis.made import Made
 from fxframework.io import arena
 
-__all__ = ["ALL", "SHARES", "Spread", "Spreads", "spreads"]
+__all__ = ["ALL", "Spread", "Spreads", "spreads"]
+
+I64 = NDArray[np.int64]
 
 ALL = np.zeros(0, np.uint8)
 """A mask that chooses every call."""
-SHARES = {"median": 0.5, "p90": 0.9, "p99": 0.99}
-"""Of n lengths in order, each is element floor(n * share): the nearest rank, as in llvm-xray."""
-ALWAYS = frozenset({"count", "unfinished", "sum", "own"})
-"""Figures that a group without ended calls has too."""
+SHARES = {"min": 0.0, "median": 0.5, "p90": 0.9, "p99": 0.99, "max": 1.0}
+"""Of n lengths in order, each is element floor(n * share), the nearest rank, as in llvm-xray; the
+last one at most."""
 FEW = 16
 """Groups of up to so many calls are put in order together, those of one size at once."""
 BLOCK = 1 << 14
@@ -55,34 +56,56 @@ class Spread:
 
 
 class Spreads(Made[Spread]):
-    """Spreads in columns, int64 of shape (n,) by the names of their fields.
+    """Spreads of n groups, as columns: int64 of shape (n,) by the names of their fields.
 
-    Order statistics of a group without ended calls are -1.
+    Counts and sums are columns that are kept. An order statistic is looked up among the lengths,
+    which come group by group, each at its rank: -1 of a group without ended calls.
     """
 
-    def __init__(self, columns: Mapping[str, NDArray[np.int64]]) -> None:
-        self.columns = columns
-        views = {name: column.data for name, column in columns.items()}
-        super().__init__(columns["count"].size, partial(_spread, views))
+    def __init__(self, sums: Mapping[str, I64], lengths: I64, starts: I64) -> None:
+        self._sums, self._lengths, self._starts = sums, lengths, starts
+        views = {name: column.data for name, column in sums.items()}
+        # Not the bound method: each of them would keep the other in memory.
+        super().__init__(starts.size, partial(_spread, views, lengths.data, starts.data))
+
+    def column(self, name: str) -> I64:
+        """The column of a field. Raises KeyError for another name."""
+        if name in self._sums:
+            return self._sums[name]
+        counts = self._sums["count"]
+        found: I64 = np.full(counts.size, -1, np.int64)
+        some = np.flatnonzero(counts)
+        rank = np.minimum((counts[some] * SHARES[name]).astype(np.int64), counts[some] - 1)
+        found[some] = self._lengths[self._starts[some] + rank]
+        return found
 
     def extended(self, more: int) -> Spreads:
         """The same, and ``more`` groups without calls behind them."""
-        return Spreads({
-            name: np.pad(column, (0, more), constant_values=0 if name in ALWAYS else -1)
-            for name, column in self.columns.items()
-        })  # fmt: skip
+        sums = {name: np.pad(column, (0, more)) for name, column in self._sums.items()}
+        return Spreads(sums, self._lengths, np.pad(self._starts, (0, more)))
 
 
-def _spread(columns: Mapping[str, memoryview], place: int) -> Spread:
-    names = columns if columns["count"][place] else ALWAYS
-    return Spread(**{name: columns[name][place] for name in names})
+def _spread(
+    sums: Mapping[str, memoryview], lengths: memoryview, starts: memoryview, place: int
+) -> Spread:
+    figures = {name: column[place] for name, column in sums.items()}
+    count = figures["count"]
+    ranks = _ranks(count) if count else {}
+    return Spread(
+        **figures, **{name: lengths[starts[place] + rank] for name, rank in ranks.items()}
+    )
+
+
+def _ranks(count: int) -> dict[str, int]:
+    """Where the order statistics of so many lengths are among them."""
+    return {name: min(int(count * share), count - 1) for name, share in SHARES.items()}
 
 
 def spreads(
     group: NDArray[np.int32],
     groups: int,
-    parent: NDArray[np.int64],
-    length: NDArray[np.int64],
+    parent: I64,
+    length: I64,
     *,
     chosen: NDArray[np.uint8] = ALL,
     summed: NDArray[np.uint8] = ALL,
@@ -92,47 +115,34 @@ def spreads(
     ``group``, ``parent`` and ``length`` are as in ``Calls``; ``chosen`` marks the calls that count,
     ``summed`` those whose lengths are added up. Self times are of all calls.
     """
-    counts, opened, totals, nested, everything = (np.zeros(groups, np.int64) for _ in range(5))
+    counts, opened, totals, nested = (np.zeros(groups, np.int64) for _ in range(4))
     calls = (group.data, parent.data, length.data)
     kernels.account(
         *calls, chosen.data, summed.data, counts.data, opened.data, totals.data, nested.data
     )
+    everything = totals
     if chosen.size or summed.size:
         every = ALL.data
+        everything = np.zeros(groups, np.int64)
         no_counts, not_opened, not_nested = (np.zeros(groups, np.int64).data for _ in range(3))
         kernels.account(*calls, every, every, no_counts, not_opened, everything.data, not_nested)
-    else:
-        everything = totals
+    own = np.subtract(everything, nested, out=nested)
+    np.maximum(own, 0, out=own)
     starts = np.cumsum(counts) - counts
     out = arena.empty(int(counts.sum()), np.int64)
     kernels.sort_out(group.data, length.data, chosen.data, starts.copy().data, out.data)
-    return Spreads({
-        "count": counts, "unfinished": opened, "sum": totals,
-        "own": np.maximum(everything - nested, 0), **_order(out, starts, counts),
-    })  # fmt: skip
+    _rank(out, starts, counts)
+    sums = {"count": counts, "unfinished": opened, "sum": totals, "own": own}
+    return Spreads(sums, out, starts)
 
 
-def _order(
-    lengths: NDArray[np.int64], starts: NDArray[np.int64], counts: NDArray[np.int64]
-) -> dict[str, NDArray[np.int64]]:
-    """The order statistics of groups of lengths, which come into another order."""
-    found = {name: np.full(counts.size, -1, np.int64) for name in ("min", *SHARES, "max")}
-    for size in range(1, min(FEW, int(counts.max(initial=0))) + 1):
+def _rank(lengths: I64, starts: I64, counts: I64) -> None:
+    """Put the order statistics of groups of lengths at their ranks, each group within its place."""
+    for size in range(2, min(FEW, int(counts.max(initial=0))) + 1):
         every = np.flatnonzero(counts == size)
-        ranks = {"min": 0, **{name: int(size * share) for name, share in SHARES.items()}, "max": -1}
         for first in range(0, every.size, BLOCK):
-            some = every[first : first + BLOCK]
-            rows = np.sort(lengths[starts[some][:, None] + np.arange(size)], axis=1)
-            for name, rank in ranks.items():
-                found[name][some] = rows[:, rank]
+            places = starts[every[first : first + BLOCK]][:, None] + np.arange(size)
+            lengths[places] = np.sort(lengths[places], axis=1)
     for group in np.flatnonzero(counts > FEW).tolist():
         start, count = int(starts[group]), int(counts[group])
-        mine = lengths[start : start + count]
-        ranks = {name: int(count * share) for name, share in SHARES.items()}
-        mine.partition(sorted({*ranks.values()}))
-        for name, rank in ranks.items():
-            found[name][group] = mine[rank]
-        # What comes before the first rank is no longer than it, what is behind the last no shorter.
-        found["min"][group] = mine[: ranks["median"] + 1].min()
-        found["max"][group] = mine[ranks["p99"] :].max()
-    return found
+        lengths[start : start + count].partition(sorted({*_ranks(count).values()}))

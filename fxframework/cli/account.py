@@ -110,7 +110,7 @@ def command(
                 "format": whole.format,
                 "units_per_second": found.per_second,
                 "asynchronous": found.asynchronous,
-                "functions": [_document(entry) for entry in entries],
+                "functions": map(_document, entries),
             })  # fmt: skip
         elif csv:
             for line in _csv(found, entries, per_thread=per_thread):
@@ -173,8 +173,10 @@ def _print(session: Session, found: Account, entries: Sequence[Entry]) -> None:
         "function": lambda entry: entry.function.name,
         "source": lambda entry: entry.function.source,
     }
-    there = {name: bool((found.figures[name] > 0).any()) for name in found.figures}
-    there |= {"thread": entries[0].thread is not None, "function": True}
+    there = {"thread": entries[0].thread is not None, "function": True}
+    for name in ("unfinished", "unmatched", "source"):
+        figure = found.figure(name)
+        there[name] = figure is not None and bool((figure > 0).any())
     shown = {name: get for name, get in of.items() if there.get(name)}
     numbers = [get for name, get in shown.items() if name.startswith("un")]
     texts = list(shown.values())[len(numbers) :]

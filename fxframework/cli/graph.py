@@ -72,16 +72,16 @@ def command(
 
 
 def document(graph: CallGraph) -> dict[str, Any]:
-    """A graph as JSON: nodes and edges with all their figures."""
+    """A graph as JSON: nodes and edges with all their figures, made one by one."""
     return {
         "units_per_second": graph.per_second,
         "asynchronous": graph.asynchronous,
-        "nodes": [
+        "nodes": (
             {"node": node.number, "name": node.function.name, **node.spread.to_json()}
             for node in graph.nodes.values()
-        ],
-        "edges": [
+        ),
+        "edges": (
             {"caller": caller, "callee": callee, **spread.to_json()}
             for (caller, callee), spread in graph.edges.items()
-        ],
+        ),
     }

@@ -112,9 +112,9 @@ def _document(found: GraphDifference) -> dict[str, Any]:
         }
 
     return {
-        "nodes": [{"name": name, **both(pair)} for name, pair in found.nodes.items()],
-        "edges": [
+        "nodes": ({"name": name, **both(pair)} for name, pair in found.nodes.items()),
+        "edges": (
             {"caller": caller, "callee": callee, **both(pair)}
             for (caller, callee), pair in found.edges.items()
-        ],
+        ),
     }

@@ -6,6 +6,7 @@ Output is UTF-8 whatever the locale.
 from __future__ import annotations
 
 import contextlib
+import itertools
 import os
 import shutil
 import sys
@@ -46,6 +47,8 @@ __all__ = ["VERSION", "Screen", "severity_of"]
 VERSION = 1
 """Of every document that ``--json`` prints."""
 STDOUT = "<stdout>"
+ITEMS = 1 << 10
+"""Items of an array that are printed at a time."""
 UNLIMITED = 1 << 30
 """Columns of a file or a pipe."""
 COLOURS = {
@@ -104,12 +107,12 @@ class Screen:
             sys.stdout.flush()
 
     def json(self, command: str, body: Mapping[str, Any]) -> None:
-        """Print a JSON document: ``{"fxframework": command, "version": 1, …}``."""
-        import orjson
+        """Print a JSON document: ``{"fxframework": command, "version": 1, …}``.
 
-        document = _plain({"fxframework": command, "version": VERSION, **body})
-        data = orjson.dumps(document, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)
-        self.write(json_escaped(data) if self.out_is_terminal else data)
+        The items of an iterator are printed as an array, some at a time.
+        """
+        for piece in _json_pieces({"fxframework": command, "version": VERSION, **body}):
+            self.write(json_escaped(piece) if self.out_is_terminal else piece)
 
     def json_line(self, row: Any) -> bytes:
         """One line of JSON, without printing it."""
@@ -259,6 +262,30 @@ def severity_of(found: Diagnostics, code: str) -> Severity:
         (finding.severity for finding in found if finding.code == code),
         default=found.rule(code).severity,
     )
+
+
+def _json_pieces(document: Mapping[str, Any]) -> Iterator[bytes]:
+    """A document as indented JSON, piece by piece."""
+    between = b"{"
+    for key, value in document.items():
+        yield between + b"\n  " + _indented(key) + b": "
+        between = b","
+        if not isinstance(value, Iterator):
+            yield _indented(value)
+            continue
+        opening = b"["
+        while some := list(itertools.islice(value, ITEMS)):
+            yield opening + _indented(some)[1:-4]  # without the brackets, and the end of a line
+            opening = b","
+        yield b"[]" if opening == b"[" else b"\n  ]"
+    yield b"\n}\n"
+
+
+def _indented(value: Any) -> bytes:
+    """A value as JSON, as it is within a document."""
+    import orjson
+
+    return orjson.dumps(_plain(value), option=orjson.OPT_INDENT_2).replace(b"\n", b"\n  ")
 
 
 def _plain(value: Any) -> Any:

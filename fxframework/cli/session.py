@@ -165,6 +165,10 @@ class Session:
         the settings say, unless it is given. Raises what ``Host.open`` raises, and UsageError for
         an unknown option.
         """
+        from fxframework.io import arena
+
+        if self.owns_process:
+            arena.keep(arena.KEEP_OF_ONE)
         host = self.host
         format, path = self.named(text)
         if format is not None:

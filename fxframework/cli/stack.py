@@ -83,7 +83,7 @@ def command(
             "paths": list(files),
             "units_per_second": tree.per_second,
             "asynchronous": tree.asynchronous,
-            "nodes": list(_documents(tree)),
+            "nodes": _documents(tree),
         })  # fmt: skip
     else:
         _print_tree(session, tree, depth, min_percent, show_roots=per_thread)
@@ -96,7 +96,7 @@ def command(
 
 def _documents(tree: CallTree) -> Iterator[dict[str, Any]]:
     columns = tree.parent, tree.count, tree.unfinished, tree.total, tree.own
-    rows = zip(*(column.tolist() for column in columns), strict=True)
+    rows = zip(*(map(int, column) for column in columns), strict=True)
     for node, (parent, count, unfinished, total, own) in enumerate(rows):
         yield {
             "node": node,
@@ -118,34 +118,38 @@ def _print_tree(
     if len(tree) == len(tree.roots):
         screen.note("there are no calls")
         return
-    rows: list[list[str]] = [["share", "total", "self", "calls", "function"]]
     hidden = 0
-    cut: int | None = None
-    unfinished = bool(tree.unfinished.any())
-    for node, level in tree.walk(tree.total):
-        if cut is not None and level > cut:
-            hidden += 1
-            continue
-        cut = None
-        total = int(tree.total[node])
-        share = 100 * total / whole if whole else 0.0
-        if level > depth or share < min_percent:
-            hidden += 1
-            cut = level
-            continue
-        if not level and not show_roots:
-            continue
-        still = int(tree.unfinished[node])
-        never = f"  ({amount(still)} never ended)" if unfinished and still else ""
-        indent = STEP * (level - (0 if show_roots else 1))
-        rows.append([
-            f"{share:.1f}%",
-            length(total, tree.per_second),
-            length(int(tree.own[node]), tree.per_second) if level else "",
-            amount(int(tree.count[node])) if level else "",
-            f"{indent}{printable(tree.name(node))}{never}",
-        ])  # fmt: skip
-    screen.table(rows, [True, True, True, True, False])
+
+    def rows() -> Iterator[list[str]]:
+        nonlocal hidden
+        yield ["share", "total", "self", "calls", "function"]
+        cut: int | None = None
+        unfinished = bool(tree.unfinished.any())
+        for node, level in tree.walk(tree.total):
+            if cut is not None and level > cut:
+                hidden += 1
+                continue
+            cut = None
+            total = int(tree.total[node])
+            share = 100 * total / whole if whole else 0.0
+            if level > depth or share < min_percent:
+                hidden += 1
+                cut = level
+                continue
+            if not level and not show_roots:
+                continue
+            still = int(tree.unfinished[node])
+            never = f"  ({amount(still)} never ended)" if unfinished and still else ""
+            indent = STEP * (level - (0 if show_roots else 1))
+            yield [
+                f"{share:.1f}%",
+                length(total, tree.per_second),
+                length(int(tree.own[node]), tree.per_second) if level else "",
+                amount(int(tree.count[node])) if level else "",
+                f"{indent}{printable(tree.name(node))}{never}",
+            ]
+
+    screen.table(rows(), [True, True, True, True, False])
     if hidden:
         screen.note(
             f"{amount(hidden, 'stack')} not shown, which --depth or --min-percent leave out"
@@ -159,8 +163,11 @@ def _print_list(
     import numpy as np
 
     screen = session.screen
-    order = np.argsort(-weight, kind="stable").tolist()
-    shown = [node for node in order[: top + len(tree.roots)] if weight[node]][:top]
+    few = min(top + len(tree.roots), weight.size)
+    least = np.partition(weight, weight.size - few)[weight.size - few]
+    some = np.flatnonzero(weight >= least)
+    order = some[np.argsort(-weight[some], kind="stable")][:few].tolist()
+    shown = [node for node in order if weight[node]][:top]
     if not shown:
         return
     screen.print()

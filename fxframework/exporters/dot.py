@@ -26,7 +26,7 @@ class DotExport(Export):
         graph = call_graph(capture, by=self._options["by"])
         if not graph.nodes:
             raise no_calls(capture)
-        unfinished = int(graph.nodes.spreads.columns["unfinished"].sum())
+        unfinished = int(graph.nodes.spreads.column("unfinished").sum())
         self._dropped.update({ASYNCHRONOUS: graph.asynchronous, UNFINISHED: unfinished})
         for line in dot(graph, **{name: self._options[name] for name in SHOWN}):
             self._sink.write(line.encode("utf-8", "replace") + b"\n")

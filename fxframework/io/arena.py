@@ -1,8 +1,8 @@
 """Arena: memory for bulk columns, reused once the columns are freed.
 
 Fresh memory costs a page fault and zeroing per page, about as much as decoding into it; a program
-that decodes many captures pays that once. At most ``KEEP`` bytes of free blocks are kept;
-``release()`` returns them to the system.
+that decodes many captures pays that once. At most ``KEEP`` bytes of free blocks are kept, or what
+``keep()`` says; ``release()`` returns them to the system.
 """
 
 from __future__ import annotations
@@ -16,15 +16,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-__all__ = ["KEEP", "empty", "release"]
+__all__ = ["KEEP", "KEEP_OF_ONE", "empty", "keep", "release"]
 
 SMALL = 1 << 20
 """Arrays of fewer bytes come from numpy's allocator."""
 GRAIN = 2 << 20
 """Block sizes are multiples of this, the size of a huge page in bytes."""
 KEEP = 512 << 20
-"""The most bytes of free blocks to keep."""
+"""The most bytes of free blocks to keep by default."""
+KEEP_OF_ONE = 32 << 20
+"""The same for a program that reads one capture: the blocks of a few batches."""
 
+_kept = KEEP
 _free: list[mmap.mmap] = []
 _lock = threading.RLock()
 
@@ -40,6 +43,15 @@ def empty(size: int, dtype: DTypeLike) -> NDArray[Any]:
     # Views keep the array alive, so the block is reused only after the last view is freed.
     weakref.finalize(array, _give_back, block).atexit = False
     return array
+
+
+def keep(nbytes: int) -> None:
+    """Keep at most so many bytes of free blocks from now on."""
+    global _kept  # noqa: PLW0603 (of the process, as the blocks are)
+    with _lock:
+        _kept = nbytes
+        if sum(map(len, _free)) > nbytes:
+            _free.clear()
 
 
 def release() -> None:
@@ -73,5 +85,5 @@ def _take(nbytes: int) -> mmap.mmap:
 
 def _give_back(block: mmap.mmap) -> None:
     with _lock:
-        if sum(map(len, _free)) + len(block) <= KEEP:
+        if sum(map(len, _free)) + len(block) <= _kept:
             _free.append(block)
