@@ -258,6 +258,19 @@ class OutputError(FxError):
         )
 
 
+class TemporaryFileError(FxError):
+    """A temporary file cannot be made or written, for example because its disk is full (exit 1)."""
+
+    default_code = "FXF0011"
+
+    def __init__(self, error: OSError, *, folder: str) -> None:
+        super().__init__(
+            f"cannot write a temporary file: {error.strerror or error}",
+            path=folder,
+            remedy="free some space there, or set TMPDIR to a folder on another disk",
+        )
+
+
 class PluginError(FxError):
     """A plugin is faulty: its code raised an exception or lacks something required (exit 1)."""
 
@@ -438,6 +451,15 @@ FRAMEWORK_RULES = Catalogue(
             section="docs, Command line",
             ours="The command stops with exit status 1; an existing file stays as it is.",
             remedy="Free some space, or write to another disk.",
+        ),
+        Rule(
+            code="FXF0011",
+            severity=Severity.ERROR,
+            title="a temporary file cannot be written",
+            rule="The folder of temporary files has room for what does not fit in memory.",
+            section="docs, Command line",
+            ours="The command stops with exit status 1; an existing output file stays as it is.",
+            remedy="Free some space there, or set TMPDIR to a folder on another disk.",
         ),
         Rule(
             code="FXF0101",

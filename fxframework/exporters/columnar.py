@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from fxframework.errors import (
     MissingExtraError,
-    OutputError,
+    TemporaryFileError,
     UsageError,
     WriteRefusedError,
     did_you_mean,
@@ -351,7 +351,7 @@ class DatabaseExport(Export):
             import duckdb
         except ImportError:
             raise MissingExtraError("duckdb", "sql", purpose="a database file") from None
-        self._failure = duckdb.IOException
+        self._error = duckdb.IOException
         self._stack = contextlib.ExitStack()
         self._path = self._stack.enter_context(scratch_folder("duckdb")) / "capture.duckdb"
         with self._writing():
@@ -363,12 +363,13 @@ class DatabaseExport(Export):
 
     @contextlib.contextmanager
     def _writing(self) -> Iterator[None]:
-        """Raise OutputError where the database cannot be written; its file is removed then."""
+        """Raise TemporaryFileError where the database cannot be written, and remove its file."""
         try:
             yield
-        except self._failure as error:
+        except self._error as error:
             self._stack.close()
-            raise OutputError(OSError(str(error)), path=self._sink.name) from error
+            folder = str(self._path.parent.parent)
+            raise TemporaryFileError(OSError(str(error)), folder=folder) from error
 
     def write(self, capture: Capture) -> None:
         """Put every table of a capture into the database, with the capture's name in each row."""

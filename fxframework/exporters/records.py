@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from tempfile import SpooledTemporaryFile
 from typing import IO, Any, cast
 
 import attrs
@@ -25,6 +24,7 @@ from fxframework.host import Host, default_host
 from fxframework.io.limits import Limits
 from fxframework.io.sink import Sink
 from fxframework.io.source import CHUNK, Source, spool_file
+from fxframework.io.temporary import Spool
 from fxframework.kit.export import Export
 from fxframework.model.capture import Capture, OpenRequest, Record, Summary
 from fxframework.model.diagnostics import Diagnostics
@@ -187,7 +187,7 @@ def _blamed(host: Host, writer: Writer, error: Exception, lines: _Lines, source:
 class _BoundedSink(Sink):
     """Gathers what the records stand for, up to what a records file of its size may claim."""
 
-    def __init__(self, spool: SpooledTemporaryFile[bytes], lines: _Lines, limits: Limits) -> None:
+    def __init__(self, spool: Spool, lines: _Lines, limits: Limits) -> None:
         super().__init__(cast("IO[bytes]", spool), name="a temporary file")
         self._lines = lines
         self._bound = limits.max_claimed

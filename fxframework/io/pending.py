@@ -19,6 +19,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import IO
 
+from fxframework.io.temporary import temporary_errors
+
 __all__ = [
     "PendingFile",
     "PendingFolder",
@@ -140,10 +142,11 @@ def _unnamed(folder: Path) -> int | None:
 @contextlib.contextmanager
 def scratch_folder(purpose: str) -> Iterator[Path]:
     """Yield a temporary folder, removed at the end; first remove those of dead processes."""
-    parent = Path(tempfile.gettempdir())
-    remove_leftovers(parent, f"fxf-{purpose}")
-    folder = parent / hidden_name(f"fxf-{purpose}")
-    folder.mkdir(mode=0o700)
+    with temporary_errors():
+        parent = Path(tempfile.gettempdir())
+        remove_leftovers(parent, f"fxf-{purpose}")
+        folder = parent / hidden_name(f"fxf-{purpose}")
+        folder.mkdir(mode=0o700)
     try:
         yield folder
     finally:

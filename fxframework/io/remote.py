@@ -8,12 +8,19 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, cast
 
-from fxframework.errors import FxError, MissingExtraError, UnreadableError, WriteRefusedError
+from fxframework.errors import (
+    FxError,
+    MissingExtraError,
+    TemporaryFileError,
+    UnreadableError,
+    WriteRefusedError,
+)
 from fxframework.io.limits import Limits
 from fxframework.io.packing import packing_of_name
 from fxframework.io.pending import PendingFile, hidden_name, is_left
 from fxframework.io.sink import Sink
 from fxframework.io.source import CHUNK, Progress, Source
+from fxframework.io.temporary import temporary_errors
 
 __all__ = ["file_system", "is_address", "open_sink", "open_source"]
 
@@ -135,7 +142,8 @@ class _RemoteSink(Sink):
         if packing is not None:
             packing.check()
         self._refuse_existing(uri)
-        self._local = PendingFile(Path(tempfile.gettempdir(), "fxf-sink"))
+        with temporary_errors():
+            self._local = PendingFile(Path(tempfile.gettempdir(), "fxf-sink"))
         self._packed = None if packing is None else packing.packer(self._local.file)
         super().__init__(self._packed or self._local.file, name=uri, force=force)
 
@@ -151,15 +159,19 @@ class _RemoteSink(Sink):
                 "force=True in Python",
             )
 
+    def _failure(self, error: OSError) -> FxError:
+        return TemporaryFileError(error, folder=str(self._local.target.parent))
+
     def commit(self) -> None:
         """Send the file. Raises WriteRefusedError if that fails."""
         if not self._open:
             return
         self._open = False
         try:
-            if self._packed is not None:
-                self._packed.close()
-            self._local.file.flush()
+            with temporary_errors():
+                if self._packed is not None:
+                    self._packed.close()
+                self._local.file.flush()
             self._refuse_existing(self.name)
             self._send()
         except FxError:

@@ -10,7 +10,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import IO, Any, Self, cast
 
-from fxframework.errors import OutputError, WriteRefusedError
+from fxframework.errors import FxError, OutputError, WriteRefusedError
 from fxframework.io.budget import Budget
 from fxframework.io.packing import packing_of_name
 from fxframework.io.pending import PendingFile
@@ -110,7 +110,7 @@ class Sink:
         except BrokenPipeError:
             raise
         except OSError as error:
-            raise OutputError(error, path=self.name) from error
+            raise self._failure(error) from error
         self._written += nbytes
 
     def getvalue(self) -> bytes:
@@ -129,9 +129,13 @@ class Sink:
         except BrokenPipeError:
             raise
         except OSError as error:
-            raise OutputError(error, path=self.name) from error
+            raise self._failure(error) from error
         finally:
             self._discard()
+
+    def _failure(self, error: OSError) -> FxError:
+        """The error to raise where the file cannot be written."""
+        return OutputError(error, path=self.name)
 
     @property
     def _is_file(self) -> bool:

@@ -6,7 +6,6 @@ import mmap
 import os
 import stat
 import sys
-import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import IO
@@ -19,6 +18,7 @@ from fxframework.errors import LimitError, UnreadableError
 from fxframework.io.budget import Budget
 from fxframework.io.limits import Limits
 from fxframework.io.packing import PACKINGS, Packing, bare_name, packing_of_bytes
+from fxframework.io.temporary import Spool
 
 __all__ = ["Progress", "Source", "SourceFault", "spool_file"]
 
@@ -123,7 +123,7 @@ class Source:
         self._mapping = None
 
     @classmethod
-    def spooled(cls, spool: tempfile.SpooledTemporaryFile[bytes], *, name: str) -> Source:
+    def spooled(cls, spool: Spool, *, name: str) -> Source:
         """Return a source of the bytes written to a ``spool_file()``, which may then be closed."""
         size = spool.tell()
         if size <= IN_MEMORY:
@@ -181,9 +181,9 @@ class Source:
         return _spool(piece, name, limits or Limits(), progress)
 
 
-def spool_file() -> tempfile.SpooledTemporaryFile[bytes]:
+def spool_file() -> Spool:
     """Return a file to collect bytes for ``Source.spooled``; on disk once it is large."""
-    return tempfile.SpooledTemporaryFile(max_size=IN_MEMORY)
+    return Spool(max_size=IN_MEMORY)
 
 
 def _from_path(path: Path, limits: Limits, progress: Progress | None) -> Source:

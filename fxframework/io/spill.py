@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import mmap
 import os
-import tempfile
 import weakref
 from typing import Any
 
@@ -12,6 +11,7 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from fxframework.io import arena
+from fxframework.io.temporary import TemporaryFile, reserve
 
 __all__ = ["Spill"]
 
@@ -30,7 +30,8 @@ class Spill:
     def grow(self, size: int) -> NDArray[Any]:
         """Make room for ``size`` values, of which the earlier ones stay; gives ``array``.
 
-        Arrays that it gave before stay valid; those over the file share their values.
+        Arrays that it gave before stay valid; those over the file share their values. Raises
+        TemporaryFileError where the disk has no room.
         """
         earlier = self.array
         if earlier.size >= size:
@@ -45,10 +46,10 @@ class Spill:
         else:
             spilled = self._mapping is not None
             if not spilled:
-                with tempfile.TemporaryFile() as file:
+                with TemporaryFile() as file:
                     self._file = os.dup(file.fileno())
                 weakref.finalize(self, os.close, self._file)
-            os.ftruncate(self._file, nbytes)
+            reserve(self._file, nbytes)
             self._mapping = mmap.mmap(self._file, nbytes)
             self.array = np.frombuffer(self._mapping, earlier.dtype)
             if spilled:

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import tempfile
 import weakref
 from collections.abc import Iterator, Mapping
-from typing import IO, Any
+from typing import Any
 
 import attrs
 import numpy as np
 from numpy.typing import NDArray
 
+from fxframework.io.temporary import TemporaryFile
 from fxframework.kernels.sorting import stable_order
 
 __all__ = ["SortedRuns"]
@@ -47,7 +47,7 @@ class SortedRuns:
         self._rows = 0
         """Rows that wait to become a run."""
         self._runs: list[_Run] = []
-        self._file: IO[bytes] | None = None
+        self._file: TemporaryFile | None = None
         self._types: dict[str, np.dtype[Any]] = {}
 
     def add(self, columns: Mapping[str, NDArray[Any]]) -> None:
@@ -91,7 +91,7 @@ class SortedRuns:
     def _end_run(self) -> None:
         """Sort the rows that wait, and write them."""
         if self._file is None:
-            self._file = tempfile.TemporaryFile()  # noqa: SIM115 (closed with this object)
+            self._file = TemporaryFile()
             weakref.finalize(self, self._file.close)
         rows, file = self._rows, self._file
         columns = self._taken()
@@ -134,7 +134,7 @@ class SortedRuns:
         """Read values of a column, from the first row on."""
         assert self._file is not None  # noqa: S101 (there is a run)
         self._file.seek(run.starts[name] + first * out.itemsize)
-        self._file.readinto(out.data)  # type: ignore[attr-defined]
+        self._file.readinto(out.data)
 
 
 def _in_order(columns: dict[str, NDArray[Any]]) -> tuple[dict[str, NDArray[Any]], I64]:

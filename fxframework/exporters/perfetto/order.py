@@ -8,15 +8,15 @@ from __future__ import annotations
 
 import contextlib
 import itertools
-import tempfile
 from collections.abc import Callable, Iterator, Sequence
-from typing import IO, Any, Self
+from typing import Any, Self
 
 import attrs
 import numpy as np
 from numpy.typing import NDArray
 
 from fxframework.exporters.perfetto.nest import OPEN
+from fxframework.io.temporary import TemporaryFile
 from fxframework.kernels.sorting import stable_order
 from fxframework.model.capture import Capture
 from fxframework.model.schema import SLICE_KINDS
@@ -162,7 +162,7 @@ class _Waiting:
         self._late = np.zeros(bounds.size + 1, np.bool_)
         """Stretches with slices that are within later rows."""
         self._next = 0
-        self._file: IO[bytes] | None = None
+        self._file: TemporaryFile | None = None
 
     def __enter__(self) -> Self:
         return self
@@ -189,7 +189,7 @@ class _Waiting:
             held += block.nbytes
             if held > IN_MEMORY:
                 if self._file is None:
-                    self._file = tempfile.TemporaryFile()  # noqa: SIM115 (closed with this object)
+                    self._file = TemporaryFile()
                 block.move(self._file)
 
     def until(self, following: int) -> Iterator[Part]:
@@ -226,7 +226,7 @@ class _Block:
         self._ends = ends
         self._tail_ends = np.append(0, np.cumsum(rows[TAIL]))[ends]
         self._dtype = rows.dtype
-        self._file: IO[bytes] | None = None
+        self._file: TemporaryFile | None = None
         self._at = 0
 
     @property
@@ -242,7 +242,7 @@ class _Block:
         """Whether there are rows of stretches before this one only."""
         return bool(self._ends[which] == self._ends[-1])
 
-    def move(self, file: IO[bytes]) -> None:
+    def move(self, file: TemporaryFile) -> None:
         """Put all into a file, if it is not there."""
         if self._file is None:
             self._file = file
@@ -262,7 +262,7 @@ class _Block:
         behind = self._at + int(self._ends[-1]) * self._dtype.itemsize
         for at, array in ((self._at + first * self._dtype.itemsize, rows), (behind + start, tails)):
             self._file.seek(at)
-            self._file.readinto(array.view(np.uint8).data)  # type: ignore[attr-defined]
+            self._file.readinto(array.view(np.uint8).data)
         return rows, tails
 
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import bisect
 import heapq
-import tempfile
 from collections.abc import Callable, Iterator
-from typing import IO, Any, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fx_trace.export.windows import ROWS
+from fxframework.io.temporary import TemporaryFile
 
 I64 = NDArray[np.int64]
 WAITING = 1 << 18
@@ -47,7 +47,7 @@ class InTime:
         self._times = np.zeros(0, np.int64)
         self._items: list[Any] = []
         self._runs: list[tuple[int, int]] = []
-        self._file: IO[bytes] | None = None
+        self._file: TemporaryFile | None = None
 
     def add(self, times: I64, items: list[Any], earliest: int) -> None:
         """Take in events and their times, and give out what is before ``earliest``.
@@ -81,7 +81,7 @@ class InTime:
 
     def _spill(self) -> None:
         if self._file is None:
-            self._file = tempfile.TemporaryFile()  # noqa: SIM115 (closed by __exit__)
+            self._file = TemporaryFile()
         start = self._file.tell()
         for time, item in zip(self._times.tolist(), self._items, strict=True):
             self._file.write(b"%d\t%b\n" % (time, self._pack(item)))

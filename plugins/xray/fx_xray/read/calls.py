@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 from typing import Any, NamedTuple
 
 import attrs
@@ -16,6 +15,7 @@ from fx_xray.read.match import Match, OpenCalls
 from fx_xray.read.timeline import EventBuffer
 from fxframework.io import arena
 from fxframework.io.limits import Limits
+from fxframework.io.temporary import TemporaryFile, reserve
 from fxframework.kernels.maps import CountMap
 from fxframework.kernels.notes import Notes
 
@@ -217,5 +217,6 @@ def _spilled(size: int, dtype: type) -> NDArray[Any]:
     """An array in memory, or where it is very large in a file."""
     if size * np.dtype(dtype).itemsize <= IN_MEMORY:
         return arena.empty(size, dtype)
-    with tempfile.TemporaryFile() as file:
-        return np.memmap(file, dtype, "w+", shape=(size,))
+    with TemporaryFile() as file:
+        reserve(file.fileno(), size * np.dtype(dtype).itemsize)
+        return np.memmap(file, dtype, "r+", shape=(size,))
