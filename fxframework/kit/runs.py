@@ -16,9 +16,9 @@ from fxframework.kernels.sorting import stable_order
 __all__ = ["SortedRuns"]
 
 I64 = NDArray[np.int64]
-RUN = 1 << 21
+RUN = 1 << 22
 """Rows that are sorted at once; where there are more, they go to a temporary file."""
-WINDOW = 1 << 20
+WINDOW = 1 << 19
 """Rows of a window, about."""
 FENCE = 1 << 12
 """Every so many rows of a run, its time is noted."""

@@ -120,6 +120,8 @@ class TracePass(FirstPass[Part]):
             # All events are here: forget what matching found, and sort.
             self._new_match()
             self.ordered = True
+        # Room chunk by chunk, so that results of many parts are in files.
+        self.spans.make_room(self.scanner.rows)
         self._keep(chunk.events, chunk.first, times.events, finish)
         return True
 
@@ -232,6 +234,9 @@ class TracePass(FirstPass[Part]):
             scan.kinds[n.KIND_DAMAGED] += 1
             scan.record += 1
         self.people = self._mentions.settle(scan.providers.known.filled())
+        self.unpaired = list(self._unpaired())
+        """Codes of findings about ids, and the offsets of the first events of those ids."""
+        del self._match
 
     def open_slices(self, parts: Iterable[Part], most: int) -> tuple[int, I64]:
         """How many slices were never closed, and the offsets of the first ``most`` (0 all).
@@ -254,8 +259,7 @@ class TracePass(FirstPass[Part]):
             found = last
         return total, np.concatenate(offsets) if offsets else np.zeros(0, np.int64)
 
-    def unpaired(self) -> Iterator[tuple[str, I64]]:
-        """Codes of findings about ids, and the offsets of the first events of those ids."""
+    def _unpaired(self) -> Iterator[tuple[str, I64]]:
         links = self._match.links
         value = np.asarray(links.value)
         first, value = np.asarray(links.first)[value >= 0], value[value >= 0]

@@ -197,7 +197,7 @@ class TraceCapture(ScannedCapture[TracePass, Part]):
         total, offsets = passed.open_slices(self._parts(passed), most)
         self.report_offsets("FXT0303", offsets)
         self.report_more("FXT0303", total, int(offsets.size))
-        for code, unpaired in passed.unpaired():
+        for code, unpaired in passed.unpaired:
             self.report_offsets(code, unpaired)
 
     # --- Tables and summary ----------------------------------------------------------------------
