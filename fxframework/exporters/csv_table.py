@@ -11,7 +11,7 @@ have arguments get them as one JSON object, in the order of the capture.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -88,8 +88,11 @@ class CsvExport(Export):
         makers = [_own(cells)]
         if self._options["threads"] and "threads" in capture.schemas:
             makers.append(_ThreadColumns(capture, cells))
+        batches = capture.batches(name)
         if self._options["args"] and "args" in capture.schemas and name in TABLE_CODES:
-            makers.append(_ArgsColumn(capture, name, cells))
+            args = _ArgsColumn(capture, name, cells)
+            makers.append(args)
+            batches = args.parts(batches)
         lines = Cells(
             self._delimiter.encode(),
             special=self._delimiter.encode()[:1] + b'"\r\n',
@@ -97,7 +100,7 @@ class CsvExport(Export):
             most=PIECE,
         )
         rows = 0
-        for batch in capture.batches(name):
+        for batch in batches:
             columns: dict[str, Column] = {}
             for make in makers:
                 columns.update(make(batch, columns.keys()))
@@ -438,24 +441,36 @@ class _ArgsColumn:
         """A string of JSON within a field that is quoted."""
         return orjson.dumps(self._cells.decoded(data)).decode().replace('"', '""')
 
-    def __call__(self, batch: Table, present: Iterable[str]) -> dict[str, Column]:
+    def parts(self, batches: Iterable[Table]) -> Iterator[Table]:
+        """Batches in parts that do not have too many arguments, each then the next to be made."""
+        for batch in batches:
+            if not self._args.count:
+                yield batch
+                continue
+            for some, found in self._args.pieces(batch.array("row")):
+                self._found = found
+                yield batch.select(some)
+
+    def __call__(self, _batch: Table, present: Iterable[str]) -> dict[str, Column]:
         if not self._args.count or "args" in present:
             return {}
-        starts, stops, columns, types = self._args.stretch(batch.array("row"))
-        kinds = np.full(types.size, ord("p"), np.uint8)
-        values = np.full(types.size, self._cells.word("null"), np.int64)
+        starts, stops, columns = self._found
+        count = columns["type"].size
+        kinds = np.full(count, ord("p"), np.uint8)
+        values = np.full(count, self._cells.word("null"), np.int64)
         texts = columns["str"] >= 0
-        for which, numbers in ((types == "string", self._texts), (types != "string", self._bytes)):
+        strings = self._args.are(columns, "string")
+        for which, numbers in ((strings, self._texts), (~strings, self._bytes)):
             rows = texts & which
             values[rows] = numbers.numbers(columns["str"][rows])
         for names, letter, column in ((INTEGERS, "s", "int"), (BITS, "n", "uint")):
-            rows = np.isin(types, list(names)) & ~texts
+            rows = self._args.are(columns, *names) & ~texts
             kinds[rows] = ord(letter)
             values[rows] = columns[column][rows].view(np.int64)
-        rows = (types == "bool") & ~texts
+        rows = self._args.are(columns, "bool") & ~texts
         words = np.array([self._cells.word("false"), self._cells.word("true")])
         values[rows] = words[(columns["int"][rows] != 0).astype(np.int64)]
-        rows = (types == "double") & ~texts
+        rows = self._args.are(columns, "double") & ~texts
         if rows.any():
             kinds[rows] = ord("v")
             values[rows] = self._cells.doubles(columns["float"][rows], '""')[1]

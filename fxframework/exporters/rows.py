@@ -36,8 +36,6 @@ class Stretch(NamedTuple):
     starts: NDArray[np.int64]
     stops: NDArray[np.int64]
     columns: dict[str, NDArray[Any]]
-    kinds: NDArray[np.str_]
-    """The name of each one's type."""
 
 
 def people(capture: Capture) -> dict[int, Person]:
@@ -164,9 +162,12 @@ class ArgumentStream:
     def __init__(self, capture: Capture, table: str) -> None:
         self.count = 0
         """Arguments in all."""
-        self._types = capture.schemas["args"].column("type").values
+        self._types = {
+            name: number for number, name in capture.schemas["args"].column("type").values.items()
+        }
         self._batches = _argument_batches(capture, table)
-        self._ahead = _joined([])
+        self._parts: list[Columns] = []
+        """What was read ahead."""
         self._last = -1
         kept = []
         for _, late, size in _argument_batches(capture, table):
@@ -177,19 +178,36 @@ class ArgumentStream:
         order = np.argsort(self._late["parent"], kind="stable")
         self._late = {name: column[order] for name, column in self._late.items()}
 
+    def are(self, columns: Columns, *types: str) -> NDArray[np.bool_]:
+        """Which arguments are of one of these types."""
+        numbers = [self._types[name] for name in types if name in self._types]
+        return np.isin(columns["type"], numbers)
+
+    def pieces(self, rows: NDArray[np.int64]) -> Iterator[tuple[slice, Stretch]]:
+        """The same as ``stretch``, some rows at a time: which of them, and their arguments.
+
+        However many rows are asked for, these have no more arguments than a batch and a row.
+        """
+        at = 0
+        while at < rows.size:
+            while self._last <= rows[at] and (batch := next(self._batches, None)) is not None:
+                self._read(batch[0])
+            # The last row of a batch may go on in the next one.
+            more = self._last > rows[at]
+            stop = int(np.searchsorted(rows, self._last)) if more else rows.size
+            yield slice(at, stop), self.stretch(rows[at:stop])
+            at = stop
+
     def stretch(self, rows: NDArray[np.int64]) -> Stretch:
         """The arguments of rows, int64 of shape (n,), in order and behind earlier ones."""
         if not rows.size:
             return self._stretch(rows, _joined([]))
         first, last = int(rows[0]), int(rows[-1])
-        parts = [self._ahead]
         while self._last <= last and (batch := next(self._batches, None)) is not None:
-            parts.append(batch[0])
-            if batch[0]["parent"].size:
-                self._last = int(batch[0]["parent"][-1])
-        found = _joined(parts)
+            self._read(batch[0])
+        found = _joined(self._parts)
         start, stop = np.searchsorted(found["parent"], [first, last + 1]).tolist()
-        self._ahead = {name: column[stop:] for name, column in found.items()}
+        self._parts = [{name: column[stop:] for name, column in found.items()}]
         here = {name: column[start:stop] for name, column in found.items()}
         start, stop = np.searchsorted(self._late["parent"], [first, last + 1]).tolist()
         if stop > start:
@@ -202,10 +220,12 @@ class ArgumentStream:
     def _stretch(self, rows: NDArray[np.int64], columns: Columns) -> Stretch:
         starts = np.searchsorted(columns["parent"], rows, "left")
         stops = np.searchsorted(columns["parent"], rows, "right")
-        kinds = np.full(columns["type"].size, "", "U8")
-        for number in np.unique(columns["type"]).tolist():
-            kinds[columns["type"] == number] = self._types.get(int(number), "")
-        return Stretch(starts, stops, columns, kinds)
+        return Stretch(starts, stops, columns)
+
+    def _read(self, columns: Columns) -> None:
+        self._parts.append(columns)
+        if columns["parent"].size:
+            self._last = int(columns["parent"][-1])
 
 
 def _argument_batches(capture: Capture, table: str) -> Iterator[tuple[Columns, Columns, int]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -90,24 +90,32 @@ class Arguments:
         self._interned = interned
         self._stream = ArgumentStream(capture, table) if "args" in capture.schemas else None
 
-    def _of(self, rows: I64) -> Columns:
-        """Columns of the arguments of rows, in the order of these; none where there are none."""
-        if self._stream is None or not self._stream.count or not rows.size:
-            return {}
-        return self._stream.stretch(rows).columns
+    def _of(self, rows: I64) -> Iterator[tuple[slice, Columns]]:
+        """Some of the rows at a time, and columns of their arguments in the order of the rows."""
+        if self._stream is not None and self._stream.count:
+            for some, found in self._stream.pieces(rows):
+                yield some, found.columns
 
     def encoded(self, rows: I64) -> tuple[I64, U8, I64]:
-        """Arguments of rows: the row of each, their bytes, and the length of each."""
-        columns = self._of(rows)
-        none = np.zeros(0, np.int64)
-        if not columns or not columns["parent"].size:
-            return none, np.zeros(0, np.uint8), none
-        parts = [
-            self._encode({name: column[at : at + CHUNK] for name, column in columns.items()})
-            for at in range(0, columns["parent"].size, CHUNK)
-        ]
-        data = np.concatenate([data for data, _ in parts])
-        return columns["parent"], data, np.concatenate([n for _, n in parts])
+        """Arguments of rows: the rows that have some, their bytes, and the length of each."""
+        ids = [np.zeros(0, np.int64)]
+        lengths = [np.zeros(0, np.int64)]
+        data = [np.zeros(0, np.uint8)]
+        for _, columns in self._of(rows):
+            parents = columns["parent"]
+            if not parents.size:
+                continue
+            sizes = np.empty(parents.size, np.int64)
+            for at in range(0, parents.size, CHUNK):
+                some = slice(at, at + CHUNK)
+                letters, sizes[some] = self._encode(
+                    {name: column[some] for name, column in columns.items()}
+                )
+                data.append(letters)
+            first = np.flatnonzero(np.append(True, parents[1:] != parents[:-1]))
+            ids.append(parents[first])
+            lengths.append(np.add.reduceat(sizes, first))
+        return np.concatenate(ids), np.concatenate(data), np.concatenate(lengths)
 
     def _encode(self, columns: Columns) -> tuple[U8, I64]:
         kinds, names, texts = (columns[name] for name in ("type", "name", "str"))
@@ -121,35 +129,32 @@ class Arguments:
         every = Messages(kinds.size).embed(DEBUG_ANNOTATIONS, body)
         return every.data(), every.lengths
 
-    def texts(self, rows: I64) -> Mapping[int, str]:
-        """Arguments of rows as text, ``name=value``, by the place of the row among these.
+    def texts(self, rows: I64) -> Iterator[tuple[slice, Mapping[int, str]]]:
+        """Some of the rows at a time, and their arguments as text, ``name=value``, by row.
 
         Bytes, of a blob or of a type that no document defines, are hexadecimal digits.
         """
-        columns = self._of(rows)
-        if not columns:
-            return {}
-        places = {row: place for place, row in enumerate(rows.tolist())}
+        if self._stream is None or not self._stream.count:
+            yield slice(rows.size), {}
         names = ("parent", "name", "type", "int", "uint", "float", "str")
-        found: dict[int, list[str]] = {}
         pool = self._capture.strings
-        for parent, name, kind, signed, unsigned, number, text in zip(
-            *(columns[column].tolist() for column in names), strict=True
-        ):
-            if parent not in places:
-                continue
-            value: object = {
-                "double": number,
-                "int32": signed,
-                "int64": signed,
-                "bool": "true" if unsigned else "false",
-                "null": "null",
-            }.get(ARG_TYPES.get(kind, ""), unsigned)
-            if text >= 0:
-                value = pool[text] if kind == _TYPE["string"] else pool.bytes_of(text).hex()
-            label = pool[name] if name >= 0 else ""
-            found.setdefault(places[parent], []).append(f"{label}={value}")
-        return {place: " ".join(parts) for place, parts in found.items()}
+        for some, columns in self._of(rows):
+            found: dict[int, list[str]] = {}
+            for row, name, kind, signed, unsigned, number, text in zip(
+                *(columns[column].tolist() for column in names), strict=True
+            ):
+                value: object = {
+                    "double": number,
+                    "int32": signed,
+                    "int64": signed,
+                    "bool": "true" if unsigned else "false",
+                    "null": "null",
+                }.get(ARG_TYPES.get(kind, ""), unsigned)
+                if text >= 0:
+                    value = pool[text] if kind == _TYPE["string"] else pool.bytes_of(text).hex()
+                label = pool[name] if name >= 0 else ""
+                found.setdefault(row, []).append(f"{label}={value}")
+            yield some, {row: " ".join(parts) for row, parts in found.items()}
 
 
 class Tails:

@@ -80,6 +80,8 @@ ENDS = 1 << 16
 """Slices that may be over for some time before their ends are written."""
 BUNDLE = 4096
 """Context switches, or logs, of one packet."""
+LONGEST_BUNDLE = 1 << 20
+"""Bytes of texts of logs from which on there is another packet."""
 LONGEST_COMM = 32
 """Bytes of a thread's name in a context switch; its track has the whole name."""
 BEFORE_ZERO = "rows before time 0"
@@ -543,42 +545,51 @@ class _CaptureWriter:
         self._packet(integer(TIMESTAMP, int(times[-1])) + message(FTRACE_EVENTS, content))
 
     def _logs(self, table: Table, rows: I64, arguments: Arguments) -> None:
-        texts = arguments.texts(table.array("row"))
-        for at in range(0, rows.size, BUNDLE):
-            some = rows[at : at + BUNDLE]
-            events = self._log_events(table, some, texts)
-            first = int(table.array("ts")[some[0]])
-            self._packet(integer(TIMESTAMP, first) + message(ANDROID_LOG, events))
+        numbers = table.array("row")[rows]
+        bundle: list[int] = []
+        texts: list[bytes] = []
+        size = 0
+        messages = table["message"]
+        for some, found in arguments.texts(numbers):
+            for row, number in zip(rows[some].tolist(), numbers[some].tolist(), strict=True):
+                text = str(messages[row])
+                if number in found:
+                    text = f"{text} {found[number]}".strip()
+                bundle.append(row)
+                texts.append(text.encode("utf-8", "replace"))
+                size += len(texts[-1])
+                if len(bundle) == BUNDLE or size > LONGEST_BUNDLE:
+                    self._log_bundle(table, np.array(bundle), texts)
+                    bundle, texts, size = [], [], 0
+        if bundle:
+            self._log_bundle(table, np.array(bundle), texts)
 
-    def _log_events(self, table: Table, rows: I64, texts: Mapping[int, str]) -> bytes:
-        """LogEvent messages, their times on the real-time clock."""
+    def _log_bundle(self, table: Table, rows: I64, texts: list[bytes]) -> None:
+        """Write logs with these texts; their times are on the real-time clock."""
         pids = [self._pid(pid) for pid in table.array("pid")[rows].tolist()]
         tids = [
             self.tracks.thread(pid, tid, "") if tid and pid else 0
             for pid, tid in zip(pids, table.array("tid")[rows].tolist(), strict=True)
         ]
-        messages = table["message"]
-        tags, components = (table.array(name)[rows].tolist() for name in ("tags", "component"))
-        shown, labels = [], []
-        for row, tags_of, component in zip(rows.tolist(), tags, components, strict=True):
-            text = f"{messages[row]} {texts[row]}".strip() if row in texts else str(messages[row])
-            shown.append(text.encode("utf-8", "replace"))
-            label = _text(self.capture.strings, tags_of) or _text(self.capture.strings, component)
-            labels.append(label.encode("utf-8", "replace"))
+        tags, components = (table.array(name)[rows] for name in ("tags", "component"))
+        own = _texts(self.capture.strings, tags)
+        others = _texts(self.capture.strings, components)
+        labels = [tag or component for tag, component in zip(own, others, strict=True)]
+        times = table.array("ts")[rows]
         body = Messages(rows.size).varints(2, np.array(pids, np.int64))
-        body.varints(3, np.array(tids, np.int64))
-        body.varints(5, table.array("ts")[rows] + _utc_offset(self.capture))
+        body.varints(3, np.array(tids, np.int64)).varints(5, times + _utc_offset(self.capture))
         severity = table.array("severity")[rows]
         body.varints(7, _PRIORITIES[np.searchsorted(_LEVELS, severity, "right")])
         parts = [(body.data(), body.lengths)]
-        for field, values in ((6, labels), (8, shown)):
+        for field, values in ((6, labels), (8, texts)):
             sizes = np.fromiter(map(len, values), np.int64, len(values))
             head = Messages(rows.size).header(field, sizes)
             parts.append((head.data(), head.lengths))
             parts.append((np.frombuffer(b"".join(values), np.uint8), sizes))
         total = sum((sizes for _, sizes in parts), np.zeros(rows.size, np.int64))
         head = Messages(rows.size).header(1, total)
-        return interleave([(head.data(), head.lengths), *parts]).tobytes()
+        events = interleave([(head.data(), head.lengths), *parts]).tobytes()
+        self._packet(integer(TIMESTAMP, int(times[0])) + message(ANDROID_LOG, events))
 
     # --- Packets ---------------------------------------------------------------------------------
 
