@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fxframework.exporters.perfetto import wire
+from fxframework.exporters.perfetto.ids import Ids, SortedMap
 from fxframework.exporters.perfetto.nest import OPEN, Nesting
 from fxframework.exporters.perfetto.wire import Messages
 from fxframework.testing.kernels import plain_kernels
@@ -181,3 +182,74 @@ def test_slices_that_never_end_take_no_memory() -> None:
         kernel.load(np.zeros(1000), start, np.full(1000, OPEN), start)
         assert kernel.run() == 0
     assert (kernel.count, kernel.open_count, kernel.lane_count) == (1000, 1, 1)
+
+
+# --- Ids of processes and threads ----------------------------------------------------------------
+
+OWN = st.sampled_from([1, 2, 3, 4, 5, (1 << 31) - 1, (1 << 31) - 2, 1 << 31, 1 << 40, -7])
+"""Ids of captures, as int64: some do not fit, some are those that are given instead."""
+CALLS = st.lists(
+    st.tuples(
+        st.sampled_from(["processes", "threads", "loose", "tracked"]), st.lists(OWN, max_size=6)
+    )
+    | st.tuples(st.just("threads"), st.lists(st.tuples(OWN, OWN), max_size=6)),
+    max_size=8,
+)
+
+
+@given(CALLS)
+def test_ids_of_processes_and_threads_are_one_each(calls: list[tuple[str, list[Any]]]) -> None:
+    ids = Ids()
+    processes: dict[int, int] = {}
+    threads: dict[tuple[int, int], int] = {}
+    loose: dict[int, int] = {}
+    described: list[int] = []
+
+    def enter(pids: list[int]) -> None:
+        given = np.array(sorted(set(pids)), np.int64)
+        found, fresh = ids.processes(given)
+        for pid, small, new in zip(given.tolist(), found.tolist(), fresh.tolist(), strict=True):
+            assert new == (pid not in processes)
+            assert processes.setdefault(pid, small) == small
+
+    for what, rows in calls:
+        if what == "processes":
+            enter(rows)
+        elif what == "threads":
+            pairs = sorted({row if isinstance(row, tuple) else (row, row) for row in rows})
+            enter([pid for pid, _ in pairs])
+            of = np.array([processes[pid] for pid, _ in pairs], np.int64)
+            found, fresh = ids.threads(of, np.array([tid for _, tid in pairs], np.int64))
+            for pair, small, new in zip(pairs, found.tolist(), fresh.tolist(), strict=True):
+                assert new == (pair not in threads)
+                assert threads.setdefault(pair, small) == small
+                described += [small] * new
+        else:
+            tids = np.array(sorted(set(rows)), np.int64)
+            found, fresh = ids.loose_threads(tids, np.full(tids.size, what == "tracked"))
+            for tid, small, new in zip(tids.tolist(), found.tolist(), fresh.tolist(), strict=True):
+                if small not in threads.values():
+                    assert tid in loose or tid not in {own for _, own in threads}
+                    assert loose.setdefault(tid, small) == small
+                described += [small] * new
+    assert len(set(described)) == len(described), "a track is described once"
+    assert len(set(threads.values())) == len(threads)
+    assert len(set(processes.values())) == len(processes)
+    owners = {small: processes[pid] for (pid, _), small in threads.items()}
+    assert all(owners.get(small, small) == small for small in processes.values()), "main threads"
+    whose = [*processes.items(), *((own, small) for (_, own), small in threads.items())]
+    for own, small in [*whose, *loose.items()]:
+        assert 0 < small < 1 << 31
+        assert own == small or ids.renumbered()[small] == own % (1 << 64)
+    assert ids.moved == len(ids.renumbered())
+
+
+@given(st.lists(st.dictionaries(st.integers(-9, 9), st.integers(0, 99)), max_size=8))
+def test_a_sorted_map_is_a_map(parts: list[dict[int, int]]) -> None:
+    kept = SortedMap()
+    expected: dict[int, int] = {}
+    for part in parts:
+        kept.put(np.array([*part], np.int64), np.array([*part.values()], np.int64))
+        expected |= part
+    asked = np.arange(-10, 11)
+    assert kept.get(asked).tolist() == [expected.get(key, -1) for key in asked.tolist()]

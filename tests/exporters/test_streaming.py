@@ -160,7 +160,7 @@ class Rows:
         found: dict[Lane, list[Any]] = {}
         parts = 0
         kernel = Nesting()
-        operations = KeyedTracks(Tracks(lambda _: None, lambda *_: None), 3, lambda *_: [])
+        operations = KeyedTracks(Tracks(lambda *_: None), 3, lambda *_: [])
         tracks = SliceTracks(np.zeros(4, np.int64), operations)
         for part in order.in_order(self, (), tails_of):  # type: ignore[arg-type]
             parts += 1

@@ -23,10 +23,17 @@ from fxframework.exporters.perfetto.arguments import (
     Interned,
     Tails,
 )
+from fxframework.exporters.perfetto.ids import SortedMap, distinct
 from fxframework.exporters.perfetto.nest import OPEN, Nesting
 from fxframework.exporters.perfetto.order import START, TAIL, Columns, Part, columns_of, in_order
 from fxframework.exporters.perfetto.slices import SliceTracks, ends_of
-from fxframework.exporters.perfetto.tracks import KeyedTracks, Tracks, grown
+from fxframework.exporters.perfetto.tracks import (
+    KeyedTracks,
+    Tracks,
+    grown,
+    process_uuids,
+    thread_uuids,
+)
 from fxframework.exporters.perfetto.wire import (
     Messages,
     integer,
@@ -52,8 +59,8 @@ __all__ = ["PerfettoExport"]
 
 I64 = NDArray[np.int64]
 Bools = NDArray[np.bool_]
-Comms = tuple[NDArray[np.uint8], I64]
-"""Names of threads by id: a matrix of bytes, and how many of each row are used."""
+Comms = Callable[[NDArray[Any]], tuple[NDArray[np.uint8], I64]]
+"""Names of threads by id: rows of a matrix of bytes, and how many of each are used."""
 
 # --- Fields and numbers of perfetto_trace.proto ------------------------------------------------
 FTRACE_EVENTS, CLOCK_SNAPSHOT, TIMESTAMP, SEQUENCE, TRACK_EVENT, ANDROID_LOG = 1, 6, 8, 10, 11, 39
@@ -127,7 +134,7 @@ class PerfettoExport(Export):
     def __init__(self, sink: Sink, options: Mapping[str, Any]) -> None:
         super().__init__(sink, options)
         self._sequence = 0
-        self._tracks = Tracks(self._packet, self._descriptors)
+        self._tracks = Tracks(self._descriptors)
         self._flows = 0
 
     def write(self, capture: Capture) -> None:
@@ -144,23 +151,23 @@ class PerfettoExport(Export):
     @property
     def renumbered(self) -> Mapping[int, int]:
         """Ids of processes and threads in the output that are not their own, with their own."""
-        return self._tracks.renumbered
+        return self._tracks.renumbered()
 
     def close(self) -> Mapping[str, int]:
         """Give what Perfetto has no place for, by name, with counts."""
-        self._dropped[RENUMBERED] += len(self._tracks.renumbered)
+        self._dropped[RENUMBERED] += self._tracks.moved
         return super().close()
 
     def _packet(self, content: bytes) -> None:
         self._sink.write(message(1, content + integer(SEQUENCE, self._sequence)))
 
-    def _descriptors(self, body: Messages, names: Sequence[bytes]) -> None:
-        """Write track descriptors, each with the bytes of a name behind its fields."""
-        sizes = np.fromiter(map(len, names), np.int64, len(names))
+    def _descriptors(self, body: Messages, tails: Sequence[bytes]) -> None:
+        """Write track descriptors, each with more bytes behind its fields."""
+        sizes = np.fromiter(map(len, tails), np.int64, len(tails))
         packet = Messages(body.rows).constant(integer(SEQUENCE, self._sequence))
         packet.embed(TRACK_DESCRIPTOR, body, sizes)
         framed = Messages(body.rows).embed(1, packet, sizes)
-        text = np.frombuffer(b"".join(names), np.uint8)
+        text = np.frombuffer(b"".join(tails), np.uint8)
         self._sink.write(interleave([(framed.data(), framed.lengths), (text, sizes)]).data)
 
     def _clock(self, offset: int) -> None:
@@ -193,7 +200,7 @@ class _CaptureWriter:
         self._packet = functools.partial(_write_packet, sink, sequence)
         self._interned = Interned(capture, self._packet)
         texts = functools.partial(_texts, capture.strings)
-        self._operations = KeyedTracks(tracks, 3, lambda names, *_ids: texts(names))
+        self._operations = KeyedTracks(tracks, 3, lambda names, *_: texts(names))
         self._counted = KeyedTracks(
             tracks, 4, functools.partial(_counter_names, capture.strings), counter=True
         )
@@ -230,65 +237,71 @@ class _CaptureWriter:
     # --- Processes and threads -------------------------------------------------------------------
 
     def _threads(self) -> None:
-        """Describe every process and thread; keep their ids and uuids by id of the thread."""
-        self._pids = {}
+        """Describe all processes and threads; keep small ids, and names, by id of the thread."""
+        self._pids = SortedMap()
         if "processes" in self.capture.schemas:
             table = self.capture.table("processes")
             for at in range(0, len(table), CHUNK):
                 some = table.select(slice(at, at + CHUNK))
-                for pid, name in zip(some.array("pid").tolist(), some.texts("name"), strict=True):
-                    if pid:
-                        self._pids[pid] = self.tracks.process(pid, name or "")
+                pids, names = some.array("pid").view(np.int64), some.array("name")
+                rows = np.flatnonzero(pids)
+                small = self.tracks.processes(pids[rows], self._texts(names[rows]))
+                last, _ = distinct(pids[rows][::-1])
+                self._pids.put(pids[rows][::-1][last], small[::-1][last])
         size = 0
         if "threads" in self.capture.schemas:
             table = self.capture.table("threads")
             size = int(table.array("id").max(initial=-1)) + 1
         # The last is for rows without a thread, whose id is -1.
-        self._uuid = np.zeros(size + 1, np.int64)
-        self._process_uuid = np.zeros(size + 1, np.int64)
-        self._tid = np.zeros(size + 1, np.int64)
-        self._comm = [b""] * (size + 1)
+        self._process, self._tid = (np.zeros(size + 1, np.int32) for _ in range(2))
+        self._name = np.full(size + 1, -1, np.int32)
         if not size:
             return
         unknown = table.array("pid") == 0
-        tracked = self._tracked(size) if unknown.any() else np.zeros(size, np.int64)
+        tracked = self._tracked(size) if unknown.any() else np.zeros(size, np.bool_)
         # Those of known processes come first, so that others of their ids are found to be they.
         order = np.argsort(unknown, kind="stable")
         for at in range(0, order.size, CHUNK):
             self._some_threads(table.select(order[at : at + CHUNK]), tracked)
 
-    def _some_threads(self, table: Table, tracked: I64) -> None:
-        """Describe these threads, of which so many rows are on the track of each id."""
-        numbers = (table.array(name).tolist() for name in ("id", "pid", "tid"))
-        for id, pid, tid, name in zip(*numbers, table.texts("name"), strict=True):
-            process = self._pid(pid)
-            own = process > 0 or bool(tracked[id])
-            small = self.tracks.thread(process, tid, name or "", tracked=own) if tid else 0
-            self._tid[id] = small
-            self._uuid[id] = self.tracks.thread_uuid(small) if small else 0
-            self._process_uuid[id] = self.tracks.process_uuid(process) if process else 0
-            if name:
-                self._comm[id] = name.encode("utf-8", "replace")[:LONGEST_COMM]
+    def _some_threads(self, table: Table, tracked: Bools) -> None:
+        """Describe these threads; by id, whether something is on its track."""
+        ids, names = table.array("id"), table.array("name")
+        self._name[ids] = names
+        self._process[ids] = process = self._small_pids(table.array("pid"))
+        tids = table.array("tid").view(np.int64)
+        rows = np.flatnonzero(tids)
+        self._tid[ids[rows]] = self.tracks.threads(
+            process[rows], tids[rows], self._texts(names[rows]), tracked[ids[rows]]
+        )
 
-    def _tracked(self, size: int) -> I64:
-        """By id of a thread: how many rows are on its track, where a process is not known."""
-        counts = np.zeros(size, np.int64)
+    def _tracked(self, size: int) -> Bools:
+        """By id of a thread: whether slices, instants or counters are on its track."""
+        found = np.zeros(size + 1, np.bool_)
         for name in ("slices", "instants", "counters"):
             if name in self.capture.schemas:
                 for batch in self.capture.batches(name, ROWS):
-                    threads = batch.array("thread")
-                    counts += np.bincount(threads[threads >= 0], minlength=size)
-        return counts
+                    found[batch.array("thread")] = True  # -1, of none, is the last
+        return found[:-1]
 
-    def _pid(self, pid: int) -> int:
-        small = self._pids.get(pid, 0)
-        if pid and not small:
-            small = self._pids[pid] = self.tracks.process(pid, "")
-        return small
+    def _small_pids(self, pids: NDArray[Any]) -> I64:
+        """The small ids of processes, 0 for 0; new ones are described."""
+        given = pids.view(np.int64)
+        first, which = distinct(given)
+        own = given[first]
+        found = np.where(own == 0, 0, self._pids.get(own))
+        new = found < 0
+        if new.any():
+            found[new] = self.tracks.processes(own[new], [b""] * int(np.count_nonzero(new)))
+            self._pids.put(own[new], found[new])
+        return found[which]
+
+    def _texts(self, codes: NDArray[Any]) -> list[bytes]:
+        return _texts(self.capture.strings, codes)
 
     def _thread_uuid(self, thread: NDArray[Any]) -> I64:
         """Uuids of the tracks of threads; rows without one share a track of their own."""
-        uuid: I64 = self._uuid[thread]
+        uuid = thread_uuids(self._tid[thread])
         if not uuid.all():
             uuid = np.where(uuid == 0, self.tracks.named(0, "no thread"), uuid)
         return uuid
@@ -309,7 +322,7 @@ class _CaptureWriter:
             return tails.every()
 
         places = (lambda columns: source(columns[own[0]])) if source is not None else None
-        lanes = _Lanes(self, SliceTracks(self._process_uuid, self._operations))
+        lanes = _Lanes(self, SliceTracks(self._process, self._operations))
         for part in in_order(self.capture, own, tails_of):
             early = part.columns["ts"] < 0
             self._dropped[BEFORE_ZERO] += int(np.count_nonzero(early))
@@ -344,7 +357,7 @@ class _CaptureWriter:
 
     def lane_uuids(self, track: I64, level: NDArray[np.int32]) -> I64:
         """The uuids of lanes by the number of the track, and of the lane on it."""
-        threads = self._uuid.size
+        threads = self._tid.size
         uuids = np.empty(track.size, np.int64)
         of_thread, further = track < threads, level > 0
         uuids[of_thread] = self._thread_uuid(track[of_thread])
@@ -417,7 +430,7 @@ class _CaptureWriter:
         if apart.size:
             uuid[apart] = self._operations.uuids(
                 self._operations.numbers(
-                    self._process_uuid[thread[apart]],
+                    process_uuids(self._process[thread[apart]]),
                     table.array("name")[rows[apart]].astype(np.int64),
                     table.array("id")[rows[apart]].view(np.int64),
                 )
@@ -438,7 +451,7 @@ class _CaptureWriter:
     def _counters(self, table: Table, rows: I64, _arguments: Arguments) -> None:
         uuid = self._counted.uuids(
             self._counted.numbers(
-                self._process_uuid[table.array("thread")[rows]],
+                process_uuids(self._process[table.array("thread")[rows]]),
                 table.array("name")[rows].astype(np.int64),
                 table.array("series")[rows].astype(np.int64),
                 table.array("id")[rows].view(np.int64),
@@ -474,16 +487,14 @@ class _CaptureWriter:
         last = max(int(ids.max(initial=-1)), int(owners.max(initial=-1)))
         paths = np.full(last + 2, -1, np.int32)  # -1 also of no node, which is the last
         paths[ids] = nodes.array("path")
-        pool = self.capture.strings
         group = self.tracks.named(0, f"Inspect {self.capture.name.rpartition('/')[2]}")
-        first = self.tracks.reserve(rows.size)
+        uuids = np.empty(rows.size, np.int64)
         for at in range(0, rows.size, CHUNK):
             some = rows[at : at + CHUNK]
             places = paths[owners[some]], table.array("name")[some]
-            labels = zip(*(column.tolist() for column in places), strict=True)
-            for uuid, (path, name) in enumerate(labels, first + at):
-                label = f"{_text(pool, path)}:{_text(pool, name)}"
-                self.tracks.describe(uuid, group, label, counter=True)
+            labels = [b"%b:%b" % each for each in zip(*map(self._texts, places), strict=True)]
+            parents = np.full(some.size, group)
+            uuids[at : at + CHUNK] = self.tracks.describe_all(parents, labels, counter=True)
         kind = kinds[rows]
         signed, unsigned = table.array("int")[rows], table.array("uint")[rows]
         exact = np.where(kind == _UINT, unsigned.view(np.int64), signed)
@@ -493,7 +504,6 @@ class _CaptureWriter:
             signed.astype("f8"),
         )
         times = np.zeros(rows.size, np.int64)
-        uuids = np.arange(first, first + rows.size)
         self._values(uuids, times, value, exact, kind != _DOUBLE)
 
     # --- Switches and logs -----------------------------------------------------------------------
@@ -507,7 +517,8 @@ class _CaptureWriter:
         order = rows[np.lexsort((table.array("ts")[rows], table.array("cpu")[rows]))]
         cpus, times = table.array("cpu")[order], table.array("ts")[order]
         wakes = table.array("kind")[order] == _WAKEUP
-        comms = _padded(self._comm)
+        threads = np.unique(np.concatenate((table.array("prev")[rows], table.array("next")[rows])))
+        comms = _padded([text[:LONGEST_COMM] for text in self._texts(self._name[threads])], threads)
         bounds = [0, *(np.flatnonzero(np.diff(cpus)) + 1).tolist(), order.size]
         for first, last in itertools.pairwise(bounds):
             for at in range(first, last, BUNDLE):
@@ -523,17 +534,17 @@ class _CaptureWriter:
     def _switches(self, table: Table, rows: I64, comms: Comms) -> Messages:
         """SchedSwitch messages."""
         before, after = table.array("prev")[rows], table.array("next")[rows]
-        body = Messages(rows.size).padded(1, comms[0][before], comms[1][before])
+        body = Messages(rows.size).padded(1, *comms(before))
         body.varints(2, self._tid[before])
         body.varints(3, np.maximum(table.array("prev_priority")[rows], 0).astype(np.int64))
         body.varints(4, _TASK_STATES[table.array("prev_state")[rows]])
-        body.padded(5, comms[0][after], comms[1][after]).varints(6, self._tid[after])
+        body.padded(5, *comms(after)).varints(6, self._tid[after])
         return body.varints(7, np.maximum(table.array("next_priority")[rows], 0).astype(np.int64))
 
     def _wakeups(self, table: Table, rows: I64, comms: Comms) -> Messages:
         """SchedWaking messages."""
         thread = table.array("next")[rows]
-        body = Messages(rows.size).padded(1, comms[0][thread], comms[1][thread])
+        body = Messages(rows.size).padded(1, *comms(thread))
         body.varints(2, self._tid[thread])
         body.varints(3, np.maximum(table.array("next_priority")[rows], 0).astype(np.int64))
         return body.constant(integer(4, 1)).varints(5, table.array("cpu")[rows])
@@ -566,18 +577,21 @@ class _CaptureWriter:
 
     def _log_bundle(self, table: Table, rows: I64, texts: list[bytes]) -> None:
         """Write logs with these texts; their times are on the real-time clock."""
-        pids = [self._pid(pid) for pid in table.array("pid")[rows].tolist()]
-        tids = [
-            self.tracks.thread(pid, tid, "") if tid and pid else 0
-            for pid, tid in zip(pids, table.array("tid")[rows].tolist(), strict=True)
-        ]
+        pids = self._small_pids(table.array("pid")[rows])
+        tids = table.array("tid")[rows].view(np.int64)
+        known = np.flatnonzero((pids > 0) & (tids != 0))
+        small = np.zeros(rows.size, np.int64)
+        small[known] = self.tracks.threads(pids[known], tids[known], [b""] * known.size)
         tags, components = (table.array(name)[rows] for name in ("tags", "component"))
-        own = _texts(self.capture.strings, tags)
-        others = _texts(self.capture.strings, components)
-        labels = [tag or component for tag, component in zip(own, others, strict=True)]
+        words = zip(self._texts(tags), self._texts(components), strict=True)
+        labels = [tag or component for tag, component in words]
         times = table.array("ts")[rows]
-        body = Messages(rows.size).varints(2, np.array(pids, np.int64))
-        body.varints(3, np.array(tids, np.int64)).varints(5, times + _utc_offset(self.capture))
+        body = (
+            Messages(rows.size)
+            .varints(2, pids)
+            .varints(3, small)
+            .varints(5, times + _utc_offset(self.capture))
+        )
         severity = table.array("severity")[rows]
         body.varints(7, _PRIORITIES[np.searchsorted(_LEVELS, severity, "right")])
         parts = [(body.data(), body.lengths)]
@@ -641,12 +655,18 @@ def _counter_names(pool: StringPool, names: I64, series: I64, ids: I64) -> list[
     return [b"%b:%b:%d" % (name, each, id & U64_MAX) for name, each, id in words]
 
 
-def _padded(values: list[bytes]) -> Comms:
-    """Byte strings as a matrix, and their lengths."""
+def _padded(values: list[bytes], ids: NDArray[Any]) -> Comms:
+    """Byte strings as rows of a matrix, and their lengths, by their ids, which ascend."""
     sizes = np.fromiter(map(len, values), np.int64, len(values))
     width = max(int(sizes.max(initial=0)), 1)
     data = b"".join(value.ljust(width, b"\0") for value in values)
-    return np.frombuffer(data, np.uint8).reshape(len(values), width), sizes
+    matrix = np.frombuffer(data, np.uint8).reshape(len(values), width)
+
+    def find(asked: NDArray[Any]) -> tuple[NDArray[np.uint8], I64]:
+        places = np.searchsorted(ids, asked)
+        return matrix[places], sizes[places]
+
+    return find
 
 
 class _Lanes:

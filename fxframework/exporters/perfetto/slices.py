@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
 from fxframework.exporters.perfetto.nest import OPEN
 from fxframework.exporters.perfetto.order import ASYNC, Columns, parents_of
-from fxframework.exporters.perfetto.tracks import KeyedTracks
+from fxframework.exporters.perfetto.tracks import KeyedTracks, process_uuids
 
 __all__ = ["SliceTracks", "ends_of"]
 
@@ -17,11 +19,11 @@ I64 = NDArray[np.int64]
 class SliceTracks:
     """The number of the track of each slice; asynchronous ones have tracks of their own.
 
-    ``process`` has the uuid of the process of each thread id, and of none; there are as many
+    ``process`` has the small id of the process of each thread id, and of none; there are as many
     tracks of threads. The others follow, in the order of ``operations``.
     """
 
-    def __init__(self, process: I64, operations: KeyedTracks) -> None:
+    def __init__(self, process: NDArray[Any], operations: KeyedTracks) -> None:
         self._process = process
         self._operations = operations
         self._open: list[Columns] = []
@@ -46,7 +48,9 @@ class SliceTracks:
             up = further
         outermost = {name: some[name][up] for name in ("name", "id")}
         places = self._operations.numbers(
-            self._process[thread[chosen]], outermost["name"].astype(np.int64), outermost["id"]
+            process_uuids(self._process[thread[chosen]]),
+            outermost["name"].astype(np.int64),
+            outermost["id"],
         )
         tracks[chosen] = size + places
         self._keep({"row": some["row"], "end": some["end"], **outermost}, following)

@@ -8,175 +8,161 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fxframework.exporters.perfetto.wire import Messages, integer, message, string
+from fxframework.exporters.perfetto.ids import Ids, SortedMap, distinct
+from fxframework.exporters.perfetto.wire import Messages, message, string
+from fxframework.io.words import U64_MAX
 from fxframework.kernels.maps import PairMap
 
-__all__ = ["KeyedTracks", "Tracks", "grown"]
+__all__ = ["KeyedTracks", "Tracks", "grown", "process_uuids", "thread_uuids"]
 
 I64 = NDArray[np.int64]
+Bools = NDArray[np.bool_]
 Emit = Callable[[Messages, Sequence[bytes]], None]
 
-IDS = 1 << 31
-"""Process and thread ids of Perfetto are below this."""
 TRACK_DESCRIPTOR, PROCESS, THREAD, COUNTER = 60, 3, 4, 8
 UUID, NAME, PARENT, DESCRIPTION = 1, 2, 5, 14
+PROCESS_NAME, THREAD_NAME = 6, 5
+MARK = (1 << 62) - 1
 
-Process = int | tuple[int, str]
-"""A process by its id; by id and name, if another capture names a process of this id differently:
-these are two processes."""
+
+def process_uuids(small: NDArray[Any]) -> I64:
+    """The uuids of the tracks of processes, by their small ids; 0 for 0."""
+    return np.where(small == 0, 0, 4 * small.astype(np.int64) + 1)
+
+
+def thread_uuids(small: NDArray[Any]) -> I64:
+    """The uuids of the tracks of threads, by their small ids; 0 for 0."""
+    return np.where(small == 0, 0, 4 * small.astype(np.int64) + 2)
 
 
 class Tracks:
     """Gives uuids of tracks and small ids of processes and threads; describes what is new.
 
-    ``emit`` takes the content of a TracePacket, ``emit_all`` track descriptors and the bytes behind
-    the fields of each. Perfetto's ids have 31 bits, and a thread that
-    has the id of a process is its main thread: koids that do not fit get other ids, which
-    ``renumbered`` lists; the descriptions of their tracks say the koids.
+    ``emit`` takes track descriptors without their last bytes, and these. Perfetto's ids have 31
+    bits, and a thread that has the id of a process is its main thread: koids that do not fit get
+    other ids, which ``renumbered`` lists; the descriptions of their tracks say the koids.
     """
 
-    def __init__(self, emit: Callable[[bytes], None], emit_all: Emit) -> None:
+    def __init__(self, emit: Emit) -> None:
         self._emit = emit
-        self._emit_all = emit_all
-        self._named: dict[tuple[object, ...], int] = {}
-        """Uuids of named tracks, by all that tells them apart."""
-        # There may be a million processes and threads, so their keys are plain numbers.
-        self._process_uuids: dict[int, int] = {}
-        self._thread_uuids: dict[int, int] = {}
-        """Uuids of processes and of threads, by their small ids."""
-        self._last_uuid = 0
-        self._owners: dict[int, Process] = {0: 0}
-        self._names: dict[int, str] = {}
-        self._pids: dict[Process, int] = {}
-        self._tids: dict[tuple[int, int], int] = {}
-        self._owned: dict[int, int] | None = None
-        """Small ids of threads of known processes, by their own ids; made when asked for."""
-        self._loose: dict[int, int] = {}
-        """Small ids of threads of unknown processes that are not described, by their own ids."""
-        self._next_id = IDS - 1
-        self.renumbered: dict[int, int] = {}
+        self._named: dict[tuple[int, str], int] = {}
+        """Uuids of named tracks, by parent and name."""
+        self._reserved = 0
+        self._ids = Ids()
+        self._names = SortedMap()
+        """Marks of the names of processes, by their own ids."""
+        self._others: dict[tuple[int, int], int] = {}
+        """Small ids of processes that another capture names differently, by own id and mark."""
+
+    @property
+    def moved(self) -> int:
+        """How many processes and threads have other ids than their own."""
+        return self._ids.moved
+
+    def renumbered(self) -> dict[int, int]:
         """Ids that stand for those of the captures which did not fit, with these."""
+        return self._ids.renumbered()
 
-    def process(self, pid: int, name: str) -> int:
-        """The small id of a process; it is described when it is first asked for, or named."""
-        known = self._names.get(pid, "")
-        key: Process = (pid, name) if known and name and name != known else pid
-        small = self._pids.get(key)
-        if small is None:
-            small = self._pids[key] = self._number(pid, key)
-            self._describe_process(small, name)
-        elif name and not known:
-            self._describe_process(small, name)
-        if name:
-            self._names.setdefault(pid, name)
-        return small
+    def processes(self, pids: I64, names: Sequence[bytes]) -> I64:
+        """The small ids of processes (int64 that are not 0); new and newly named are described.
 
-    def thread(self, process: int, tid: int, name: str, *, tracked: bool = True) -> int:
-        """The small id of a thread of a process (a small id); it is described when it is new.
-
-        A thread of process 0, which is not known, is that of the same id whose process is. It is
-        described only where it is ``tracked``: as long as it only runs on CPUs, another capture
-        may still say whose it is.
+        If another capture names a process of this id differently, these are two processes. In one
+        call the first name counts.
         """
-        small = self._tids.get((process, tid))
-        if small is None and not process:
-            small = self._threads_of_processes().get(tid)
-            if small is None and not tracked:
-                small = self._loose[tid] = self._loose.get(tid) or self._number(tid, 0)
-        if small is None:
-            owner = self._owners[process]
-            small = self._loose.pop(tid, 0)
-            if small:
-                self._owners[small] = owner
-            else:
-                small = self._number(tid, owner)
-            self._tids[process, tid] = small
-            if process and self._owned is not None:
-                self._owned.setdefault(tid, small)
-            content = integer(UUID, self.thread_uuid(small))
-            inner = integer(1, process) + integer(2, small) + (string(5, name) if name else b"")
-            content += integer(PARENT, self.process_uuid(process)) + message(THREAD, inner)
-            content += self._koid(small)
-            self._emit(message(TRACK_DESCRIPTOR, content))
-        return small
+        named_first = np.array([not name for name in names]).argsort(kind="stable")
+        first, which = distinct(pids[named_first])
+        if first.size < pids.size:
+            rows = named_first[first]
+            found = self.processes(pids[rows], [names[row] for row in rows.tolist()])
+            whole = np.empty(pids.size, np.int64)
+            whole[named_first] = found[which]
+            return whole
+        marks = np.fromiter((hash(name) & MARK if name else -1 for name in names), np.int64)
+        known = self._names.get(pids)
+        named = marks >= 0
+        other = named & (known >= 0) & (known != marks)
+        found = np.empty(pids.size, np.int64)
+        found[~other], fresh = self._ids.processes(pids[~other])
+        new = named & (known < 0)
+        new[~other] |= fresh
+        self._names.put(pids[named & (known < 0)], marks[named & (known < 0)])
+        for row in np.flatnonzero(other).tolist():
+            key = int(pids[row]), int(marks[row])
+            if key not in self._others:
+                self._others[key] = int(self._ids.processes(pids[[row]], again=True).ids[0])
+                new[row] = True
+            found[row] = self._others[key]
+        rows = np.flatnonzero(new)
+        if rows.size:
+            body = Messages(rows.size).varints(UUID, process_uuids(found[rows]))
+            inner = Messages(rows.size).varints(1, found[rows])
+            some = [names[row] for row in rows.tolist()]
+            self._describe(body, (PROCESS, inner), (PROCESS_NAME, some), found[rows], pids[rows])
+        return found
 
-    def process_uuid(self, small: int) -> int:
-        """The uuid of a process's track, by its small id."""
-        return self._uuid(self._process_uuids, small)
+    def threads(
+        self, process: I64, tids: I64, names: Sequence[bytes], tracked: Bools | None = None
+    ) -> I64:
+        """The small ids of threads (int64 that are not 0); new ones are described.
 
-    def thread_uuid(self, small: int) -> int:
-        """The uuid of a thread's track, by its small id."""
-        return self._uuid(self._thread_uuids, small)
+        ``process`` has small ids of processes, 0 where it is not known; such a thread is that of
+        the same id whose process is. It is described only where it is ``tracked``: as long as it
+        only runs on CPUs, another capture may still say whose it is.
+        """
+        first, which = distinct(process, tids)
+        owner, own = process[first], tids[first]
+        found = np.empty(own.size, np.int64)
+        fresh = np.zeros(own.size, np.bool_)
+        shown = np.ones(own.size, np.bool_) if tracked is None else tracked[first]
+        some = owner > 0
+        if some.any():
+            found[some], fresh[some] = self._ids.threads(owner[some], own[some])
+        some = owner == 0
+        if some.any():
+            found[some], fresh[some] = self._ids.loose_threads(own[some], shown[some])
+        rows = np.flatnonzero(fresh)
+        if rows.size:
+            body = Messages(rows.size).varints(UUID, thread_uuids(found[rows]))
+            body.varints(PARENT, 4 * owner[rows] + 1)
+            inner = Messages(rows.size).varints(1, owner[rows]).varints(2, found[rows])
+            texts = [names[row] for row in first[rows].tolist()]
+            self._describe(body, (THREAD, inner), (THREAD_NAME, texts), found[rows], own[rows])
+        return found[which]
 
-    def _uuid(self, known: dict[int, int], small: int) -> int:
-        uuid = known.get(small)
-        if uuid is None:
-            uuid = known[small] = self.reserve(1)
-        return uuid
+    def _describe(
+        self,
+        body: Messages,
+        inner: tuple[int, Messages],
+        names: tuple[int, Sequence[bytes]],
+        small: I64,
+        own: I64,
+    ) -> None:
+        """Describe processes or threads: their fields, then name, then an id that has changed."""
+        field, texts = names
+        tails = [message(field, text) if text else b"" for text in texts]
+        body.embed(*inner, np.fromiter(map(len, tails), np.int64, len(tails)))
+        for row in np.flatnonzero(small != own).tolist():
+            tails[row] += string(DESCRIPTION, f"id {int(own[row]) & U64_MAX}")
+        self._emit(body, tails)
 
-    def reserve(self, count: int) -> int:
-        """The first of so many uuids in a row, for tracks that nothing names again."""
-        first = self._last_uuid + 1
-        self._last_uuid += count
-        return first
-
-    def named(self, parent: int, name: str, *key: object, counter: bool = False) -> int:
+    def named(self, parent: int, name: str) -> int:
         """A track of its own below another (0: none), described when it is first asked for."""
-        full = (parent, name, counter, *key)
-        uuid = self._named.get(full)
+        uuid = self._named.get((parent, name))
         if uuid is None:
-            uuid = self._named[full] = self.reserve(1)
-            self.describe(uuid, parent, name, counter=counter)
+            uuid = int(self.describe_all(np.array([parent]), [name.encode("utf-8", "replace")])[0])
+            self._named[parent, name] = uuid
         return uuid
-
-    def describe(self, uuid: int, parent: int, name: str, *, counter: bool = False) -> None:
-        """Describe a track below another (0: none)."""
-        content = integer(UUID, uuid) + string(NAME, name)
-        if parent:
-            content += integer(PARENT, parent)
-        if counter:
-            content += message(COUNTER, b"")
-        self._emit(message(TRACK_DESCRIPTOR, content))
 
     def describe_all(self, parents: I64, names: Sequence[bytes], *, counter: bool = False) -> I64:
         """The uuids of new tracks, each below another (0: none)."""
-        first = self.reserve(len(names))
-        uuids = np.arange(first, first + len(names))
+        uuids = 4 * np.arange(self._reserved + 1, self._reserved + 1 + len(names))
+        self._reserved += len(names)
         body = Messages(len(names)).varints(UUID, uuids).varints(PARENT, parents, parents > 0)
         if counter:
             body.constant(message(COUNTER, b""))
         body.header(NAME, np.fromiter(map(len, names), np.int64, len(names)))
-        self._emit_all(body, names)
+        self._emit(body, names)
         return uuids
-
-    def _threads_of_processes(self) -> dict[int, int]:
-        if self._owned is None:
-            self._owned = {}
-            for (process, tid), small in self._tids.items():
-                if process:
-                    self._owned.setdefault(tid, small)
-        return self._owned
-
-    def _describe_process(self, small: int, name: str) -> None:
-        inner = integer(1, small) + (string(6, name) if name else b"")
-        content = integer(UUID, self.process_uuid(small)) + message(PROCESS, inner)
-        self._emit(message(TRACK_DESCRIPTOR, content + self._koid(small)))
-
-    def _koid(self, small: int) -> bytes:
-        """The description of a track whose process or thread has another id than its own."""
-        own = self.renumbered.get(small)
-        return b"" if own is None else string(DESCRIPTION, f"id {own}")
-
-    def _number(self, wanted: int, owner: Process) -> int:
-        """A free id: the wanted one where it fits and no other process has it."""
-        number = wanted
-        if not 0 < wanted < IDS or self._owners.get(wanted, owner) != owner:
-            while self._next_id in self._owners:
-                self._next_id -= 1
-            number = self._next_id
-            self.renumbered[number] = wanted
-        self._owners[number] = owner
-        return number
 
 
 class KeyedTracks:
@@ -244,11 +230,8 @@ def grown(array: NDArray[Any], size: int) -> NDArray[Any]:
 
 def _numbered(pairs: PairMap, first: I64, second: I64) -> I64:
     """The numbers of pairs in a map."""
-    order = np.lexsort((second, first))
-    first, second = first[order], second[order]
-    change = np.append(True, (first[1:] != first[:-1]) | (second[1:] != second[:-1]))
-    keys = zip(first[change].tolist(), second[change].tolist(), strict=True)
-    numbers = np.fromiter((pairs.number(*key) for key in keys), np.int64)
-    found = np.empty(order.size, np.int64)
-    found[order] = numbers[np.cumsum(change) - 1]
+    rows, which = distinct(first, second)
+    keys = zip(first[rows].tolist(), second[rows].tolist(), strict=True)
+    numbers = np.fromiter((pairs.number(*key) for key in keys), np.int64, rows.size)
+    found: I64 = numbers[which]
     return found

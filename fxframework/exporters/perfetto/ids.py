@@ -1,0 +1,232 @@
+"""The small ids by which Perfetto knows processes and threads, given to many at a time."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fxframework.kernels.maps import PairMap
+
+__all__ = ["Ids", "New", "SortedMap", "distinct"]
+
+I64 = NDArray[np.int64]
+Bools = NDArray[np.bool_]
+IDS = 1 << 31
+"""Process and thread ids of Perfetto are below this."""
+DESCRIBED, ANOTHER = 1, 2
+"""Bits of an id beside its owner: a thread has it whose track is described; it stands for another
+id, which did not fit."""
+OWNER = 2
+"""The bits from this one on: the process whose it is, by its small id; 0 where it is not known."""
+OF_PROCESSES, UNDESCRIBED = -1, -2
+"""In the place of a process: threads of any, and those of none that are not described."""
+
+
+class New(NamedTuple):
+    """Small ids of processes or threads, and which of them are new, to be described."""
+
+    ids: I64
+    fresh: Bools
+
+
+class SortedMap:
+    """A map from int64 to int64 that are not negative, in sorted arrays.
+
+    There are few arrays, each much longer than the next one.
+    """
+
+    def __init__(self) -> None:
+        self._parts: list[tuple[I64, I64]] = []
+
+    def get(self, keys: I64) -> I64:
+        """The values of keys; -1 where there is none."""
+        found = np.full(keys.size, -1, np.int64)
+        for known, values in self._parts:
+            place = np.minimum(np.searchsorted(known, keys), known.size - 1)
+            here = known[place] == keys
+            found[here] = values[place[here]]
+        return found
+
+    def put(self, keys: I64, values: I64) -> None:
+        """Set the values of keys, of which each is given once."""
+        for known, earlier in self._parts:
+            place = np.minimum(np.searchsorted(known, keys), known.size - 1)
+            here = known[place] == keys
+            earlier[place[here]] = values[here]
+            keys, values = keys[~here], values[~here]
+        if not keys.size:
+            return
+        order = np.argsort(keys)
+        keys, values = keys[order], values[order]
+        while self._parts and self._parts[-1][0].size <= 2 * keys.size:
+            known, earlier = self._parts.pop()
+            place = np.searchsorted(known, keys)
+            keys, values = np.insert(known, place, keys), np.insert(earlier, place, values)
+        self._parts.append((keys, values))
+
+
+def distinct(*columns: I64) -> tuple[I64, I64]:
+    """The first rows of equal ones, ascending; and for each row the place of its equal there."""
+    order = np.lexsort(columns)
+    change = np.zeros(order.size, np.bool_)
+    change[:1] = True
+    for column in columns:
+        values = column[order]
+        change[1:] |= values[1:] != values[:-1]
+    first = order[change]
+    rank = np.argsort(first)
+    place = np.empty(first.size, np.int64)
+    place[rank] = np.arange(first.size)
+    which = np.empty(order.size, np.int64)
+    which[order] = place[np.cumsum(change) - 1]
+    return first[rank], which
+
+
+class Ids:
+    """Gives ids below 2^31: its own to whatever has one that fits and is free.
+
+    A thread that has the id of a process is its main thread in Perfetto, so an id has one owner.
+    """
+
+    def __init__(self) -> None:
+        self._ids = SortedMap()
+        """By small id its owner and bits."""
+        self._pids = SortedMap()
+        """Small ids of processes that do not have their own, by these."""
+        self._pairs = PairMap()
+        """The same of threads, by process and own id."""
+        self._next = IDS - 1
+        self._others: list[tuple[I64, I64]] = []
+
+    @property
+    def moved(self) -> int:
+        """How many ids stand for others."""
+        return sum(small.size for small, _ in self._others)
+
+    def renumbered(self) -> dict[int, int]:
+        """Ids that stand for those which did not fit or were taken, with these."""
+        unsigned = ((small, own.view(np.uint64)) for small, own in self._others)
+        return {
+            each: number
+            for small, own in unsigned
+            for each, number in zip(small.tolist(), own.tolist(), strict=True)
+        }
+
+    def processes(self, pids: I64, *, again: bool = False) -> New:
+        """Ids of processes, each given once; new ones for all of them where ``again``."""
+        found = np.full(pids.size, -1, np.int64)
+        known = self._known(pids)
+        if not again:
+            own = known >= 0
+            own &= (known & ANOTHER == 0) & (known >> OWNER == pids)
+            found[own] = pids[own]
+            rest = np.flatnonzero(found < 0)
+            found[rest] = self._pids.get(pids[rest])
+        fresh = found < 0
+        free = fresh & (known == -1)
+        found[free] = pids[free]
+        self._ids.put(pids[free], pids[free] << OWNER)
+        moved = fresh & ~free
+        if moved.any():
+            small = found[moved] = self._moved(pids[moved])
+            self._ids.put(small, small << OWNER | ANOTHER)
+            if not again:
+                self._pids.put(pids[moved], small)
+        return New(found, fresh)
+
+    def threads(self, process: I64, tids: I64) -> New:
+        """Ids of threads of known processes (small ids); each pair is given once."""
+        known = self._known(tids)
+        found = np.where((known & 3 == DESCRIBED) & (known >> OWNER == process), tids, -1)
+        self._look_up(found, process, tids)
+        fresh = found < 0
+        # What only ran until now is found to be a thread of this process.
+        found[fresh & (known == 0)] = tids[fresh & (known == 0)]
+        self._look_up(found, np.full(tids.size, UNDESCRIBED), tids, undescribed=True)
+        main = known == process << OWNER
+        free = (found < 0) & ((known == -1) | main)
+        found[free] = tids[free]
+        # Each id once: the others, of other processes, get new ones.
+        claimed = np.flatnonzero(fresh & (found >= 0))
+        first = np.zeros(tids.size, np.bool_)
+        first[claimed[distinct(found[claimed])[0]]] = True
+        another = self._another(found)
+        self._ids.put(found[first], (process << OWNER | DESCRIBED | another)[first])
+        self._remember(process, tids, first & (another > 0), found)
+        moved = fresh & ~first
+        if moved.any():
+            found[moved] = self._moved(tids[moved])
+            self._ids.put(found[moved], process[moved] << OWNER | DESCRIBED | ANOTHER)
+            self._remember(process, tids, moved, found)
+        return New(found, fresh)
+
+    def loose_threads(self, tids: I64, tracked: Bools) -> New:
+        """Ids of threads whose process is not known, each given once.
+
+        They are those of the same id whose process is known. New ones are described where they
+        are ``tracked``: as long as they only run, another capture may say whose they are.
+        """
+        known = self._known(tids)
+        found = np.where((known >= 0) & (known & 3 == DESCRIBED), tids, -1)
+        for process in (OF_PROCESSES, 0):
+            self._look_up(found, np.full(tids.size, process), tids)
+        described = found >= 0
+        found[~described & (known == 0)] = tids[~described & (known == 0)]
+        self._look_up(found, np.full(tids.size, UNDESCRIBED), tids, undescribed=True)
+        bits = np.where(tracked, DESCRIBED, 0)
+        seen = ~described & (found >= 0) & tracked
+        another = self._another(found)
+        self._ids.put(found[seen], (another | bits)[seen])
+        self._remember(np.zeros_like(tids), tids, seen & (another > 0), found)
+        free = (found < 0) & (known == -1)
+        found[free] = tids[free]
+        self._ids.put(tids[free], bits[free])
+        moved = found < 0
+        if moved.any():
+            found[moved] = self._moved(tids[moved])
+            self._ids.put(found[moved], (bits | ANOTHER)[moved])
+            self._remember(np.where(tracked, 0, UNDESCRIBED), tids, moved, found)
+        return New(found, ~described & tracked)
+
+    def _known(self, ids: I64) -> I64:
+        """Owner and bits of ids: -1 for one that is free, -2 for one that does not fit."""
+        return np.where((ids > 0) & (ids < IDS), self._ids.get(ids), -2)
+
+    def _another(self, ids: I64) -> I64:
+        """``ANOTHER`` for ids that have this bit, else 0."""
+        known = self._known(ids)
+        return np.where(known < 0, 0, known & ANOTHER)
+
+    def _look_up(self, found: I64, process: I64, tids: I64, *, undescribed: bool = False) -> None:
+        """Find threads that do not have their own ids, where none are found yet."""
+        if not len(self._pairs):
+            return
+        rest = np.flatnonzero(found < 0)
+        keys = zip(process[rest].tolist(), tids[rest].tolist(), strict=True)
+        ids = np.fromiter((self._pairs.get(*key) for key in keys), np.int64, rest.size)
+        if undescribed:
+            ids[self._known(ids) != ANOTHER] = -1
+        found[rest] = ids
+
+    def _remember(self, process: I64, tids: I64, chosen: Bools, ids: I64) -> None:
+        """Enter threads that do not have their own ids."""
+        columns = (column[chosen].tolist() for column in (process, tids, ids))
+        for owner, tid, small in zip(*columns, strict=True):
+            self._pairs.put(owner, tid, small)
+            if owner > 0 and self._pairs.get(OF_PROCESSES, tid) < 0:
+                self._pairs.put(OF_PROCESSES, tid, small)
+
+    def _moved(self, own: I64) -> I64:
+        """Free ids for those that do not fit."""
+        parts = []
+        wanted = own.size
+        while wanted:
+            some = self._next - np.arange(wanted)
+            self._next -= wanted
+            parts.append(some[self._ids.get(some) < 0])
+            wanted -= parts[-1].size
+        found = np.concatenate(parts)
+        self._others.append((found, own))
+        return found
